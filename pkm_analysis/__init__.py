@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING
 from pkm_analysis.late import late
 
 if TYPE_CHECKING:
+    from pkm_analysis.analysed_robot import Robot
     from pkm_analysis.analysis import Analysis
     from pkm_analysis.analysis_errors import AnalysisError
     from pkm_analysis.maps.map import Map
-    from pkm_analysis.requirements.quantities import Quantity, user_quantity
-    from pkm_analysis.requirements.requirement import Requirement
-    from pkm_analysis.robot import Robot
+    from pkm_analysis.requirements.quantities import Quantity, Requirement, user_quantity
     from pkm_analysis.workspace.workspace import Workspace
 
 __all__ = ["Analysis", "AnalysisError", "Map", "Quantity", "Requirement", "Robot", "Workspace", "user_quantity"]
@@ -21,13 +20,11 @@ __all__ = ["Analysis", "AnalysisError", "Map", "Quantity", "Requirement", "Robot
 __getattr__ = late(
     __name__,
     {
-        "Analysis": "pkm_analysis.analysis",
-        "AnalysisError": "pkm_analysis.analysis_errors",
-        "Map": "pkm_analysis.maps.map",
-        "Quantity": "pkm_analysis.requirements.quantities",
-        "Requirement": "pkm_analysis.requirements.requirement",
-        "Robot": "pkm_analysis.robot",
-        "Workspace": "pkm_analysis.workspace.workspace",
-        "user_quantity": "pkm_analysis.requirements.quantities",
+        "pkm_analysis.analysed_robot": ("Robot",),
+        "pkm_analysis.analysis": ("Analysis",),
+        "pkm_analysis.analysis_errors": ("AnalysisError",),
+        "pkm_analysis.maps.map": ("Map",),
+        "pkm_analysis.requirements.quantities": ("Quantity", "Requirement", "user_quantity"),
+        "pkm_analysis.workspace.workspace": ("Workspace",),
     },
 )

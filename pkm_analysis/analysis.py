@@ -7,21 +7,19 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import ClassVar
 
+from pkm_analysis.analysed_robot import Robot
 from pkm_analysis.analysis_errors import AnalysisError
 from pkm_analysis.domain import Domain, Range
-from pkm_analysis.loci.loci import Loci, loci
+from pkm_analysis.maps.loci import Loci, loci
 from pkm_analysis.maps.map import Map, quantity_map
 from pkm_analysis.maps.statistics import Statistics, statistics
 from pkm_analysis.regions.grid_graph import GridGraph
 from pkm_analysis.regions.path import Path, box_of, find_path
 from pkm_analysis.regions.regions import Regions, regions
 from pkm_analysis.requirements.drive_quantities import Assumed
-from pkm_analysis.requirements.membership import Membership
-from pkm_analysis.requirements.over_orientations import over_orientations
-from pkm_analysis.requirements.quantities import find_quantity, quantities
+from pkm_analysis.requirements.membership import Membership, over_orientations
+from pkm_analysis.requirements.quantities import Requirement, find_quantity, quantities, requirement
 from pkm_analysis.requirements.quantity import Quantity
-from pkm_analysis.requirements.requirement import Requirement, requirement
-from pkm_analysis.robot import Robot
 from pkm_analysis.sweeps import Sweeps
 from pkm_analysis.workspace.workspace import Workspace, workspace
 from pkm_description import Mechanism
@@ -105,8 +103,10 @@ class Analysis(Introduced):
         domain = Domain(self.robot.coordinates, dict.fromkeys(names, ANY), hold)
         if platform_limits:
             domain.check_held()
-        bounds = [self.requirement(one) if isinstance(one, str) else one for one in requirements]
-        return Membership(self.robot, domain, bounds, joint_limits, platform_limits)
+        return Membership(self.robot, domain, self._bounds(requirements), joint_limits, platform_limits)
+
+    def _bounds(self, requirements: Iterable[str | Requirement]) -> list[Requirement]:
+        return [self.requirement(one) if isinstance(one, str) else one for one in requirements]
 
     def workspace(
         self,
@@ -128,7 +128,7 @@ class Analysis(Introduced):
             resolution: nodes along each coordinate of the grid on which parts of the workspace are found.
         """
         conditions = self.conditions(vary, hold, requirements, joint_limits, platform_limits)
-        return workspace(conditions, ranges, tolerance, resolution)
+        return workspace(conditions, self._named(ranges), tolerance, resolution)
 
     def positions(
         self,
@@ -151,8 +151,9 @@ class Analysis(Introduced):
             tolerance: largest error of the border [m].
             resolution: nodes along each coordinate of the first grid.
         """
-        bounds = [self.requirement(one) if isinstance(one, str) else one for one in requirements]
-        return workspace(over_orientations(self.robot, kind, angles, steps, bounds), ranges, tolerance, resolution)
+        bounds = self._bounds(requirements)
+        conditions = over_orientations(self.robot, kind, angles, steps, bounds)
+        return workspace(conditions, self._named(ranges), tolerance, resolution)
 
     def map(
         self,
@@ -198,8 +199,8 @@ class Analysis(Introduced):
 
     def _named(self, ranges: Mapping[str, Range] | None) -> dict[str, Range]:
         """Ranges by the full names of their coordinates."""
-        find = self.robot.coordinates.find
-        return {find(name).name: (float(a), float(b)) for name, (a, b) in (ranges or {}).items()}
+        named = self.robot.coordinates.named(ranges or {})
+        return {name: (float(a), float(b)) for name, (a, b) in named.items()}
 
     def loci(
         self,
@@ -214,7 +215,7 @@ class Analysis(Introduced):
         Args:
             resolution: nodes along each coordinate.
         """
-        return loci(self.conditions(vary, hold), ranges, resolution)
+        return loci(self.conditions(vary, hold), self._named(ranges), resolution)
 
     def regions(
         self,
@@ -242,7 +243,7 @@ class Analysis(Introduced):
             same = mode == (self.robot.mode or 0)
             of_mode = self if same else self._in_mode(mode)
             found.append(of_mode.conditions(vary, hold, requirements, joint_limits, platform_limits))
-        return regions(found, ranges, resolution)
+        return regions(found, self._named(ranges), resolution)
 
     def _in_mode(self, mode: int) -> Analysis:
         stiffness, sensors = self.assumed

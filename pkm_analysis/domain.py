@@ -13,7 +13,7 @@ import itertools
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import scipy  # submodules load on first use
@@ -28,6 +28,7 @@ from pkm_description.mechanism import Array
 from pkm_kinematics import Kinematics
 
 Range = tuple[float, float]
+Value = TypeVar("Value")
 UNLIMITED = 1e12  # rad or m
 SLACK = 1e-9  # m or rad beyond a limit: rounding
 MOST_NODES = 50_000_000  # of a grid
@@ -93,6 +94,10 @@ class TaskCoordinates:
                 return coordinate
         known = listed(self.labels) if self.all else "none"
         raise AnalysisError(f"coordinate {name}", "the robot has none of that name", f"choose one of: {known}")
+
+    def named(self, values: Mapping[str, Value]) -> dict[str, Value]:
+        """The same values by the full names of their coordinates."""
+        return {self.find(name).name: value for name, value in values.items()}
 
     @cached_property
     def free(self) -> tuple[Coordinate, ...]:
@@ -172,7 +177,7 @@ class Domain:
         self.coordinates = tuple(coordinates.find(name) for name in ranges)
         self.lower = np.array([float(low) for low, _ in ranges.values()])
         self.upper = np.array([float(high) for _, high in ranges.values()])
-        given = {coordinates.find(name).name: float(value) for name, value in (held or {}).items()}
+        given = {name: float(value) for name, value in coordinates.named(held or {}).items()}
         for c, low, high in zip(self.coordinates, self.lower, self.upper, strict=True):
             if not (np.isfinite(low) and np.isfinite(high) and low < high):
                 raise AnalysisError(f"range of {c.label}", f"{low:g} to {high:g} is none", "give the lower end first")
@@ -217,6 +222,12 @@ class Domain:
         """m or rad, of the coordinates that vary."""
         return tuple(c.unit for c in self.coordinates)
 
+    @cached_property
+    def scale(self) -> Array:
+        """Factors (d,) that turn coordinates into lengths: angles by the characteristic length."""
+        length = self.task.kinematics.characteristic_length
+        return np.array([1.0 if unit == "m" else length for unit in self.units])
+
     @property
     def dimension(self) -> int:
         """Number of coordinates that vary."""
@@ -239,9 +250,9 @@ class Domain:
 
     def within(self, ranges: Mapping[str, Range], held: Mapping[str, float] | None = None) -> Domain:
         """A part of the domain: other ranges [m, rad], and some coordinates held."""
-        vary = {self.task.find(name).name for name in ranges}
+        vary = self.task.named(ranges)
         kept = {name: value for name, value in self.held.items() if name not in vary}
-        return Domain(self.task, ranges, {**kept, **{self.task.find(name).name: v for name, v in (held or {}).items()}})
+        return Domain(self.task, ranges, {**kept, **self.task.named(held or {})})
 
     def check_surface(self) -> None:
         """Raise `AnalysisError` unless three coordinates vary: only then a border is a surface."""
@@ -287,6 +298,10 @@ class Domain:
         """For prismatic coordinates alone: the pose (7,) with all at zero, and their directions (d, 3)."""
         poses, _ = self.task.poses(self.values(np.vstack([np.zeros(self.dimension), np.eye(self.dimension)])))
         return poses[0], poses[1:, :3] - poses[0, :3]
+
+    def place(self, point: Array, digits: int = 6) -> str:
+        """Names, values and units of a point (d,) [m, rad]."""
+        return ", ".join(f"{c.label} {v:.{digits}g} {c.unit}" for c, v in zip(self.coordinates, point, strict=True))
 
     def in_words(self, but: Iterable[Coordinate] = ()) -> str:
         """Names, ranges and values of what varies and what is held, with units, except for `but`."""

@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 class Pictured(Introduced):
     """A result with a picture, the robot in it to scale."""
 
-    _picture: ClassVar[str]  # module in `pkm_analysis.drawing` whose function of the same name draws it
+    _picture: ClassVar[str]  # module in `pkm_analysis.drawing`, and the function of it that draws the result
 
     def plot(self, path: str | Path | None = None) -> Figure:
         """Draw the result, and write it if `path` is given: .png, .svg or .pdf, else `AnalysisError`."""
-        module = importlib.import_module(f"pkm_analysis.drawing.{self._picture}")
-        figure: Figure = getattr(module, self._picture)(self)
+        module, _, drawn = self._picture.partition(".")
+        figure: Figure = getattr(importlib.import_module(f"pkm_analysis.drawing.{module}"), drawn)(self)
         if path is not None:
-            module.write(figure, path)
+            importlib.import_module("pkm_analysis.drawing.sheet").write(figure, path)
         return figure

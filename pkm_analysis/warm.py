@@ -7,13 +7,13 @@ import contextlib
 
 import numpy as np
 
+from pkm_analysis.analysed_robot import Robot
 from pkm_analysis.analysis_errors import AnalysisError
 from pkm_analysis.indices.polytopes import zonotope_faces
 from pkm_analysis.kernels.full_boxes import largest_full_box
 from pkm_analysis.kernels.pose_quantities import WIDTH
 from pkm_analysis.prediction import predict
 from pkm_analysis.proof import Domain, Inside, NoSingularity, prove
-from pkm_analysis.robot import Robot
 from pkm_analysis.sweeps import Sweeps
 from pkm_description import Mechanism, PkmError
 

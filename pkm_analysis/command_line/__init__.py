@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command `pkm analyse ROBOT [TASK]`: one module per task, imported on demand."""
+"""The command `pkm analyse ROBOT [TASK]`: its tasks, imported on demand."""

@@ -9,30 +9,37 @@ from typing import TYPE_CHECKING, Any
 
 import pkm_analysis
 from pkm_analysis.analysis_errors import AnalysisError
-from pkm_analysis.command_line.answers import add_output
-from pkm_analysis.requirements.coordinate_words import QUANTITY, read_range, read_value
-from pkm_analysis.requirements.units import in_si
-from pkm_description import load_mechanism
+from pkm_analysis.command_line.task_answers import add_output
+from pkm_analysis.requirements.words import in_si, read_quantity, read_range, read_value
 from pkm_description.command_options import add_robot
-from pkm_description.load import xacro_arguments
 
 if TYPE_CHECKING:
+    from pkm_analysis.analysed_robot import Robot
     from pkm_analysis.analysis import Analysis
     from pkm_analysis.domain import Range
-    from pkm_analysis.robot import Robot
     from pkm_analysis.sweeps import Sweeps
+    from pkm_description import Mechanism
 
 
-def parser(task: str, description: str, epilog: str = "") -> argparse.ArgumentParser:
-    """The parser of a task, with the options that tasks share."""
+def plain_parser(
+    task: str, description: str, epilog: str = "", usage: str | None = "[options]"
+) -> argparse.ArgumentParser:
+    """The parser of a task, with the robot alone; without `usage`, that of its options."""
+    prog = f"pkm analyse ROBOT {task}"
     p = argparse.ArgumentParser(
-        prog=f"pkm analyse ROBOT {task}",
-        usage=f"pkm analyse ROBOT {task} [options]",
+        prog=prog,
+        usage=None if usage is None else f"{prog} {usage}",
         description=description,
         epilog=epilog,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add_robot(p)
+    return p
+
+
+def parser(task: str, description: str, epilog: str = "") -> argparse.ArgumentParser:
+    """The parser of a task over a domain, with the options that these share."""
+    p = plain_parser(task, description, epilog)
     p.add_argument("--vary", metavar="NAMES", help="task coordinates that vary, such as x,y,z (default: its freedoms)")
     p.add_argument(
         "--range", action="append", default=[], metavar="NAME=A:B", help="range of one, such as x=-300mm:300mm"
@@ -41,11 +48,21 @@ def parser(task: str, description: str, epilog: str = "") -> argparse.ArgumentPa
         "--hold", action="append", default=[], metavar="NAME=VALUE", help="value of another, such as yaw=20deg"
     )
     p.add_argument("--require", action="append", default=[], metavar="BOUND", help="such as 'type2 > 0.2 rad/m'")
-    p.add_argument("--mode", type=int, metavar="N", help="number of a working mode (default: home's)")
+    add_mode(p)
     add_assumed(p)
-    p.add_argument("--resolution", type=int, metavar="N", help="nodes along a coordinate")
+    add_resolution(p)
     add_output(p)
     return p
+
+
+def add_mode(p: argparse.ArgumentParser) -> None:
+    """Add the option for the working mode."""
+    p.add_argument("--mode", type=int, metavar="N", help="number of a working mode (default: home's)")
+
+
+def add_resolution(p: argparse.ArgumentParser) -> None:
+    """Add the option for how fine grids are."""
+    p.add_argument("--resolution", type=int, metavar="N", help="nodes along a coordinate")
 
 
 def add_assumed(p: argparse.ArgumentParser) -> None:
@@ -66,17 +83,14 @@ def sensor_errors(robot: Robot, words: list[str] | None) -> tuple[float, ...]:
         return ()
     text = " ".join(words)
     about = f"--sensor-error {text}"
-    form = QUANTITY.fullmatch(text)
-    if form is None:
-        raise AnalysisError(about, "it begins with no number", "write 0.01 deg")
+    number, unit = read_quantity(text, about, "write 0.01 deg")
     if robot.actuator_unit not in ("m", "rad"):
         raise AnalysisError(about, "some drives turn and others slide", "give one for each: Analysis(..., sensors=...)")
-    return (in_si(float(form["number"]), form["unit"], robot.actuator_unit, about),)
+    return (in_si(number, unit, robot.actuator_unit, about),)
 
 
-def asked(given: argparse.Namespace, sweeps: Sweeps) -> Analysis:
-    """The analysis of the robot on the command line."""
-    mechanism = load_mechanism(given.robot, xacro_arguments(given.xacro_args))
+def asked(given: argparse.Namespace, mechanism: Mechanism, sweeps: Sweeps) -> Analysis:
+    """The analysis of a robot, with what the command line assumes of it."""
     analysis = pkm_analysis.Analysis(mechanism, given.mode, given.stiffness, sweeps)
     sensors = sensor_errors(analysis.robot, given.sensor_error)
     analysis.assumed = analysis.assumed._replace(sensors=sensors)

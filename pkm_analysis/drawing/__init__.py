@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pictures of workspaces and maps, with the robot to scale."""
+"""Pictures of results, with the robot to scale, and pages of them."""

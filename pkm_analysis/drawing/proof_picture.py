@@ -9,15 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pkm_analysis.drawing.sheet import INK, sheet, write
+from pkm_analysis.drawing.sheet import INK, grid, sheet
 from pkm_analysis.proof.halving import Part, Proof
 from pkm_description.mechanism import Array
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
-__all__ = ["proof_picture", "write"]
 
 PROVED, OPEN, REFUTED, UNSEEN = "#8fc9a0", "#f0b44c", "#d62728", "#e8ecf0"
 MOST_SLICES = 3
@@ -147,5 +145,5 @@ def _coordinates(axes: Axes, found: Proof) -> None:
             axes.plot(range(len(values)), values[:, k], lw=1.6, label=f"{name} [{found.units[k]}]")
     low, high = axes.get_ylim()
     axes.set_ylim(low - 0.4 * (high - low), high)  # room for the bar
-    axes.grid(True, color="#d9dfe5", linewidth=0.5)
+    grid(axes)
     axes.legend(fontsize=8, loc="best")

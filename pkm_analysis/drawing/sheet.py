@@ -10,15 +10,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pkm_analysis.analysis_errors import PICTURES, check_ending
 from pkm_analysis.domain import Coordinate, Domain, TaskCoordinates
-from pkm_analysis.endings import PICTURES, check_ending
-from pkm_description.mechanism import Array, Mechanism
+from pkm_description.mechanism import Array
 from pkm_description.picture import View, facets
 from pkm_description.whole_files import whole
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+    from pkm_analysis.analysed_robot import Robot
 
 DOTS = 130  # per inch
 COLOURS = ("#4477aa", "#ee6677", "#228833", "#ccbb44", "#66ccee", "#aa3377", "#bb5500", "#88aa00", "#7766cc", "#999999")
@@ -66,26 +68,29 @@ def directions(coordinates: Sequence[Coordinate], task: TaskCoordinates) -> Arra
     return np.asarray(along / np.linalg.norm(along, axis=1, keepdims=True))
 
 
-def draw_robot(axes: Axes, mechanism: Mechanism, along: Array, offset: Array) -> None:
-    """Draw a robot at home, to scale, on base directions `along` (2, 3); `offset` (2,) [m] is added to positions."""
+def draw_robot(axes: Axes, robot: Robot, coordinates: Sequence[Coordinate]) -> None:
+    """Draw a robot at home, to scale, over two coordinates; not at all where one of them rotates the platform."""
     from matplotlib.collections import PolyCollection
 
-    polygons, colours = facets(mechanism)
-    if not polygons:
+    task = robot.coordinates
+    along = directions(coordinates, task)
+    polygons, colours = facets(robot.mechanism)
+    if along is None or not polygons:
         return
+    offset = np.array([c.home for c in coordinates]) - along @ task.kinematics.engine.home[:3]
     across = np.cross(along[0], along[1])
     order = np.argsort([float((polygon @ across).mean()) for polygon in polygons])
     outlines = [polygons[k] @ along.T + offset for k in order]
     shades = [(*colours[k][:3], 0.5) for k in order]
     axes.add_collection(PolyCollection(outlines, facecolors=shades, edgecolors="none", zorder=3, rasterized=True))
-    everything = np.concatenate(outlines)
-    axes.update_datalim(everything)
+    axes.update_datalim(np.concatenate(outlines))
 
 
-def offset_of(coordinates: Sequence[Coordinate], task: TaskCoordinates, along: Array) -> Array:
-    """Offsets (2,) from positions along two directions to values of two coordinates."""
-    home = task.kinematics.engine.home[:3]
-    return np.array([c.home for c in coordinates]) - along @ home
+def shaded(triangles: Array) -> tuple[Array, Array]:
+    """Unit normals (n, 3) of triangles (n, 3, 3), and how bright each is."""
+    normal = np.cross(triangles[:, 1] - triangles[:, 0], triangles[:, 2] - triangles[:, 0])
+    normal /= np.maximum(np.linalg.norm(normal, axis=1, keepdims=True), 1e-300)
+    return normal, 0.72 + 0.28 * np.abs(normal @ LIGHT)
 
 
 def label(axes: Axes, coordinates: Sequence[Coordinate]) -> None:
@@ -96,6 +101,11 @@ def label(axes: Axes, coordinates: Sequence[Coordinate]) -> None:
         if coordinates[0].unit == coordinates[1].unit:
             axes.set_aspect("equal", adjustable="datalim")
     axes.tick_params(labelsize=8)
+    grid(axes)
+
+
+def grid(axes: Axes) -> None:
+    """Draw a faint grid behind everything."""
     axes.grid(True, color="#d9dfe5", linewidth=0.5, zorder=0)
 
 

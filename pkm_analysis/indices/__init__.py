@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Indices of performance that hold for redundant actuation too: polytopes, ellipsoids, transmission, condition."""
 
-from pkm_analysis.indices.ellipsoid import largest_ellipsoid
-from pkm_analysis.indices.performance import Limits, PerformanceIndices, performance_indices, polytopes
-from pkm_analysis.indices.polytopes import ForcePolytope, VelocityPolytope
+from pkm_analysis.indices.performance_indices import Limits, PerformanceIndices, performance_indices, polytopes
+from pkm_analysis.indices.polytopes import ForcePolytope, VelocityPolytope, largest_ellipsoid
 
 __all__ = [
     "ForcePolytope",

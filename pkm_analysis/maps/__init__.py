@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Maps of any quantity over a slice, with the loci of singularities in them."""
+"""Maps and statistics of any quantity, and loci of singularities as surfaces."""

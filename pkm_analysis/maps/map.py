@@ -11,18 +11,16 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from pkm_analysis.analysed_robot import CHUNK, SLOW_CHUNK
 from pkm_analysis.analysis_errors import AnalysisError
 from pkm_analysis.domain import Domain, check_resolution
 from pkm_analysis.kernels.pose_quantities import HOLD, REACH, REGULARITY, TYPE2, UNLIMITED
-from pkm_analysis.layers.layer_file import write_layer
-from pkm_analysis.maps.asked import asked
-from pkm_analysis.maps.isosurfaces import Isosurface, isosurfaces, round_values
-from pkm_analysis.maps.map_layer import map_sheets, surface_sheets
+from pkm_analysis.layer_file import write_layer
+from pkm_analysis.maps.map_surfaces import Isosurface, isosurfaces, map_sheets, round_values, surface_sheets
 from pkm_analysis.pictured import Pictured
 from pkm_analysis.requirements.membership import INSIDE, Membership
 from pkm_analysis.requirements.quantities import EVERYWHERE, finite_nowhere, singular_everywhere
 from pkm_analysis.requirements.quantity import Batch, Quantity
-from pkm_analysis.robot import CHUNK, SLOW_CHUNK
 from pkm_analysis.sweeps.chunks import slices
 from pkm_analysis.workspace.grid import extent
 from pkm_description.introduction import measure
@@ -30,6 +28,21 @@ from pkm_description.mechanism import Array
 
 NODES, SLOW_NODES = {1: 241, 2: 241, 3: 61}, {1: 61, 2: 61, 3: 15}  # along the longest coordinate
 OUTLIERS = 2.0  # percent of values at either end that the colour scale excludes where they are far off
+
+
+def asked(membership: Membership, quantity: Quantity) -> dict[str, Any]:
+    """Robot, quantity with unit and meaning, domain, and requirements, for JSON."""
+    domain = membership.domain
+    return {
+        "robot": membership.robot.name,
+        "quantity": quantity.name,
+        "unit": quantity.unit,
+        "meaning": quantity.meaning,
+        "domain": domain.in_words(),
+        "coordinates": list(domain.labels),
+        "units": list(domain.units),
+        "requirements": [str(one) for one in membership.requirements],
+    }
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -44,7 +57,7 @@ class Map(Pictured):
         notes: what cannot be said of loci, and why.
     """
 
-    _picture: ClassVar[str] = "map_picture"
+    _picture: ClassVar[str] = "map_pictures.map_picture"
 
     membership: Membership
     quantity: Quantity
@@ -64,14 +77,11 @@ class Map(Pictured):
         return f"{name} from {measure(self.least[0])} to {measure(self.most[0])}"
 
     def _details(self) -> list[str]:
-        unit = "" if self.quantity.unit == "1" else f" {self.quantity.unit}"
+        unit = self.quantity.suffix
         lines = [f"{self.quantity.name}: {self.quantity.meaning}", self.domain.in_words()]
         for word, (value, at) in (("least", self.least), ("most", self.most)):
-            lines.append(f"{word} {measure(value)}{unit} at {self._place(at)}")
+            lines.append(f"{word} {measure(value)}{unit} at {self.domain.place(at, 4)}")
         return [*lines, f"mean {measure(self.mean)}{unit}", *self.notes]
-
-    def _place(self, at: Array) -> str:
-        return ", ".join(f"{c.label} {v:.4g} {c.unit}" for c, v in zip(self.domain.coordinates, at, strict=True))
 
     @property
     def mean(self) -> float:
@@ -98,7 +108,7 @@ class Map(Pictured):
         `AnalysisError` for another extension, or other coordinates than two or three lengths.
         """
         robot, name, (low, high) = self.membership.robot, self.quantity.name, self.shown
-        unit = "" if self.quantity.unit == "1" else f" {self.quantity.unit}"
+        unit = self.quantity.suffix
         title = f"{name} of {robot.name}, {measure(low)}{unit} dark to {measure(high)}{unit} bright"
         sheets = map_sheets(self.domain, self.axes, self.values, name, self.shown)
         if len(self.axes) == 3:
@@ -144,8 +154,7 @@ def quantity_map(
     check_resolution("map", resolution, conditions.domain.dimension)
     membership = conditions.over(conditions.domain.within(extent(conditions, given)))
     domain, robot = membership.domain, membership.robot
-    length = robot.kinematics.characteristic_length
-    spans = (domain.upper - domain.lower) * np.array([1.0 if u == "m" else length for u in domain.units])
+    spans = (domain.upper - domain.lower) * domain.scale
     nodes = resolution or (NODES if robot.evaluator.quick else SLOW_NODES)[domain.dimension]
     counts = np.maximum(np.round(nodes * spans / spans.max()).astype(int), min(nodes, 25))
     axes = tuple(domain.grid(counts))

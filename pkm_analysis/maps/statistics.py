@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from pkm_analysis.analysis_errors import AnalysisError
 from pkm_analysis.domain import Domain
 from pkm_analysis.kernels.pose_quantities import TYPE2
-from pkm_analysis.maps.asked import asked
+from pkm_analysis.maps.map import asked
 from pkm_analysis.pictured import Pictured
 from pkm_analysis.requirements.membership import INSIDE, Membership, Stop
 from pkm_analysis.requirements.quantities import EVERYWHERE, finite_nowhere, singular_everywhere
@@ -42,7 +42,7 @@ class Statistics(Pictured):
     above. `stopped_by` are shares of all poses; `notes` hold at all poses.
     """
 
-    _picture: ClassVar[str] = "statistics_picture"
+    _picture: ClassVar[str] = "map_pictures.statistics_picture"
 
     membership: Membership
     quantity: Quantity
@@ -80,12 +80,11 @@ class Statistics(Pictured):
         return f"{name} at {self.poses} poses, {100.0 * self.share:.4g} % of them inside"
 
     def _details(self) -> list[str]:
-        unit = "" if self.quantity.unit == "1" else f" {self.quantity.unit}"
+        unit = self.quantity.suffix
         mean = "0" if abs(self.mean) < ROUNDING else f"{self.mean:.9g}"
         lines = [self.domain.in_words(), f"mean {mean}{unit}, standard deviation {measure(self.deviation)}"]
         for word, (value, at) in (("least", self.least), ("most", self.most)):
-            place = ", ".join(f"{c.label} {v:.4g} {c.unit}" for c, v in zip(self.domain.coordinates, at, strict=True))
-            lines.append(f"{word} {measure(value)}{unit} at {place}")
+            lines.append(f"{word} {measure(value)}{unit} at {self.domain.place(at, 4)}")
         return [*lines, *self.notes, *(f"{100.0 * share:.3g} %: {stop.text}" for stop, share in self.stopped_by[:5])]
 
     def to_dict(self) -> dict[str, Any]:
@@ -103,7 +102,6 @@ class Statistics(Pictured):
             "histogram_to": float(self.edges[-1]),
             "histogram": self.counts.tolist(),
             "beyond": list(self.beyond),
-            "requirements": [str(one) for one in self.membership.requirements],
             "stopped_by": [{"kind": s.kind, "what": s.text, "share": share} for s, share in self.stopped_by],
             "notes": list(self.notes),
         }
@@ -163,8 +161,7 @@ def _singular_everywhere(membership: Membership, n: int) -> bool:
 
 def _shape(domain: Domain, poses: int) -> tuple[int, ...]:
     """Nodes along each coordinate, in cells as cubic as possible."""
-    length = domain.task.kinematics.characteristic_length
-    span = (domain.upper - domain.lower) * np.array([1.0 if unit == "m" else length for unit in domain.units])
+    span = (domain.upper - domain.lower) * domain.scale
     pitch = (float(np.prod(span)) / poses) ** (1.0 / len(span))
     return tuple(int(n) for n in np.maximum(np.round(span / pitch), 1))
 

@@ -8,9 +8,16 @@ from typing import TYPE_CHECKING
 from pkm_analysis.late import late
 
 if TYPE_CHECKING:
-    from pkm_analysis.prediction.catalogue import read_gears, read_motors
-    from pkm_analysis.prediction.drives import DIRECT, Choice, Gear, Motor, choose_drives
-    from pkm_analysis.prediction.performance import Exceeded, Prediction, predict
+    from pkm_analysis.prediction.motors_and_gears import (
+        DIRECT,
+        Choice,
+        Gear,
+        Motor,
+        choose_drives,
+        read_gears,
+        read_motors,
+    )
+    from pkm_analysis.prediction.prediction import Exceeded, Prediction, predict
 
 __all__ = [
     "DIRECT",
@@ -28,15 +35,15 @@ __all__ = [
 __getattr__ = late(
     __name__,
     {
-        "DIRECT": "pkm_analysis.prediction.drives",
-        "read_gears": "pkm_analysis.prediction.catalogue",
-        "read_motors": "pkm_analysis.prediction.catalogue",
-        "Choice": "pkm_analysis.prediction.drives",
-        "Exceeded": "pkm_analysis.prediction.performance",
-        "Gear": "pkm_analysis.prediction.drives",
-        "Motor": "pkm_analysis.prediction.drives",
-        "Prediction": "pkm_analysis.prediction.performance",
-        "choose_drives": "pkm_analysis.prediction.drives",
-        "predict": "pkm_analysis.prediction.performance",
+        "pkm_analysis.prediction.motors_and_gears": (
+            "Choice",
+            "DIRECT",
+            "Gear",
+            "Motor",
+            "choose_drives",
+            "read_gears",
+            "read_motors",
+        ),
+        "pkm_analysis.prediction.prediction": ("Exceeded", "Prediction", "predict"),
     },
 )

@@ -12,22 +12,25 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import pairwise, product
-from typing import Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypedDict
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from pkm_analysis.analysed_robot import Robot
 from pkm_analysis.analysis_errors import AnalysisError
 from pkm_analysis.domain import TaskCoordinates
 from pkm_analysis.pictured import Pictured
 from pkm_analysis.proof.enclosures import Domain, Encloser, Enclosure
 from pkm_analysis.proof.requirements import Requirement
-from pkm_analysis.proof.words import MOST_BOXES, RESOLUTION
-from pkm_analysis.robot import Robot
+from pkm_analysis.requirements.names import MOST_BOXES, RESOLUTION
 from pkm_analysis.sweeps import Sweeps
 from pkm_analysis.sweeps.chunks import slices
 from pkm_description.mechanism import Array
 from pkm_kinematics.kinematics import Kinematics
+
+if TYPE_CHECKING:
+    from typing import Unpack
 
 BATCH = 512
 PIECE = 128  # boxes of a batch that are bounded together
@@ -62,7 +65,7 @@ class Proof(Pictured):
 
     _elsewhere: ClassVar[dict[str, str]] = {"proved success result answer": "verdict has the answer, ok whether proved"}
 
-    _picture: ClassVar[str] = "proof_picture"
+    _picture: ClassVar[str] = "proof_picture.proof_picture"
 
     verdict: str
     that: tuple[str, ...]  # the requirements
@@ -135,25 +138,34 @@ class Proof(Pictured):
         )
 
 
+class Settings(TypedDict, total=False):
+    """How long and where to search.
+
+    Attributes:
+        resolution: smallest box sides that are halved, relative to the domain's or those of a part of a path.
+        most_boxes: number of boxes after which the answer is undecided.
+        progress: called with the proved share of the domain and the number of boxes so far.
+        sweeps: where boxes are bounded, on all cores by default.
+    """
+
+    resolution: float
+    most_boxes: int
+    progress: Callable[[float, int], None] | None
+    sweeps: Sweeps | None
+
+
 def prove(
     kinematics: Kinematics,
     domain: Domain,
     requirements: Requirement | Sequence[Requirement],
     mode: int = 0,
-    *,
-    resolution: float = RESOLUTION,
-    most_boxes: int = MOST_BOXES,
-    progress: Callable[[float, int], None] | None = None,
-    sweeps: Sweeps | None = None,
+    **settings: Unpack[Settings],
 ) -> Proof:
     """Whether requirements hold at every pose of a domain.
 
     Args:
         mode: number of the working mode.
-        resolution: smallest box sides that are halved, relative to the domain's.
-        most_boxes: number of boxes after which the answer is undecided.
-        progress: called with the proved share of the domain and the number of boxes so far.
-        sweeps: where boxes are bounded, on all cores by default.
+        settings: see `Settings`.
 
     Raises:
         AnalysisError: the domain is empty, or the robot cannot be bounded.
@@ -165,7 +177,7 @@ def prove(
     if (domain.box[:, 0] > domain.box[:, 1]).any():
         raise AnalysisError("domain", "a lower bound is above its upper one", "exchange them")
     encloser = Encloser(kinematics, domain, mode, any(one.constraints for one in wanted))
-    return _Search(encloser, wanted, resolution, most_boxes, progress, sweeps).run(SAMPLES)
+    return _Search(encloser, wanted, **settings).run(SAMPLES)
 
 
 def prove_path(
@@ -173,11 +185,7 @@ def prove_path(
     waypoints: ArrayLike,
     requirements: Requirement | Sequence[Requirement],
     mode: int = 0,
-    *,
-    resolution: float = RESOLUTION,
-    most_boxes: int = MOST_BOXES,
-    progress: Callable[[float, int], None] | None = None,
-    sweeps: Sweeps | None = None,
+    **settings: Unpack[Settings],
 ) -> Proof:
     """Whether requirements hold along a path that is straight in task coordinates between waypoints.
 
@@ -186,8 +194,6 @@ def prove_path(
     Args:
         waypoints: task coordinates (n, c), two or more.
         mode: number of the working mode.
-        resolution: smallest piece that is halved, relative to its straight part.
-        most_boxes: number of pieces after which the answer is undecided.
 
     Raises:
         AnalysisError: fewer than two waypoints, or the robot cannot be bounded.
@@ -198,16 +204,7 @@ def prove_path(
     if points.ndim != 2 or len(points) < 2 or points.shape[1] != width or not np.isfinite(points).all():
         raise AnalysisError("path", f"an array of shape {points.shape} is none", f"give (n, {width}), n > 1, finite")
     lines = [Stretch(Domain.of_path(start, end), np.array([start, end])) for start, end in pairwise(points)]
-    return prove_stretches(
-        kinematics,
-        lines,
-        requirements,
-        mode,
-        resolution=resolution,
-        most_boxes=most_boxes,
-        progress=progress,
-        sweeps=sweeps,
-    )
+    return prove_stretches(kinematics, lines, requirements, mode, **settings)
 
 
 class Stretch(NamedTuple):
@@ -222,11 +219,7 @@ def prove_stretches(
     stretches: Sequence[Stretch],
     requirements: Requirement | Sequence[Requirement],
     mode: int = 0,
-    *,
-    resolution: float = RESOLUTION,
-    most_boxes: int = MOST_BOXES,
-    progress: Callable[[float, int], None] | None = None,
-    sweeps: Sweeps | None = None,
+    **settings: Unpack[Settings],
 ) -> Proof:
     """Whether requirements hold along a path that is known by domains around its successive parts.
 
@@ -237,15 +230,17 @@ def prove_stretches(
     wanted = _listed(requirements)
     began = time.perf_counter()
     encloser = Encloser(kinematics, stretches[0].domain, mode, any(one.constraints for one in wanted))
-    sweeps = Sweeps() if sweeps is None else sweeps
-    first = _Search(encloser, wanted, resolution, most_boxes, None, sweeps)
+    progress, most_boxes = settings.pop("progress", None), settings.get("most_boxes", MOST_BOXES)
+    settings["sweeps"] = settings.get("sweeps") or Sweeps()
+    first = _Search(encloser, wanted, **settings)
     refuted = first.attempt(np.concatenate([one.points for one in stretches]))
     if refuted is not None:
         return first.answer("refuted", refuted)
     parts: list[Proof] = []
     boxes = 0
     for stretch in stretches:
-        search = _Search(encloser.on(stretch.domain), wanted, resolution, most_boxes - boxes, None, sweeps)
+        settings["most_boxes"] = most_boxes - boxes
+        search = _Search(encloser.on(stretch.domain), wanted, **settings)
         part = search.run(0)
         if part.verdict == "refuted" and len(stretch.domain.box) > 1:  # perhaps not on the path
             part = search.answer("undecided", rest=stretch.domain.box[None])
@@ -334,14 +329,14 @@ class _Search:
         self,
         encloser: Encloser,
         wanted: tuple[Requirement, ...],
-        resolution: float,
-        most: int,
-        progress: Callable[[float, int], None] | None,
+        resolution: float = RESOLUTION,
+        most_boxes: int = MOST_BOXES,
+        progress: Callable[[float, int], None] | None = None,
         sweeps: Sweeps | None = None,
     ) -> None:
         self.encloser, self.wanted = encloser, wanted
         self.kinematics, self.domain, self.mode = encloser.kinematics, encloser.domain, encloser.mode
-        self.resolution, self.most, self.progress = resolution, most, progress
+        self.resolution, self.most, self.progress = resolution, most_boxes, progress
         self.sweeps = Sweeps() if sweeps is None else sweeps
         self.bounds = partial(_bounds, encloser, wanted)
         self.began = time.perf_counter()

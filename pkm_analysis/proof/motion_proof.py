@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,10 +13,13 @@ from scipy.spatial.transform import Rotation
 
 from pkm_analysis.analysis_errors import AnalysisError
 from pkm_analysis.proof.enclosures import Domain
-from pkm_analysis.proof.halving import Proof, Stretch, prove_stretches
+from pkm_analysis.proof.halving import Proof, Settings, Stretch, prove_stretches
 from pkm_analysis.proof.requirements import Requirement
 from pkm_description.mechanism import Array
 from pkm_kinematics import Kinematics
+
+if TYPE_CHECKING:
+    from typing import Unpack
 
 STRAIGHT = 1e-9  # m and rad: rounding of task coordinates on a straight line
 _TRIED = np.linspace(0.0, 1.0, 17)  # shares of a part at which poses are tried
@@ -28,7 +31,7 @@ def prove_motion(
     radii: ArrayLike,
     requirements: Requirement | Sequence[Requirement],
     mode: int = 0,
-    **settings: Any,
+    **settings: Unpack[Settings],
 ) -> Proof:
     """Whether requirements hold along a path of straight lines with rounded corners.
 

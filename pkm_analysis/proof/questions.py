@@ -3,23 +3,17 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 
 import numpy as np
 
+from pkm_analysis.analysed_robot import Robot
 from pkm_analysis.analysis_errors import AnalysisError
 from pkm_analysis.domain import TaskCoordinates
 from pkm_analysis.proof.requirements import Accuracy, Effort, Inside, Margin, NoSingularity, Requirement
-from pkm_analysis.proof.words import FORMS
-from pkm_analysis.requirements.coordinate_words import read_range, read_value
-from pkm_analysis.requirements.units import in_si
-from pkm_analysis.robot import Robot
+from pkm_analysis.requirements.names import FORMS
+from pkm_analysis.requirements.words import read_bound, read_range, read_value
 from pkm_description.mechanism import Array
-
-_BOUND = re.compile(
-    r"(?P<name>\w+) ?(?P<sense>[<>])=? ?(?P<number>[-+]?[\d.]+(?:[eE][-+]?\d+)?) ?(?P<unit>.*)",
-)
 
 
 def read_requirement(robot: Robot, text: str, sensors: tuple[float, ...] = ()) -> Requirement:
@@ -39,20 +33,14 @@ def read_requirement(robot: Robot, text: str, sensors: tuple[float, ...] = ()) -
         return NoSingularity()
     if words.replace(" ", "") == "effort_at_rest<limits":
         return Effort(robot.dynamics)
-    form = _BOUND.fullmatch(words)
-    if form is None:
-        raise AnalysisError(about, "it cannot be read", f"write one of: {'; '.join(FORMS)}")
-    name, above = form["name"], form["sense"] == ">"
-    try:
-        number = float(form["number"])
-    except ValueError:
-        raise AnalysisError(about, f"{form['number']} is no number", "write one") from None
+    bound = read_bound(text, f"write one of: {'; '.join(FORMS)}")
+    name, above = bound.name, bound.above
     per = {"m": ("1", "1"), "rad": ("m/rad", "rad/m")}.get(robot.actuator_unit, ("m/(m or rad)", "(m or rad)/m"))
     if name in ("type1", "psi", "type2"):
         unit = per[name == "type2"]
-        return Margin(name, in_si(number, form["unit"], unit, about), above, "" if unit == "1" else unit)
+        return Margin(name, bound.in_si(unit), above, "" if unit == "1" else unit)
     if name == "margin":  # the smaller of two numbers whose units are each other's inverse
-        return Margin(name, in_si(number, form["unit"], "1", about), above)
+        return Margin(name, bound.in_si("1"), above)
     if name not in ("position_error", "turning_error", "effort_at_rest"):
         raise AnalysisError(about, f"nothing is proved of '{name}'", f"write one of: {'; '.join(FORMS)}")
     if above:
@@ -61,9 +49,9 @@ def read_requirement(robot: Robot, text: str, sensors: tuple[float, ...] = ()) -
         if not sensors:
             raise AnalysisError(about, "it depends on the sensors' errors", "give them: --sensor-error NUMBER UNIT")
         turning = name == "turning_error"
-        return Accuracy(sensors, in_si(number, form["unit"], "rad" if turning else "m", about), turning)
+        return Accuracy(sensors, bound.in_si("rad" if turning else "m"), turning)
     unit = {"m": "N", "rad": "N m"}.get(robot.actuator_unit, "N or N m")
-    return Effort(robot.dynamics, (in_si(number, form["unit"], unit, about),))
+    return Effort(robot.dynamics, (bound.in_si(unit),))
 
 
 def read_point(coordinates: TaskCoordinates, words: Iterable[str]) -> Array:

@@ -16,10 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pkm_analysis.analysis_errors import AnalysisError
-from pkm_analysis.indices.efforts_at_rest import efforts_at_rest, shared
-from pkm_analysis.indices.errors_of_pose import all_signs, largest_displacements
+from pkm_analysis.indices.polytopes import all_signs, largest_displacements
 from pkm_analysis.proof.enclosures import Encloser, Enclosure
 from pkm_analysis.proof.matrices import MORE, TINY, Affine, Ball, least_norm, least_squares, less
+from pkm_analysis.requirements.drive_quantities import efforts_at_rest, shared
 from pkm_description.mechanism import Array
 from pkm_dynamics import Dynamics
 from pkm_kinematics.kinematics import Kinematics

@@ -36,7 +36,7 @@ class Path(Pictured):
     of the start, with shares.
     """
 
-    _picture: ClassVar[str] = "path_picture"
+    _picture: ClassVar[str] = "singularity_pictures.path_picture"
 
     graph: GridGraph
     start: Array
@@ -144,14 +144,12 @@ def box_of(
     home's is the default.
     """
     size = task.kinematics.engine.size
-    first = {task.find(name).name: float(value) for name, value in start.items()}
-    last = {task.find(name).name: float(value) for name, value in end.items()}
-    named = {task.find(name).name: (float(a), float(b)) for name, (a, b) in ranges.items()}
+    first, last, named = task.named(start), task.named(end), task.named(ranges)
     held = {}
     for name in {*first, *last} - set(vary):
         if first.get(name) != last.get(name):
             raise AnalysisError(f"path in {name}", "it is none of the robot's own freedoms", f"vary {', '.join(vary)}")
-        held[name] = first[name]
+        held[name] = float(first[name])
     box = {}
     for name in vary:
         c = task.find(name)

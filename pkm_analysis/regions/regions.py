@@ -12,15 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pkm_analysis.analysis_errors import AnalysisError
-from pkm_analysis.domain import Range
+from pkm_analysis.domain import Range, size_unit
 from pkm_analysis.pictured import Pictured
-from pkm_analysis.regions.grid_graph import GridGraph
-from pkm_analysis.regions.measures import TYPE_2
+from pkm_analysis.regions.grid_graph import TYPE_2, GridGraph
 from pkm_analysis.regions.path import WHOLE, Path, find_path
 from pkm_analysis.regions.touching import Touch, touches_between, touches_within
 from pkm_analysis.requirements.membership import Membership
 from pkm_analysis.workspace.grid import extent
-from pkm_analysis.workspace.workspace import size_unit
 from pkm_description.introduction import measure
 from pkm_description.mechanism import Array
 from pkm_kinematics.status import closes
@@ -66,7 +64,7 @@ class Regions(Pictured):
     be listed, and their nodes. `notes` say what cannot be said, and why.
     """
 
-    _picture: ClassVar[str] = "regions_picture"
+    _picture: ClassVar[str] = "singularity_pictures.regions_picture"
 
     graphs: dict[int, GridGraph]
     regions: tuple[Region, ...]
@@ -164,17 +162,7 @@ class Regions(Pictured):
             "requirements": [str(one) for one in graph.membership.requirements],
             "unit": self.unit,
             "regions": [
-                {
-                    "number": r.number,
-                    "mode": r.mode,
-                    "mode_label": r.mode_label,
-                    "sign": r.sign,
-                    "size": r.size,
-                    "lower": r.lower.tolist(),
-                    "upper": r.upper.tolist(),
-                    "home": r.home,
-                }
-                for r in self.regions
+                {**vars(one), "lower": one.lower.tolist(), "upper": one.upper.tolist()} for one in self.regions
             ],
             "touches": [touch.to_dict() for touch in self.touches],
             "crumbs": list(self.crumbs),
@@ -191,15 +179,13 @@ def nearest_turn(graph: GridGraph, points: Array, point: Array) -> Array:
     return moved
 
 
-def regions(
-    conditions: Sequence[Membership], given: Mapping[str, Range] | None = None, resolution: int | None = None
-) -> Regions:
+def regions(conditions: Sequence[Membership], given: Mapping[str, Range], resolution: int | None = None) -> Regions:
     """Find the regions of working modes, from the conditions of each, whose ranges do not matter.
 
     `given` ranges [m, rad] are by full name; others are the workspaces' extent. `AnalysisError` where the conditions
     hold nowhere.
     """
-    ranges = ranges_for(conditions, given or {})
+    ranges = ranges_for(conditions, given)
     graphs: dict[int, GridGraph] = {}
     numbers: dict[int, NDArray[np.int32]] = {}
     listed: list[Region] = []
@@ -225,12 +211,10 @@ def regions(
 
 def ranges_for(conditions: Sequence[Membership], given: Mapping[str, Range]) -> dict[str, Range]:
     """Ranges that contain the workspaces of all modes; the whole turn of periodic angles."""
-    task = conditions[0].domain.task
-    named = {task.find(name).name: (float(a), float(b)) for name, (a, b) in given.items()}
     boxes, problem = [], None
     for one in conditions:
         try:
-            boxes.append(extent(one, named))
+            boxes.append(extent(one, given))
         except AnalysisError as error:  # a mode that is nowhere, beside others that are somewhere
             problem = error
     if not boxes and problem is not None:
@@ -238,7 +222,7 @@ def ranges_for(conditions: Sequence[Membership], given: Mapping[str, Range]) -> 
     ranges = {name: (min(b[name][0] for b in boxes), max(b[name][1] for b in boxes)) for name in boxes[0]}
     for c in conditions[0].domain.coordinates:
         low, high = ranges[c.name]
-        if c.unit == "rad" and c.name not in named and high - low > WHOLE and c.upper - c.lower > 2.0 * np.pi - 1e-9:
+        if c.unit == "rad" and c.name not in given and high - low > WHOLE and c.upper - c.lower > 2.0 * np.pi - 1e-9:
             middle = 0.5 * (c.lower + c.upper) if np.isfinite(c.lower) and np.isfinite(c.upper) else c.home
             ranges[c.name] = (middle - np.pi, middle + np.pi)
     return ranges

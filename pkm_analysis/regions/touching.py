@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pkm_analysis.kernels.pose_quantities import WIDTH
-from pkm_analysis.regions.grid_graph import GridGraph, Indices
-from pkm_analysis.regions.measures import CONSTRAINT, LIMB, TURN, TYPE_2
+from pkm_analysis.regions.grid_graph import CONSTRAINT, LIMB, TURN, TYPE_2, GridGraph, Indices
 from pkm_analysis.requirements.membership import INSIDE
 from pkm_analysis.workspace.border import bisect
 from pkm_description.mechanism import Array
@@ -42,13 +41,7 @@ class Touch:
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""
-        return {
-            "first": self.first,
-            "second": self.second,
-            "through": self.through,
-            "at": self.at.tolist(),
-            "count": self.count,
-        }
+        return {**vars(self), "at": self.at.tolist()}
 
 
 def touches_within(graph: GridGraph, numbers: NDArray[np.int32]) -> list[Touch]:

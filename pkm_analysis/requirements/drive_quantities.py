@@ -6,6 +6,9 @@ platform exerts at rest by K^T tau for efforts within their range, less what hol
 redundant drives, and for drives that only pull, where singular values of K are not (Krut, Company and Pierrot,
 "Velocity performance indexes for parallel mechanisms with actuation redundancy", 2002; Bosscher, Riechel and
 Ebert-Uphoff, "Wrench-feasible workspace generation for cable-driven robots", 2006).
+
+Efforts at rest are distributed as the controller does: with more drives than degrees of freedom, those of least norm
+within the drives' ranges. Winches can only pull: there may be no solution at all, whatever the sum of their limits.
 """
 
 from __future__ import annotations
@@ -14,14 +17,18 @@ from functools import partial
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from pkm_analysis.analysed_robot import Robot
 from pkm_analysis.analysis_errors import AnalysisError
-from pkm_analysis.indices.errors_of_pose import largest_displacements
-from pkm_analysis.indices.performance import Part, limits_of, part_of
-from pkm_analysis.indices.polytopes import least_reach, zonotope_faces
+from pkm_analysis.indices.performance_indices import Part, limits_of, part_of
+from pkm_analysis.indices.polytopes import largest_displacements, least_reach, zonotope_faces
 from pkm_analysis.requirements.quantity import Batch, Quantity
-from pkm_analysis.robot import Robot
 from pkm_description.mechanism import Array
+from pkm_dynamics import Dynamics
+from pkm_dynamics.distribution import Distribution
+from pkm_dynamics.efforts import Efforts
+from pkm_kinematics.kinematics import Kinematics
 
 SENSORS = ("position_error", "turning_error")
 DRIVEN = {  # name: whether it concerns rotation
@@ -185,3 +192,18 @@ def _errors(batch: Batch, errors: Array, turning: bool) -> Array:
     J = batch.robot.kinematics.forward_jacobian(batch.poses, mode=batch.robot.mode)
     found = largest_displacements(J[:, 3:] if turning else J[:, :3], errors)
     return np.where(np.isnan(found), np.inf, found)  # singular of type 2
+
+
+def shared(kinematics: Kinematics) -> bool:
+    """Whether efforts at rest depend on the drives' ranges: they are redundant, or one-sided."""
+    return len(kinematics.actuated_names) > kinematics.mobility or bool(kinematics.mechanism.one_way_actuators.any())
+
+
+def efforts_at_rest(dynamics: Dynamics, poses: ArrayLike, mode: int | None = None) -> Efforts:
+    """Efforts (..., n_actuated) [N m, N] that hold the robot still at poses (..., 7) or task coordinates.
+
+    Also their status (...,): NaN and EFFORT_LIMIT where `shared` drives have none within their ranges.
+    """
+    kinematics = dynamics.kinematics
+    distribution = Distribution(bounds=kinematics.mechanism.effort_range) if shared(kinematics) else None
+    return dynamics.inverse(poses, mode=mode, distribution=distribution)

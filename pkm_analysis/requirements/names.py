@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Names of quantities and of workspaces, to detect a wrong one at once. No heavy imports."""
+"""Names of quantities, of workspaces and of what can be proved, to detect a wrong one at once. No heavy imports."""
 
 from __future__ import annotations
 
@@ -36,6 +36,24 @@ KINDS = {  # of a workspace over orientations: whether a position must be reache
 IN_WORDS = f"{', '.join(ALL)}, {JOINT}NAME; of {', '.join(DIRECTED)} also in a direction, as force:z or force:1,0,-1"
 
 
+RESOLUTION = 2.0**-14  # of the domain's sides: boxes are not halved beyond
+MOST_BOXES = 20_000
+FORMS = (
+    "inside",
+    "no singularity",
+    "type1 > NUMBER UNIT",
+    "type2 > NUMBER UNIT",
+    "margin > NUMBER",
+    "psi > NUMBER UNIT",
+    "psi < NUMBER UNIT",
+    "position_error < NUMBER UNIT",
+    "turning_error < NUMBER UNIT",
+    "effort_at_rest < NUMBER UNIT",
+    "effort_at_rest < limits",
+)
+NAMES = tuple(dict.fromkeys(form.partition(" <")[0].partition(" >")[0] for form in FORMS))
+
+
 def check_name(text: str) -> None:
     """Raise `AnalysisError` for a quantity that no robot has, alone or with a bound: "force:z > 100 N"."""
     name = re.split(r"[<>=\s]", text.strip(), maxsplit=1)[0]
@@ -70,3 +88,12 @@ def remedy_for(name: str) -> str:
     near = difflib.get_close_matches(first, ALL, n=1)
     again = colon + rest if near and near[0] in DIRECTED else ""
     return f"did you mean {near[0]}{again}?" if near else f"choose one of {IN_WORDS}"
+
+
+def check_proved(text: str) -> None:
+    """Raise `AnalysisError` for a text, such as "type2 > 1 rad/m", that is none of `FORMS`."""
+    name = " ".join(re.split(r"[<>=]", text, maxsplit=1)[0].split())
+    if name not in NAMES and name.partition(" ")[0] not in NAMES:  # else what follows the name cannot be read
+        near = difflib.get_close_matches(name, NAMES, n=1)
+        remedy = f"did you mean {near[0]}?" if near else f"write one of: {'; '.join(FORMS)}"
+        raise AnalysisError(f"requirement '{text}'", f"nothing is proved of '{name}'", remedy)

@@ -1,21 +1,30 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Named scalars of a pose, each with its unit, for many poses at once."""
+"""Named scalars of a pose, each with its unit, for many poses at once, and bounds on them."""
 
 from __future__ import annotations
 
 import difflib
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
+from pkm_analysis.analysed_robot import Robot
 from pkm_analysis.analysis_errors import AnalysisError
-from pkm_analysis.indices.efforts_at_rest import efforts_at_rest, shared
 from pkm_analysis.kernels.pose_quantities import HOLD, LIMIT, REACH, REGULARITY, TYPE1, TYPE2, UNLIMITED, WIDTH
-from pkm_analysis.requirements.drive_quantities import DRIVEN, NOTHING_MORE, Assumed, drive_quantity
+from pkm_analysis.requirements.drive_quantities import (
+    DRIVEN,
+    NOTHING_MORE,
+    Assumed,
+    drive_quantity,
+    efforts_at_rest,
+    shared,
+)
 from pkm_analysis.requirements.names import CLEARANCE, JOINT, remedy_for
 from pkm_analysis.requirements.quantity import Batch, Quantity
-from pkm_analysis.robot import Robot
+from pkm_analysis.requirements.words import read_bound
 from pkm_description.mechanism import Array
 from pkm_dynamics.natural_frequencies import StiffnessError, natural_frequencies
 
@@ -186,3 +195,39 @@ def _frequencies(batch: Batch, stiffness: float) -> Array:
             continue
         values[k] = float(vibration.frequency[0]) / (2.0 * np.pi)
     return values
+
+
+@dataclass(frozen=True)
+class Requirement:
+    """quantity >= bound, or quantity <= bound; the bound is in the quantity's unit."""
+
+    quantity: Quantity
+    bound: float
+    at_least: bool = True
+
+    def slack(self, batch: Batch) -> Array:
+        """Distance (n,) from the bound, not negative where it holds; -inf where unknown."""
+        return self.judged(batch)[0]
+
+    def judged(self, batch: Batch) -> tuple[Array, NDArray[np.int64]]:
+        """`slack`, and for each pose (n,) the index of the quantity's cause that it is due to."""
+        if self.quantity.near is not None:
+            values, causes = self.quantity.near(batch, self.bound)
+        else:
+            values, causes = self.quantity.evaluate(batch), np.zeros(len(batch.poses), dtype=np.int64)
+        slack = values - self.bound if self.at_least else self.bound - values
+        return np.where(np.isnan(slack), -np.inf, slack), causes
+
+    def __str__(self) -> str:
+        """As it is written."""
+        return f"{self.quantity.name} {'>=' if self.at_least else '<='} {self.bound:.6g}{self.quantity.suffix}"
+
+
+def requirement(robot: Robot, text: str, assumed: Assumed = NOTHING_MORE) -> Requirement:
+    """Read a requirement, such as "type2 > 0.2 rad/m" or "joint:limb1_arm < 60 deg", in SI units.
+
+    `AnalysisError` where it is unreadable, the quantity is unknown, or the unit missing or wrong.
+    """
+    bound = read_bound(text)
+    quantity = find_quantity(robot, bound.name, assumed)
+    return Requirement(quantity, bound.in_si(quantity.unit), bound.above)

@@ -10,9 +10,9 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from pkm_analysis.analysed_robot import Robot
 from pkm_analysis.analysis_errors import AnalysisError
 from pkm_analysis.kernels.pose_quantities import REACH
-from pkm_analysis.robot import Robot
 from pkm_description.mechanism import Array
 from pkm_dynamics import Distribution
 
@@ -83,6 +83,16 @@ class Quantity:
     version: str | None = ""
     near: Callable[[Batch, float], tuple[Array, NDArray[np.int64]]] | None = None
     causes: tuple[str, ...] = ()
+
+    @property
+    def suffix(self) -> str:
+        """Its unit behind a number: empty where it has none."""
+        return "" if self.unit == "1" else f" {self.unit}"
+
+    @property
+    def axis(self) -> str:
+        """Its name with the unit, for an axis."""
+        return self.name if self.unit == "1" else f"{self.name} [{self.unit}]"
 
     @property
     def question(self) -> tuple[str, str]:

@@ -12,7 +12,7 @@ from std_msgs.msg import ColorRGBA
 from visualization_msgs.msg import Marker, MarkerArray
 
 from pkm_analysis.analysis_errors import AnalysisError
-from pkm_analysis.layers.layer_file import Layer, read_layer
+from pkm_analysis.layer_file import Layer, read_layer
 from pkm_description.ros.parameters import declare
 from pkm_description.ros.periodic import steady_timer
 from pkm_description.ros.process import run_node

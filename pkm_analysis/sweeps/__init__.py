@@ -15,7 +15,6 @@ __all__ = ["Sweeps", "duration"]
 __getattr__ = late(
     __name__,
     {
-        "duration": "pkm_analysis.sweeps.sweeps",
-        "Sweeps": "pkm_analysis.sweeps.sweeps",
+        "pkm_analysis.sweeps.sweeps": ("Sweeps", "duration"),
     },
 )

@@ -14,8 +14,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
-from pkm_analysis.analysis_errors import AnalysisError
-from pkm_analysis.optional_library import optional_library
+from pkm_analysis.analysis_errors import AnalysisError, optional_library
 from pkm_analysis.sweeps.chunks import IN_FLIGHT, Pending
 from pkm_analysis.sweeps.journal import code_stamp
 
@@ -23,6 +22,10 @@ PACKAGE = '"dask[distributed]"'
 PURPOSE = "sweeps over a cluster"
 _ANSWERS_WITHIN = 20.0  # s
 _SENT = 8  # functions cached pickled here, and unpickled on each worker
+
+
+_REVIVED: dict[str, Callable[[Any], Any]] = {}  # functions received by this process, by key
+_ONE = threading.Lock()
 
 
 class Cluster:
@@ -85,10 +88,6 @@ class _Told:
 
     def cancel(self) -> object:
         return self._future.cancel()
-
-
-_REVIVED: dict[str, Callable[[Any], Any]] = {}  # functions received by this process, by key
-_ONE = threading.Lock()
 
 
 def _called(key: str, pickled: bytes, stamp: str, chunk: Any) -> tuple[Any, float]:

@@ -33,7 +33,7 @@ SHRINK = 0.995
 class Box(Pictured):
     """A box between corners (d,) [m, rad] in which all conditions hold; `checked` random points were tested."""
 
-    _picture: ClassVar[str] = "largest_picture"
+    _picture: ClassVar[str] = "workspace_pictures.largest_picture"
 
     membership: Membership
     lower: Array
@@ -73,7 +73,7 @@ class Cylinder(Pictured):
     random points were tested.
     """
 
-    _picture: ClassVar[str] = "largest_picture"
+    _picture: ClassVar[str] = "workspace_pictures.largest_picture"
 
     membership: Membership
     centre: Array

@@ -16,8 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pkm_analysis.requirements.membership import INSIDE
-from pkm_analysis.workspace.border import Codes, bisect
-from pkm_analysis.workspace.contour import Simplices
+from pkm_analysis.workspace.border import Codes, Simplices, bisect
 from pkm_description.mechanism import Array
 
 ROUNDS, FEW_ROUNDS = 6, 4

@@ -13,19 +13,15 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from pkm_analysis.analysis_errors import AnalysisError
+from pkm_analysis.analysis_errors import MESHES, AnalysisError, check_ending, optional_library
 from pkm_analysis.domain import Domain, Range, check_resolution, size_unit
-from pkm_analysis.endings import MESHES, check_ending
-from pkm_analysis.layers.layer_file import Sheet, in_base_frame, write_layer
-from pkm_analysis.optional_library import optional_library
+from pkm_analysis.layer_file import Sheet, in_base_frame, write_layer
 from pkm_analysis.pictured import Pictured
 from pkm_analysis.requirements.membership import INSIDE, SEAM, Membership, Stop
-from pkm_analysis.workspace.border import Codes, bisect
-from pkm_analysis.workspace.contour import first_border
+from pkm_analysis.workspace.border import Codes, bisect, first_border, welded
 from pkm_analysis.workspace.grid import codes_on_grid, extent
 from pkm_analysis.workspace.largest import Box, Cylinder, largest_box, largest_cylinder
 from pkm_analysis.workspace.refine import Refined, facet_sizes, refine
-from pkm_analysis.workspace.weld import welded
 from pkm_description.introduction import measure
 from pkm_description.mechanism import Array
 from pkm_description.whole_files import whole
@@ -57,7 +53,7 @@ class Workspace(Pictured):
         caution: why not to trust the size; empty where nothing contradicts it.
     """
 
-    _picture: ClassVar[str] = "workspace_picture"
+    _picture: ClassVar[str] = "workspace_pictures.workspace_picture"
 
     membership: Membership
     size: float
@@ -121,7 +117,7 @@ class Workspace(Pictured):
 
     @property
     def _scaled(self) -> Array:
-        return np.asarray(self.corners * scales(self.domain))
+        return np.asarray(self.corners * self.domain.scale)
 
     @property
     def bounds(self) -> tuple[Array, Array]:
@@ -196,30 +192,28 @@ class Workspace(Pictured):
 
 def workspace(
     conditions: Membership,
-    ranges: Mapping[str, Range] | None = None,
+    ranges: Mapping[str, Range],
     tolerance: float | None = None,
     resolution: int | None = None,
 ) -> Workspace:
     """The workspace in which conditions hold, over a domain whose ranges do not matter.
 
-    `ranges` [m, rad] are by name, the workspace's extent for others; `tolerance` is the largest error of the border
-    [m], by default 1/500 of its extent, or less so that the error is about 1/100 of its size; twice that where poses
-    take long. `AnalysisError` for an empty or unbounded workspace, or more than three coordinates.
+    `ranges` [m, rad] are by full name, the workspace's extent for others; `tolerance` is the largest error of the
+    border [m], by default 1/500 of its extent, or less so that the error is about 1/100 of its size; twice that where
+    poses take long. `AnalysisError` for an empty or unbounded workspace, or more than three coordinates.
     """
-    task = conditions.domain.task
-    given = {task.find(name).name: (float(a), float(b)) for name, (a, b) in (ranges or {}).items()}
     if conditions.domain.dimension > 3:
         raise AnalysisError("workspace", "it has more than three coordinates", "hold some of them")
     check_resolution("workspace", resolution, conditions.domain.dimension)
     if tolerance is not None and not 0.0 < tolerance < np.inf:
         raise AnalysisError("workspace", f"{tolerance:g} m is no tolerance", "give a length above zero")
-    return measured(conditions.over(conditions.domain.within(extent(conditions, given))), tolerance, resolution)
+    return measured(conditions.over(conditions.domain.within(extent(conditions, ranges))), tolerance, resolution)
 
 
 def measured(membership: Membership, tolerance: float | None = None, resolution: int | None = None) -> Workspace:
     """The workspace within the ranges of a domain; `AnalysisError` where it is empty."""
     domain, quick = membership.domain, membership.robot.evaluator.quick
-    scale = scales(domain)
+    scale = domain.scale
     span = scale * (domain.upper - domain.lower)
     side = float(np.prod(span)) ** (1.0 / len(span))
     nodes = resolution or (NODES if quick else SLOW_NODES)[domain.dimension]
@@ -305,12 +299,6 @@ def depth(inside: NDArray[np.bool_], axes: list[Array]) -> float:
     padded = np.pad(inside, 1)
     border = sum(np.prod(np.delete(steps, k)) * np.diff(padded, axis=k).sum() for k in range(inside.ndim))
     return float(np.prod(steps) * inside.sum() / (STAIRS[inside.ndim] * border))
-
-
-def scales(domain: Domain) -> Array:
-    """Factors (d,) that turn coordinates into lengths: angles by the characteristic length."""
-    length = domain.task.kinematics.characteristic_length
-    return np.array([1.0 if unit == "m" else length for unit in domain.units])
 
 
 def enclosed(corners: Array, simplices: NDArray[np.int64]) -> float:

@@ -16,7 +16,7 @@ import pytest
 import trimesh
 from scipy.ndimage import binary_opening
 
-from pkm_analysis.layers.layer_file import Sheet, write_layer
+from pkm_analysis.layer_file import Sheet, write_layer
 from pkm_control.view.jog_space import Coordinate
 from pkm_control.view.operations import Motion
 from pkm_control.view.panels.jogging import handle_ends

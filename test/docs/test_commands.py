@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from pkm_analysis.command_line.analyse import TASKS
+from pkm_analysis.command_line.analyse import TASKS, task_of
 from pkm_control.run import bringup
 from pkm_control.run.cli import COMMANDS
 
@@ -75,7 +75,7 @@ def of_analysis(words: list[str]) -> str:
         return ""
     if task not in TASKS:
         return f"no task {task}"
-    return of_parser(importlib.import_module(TASKS[task][0]).parser(), [robot, *rest]) if rest else ""
+    return of_parser(task_of(task).parser(), [robot, *rest]) if rest else ""
 
 
 def of_parser(parser: argparse.ArgumentParser, words: list[str]) -> str:
@@ -141,10 +141,9 @@ def test_options_named_in_the_text_exist() -> None:
         "--symlink-install",
         "--full",
     }
-    for module, _ in [*COMMANDS.values(), *TASKS.values()]:
-        ours |= {
-            option for action in importlib.import_module(module).parser()._actions for option in action.option_strings
-        }
+    parsers = [importlib.import_module(module).parser() for module, _ in COMMANDS.values()]
+    for parser in [*parsers, *(task_of(word).parser() for word in TASKS)]:
+        ours |= {option for action in parser._actions for option in action.option_strings}
     named_options = {
         (named(page), option) for page in PAGES for option in re.findall(r"`(--[a-z][a-z-]*)", prose(markdown(page)))
     }

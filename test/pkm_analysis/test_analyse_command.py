@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import math
 import subprocess
@@ -13,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from pkm_analysis.command_line.analyse import TASKS, main
+from pkm_analysis.command_line.analyse import TASKS, main, task_of
 from pkm_analysis.domain import TaskCoordinates
-from pkm_analysis.requirements.coordinate_words import read_range
+from pkm_analysis.requirements.words import read_range
 from pkm_description import load_mechanism
 from pkm_kinematics import Kinematics
 
@@ -46,7 +45,7 @@ def test_every_task_has_help(word: str, capsys: pytest.CaptureFixture[str]) -> N
         main(["delta", word, "--help"])
     assert end.value.code == 0
     assert f"pkm analyse ROBOT {word}" in capsys.readouterr().out
-    for action in importlib.import_module(TASKS[word][0]).parser()._actions:
+    for action in task_of(word).parser()._actions:
         assert action.help, action.dest
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from pkm_analysis.evaluation.evaluator import PoseEvaluator
+from pkm_analysis.evaluator import PoseEvaluator
 from pkm_analysis.kernels.pose_quantities import LIMIT, REACH, WIDTH
 from pkm_analysis.proof import Domain, Inside, prove
 from pkm_description import load_mechanism

@@ -10,7 +10,7 @@ import pytest
 import yaml
 from visualization_msgs.msg import Marker, MarkerArray
 
-from pkm_analysis.layers.layer_file import Sheet, read_layer, write_layer
+from pkm_analysis.layer_file import Sheet, read_layer, write_layer
 from pkm_analysis.ros.layers_node import LayersNode, markers_of
 from pkm_description.ros import topics
 

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pkm_analysis.layers.layer_file import Sheet, write_layer
+from pkm_analysis.layer_file import Sheet, write_layer
 from pkm_description import load_mechanism
 from pkm_description.ros import topics
 from pkm_description.urdf.visuals import visuals_of

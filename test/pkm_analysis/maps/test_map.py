@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from pkm_analysis import Analysis, AnalysisError, user_quantity
-from pkm_analysis.drawing.map_picture import round_levels
-from pkm_analysis.layers.layer_file import read_layer
+from pkm_analysis.drawing.map_pictures import round_levels
+from pkm_analysis.layer_file import read_layer
 from pkm_description import load_mechanism
 
 

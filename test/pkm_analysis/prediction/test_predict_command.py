@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from pkm_analysis.command_line.analyse import main
-from pkm_analysis.command_line.predict import EXCEEDED
+from pkm_analysis.command_line.predict_task import EXCEEDED
 from pkm_analysis.prediction import Gear, Motor
-from pkm_analysis.prediction.catalogue import read_gears, read_motors
+from pkm_analysis.prediction.motors_and_gears import read_gears, read_motors
 from pkm_control.motion.files.sampled_motion import sampled_motion
 from pkm_description import load_mechanism
 from pkm_dynamics import Dynamics

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
+from pkm_analysis.analysed_robot import Robot
 from pkm_analysis.analysis_errors import AnalysisError
 from pkm_analysis.proof import (
     Accuracy,
@@ -24,7 +25,6 @@ from pkm_analysis.proof import (
     prove_motion,
     prove_path,
 )
-from pkm_analysis.robot import Robot
 from pkm_control.control_errors import MotionFileError
 from pkm_control.motion.files.sampled_motion import rounded_motion
 from pkm_control.motion.rounded_path import RoundedPath

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from pkm_analysis import Analysis, AnalysisError
-from pkm_analysis.requirements.over_orientations import over_orientations
+from pkm_analysis.requirements.membership import over_orientations
 from pkm_description import load_mechanism
 
 BASES = ((0.0, 0.0), (1.0, 0.0), (0.5, sqrt(3.0) / 2.0))

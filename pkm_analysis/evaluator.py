@@ -1,0 +1,231 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Numbers of many poses: by straight-line code, four poses in each instruction, where a robot has it, else by kernels.
+
+Margins refer to a frame of twists: unit velocities of the platform, and unit velocities that the limbs block.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pkm_analysis.kernels.pose_quantities import REACH, TYPE1, TYPE2, WIDTH, pose_quantities, pose_quantities_many
+from pkm_analysis.sweeps.chunks import slices
+from pkm_description.mechanism import Array
+from pkm_kinematics import Kinematics
+from pkm_kinematics.codegen import Recording, Tape, loose, pose_inputs, recorded
+from pkm_kinematics.codegen.at_home import NEAR, some_numbers
+from pkm_kinematics.codegen.vector_code import LANES, VectorCode
+from pkm_kinematics.kernels.compiled_rotations import shift_pose
+from pkm_kinematics.kernels.model_and_data import Data, Model
+from pkm_kinematics.kernels.position.solve_poses import take_seed
+from pkm_kinematics.kernels.records import PLATFORM
+from pkm_kinematics.solve.constraints import limb_constraints, scaling
+from pkm_kinematics.solve.engine import Engine
+from pkm_kinematics.status import closes
+
+SCRATCH = (8, 14, 14)  # of `pose_quantities`
+
+
+CHUNK = 4096  # poses whose numbers fit the processor's cache
+MARGINS = range(TYPE1, WIDTH)  # numbers that need velocities
+OPEN = -1e-9  # REACH of a pose that iteration does not reach, however close
+INDEPENDENT = 1e-6  # of unit wrenches: smaller singular values are zero
+
+
+def straight_quantities(
+    kinematics: Kinematics, model: Model, branch: int, seed: Array, frame: TwistFrame, wanted: tuple[int, ...]
+) -> VectorCode | None:
+    """Code for numbers `wanted`, as of `PoseEvaluator`, over columns of poses, for a `straight` robot.
+
+    The model has the frame as its subspace; `seed` (n_joints,) are joint positions at home in that branch of the closed
+    forms. None where home has no regular configuration to record at.
+    """
+    tape, data = Tape(), kinematics.engine.data()
+    take_seed(model, data, np.array(seed))
+    pose = pose_inputs(tape, 0, kinematics.home, kinematics.task.subspace)
+    out = np.zeros(WIDTH, dtype=object)
+    freedoms = frame.freedoms if any(3 < k < WIDTH for k in wanted) else 0
+    held = loose(data)
+    try:
+        recorded(pose_quantities)(
+            loose(model), held, branch, freedoms, frame.ranks, pose, np.zeros(SCRATCH, dtype=object), out
+        )
+    except (ZeroDivisionError, ValueError):  # singular at home: numbers, not terms, divided by zero
+        return None
+    joints = dict(zip(kinematics.engine.body_column[2:], held.state[PLATFORM + 1 :], strict=True))
+    results = tuple(out[k] if k < WIDTH else joints[k - WIDTH].q for k in wanted)
+    return VectorCode(Recording(tape, 1, results))
+
+
+class PoseEvaluator:
+    """Numbers of `pose_quantities` for poses of a robot in one working mode. Thread-safe.
+
+    Without a mode it is home's, with joints in the turns that they make on the way from home. Raises `ModeError`.
+    """
+
+    def __init__(self, kinematics: Kinematics, mode: int | None = None) -> None:
+        self.kinematics = kinematics
+        self.mode = mode
+        engine = kinematics.engine
+        self._branch = kinematics.modes.branch(0 if mode is None else mode)
+        self.start: Array = np.array(engine.home_joints if mode is None else kinematics.modes.start(mode))
+        self._near = self.start if mode is None else self._in_range(self.start)
+        self._codes: dict[tuple[int, ...], VectorCode | None] = {}
+        self._constant = engine.constant_space
+        self._frame = self._at_home()
+        blocks = engine.model.blocks.copy()
+        blocks["bend"] = np.nan  # joints near those given
+        self._model: Model = engine.model.replace(subspace=self._frame.basis, blocks=blocks)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Copies compile their code anew."""
+        return PoseEvaluator, (self.kinematics, self.mode)
+
+    def _in_range(self, joints: Array) -> Array:
+        """Limited joints in the middle of their ranges: the turn within limits is then the nearest."""
+        lower, upper = self.kinematics.engine.limits
+        limited = np.isfinite(lower) & np.isfinite(upper) & self.kinematics.engine.turned_freely
+        return np.where(limited, 0.5 * (lower + upper), joints)
+
+    def _at_home(self) -> TwistFrame:
+        """The frame of twists near home."""
+        engine = self.kinematics.engine
+        space = engine.task.subspace
+        if not self._constant:
+            choice = self.kinematics.modes.choose(engine.home_row, None, self.mode)
+            space = engine.spaces_at(engine.home_row, choice)[0][0]
+            at = engine.placed(engine.home, self.start, self._branch)
+        else:
+            pose = np.empty(7)
+            shift_pose(np.array(engine.home), np.ascontiguousarray(space @ some_numbers(space.shape[1])), NEAR, pose)
+            at = engine.placed(pose, self.start, self._branch)
+        return twist_frame(engine, at.model, at.data, np.nan_to_num(space))
+
+    @cached_property
+    def _home_sign(self) -> float:
+        """Sign of the determinant at home."""
+        numbers = self._numbers(np.ascontiguousarray(self.kinematics.engine.home_row), (REACH, TYPE2))
+        return -1.0 if numbers[1, 0] < 0.0 else 1.0
+
+    @cached_property
+    def quick(self) -> bool:
+        """Whether straight-line code is used."""
+        return self.kinematics.straight and self._code((REACH,)) is not None
+
+    def numbers(self, poses: Array, wanted: Sequence[int]) -> Array:
+        """Numbers (len(wanted), n) of poses (n, 7) in the motion space; where REACH is negative, others mean nothing.
+
+        `wanted` are those of `pose_quantities`, or WIDTH + k for the position of joint k. Unit quaternions, finite.
+        """
+        asked = (REACH, *(k for k in wanted if k != REACH))
+        out = self._numbers(poses, asked)
+        row = {k: out[at] for at, k in enumerate(asked)}
+        if TYPE2 in row:
+            row[TYPE2] *= self._home_sign
+        return np.array([row[k] for k in wanted]) if tuple(wanted) != asked else out
+
+    def _numbers(self, poses: Array, asked: tuple[int, ...]) -> Array:
+        """`numbers`, REACH first, with the determinant's own sign."""
+        code = self._code(asked) if self.kinematics.straight else None
+        if code is None:
+            return self.by_kernels(poses, asked)
+        out = np.empty((len(asked), len(poses)))
+        columns = np.empty((len(code.inputs), CHUNK))
+        results = np.empty((len(asked) + 1, CHUNK))
+        chosen = list(code.inputs)
+        for part in slices(len(poses), CHUNK):
+            n = part.stop - part.start
+            padded = -(-n // LANES) * LANES
+            columns[:, :n] = poses[part].T[chosen]
+            columns[:, n:padded] = columns[:, n - 1 : n]
+            code(columns[:, :padded], results[:, :padded])
+            out[:, part] = results[:-1, :n]
+            other = np.flatnonzero((results[-1, :n] == 0.0) & ~(results[0, :n] < 0.0))
+            if len(other):
+                rows = other + part.start
+                out[:, rows] = self.by_kernels(poses[rows], asked)
+        return out
+
+    def _code(self, asked: tuple[int, ...]) -> VectorCode | None:
+        if asked not in self._codes:
+            followed = self._model.replace(blocks=self.kinematics.engine.model.blocks)  # in the turns from home
+            model = followed if self.mode is None else self._model
+            fixed = (self.kinematics, model, self._branch, self._near, self._frame)
+            self._codes[asked] = straight_quantities(*fixed, asked)
+        return self._codes[asked]
+
+    def by_kernels(self, poses: Array, asked: tuple[int, ...]) -> Array:
+        """`_numbers` for any robot: solved, then evaluated pose by pose."""
+        engine, n = self.kinematics.engine, len(poses)
+        poses = np.ascontiguousarray(poses)
+        solution = self.kinematics.inverse(poses, mode=self.mode)
+        found = np.asarray(closes(np.atleast_1d(solution.status)))
+        joints = np.where(found[:, None], np.atleast_2d(solution.joints), self._near)
+        margins = any(k in MARGINS for k in asked)
+        out = np.full((n, WIDTH), np.nan)
+        if self._constant or not margins:
+            freedoms = self._frame.freedoms if margins else 0
+            fixed = (self._model, engine.data(), self._branch, freedoms, self._frame.ranks)
+            pose_quantities_many(*fixed, poses, np.ascontiguousarray(joints), np.zeros(SCRATCH), out)
+        else:
+            self._turning(poses, joints, found, out)
+        # whether a pose is reached is the solvers' answer; the kernel says by how much, and where not
+        residual = np.nan_to_num(np.atleast_1d(solution.residual), posinf=1.0) / engine.size
+        out[:, REACH] = np.where(found, np.fmax(out[:, REACH], 0.0), np.fmin(out[:, REACH], OPEN - residual))
+        out[np.isnan(out[:, REACH]), REACH] = -1.0
+        return np.array([out[:, k] if k < WIDTH else joints[:, k - WIDTH] for k in asked])
+
+    def _turned_as_home(self, space: Array) -> Array:
+        """A basis (6, f) oriented as home's: configuration-dependent spaces have no orientation of their own."""
+        home = self._frame.basis[:, : self._frame.freedoms] * scaling(self.kinematics.characteristic_length)[:, None]
+        shadow = home.T @ (space * scaling(self.kinematics.characteristic_length)[:, None])
+        if np.linalg.det(shadow) >= 0.0:
+            return space
+        return space * np.where(np.arange(space.shape[1]) == 0, -1.0, 1.0)
+
+    def _turning(self, poses: Array, joints: Array, found: NDArray[np.bool_], out: Array) -> None:
+        """Margins in a configuration-dependent motion space: one frame per pose."""
+        engine = self.kinematics.engine
+        choice = self.kinematics.modes.choose(poses, np.ascontiguousarray(joints))
+        spaces, scratch, data = engine.spaces_at(poses, choice)[0], np.zeros(SCRATCH), engine.data()
+        regular = np.asarray(np.isfinite(spaces).all(axis=(1, 2)))
+        for k in np.flatnonzero(found & regular):
+            at = engine.placed(poses[k], joints[k])
+            frame = twist_frame(engine, at.model, at.data, self._turned_as_home(spaces[k]))
+            model = self._model.replace(subspace=frame.basis)
+            fixed = (model, data, -1, frame.freedoms, frame.ranks)
+            row = slice(k, k + 1)
+            pose_quantities_many(*fixed, poses[row], joints[row].copy(), scratch, out[row])
+
+
+class TwistFrame(NamedTuple):
+    """A basis of twists, and what each limb blocks of them."""
+
+    basis: Array  # (6, freedoms + blocked) [m/s, rad/s], contiguous
+    freedoms: int
+    ranks: NDArray[np.int64]  # (limbs,) how many of the blocked velocities each limb blocks
+
+
+def twist_frame(engine: Engine, model: Model, data: Data, space: Array) -> TwistFrame:
+    """The frame at the positions in `data`: unit velocities along the motion space `space` (6, f), then blocked ones.
+
+    Those are orthonormal; the speed of a rotation is that of a point at the characteristic length.
+    """
+    length = engine.characteristic_length
+    speeds = np.linalg.norm(space * scaling(length)[:, None], axis=0)
+    free = space / np.where(speeds > 0.0, speeds, 1.0)
+    blocked = 6 - engine.mobility - engine.mechanism.mobility.left_out
+    ranks, wrenches = [], [np.zeros((0, 6))]
+    for _, _, W in limb_constraints(model, data, length):
+        _, values, Vt = np.linalg.svd(W, full_matrices=False)
+        own = Vt[values > INDEPENDENT * max(1.0, float(values.max(initial=0.0)))]
+        ranks.append(len(own))
+        wrenches.append(own)
+    _, _, Vt = np.linalg.svd(np.vstack(wrenches), full_matrices=True)
+    held = Vt[:blocked].T / scaling(length)[:, None]
+    return TwistFrame(np.ascontiguousarray(np.hstack([free, held])), space.shape[1], np.array(ranks, dtype=np.int64))

@@ -1,0 +1,293 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Indices of performance at many poses, with the worst pose beside the mean."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from pkm_analysis.analysis_errors import AnalysisError
+from pkm_analysis.domain import TaskCoordinates
+from pkm_analysis.indices.polytopes import ForcePolytope, VelocityPolytope, largest_ellipsoid
+from pkm_analysis.pictured import Pictured
+from pkm_description.mechanism import Array
+from pkm_kinematics.kinematics import Kinematics
+from pkm_kinematics.solve.constraints import scaling
+
+Part = Literal["all", "translation", "rotation"]
+
+
+_SMALL_IS_BAD = ("condition", "weighted_condition", "smallest transmission", "slowest", "weakest")
+_LARGE_IS_BAD = ("largest transmission", "speed_ratio", "force_ratio", "ellipsoid_ratio")
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Limits of the actuators, one for each or one for all; None: the description's, or 1 where it has none."""
+
+    speed: tuple[float, ...] | None = None  # rad/s, m/s
+    effort: tuple[float, ...] | None = None  # N m, N
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PerformanceIndices(Pictured):
+    """Indices at poses (n,); NaN where there is no regular configuration.
+
+    Rotations are scaled by `length`: 1 rad/s counts as `length` m/s, 1 N m as 1 / `length` N.
+    """
+
+    _picture: ClassVar[str] = "performance_pictures.indices_picture"
+    _elsewhere: ClassVar[dict[str, str]] = {"manipulability gci": "see condition and transmission, and worst()"}
+
+    coordinates: Array  # (n, c) task coordinates, or poses (n, 7)
+    length: float  # m
+    part: Part
+    transmission: Array  # (n, f) platform speed by actuator speed along the principal directions, largest first
+    condition: Array  # (n,) smallest over largest transmission factor, 1 where isotropic
+    weighted_condition: Array  # (n,) 1 / (|J| |J^-1|) with |J|^2 = tr(J J^T) / f, 1 where isotropic
+    fastest: Array  # (n,) m/s: largest speed within the actuators' limits
+    slowest: Array  # (n,) m/s: largest speed possible in every direction
+    strongest: Array  # (n,) N: largest force within the limits
+    weakest: Array  # (n,) N: largest force possible in every direction
+    ellipsoid: Array  # (n, f) m/s: semi-axes of the largest ellipsoid of velocities, longest first, or NaN
+    robot: str  # its name
+    labels: tuple[str, ...]  # of the coordinates, with their units
+
+    @property
+    def speed_ratio(self) -> Array:
+        """Fastest over slowest (n,), 1 for a sphere."""
+        return np.asarray(self.fastest / self.slowest)
+
+    @property
+    def force_ratio(self) -> Array:
+        """Strongest over weakest (n,)."""
+        with np.errstate(divide="ignore"):
+            return np.asarray(self.strongest / self.weakest)
+
+    @property
+    def ellipsoid_ratio(self) -> Array:
+        """Longest over shortest semi-axis (n,) of the ellipsoid."""
+        return np.asarray(self.ellipsoid[:, 0] / self.ellipsoid[:, -1])
+
+    @property
+    def units(self) -> dict[str, str]:
+        """Units of the indices of `worst`, by name; transmission factors have that of their drives."""
+        units = dict.fromkeys((*_SMALL_IS_BAD, *_LARGE_IS_BAD), "1")
+        return {**units, "slowest": "m/s", "weakest": "N"}
+
+    def of(self, name: str) -> Array:
+        """An index (n,) by its name in `worst`."""
+        if name.endswith("transmission"):
+            return self.transmission[:, -1 if name.startswith("smallest") else 0]
+        return np.asarray(getattr(self, name))
+
+    def worst(self) -> dict[str, tuple[float, Array, float]]:
+        """Worst value of each index, the coordinates (c,) where it occurs, and the mean."""
+        table = {}
+        for sign, group in ((1.0, _SMALL_IS_BAD), (-1.0, _LARGE_IS_BAD)):
+            for name in group:
+                values = self.of(name)
+                known = np.isfinite(values) | np.isinf(values)
+                if known.any():
+                    at = int(np.nanargmin(sign * values))
+                    table[name] = (float(values[at]), self.coordinates[at], float(np.nanmean(values)))
+        return table
+
+    def to_dict(self) -> dict[str, Any]:
+        """The numbers, for JSON."""
+        worst = {
+            name: {"worst": value, "at": at.tolist(), "mean": mean} for name, (value, at, mean) in self.worst().items()
+        }
+        return {
+            "robot": self.robot,
+            "quantity": "indices of performance",
+            "poses": len(self.coordinates),
+            "part": self.part,
+            "length": self.length,
+            "coordinates": list(self.labels),
+            "indices": worst,
+        }
+
+    def _summary(self) -> str:
+        return f"of {len(self.coordinates)} poses, {self.part}, rotations at {self.length:.4g} m"
+
+    def _details(self) -> list[str]:
+        return [
+            f"{name}: worst {value:.6g} at {np.array2string(at, precision=6)}, mean {mean:.6g}"
+            for name, (value, at, mean) in self.worst().items()
+        ]
+
+
+def performance_indices(
+    kinematics: Kinematics,
+    poses: ArrayLike,
+    limits: Limits | None = None,
+    part: Part = "all",
+    *,
+    length: float | None = None,
+    ellipsoids: bool = True,
+    mode: int | None = None,
+) -> PerformanceIndices:
+    """Indices of performance at poses.
+
+    Args:
+        poses: (..., 7), or task coordinates (..., c).
+        part: "translation" for velocities without rotation, and forces with any moment; "rotation" likewise.
+        length: scale of rotations [m], the robot's characteristic length by default.
+        ellipsoids: whether to find the largest ellipsoids, about a millisecond each.
+        mode: number of a working mode, home's by default.
+
+    Raises:
+        AnalysisError: the part is empty, or a limit or the length is not positive.
+        ShapeError: an array of the wrong shape.
+        ModeError: no such working mode.
+    """
+    rows, L, speeds, (efforts, middle), K = _asked(kinematics, poses, limits, part, length, mode)
+    n, _, f = K.shape
+    transmission, weighted = np.full((n, f), np.nan), np.full(n, np.nan)
+    numbers, axes = np.full((4, n), np.nan), np.full((n, f), np.nan)
+    for k in np.flatnonzero(np.isfinite(K).all(axis=(1, 2))):
+        values = np.linalg.svd(K[k], compute_uv=False)[:f]
+        with np.errstate(divide="ignore"):
+            transmission[k] = 1.0 / values[::-1]
+        if values[-1] > 0.0:
+            weighted[k] = f / (np.linalg.norm(values) * np.linalg.norm(transmission[k]))
+        velocity, force = VelocityPolytope(K[k], speeds), ForcePolytope(K[k], efforts, middle)
+        numbers[:, k] = velocity.fastest, velocity.slowest, force.strongest, force.weakest
+        if ellipsoids and values[-1] > 0.0:
+            axes[k], _ = largest_ellipsoid(velocity.rows)
+    fastest, slowest, strongest, weakest = numbers
+    return PerformanceIndices(
+        coordinates=rows,
+        length=L,
+        part=part,
+        transmission=transmission,
+        condition=transmission[:, -1] / transmission[:, 0],
+        weighted_condition=weighted,
+        fastest=fastest,
+        slowest=slowest,
+        strongest=strongest,
+        weakest=weakest,
+        ellipsoid=axes,
+        robot=kinematics.mechanism.name,
+        labels=_labels(kinematics, rows.shape[1]),
+    )
+
+
+def polytopes(
+    kinematics: Kinematics,
+    pose: ArrayLike,
+    limits: Limits | None = None,
+    part: Part = "all",
+    *,
+    length: float | None = None,
+    mode: int | None = None,
+) -> tuple[VelocityPolytope, ForcePolytope]:
+    """The polytopes of platform velocities and forces at a pose; errors as of `performance_indices`.
+
+    Args:
+        pose: regular, (7,) or task coordinates (c,).
+        part: as for `performance_indices`.
+        length: scale of rotations [m], the robot's characteristic length by default.
+        mode: number of a working mode, home's by default.
+    """
+    _, _, speeds, (efforts, middle), K = _asked(kinematics, pose, limits, part, length, mode)
+    if len(K) != 1 or not np.isfinite(K).all():
+        raise AnalysisError("polytopes", "they are those of one pose that the limbs reach", "give another pose")
+    return VelocityPolytope(K[0], speeds), ForcePolytope(K[0], efforts, middle)
+
+
+def _asked(
+    kinematics: Kinematics,
+    poses: ArrayLike,
+    limits: Limits | None,
+    part: Part,
+    length: float | None,
+    mode: int | None,
+) -> tuple[Array, float, Array, tuple[Array, Array], Array]:
+    """Rows of poses, the length [m], speed limits, half-range and middle of efforts, and rates (n, m, f)."""
+    rows = np.atleast_2d(np.asarray(poses, dtype=float))
+    rows = rows.reshape(-1, rows.shape[-1])
+    L = kinematics.characteristic_length if length is None else float(length)
+    if not L > 0.0:
+        raise AnalysisError("characteristic length", f"{L:g} m is not positive", "take the size of the platform")
+    limits = Limits() if limits is None else limits
+    speeds = _limits(kinematics, limits.speed, "velocity")
+    efforts = effort_range(kinematics) if limits.effort is None else _limits(kinematics, limits.effort, "effort")
+    if limits.effort is None:
+        half, middle = 0.5 * (efforts[1] - efforts[0]), 0.5 * (efforts[1] + efforts[0])
+    else:
+        half, middle = efforts, np.zeros_like(efforts)
+    S = np.asarray(kinematics.subspace(rows, mode=mode))
+    K = kinematics.inverse_jacobian(rows, mode=mode)
+    known = np.isfinite(S).all(axis=(1, 2)) & np.isfinite(K).all(axis=(1, 2))
+    if not known.any():
+        return rows, L, speeds, (half, middle), np.full((len(rows), K.shape[1], S.shape[2]), np.nan)
+    U = part_of(S[known], part, L)
+    rates = np.full((len(rows), K.shape[1], U.shape[2]), np.nan)
+    rates[known] = K[known] @ U
+    return rows, L, speeds, (half, middle), rates
+
+
+def _labels(kinematics: Kinematics, width: int) -> tuple[str, ...]:
+    known = TaskCoordinates(kinematics).all
+    if width == len(known):
+        return tuple(f"{c.label} [{c.unit}]" for c in known)
+    return ("x [m]", "y [m]", "z [m]", "qx", "qy", "qz", "qw")
+
+
+def _limits(kinematics: Kinematics, given: tuple[float, ...] | None, what: Literal["velocity", "effort"]) -> Array:
+    m = len(kinematics.actuated_names)
+    if given is None:
+        found = limits_of(kinematics, what)
+        return np.where(np.isfinite(found), found, 1.0)
+    if len(given) not in (1, m) or not min(given) > 0.0:
+        raise AnalysisError(f"limits of {what}", f"{given} are none", f"give one positive number, or {m}")
+    return np.broadcast_to(np.asarray(given, dtype=float), (m,))
+
+
+def limits_of(kinematics: Kinematics, what: Literal["velocity", "effort"]) -> Array:
+    """Limits (m,) of the actuators in the description [rad/s, m/s] or [N m, N], infinite where it has none."""
+    joints = (kinematics.mechanism.joint_named[name] for name in kinematics.actuated_names)
+    found = np.array([getattr(joint.limits, what) for joint in joints])
+    return np.where(found > 0.0, found, np.inf)
+
+
+def effort_range(kinematics: Kinematics, without: float = 1.0) -> tuple[Array, Array]:
+    """Least and largest effort (m,) of each actuator [N m, N]; `without` is the limit where none is described."""
+    least, most = kinematics.mechanism.effort_range
+    return np.where(np.isinf(least), -without, least), np.where(np.isinf(most), without, most)
+
+
+def part_of(S: Array, part: Part, length: float) -> Array:
+    """Orthonormal twists (n, 6, f) of one part of motion spaces S (n, 6, d), rotations scaled by `length` [m].
+
+    In orthonormal coordinates speeds and singular values keep their meaning. `AnalysisError` where the part is empty,
+    or its dimension differs between poses.
+    """
+    weights = scaling(length)
+    if part not in ("all", "translation", "rotation"):
+        raise AnalysisError(f"part '{part}'", "there is none of that name", "take all, translation or rotation")
+    other = {"all": slice(0, 0), "translation": slice(3, 6), "rotation": slice(0, 3)}[part]
+    found = []
+    for basis in S * weights[:, None]:
+        U, values, _ = np.linalg.svd(basis, full_matrices=False)
+        U = U[:, values > 1e-12]
+        if U[other].size:
+            _, values, Vt = np.linalg.svd(U[other])
+            rank = int((values > 1e-9).sum())
+            U = U @ Vt[rank:].T
+        found.append(U)
+    widths = {U.shape[1] for U in found}
+    if widths == {0} or len(widths) != 1:
+        raise AnalysisError(f"part '{part}'", "the platform has no such freedom of its own", "take another part")
+    return np.asarray(np.array([_aligned(U) for U in found]) / weights[:, None])
+
+
+def _aligned(U: Array) -> Array:
+    """The same space, with axes of the base frame where it contains them."""
+    kept = [axis for axis in np.eye(6) if np.linalg.norm(axis - U @ (U.T @ axis)) < 1e-9]
+    return np.array(kept).T if len(kept) == U.shape[1] else U
