@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import importlib
+import sys
 from typing import Any
 
 from pkm_analysis.analysis_errors import AnalysisError
@@ -15,5 +16,5 @@ def optional_library(module: str, package: str, purpose: str) -> Any:
         return importlib.import_module(module)
     except ImportError as error:
         raise AnalysisError(
-            purpose, f"they need {package}, which is not installed", f"pip install {package}"
+            purpose, f"they need {package}, which is not installed", f"{sys.executable} -m pip install {package}"
         ) from error

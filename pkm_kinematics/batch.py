@@ -32,7 +32,7 @@ class ShapeError(PkmError, ValueError):
 
 
 def numbers(values: ArrayLike, expected: str, what: str, hint: str = "") -> Array:
-    """Values of argument `what` as an array that kernels take (`writeable`), of any shape; a single number as (1,).
+    """Argument `what` as an array that kernels take (`writeable`), of any shape; a single number as (1,).
 
     `expected` is what it should have been, in words; `hint` more to say to callers who gave text. Raises `ShapeError`
     for anything but real numbers in rows of one length.
@@ -61,10 +61,7 @@ def wrong_shape(values: ArrayLike, expected: str, what: str) -> ShapeError:
 
 
 def as_rows(values: ArrayLike, width: int, what: str) -> tuple[Array, tuple[int, ...]]:
-    """Values (..., width) of argument `what` as a contiguous array (n, width), and the leading axes.
-
-    Raises `ShapeError`.
-    """
+    """Argument `what`, (..., width), as a contiguous array (n, width), and its leading axes. Raises `ShapeError`."""
     array = values if ready(values) else numbers(values, _in_rows(width), what)
     shape = array.shape
     if shape[-1] != width:

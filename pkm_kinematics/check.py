@@ -84,8 +84,8 @@ def examine(
 ) -> Report:
     """Load a robot (as `load_mechanism` does) and report on it. Never raises for a bad description.
 
-    `source` is a robot of the gallery, a path, or URDF+ text, with `xacro_args` by name. `modes` false skips the search
-    for working and assembly modes, the slow part. `progress` is told each phase that begins and may take long.
+    `source` is a robot of the gallery, a path, or URDF+ text, with `xacro_args` by name. `modes` false skips the slow
+    search for modes; `progress` is told each phase that may take long.
     """
     report = Report(source if not source.lstrip().startswith("<") else "text")
     try:

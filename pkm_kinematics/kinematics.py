@@ -62,8 +62,8 @@ _AT_ONCE = 1 << 15  # poses whose Jacobians are looked at together: more only fi
 class Kinematics(Introduced):
     """Kinematics of one mechanism. Immutable after construction; calls may run in several threads at once.
 
-    Arrays of a wrong shape raise `ShapeError`, numbers of working modes that the robot lacks `ModeError`, anything but
-    a `Mechanism` for the constructor `PkmError`.
+    Every method raises `ShapeError` for arrays of a wrong shape and `ModeError` for a working mode that the robot
+    lacks, the constructor `PkmError` for anything but a `Mechanism`.
     """
 
     _internal: ClassVar[frozenset[str]] = frozenset({"assembly", "engine", "modes", "tables"})
@@ -134,27 +134,29 @@ class Kinematics(Introduced):
         return self.modes.count
 
     def mode_label(self, mode: int) -> str:
-        """Name of working mode `mode` (0 to `n_modes - 1`): a sign per limb with two branches, `+` for home's branch.
-
-        Raises:
-            ModeError: no such working mode.
-        """
+        """Name of working mode `mode`: a sign per limb with two branches, `+` for home's. Raises `ModeError`."""
         return self.modes.label(mode)
 
     # -- positions --------------------------------------------------------------------------------------------------
 
     def inverse(self, pose: ArrayLike, seed: ArrayLike | None = None, mode: int | None = None) -> InverseSolution:
-        """Joint positions (..., n_joints) for platform poses, with a status, a residual and a reason each.
+        """Joint positions for platform poses.
 
         Limbs that are solved by iteration follow the platform from home on a straight path; where they cannot, the
         status is NOT_CONNECTED: whether another way leads there is not known. UNREACHABLE: there is no configuration.
-        Joints are NaN without one.
 
         Args:
             pose: (..., 7), or task coordinates (..., k) in the order of `task.names`.
             seed: joint positions (n_joints,) or (..., n_joints) [rad, m] near those wanted. Positions that close the
                 loops at the pose are returned themselves, SINGULAR where a limb could leave them on its own.
             mode: working mode, 0 to `n_modes - 1`; without seed and mode, what continues home.
+
+        Returns:
+            Joints (..., n_joints) with a status, a residual and a reason each; NaN where there is no configuration.
+
+        Raises:
+            ShapeError: an array of the wrong shape.
+            ModeError: no such working mode.
         """
         e = self.engine
         poses, shape = e.poses(pose)
@@ -347,14 +349,12 @@ class Kinematics(Introduced):
         """Positions, velocities and accelerations of all joints for platform motions, with a status each.
 
         Args:
-            pose: (..., 7), or task coordinates (..., k) in the order of `task.names`.
+            pose: as in `inverse`, like `seed` and `mode`.
             twist: (..., 6) linear [m/s], then angular [rad/s]; INVALID_INPUT outside the motion space, or so large that
                 numbers overflow.
             acceleration: (..., 6) [m/s^2, rad/s^2], the twist's time derivative; by default that of a constant velocity
                 in the motion space. In a configuration-dependent motion space the nearest possible one is taken, and
                 INVALID_INPUT is more than 5 % away.
-            seed: joint positions (n_joints,) or (..., n_joints) [rad, m] near those wanted.
-            mode: working mode, 0 to `n_modes - 1`; without seed and mode, what continues home.
         """
         e = self.engine
         poses, shape = e.poses(pose)
@@ -395,12 +395,7 @@ class Kinematics(Introduced):
         """Actuated joint rates per platform twist: (..., n_actuated, 6) [rad/s, m/s] per [m/s, rad/s], base frame.
 
         Only its action on the motion space is defined; `motion_jacobian` is that part alone. NaN where the pose has no
-        regular solution.
-
-        Args:
-            pose: (..., 7), or task coordinates (..., k) in the order of `task.names`.
-            seed: joint positions (n_joints,) or (..., n_joints) [rad, m] near those wanted.
-            mode: working mode, 0 to `n_modes - 1`; without seed and mode, what continues home.
+        regular solution. `pose`, `seed` and `mode` are as in `inverse`.
         """
         poses, shape = self.engine.poses(pose)
         choice = self.modes.choose(poses, seed, mode)
@@ -411,12 +406,7 @@ class Kinematics(Introduced):
         """Actuated joint rates per rates of the task coordinates: (..., n_actuated, k), columns as in `task.names`.
 
         In the units of the joints; NaN where the pose has no regular solution. Without a branch for the platform, k = 6
-        and the columns are those of `inverse_jacobian`.
-
-        Args:
-            pose: (..., 7), or task coordinates (..., k) in the order of `task.names`.
-            seed: joint positions (n_joints,) or (..., n_joints) [rad, m] near those wanted.
-            mode: working mode, 0 to `n_modes - 1`; without seed and mode, what continues home.
+        and the columns are those of `inverse_jacobian`. `pose`, `seed` and `mode` are as in `inverse`.
 
         Raises:
             PkmError: the task coordinates depend on each other, such as a 3-PRS's, so that none can move alone.
@@ -426,13 +416,8 @@ class Kinematics(Introduced):
     def task_twists(self, pose: ArrayLike) -> Array:
         """Platform twist per rates of the task coordinates: (..., 6, k) linear, then angular, base frame.
 
-        The geometric Jacobian of the platform's own branch, columns as in `task.names`.
-
-        Args:
-            pose: (..., 7), or task coordinates (..., k) in the order of `task.names`.
-
-        Raises:
-            PkmError: the task coordinates depend on each other.
+        The geometric Jacobian of the platform's own branch, columns as in `task.names`; `pose` is as in `inverse`.
+        Raises `PkmError` if the task coordinates depend on each other.
         """
         names = self.task.names
         if len(names) not in (0, self.mobility):
@@ -449,12 +434,7 @@ class Kinematics(Introduced):
         """Actuated rates per independent velocity, (..., n_actuated, mobility): `inverse_jacobian @ subspace`.
 
         The K_a of the equations of motion, in the basis of `subspace`, which is not that of the task coordinates. NaN
-        where the pose has no regular solution.
-
-        Args:
-            pose: (..., 7), or task coordinates (..., k) in the order of `task.names`.
-            seed: joint positions (n_joints,) or (..., n_joints) [rad, m] near those wanted.
-            mode: working mode, 0 to `n_modes - 1`; without seed and mode, what continues home.
+        where the pose has no regular solution. `pose`, `seed` and `mode` are as in `inverse`.
         """
         return self.inverse_jacobian(pose, seed, mode) @ self.subspace(pose, seed, mode)
 
@@ -467,10 +447,8 @@ class Kinematics(Introduced):
         actuators as degrees of freedom, is `-J Kd J`. NaN where the pose has no regular solution.
 
         Args:
-            pose: (..., 7), or task coordinates (..., k) in the order of `task.names`.
+            pose: as in `inverse`, like `seed` and `mode`.
             twist: (..., 6) linear [m/s], then angular [rad/s].
-            seed: joint positions (n_joints,) or (..., n_joints) [rad, m] near those wanted.
-            mode: working mode, 0 to `n_modes - 1`; without seed and mode, what continues home.
 
         Raises:
             PkmError: the motion space is configuration-dependent, so that a basis has no rate of its own; `motion`
@@ -498,12 +476,7 @@ class Kinematics(Introduced):
     def forward_jacobian(self, pose: ArrayLike, seed: ArrayLike | None = None, mode: int | None = None) -> Array:
         """Platform twist per actuated joint rates: (..., 6, n_actuated) linear, then angular, base frame.
 
-        NaN at a type 2 singularity.
-
-        Args:
-            pose: (..., 7), or task coordinates (..., k) in the order of `task.names`.
-            seed: joint positions (n_joints,) or (..., n_joints) [rad, m] near those wanted.
-            mode: working mode, 0 to `n_modes - 1`; without seed and mode, what continues home.
+        NaN at a type 2 singularity. `pose`, `seed` and `mode` are as in `inverse`.
         """
         S = self.subspace(pose, seed, mode)
         K = self.inverse_jacobian(pose, seed, mode) @ S
@@ -516,15 +489,11 @@ class Kinematics(Introduced):
     def platform_twist(
         self, pose: ArrayLike, rates: ArrayLike, seed: ArrayLike | None = None, mode: int | None = None
     ) -> Array:
-        """Platform twist (..., 6) for actuated joint rates at known poses.
-
-        Linear [m/s], then angular [rad/s], base frame; NaN at a type 2 singularity.
+        """Platform twist (..., 6), base frame, for actuated joint rates at known poses; NaN at a type 2 singularity.
 
         Args:
-            pose: (..., 7), or task coordinates (..., k) in the order of `task.names`.
+            pose: as in `inverse`, like `seed` and `mode`.
             rates: actuated joint rates (..., n_actuated) [rad/s, m/s].
-            seed: joint positions (n_joints,) or (..., n_joints) [rad, m] near those wanted.
-            mode: working mode, 0 to `n_modes - 1`; without seed and mode, what continues home.
         """
         F = self.forward_jacobian(pose, seed, mode)
         rows, shape = as_rows(rates, F.shape[-1], "rates")
@@ -543,16 +512,14 @@ class Kinematics(Introduced):
         seed: ArrayLike | None = None,
         mode: int | None = None,
     ) -> Array:
-        """Platform acceleration (..., 6) for actuated joint accelerations, at known poses and twists.
+        """Platform acceleration (..., 6), base frame, for actuated joint accelerations at known poses and twists.
 
-        Linear [m/s^2], then angular [rad/s^2], base frame; NaN at a type 2 singularity.
+        Linear [m/s^2], then angular [rad/s^2]; NaN at a type 2 singularity.
 
         Args:
-            pose: (..., 7), or task coordinates (..., k) in the order of `task.names`.
+            pose: as in `inverse`, like `seed` and `mode`.
             twist: (..., 6) linear [m/s], then angular [rad/s].
             accelerations: of the actuated joints (..., n_actuated) [rad/s^2, m/s^2].
-            seed: joint positions (n_joints,) or (..., n_joints) [rad, m] near those wanted.
-            mode: working mode, 0 to `n_modes - 1`; without seed and mode, what continues home.
         """
         e = self.engine
         poses, shape = e.poses(pose)
@@ -568,12 +535,7 @@ class Kinematics(Introduced):
     def subspace(self, pose: ArrayLike, seed: ArrayLike | None = None, mode: int | None = None) -> Array:
         """Basis (..., 6, mobility) of the platform's possible twists: linear, then angular, base frame.
 
-        NaN where the pose has no regular solution.
-
-        Args:
-            pose: (..., 7), or task coordinates (..., k) in the order of `task.names`.
-            seed: joint positions (n_joints,) or (..., n_joints) [rad, m] near those wanted.
-            mode: working mode, 0 to `n_modes - 1`; without seed and mode, what continues home.
+        NaN where the pose has no regular solution. `pose`, `seed` and `mode` are as in `inverse`.
         """
         e = self.engine
         poses, shape = e.poses(pose)
@@ -583,14 +545,9 @@ class Kinematics(Introduced):
         return e.spaces_at(e.into_space(poses, choice), choice)[0].reshape(*shape, 6, self.mobility)
 
     def singularity(self, pose: ArrayLike, seed: ArrayLike | None = None, mode: int | None = None) -> Singularity:
-        """Distances from the singularities of every type; NaN where the pose has no solution.
+        """Distances from the singularities of every type: see `pkm_kinematics.solve.singularity`.
 
-        See `pkm_kinematics.solve.singularity`.
-
-        Args:
-            pose: (..., 7), or task coordinates (..., k) in the order of `task.names`.
-            seed: joint positions (n_joints,) or (..., n_joints) [rad, m] near those wanted.
-            mode: working mode, 0 to `n_modes - 1`; without seed and mode, what continues home.
+        NaN where the pose has no solution. `pose`, `seed` and `mode` are as in `inverse`.
         """
         e = self.engine
         poses, shape = e.poses(pose)

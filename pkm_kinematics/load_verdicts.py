@@ -137,8 +137,7 @@ def of_weight(kinematics: Kinematics) -> Iterator[Verdict]:
 def weight_at_home(kinematics: Kinematics, limits: Array) -> Array | None:
     """Efforts (n_actuated,) [N m or N] that hold the robot still at home, by virtual work; None if home is singular.
 
-    Redundant drives share the weight so that the largest share of a limit is as small as it can be; where a drive has
-    no limit (infinite in `limits`), by least squares.
+    Redundant drives share it so that the largest share of `limits` is least; if one is infinite, by least squares.
     """
     K = kinematics.motion_jacobian(kinematics.home)
     lift = _lift(kinematics)

@@ -17,7 +17,7 @@ from pkm_description.mechanism import Array
 from pkm_kinematics.status import Status
 
 Codes = NDArray[np.int64]
-REASON = 240  # letters of a reason that fit into a line; `reason()` has them all
+REASON = 240  # characters of a reason that fit into a line; `reason()` has them all
 
 
 Made = TypeVar("Made", bound=type)

@@ -20,8 +20,7 @@ NAMED = 3  # elements; of more alike, their number is enough
 def of_units(found: Sequence[Suspect], mass: float, blame: Blame = lambda slip: ()) -> Iterator[Verdict]:
     """A warning per number of the file that looks like another unit's, or else per kind of place and value.
 
-    `found` is from `suspects`, `mass` the robot's [kg]. `blame` answers which numbers of the file explain those of one
-    kind, or of one with the same factor.
+    `found` is from `suspects`, `mass` in kg; `blame` answers which numbers explain those of a kind, or of its factor.
     """
     known = {slip: blame(slip) for slip in (Slip.DEGREES, Slip.MILLIMETRES) if _of(found, slip)}
     for slip, written in known.items():

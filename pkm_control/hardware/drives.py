@@ -17,8 +17,8 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Drives:
-    """A machine's driver, its scale, its home position (n_actuated,) [rad or m] and the axes that need homing. For
-    messages, `axes` names each actuator as the device does and `unit` is what the device counts in, where known.
+    """A machine's driver, its scale, its home position (n_actuated,) [rad or m] and the axes that need homing.
+    For messages, `axes` names each actuator as the device does and `unit` is what the device counts in, where known.
     """
 
     driver: Driver

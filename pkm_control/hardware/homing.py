@@ -58,8 +58,8 @@ class _Phase(Enum):
 
 
 class Homing:
-    """Homes axes in the given order: `targets`, then `observe`, once per period, until `done`. `found` has the device's
-    position at the reference of each axis that is done.
+    """Homes axes in the given order: `targets`, then `observe`, once per period, until `done`.
+    `found` has the device's position at the reference of each axis that is done.
     """
 
     def __init__(self, axes: Sequence[AxisHoming]) -> None:

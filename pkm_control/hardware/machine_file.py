@@ -31,8 +31,8 @@ _TURN = 2.0 * math.pi
 
 @dataclass(frozen=True, eq=False)
 class MachineFile:
-    """A file as read, common to every kind of machine; `section` and `actuators` go to the driver. `limits` has what
-    the file states of each actuator: lower, upper, velocity, acceleration; infinite where unstated.
+    """A file as read, common to every kind of machine; `section` and `actuators` go to the driver.
+    `limits` has what the file states of each actuator: lower, upper, velocity, acceleration; infinite where unstated.
     """
 
     source: str
@@ -111,8 +111,8 @@ def read_machine_file(path: str | Path) -> MachineFile:
 
 
 def check_kind(kind: str, file: MachineFile | None) -> None:
-    """Refuse a kind of machine (one of `KINDS`) with a missing or wrong file (MachineFileError) or library. A loopback
-    needs no file, and takes that of any kind. NotInstalledError: a library is missing.
+    """Refuse a kind of machine (one of `KINDS`) with a missing or wrong file (MachineFileError) or library.
+    A loopback needs no file, and takes that of any kind. NotInstalledError: a library is missing.
     """
     if file is None and kind != LOOPBACK:
         remedy = "docs/hardware.md shows how to write it"

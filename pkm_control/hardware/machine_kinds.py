@@ -10,8 +10,8 @@ SIMULATED, LOOPBACK = "simulated", "loopback"
 
 @dataclass(frozen=True)
 class Kind:
-    """The module of a driver, whose `drives(file, mechanism, home)` makes it; its libraries and how to get them. Where
-    `ends` is set, the module's `ends(file, mechanism)` gives the joint limits of the device.
+    """The module of a driver, whose `drives(file, mechanism, home)` makes it; its libraries and how to get them.
+    Where `ends` is set, the module's `ends(file, mechanism)` gives the joint limits of the device.
     """
 
     module: str

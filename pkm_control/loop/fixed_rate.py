@@ -33,8 +33,8 @@ def sleep_precisely() -> bool:
 
 @dataclass(frozen=True)
 class LoopStatistics:
-    """How a loop ran: `rate` [Hz] is the mean; deviations [s] are of the periods from the wanted one. `missed` counts
-    deadlines without a wake-up within half a period: a pause of three periods misses two.
+    """How a loop ran: `rate` [Hz] is the mean; deviations [s] are of the periods from the wanted one.
+    `missed` counts deadlines without a wake-up within half a period: a pause of three periods misses two.
     """
 
     wanted_rate: float

@@ -289,7 +289,7 @@ class TrajectoryFollower:
         return problem
 
     def jog_to(self, pose: Array, speed: float = 1.0) -> str:
-        """Move to a pose (7,), base frame, as of `Jog.nearest`, at a fraction of the usual jog speed."""
+        """Move to a pose (7,), base frame, from `Jog.nearest`, at a fraction of the usual jog speed."""
         problem = self._unready_to_jog()
         if problem:
             return problem

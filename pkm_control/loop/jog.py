@@ -81,8 +81,8 @@ _Planning = Generator[None, None, tuple[_Knot, PointTrajectory | None]]
 
 
 class Jog:
-    """The reference of one machine that an operator jogs, within `check`. `blocked` says why a motion was stopped at a
-    border, and is empty otherwise.
+    """The reference of one machine that an operator jogs, within `check`.
+    `blocked` says why a motion was stopped at a border, and is empty otherwise.
     """
 
     def __init__(self, check: CurveCheck) -> None:
@@ -158,8 +158,8 @@ class Jog:
         return best
 
     def steer(self, twist: Array, now: float) -> None:
-        """Move at a twist (6,) [m/s, rad/s], base axes, for `RENEWAL` from `now` [s] on; PkmError: not finite. It is
-        projected on the platform's degrees of freedom and limited as jogs are.
+        """Move at a twist (6,) [m/s, rad/s], base axes, for `RENEWAL` from `now` [s] on; PkmError: not finite.
+        It is projected on the platform's degrees of freedom and limited as jogs are.
         """
         if not np.isfinite(twist).all():
             raise PkmError("the twist is not finite")
@@ -171,7 +171,7 @@ class Jog:
         )
 
     def go_to(self, pose: Array, speed: float = 1.0) -> None:
-        """Move to a pose (7,), base frame, as of `nearest`, at a fraction of the usual speed; PkmError: unreachable."""
+        """Move to a pose (7,), base frame, from `nearest`, at a fraction of the usual speed; PkmError: unreachable."""
         goal = None
         if not self._straight:
             solution = self.kinematics.inverse(pose, mode=self.check.mode)
@@ -367,8 +367,8 @@ class Jog:
         return self._by_actuators(here, here.place + ways[0], rates[0], changes[0])
 
     def _way_to_rest(self, knot: _Knot, pace: float = BANDWIDTH) -> _Way | None:
-        """How the motion comes to rest from a knot, the last sample at rest; None where it cannot. It is what
-        `_resting` runs: rates that decay in the filter.
+        """How the motion comes to rest from a knot, the last sample at rest; None where it cannot.
+        It is what `_resting` runs: rates that decay in the filter.
         """
         ticks = self._tick * _STOPS
         times = np.append(ticks[ticks < 8.5 / BANDWIDTH] * (BANDWIDTH / pace), math.inf)

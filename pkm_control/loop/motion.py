@@ -35,8 +35,8 @@ _NUMBERS = itertools.count(1)
 
 @dataclass
 class Motion:
-    """A trajectory that is being followed from `start` [s, on the clock of the readings], and its outcome. `number` is
-    unique among all motions of the process that made it.
+    """A trajectory that is being followed from `start` [s, on the clock of the readings], and its outcome.
+    `number` is unique among all motions of the process that made it.
     """
 
     trajectory: PointTrajectory

@@ -27,8 +27,8 @@ class PlatformObserver:
         self.reason = ""
 
     def forget(self, mode: int = 0) -> None:
-        """Take the next reading as one of a platform that comes from home, or goes on from the last one. Where home is
-        out of reach in the working mode, the last configuration is kept.
+        """Take the next reading as one of a platform that comes from home, or goes on from the last one.
+        Where home is out of reach in the working mode, the last configuration is kept.
         """
         home = np.array(self._kinematics.home)
         solution = self._kinematics.inverse(home, mode=mode)

@@ -62,7 +62,7 @@ def plan_change(running: RunningLoop, label: str) -> ModeWay | None:
 
 
 def change_on(follower: TrajectoryFollower, way: ModeWay) -> ModeChange:
-    """The change along a way from `plan_change`, for `TrajectoryFollower.begin_change`; PkmError: a singular begin."""
+    """The change along a way from `plan_change`, for `TrajectoryFollower.begin_change`; PkmError: singular there."""
     check, pose = follower.check, way.pose
     ends = tuple(InMode.of(follower.controller, one, pose, check.space) for one in (check.mode, way.mode))
     return ModeChange(way, (ends[0], ends[1]), follower.controller)

@@ -16,8 +16,8 @@ from pkm_kinematics import Kinematics
 
 
 def rehearse(follower: TrajectoryFollower, kinematics: Kinematics) -> None:
-    """Warm up a follower that serves nothing else, at home and at rest, with a controller and a guard of its own. What
-    is compiled, loaded or imported with the first call is so before time matters.
+    """Warm up a follower that serves nothing else, at home and at rest, with a controller and a guard of its own.
+    What is compiled, loaded or imported with the first call is so before time matters.
     """
     home, still = np.tile(kinematics.home, (2, 1)), np.zeros((2, 6))
     positions = np.asarray(kinematics.inverse(home).actuated[0], dtype=np.float64)

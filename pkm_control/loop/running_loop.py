@@ -96,8 +96,8 @@ class RunningLoop(ABC):
 
     @abstractmethod
     def ask(self, request: Callable[..., Any], *arguments: Any) -> Any:
-        """Run a function of `requests`, with its arguments after the loop, between two periods; wait for its result. It
-        raises the errors of the request, and LoopEndedError where nobody answers.
+        """Run a function of `requests`, with its arguments after the loop, between two periods; wait for its result.
+        It raises the errors of the request, and LoopEndedError where nobody answers.
         """
 
     @abstractmethod

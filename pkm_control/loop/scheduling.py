@@ -46,8 +46,8 @@ def ask_for_short_slices() -> bool:
 
 
 def lock_memory() -> bool:
-    """Lock this process' memory, where permitted: a loop that waits for a page waits for a disk. False where the limit
-    of locked memory (`ulimit -l`) is less than all.
+    """Lock this process' memory, where permitted: a loop that waits for a page waits for a disk.
+    False where the limit of locked memory (`ulimit -l`) is less than all.
     """
     try:
         import resource  # there on Unix alone
@@ -70,7 +70,7 @@ class Watchdog:
 
     It is an ordinary thread that sleeps for short times. Where it wakes late by more than `STARVED` and the other has
     run for most of that time, that one goes back to ordinary scheduling, and `say` gets a line, in this thread.
-    `number` is the id of the thread or process, `clock` that of its processor time (of that process by default).
+    `number` is the id of the thread or process, `clock` its clock of processor time, by default the process'.
     """
 
     def __init__(self, number: int, say: Callable[[str], None], clock: int | None = None) -> None:

@@ -204,8 +204,8 @@ class ServedLoop:
             self.ending = True
 
     def _write(self, loop: ControlLoop, rows: Rows, fixed: FixedRateLoop, work: float | None) -> None:
-        """Write a row and publish changes; answers come after the row that shows their effect. `work` is the work of
-        the last period [s]; None: requests were executed between two periods.
+        """Write a row and publish changes; answers come after the row that shows their effect.
+        `work` is the work of the last period [s]; None: requests were executed between two periods.
         """
         if loop.last is None:
             return

@@ -26,8 +26,8 @@ _FIELDS = (("effort", CommandMode.EFFORT), ("velocity", CommandMode.VELOCITY), (
 
 
 class CommandInbox:
-    """Takes JointState commands of one node; where several publish them, of none. `heard` is true once one was usable;
-    `refused` counts the unusable ones, `problem` says why the last of them was.
+    """Takes JointState commands of one node; where several publish them, of none.
+    `heard` is true once one was usable; `refused` counts the unusable ones, `problem` says why the last of them was.
     """
 
     def __init__(self, node: Node) -> None:

@@ -18,8 +18,8 @@ from pkm_interfaces.msg import Outputs
 
 
 class EffectsInbox:
-    """Hands outputs and payloads to a machine, including those that came before it existed. `machine` returns the
-    present one, `lock` guards it.
+    """Hands outputs and payloads to a machine, including those that came before it existed.
+    `machine` returns the present one, `lock` guards it.
     """
 
     def __init__(self, node: Node, machine: Callable[[], Machine | None], lock: threading.Lock) -> None:

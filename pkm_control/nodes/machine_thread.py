@@ -45,8 +45,8 @@ _NEXT_STEP = 0.02  # after a silence, in which the commander went on
 
 
 class MachineThread:
-    """Each period: read, publish, take the newest command, let the period pass; at `rate` [Hz]. `states` publishes
-    JointState, `feel` a wrench with its stamp.
+    """Each period: read, publish, take the newest command, let the period pass; at `rate` [Hz].
+    `states` publishes JointState, `feel` a wrench with its stamp.
     """
 
     def __init__(

@@ -111,8 +111,8 @@ def outputs_message(outputs: Mapping[str, float], events: int, time: float) -> O
 
 
 def require_readable(message: PlatformTrajectory | MultiDOFJointTrajectory, base_link: str) -> None:
-    """Refuse quickly what cannot be a motion: RequestError for a frame other than `base_link`. PointTrajectoryError: no
-    points, or more than can be judged in seconds.
+    """Refuse quickly what cannot be a motion: RequestError for a frame other than `base_link`.
+    PointTrajectoryError: no points, or more than can be judged in seconds.
     """
     messages.check_frame(message.header, base_link)
     if not message.points:

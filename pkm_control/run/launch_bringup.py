@@ -69,8 +69,8 @@ KNOBS = (
 
 
 def bring_up(**defaults: str) -> LaunchDescription:
-    """The launch description of a robot: every knob an argument, whose default may be changed here by name. The browser
-    page is off by default, since RViz shows the robot; it needs `pip install viser trimesh`.
+    """The launch description of a robot: every knob an argument, whose default may be changed here by name.
+    The browser page is off by default, since RViz shows the robot; it needs `pip install viser trimesh`.
     """
     default = {**{knob.name: knob.default for knob in KNOBS}, "page": "false", **defaults}
     arguments = [

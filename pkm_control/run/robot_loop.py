@@ -134,8 +134,8 @@ def build_follower(mechanism: Mechanism, settings: ControllerSettings) -> Trajec
 
 
 def last_resort(mechanism: Mechanism, settings: MachineSettings) -> str:
-    """Disable the drives of a machine whose own process has died, through a driver of this one. Returns a warning where
-    they may still be on; empty where they confirm that they are off.
+    """Disable the drives of a machine whose own process has died, through a driver of this one.
+    Returns a warning where they may still be on; empty where they confirm that they are off.
     """
     if settings.kind == SIMULATED:
         return ""

@@ -92,8 +92,8 @@ def controller_parameters(
 
 
 def _one_bound_each(mechanism: Mechanism) -> bool:
-    """Whether all drives push as much as they pull: the manager's limiter knows one number for both. Of the 20 N to 600
-    N of a winch it takes the 20 N for both, and has it pull with 20 N whatever is commanded.
+    """Whether all drives push as much as they pull: the manager's limiter knows one number for both.
+    Of the 20 N to 600 N of a winch it takes the 20 N for both, and has it pull with 20 N whatever is commanded.
     """
     limits = ActuatorLimits.of(mechanism)
     return bool(np.all(limits.least_effort == -limits.most_effort))
@@ -127,8 +127,8 @@ def effort_gains(mechanism: Mechanism, natural_frequency: float, rate: float) ->
     Every joint's gains are multiples of the inertia I that its drive feels at home while the others stand still. The
     robot as a whole is lighter than that in some directions and heavier in others, by factors l, the eigenvalues of
     diag(I) over the mass matrix in the actuators. A direction's loop has the damping d l, the stiffness p l, the
-    integral i l: d is as large as `natural_frequency` asks, or as rate and delay permit in the lightest direction; p =
-    d^2 l / 3 and i = d^3 l^2 / 27 give three poles at d l / 3 in the heaviest one, and others more damping. The
+    integral i l: d is as large as `natural_frequency` asks, or as rate and delay permit in the lightest direction;
+    p = d^2 l / 3 and i = d^3 l^2 / 27 give three poles at d l / 3 in the heaviest one, and others more damping. The
     integral carries the weight; it and the output stay within the drive's limit.
 
     Args:

@@ -122,8 +122,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def only_one(namespace: str) -> IO[str]:
-    """Lock out other runs on this computer with the same topics (PkmError): each would command the other's machine. The
-    returned lock file must stay open as long as the run lasts. PermissionError: it belongs to another user.
+    """Lock out other runs on this computer with the same topics (PkmError): each would command the other's machine.
+    The returned lock file must stay open as long as the run lasts. PermissionError: it belongs to another user.
     """
     domain = os.environ.get("ROS_DOMAIN_ID", "0") or "0"
     name = re.sub(r"\W+", "_", f"{domain}_{namespace.strip('/')}")
@@ -203,8 +203,8 @@ def write_parameters(file: Path, **parameters: str) -> Path:
 
 
 def read_knobs(arguments: Sequence[str] | None = None) -> dict[str, str]:
-    """The value of every knob, as text by name, from command line options, by default the process's own. At a terminal,
-    the page is opened and the robot stays; a script wants the end of the motion.
+    """The value of every knob, as text by name, from command line options, by default the process's own.
+    At a terminal, the page is opened and the robot stays; a script wants the end of the motion.
     """
     at_terminal = sys.stdin.isatty() and sys.stdout.isatty()
     given = vars(parser(at_terminal).parse_args(arguments))
@@ -396,8 +396,8 @@ class ProcessGroup:
             self._asked += 1
 
     def wait(self) -> int:
-        """Wait until the run is over, by the nodes' rules in `bringup.py`. Returns 0 when asked to stop or the leader
-        ended well, else the exit code of a process.
+        """Wait until the run is over, by the nodes' rules in `bringup.py`.
+        Returns 0 when asked to stop or the leader ended well, else the exit code of a process.
         """
         running = dict(self.processes)
         while not self._stopping:

@@ -22,8 +22,8 @@ from pkm_control.realism import DELAY, RESERVE, USUAL_RESERVE
 
 @dataclass(frozen=True)
 class Setup:
-    """The settings of a simulated robot, explained by the options of `pkm simulate` of the same names. `rate` is in Hz,
-    `natural_frequency` in rad/s, `hidden_payload` in kg.
+    """The settings of a simulated robot, explained by the options of `pkm simulate` of the same names.
+    `rate` is in Hz, `natural_frequency` in rad/s, `hidden_payload` in kg.
     """
 
     rate: float = 1000.0
@@ -124,8 +124,8 @@ def parser() -> argparse.ArgumentParser:
 
 
 def read_options(arguments: Sequence[str] | None = None) -> Options:
-    """The options of a command line, by default the process's own. Ends the process where it is wrong. A natural
-    frequency that the rate does not permit is lowered with a notice, as in the controller's node.
+    """The options of a command line, by default the process's own. Ends the process where it is wrong.
+    A natural frequency that the rate does not permit is lowered with a notice, as in the controller's node.
     """
     command = parser()
     given = Options(**vars(command.parse_args(arguments)))

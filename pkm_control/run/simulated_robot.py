@@ -24,7 +24,9 @@ from pkm_kinematics import Kinematics
 
 
 def build_loop(mechanism: Mechanism, setup: Setup, dynamics: Dynamics | None = None) -> ControlLoop:
-    """Connect machine, law, guard and follower of a setup, unconfigured; the law `position` drives a loopback."""
+    """Connect machine, law, guard and follower of a setup; the machine is not configured. With the law `position` it is
+    a loopback, whose readings are its commands.
+    """
     dynamics = dynamics or Dynamics(Kinematics(mechanism))
     force, limits = read_force_file(setup.force_file), ActuatorLimits.of(mechanism)
     controller = make_controller(

@@ -41,8 +41,8 @@ _EVERYBODY = {"ViewerCameraMessage"}
 
 
 def may_operate(policy: str, remote: str, local: str) -> bool:
-    """Whether a browser may command under a policy of `OPERATE`. `remote` is the browser's address, `local` the address
-    of this computer that it reached.
+    """Whether a browser may command under a policy of `OPERATE`.
+    `remote` is the browser's address, `local` the address of this computer that it reached.
     """
     if policy != "local":
         return policy == "everyone"
@@ -75,8 +75,8 @@ class Admitted:
 def is_admitted(
     raw: bytes, operates: bool, input_of: Callable[[str], Any], command_of: Callable[[str], Any] = lambda _: None
 ) -> bool:
-    """Whether a raw message may be given to viser; `operates`: the browser may command. `input_of` and `command_of`
-    give the handle of an input, or of a key's command, by its number; None for no such.
+    """Whether a raw message may be given to viser; `operates`: the browser may command.
+    `input_of` and `command_of` give the handle of an input, or of a key's command, by its number; None for no such.
     """
     if len(raw) > _LONGEST:
         return False

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fits RViz and the browser to the size of a robot, which varies by a factor of ten and more. Corners of boxes are the
-lowest and highest x, y, z [m], in the base frame.
+"""Fits RViz and the browser to the size of a robot, which varies by a factor of ten and more.
+Corners of boxes are the lowest and highest x, y, z [m], in the base frame.
 """
 
 from __future__ import annotations

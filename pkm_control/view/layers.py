@@ -14,8 +14,8 @@ from pkm_control.view.page_server import PageServer
 
 
 class Layers:
-    """Shows surfaces in the base frame, each with a check box. In the files, a scene's extras have the name (`layer`)
-    and the `unit` of its quantity.
+    """Shows surfaces in the base frame, each with a check box.
+    In the files, a scene's extras have the name (`layer`) and the `unit` of its quantity.
     """
 
     def __init__(self, server: PageServer, files: Iterable[Path]) -> None:

@@ -56,8 +56,8 @@ class Operations(Protocol):
     motions: Sequence[str]  # names that `play` takes, the one to begin with first
 
     def emergency_stop(self, then: Callable[[Answer], None]) -> None:
-        """Disable the drives at once, until a reset, whatever other calls wait for; never waits itself. `then` gets the
-        answer when it comes, in any thread.
+        """Disable the drives at once, until a reset, whatever other calls wait for; never waits itself.
+        `then` gets the answer when it comes, in any thread.
         """
 
     def enable(self) -> Answer:

@@ -230,8 +230,8 @@ class Scene:
             return
         camera = client.camera
         placed = self._placed_clients.get(client.client_id)
-        recent = self._eyes.setdefault(client.client_id, deque(maxlen=_EYES))
-        if placed is not None and all(np.linalg.norm(camera.position - eye) > 1e-3 * self.size for eye in recent):
+        recent = self._eyes.setdefault(client.client_id, deque(maxlen=_EYES))  # which another thread may add to: a copy
+        if placed is not None and all(np.linalg.norm(camera.position - eye) > 1e-3 * self.size for eye in list(recent)):
             return
         width, height = camera.image_width, camera.image_height
         eye, middle = fitting.view_of(self._shown(), _FOV, width / max(height, 1))

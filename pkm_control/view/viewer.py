@@ -144,8 +144,8 @@ class RobotViewer:
             self.plots.take(readings)
 
     def update(self, joint_names: Sequence[str], positions: Array, platform_pose: Array | None = None) -> None:
-        """Show joint positions (n,) [rad or m], and add the platform's pose (7,), base frame, to its trail. Joints of
-        other robots and what is not finite are left out.
+        """Show joint positions (n,) [rad or m], and add the platform's pose (7,), base frame, to its trail.
+        Joints of other robots and what is not finite are left out.
         """
         key = tuple(joint_names)
         if key not in self._index:

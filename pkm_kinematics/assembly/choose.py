@@ -18,18 +18,18 @@ from pkm_kinematics.assembly.methods.whole_search import Search
 from pkm_kinematics.solve.engine import Engine
 
 METHODS: tuple[type[AssemblyMethod], ...] = (
-    # from the closed forms of the limbs and the platform's freedoms
+    # from the closed forms of the limbs and the platform's degrees of freedom
     Angles,  # 3 rotations
     Planes,  # 3 translations, each limb in a plane
     Spheres,  # 3 translations
     Circles,  # 2 translations
     Planar,  # 2 translations and the turn about their normal
     Schoenflies,  # 3 translations and a turn
-    Distances,  # all 6 freedoms
+    Distances,  # all six degrees of freedom
     # from the limbs' chains of joints
     Surfaces,  # 3 or 2 translations
     Plates,  # 3 translations and a turn, with plates between limbs and platform
-    Constraints,  # any freedoms
+    Constraints,  # any degrees of freedom
     # from nothing
     Search,
 )

@@ -61,10 +61,9 @@ class AssemblyMethod(ABC):
 
     @abstractmethod
     def signs(self, q: Array, poses: Array, joints: Array) -> Array:
-        """Signs (k,) of the direct Jacobian's determinant: 1.0, -1.0, and 0.0 where singular.
+        """Signs (k,) of the direct Jacobian's determinant at poses (k, 7), joints (k, n_joints); 0.0 where singular.
 
-        For robots with as many actuators as degrees of freedom; q (n_actuated,) holds for all `poses` (k, 7) and
-        `joints` (k, n_joints).
+        For robots with as many actuators as degrees of freedom; q (n_actuated,) is that of all poses.
         """
 
     def usable(self, q: Array) -> bool:
@@ -107,9 +106,9 @@ class AssemblyMethod(ABC):
         return REDUNDANT if len(self.engine.actuated_names) > self.engine.mobility else ""
 
     def side(self, pose: Array, joints: Array) -> float:
-        """Side of the type 2 singularities at a pose (7,) and joints (n_joints,), relative to home's.
+        """1.0 at a pose (7,) and joints (n_joints,) on home's side of the type 2 singularities, -1.0 on the other.
 
-        1.0 on home's side, -1.0 on the other, 0.0 where modes meet or there is no sign.
+        0.0 where modes meet or there is no sign.
         """
         if self.unsigned:
             return 0.0
@@ -155,10 +154,7 @@ class MethodByRows(AssemblyMethod):
 
 
 def read_signs(engine: Engine, poses: Array, joints: Array) -> Array:
-    """`AssemblyMethod.signs` by the inverse Jacobian.
-
-    For constant motion spaces, of robots whose actuated limbs have closed forms.
-    """
+    """`AssemblyMethod.signs` by the inverse Jacobian, for constant motion spaces and actuated limbs in closed form."""
     data, sides, n = engine.data(), np.empty(len(engine.tables.blocks)), engine.tables.n_work
     before, now = np.zeros(n), np.zeros(n)
     # copies: kernels are compiled once more for arrays that are read-only

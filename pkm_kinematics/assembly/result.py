@@ -19,7 +19,7 @@ class AssemblyStatus(IntEnum):
     SINGULAR = 1  # every real solution is listed, and some are multiple: assembly modes meet there
     POSITIVE_DIMENSIONAL = 2  # the equations allow a self-motion: the list holds isolated solutions and samples of it
     INCOMPLETE = 3  # some solutions may be missing: paths were lost and no repetition recovered them
-    INCONSISTENT = 4  # more constraints than freedoms, and nothing satisfies them all
+    INCONSISTENT = 4  # more constraints than degrees of freedom, and nothing satisfies them all
     INVALID_INPUT = 5  # not finite, a negative length, or too few constraints
     SEARCHED = 6  # the listed solutions are real and isolated; they were found by search, and nothing excludes others
 

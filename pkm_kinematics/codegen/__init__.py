@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """One robot's equations as straight-line machine code, without loops, tables and branches.
 
-A kernel is run once as plain Python on numbers that record each operation (`tape`, `recording`). The recording is
+A kernel is run once as plain Python on numbers that record each operation (`tape`, `record_kernel`). The recording is
 compiled (`machine_code`); where another motion would have taken another branch, the code says so and gives no result,
 and the kernel itself is called instead.
 """

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The arc tangent of y / x in the right quadrant, in operations that are the same for all arguments.
+"""The arc tangent of y / x in the right quadrant, within 4 ulp, in operations that are the same for all arguments.
 
-The C library's serves one pair at a time; this one is recorded, and then serves a whole vector register. It is within
-4 units in the last place.
+The C library's serves one pair at a time; this one is recorded, and then serves a whole vector register.
 """
 
 from __future__ import annotations

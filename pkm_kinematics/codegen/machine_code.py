@@ -37,8 +37,7 @@ CONDITIONS = {  # comparison: LLVM's name where it must hold, and where it must 
 class MachineCode:
     """A recording as a function at `address`: an `int64 f(const double *input0, ..., double *results)`.
 
-    It writes all results and returns 0, or writes nothing and returns ANOTHER_BRANCH. `counts` says how many of each
-    operation it does. The code lives as long as this object.
+    It returns 0, or ANOTHER_BRANCH with nothing written; `counts` are its operations. It lives as long as this object.
     """
 
     def __init__(self, recording: Recording) -> None:
@@ -49,10 +48,7 @@ class MachineCode:
 
 
 def compile_assembly(text: str, level: int = 3) -> llvm.ExecutionEngine:
-    """LLVM assembly of a module as machine code for this processor, which lives as long as the engine returned.
-
-    `level` is LLVM's optimisation level, 0 to 3.
-    """
+    """LLVM assembly of a module as code for this processor, alive as long as the engine; `level` 0 to 3 optimises."""
     module = llvm.parse_assembly(text)
     target = llvm.Target.from_default_triple().create_target_machine(
         cpu=llvm.get_host_cpu_name(), features=_features(), opt=level, jit=True

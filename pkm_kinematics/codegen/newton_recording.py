@@ -15,10 +15,7 @@ from pkm_kinematics.kernels.position.positions import CONVERGED
 
 
 def record_newton_step(model: Model, data: Data, home: Array, actuated: Array) -> Recording | None:
-    """`newton_step` recorded at home: the pose (7,), joints in `data`, and q (n_actuated,) there.
-
-    None where home is singular, or where there are more actuators than degrees of freedom.
-    """
+    """`newton_step` recorded at home (pose, `data` and q there); None where singular or redundantly actuated."""
     m = len(actuated)
     if m != model.subspace.shape[1]:
         return None

@@ -20,8 +20,7 @@ from pkm_kinematics.kernels.position.closures import worse
 def recorded(kernel: Any, instead: Sequence[tuple[Any, Callable[..., Any]]] = ()) -> Callable[..., Any]:
     """A kernel as a Python function, with all kernels that it calls, whose numbers may be terms.
 
-    `instead` holds pairs of a called kernel and its replacement. Arrays are taken as they are; record arrays and
-    arrays with terms must be `loose`.
+    `instead` pairs called kernels with replacements. Record arrays and arrays with terms must be `loose`.
     """
     done: dict[int, Callable[..., Any]] = {
         id(worse): partial(extreme, "worse"),

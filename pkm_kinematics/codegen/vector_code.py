@@ -34,11 +34,9 @@ class VectorCode:
         self._width = len(recording.results)
 
     def __call__(self, columns: Array, out: Array) -> None:
-        """Fill columns of results. Raises `ValueError` for other shapes.
+        """Fill `out` (results + 1, n) from `columns` (k, n) of `inputs`, n a multiple of LANES; or `ValueError`.
 
-        `columns` (k, n) are those of the input that `inputs` names, n a multiple of LANES; `out` (results + 1, n) ends
-        with 1 where all comparisons came out as recorded, 0 where the results are not to be used. Each row is
-        contiguous.
+        The last is 1 where all comparisons came out as recorded, else 0: results not to be used. Rows are contiguous.
         """
         n = columns.shape[1]
         if columns.shape[0] != len(self.inputs) or out.shape != (self._width + 1, n) or n % LANES:

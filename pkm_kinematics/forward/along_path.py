@@ -32,15 +32,14 @@ from pkm_kinematics.status import Status, closes
 
 CLEARLY = 0.3  # a mode is nearer than home's only where its actuated joints are by so much nearer to those asked for
 ARRIVED = 1e-9  # of the robot's size: how exactly redundant actuators agree
-ROWS = 20_000  # carried on at once
+ROWS = 20_000  # tracked at once
 BLOCKED = 10.0  # rad or m: what a mode that cannot be continued to the start counts as farther away
 
 
 class Forward:
     """Forward kinematics of one robot near a pose: along the path on the pose alone, else on the whole graph.
 
-    The first is fast, but its path ends where a limb is stretched or folded (type 1); the second passes through there,
-    and serves configuration-dependent motion spaces.
+    The first is fast, but its path ends at type 1 singularities; the second passes, and needs no constant motion space.
     """
 
     def __init__(self, engine: Engine, modes: WorkingModes) -> None:
@@ -48,10 +47,7 @@ class Forward:
         self._modes = modes
 
     def near_one(self, q: Array, start: Array | None) -> tuple[Array, Array, Any, Any, Any] | None:
-        """As `near`, for one q (n_actuated,) and `start` (7,), home where None, in a third of the time; else None.
-
-        The fields of `PoseRows` without a leading axis; most calls are of this kind.
-        """
+        """As `near` for one q (n_actuated,) and start (7,), in a third of the time; None if `near` has to answer."""
         if not self._quick:
             return None
         home, home_joints = self._home
@@ -268,10 +264,7 @@ class Forward:
             found.pose[k], found.joints[k] = end.pose, self._row(end)
 
     def _beside(self, pose: Array, seed: Array, size: float) -> Followed:
-        """The configuration next to a pose (7,) that the limbs miss, to replace it.
-
-        Searched with the limbs stretched out towards the pose, or else from `seed`.
-        """
+        """The configuration next to a pose (7,) that the limbs miss, from limbs stretched out to it or else `seed`."""
         e = self.engine
         stretched = np.array(seed)
         stretched[e.body_column[2:]] = e.placed(pose, seed).state["q"][2:]

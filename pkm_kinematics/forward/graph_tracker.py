@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Readings tracked on the whole graph: for configuration-dependent motion spaces, in one compiled call.
+"""Readings tracked on the whole graph, in one compiled call: for configuration-dependent motion spaces.
 
 It asks for no motion space and no working mode, and passes where a limb is stretched or folded.
 """

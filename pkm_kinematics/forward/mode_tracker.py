@@ -65,8 +65,7 @@ class ModeTracker:
     def observe(self, pose: Array, joints: Array) -> Modes:
         """The modes at a pose (7,), with joints (n_joints,) near those that close the loops there.
 
-        Labels are empty if it is singular or does not close; the next one then is a new beginning, but still compared
-        with the last one that had labels.
+        Empty labels if singular or open; the next ones are a new beginning, compared with the last labels all the same.
         """
         pose, joints = np.ascontiguousarray(pose, dtype=np.float64), np.ascontiguousarray(joints, dtype=np.float64)
         status, read = self._reader.read(pose, joints)

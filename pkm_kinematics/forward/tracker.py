@@ -144,10 +144,9 @@ class Tracker:
 
 
 class AssemblyModeTracker:
-    """A tracker that labels the modes it sees, and finds a machine again that was moved by hand or restarted.
+    """A tracker that labels modes, and finds a machine again that was moved by hand or restarted.
 
-    Starts at home. A reading that cannot be continued from the last pose is tried from home, where such a machine most
-    likely is. `modes` are the labels of the last answer, empty if it was none.
+    It starts at home, and tries readings from there that do not continue the last pose. `modes` are the last answer's.
     """
 
     def __init__(self, kinematics: Kinematics) -> None:

@@ -14,8 +14,7 @@ from pkm_kinematics.kernels.model_and_data import Data, Model
 class Prepared:
     """A kernel compiled for the types of an example, which is not run.
 
-    It trusts its caller: arguments must have these types, arrays as many axes, and be contiguous where those of the
-    example are. Arrays that the kernel does not write may be read-only.
+    It trusts its caller: types, axes and contiguity are those of the example. Arrays only read may be read-only.
     """
 
     def __init__(self, kernel: Any, *example: Any) -> None:
@@ -47,10 +46,7 @@ class WithScratch(Prepared):
 
 
 def bind(kernel: Any, fixed: tuple[Any, ...], example: tuple[Any, ...]) -> Callable[..., Any]:
-    """The kernel with its first arguments fixed, compiled for the types of `fixed` and of the `example` of the others.
-
-    The result trusts its caller: arguments must have the very types and sizes of the example.
-    """
+    """The kernel with its first arguments `fixed`, for the very types and sizes of `example`, not checked."""
     kernel(*fixed, *example)  # compiles, or loads from the cache
     types = tuple(kernel.typeof_pyval(value) for value in (*fixed, *example))
     return partial(kernel.overloads[types].entry_point, *fixed)

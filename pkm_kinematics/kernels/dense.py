@@ -39,9 +39,9 @@ def determinant_sign(A, n):
 
 @compiled
 def solve_positive(A, b, n):
-    """Solve A x = b, A's leading (n, n) part positive definite, by Cholesky; x replaces b; False where it is not.
+    """Solve A x = b for the leading (n, n) part of A by Cholesky, lower triangle overwritten; x replaces b.
 
-    Only the lower triangle is read, and overwritten.
+    Returns False where A is not positive definite.
     """
     for c in range(n):
         value = A[c, c]

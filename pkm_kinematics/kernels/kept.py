@@ -273,8 +273,7 @@ class KeptKernels(caching._Cache):
 def source_stamp(file: str) -> str:
     """Hash of what a kernel is compiled from: its file, all files of the suite that this one imports, and so on.
 
-    If a file changed since this process began, either version may be in memory: what is then compiled is for this
-    process alone.
+    A file that changed since this process began may be in memory in either version: the hash is this process's alone.
     """
     reached, left = {file}, [file]
     while left:

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What every kernel takes: a `Model`, constant per robot, a `Data`, the scratch of one thread, and often a `Choice`.
-
-`records.py` describes the layouts of the records.
-"""
+"""What every kernel takes: a `Model`, constant per robot, a `Data`, the scratch of one thread, and often a `Choice`."""
 
 from __future__ import annotations
 
@@ -47,7 +44,7 @@ class Model(ByAddress):
     limbs: NDArray[np.int64]  # (k, 2) first block of each limb, and the one after its last
     chain: Records  # records.BODY: the platform's own branch, base first
     task: Records  # (1,) records.TASK
-    subspace: Array  # (6, n) motion space, or where it turns with the pose, the twists that the branch allows
+    subspace: Array  # (6, n) motion space; if configuration-dependent, the twists that the branch allows
 
     def of_graph(self) -> dict[str, Records]:
         """The tables of bodies and closures, without what belongs to the platform's branch."""
@@ -70,7 +67,7 @@ class Data(ByAddress):
     rows: Records  # records.ROW of the closures' equations
     work: Array  # pseudo-inverses of the blocks, and behind them scratch, at least BRANCH_SCRATCH values
     chain: Records  # records.STATE of the branch
-    system: Array  # (MATRICES, w, w) small matrices and vectors; who uses which says so
+    system: Array  # (MATRICES, w, w) small matrices and vectors; their users say which
 
     def copy(self) -> Data:
         """The same for another thread."""

@@ -51,7 +51,7 @@ TASK = np.dtype(
         ("tail_point", f, (3,)),
         ("constant", i),  # 1 where the branch allows the same twists at every pose
         ("actuators", i),
-        ("square", i),  # 1 where there are as many as freedoms, in a motion space that does not turn with the pose
+        ("square", i),  # 1 where there are as many as degrees of freedom, in a constant motion space
         ("mixed", i),  # 1 where some actuators slide and some turn
         ("iterated", i),  # 1 where a limb is solved by iteration, so that its mode depends on where that starts
         ("divided", i),  # 1 where a block may be singular that its limb is not: see `Engine.divided`

@@ -42,10 +42,7 @@ def unit_speed(subspace, length, c):
 
 @compiled
 def weigh_drives(model, square, values):
-    """Multiply values (m,) of turning drives by the characteristic length if others slide; not for redundant drives.
-
-    By least squares these share as they would share without.
-    """
+    """Multiply values (m,) of turning drives by the characteristic length if others slide and none is redundant."""
     bodies, task = model.bodies, model.task[0]
     if task.mixed == 1 and square:
         for i in range(2, bodies.shape[0]):
@@ -67,10 +64,9 @@ def make_uniform(model, K, b):
 
 @compiled
 def reflect(A, m, n, k, weights):
-    """Step k of Householder's QR of A in place: the reflection that leaves nothing of column k below row k.
+    """Step k of Householder's QR of A in place: the reflection, stored from row k on, that clears column k below row k.
 
-    Its vector replaces the column from row k on. Returns the diagonal entry of R, 0 where nothing is left of the
-    column.
+    Returns the diagonal entry of R, 0 where nothing is left of the column.
     """
     head = A[k, k]
     if k == m - 1:

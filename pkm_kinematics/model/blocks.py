@@ -48,8 +48,8 @@ def build_tables(
 ) -> Tables:
     """The read-only tables of a mechanism. Raises `DescriptionError` if the loops do not close.
 
-    `home_joints` are joint positions by name near which the loops close at `home_pose` (7,). `generic` is a pose and
-    joint positions in general position, for ranks, if home is singular.
+    They close near `home_joints`, by name, at `home_pose` (7,); `generic`: pose and joints for ranks if home is
+    singular.
     """
     graph = build_graph(mechanism)
     limbs = limbs_of(graph)
@@ -96,10 +96,7 @@ def tied(graph: Graph, closure: Closure) -> set[int]:
 
 
 def limbs_of(graph: Graph) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
-    """Bodies and closures of each limb, by number; limbs share no moving body.
-
-    Every body is in one: the loader refuses joints beyond all loops.
-    """
+    """Bodies and closures of each limb; they share no moving body, and the loader refuses joints beyond all loops."""
     groups: list[tuple[set[int], set[int]]] = []
     for k, closure in enumerate(graph.closures):
         bodies, closures = tied(graph, closure), {k}

@@ -57,10 +57,9 @@ _ON_SPHERE = {"RR": _Layout(None, 0, 1, 1, None)}
 
 
 def recognise(tables: Tables, home_pose: Array) -> None:
-    """Mark every block that has a closed form, and number the working modes; writes `tables`.
+    """Mark every block that has a closed form, and number the working modes, in `tables`; `PkmError` if too many.
 
-    A pattern is accepted only when it reproduces the home configuration that Newton's method found. Raises `PkmError`
-    for more working modes than integers.
+    A pattern is accepted only when it reproduces the home configuration that Newton's method found.
     """
     data = tables.data()
     state, rows = data.state, data.rows

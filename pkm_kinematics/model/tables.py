@@ -73,7 +73,7 @@ class Graph:
 
 
 def body_behind(freedom: Freedom, parent: int, at: Array, joint: Joint | None = None) -> tuple[Body, Array]:
-    """The body moved by one degree of freedom, z along its axis, and the frame (4, 4) in it that was at `at` before.
+    """The body that one degree of freedom moves, z along its axis, and the frame (4, 4) in it that was at `at` before.
 
     `at` (4, 4) is the frame in the parent in which the freedom is given.
     """
@@ -217,10 +217,7 @@ class Tables:
 
     @cached_property
     def model(self) -> Model:
-        """The robot as kernels take it, without the platform's branch, which `Engine.model` adds.
-
-        Views of the tables, so that later writes to these are seen.
-        """
+        """The robot for kernels, without the platform's branch, which `Engine.model` adds; views of the tables."""
         tables = self.bodies, self.closures, self.blocks, self.limb_blocks, *NO_BRANCH
         return Model(*tables)
 

@@ -47,10 +47,7 @@ class Task:
 
 
 def build_task(mechanism: Mechanism, home: dict[str, float]) -> Task:
-    """The task of a mechanism, `home` joint positions by name.
-
-    Raises `DescriptionError` if the platform's branch has unsupported joints, or an unsupported order of joints.
-    """
+    """The task of a mechanism. Raises `DescriptionError` for joints of its branch, or an order, not supported."""
     bodies = [Body("base", -1)]
     at = np.eye(4)
     names = []

@@ -62,7 +62,7 @@ class KinematicsNode(Node):
         self._lock = threading.Lock()  # of what follows, which the tracking thread and the executor's use
         self._tracker: AssemblyModeTracker | None = None
         self._path = Path()
-        self._path_seen_by = 0  # who got the path as it is
+        self._path_seen_by = 0  # number of subscribers that have the present path
         self._margins_at = -math.inf  # s, monotonic: when the margins were computed
         self._mode_change = ""  # the last one
         self._unreported = False

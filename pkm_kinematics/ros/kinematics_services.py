@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The services of the kinematics: a request message in, one call into the library, a response message out.
-
-They need no node, only the solver. `RequestError` says what is wrong with a request.
-"""
+"""The services of the kinematics: a request in, one call into the library, a response out; no node is needed."""
 
 from __future__ import annotations
 
@@ -41,10 +38,7 @@ def solve_inverse(kinematics: Kinematics, request: Any, response: Any, measured:
 
 
 def solve_forward(kinematics: Kinematics, request: Any, response: Any, measured: Array | None) -> None:
-    """Answer SolveForward, continuing the pose `measured` (7,), base frame, if the request gives none.
-
-    Raises `RequestError` if the request as a whole cannot be used; the answer tells problems of single rows.
-    """
+    """Answer SolveForward from the pose `measured` (7,) if it names none; `RequestError` if unusable as a whole."""
     messages.check_frame(request.header, kinematics.mechanism.base_link)
     messages.check_count(len(request.joints), "joints", request.all_modes)
     if len(request.near) not in (0, 1, len(request.joints)):

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The solves behind `Kinematics` and `Dynamics`: plain arrays of rows in, plain arrays out.
-
-One engine holds what is constant of a robot: the tables, the platform's task, names and their columns.
-"""
+"""The solves behind `Kinematics` and `Dynamics`, on rows in plain arrays; an `Engine` holds a robot's constants."""
 
 from __future__ import annotations
 
@@ -312,10 +309,7 @@ class Engine:
     # -- input ------------------------------------------------------------------------------------------------------
 
     def poses(self, pose: ArrayLike) -> tuple[Array, tuple[int, ...]]:
-        """Poses (..., 7) or task coordinates (..., k) as rows (n, 7), and the leading axes.
-
-        Quaternions of nearly unit length are normalised. Raises `ShapeError`.
-        """
+        """Poses (..., 7) or task coordinates (..., k) as rows (n, 7), normalised, and leading axes. Or `ShapeError`."""
         array = pose if ready(pose) else numbers(pose, self._pose_in_words, "pose", "; home is spelled `k.home`")
         shape = array.shape
         if shape[-1] == 7:
@@ -402,10 +396,7 @@ class Engine:
         return self.iterated and self.constant_space
 
     def continued(self, poses: Array, joints: Array, branch: int = NEAREST) -> Choice:
-        """The configurations at poses (n, 7) that continue those at home, limbs solved by iteration tracked on the way.
-
-        `joints` at home are (n_joints,) or (n, n_joints); closed forms take `branch`.
-        """
+        """The configurations at poses (n, 7) that continue `joints` (n_joints,) or (n, n_joints) at home, `branch`."""
         if self.continues and len(poses):
             return Choice(branch, *self._continuation.carried(poses, joints, branch))
         if len(poses) == 1 and joints is self.home_joints:  # most calls: made once
@@ -431,8 +422,7 @@ class Engine:
     def _on_curve(self, poses: Array, curve: CouplerCurve, start: Choice, branch: int) -> Choice:
         """`continued` of a mechanism of one degree of freedom: what is on its curve, in the order reached from home.
 
-        Cranks pass their dead points on the way, so that closed forms take the branch nearest by. What is not on a
-        curve that closes is not connected with home.
+        Cranks pass dead points on the way: closed forms take the branch nearest by. Off a closed curve: NOT_CONNECTED.
         """
         seeds, arrived = np.array(start.seeds_for(np.arange(len(poses)))), np.zeros(len(poses), dtype=bool)
         turning = self.body_column[self.iterated_turns]
@@ -723,10 +713,7 @@ class Engine:
         return found
 
     def drive_conditions(self, poses: Array, joints: Array, status: NDArray[np.int64]) -> Array:
-        """Reciprocal conditions (n,) of the drives' Jacobian, as in solves that divide by it; 0 without configuration.
-
-        `joints` (n, n_joints) and `status` (n,) are the configurations at the poses (n, 7).
-        """
+        """Reciprocal conditions (n,) of the drives' Jacobian, as in solves that divide by it; 0 without solution."""
         found = np.zeros(len(poses))
         rows = np.flatnonzero(closes(status))
         if rows.size:

@@ -85,10 +85,9 @@ class Singularity(Introduced):
 def margins(
     K: Array, constraint: Array, regularity: Array, length: float, drive_units: Array | None = None
 ) -> Singularity:
-    """Margins (n,) from Jacobians K: the drives' rates per unit speed (n, m, f).
+    """Margins (n,) from drives' rates per unit speed K (n, m, f), and the limbs' `constraint` and `regularity` (n,).
 
-    `constraint` and `regularity` of the limbs are (n,), `length` is characteristic [m], and `drive_units` (m,) multiply
-    the drives' rates for the condition; ones where None.
+    `length` is characteristic [m]; `drive_units` (m,) multiply the drives' rates for the condition, 1 where None.
     """
     finite = np.asarray(np.isfinite(K).all((-1, -2)))
     safe = np.where(finite[:, None, None], K, 0.0)

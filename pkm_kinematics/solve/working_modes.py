@@ -108,10 +108,7 @@ class WorkingModes:
         return mode % self._closed
 
     def start(self, mode: int) -> Array:
-        """Joint positions (n_joints,) at home from which limbs take up a working mode.
-
-        Limbs solved by iteration go on from there, and joints of closed forms turn nearest to them.
-        """
+        """Joints (n_joints,) at home for a mode: iterated limbs go on from there, closed forms turn nearest to them."""
         if mode not in self._starts:
             self._starts[mode] = self._start(mode)
         return self._starts[mode]
@@ -202,12 +199,9 @@ class WorkingModes:
         return columns
 
     def solutions(self, pose: Array) -> Iterator[tuple[int | None, str, Solved]]:
-        """Mode, label and solution of every working mode at one pose (7,).
+        """Mode, label and solution of every working mode at one pose (7,); `PkmError` if too many to list.
 
         The mode is None where a limb was searched: it is a number at home only.
-
-        Raises:
-            PkmError: there are too many to be listed.
         """
         if self._closed > MOST:
             raise PkmError(

@@ -6,6 +6,7 @@ from __future__ import annotations
 import importlib.machinery
 import importlib.util
 import json
+import os
 import pickle
 import shutil
 import subprocess
@@ -84,6 +85,21 @@ def test_both_builds_name_the_same_interfaces() -> None:
     project = (ROOT / "pkm_interfaces" / "pyproject.toml").read_text()
     line = next(one for one in requirements.splitlines() if one.startswith("ros-rclpy"))
     assert line in project
+
+
+@pytest.mark.parametrize("words", [["setup", "--help"], ["docs", "-h"], ["nightly", "--help"], ["--version"]])
+def test_questions_start_no_set_up(words: list[str], tmp_path: Path) -> None:
+    environment = {**os.environ, "PKM_VENV": str(tmp_path / "none")}
+    asked = subprocess.run([str(ROOT / "pkm"), *words], capture_output=True, text=True, env=environment, timeout=60.0)
+    assert (asked.returncode, asked.stderr) == (0, "")
+    assert asked.stdout.startswith("pkm 0.1.0" if words == ["--version"] else "Run or test the suite")
+    assert not (tmp_path / "none").exists()
+
+
+def test_lines_of_code_and_warnings_are_no_progress(script: ModuleType, tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    log.write_text("drawing\n/x/a.py:3: UserWarning: no handles\n  axes.legend()\n")
+    assert script.last_line(log) == "drawing"
 
 
 def test_progress_does_not_repeat_itself(script: ModuleType, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:

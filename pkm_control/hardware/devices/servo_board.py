@@ -10,8 +10,8 @@ from pkm_control.hardware.drivers.servos import PROTOCOL, with_checksum, without
 
 
 class SimulatedServoBoard(SimulatedDevice):
-    """Servos that follow their pulses at once. `pulses` [us] of every channel, 0: off; `history`: (time [s], pulses) of
-    every line that has some; `brake_open`.
+    """Servos that follow their pulses at once.
+    `pulses` [us] of every channel, 0: off; `history`: (time [s], pulses) of every line that has some; `brake_open`.
     """
 
     def __init__(self, channels: int = 8) -> None:

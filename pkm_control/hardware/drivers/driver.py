@@ -84,8 +84,8 @@ class Driver(ABC):
 
     @abstractmethod
     def enable(self, positions: Array) -> None:
-        """Enable the drives, holding positions (n_actuated,) in the device's units, then open the brakes. DeviceError:
-        the device refuses or does not answer. GivenUpError: `unwanted` meanwhile; some drives may be on.
+        """Enable the drives, holding positions (n_actuated,) in the device's units, then open the brakes.
+        DeviceError: the device refuses or does not answer. GivenUpError: `unwanted` meanwhile; some drives may be on.
         """
 
     @abstractmethod
@@ -93,7 +93,8 @@ class Driver(ABC):
         """Disable the drives and close the brakes: tell every drive, whatever the others do, and ask whether it is off.
 
         Where not all confirm, they are told again for `TELLING`, then a DeviceError names the drives that may still be
-        on; a watchdog stays armed until all have confirmed. It may be called at any time after `open`, during anything.
+        on; a watchdog stays armed until all have confirmed. It may be called any time after `open`, during any other
+        call.
         """
 
     def output_problem(self, name: str) -> str:
@@ -106,6 +107,6 @@ class Driver(ABC):
 
     @abstractmethod
     def exchange(self, positions: Array | None) -> Reading:
-        """Send target positions (n_actuated,), if any, and return the newest reading. DeviceError: the device has been
-        silent for too long, is gone, or reports an error.
+        """Send target positions (n_actuated,), if any, and return the newest reading.
+        DeviceError: the device has been silent for too long, is gone, or reports an error.
         """

@@ -101,8 +101,8 @@ class Board:
         self.line.write(b"\n" + b"".join(map(with_checksum, words * times)))  # ends a line left in the middle
 
     def says_idle(self) -> bool:
-        """Whether every axis says that it is idle. An answer does not name its question, and may be late: only what
-        comes between two positions counts.
+        """Whether every axis says that it is idle.
+        An answer does not name its question, and may be late: only what comes between two positions counts.
         """
         place = f"f {self.axes[0][1]}"
         states = [f"r axis{axis}.current_state" for _, axis in self.axes]

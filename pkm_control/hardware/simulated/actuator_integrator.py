@@ -18,8 +18,8 @@ Array = NDArray[np.float64]
 
 
 class ActuatorIntegrator:
-    """An `Integrator` whose coordinates are the actuators, whatever the motion space. All joints are integrated, and
-    their loops closed after each step. PkmError: more actuators than degrees of freedom.
+    """An `Integrator` whose coordinates are the actuators, whatever the motion space.
+    All joints are integrated, and their loops closed after each step. PkmError: more actuators than degrees of freedom.
     """
 
     def __init__(self, dynamics: Dynamics, runge_kutta: bool, payload: Inertial | None, touch: Touch = NOTHING) -> None:

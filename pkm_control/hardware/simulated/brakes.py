@@ -35,8 +35,8 @@ class Brakes:
         self.closed = self.holding = False
 
     def efforts(self, velocities: Array, h: float) -> Array:
-        """Close, and return the brakes' efforts (n,) [N m or N] in the next step of length h [s]. Where they suffice to
-        stop the `velocities` (n,) [rad/s or m/s] within the step, `holding` is set.
+        """Close, and return the brakes' efforts (n,) [N m or N] in the next step of length h [s].
+        Where they suffice to stop the `velocities` (n,) [rad/s or m/s] within the step, `holding` is set.
         """
         self.closed = True
         wanted = -self._mass @ velocities / h

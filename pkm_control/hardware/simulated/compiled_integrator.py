@@ -25,8 +25,8 @@ _HOME_MODE = 0  # the working mode of home
 
 
 class CompiledIntegrator:
-    """An `Integrator` over `kernels/platform_step.py`. The acceleration is always within the motion space, so the state
-    cannot leave it but by rounding.
+    """An `Integrator` over `kernels/platform_step.py`.
+    The acceleration is always within the motion space, so the state cannot leave it but by rounding.
     """
 
     def __init__(self, dynamics: Dynamics, runge_kutta: bool, payload: Inertial | None, touch: Touch = NOTHING) -> None:
@@ -96,8 +96,8 @@ class CompiledIntegrator:
         return float(self._place(pose, q)[0])
 
     def resume(self, joints: Array) -> bool:
-        """Go on at the state's pose and twist with other joints (n_joints,) that close the loops there. False where no
-        motion exists there; the state is then as before.
+        """Go on at the state's pose and twist with other joints (n_joints,) that close the loops there.
+        False where no motion exists there; the state is then as before.
         """
         reader = self._reader
         status, _ = reader.read(np.array(self.pose), joints)

@@ -68,8 +68,8 @@ class DriveLoop:
         return None if self._way is None else self._way.at()
 
     def velocity(self, command: Array, velocities: Array, gravity: Array) -> Array:
-        """Efforts (n,) [N m or N] that follow velocity commands (n,) [rad/s or m/s]. `velocities` (n,) are measured;
-        the efforts `gravity` (n,) carry the load.
+        """Efforts (n,) [N m or N] that follow velocity commands (n,) [rad/s or m/s].
+        `velocities` (n,) are measured; the efforts `gravity` (n,) carry the load.
         """
         return gravity + self.bandwidth * self.mass @ (command - velocities)
 

@@ -26,8 +26,8 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Verdict:
-    """The `command` (n_actuated,) to apply; `reason` is empty where it is the requested one. `gives_up`: there is
-    nothing to apply; drives without commands close their brakes.
+    """The `command` (n_actuated,) to apply; `reason` is empty where it is the requested one.
+    `gives_up`: there is nothing to apply; drives without commands close their brakes.
     """
 
     command: Array

@@ -10,8 +10,8 @@ _UNTOLD = "the machine has not said yet whether its drives follow commands"
 
 
 class MachineWatch:
-    """Whether the drives follow commands, by the machine's reports; true for one that never reported anything. With
-    `beside` the machine is in the same process: its last report holds, however long readings were silent.
+    """Whether the drives follow commands, by the machine's reports; true for one that never reported anything.
+    With `beside` the machine is in the same process: its last report holds, however long readings were silent.
     """
 
     def __init__(self, beside: bool = False) -> None:

@@ -9,7 +9,7 @@ _SLACK = 0.9  # of the rate that is asked for: what is more counts as all of it,
 
 
 class ReadingRate:
-    """Counts readings over half a second each; `asked`: wanted rate [Hz], `silence` [s]: interval that is no rate."""
+    """Counts readings over half a second each; `asked`: wanted rate [Hz], `silence` [s]: a longer interval is a gap."""
 
     def __init__(self, asked: float, silence: float) -> None:
         self._asked, self._silence = asked, silence

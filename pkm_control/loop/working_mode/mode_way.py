@@ -104,8 +104,8 @@ def course(s: float) -> tuple[float, float, float]:
 
 
 class ModeWays:
-    """Looks for ways between the working modes of one machine, from that of `check`. Not thread-safe. ModeWayError: the
-    robot cannot change its mode on ways like these. PkmError: it has redundant actuators.
+    """Looks for ways between the working modes of one machine, from that of `check`. Not thread-safe.
+    ModeWayError: the robot cannot change its mode on ways like these. PkmError: it has redundant actuators.
     """
 
     def __init__(self, check: CurveCheck) -> None:
@@ -123,8 +123,8 @@ class ModeWays:
         self._side = 0.0
 
     def find(self, pose: Array, mode: int) -> ModeWay:
-        """The way with the fewest legs from a pose (7,), base frame, to the same pose in another working mode. A
-        ModeWayError says what blocks the straight one.
+        """The way with the fewest legs from a pose (7,), base frame, to the same pose in another working mode.
+        A ModeWayError says what blocks the straight one.
         """
         k, present = self._kinematics, self._check.mode
         for m in (present, mode):

@@ -50,8 +50,8 @@ class Hand:
         return f"this joystick has {axes} axes and {buttons} buttons, and not {', '.join(missing)}"
 
     def twist(self, axes: Sequence[float], buttons: Sequence[int]) -> Array | None:
-        """The requested twist (6,) [m/s, rad/s], base axes, of axes (-1 to 1, clipped) and buttons (1: pressed). None
-        where the button that must be held is not, or an axis is NaN.
+        """The requested twist (6,) [m/s, rad/s], base axes, of axes (-1 to 1, clipped) and buttons (1: pressed).
+        None where the button that must be held is not, or an axis is NaN.
         """
         if not _pressed(buttons, self.held):
             return None

@@ -7,8 +7,8 @@ import math
 
 
 class Health:
-    """Judges streams by the arrival of their messages. A stream has stopped after `silence` [s] without a message; all
-    are trusted once they have flowed for `steady` [s].
+    """Judges streams by the arrival of their messages.
+    A stream has stopped after `silence` [s] without a message; all are trusted once they have flowed for `steady` [s].
     """
 
     def __init__(self, silence: float, steady: float) -> None:

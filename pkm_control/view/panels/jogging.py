@@ -34,8 +34,8 @@ def handle_ends(space: JogSpace, size: float) -> Array:
 
 
 class JogPanel:
-    """Sliders and gizmo make the same request: that the platform go to a pose. `joints` returns all joint positions
-    (n_joints,) [rad or m]; `size` [m] is the robot's, `order` that of the sliders.
+    """Sliders and gizmo make the same request: that the platform go to a pose.
+    `joints` returns all joint positions (n_joints,) [rad or m]; `size` [m] is the robot's, `order` that of the sliders.
     """
 
     def __init__(

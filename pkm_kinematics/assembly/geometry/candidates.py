@@ -31,8 +31,7 @@ def consistent(solutions: Array, residuals: Array, tolerance: float, unit: Array
 def status_of(multiplicity: NDArray[np.int64], component: bool, lost: int, redundant: bool) -> AssemblyStatus:
     """What is known of solutions of given multiplicity (k,): COMPLETE where nothing tells against it.
 
-    `component`: paths ended on a self-motion; `lost`: number of paths not accounted for; `redundant`: there were more
-    constraints than degrees of freedom.
+    `component`: paths ended on a self-motion; `lost`: paths not accounted for; `redundant`: surplus constraints.
     """
     if component:
         return AssemblyStatus.POSITIVE_DIMENSIONAL

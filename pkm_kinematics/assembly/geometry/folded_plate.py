@@ -123,10 +123,9 @@ def turned(axis: Array, angle: float, vector: Array) -> Array:
 
 
 def parallel_pairs(axis: Array, rods: list[Rod], size: float) -> tuple[float, list[tuple[Rod, Rod]]] | None:
-    """How rods from the base hold a plate that turns about the unit vector `axis` (3,).
+    """The one yaw [rad] of a plate, about `axis` (3,), at which two pairs of its rods are parallel, and the pairs.
 
-    The one yaw [rad] at which two pairs of rods are parallel, not all of them to each other, and the pairs; None
-    where there is no such yaw, or several. `size` of the robot in m.
+    Not all four to each other; None where there is no such yaw, or several. `size` of the robot in m.
     """
     yaws: list[tuple[float, list[tuple[Rod, Rod]]]] = []
     small = CLOSE * size

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Forward kinematics of planar robots that move a point: the points at given distances from centres, at most two.
-
-The five-bar and its relatives, with two or more limbs; 2-D coordinates of the plane of motion.
-"""
+"""All points, at most two, at given distances from centres in a plane: forward kinematics of a five-bar and its kin."""
 
 from __future__ import annotations
 

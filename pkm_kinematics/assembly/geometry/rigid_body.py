@@ -73,10 +73,7 @@ def poses(
 
 
 def gradients(constraints: Sequence[Constraint], pose: Array) -> Array:
-    """Derivatives (k, 6) of k constraints by the twist at a pose (7,): the wrenches that they exert.
-
-    Linear, then angular, base frame, at the platform's origin.
-    """
+    """Derivatives (k, 6) of k constraints by the twist at a pose (7,): their wrenches at the platform's origin."""
     kind, base, platform, value = (np.array(column) for column in zip(*constraints, strict=True))
     rotation, _ = pose_of(np.concatenate([pose[[6, 3, 4, 5]], np.zeros(4)]))
     return _Scaled(kind, base, platform, value).closure(rotation, pose[:3])[1]

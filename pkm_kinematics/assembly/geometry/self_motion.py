@@ -16,9 +16,8 @@ SOLVED = 1e-12  # residual of unit vectors in quadrics of unit norm
 def real_samples(system: Array, excluded: Predicate) -> list[Array]:
     """Real solutions (unit vectors) with singular Jacobian of n quadrics (n, n + 1, n + 1), from random starts.
 
-    A homotopy over the complex numbers meets a self-motion in complex points, so its real points need a search. Each
-    start that does not end in a local minimum gives a sample; an empty list proves nothing. `excluded` says which
-    points are no solutions.
+    A homotopy over the complex numbers meets a self-motion in complex points, so its real points need a search. An
+    empty list proves nothing. `excluded` says which points are no solutions.
     """
     rng = np.random.default_rng(1897)
     samples = []

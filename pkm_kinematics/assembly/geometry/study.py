@@ -34,9 +34,9 @@ SOLUTIONS = 40  # of a generic member of the family
 
 
 class ConstraintKind(IntEnum):
-    """What a limb with locked actuators imposes on the platform pose (R, p); `base` and `platform` are vectors (3,).
+    """What a limb with locked actuators imposes on the platform pose (R, p), by vectors (3,) of `base` and `platform`.
 
-    The vectors are given in the frame they are named after; `value` is a length, a signed distance or a cosine.
+    Each vector is in the frame that it is named after; `value` is a length [m], a signed distance [m] or a cosine.
     """
 
     SPHERE = 0  # |p + R platform - base| = value: a platform point on a sphere
@@ -88,10 +88,7 @@ STUDY_QUADRIC = _assemble(np.zeros((4, 4)), np.eye(4), 0.0)
 
 
 def constraint_quadric(kind: int, base: Array, platform: Array, value: float) -> Array:
-    """Symmetric matrix (8, 8) of one constraint on vectors (3,), as `ConstraintKind` describes it.
-
-    `value` is a distance [m] or a cosine. Raises `ValueError` for an unknown kind.
-    """
+    """Symmetric (8, 8) matrix of a constraint of `ConstraintKind`; `ValueError` for an unknown kind."""
     rotated = np.einsum("k,l,klab->ab", base, platform, _ROTATION)  # base . R platform
     left = 2.0 * np.einsum("k,kab->ab", base, _LEFT)  # base . p
     right = 2.0 * np.einsum("k,kab->ab", platform, _RIGHT)  # platform . R^T p

@@ -64,10 +64,7 @@ class Roots:
 
 
 def _distance(z: Complex, others: Complex) -> NDArray[np.float64]:
-    """Tangent of the angle between the line of z and the lines of others (k, n + 1), all of unit norm.
-
-    The distance in the affine patch tangent at z, in which `kantorovich` gives its radii.
-    """
+    """Tangent of the angle between unit z and others (k, n + 1): the distance in which `kantorovich` has its radii."""
     inner = others @ z.conj()
     return np.linalg.norm(others - inner[:, None] * z, axis=1) / np.maximum(np.abs(inner), 1e-300)
 
@@ -80,10 +77,7 @@ def _values(system: Complex, points: Complex) -> Complex:
 
 
 def kantorovich(system: Complex, points: Complex) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Radii (k,) of balls about unit vectors (k, n + 1): in the first is a solution, in the second no other one.
-
-    NaN where the Newton-Kantorovich condition fails.
-    """
+    """Radii (k,) of balls about unit vectors (k, n + 1): a solution is in the first, no other in the second; or NaN."""
     count, size = points.shape
     image = points @ system.reshape(-1, size).T  # symmetric matrices
     image = image.reshape(count, len(system), size)

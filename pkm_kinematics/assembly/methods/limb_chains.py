@@ -45,10 +45,7 @@ class PassiveChain:
 
 
 class LimbChains:
-    """The limbs of a mechanism as chains of axes at home.
-
-    `actuated_home` holds the actuated joint positions (n_actuated,) there, `size` is the robot's [m].
-    """
+    """The limbs of a mechanism as chains of axes at home, actuators at `actuated_home` there; `size` is in m."""
 
     def __init__(self, mechanism: Mechanism) -> None:
         self._mechanism = mechanism

@@ -26,7 +26,7 @@ from pkm_kinematics.assembly.result import AssemblyPoses, poses_from
 
 CLOSE = 1e-9  # distance over the robot's size, or sine of an angle, that counts as zero
 RANK = 1e-6  # relative singular value that counts as zero
-ENOUGH = 6  # constraints, for all freedoms of a rigid body
+ENOUGH = 6  # constraints, for all degrees of freedom of a rigid body
 
 
 class Constraints(MethodByRows):
@@ -133,10 +133,7 @@ def _held_point(rest: list[Axis], ball: Array, size: float) -> list[Raw] | None:
 
 
 def _held_line(chain: list[Axis], size: float) -> list[Raw] | None:
-    """Constraints of a universal joint and a slide beyond it: the joint's centre stays on a line of the far body.
-
-    None where the first two axes do not make a universal joint.
-    """
+    """Constraints of a universal joint, whose centre stays on a line of the far body, and a slide; else None."""
     centre = _meeting(chain[:2], size)
     if centre is None:
         return None

@@ -44,8 +44,7 @@ PARALLEL = 1e-9  # sine of the angle between directions that count as parallel
 def limb_distances(tables: Tables, q: Array, kernel: WithScratch | None = None) -> tuple[Array, Array, Array]:
     """Centres (k, 3) in the base frame, platform points (k, 3) in its frame, lengths (k,) between them, all in m.
 
-    For locked limbs that keep distances (`LimbForms.keep_distances`), actuators at q (n_actuated,) [rad or m]; `kernel`
-    is `distances`, prepared for the robot.
+    For `LimbForms.keep_distances`, actuators at q (n_actuated,) [rad or m]; `kernel` is `distances`, prepared.
     """
     n = len(tables.blocks)
     centres, points, lengths = np.empty((n, 3)), np.empty((n, 3)), np.empty(n)

@@ -86,10 +86,7 @@ class LockedGraph:
 
 
 def locked_graph(engine: Engine, q: Array, axis: Array | None = None) -> LockedGraph:
-    """The graph of a robot with its actuators locked at q (n_actuated,), and the known orientations of its bodies.
-
-    The platform turns about `axis` (3,), base frame, only; it keeps its orientation at home where None.
-    """
+    """The graph with actuators locked at q (n_actuated,); the platform turns about `axis` (3,), base frame, or not."""
     parts = _Parts(engine.tables, q)
     joints = [*parts.of_tree(), *parts.of_closures()]
     group, rotation = _grouped(joints, parts.count)

@@ -181,10 +181,9 @@ class SearchedPoses:
 
 
 def search_graph(whole: WholeGraph, actuated: Sequence[str], q: Array, seed: dict[str, float]) -> SearchedPoses:
-    """Assembly modes, distinguished by the platform's pose: true modes all, but the list may lack some.
+    """Assembly modes, distinguished by the platform's pose, with joints `actuated` at q (n_actuated,) [rad or m].
 
-    `q` (n_actuated,) [rad or m] are the positions of the joints `actuated`. The mode of `seed`, joint positions by name
-    that solve the system or nearly do, is listed first. `cross_check` says what `modes.missing` is.
+    All are true modes, but some may be missing: see `cross_check`. The mode at or near `seed` comes first.
     """
     closure = GraphClosure(whole, actuated)
     system = closure.system(np.asarray(q, dtype=np.float64))

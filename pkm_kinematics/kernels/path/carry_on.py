@@ -31,8 +31,8 @@ from pkm_kinematics.kernels.records import NEWTON
 
 STEP = 0.15  # rad, and of the robot's size: longest step of the platform
 SHORTEST = 0.02  # of a step: where this fails the way is blocked, but for limbs whose blocks are singular by themselves
-SHORT = 0.1  # of a step: one as short as this is not led up to
-FAR = 1000.0  # of the robot's size: no limb is carried farther from home, as that takes steps without end
+SHORT = 0.1  # of a step: one as short as this needs no steps before it
+FAR = 1000.0  # of the robot's size: no limb is tracked farther from home, which would take endless steps
 JUMP = 0.6  # rad: a limb joint that turns farther in one step may have changed its solution
 LAST, PATH = 5, 6  # vectors of `Data.system` in use by lean calls: the last pose, the displacement from there
 

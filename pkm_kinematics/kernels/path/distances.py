@@ -50,10 +50,7 @@ def distances(model, data, q, centres, points, lengths):
 
 @allocating
 def forward_translation(model, data, centres, points, lengths, q, out):
-    """Both assembly modes, origins `out` (2, 3), of a platform on three distances that keeps the state's orientation.
-
-    Returns a status: SINGULAR where both are the same or undetermined.
-    """
+    """Both origins `out` (2, 3) of a platform on three distances, orientation as in the state; SINGULAR if not two."""
     state = data.state
     distances(model, data, q, centres, points, lengths)
     R = state[PLATFORM].R

@@ -123,10 +123,7 @@ def longest_part(bodies, span):
 
 @compiled
 def settled(step, previous, size):
-    """Whether corrections are finished, from the lengths of the last and the one before (infinite: none).
-
-    The ratio of the next one to the last is at most the square of theirs (Deuflhard, section 2.1.1).
-    """
+    """Whether corrections are finished, by the square of the last two lengths' ratio (Deuflhard, section 2.1.1)."""
     if step > CONTRACTION * previous:  # no longer shrinking, which `contracts` let pass
         return True
     return step * ((step / previous) ** 2 if isfinite(previous) else 1e-2) < EXACT * size
@@ -249,8 +246,7 @@ def follow_pose(model, data, q, pose):
 def track_pose(model, data, last, limbs, q, pose):
     """As `follow_pose`, in the working mode nearest to the actuated joints `last`, which move along to q.
 
-    Unless CONVERGED, `pose` and the limbs in the state stay: a refused reading does not spoil the next. `limbs`
-    (n_bodies, 3) is scratch.
+    Unless CONVERGED, `pose` and limbs stay, so that the next reading is not spoiled; `limbs` (n_bodies, 3) is scratch.
     """
     state = data.state
     read_actuators(model.bodies, state, last)
@@ -322,10 +318,7 @@ def follow_row(model, data, seed, at_q, q, start, solved, pose, joints):
 
 @compiled
 def follow_poses(model, data, seeds, q, starts, solved, found):
-    """`follow_row` from starts (1 or n, 7), each near `seeds` (n, n_joints), to q (n, n_actuated), into `PoseRows`.
-
-    Returns how many rows are not CONVERGED.
-    """
+    """`follow_row` from starts (1 or n, 7), `seeds` (n, n_joints), to q (n, n_actuated); counts rows not CONVERGED."""
     left = 0
     for k in range(q.shape[0]):
         start = starts[k if starts.shape[0] > 1 else 0]
@@ -444,10 +437,7 @@ def follow_graph(model, data, size, actuators, q):
 
 @allocating
 def follow_graphs(model, data, size, actuators, q, last, positions, out):
-    """`follow_graph` for rows of positions, which move along, and of q, into `out`, `GraphRows` of the body `last`.
-
-    DIVERGED where an axis ends the wrong way round.
-    """
+    """`follow_graph` of rows into `out`, `GraphRows` of the body `last`; DIVERGED where an axis ends the wrong way."""
     state = data.state
     for k in range(q.shape[0]):
         for i in range(state.shape[0]):

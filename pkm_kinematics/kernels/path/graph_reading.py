@@ -94,8 +94,7 @@ def read_graph(model, data, places, u, motion):
 def track_graph(model, data, size, places, q, u, positions, motion):
     """Move the closed `positions` (n_bodies,) to actuators at q with rates u (n_actuated,): (status, gap, iterations).
 
-    What is written to `motion` counts where the status is CONVERGED or JOINT_LIMIT, and positions stay where it is
-    neither. For as many actuators as degrees of freedom.
+    `motion` counts where CONVERGED or JOINT_LIMIT, else positions stay. For as many actuators as degrees of freedom.
     """
     state = data.state
     for a in range(q.shape[0]):

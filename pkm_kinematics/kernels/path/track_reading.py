@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One reading of the actuators turned into the pose, or the motion of the whole robot, in one compiled call.
-
-Readings that are not finite or too large to close loops with are refused, as everywhere else.
-"""
+"""One reading of the actuators turned into the pose, or the motion of the whole robot, in one compiled call."""
 
 import numpy as np
 
@@ -20,7 +17,7 @@ from pkm_kinematics.kernels.regularity import factorise, is_regular, make_unifor
 
 @compiled
 def track_usable(model, data, last, limbs, q, pose):
-    """As `track_pose`; INVALID_INPUT where actuated joint positions q (n_actuated,) are not usable."""
+    """As `track_pose`; INVALID_INPUT where q (n_actuated,) is not finite or too large to close loops with."""
     if not usable_positions(model, q):
         return INVALID_INPUT, 0.0, 0
     return track_pose(model, data, last, limbs, q, pose)
@@ -28,7 +25,7 @@ def track_usable(model, data, last, limbs, q, pose):
 
 @compiled
 def write_forward_jacobian(model, data, jacobian):
-    """Platform twist per actuated joint rates (6, m), blocks inverted; False where it is not determined.
+    """Platform twist per actuated joint rates (6, m), blocks inverted before; False where it is not determined.
 
     Of actuators that contradict each other, the twist nearest to all.
     """

@@ -216,10 +216,9 @@ def bend(bodies, closures, block, state):
 
 @compiled
 def turn_from_home(bodies, closures, block, state, branch, home):
-    """Position of a turning driver in the turn reached as the platform goes straight from home.
+    """Position of a turning driver in the turn reached as the platform goes straight from home, where it is at `home`.
 
-    The straight way passes the driver's axis on one side, so that the direction of the target turns by less than half a
-    turn on it. `home` is the driver's position at home in the branch.
+    The straight way passes the driver's axis on one side: the target's direction turns by less than half a turn on it.
     """
     q = state[block.driver].q
     bent = bend(bodies, closures, block, state)

@@ -248,9 +248,9 @@ def inverse_of_three(J, at, out, to):
 
 @compiled
 def inverse_of_three_by_two(J, at, out, to):
-    """Pseudo-inverse of the flat (3, 2) matrix J[at:] into out[to:], unless the sine of its columns' angle is 0.
+    """Pseudo-inverse of the flat (3, 2) matrix J[at:] into out[to:]; returns the sine between its columns.
 
-    Returns that sine, the reciprocal condition.
+    That is its reciprocal condition; where it is 0, `out` is left alone.
     """
     a = (J[at], J[at + 2], J[at + 4])
     b = (J[at + 1], J[at + 3], J[at + 5])
@@ -340,7 +340,7 @@ def inverse_of_tall(J, m, n, out, scratch):
 def weigh_directions(closures, block, values, start_at, per_row, per_joint):
     """Multiply `values[start_at:]`, per equation and joint, by the robot's size where an equation holds a direction.
 
-    So a block's equations are lengths all of them, as in `block_residual`.
+    So a block's equations are all lengths, as in `block_residual`.
     """
     for k in range(block.closure_start, block.closure_start + block.closure_count):
         closure = closures[k]
@@ -352,10 +352,7 @@ def weigh_directions(closures, block, values, start_at, per_row, per_joint):
 
 @compiled
 def invert_block(model, data, block):
-    """Write the pseudo-inverse of a block's Jacobian into the workspace; returns its reciprocal condition.
-
-    Where that is 0, joints that depend on others rest.
-    """
+    """Write the pseudo-inverse of a block's Jacobian, dependent joints at rest; returns its reciprocal condition."""
     work = data.work
     m = block.rows
     n = block.count
@@ -378,7 +375,7 @@ def invert_block(model, data, block):
 def inverse_by_rows(work, at, m, n, to, idle):
     """Generalised inverse of the flat (m, n) matrix work[at:] into work[to:]; returns its reciprocal condition.
 
-    That is 0 where others than `idle` joints depend on the rest.
+    That is 0 where joints other than `idle` ones depend on the rest.
     """
     J = work[at : at + m * n]
     condition, dropped = inverse_of_tall(J, m, n, work[to : to + m * n], work[at + m * n : at + m * n + n * n])

@@ -60,8 +60,7 @@ def is_away(model, seed, q):
 def keep_seeds(model, data, choice, poses, twists, accelerations_, out):
     """Put seeds that close the loops in the place of other solutions: `out` is a `Solved` of `solve_many` on entry.
 
-    SINGULAR, besides where rates are not determined, is a configuration in which a limb can move on its own: the pose
-    does not determine its joints.
+    SINGULAR also where a limb can move on its own: the pose does not determine its joints.
     """
     chain, state = model.chain, data.state
     shared = choice.seeds.shape[0] == 1

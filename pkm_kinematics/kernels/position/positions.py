@@ -120,8 +120,7 @@ def behind_iterated(model, b):
 def solve_positions(model, data, mode, angles):
     """Solve all joint positions for the platform pose in the state: (status, residual, iterations).
 
-    `mode` is a working mode, or -1 for the one nearest to the joint positions in the state; without `angles`, turning
-    joints get cosine and sine but no angle.
+    `mode` is a working mode, -1 for the nearest to the state; without `angles`, turning joints get no angle q.
     """
     bodies, closures, blocks, state, rows = model.bodies, model.closures, model.blocks, data.state, data.rows
     worst = 0.0

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """How all joints of the whole graph move with the actuators, which are the coordinates u (n,): qd = N(q) u.
 
-The tables are those of the whole graph with the actuators held: one block, the platform's branch among its bodies.
-Holding the actuators determines it where a limb is stretched or folded as well, so that nothing here is singular in a
-singularity of type 1, nor needs a motion space. At a singularity of type 2, N grows without bounds, and a status says
-so.
+The tables are those of the whole graph with the actuators held: one block, the platform's branch among its bodies. This
+needs no motion space and is regular where a limb is stretched or folded (type 1). At a singularity of type 2, N grows
+without bounds, and a status says so.
 """
 
 from pkm_kinematics.kernels.compiled import compiled

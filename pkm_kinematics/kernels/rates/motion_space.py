@@ -122,8 +122,7 @@ def limb_null_space(model, data, limb):
 def constraint_hold(model, data, blocked):
     """How well the limbs hold what they block: the singular value whose vanishing would free one of the `blocked`.
 
-    Of the orthonormal constraint wrenches of all limbs, moments over the characteristic length. Infinite if nothing is
-    blocked.
+    Of all limbs' orthonormal constraint wrenches, moments over the characteristic length; infinite if none is blocked.
     """
     if blocked == 0:
         return np.inf
@@ -166,7 +165,7 @@ def limb_margins(model, data, choice, poses, blocked, hold, regularity):
 
 @allocating
 def motion_space(model, data, allowed, twist, space, bias):
-    """Motion space (6, mobility), and bias acceleration (6,) of least norm imposed at `twist`; blocks inverted before.
+    """Motion space (6, mobility) and bias acceleration (6,) of least norm at `twist`; blocks inverted before.
 
     `allowed` (6, c) spans the twists of the branch.
     """

@@ -67,10 +67,7 @@ def release_block(closures, block, state, rows, work):
 
 @compiled
 def inverse_jacobian(model, data, out):
-    """Actuated joint rates per twist, linear, then angular, `out` (n_actuated, 6); blocks inverted before.
-
-    Overwrites the wrenches and efforts in the state.
-    """
+    """Actuated joint rates per twist, `out` (n_actuated, 6); blocks inverted before. Overwrites efforts, wrenches."""
     bodies, closures, blocks, state, rows, work = (
         model.bodies,
         model.closures,
