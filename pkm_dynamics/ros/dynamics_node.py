@@ -26,7 +26,7 @@ from pkm_description.ros.streams.polled import PolledSubscription
 from pkm_description.ros.streams.raw_rows import RawRows, RowPublisher
 from pkm_description.rotations import with_unit_quaternions
 from pkm_dynamics.dynamics import Dynamics, shared_dynamics
-from pkm_dynamics.formulations.observed_legs import ObservedLegs
+from pkm_dynamics.observed_legs import ObservedLegs
 from pkm_dynamics.ros.dynamics_services import direct_dynamics, inverse_dynamics, observed_state
 from pkm_interfaces.msg import ObservedLegs as ObservedLegsMessage
 from pkm_interfaces.msg import PlatformReference, PlatformState, SolveStatus

@@ -14,7 +14,7 @@ from pkm_description.mechanism import Inertial, frozen
 from pkm_description.ros import messages
 from pkm_description.ros.messages import RequestError
 from pkm_dynamics.dynamics import Dynamics
-from pkm_dynamics.formulations.observed_legs import Observed, ObservedLegs
+from pkm_dynamics.observed_legs import Observed, ObservedLegs
 from pkm_dynamics.robot_model import checked_payload
 from pkm_interfaces.msg import AccelerationSolution, EffortSolution, SolveStatus
 from pkm_kinematics import Status

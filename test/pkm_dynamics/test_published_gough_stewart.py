@@ -20,9 +20,9 @@ from pkm_description import load_mechanism
 from pkm_description.mechanism import Inertial, frozen
 from pkm_dynamics import Distribution, Dynamics
 from pkm_dynamics.energy import energy
-from pkm_dynamics.formulations.legs_and_platform import LegsAndPlatform
-from pkm_dynamics.linear_form.inertials import with_inertials
 from pkm_dynamics.linear_form.random_motions import random_motions
+from test.oracles.legs_and_platform import LegsAndPlatform
+from test.oracles.other_inertials import with_inertials
 
 # Dasgupta's table: joint centres on the base and in the platform's frame, one column per leg
 BASE = np.array(

@@ -11,9 +11,9 @@ import pytest
 from pkm_description import load_mechanism
 from pkm_description.mechanism import Inertial
 from pkm_dynamics import Dynamics
-from pkm_dynamics.linear_form.inertials import with_inertials
 from pkm_dynamics.linear_form.random_motions import displaced, random_motions
 from pkm_dynamics.natural_frequencies import StiffnessError, natural_frequencies
+from test.oracles.other_inertials import with_inertials
 
 STIFFNESS = 4e4  # N/m
 

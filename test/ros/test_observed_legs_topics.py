@@ -11,7 +11,7 @@ from sensor_msgs.msg import JointState
 from pkm_description import load_mechanism
 from pkm_description.ros import topics
 from pkm_dynamics import Dynamics
-from pkm_dynamics.formulations.observed_legs import ObservedLegs
+from pkm_dynamics.observed_legs import ObservedLegs
 from pkm_dynamics.ros.dynamics_node import DynamicsNode
 from pkm_interfaces.msg import ObservedLegs as Message
 

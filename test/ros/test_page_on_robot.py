@@ -20,10 +20,8 @@ import pytest
 pytest.importorskip("rclpy", reason="rclpy is not installed; ./pkm test installs it")
 pytest.importorskip("viser", reason="viser, which shows the page, is not installed")
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
-
-from browser.chromium import Chromium, program
-from browser.page_driver import PageDriver
+from test.browser.chromium import Chromium, program
+from test.browser.page_driver import PageDriver
 
 if program() is None:
     pytest.skip("no Chromium is installed (Debian: apt-get install chromium)", allow_module_level=True)

@@ -8,8 +8,8 @@ import pytest
 
 from pkm_description.gallery import robot_names
 from pkm_dynamics import Distribution, Dynamics
-from pkm_dynamics.formulations.body_projection import BodyMotion, BodyProjection, NoMotionHereError
 from pkm_dynamics.linear_form.random_motions import NoMotionError, random_motions
+from test.oracles.body_projection import BodyMotion, BodyProjection, NoMotionHereError
 
 FREE = Distribution()  # efforts by least squares, whether or not the drives can give them
 

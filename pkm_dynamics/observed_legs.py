@@ -30,9 +30,17 @@ from pkm_description.errors import PkmError
 from pkm_description.mechanism import Array
 from pkm_description.rotations import cross, quaternion_from_rotation, skew, transform_from_pose
 from pkm_dynamics.dynamics import Dynamics
-from pkm_dynamics.formulations.kinematic_elements import ACROSS, Element, read_elements
-from pkm_dynamics.formulations.loop_vectors import Moving, ends, first_rates, opening, second_rates
 from pkm_dynamics.kernels.wrenches import COULOMB_SPEED
+from pkm_dynamics.kinematic_elements import (
+    ACROSS,
+    Element,
+    Moving,
+    ends,
+    first_rates,
+    opening,
+    read_elements,
+    second_rates,
+)
 from pkm_kinematics.kernels import records
 
 FITTED, ATTEMPTS = 1e-12, 30  # the pose of a platform that carries elements: last step [m, rad], and how many

@@ -9,8 +9,8 @@ import pytest
 from pkm_description.gallery import robot_names
 from pkm_description.mechanism import Mechanism
 from pkm_dynamics import Distribution, Dynamics
-from pkm_dynamics.formulations.legs_and_platform import LegsAndPlatform, LegsError
 from pkm_dynamics.linear_form.random_motions import NoMotionError, random_motions
+from test.oracles.legs_and_platform import LegsAndPlatform, LegsError
 
 FREE = Distribution()  # efforts by least squares, whether or not the drives can give them
 

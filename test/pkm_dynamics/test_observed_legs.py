@@ -10,10 +10,9 @@ import numpy as np
 import pytest
 
 from pkm_description.gallery import robot_names
-from pkm_dynamics import Distribution
-from pkm_dynamics.formulations import kinematic_elements, loop_vectors, observed_legs
-from pkm_dynamics.formulations.observed_legs import ObservationError, ObservedLegs
+from pkm_dynamics import Distribution, kinematic_elements, observed_legs
 from pkm_dynamics.linear_form.random_motions import NoMotionError, random_motions
+from pkm_dynamics.observed_legs import ObservationError, ObservedLegs
 
 FREE = Distribution()  # efforts by least squares, whether or not the drives can give them
 
@@ -91,7 +90,7 @@ def test_the_elements_of_a_parallelogram(of_gallery):
 def test_no_trigonometric_function():
     called = {
         node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
-        for module in (observed_legs, kinematic_elements, loop_vectors)
+        for module in (observed_legs, kinematic_elements)
         for node in ast.walk(ast.parse(inspect.getsource(module)))
         if isinstance(node, ast.Call)
     }

@@ -10,8 +10,8 @@ from pkm_description import load_mechanism
 from pkm_description.gallery import robot_names
 from pkm_description.mechanism import Inertial
 from pkm_dynamics import Dynamics
-from pkm_dynamics.formulations.simplified import NoRodsError, find_rods, lumped, lumping_error, with_point
 from pkm_dynamics.linear_form.random_motions import random_motions
+from test.oracles.lumped_rods import NoRodsError, find_rods, lumped, lumping_error, with_point
 
 
 def mass_of(mechanism) -> float:

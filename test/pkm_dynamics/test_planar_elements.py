@@ -11,14 +11,14 @@ import pytest
 
 from pkm_description import load_mechanism
 from pkm_dynamics import Dynamics
-from pkm_dynamics.formulations import planar_elements
-from pkm_dynamics.formulations.planar_elements import (
+from pkm_dynamics.linear_form.random_motions import random_motions
+from test.oracles import planar_elements
+from test.oracles.planar_elements import (
     PAPER_ADDITIONS,
     PAPER_MULTIPLICATIONS,
     ElementsError,
     PlanarElements,
 )
-from pkm_dynamics.linear_form.random_motions import random_motions
 
 AGREE = 1e-10  # of the largest effort
 
