@@ -12,7 +12,7 @@ import sys
 from collections.abc import Sequence
 
 from pkm_control.motion.files.shipped import AUTO, motion_names
-from pkm_control.run.cli import COMMANDS
+from pkm_control.run.cli import COMMANDS, command
 from pkm_description import robot_names
 
 SHELLS = ("bash", "zsh", "fish")
@@ -42,8 +42,8 @@ def script(shell: str) -> str:
     shtab = importlib.import_module("shtab")
     whole = argparse.ArgumentParser(prog="pkm")
     parts = whole.add_subparsers(metavar="COMMAND")
-    for word, (module, what) in COMMANDS.items():
-        one = importlib.import_module(module).parser()
+    for word, (_, what) in COMMANDS.items():
+        one = command(word).parser()
         part = parts.add_parser(word, help=what, parents=[one], add_help=False, conflict_handler="resolve")
         for action in part._actions:
             if action.dest == "robot":

@@ -4,12 +4,11 @@
 from __future__ import annotations
 
 import argparse
-import importlib
 import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from pkm_control.run.cli import COMMANDS
+from pkm_control.run.cli import COMMANDS, command
 
 _HEAD = """\
 # The command line
@@ -39,8 +38,8 @@ def reference() -> str:
     os.environ["COLUMNS"] = "100"
     table = "".join(f"| [`{word}`](#pkm-{word}) | {what} |\n" for word, (_, what) in COMMANDS.items())
     parts = []
-    for word, (module, _) in COMMANDS.items():
-        lines = importlib.import_module(module).parser().format_help().splitlines()
+    for word in COMMANDS:
+        lines = command(word).parser().format_help().splitlines()
         text = "\n".join(line.rstrip() for line in lines)
         parts.append(f"\n## pkm {word}\n\n```text\n{text}\n```\n")
     return _HEAD + table + "".join(parts) + _TAIL

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command `pkm`: each subcommand is the `main` and `parser` of a module, imported on demand for a fast start."""
+"""The command `pkm`: each subcommand has `main` and `parser` in a module, imported on demand for a fast start."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import importlib
 import os
 import sys
 from collections.abc import Sequence
+from typing import Any
 
 COMMANDS = {  # word: module, and what it does
     "run": (
@@ -16,20 +17,20 @@ COMMANDS = {  # word: module, and what it does
     ),
     "simulate": ("pkm_control.run.simulate_command", "the same in one process, without ROS"),
     "play": ("pkm_control.command_line.play", "run a motion on a machine of your own, without ROS"),
-    "move": ("pkm_control.client.verbs.move", "have a robot that runs over ROS go to a pose"),
-    "follow": ("pkm_control.client.verbs.follow", "have it run a motion file"),
-    "jog": ("pkm_control.client.verbs.jog", "steer its platform for some time"),
-    "pause": ("pkm_control.client.verbs.pause", "halt its motion on the path"),
-    "resume": ("pkm_control.client.verbs.resume", "go on with what was halted"),
-    "stop": ("pkm_control.client.verbs.stop", "end whatever moves, and hold"),
-    "estop": ("pkm_control.client.verbs.estop", "turn its drives off at once, until a reset"),
-    "enable": ("pkm_control.client.verbs.enable", "have its drives follow commands"),
-    "disable": ("pkm_control.client.verbs.disable", "turn its drives off"),
-    "reset": ("pkm_control.client.verbs.reset", "lead its machine out of a fault, drives off"),
-    "speed": ("pkm_control.client.verbs.speed", "run its motions at a fraction of their plan"),
-    "recover": ("pkm_control.client.verbs.recover", "lead it out of a stop"),
-    "mode": ("pkm_control.client.verbs.mode", "go to another working mode, or say which it is"),
-    "state": ("pkm_control.client.verbs.state", "say what it does now, and where it is"),
+    "move": ("pkm_control.client.verbs", "have a robot that runs over ROS go to a pose"),
+    "follow": ("pkm_control.client.verbs", "have it run a motion file"),
+    "jog": ("pkm_control.client.verbs", "steer its platform for some time"),
+    "pause": ("pkm_control.client.verbs", "halt its motion on the path"),
+    "resume": ("pkm_control.client.verbs", "go on with what was halted"),
+    "stop": ("pkm_control.client.verbs", "end whatever moves, and hold"),
+    "estop": ("pkm_control.client.verbs", "turn its drives off at once, until a reset"),
+    "enable": ("pkm_control.client.verbs", "have its drives follow commands"),
+    "disable": ("pkm_control.client.verbs", "turn its drives off"),
+    "reset": ("pkm_control.client.verbs", "lead its machine out of a fault, drives off"),
+    "speed": ("pkm_control.client.verbs", "run its motions at a fraction of their plan"),
+    "recover": ("pkm_control.client.verbs", "lead it out of a stop"),
+    "mode": ("pkm_control.client.verbs", "go to another working mode, or say which it is"),
+    "state": ("pkm_control.client.verbs", "say what it does now, and where it is"),
     "cycle": ("pkm_control.command_line.cycle", "cycles per minute between two places, and what bounds them"),
     "check": ("pkm_kinematics.check", "say what a description means, or what is wrong with it"),
     "analyse": ("pkm_analysis.command_line.analyse", "say what a robot can do, and how well"),
@@ -53,13 +54,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"pkm: no such command as '{words[0]}'; {hint}", file=sys.stderr)
         return 2
     try:
-        return int(importlib.import_module(COMMANDS[words[0]][0]).main(words[1:]))
+        return int(command(words[0]).main(words[1:]))
     except KeyboardInterrupt:  # before the command could say what it then does
         print(f"\npkm {words[0]}: ended before it began", file=sys.stderr)
         return 130
     except BrokenPipeError:  # a reader such as head has enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what is written when Python ends
         return 141
+
+
+def command(word: str) -> Any:
+    """What has `main` and `parser` of a subcommand: its module, or the verb in its module's table."""
+    module = importlib.import_module(COMMANDS[word][0])
+    return getattr(module, "VERBS", {}).get(word, module)
 
 
 def usage() -> str:

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import argparse
-import importlib
 import re
 import shlex
 from importlib.util import find_spec
@@ -13,8 +12,7 @@ from pathlib import Path
 import pytest
 
 from pkm_analysis.command_line.analyse import TASKS, task_of
-from pkm_control.run import bringup
-from pkm_control.run.cli import COMMANDS
+from pkm_control.run import bringup, cli
 
 from .markdown import PAGES, ROOT, blocks, markdown, named, prose
 
@@ -57,9 +55,9 @@ def of_pkm(words: list[str]) -> str:
         return ""
     if words[0] == "analyse" and len(words) > 2:
         return of_analysis(words[1:])
-    if words[0] in COMMANDS:
+    if words[0] in cli.COMMANDS:
         # the word alone: a sentence about the command
-        return of_parser(importlib.import_module(COMMANDS[words[0]][0]).parser(), words[1:]) if words[1:] else ""
+        return of_parser(cli.command(words[0]).parser(), words[1:]) if words[1:] else ""
     if words[0] not in OF_THE_SCRIPT:
         return f"no command {words[0]}"
     if words[0] == "python":
@@ -141,9 +139,8 @@ def test_options_named_in_the_text_exist() -> None:
         "--symlink-install",
         "--full",
     }
-    parsers = [importlib.import_module(module).parser() for module, _ in COMMANDS.values()]
-    for parser in [*parsers, *(task_of(word).parser() for word in TASKS)]:
-        ours |= {option for action in parser._actions for option in action.option_strings}
+    for one in [*map(cli.command, cli.COMMANDS), *map(task_of, TASKS)]:
+        ours |= {option for action in one.parser()._actions for option in action.option_strings}
     named_options = {
         (named(page), option) for page in PAGES for option in re.findall(r"`(--[a-z][a-z-]*)", prose(markdown(page)))
     }

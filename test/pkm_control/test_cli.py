@@ -18,7 +18,7 @@ import pytest
 from pkm_control import optional
 from pkm_control.command_line import completion, options, reference
 from pkm_control.run import bringup
-from pkm_control.run.cli import COMMANDS, main
+from pkm_control.run.cli import COMMANDS, command, main
 from pkm_control.run.runner import read_knobs
 from pkm_control.run.simulate_options import read_options
 
@@ -56,7 +56,7 @@ def test_it_is_installed() -> None:
 
 
 def parsers() -> dict[str, argparse.ArgumentParser]:
-    return {word: importlib.import_module(module).parser() for word, (module, _) in COMMANDS.items()}
+    return {word: command(word).parser() for word in COMMANDS}
 
 
 def test_the_clones_script_knows_every_command() -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from pkm_control.client import MotionEndedError, RefusedError, Robot, Setup
-from pkm_control.client.verbs import mode
+from pkm_control.client.verbs import VERBS
 from pkm_control.loop.modes import Mode
 
 from .conftest import FREQUENCY, RATE, running_nodes
@@ -91,10 +91,10 @@ def test_it_comes_back(robot: Robot) -> None:
 def test_the_command(capsys: pytest.CaptureFixture[str]) -> None:
     with running_nodes("modes"):
         where = ["--namespace", "modes", "--timeout", "120"]
-        assert mode.main(where) == 0
+        assert VERBS["mode"].main(where) == 0
         label = capsys.readouterr().out
         assert label.startswith("working mode +")
-        assert mode.main([*where, "-++"]) == 1
+        assert VERBS["mode"].main([*where, "-++"]) == 1
         assert capsys.readouterr().err.startswith("pkm mode: ")
-        assert mode.main(["+++", *where]) == 0
+        assert VERBS["mode"].main(["+++", *where]) == 0
         assert capsys.readouterr().out == label
