@@ -107,7 +107,7 @@ class Traveller:
             drawn = self.centre + self.rng.uniform(0.0, 1.0, (n, 1)) * (drawn - self.centre)
         k = self.kinematics
         if self._names() == k.task.names:
-            return k.engine.poses_at(drawn)
+            return k.engine.inputs.poses_at(drawn)
         found = k.forward(drawn)
         limits = [k.mechanism.joint_named[name].limits for name in k.task.names]
         branch = found.joints[:, [k.joint_names.index(name) for name in k.task.names]]

@@ -54,7 +54,7 @@ class TaskCoordinates:
         self.kinematics = kinematics
         self._lattices: dict[tuple[str, ...], Lattice] = {}
         engine, task = kinematics.engine, kinematics.task
-        at_home = engine.branch_at(engine.home)
+        at_home = engine.inputs.branch_at(engine.home)
         if task.names:
             chain = task.chain[1:]
             slides, lower, upper = chain["prismatic"] == 1, chain["lower"], chain["upper"]
@@ -118,7 +118,7 @@ class TaskCoordinates:
         """Rates (k, f) of the coordinates at home, angles at the characteristic length."""
         engine = self.kinematics.engine
         choice = self.kinematics.modes.choose(engine.home_row)
-        space = np.nan_to_num(engine.spaces_at(engine.home_row, choice)[0][0])
+        space = np.nan_to_num(engine.spaces.at(engine.home_row, choice)[0][0])
         unit = space / np.maximum(np.linalg.norm(space, axis=0), 1e-300)
         turns = scipy.spatial.transform.Rotation.from_quat(engine.home[3:]).as_matrix()
         if self.kinematics.task.names and len(self.all) == space.shape[1]:
@@ -132,7 +132,7 @@ class TaskCoordinates:
     def poses(self, values: Array) -> tuple[Array, NDArray[np.bool_]]:
         """Poses (n, 7) at all task coordinates (n, k), in order; and where they are known: everywhere."""
         if self.kinematics.task.names:
-            return self.kinematics.engine.poses_at(values), np.ones(len(values), dtype=bool)
+            return self.kinematics.engine.inputs.poses_at(values), np.ones(len(values), dtype=bool)
         Rotation = scipy.spatial.transform.Rotation
         home = Rotation.from_quat(self.kinematics.engine.home[3:])
         poses = np.empty((len(values), 7))
@@ -144,7 +144,7 @@ class TaskCoordinates:
         """All task coordinates (n, k) of poses (n, 7) in the motion space; angles within half a turn of home."""
         engine = self.kinematics.engine
         if not self.kinematics.task.names:
-            return np.stack(list(engine.stand_in(poses).values()), axis=1) if len(poses) else np.empty((0, 6))
+            return np.stack(list(engine.inputs.stand_in(poses).values()), axis=1) if len(poses) else np.empty((0, 6))
         found = np.empty((len(poses), len(self.all)))
         if len(poses):
             R = scipy.spatial.transform.Rotation.from_quat(poses[:, 3:]).as_matrix()

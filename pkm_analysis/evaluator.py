@@ -88,8 +88,8 @@ class PoseEvaluator:
 
     def _in_range(self, joints: Array) -> Array:
         """Limited joints in the middle of their ranges: the turn within limits is then the nearest."""
-        lower, upper = self.kinematics.engine.limits
-        limited = np.isfinite(lower) & np.isfinite(upper) & self.kinematics.engine.turned_freely
+        lower, upper = self.kinematics.engine.ranges.limits
+        limited = np.isfinite(lower) & np.isfinite(upper) & self.kinematics.engine.ranges.turned_freely
         return np.where(limited, 0.5 * (lower + upper), joints)
 
     def _at_home(self) -> TwistFrame:
@@ -98,7 +98,7 @@ class PoseEvaluator:
         space = engine.task.subspace
         if not self._constant:
             choice = self.kinematics.modes.choose(engine.home_row, None, self.mode)
-            space = engine.spaces_at(engine.home_row, choice)[0][0]
+            space = engine.spaces.at(engine.home_row, choice)[0][0]
             at = engine.placed(engine.home, self.start, self._branch)
         else:
             pose = np.empty(7)
@@ -192,7 +192,7 @@ class PoseEvaluator:
         """Margins in a configuration-dependent motion space: one frame per pose."""
         engine = self.kinematics.engine
         choice = self.kinematics.modes.choose(poses, np.ascontiguousarray(joints))
-        spaces, scratch, data = engine.spaces_at(poses, choice)[0], np.zeros(SCRATCH), engine.data()
+        spaces, scratch, data = engine.spaces.at(poses, choice)[0], np.zeros(SCRATCH), engine.data()
         regular = np.asarray(np.isfinite(spaces).all(axis=(1, 2)))
         for k in np.flatnonzero(found & regular):
             at = engine.placed(poses[k], joints[k])

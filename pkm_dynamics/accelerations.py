@@ -52,6 +52,6 @@ def direct(problem: Problem, effort: ArrayLike) -> Accelerations:
     kernel = problem.robot.prepared(direct_dynamics_many, motions, np.empty((1, efforts.shape[1])), out, status)
     problem.solve(kernel, out, efforts, code=(straight_direct_many, record_direct))
     conditions = partial(
-        problem.robot.kinematics.engine.limb_conditions, motions[:, POSE], problem.choice, problem.status
+        problem.robot.kinematics.engine.jacobians.limb_conditions, motions[:, POSE], problem.choice, problem.status
     )
     return Accelerations(problem.shaped(out), problem.shaped(problem.status), conditions)

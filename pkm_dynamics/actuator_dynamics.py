@@ -69,7 +69,7 @@ class ActuatorDynamics:
     def place(self, pose: Array, joints: Array) -> Status:
         """Set a pose (7,), base frame, and joints (n_joints,) closing the loops, at rest; a refusal changes nothing."""
         q = self._q.copy()
-        for name, value in self.kinematics.engine.branch_at(pose).items():
+        for name, value in self.kinematics.engine.inputs.branch_at(pose).items():
             q[self._graph.names.index(name)] = value
         q[self._bodies] = joints[self._columns]
         if not np.isfinite(q).all():

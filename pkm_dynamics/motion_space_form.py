@@ -16,7 +16,7 @@ from pkm_kinematics.batch import nans
 def mass_matrix(robot: RobotModel, pose: ArrayLike, seed: ArrayLike | None, mode: int | None) -> Array:
     """See `Dynamics.mass_matrix`."""
     k, robot = robot.kinematics, robot.frictionless
-    pose = k.engine.one_pose(pose)
+    pose = k.engine.inputs.one_pose(pose)
     S = k.subspace(pose, seed, mode)
     accelerations = np.vstack([np.zeros(6), S.T])
     poses = np.tile(pose, (len(accelerations), 1))
@@ -27,7 +27,7 @@ def mass_matrix(robot: RobotModel, pose: ArrayLike, seed: ArrayLike | None, mode
 def coriolis(robot: RobotModel, pose: ArrayLike, twist: ArrayLike, seed: ArrayLike | None, mode: int | None) -> Array:
     """See `Dynamics.coriolis`."""
     k, robot = robot.kinematics, robot.frictionless
-    pose = k.engine.one_pose(pose)
+    pose = k.engine.inputs.one_pose(pose)
     moving = Problem.of(robot, pose, twist, seed=seed, mode=mode)
     moving.keep_velocity()
     still = _forces_of(Problem.of(robot, pose, seed=seed, mode=mode))

@@ -286,7 +286,7 @@ class ObservedLegs:
         k = self.kinematics
         space = k.task.subspace
         if not k.constant_space:  # what the platform's own branch allows and no limb resists
-            allowed = k.engine.allowed_at(state.pose)
+            allowed = k.engine.spaces.allowed_at(state.pose)
             resisted = np.vstack([r - j @ (i @ r) for r, j, i in zip(rows, J, inverses, strict=True)]) @ allowed
             space = allowed @ np.linalg.svd(resisted)[2][-k.mobility :].T
         return _Motion(bodies, [-i @ r for i, r in zip(inverses, rows, strict=True)], inverses, np.asarray(space))

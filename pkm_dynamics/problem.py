@@ -60,7 +60,7 @@ class Problem:
         """
         k = robot.kinematics
         model = robot.model(payload)
-        poses, shape = k.engine.poses(pose)
+        poses, shape = k.engine.inputs.poses(pose)
         motions = np.zeros((len(poses), 25))
         motions[:, POSE] = poses
         for part, values, name in (
@@ -72,12 +72,12 @@ class Problem:
                 motions[:, part] = rows_for(values, 6, len(poses), name)
         status = np.empty(len(poses), dtype=np.int64)
         engine, constant = k.engine, k.engine.constant_space
-        robot.check_motions(motions, engine.rate_scale, engine.onto_space, status)
+        robot.check_motions(motions, engine.spaces.rate_scale, engine.spaces.onto_space, status)
         choice = k.modes.choose(motions[:, POSE], seed, mode)
         if not constant:
             rows = np.flatnonzero(status == Status.CONVERGED)
-            motions[rows, POSE] = k.engine.into_space(motions[rows, POSE], choice.rows(rows))
-            astray = k.engine.outside(motions[rows, POSE], motions[rows, TWIST], choice.rows(rows))
+            motions[rows, POSE] = k.engine.spaces.into_space(motions[rows, POSE], choice.rows(rows))
+            astray = k.engine.spaces.outside(motions[rows, POSE], motions[rows, TWIST], choice.rows(rows))
             status[rows[astray]] = Status.INVALID_INPUT
         if engine.iterated and not choice.certain.all():
             status[~choice.certain & (status == Status.CONVERGED)] = Status.NOT_CONNECTED
@@ -99,10 +99,10 @@ class Problem:
     def _spaces(self) -> tuple[Array, Array]:
         """Motion spaces (k, 6, n) and biases (k, 6); the status says why where there are none."""
         engine, motions, status = self.robot.kinematics.engine, self.motions, self.status
-        spaces, biases = engine.spaces_at(motions[:, POSE], self.choice, motions[:, TWIST])
+        spaces, biases = engine.spaces.at(motions[:, POSE], self.choice, motions[:, TWIST])
         if not engine.constant_space:
             for i in np.flatnonzero(~np.isfinite(spaces).all(axis=(1, 2)) & (status == Status.CONVERGED)):
-                solved = engine.solve(motions[i : i + 1, POSE], self.choice.rows([i]))
+                solved = engine.positions.solve(motions[i : i + 1, POSE], self.choice.rows([i]))
                 status[i] = Status.SINGULAR if closes(solved.status[0]) else solved.status[0]
         return spaces, biases
 
@@ -121,7 +121,7 @@ class Problem:
         rows = np.flatnonzero(self.status == Status.CONVERGED)
         spaces, biases = (part[rows] for part in self._spaces)
         engine, asked_for = self.robot.kinematics.engine, self.motions[rows, ACCELERATION]
-        nearest, astray = engine.nearest_accelerations(asked_for, spaces, biases)
+        nearest, astray = engine.spaces.nearest_accelerations(asked_for, spaces, biases)
         self.motions[rows, ACCELERATION] = nearest
         self.status[rows[astray]] = Status.INVALID_INPUT
 
@@ -131,7 +131,7 @@ class Problem:
 
     def motion_jacobians(self) -> Array:
         """Actuated joint rates per velocity of unit speed in the motion space (k, n_actuated, n)."""
-        return self.robot.kinematics.engine.uniform_jacobians(self.motions[:, POSE], self.choice)
+        return self.robot.kinematics.engine.jacobians.uniform(self.motions[:, POSE], self.choice)
 
     # -- solving ----------------------------------------------------------------------------------------------------
 
@@ -163,7 +163,7 @@ class Problem:
         self.refuse_overflow(out)
 
     def _solve_where_seeds_are(self, kernel: Kernel, arrays: tuple[NDArray[Any], ...]) -> None:
-        """Solve rows outside the closed forms' branches, where the seed is a configuration: see `Engine.solve`."""
+        """Solve rows outside the closed forms' branches, where seeds are configurations: see `PositionSolver.solve`."""
         if self.choice.branch != SEEDED:
             return
         constant = self.robot.kinematics.constant_space
@@ -179,7 +179,7 @@ class Problem:
     def _beside(self) -> list[int]:
         """Rows on branches that no closed form covers."""
         engine = self.robot.kinematics.engine
-        rows: list[int] = engine.beside_closed_forms(self.motions[:, POSE], self.choice).tolist()
+        rows: list[int] = engine.positions.beside_closed_forms(self.motions[:, POSE], self.choice).tolist()
         return rows
 
     def model_at(self, i: int) -> Model:

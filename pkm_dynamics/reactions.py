@@ -133,7 +133,7 @@ def reactions(problem: Problem, distribution: Distribution | None = None) -> Rea
         limb_wrenches(bodies, state)
         platform_wrench(bodies, state, motions[i, WRENCH])
         balance = _balance(bodies, t.closures, state, rows)
-        allowed = k.engine.allowed_at(motions[i, POSE])
+        allowed = k.engine.spaces.allowed_at(motions[i, POSE])
         found = _resolve(balance, bodies, state, efforts[i], allowed, length, rows, at)
         if found is None:
             status[i] = Status.SINGULAR

@@ -72,7 +72,7 @@ class RobotModel:
     def check_motions(self) -> Callable[..., None]:
         """`check_motions(motions, scale, projector, status)`: the kernel of that name."""
         engine = self.kinematics.engine
-        example = np.empty((1, 25)), engine.rate_scale, engine.onto_space, np.empty(1, dtype=np.int64)
+        example = np.empty((1, 25)), engine.spaces.rate_scale, engine.spaces.onto_space, np.empty(1, dtype=np.int64)
         return Prepared(check_motions, *example).call
 
     def efforts_at(self, pose: Array, twist: Array | None, acceleration: Array | None) -> tuple[Array, Array] | None:
@@ -87,7 +87,7 @@ class RobotModel:
         acceleration = _NONE if acceleration is None else acceleration
         motion = np.concatenate((pose, twist, acceleration, _NONE))[None]
         efforts, condition, status = np.empty((1, self.n_actuated)), np.empty(1), np.empty(1, dtype=np.int64)
-        self.check_motions(motion, engine.rate_scale, engine.onto_space, status)
+        self.check_motions(motion, engine.spaces.rate_scale, engine.spaces.onto_space, status)
         self.prepared(inverse_dynamics_many, motion, condition, efforts, status)(
             self._unloaded, self._home_choice, motion, condition, efforts, status
         )

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import numpy as np
 from numpy import inf, isfinite
 
 from pkm_description.mechanism import Array
@@ -18,7 +17,7 @@ BAD_SEED = ", or the seed is not finite or too large to close loops with"
 def explain_inverse(engine: Engine, status: int, joints: Array, residual: float, *, seeded: bool = False) -> str:
     """Why an inverse solve, `seeded` or not, ended with `status`; `joints` (n_joints,), `residual` [m]."""
     if status == Status.JOINT_LIMIT:
-        return "; ".join(limit_violations(engine, joints)) or Status(status).meaning
+        return "; ".join(engine.ranges.violations(joints)) or Status(status).meaning
     if status == Status.INVALID_INPUT and residual > 0.0:
         off = f"{residual:.3g} m or rad" if isfinite(residual) else "immeasurably far"
         return f"the pose lies {off} outside the platform's motion space"
@@ -53,7 +52,7 @@ def explain_motion(engine: Engine, status: int, joints: Array, residual: float, 
 def explain_forward(engine: Engine, status: int, joints: Array, residual: float) -> str:
     """Why a forward solve ended with `status`; `residual` is the largest error of an actuated joint."""
     if status == Status.JOINT_LIMIT:
-        return "; ".join(limit_violations(engine, joints)) or Status(status).meaning
+        return "; ".join(engine.ranges.violations(joints)) or Status(status).meaning
     if status == Status.INVALID_INPUT:
         return (
             "a joint position, asked for or of the seed, is not finite or too large to close loops with, or the pose "
@@ -72,13 +71,3 @@ def explain_forward(engine: Engine, status: int, joints: Array, residual: float)
 def explain_nearest(engine: Engine, status: int, joints: Array, residual: float) -> str:
     """Why the search for the nearest configuration ended with `status`; arguments as in `explain_forward`."""
     return BAD_POSE + BAD_SEED if status == Status.INVALID_INPUT else explain_forward(engine, status, joints, residual)
-
-
-def limit_violations(engine: Engine, joints: Array) -> list[str]:
-    """One sentence per joint of `joints` (n_joints,) outside its range, in the order of the description."""
-    sentences = []
-    for column in np.flatnonzero(engine.beyond_limits(joints)):
-        name, q, unit = engine.joint_names[column], joints[column], "rad" if engine.joint_turning[column] else "m"
-        lower, upper = (float(ends[column]) for ends in engine.limits)
-        sentences.append(f"joint '{name}' at {q:.4g} {unit} is outside [{lower:.4g}, {upper:.4g}]")
-    return sentences

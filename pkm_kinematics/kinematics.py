@@ -27,7 +27,6 @@ from pkm_kinematics.explain import (
     explain_inverse,
     explain_motion,
     explain_nearest,
-    limit_violations,
 )
 from pkm_kinematics.forward.along_path import Forward, usable_poses
 from pkm_kinematics.forward.graph_tracker import GraphTracker
@@ -159,12 +158,12 @@ class Kinematics(Introduced):
             ModeError: no such working mode.
         """
         e = self.engine
-        poses, shape = e.poses(pose)
+        poses, shape = e.inputs.poses(pose)
         choice = self.modes.choose(poses, seed, mode)
-        poses = e.into_space(poses, choice)
-        solved = e.solve(poses, choice)
+        poses = e.spaces.into_space(poses, choice)
+        solved = e.positions.solve(poses, choice)
         if mode is not None and seed is None:
-            e.bring_in(solved)
+            e.ranges.bring_in(solved)
         if e.iterated:
             drop_uncertain(choice, solved)
         return self._inverse_solution(poses, solved, shape, mode, seeded=seed is not None)
@@ -180,7 +179,7 @@ class Kinematics(Introduced):
         Raises:
             PkmError: more working modes than can be listed.
         """
-        one = self.engine.one_pose(pose)
+        one = self.engine.inputs.one_pose(pose)
         found = self.modes.solutions(one)
         return [self._inverse_solution(one[None], solved, (), mode, label) for mode, label, solved in found]
 
@@ -209,7 +208,7 @@ class Kinematics(Introduced):
         )
 
     def _limb_conditions(self, poses: Array, joints: Array, status: NDArray[np.int64]) -> Array:
-        return self.engine.limb_conditions(poses, near(joints, len(poses)), status)
+        return self.engine.jacobians.limb_conditions(poses, near(joints, len(poses)), status)
 
     @cached_property
     def _explain_inverse(self) -> tuple[Explanation, Explanation]:  # without a seed, and with one
@@ -243,10 +242,10 @@ class Kinematics(Introduced):
             one = self._forward.near_one(q, near)
             if one is not None:
                 return ForwardSolution(
-                    *one, "nearest", self.engine.names, self._explain_forward, self.engine.drive_conditions
+                    *one, "nearest", self.engine.names, self._explain_forward, self.engine.jacobians.drive_conditions
                 )
         targets, shape = as_rows(q, len(self.actuated_names), "q")
-        starts = self.engine.home_row if near is None else self.engine.poses(near)[0]
+        starts = self.engine.home_row if near is None else self.engine.inputs.poses(near)[0]
         if len(starts) not in (1, len(targets)):
             starts = rows_for(starts, 7, len(targets), "near")
         seeds = None if seed is None else rows_for(seed, len(self.joint_names), len(targets), "seed")
@@ -265,9 +264,9 @@ class Kinematics(Introduced):
             seed: joint positions (n_joints,) [rad, m] to start from, home's by default.
         """
         e, width = self.engine, len(self.joint_names)
-        wanted = e.one_pose(pose)
+        wanted = e.inputs.one_pose(pose)
         joints = rows_for(self.home_joints if seed is None else seed, width, 1, "seed")[0]
-        if usable_poses(wanted[None])[0] and e.usable(joints, e.joint_turning).all():
+        if usable_poses(wanted[None])[0] and e.inputs.usable(joints, e.joint_turning).all():
             found = self._forward.nearest(wanted, joints)
         else:
             code, none = np.array([int(Status.INVALID_INPUT)]), np.zeros(1, dtype=np.int64)
@@ -322,7 +321,7 @@ class Kinematics(Introduced):
             label,
             self.engine.names,
             explain or self._explain_forward,
-            self.engine.drive_conditions,
+            self.engine.jacobians.drive_conditions,
         )
 
     def limit_violations(self, joints: ArrayLike) -> list[str]:
@@ -334,7 +333,7 @@ class Kinematics(Introduced):
         rows, _ = as_rows(joints, len(self.joint_names), "joints")
         if len(rows) != 1:
             raise ShapeError(f"joints: expected a single set of joint positions, got {len(rows)}")
-        return limit_violations(self.engine, rows[0])
+        return self.engine.ranges.violations(rows[0])
 
     # -- motion -----------------------------------------------------------------------------------------------------
 
@@ -357,22 +356,22 @@ class Kinematics(Introduced):
                 INVALID_INPUT is more than 5 % away.
         """
         e = self.engine
-        poses, shape = e.poses(pose)
-        twists, accelerations = e.rates(twist, acceleration, len(poses))
+        poses, shape = e.inputs.poses(pose)
+        twists, accelerations = e.inputs.rates(twist, acceleration, len(poses))
         choice = self.modes.choose(poses, seed, mode)
-        poses = e.into_space(poses, choice)
-        astray = e.outside(poses, twists, choice)
+        poses = e.spaces.into_space(poses, choice)
+        astray = e.spaces.outside(poses, twists, choice)
         if e.constant_space:
-            astray |= e.outside(poses, accelerations, choice)
+            astray |= e.spaces.outside(poses, accelerations, choice)
         else:
-            spaces, biases = e.spaces_at(poses, choice, twists)
+            spaces, biases = e.spaces.at(poses, choice, twists)
             wanted = biases if acceleration is None else accelerations
-            nearest, far = e.nearest_accelerations(wanted, spaces, biases)
+            nearest, far = e.spaces.nearest_accelerations(wanted, spaces, biases)
             accelerations = np.where(np.isfinite(nearest), nearest, accelerations)  # the solve says why there is none
             astray |= far
-        solved = e.solve(poses, choice, twists, accelerations)
+        solved = e.positions.solve(poses, choice, twists, accelerations)
         if mode is not None and seed is None:
-            e.bring_in(solved)
+            e.ranges.bring_in(solved)
         if e.iterated:
             drop_uncertain(choice, solved)
         if astray.any() or not (all_finite(solved.qd) and all_finite(solved.qdd)):
@@ -397,9 +396,9 @@ class Kinematics(Introduced):
         Only its action on the motion space is defined; `motion_jacobian` is that part alone. NaN where the pose has no
         regular solution. `pose`, `seed` and `mode` are as in `inverse`.
         """
-        poses, shape = self.engine.poses(pose)
+        poses, shape = self.engine.inputs.poses(pose)
         choice = self.modes.choose(poses, seed, mode)
-        found = self.engine.inverse_jacobians(self.engine.into_space(poses, choice), choice)
+        found = self.engine.jacobians.inverse(self.engine.spaces.into_space(poses, choice), choice)
         return found.reshape(*shape, *found.shape[1:])
 
     def task_jacobian(self, pose: ArrayLike, seed: ArrayLike | None = None, mode: int | None = None) -> Array:
@@ -425,10 +424,10 @@ class Kinematics(Introduced):
                 f"the task coordinates {', '.join(names)} depend on each other: the platform has {self.mobility} "
                 "freedoms; motion_jacobian is in a basis of these"
             )
-        poses, shape = self.engine.poses(pose)
+        poses, shape = self.engine.inputs.poses(pose)
         if not names:
             return np.broadcast_to(np.eye(6), (*shape, 6, 6))
-        return self.engine.branch_twists(poses).reshape(*shape, 6, len(names))
+        return self.engine.spaces.branch_twists(poses).reshape(*shape, 6, len(names))
 
     def motion_jacobian(self, pose: ArrayLike, seed: ArrayLike | None = None, mode: int | None = None) -> Array:
         """Actuated rates per independent velocity, (..., n_actuated, mobility): `inverse_jacobian @ subspace`.
@@ -456,8 +455,8 @@ class Kinematics(Introduced):
         """
         if not self.constant_space:
             raise PkmError("the motion space turns with the pose: no basis of it stays, and its Jacobian has no rate")
-        poses, shape = self.engine.poses(pose)
-        twists = np.broadcast_to(self.engine.rates(twist, np.zeros(6), len(poses))[0], (len(poses), 6))
+        poses, shape = self.engine.inputs.poses(pose)
+        twists = np.broadcast_to(self.engine.inputs.rates(twist, np.zeros(6), len(poses))[0], (len(poses), 6))
         S, K = self.task.subspace, self.inverse_jacobian(poses, seed, mode)
 
         def drift(rates: Array) -> Array:  # actuated accelerations at constant twist: D_t K t along t
@@ -522,11 +521,11 @@ class Kinematics(Introduced):
             accelerations: of the actuated joints (..., n_actuated) [rad/s^2, m/s^2].
         """
         e = self.engine
-        poses, shape = e.poses(pose)
-        twists = e.rates(twist, np.zeros(6), len(poses))[0]
+        poses, shape = e.inputs.poses(pose)
+        twists = e.inputs.rates(twist, np.zeros(6), len(poses))[0]
         choice = self.modes.choose(poses, seed, mode)
-        poses = e.into_space(poses, choice)
-        bias = e.spaces_at(poses, choice, twists)[1]
+        poses = e.spaces.into_space(poses, choice)
+        bias = e.spaces.at(poses, choice, twists)[1]
         imposed = self.motion(poses, twists, bias, seed, mode).actuated_accelerations
         missing = rows_for(accelerations, imposed.shape[1], len(poses), "accelerations") - imposed
         F = self.forward_jacobian(poses, seed, mode)
@@ -538,11 +537,11 @@ class Kinematics(Introduced):
         NaN where the pose has no regular solution. `pose`, `seed` and `mode` are as in `inverse`.
         """
         e = self.engine
-        poses, shape = e.poses(pose)
+        poses, shape = e.inputs.poses(pose)
         if e.constant_space:
             return np.broadcast_to(self.task.subspace, (*shape, *self.task.subspace.shape))
         choice = self.modes.choose(poses, seed, mode)
-        return e.spaces_at(e.into_space(poses, choice), choice)[0].reshape(*shape, 6, self.mobility)
+        return e.spaces.at(e.spaces.into_space(poses, choice), choice)[0].reshape(*shape, 6, self.mobility)
 
     def singularity(self, pose: ArrayLike, seed: ArrayLike | None = None, mode: int | None = None) -> Singularity:
         """Distances from the singularities of every type: see `pkm_kinematics.solve.singularity`.
@@ -550,15 +549,17 @@ class Kinematics(Introduced):
         NaN where the pose has no solution. `pose`, `seed` and `mode` are as in `inverse`.
         """
         e = self.engine
-        poses, shape = e.poses(pose)
+        poses, shape = e.inputs.poses(pose)
         choice = self.modes.choose(poses, seed, mode)
         parts = []
         for start in range(0, max(len(poses), 1), _AT_ONCE):
             at = slice(start, start + _AT_ONCE)
             some = choice.rows(at)
-            inside = e.into_space(poses[at], some)
-            K = e.uniform_jacobians(inside, some)
-            parts.append(margins(K, *e.limb_margins(inside, some), e.characteristic_length, e.drive_units))
+            inside = e.spaces.into_space(poses[at], some)
+            K = e.jacobians.uniform(inside, some)
+            parts.append(
+                margins(K, *e.jacobians.limb_margins(inside, some), e.characteristic_length, e.jacobians.units)
+            )
         found = parts[0] if len(parts) == 1 else joined(parts)
         return found.reshaped(shape)
 
@@ -630,7 +631,7 @@ class Kinematics(Introduced):
         if recording is None:
             return general
         code = MachineCode(recording)
-        scratch, farthest = (np.empty(7), np.empty(RESULTS)), e.farthest(e.actuated_turning)
+        scratch, farthest = (np.empty(7), np.empty(RESULTS)), e.inputs.farthest(e.actuated_turning)
         fixed = (code.address, self.characteristic_length, *scratch, last, farthest)
         return or_else(bind(straight_track, fixed, example), general, code)
 

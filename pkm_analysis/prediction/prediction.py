@@ -251,7 +251,7 @@ def predict(
     base = [np.linalg.norm(loads.base[:, part], axis=-1).max() for part in (slice(0, 3), slice(3, 6))]
     effort_limits = np.array([joint.limits.effort for joint in joints])
     velocity_limits = np.array([joint.limits.velocity for joint in joints])
-    lower, upper = k.engine.limits
+    lower, upper = k.engine.ranges.limits
     beyond = [
         *_beyond(k.joint_names, "position", found.joints, lower, upper, at),
         *_beyond(k.actuated_names, "velocity", velocity, -velocity_limits, velocity_limits, at),

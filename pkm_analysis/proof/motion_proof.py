@@ -73,7 +73,7 @@ def prove_motion(
 
 
 def _coordinates(kinematics: Kinematics, pose: Array) -> Array:
-    values = kinematics.engine.branch_at(pose)
+    values = kinematics.engine.inputs.branch_at(pose)
     return np.array([values[name] for name in kinematics.task.names])
 
 

@@ -105,7 +105,7 @@ class Inside(_WithoutSuspects):
         lowest = domain.origin + np.minimum(*ends).sum(axis=-1)
         highest = domain.origin + np.maximum(*ends).sum(axis=-1)
         chain = engine.task.chain[1:]
-        lower, upper = (limit[chain["column"]] for limit in engine.limits)
+        lower, upper = (limit[chain["column"]] for limit in engine.ranges.limits)
         # Angles are read from poses: those nearest to home, of which three have two readings, half a turn apart.
         near = np.where(chain["prismatic"] == 1, np.inf, np.pi)
         if (chain["prismatic"] == 0).sum() == 3:
@@ -117,7 +117,7 @@ class Inside(_WithoutSuspects):
     def at(self, kinematics: Kinematics, coordinates: Array, mode: int) -> Array:
         """See `Requirement`."""
         found = kinematics.inverse(coordinates, mode=mode or None)
-        lower, upper = kinematics.engine.limits
+        lower, upper = kinematics.engine.ranges.limits
         with np.errstate(invalid="ignore"):
             slack = np.minimum(found.joints - lower, upper - found.joints).min(axis=-1)
         return np.where(np.isin(found.status, (Status.CONVERGED, Status.JOINT_LIMIT)), slack, -np.inf)

@@ -188,7 +188,7 @@ class _Recorder:
         blocks = self._limbs(tape)
         reached = [body.column for body in self.model.bodies[PLATFORM + 1 :]]
         actuated = [int(c) for c in self.engine.actuated_column]
-        lower, upper = self.engine.limits
+        lower, upper = self.engine.ranges.limits
         columns = actuated + [c for c in reached if c not in actuated and np.isfinite([lower[c], upper[c]]).any()]
         joints = [self._position(PLATFORM + 1 + reached.index(c)) for c in columns]
         system, entries = self._system() if self.constraints else (np.zeros((0, 0)), {})
@@ -268,7 +268,7 @@ class _Recorder:
     def _square(self, b: int) -> tuple[list[int], list[int]]:
         """As many bodies and rows of a block as it has independent equations; the others follow."""
         block = self.engine.model.blocks[b]
-        placed = self.engine.placed(self.engine.poses_at(self.at[None])[0], self.there, self.branch)
+        placed = self.engine.placed(self.engine.inputs.poses_at(self.at[None])[0], self.there, self.branch)
         m, n = int(block["rows"]), int(block["count"])
         flat = np.zeros(m * n)
         block_jacobian(placed.model, placed.data, block, flat, 0)

@@ -78,7 +78,7 @@ class Measures:
         self.membership = membership
         kinematics = membership.robot.kinematics
         self.signed = len(kinematics.actuated_names) == kinematics.mobility
-        lower, upper = kinematics.engine.limits
+        lower, upper = kinematics.engine.ranges.limits
         columns = [int(c) for c in kinematics.engine.body_column[2:] if c >= 0]
         turning = [c for c in columns if kinematics.engine.names.units[kinematics.joint_names[c]] == "rad"]
         limited = [c for c in turning if np.isfinite(lower[c]) or np.isfinite(upper[c])]

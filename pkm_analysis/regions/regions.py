@@ -124,7 +124,7 @@ class Regions(Pictured):
         q = kinematics.inverse(kinematics.home).actuated if actuated is None else np.asarray(actuated, dtype=float)
         found = []
         for solution in kinematics.forward_all(q):
-            at = kinematics.engine.branch_at(solution.pose)
+            at = kinematics.engine.inputs.branch_at(solution.pose)
             point = np.array([at[c.name] for c in self.graph.domain.coordinates])
             for mode in self.graphs:
                 inverse = kinematics.inverse(solution.pose, mode=mode)

@@ -450,7 +450,7 @@ class Robot:
 
     def _pose(self, pose: ArrayLike, tool: str = "") -> Array:
         """The platform's pose (7,) for its own or a tool's pose; with task coordinates the tool keeps its attitude."""
-        there = np.array(self.kinematics.engine.one_pose(pose), dtype=np.float64)
+        there = np.array(self.kinematics.engine.inputs.one_pose(pose), dtype=np.float64)
         if not tool:
             return there
         used = self._tool(tool)

@@ -251,7 +251,7 @@ class ModeWays:
         for share in self._shares(q, end):
             if at.follow(q + share * (end - q)) is not Status.CONVERGED:
                 return f"the way crosses a type 2 singularity, at {share:.0%} of it"
-            if k.engine.beyond_limits(at.joints).any():
+            if k.engine.ranges.beyond(at.joints).any():
                 return (
                     f"the way leaves a joint's range, at {share:.0%} of it: {'; '.join(k.limit_violations(at.joints))}"
                 )

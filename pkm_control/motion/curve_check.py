@@ -102,7 +102,7 @@ class CurveCheck:
         redundant = len(limits.names) > kinematics.mobility  # who has a choice shares within limits, as controllers do
         self.shared = Distribution(bounds=limits.bounds()) if redundant else pulling(limits)
         self._all = Room(limits.velocity, limits.effort, limits.effort, self.shared)
-        self._lower, self._upper = (np.array(ends) for ends in kinematics.engine.limits)
+        self._lower, self._upper = (np.array(ends) for ends in kinematics.engine.ranges.limits)
         self._endless = kinematics.engine.joint_turning & ~np.isfinite(self._upper - self._lower)
         self._ending = kinematics.engine.joint_turning & ~self._endless
         drives = kinematics.engine.actuated_column  # the file of a machine may narrow their ranges
@@ -464,7 +464,9 @@ def rounded(kinematics: Kinematics, pose: Array, mode: int = 0) -> Array:
     """
     if kinematics.constant_space:
         return pose
-    pose = kinematics.engine.into_space(pose, kinematics.modes.choose(pose, None, mode))  # once, not in every call
+    pose = kinematics.engine.spaces.into_space(
+        pose, kinematics.modes.choose(pose, None, mode)
+    )  # once, not in every call
     found = kinematics.inverse(pose, mode=mode)
     near = np.flatnonzero(~closes(found.status) & (found.residual < ROUNDED * kinematics.characteristic_length))
     if not near.size:

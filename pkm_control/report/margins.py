@@ -43,9 +43,9 @@ def margins_along(kinematics: Kinematics, recording: Recording) -> Margins:
     there = kinematics.singularity(poses, mode=0)
     joints = np.asarray(kinematics.inverse(poses, mode=0).joints, dtype=np.float64)
     engine = kinematics.engine
-    lower, upper = engine.limits
+    lower, upper = engine.ranges.limits
     left = np.minimum(joints - lower, upper - joints)
-    shares = engine.range_shares(joints)
+    shares = engine.ranges.shares(joints)
     known = np.where(np.isnan(shares), np.inf, shares)
     row, column = np.unravel_index(int(np.argmin(known)), known.shape)
     return Margins(

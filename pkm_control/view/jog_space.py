@@ -83,7 +83,7 @@ class JogSpace:
             return np.eye(6)
         home = np.array([one.home for one in self.all])
         rows = np.vstack((home, home + _SMALL * np.eye(len(home))))
-        poses = np.asarray(self.kinematics.engine.poses(rows)[0])
+        poses = np.asarray(self.kinematics.engine.inputs.poses(rows)[0])
         return np.array([displacement_between(poses[0], pose) for pose in poses[1:]]).T / _SMALL
 
     @property
@@ -136,7 +136,7 @@ class JogSpace:
         found = k.inverse(place, seed=joints)
         if int(found.status) == Status.CONVERGED:
             q = np.asarray(found.joints)
-            pose = place if len(place) == 7 else np.asarray(k.engine.poses(place)[0][0])
+            pose = place if len(place) == 7 else np.asarray(k.engine.inputs.poses(place)[0][0])
             return Target(pose, self.coordinates(pose, q), q)
         none = Status.INVALID_INPUT, Status.UNREACHABLE, Status.DIVERGED, Status.NOT_CONNECTED
         if int(found.status) in none:

@@ -146,7 +146,7 @@ def platform_motions(kinematics: Kinematics, q: Array, rates: Array, second: Arr
     if not kinematics.constant_space:
         joints = kinematics.inverse(poses).joints
         for k in range(n):
-            accelerations[k] = kinematics.engine.space_at(poses[k], joints[k], twists[k])[1]
+            accelerations[k] = kinematics.engine.spaces.at_one(poses[k], joints[k], twists[k])[1]
     drift = kinematics.motion(poses, twists, accelerations).actuated_accelerations
     accelerations = accelerations + np.einsum("kij,kj->ki", J, second - drift)
     return Motions(poses, twists, accelerations, 0.0)

@@ -59,9 +59,9 @@ def random_motions(kinematics: Kinematics, n: int, seed: int = 0) -> Motions:
     rates = 10.0 * size * rng.uniform(-1.0, 1.0, (2, n, kinematics.mobility))
     for k, pose in enumerate(poses):
         joints = kinematics.inverse(pose).joints
-        S, _ = kinematics.engine.space_at(pose, joints)
+        S, _ = kinematics.engine.spaces.at_one(pose, joints)
         twists[k] = S @ rates[0, k]
-        S, bias = kinematics.engine.space_at(pose, joints, twists[k])
+        S, bias = kinematics.engine.spaces.at_one(pose, joints, twists[k])
         accelerations[k] = S @ (10.0 * rates[1, k]) + bias
     return Motions(poses, twists, accelerations, size)
 

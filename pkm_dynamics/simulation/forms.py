@@ -91,7 +91,7 @@ class Form:
         if int(found.status) != Status.CONVERGED:
             raise NoMotionHereError(int(found.status), found.reason())
         self.place(found.pose, found.joints[self.columns])
-        S, _ = k.engine.space_in(self.model, self.data, found.pose, np.zeros(6))
+        S, _ = k.engine.spaces.space_in(self.model, self.data, found.pose, np.zeros(6))
         return State(found.pose, inside(S, twist, k.engine.characteristic_length), found.joints)
 
     def place(self, pose: Array, q: Array) -> None:
@@ -105,7 +105,7 @@ class Form:
         """Platform acceleration (6,) at placed bodies, overwritten by the next call; joint rates in the workspace."""
         model, bias = self.model, np.zeros(6)
         if not self.constant:
-            S, bias = self.kinematics.engine.space_in(model, self.data, pose, twist)
+            S, bias = self.kinematics.engine.spaces.space_in(model, self.data, pose, twist)
             model = model.replace(subspace=S)
         effort, wrench = self.load(t, pose, twist)
         move_all(model, self.data, twist, bias)

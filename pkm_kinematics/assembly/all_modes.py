@@ -19,10 +19,10 @@ from pkm_kinematics.assembly.method import AssemblyMethod
 from pkm_kinematics.assembly.result import AssemblyPoses
 from pkm_kinematics.assembly.search.graph_search import passive_positions
 from pkm_kinematics.explain import explain_forward
-from pkm_kinematics.kernels.model_and_data import SEEDED, near
+from pkm_kinematics.kernels.model_and_data import SEEDED, Solved, near
 from pkm_kinematics.kernels.position.chain import TAU
 from pkm_kinematics.solutions import AssemblyModes, ForwardSolution
-from pkm_kinematics.solve.engine import Engine, Solved
+from pkm_kinematics.solve.engine import Engine
 from pkm_kinematics.status import Status, closes
 
 ASSEMBLED = 1e-8  # m or rad: a pose of an assembly mode gives back the actuated joint positions this well
@@ -38,12 +38,12 @@ def all_modes(method: AssemblyMethod, q: Array) -> AssemblyModes:
         return AssemblyModes([], method.name, found.certified, found.caution)
     order = method.order(found.poses)
     poses = found.poses[order]
-    solved = engine.solve(poses, near(_seeds(engine, q, found, order), len(poses)))
+    solved = engine.positions.solve(poses, near(_seeds(engine, q, found, order), len(poses)))
     error = _actuator_errors(method, solved, q)
     modes = [
         k for k, far in enumerate(error.tolist()) if far < ASSEMBLED or _agree(method, q, poses[k], k, solved, error)
     ]
-    engine.bring_in(solved, engine.passive_turned_freely)
+    engine.ranges.bring_in(solved, engine.ranges.passive_turned_freely)
     if any(times != 1 for times in found.multiplicity.tolist()):
         solved.status[(found.multiplicity[order] != 1) & closes(solved.status)] = Status.SINGULAR
     every = len(modes) == len(poses)
@@ -59,7 +59,7 @@ def all_modes(method: AssemblyMethod, q: Array) -> AssemblyModes:
             label,
             engine.names,
             explain,
-            engine.drive_conditions,
+            engine.jacobians.drive_conditions,
         )
         for k, label in zip(modes, labels, strict=True)
     ]
@@ -92,7 +92,7 @@ def _actuator_errors(method: AssemblyMethod, solved: Solved, q: Array) -> Array:
         turns = TAU * np.round(off / TAU) * engine.actuated_turning
         away = np.flatnonzero(turns.any(axis=1) & closes(solved.status))
         solved.q[away[:, None], columns] -= turns[away]
-        beyond = engine.beyond_limits(solved.q[away]).any(axis=1)
+        beyond = engine.ranges.beyond(solved.q[away]).any(axis=1)
         solved.status[away] = np.where(beyond, Status.JOINT_LIMIT, Status.CONVERGED)
         largest = np.abs(off - turns).max(axis=1)
     return np.asarray(largest)
@@ -104,7 +104,7 @@ def _agree(method: AssemblyMethod, q: Array, pose: Array, k: int, solved: Solved
     joints = _joints_at(engine, q, pose)
     if joints is None:
         return False
-    again = engine.solve(pose[None], near(joints, 1, SEEDED))
+    again = engine.positions.solve(pose[None], near(joints, 1, SEEDED))
     solved.q[k], solved.status[k], solved.iterations[k] = again.q[0], again.status[0], again.iterations[0]
     error[k] = _actuator_errors(method, solved.rows(slice(k, k + 1)), q)[0]
     return bool(error[k] < ASSEMBLED)
@@ -113,7 +113,7 @@ def _agree(method: AssemblyMethod, q: Array, pose: Array, k: int, solved: Solved
 def _joints_at(engine: Engine, q: Array, pose: Array) -> Array | None:
     """Joint positions (n_joints,) at a pose (7,) with the actuated joints at q (n_actuated,); None if none is found."""
     seed = dict(zip(engine.joint_names, (float(x) for x in engine.home_joints), strict=True))
-    found = passive_positions(engine.whole_graph, engine.actuated_names, q, engine.branch_at(pose), seed)
+    found = passive_positions(engine.whole_graph, engine.actuated_names, q, engine.inputs.branch_at(pose), seed)
     return None if found is None else np.array([found[name] for name in engine.joint_names])
 
 

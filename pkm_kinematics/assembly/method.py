@@ -72,7 +72,7 @@ class AssemblyMethod(ABC):
 
     @cached_property
     def _farthest(self) -> list[float]:
-        return self.engine.farthest(self.engine.actuated_turning).tolist()
+        return self.engine.inputs.farthest(self.engine.actuated_turning).tolist()
 
     def order(self, poses: Array) -> NDArray[np.int64]:
         """Numbers (k,) of poses (k, 7) in the order of their distances from home."""

@@ -74,7 +74,7 @@ class Forward:
         n = len(q)
         found = copied(self._one_nothing) if n == 1 else _nothing(n, len(e.joint_names))
         if seed is not None:
-            bad = np.asarray(~e.usable(seed, e.joint_turning).all(axis=1))
+            bad = np.asarray(~e.inputs.usable(seed, e.joint_turning).all(axis=1))
             q = np.where(bad[:, None], np.nan, q) if bad.any() else q
         if e.constant_space:
             left = self._on_the_pose(q, starts, self._at_starts(q, starts, seed), found)
@@ -87,14 +87,14 @@ class Forward:
             found.joints[~done] = np.nan
             rest = np.flatnonzero(~done & (found.status != Status.INVALID_INPUT))
         else:
-            usable = e.usable(q, e.actuated_turning).all(axis=1) & np.broadcast_to(usable_poses(starts), n)
+            usable = e.inputs.usable(q, e.actuated_turning).all(axis=1) & np.broadcast_to(usable_poses(starts), n)
             rest = self._by_whole_rows(q, starts, seed, np.flatnonzero(usable), found)
         for k in rest:
             start = starts[k if len(starts) > 1 else 0]
             own_seed = None if seed is None else seed[int(k) if len(seed) > 1 else 0][None]
             at = self._at_starts(q[k : k + 1], start[None], own_seed)
             self._by_whole(q[k], start, at[0], found, int(k))
-        found.status[(found.status == Status.CONVERGED) & e.beyond_limits(found.joints).any(axis=1)] = (
+        found.status[(found.status == Status.CONVERGED) & e.ranges.beyond(found.joints).any(axis=1)] = (
             Status.JOINT_LIMIT
         )
         return found
@@ -105,10 +105,10 @@ class Forward:
             return np.empty(0, dtype=np.int64)
         n = len(found.status)
         if n == 1 and found.status.item() != Status.INVALID_INPUT:
-            return self.engine.beside_closed_forms(starts, near(seed, 1, SEEDED))
+            return self.engine.positions.beside_closed_forms(starts, near(seed, 1, SEEDED))
         rows = np.flatnonzero(found.status != Status.INVALID_INPUT)
         here, seeds = (np.ascontiguousarray(np.broadcast_to(x, (n, x.shape[1]))[rows]) for x in (starts, seed))
-        return rows[self.engine.beside_closed_forms(here, near(seeds, len(here), SEEDED))]
+        return rows[self.engine.positions.beside_closed_forms(here, near(seeds, len(here), SEEDED))]
 
     def _on_the_pose(self, q: Array, starts: Array, seeds: Array, found: PoseRows) -> int:
         """`found` by the paths on the pose alone from `seeds` (n, n_joints); returns how many are not CONVERGED."""
@@ -130,7 +130,7 @@ class Forward:
             return int(left)
         done = found.status == Status.CONVERGED
         limbs = found.joints[done]
-        solved = e.solve(found.pose[done], near(limbs, len(limbs)))
+        solved = e.positions.solve(found.pose[done], near(limbs, len(limbs)))
         found.joints[done], found.status[done] = solved.q, solved.status
         return int(np.count_nonzero(found.status))
 
@@ -169,7 +169,7 @@ class Forward:
         seeds[:, e.actuated_column] = q
         branches = self._modes.hidden_branches
         if branches:
-            solved = [e.solve(starts, near(e.home_joints, len(starts), branch)) for branch in branches]
+            solved = [e.positions.solve(starts, near(e.home_joints, len(starts), branch)) for branch in branches]
             reached = np.stack([s.q for s in solved], 1)
             arrived = np.stack([closes(s.status) for s in solved], 1)
             choose_nearest(reached, arrived, self._hidden, CLEARLY, BLOCKED, q, seeds)
@@ -180,7 +180,7 @@ class Forward:
         for first in range(0, len(starts), at_once):
             poses = starts[first : first + at_once]
             from_home = np.tile(several, (len(poses), 1))
-            at = e.continued(np.repeat(poses, len(several), axis=0), from_home)
+            at = e.from_home.continued(np.repeat(poses, len(several), axis=0), from_home)
             part = slice(first, first + at_once) if len(starts) > 1 else slice(0, n)
             shape = (len(poses), len(several))
             reached, arrived = at.seeds.reshape(*shape, -1), at.certain.reshape(shape)
@@ -199,7 +199,7 @@ class Forward:
         """The configuration nearest to a pose (7,) that need not be reachable exactly, all joints free to move."""
         e = self.engine
         positions = dict(zip(e.joint_names, seed, strict=True))
-        positions.update(e.branch_at(pose))
+        positions.update(e.inputs.branch_at(pose))
         at = self.engine.whole_graph.nearest(positions, e.characteristic_length)
         return PoseRows(
             np.full((1, 7), np.nan) if at.pose is None else at.pose[None],
@@ -218,12 +218,12 @@ class Forward:
             return rows
         starts_here = starts[rows] if len(starts) > 1 else np.repeat(starts, len(rows), axis=0)
         own_seed = None if seed is None else seed[rows] if len(seed) > 1 else seed
-        at = e.solve(starts_here, near(self._at_starts(q[rows], starts_here, own_seed), len(rows), SEEDED))
+        at = e.positions.solve(starts_here, near(self._at_starts(q[rows], starts_here, own_seed), len(rows), SEEDED))
         closed = closes(at.status)
         here = rows[closed]
         columns, names = self._whole_columns, self.engine.whole_graph.names
         positions = np.where(columns >= 0, at.q[closed][:, columns], self.engine.whole_graph.tables.bodies["home"])
-        for name, values in e.stand_in(starts_here[closed]).items():
+        for name, values in e.inputs.stand_in(starts_here[closed]).items():
             positions[:, names.index(name)] = values
         end = self.engine.whole_graph.follow_many(positions, e.actuated_names, q[here], e.characteristic_length)
         found.status[here], found.residual[here], found.iterations[here] = end.status, end.residual, end.iterations
@@ -243,10 +243,10 @@ class Forward:
         """Row k of `found` by the path on the whole graph from a pose (7,), with joints near `seed` (n_joints,)."""
         e = self.engine
         size = e.characteristic_length
-        at = e.solve(pose[None], near(seed, 1, SEEDED))
+        at = e.positions.solve(pose[None], near(seed, 1, SEEDED))
         if closes(at.status[0]):
             start = dict(zip(e.joint_names, at.q[0], strict=True))
-            start.update(e.branch_at(pose))
+            start.update(e.inputs.branch_at(pose))
         else:
             beside = None if far_away(pose[None], e.home, e.size)[0] else self._beside(pose, seed, size)
             if beside is None:
@@ -270,7 +270,7 @@ class Forward:
         stretched[e.body_column[2:]] = e.placed(pose, seed).state["q"][2:]
         for joints in (stretched, seed):
             start = dict(zip(e.joint_names, joints, strict=True))
-            start.update(e.branch_at(pose))
+            start.update(e.inputs.branch_at(pose))
             beside = self.engine.whole_graph.nearest(start, size)
             if beside.pose is not None:
                 break
@@ -288,7 +288,7 @@ class Forward:
                 continue
             joints = self._row(end)
             joints[e.actuated_column] = q  # where a limb was stretched out, it can have come back on either side
-            joints = e.solve(end.pose[None], near(joints, 1)).q[0]
+            joints = e.positions.solve(end.pose[None], near(joints, 1)).q[0]
             difference = joints[e.actuated_column] - q
             difference = np.where(e.actuated_turning, np.angle(np.exp(1j * difference)), difference)
             if np.abs(difference).max() < ARRIVED * size:

@@ -39,7 +39,7 @@ class GraphTracker:
 
     def place(self, pose: Array, joints: Array) -> None:
         """Start from a configuration: pose (7,), base frame, and joints (n_joints,) that close the loops there."""
-        for name, value in self.engine.branch_at(pose).items():
+        for name, value in self.engine.inputs.branch_at(pose).items():
             self._positions[self._names.index(name)] = value
         self._positions[self._bodies] = joints[self._columns]
 
@@ -62,10 +62,10 @@ def graph_places(engine: Engine) -> GraphPlaces:
     bodies = [i for i, name in enumerate(graph.names) if name in column]
     return GraphPlaces(
         np.array([graph.names.index(name) for name in engine.actuated_names]),
-        engine.farthest(engine.actuated_turning),
+        engine.inputs.farthest(engine.actuated_turning),
         np.array(bodies),
         np.array([column[graph.names[i]] for i in bodies]),
-        *engine.limits,
+        *engine.ranges.limits,
         graph.platform_carrier,
         np.array(graph.tail),
     )

@@ -21,8 +21,8 @@ from pkm_kinematics.assembly.method import REDUNDANT
 from pkm_kinematics.kernels.records import NEWTON
 from pkm_kinematics.kinematics import Kinematics
 from pkm_kinematics.solve.constraints import scaling
-from pkm_kinematics.solve.engine import closes
 from pkm_kinematics.solve.mode_reader import ModeReader
+from pkm_kinematics.status import closes
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ class ModeTracker:
     def _read_turning(self, pose: Array, joints: Array) -> float:
         """What the reader does not tell in a configuration-dependent motion space, whose basis is tracked here."""
         k = self.kinematics
-        K, S = k.inverse_jacobian(pose, seed=joints), k.engine.space_at(pose, joints)[0]
+        K, S = k.inverse_jacobian(pose, seed=joints), k.engine.spaces.at_one(pose, joints)[0]
         if not (np.isfinite(K).all() and np.isfinite(S).all()):
             return 0.0
         scaled = S * scaling(k.characteristic_length)[:, None]

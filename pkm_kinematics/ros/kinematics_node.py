@@ -180,7 +180,7 @@ class KinematicsNode(Node):
             state.type1_distance, state.type2_distance = float(margins.type1), float(margins.type2)
             state.constraint_distance = float(margins.constraint_hold)
             state.limb_distance = float(margins.limb_regularity)
-            shares = kinematics.engine.range_shares(motion.joints)
+            shares = kinematics.engine.ranges.shares(motion.joints)
             nearest = int(np.where(np.isnan(shares), np.inf, shares).argmin())
             state.limit_margin = float(shares[nearest])
             state.limit_joint = kinematics.joint_names[nearest] if np.isfinite(shares[nearest]) else ""

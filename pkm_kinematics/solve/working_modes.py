@@ -95,9 +95,9 @@ class WorkingModes:
             seeds = rows_for(seed, len(self.engine.joint_names), len(poses), "seed")
             return near(seeds, len(poses), SEEDED if mode is None else self.branch(mode))
         if mode is None:  # home's, which is the first, in the turns that joints make on the way from there
-            return self.engine.continued(poses, self.engine.home_joints, self.branch(0))
+            return self.engine.from_home.continued(poses, self.engine.home_joints, self.branch(0))
         branch = self.branch(mode)
-        return self.engine.continued(poses, self.start(mode), branch)
+        return self.engine.from_home.continued(poses, self.start(mode), branch)
 
     def branch(self, mode: int) -> int:
         """The number by which the closed forms know a working mode. Raises `ModeError`."""
@@ -121,10 +121,10 @@ class WorkingModes:
         if branch == 0:
             return joints
         # limbs solved by iteration need not be where they are in home's branch, if closed forms in them change theirs
-        solved = self.engine.solve(self.engine.home[None], near(joints, 1, branch))
+        solved = self.engine.positions.solve(self.engine.home[None], near(joints, 1, branch))
         if not closes(solved.status[0]):
             return joints
-        self.engine.bring_in(solved)
+        self.engine.ranges.bring_in(solved)
         return solved.q[0]
 
     @cached_property
@@ -209,8 +209,8 @@ class WorkingModes:
             )
         if not self._searched:
             for mode in range(self._closed):
-                solved = self.engine.solve(pose[None], near(self.start(mode), 1, mode))
-                self.engine.bring_in(solved)
+                solved = self.engine.positions.solve(pose[None], near(self.start(mode), 1, mode))
+                self.engine.ranges.bring_in(solved)
                 yield mode, self.label(mode), solved
             return
         several = [len(c) > 1 for c in self._home_choices]
@@ -221,8 +221,8 @@ class WorkingModes:
             for chosen in islice(product(*(sorted(c) for c in choices)), MOST):
                 tail = "".join(_sign(k) for k, many in zip(chosen, marked, strict=True) if many)
                 seed = self._combined([c[k] for c, k in zip(choices, chosen, strict=True)])
-                solved = self.engine.solve(pose[None], near(seed, 1, mode))
-                self.engine.bring_in(solved)
+                solved = self.engine.positions.solve(pose[None], near(seed, 1, mode))
+                self.engine.ranges.bring_in(solved)
                 yield None, head + tail or "only", solved
 
     def numbers_at(self, pose: Array, joints: Array, mode: int) -> list[int]:
@@ -263,7 +263,7 @@ class WorkingModes:
         found: list[dict[int, tuple[Array, Array]]] = [{} for _ in self._searched]
         for k in range(max(numbers)):
             start = self._combined([c[min(k, len(c) - 1)] for c in self._home_choices])
-            at = e.continued(pose[None], start, mode)
+            at = e.from_home.continued(pose[None], start, mode)
             if at.certain[0]:
                 self._note(found, pose, at.seeds[0], mode, [k if k < n else -1 for n in numbers])
         for seed in self._random_seeds(STARTS):

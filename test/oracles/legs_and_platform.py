@@ -133,7 +133,7 @@ class LegsAndPlatform:
         at, space = self._placed(pose, joints)
         twist = np.asarray(twist, dtype=np.float64)
         k = self.kinematics
-        turning = k.engine.space_at(np.asarray(pose, dtype=np.float64), self._positions(pose, joints), twist)[1]
+        turning = k.engine.spaces.at_one(np.asarray(pose, dtype=np.float64), self._positions(pose, joints), twist)[1]
         S = self._basis(pose, joints)
         c = space.T @ self._cartesian(at, pose, twist, turning, wrench)
         pushed = (self._inverse_jacobian(at) @ space).T @ np.asarray(effort, dtype=np.float64)

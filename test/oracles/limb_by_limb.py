@@ -136,7 +136,7 @@ class LimbByLimb:
     ) -> Efforts:
         """`Dynamics.inverse` of one motion without condition, limbs on the threads of `pool`; not thread-safe."""
         k = self.kinematics
-        poses, _ = k.engine.poses(pose)
+        poses, _ = k.engine.inputs.poses(pose)
         parts = [np.zeros(6) if x is None else np.asarray(x, dtype=np.float64) for x in (twist, acceleration, wrench)]
         motion = np.concatenate([poses[0], *parts])
         effort = np.full(len(k.actuated_names), np.nan)

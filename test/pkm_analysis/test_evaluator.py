@@ -46,7 +46,7 @@ def test_numbers_are_those_of_the_kinematics(name: str) -> None:
     reached = np.isin(solution.status, (Status.CONVERGED, Status.JOINT_LIMIT))
     assert reached.any()
     assert ((reach >= 0.0) == reached).all()
-    inside = ~kinematics.engine.beyond_limits(solution.joints)[:, [c - WIDTH for c in columns]].any(axis=1)
+    inside = ~kinematics.engine.ranges.beyond(solution.joints)[:, [c - WIDTH for c in columns]].any(axis=1)
     assert ((limit >= 0.0) == inside)[reached].all()
     np.testing.assert_allclose(np.array(joints).T[reached], solution.joints[reached][:, [c - WIDTH for c in columns]])
     use = reached & np.isfinite(margins.type1)

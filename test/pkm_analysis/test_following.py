@@ -38,7 +38,7 @@ def test_they_are_those_of_the_straight_way_from_home(name: str) -> None:
     engine = analysis(name).robot.kinematics.engine
     names = [*(c.name for c in domain.coordinates), *domain.held]
     columns = [[c.name for c in domain.task.all].index(one) for one in names]
-    start = {**engine.home_by_name, **engine.branch_at(engine.home)}
+    start = {**engine.home_by_name, **engine.inputs.branch_at(engine.home)}
     for pose, values in zip(poses[known], domain.values(points[known])[:, columns], strict=True):
         way = engine.whole_graph.follow(start, names, values, engine.size)
         assert way.pose is not None

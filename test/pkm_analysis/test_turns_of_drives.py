@@ -26,7 +26,7 @@ def far_poses(k: Kinematics, n: int) -> Array:
     """Poses that the limbs reach, all over the ranges of the task coordinates."""
     random, chain = np.random.default_rng(0), k.task.chain[1:]
     low, high = np.maximum(chain["lower"], -2.0), np.minimum(chain["upper"], 2.0)
-    poses = k.engine.poses_at(random.uniform(low, high, (40 * n, len(chain))))
+    poses = k.engine.inputs.poses_at(random.uniform(low, high, (40 * n, len(chain))))
     return poses[np.isin(k.inverse(poses).status, (Status.CONVERGED, Status.JOINT_LIMIT))][:n]
 
 
@@ -59,7 +59,7 @@ def test_unseeded_calls_have_the_turns_of_the_way_from_home(name: str) -> None:
             continue  # led past a dead point, to another working mode
         compared += 1
         np.testing.assert_allclose(found.joints[drives], joints[drives], atol=1e-6)
-        if k.engine.beyond_limits(joints)[drives].any():
+        if k.engine.ranges.beyond(joints)[drives].any():
             assert found.status == Status.JOINT_LIMIT
     assert compared > 20
 
@@ -81,7 +81,7 @@ def test_workspaces_count_turns_as_calls_do(name: str) -> None:
     wanted = (REACH, LIMIT, *(WIDTH + int(c) for c in k.engine.actuated_column))
     for numbers in (evaluator.numbers(poses, wanted), evaluator.by_kernels(poses, wanted)):
         np.testing.assert_allclose(numbers[2:].T, solved.actuated, atol=1e-6)
-        within = ~k.engine.beyond_limits(solved.joints)[:, k.engine.body_column[2:]].any(axis=1)
+        within = ~k.engine.ranges.beyond(solved.joints)[:, k.engine.body_column[2:]].any(axis=1)
         clear = np.abs(numbers[1]) > 1e-6
         np.testing.assert_array_equal((numbers[1] >= 0.0)[clear], within[clear])
 

@@ -121,7 +121,7 @@ def test_holding_is_within_the_bounds_where_least_squares_are_not(cables, limits
 
 def outside(cables):
     """A pose in the joints' ranges that cables cannot hold."""
-    return cables.kinematics.engine.one_pose([0.0, 0.0, 0.595, 0.5, 0.4, 0.4])
+    return cables.kinematics.engine.inputs.one_pose([0.0, 0.0, 0.595, 0.5, 0.4, 0.4])
 
 
 def test_what_no_tensions_hold_is_refused_before_it_moves(cables, limits):

@@ -214,7 +214,7 @@ def test_margins_are_those_of_the_motion(kinematics, limits) -> None:
     assert found.type1[0] == pytest.approx(1.0)
     assert found.type2[-1] == pytest.approx(float(end.type2 / home.type2))
     joints = kinematics.inverse(poses).joints
-    lower, upper = kinematics.engine.limits
+    lower, upper = kinematics.engine.ranges.limits
     column = kinematics.joint_names.index(found.stop_joint)
     left = np.minimum(joints - lower, upper - joints)
     assert found.stop_distance == pytest.approx(left[:, column].min())

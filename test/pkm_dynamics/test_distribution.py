@@ -250,7 +250,7 @@ def test_cables_stay_taut_where_forces_can_close(of_gallery):
     robot = of_gallery["cable_8"]
     least_tension, most = 20.0, 500.0
     rule = Distribution(bounds=(-most, -least_tension))
-    inside = robot.kinematics.engine.poses([[0.0] * 6, [0.4, -0.3, 0.2, 0.2, 0.1, -0.1]])[0]
+    inside = robot.kinematics.engine.inputs.poses([[0.0] * 6, [0.4, -0.3, 0.2, 0.2, 0.1, -0.1]])[0]
     for pose in inside:
         A = -robot.kinematics.inverse_jacobian(pose).T  # wrench on the platform per tension
         positive = scipy.optimize.linprog(np.ones(8), A_eq=A, b_eq=np.zeros(6), bounds=(1.0, None))

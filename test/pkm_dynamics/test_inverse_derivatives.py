@@ -40,9 +40,9 @@ def followed(kinematics, S, pose, seed, twist, acceleration):
     if kinematics.constant_space:
         return twist, acceleration
     dual = (S * metric(kinematics)[:, None]).T
-    there = kinematics.engine.space_at(pose, seed)[0]
+    there = kinematics.engine.spaces.at_one(pose, seed)[0]
     V = there @ np.linalg.solve(dual @ there, dual @ twist)
-    bias = kinematics.engine.space_at(pose, seed, V)[1]
+    bias = kinematics.engine.spaces.at_one(pose, seed, V)[1]
     return V, there @ np.linalg.solve(dual @ there, dual @ (acceleration - bias)) + bias
 
 
@@ -58,7 +58,7 @@ def moved(kinematics, pose, S, c, step, K, seed):
 def quotients(dynamics, pose, twist, acceleration, seed, h, **outside):
     """Derivatives (m, n) by pose, twist and acceleration, by differences."""
     k = dynamics.kinematics
-    S, K = k.engine.space_at(pose, seed)[0], k.motion_jacobian(pose, seed)
+    S, K = k.engine.spaces.at_one(pose, seed)[0], k.motion_jacobian(pose, seed)
     speed = max(np.linalg.norm(twist), 1e-3)
 
     def effort(at, V, A):

@@ -33,7 +33,7 @@ def motions(k, n: int) -> Array:
         pose = k.nearest(target).pose
         S = np.asarray(k.subspace(pose))
         twist = S @ (0.3 * random.normal(size=S.shape[1]))
-        bias = k.engine.spaces_at(pose[None], k.modes.choose(pose[None]), twist[None])[1][0]
+        bias = k.engine.spaces.at(pose[None], k.modes.choose(pose[None]), twist[None])[1][0]
         row[:] = np.concatenate([pose, twist, bias + S @ random.normal(size=S.shape[1]), random.normal(size=6)])
     return rows
 

@@ -19,7 +19,7 @@ def test_equation_of_motion(robot: str) -> None:
     effort = 10.0 * random.normal(size=K.shape[0])
     answer = dynamics.direct(k.home, twist, effort)
     assert answer.status == 0
-    bias = k.engine.space_at(k.home, k.home_joints, twist)[1]
+    bias = k.engine.spaces.at_one(k.home, k.home_joints, twist)[1]
     rate = np.linalg.lstsq(S, answer.acceleration - bias, rcond=None)[0]
     M = dynamics.mass_matrix(k.home)
     forces = (

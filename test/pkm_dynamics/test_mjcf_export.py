@@ -123,7 +123,7 @@ def test_efforts_of_a_motion_agree(robot: str) -> None:
     for _ in range(5):
         coordinates = k.home_joints[[k.joint_names.index(name) for name in k.engine.task.names]]
         near = coordinates + length * random.uniform(-1.0, 1.0, len(coordinates))
-        pose = k.engine.poses_at(near[None])[0]
+        pose = k.engine.inputs.poses_at(near[None])[0]
         twist = k.subspace(pose) @ random.uniform(-1.0, 1.0, k.mobility)
         acceleration = k.subspace(pose) @ random.uniform(-5.0, 5.0, k.mobility)
         motion = k.motion(pose, twist, acceleration)

@@ -152,11 +152,11 @@ def motions(k: Kinematics, *, every: bool) -> Iterator[Motion]:
             found = home[k.mode_label(mode)] if pose is k.home else k.inverse(pose, mode=mode)
             if not closes(found.status):
                 continue
-            S, _ = k.engine.space_at(pose, found.joints)
+            S, _ = k.engine.spaces.at_one(pose, found.joints)
             if not np.isfinite(S).all():
                 continue
             twist = S @ random.normal(size=k.mobility)
-            S, bias = k.engine.space_at(pose, found.joints, twist)
+            S, bias = k.engine.spaces.at_one(pose, found.joints, twist)
             yield Motion(mode, found.joints, pose, twist, S @ random.normal(size=k.mobility) + bias)
 
 

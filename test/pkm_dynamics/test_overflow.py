@@ -24,7 +24,7 @@ def large(of_gallery, request: pytest.FixtureRequest) -> tuple[Dynamics, np.ndar
 def test_motions_too_fast_for_numbers_are_invalid(large) -> None:
     dynamics, pose, twist = large
     k = dynamics.kinematics
-    bias = np.array([np.zeros(6), k.engine.space_at(k.home, k.home_joints, twist[1])[1]])
+    bias = np.array([np.zeros(6), k.engine.spaces.at_one(k.home, k.home_joints, twist[1])[1]])
     for found in (
         dynamics.inverse(pose, twist, bias),
         dynamics.inverse_derivatives(pose, twist, bias),

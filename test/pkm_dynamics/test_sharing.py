@@ -40,7 +40,7 @@ def cables(of_gallery):
     k = of_gallery["cable_8"].kinematics
     rng = np.random.default_rng(3)
     coordinates = rng.uniform(-1.0, 1.0, (1000, 6)) * (0.6, 0.6, 0.4, 0.3, 0.2, 0.2)
-    poses = k.engine.poses(coordinates)[0]
+    poses = k.engine.inputs.poses(coordinates)[0]
     found = np.asarray(k.forward_jacobian(poses))
     return np.ascontiguousarray(found[np.isfinite(found).all(axis=(1, 2))])
 
@@ -102,7 +102,7 @@ def test_it_is_continuous_along_a_path(of_gallery):
     def largest_step(n):
         way = np.linspace(0.0, 1.0, n)[:, None]
         turn = np.concatenate([0.8 * way - 0.4, 0.6 * way - 0.3, 0.3 - 0.5 * way, 0.2 * way, 0.0 * way, -0.1 * way], 1)
-        poses = robot.kinematics.engine.poses(turn)[0]
+        poses = robot.kinematics.engine.inputs.poses(turn)[0]
         J = np.asarray(robot.kinematics.forward_jacobian(poses))
         plain = robot.dynamics.inverse(poses, distribution=Distribution()).effort
         shared = np.array([sharing.share(J[i], plain[i]) for i in range(n)])

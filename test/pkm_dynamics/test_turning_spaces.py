@@ -37,13 +37,13 @@ def test_direct_dynamics_gives_back_what_inverse_dynamics_was_asked_for(moving):
 def test_without_an_acceleration_the_velocity_in_the_motion_space_is_constant(moving):
     k, d, pose, twist, _ = moving
     found = d.direct(pose, twist, d.inverse(pose, twist).effort).acceleration
-    bias = k.engine.spaces_at(pose[None], k.modes.choose(pose[None], None, None), twist[None])[1][0]
+    bias = k.engine.spaces.at(pose[None], k.modes.choose(pose[None], None, None), twist[None])[1][0]
     np.testing.assert_allclose(found, bias, atol=1e-7 * (1.0 + np.abs(bias).max()))
 
 
 def test_what_the_platform_cannot_have_is_refused_everywhere(moving):
     k, d, pose, twist, S = moving
-    scale = k.engine.rate_scale
+    scale = k.engine.spaces.rate_scale
     normal = np.linalg.svd((S * scale[:, None]).T)[2][-1] / scale  # square to the space
     free = np.asarray(d.direct(pose, twist, d.gravity(pose).effort).acceleration)
     size = 1.0 + np.linalg.norm(free * scale)

@@ -65,7 +65,7 @@ def test_poses_in_single_precision_are_rounded_into_the_motion_space(robot):
     assert d.gravity(given).status.tolist() == d.gravity(pose).status.tolist()
     if not k.constant_space:
         S = np.asarray(k.subspace(pose[0]))
-        scale = k.engine.rate_scale
+        scale = k.engine.spaces.rate_scale
         normal = np.linalg.svd((S * scale[:, None]).T)[2][-1] / scale  # square to the space
         apart = displace(pose[0], 1e-4 * k.engine.size * normal)
         assert k.inverse(apart).status in (Status.UNREACHABLE, Status.NOT_CONNECTED, Status.DIVERGED)

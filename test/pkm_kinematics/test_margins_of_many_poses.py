@@ -56,7 +56,7 @@ def test_against_singular_values(name):
     blocked = 6 - k.mobility - k.mechanism.mobility.left_out
     choice = k.modes.choose(poses)
     for i in np.flatnonzero(closes(k.inverse(poses).status)):
-        at = k.engine.placed_as(poses[i], choice.rows([i]))
+        at = k.engine.positions.placed_as(poses[i], choice.rows([i]))
         wrenches = [np.zeros((0, 6))]
         for _, _, W in limb_constraints(at.model, at.data, length):
             _, values, V = np.linalg.svd(W, full_matrices=False)

@@ -68,7 +68,7 @@ def test_navaro_holds_its_platform_along_forearms_or_arms(actuation):
     """A limb whose arm is driven pushes along its forearm; one whose forearm is driven, along its arm."""
     k = Kinematics(load_mechanism("navaro", {"actuation": actuation}))
     arm, base, platform = 0.24, 0.47, 0.20
-    pose = k.engine.poses([0.04, -0.03, 0.3])[0][0]
+    pose = k.engine.inputs.poses([0.04, -0.03, 0.3])[0][0]
     seed = k.inverse(pose, mode=0).joints
     joints = dict(zip(k.joint_names, seed, strict=True))
     rows = []
@@ -93,7 +93,7 @@ def test_tri_scott_has_its_published_inverse_kinematics(of_gallery):
     mast, corner, length = 0.60, 0.20, 0.60
     rng = np.random.default_rng(4)
     coordinates = rng.uniform([-0.1, -0.1, 0.4, 0.2, -0.5, -0.5], [0.1, 0.1, 0.6, 0.9, 0.5, 0.5], (50, 6))
-    poses = k.engine.poses(coordinates)[0]
+    poses = k.engine.inputs.poses(coordinates)[0]
     solved = k.inverse(poses, mode=0)
     reached = np.isin(solved.status, (Status.CONVERGED, Status.JOINT_LIMIT))
     assert reached.sum() > 30
@@ -159,7 +159,7 @@ def test_navaro_has_no_third_place_for_a_drive():
 def test_navaro_is_followed_in_each_of_its_working_modes(of_gallery):
     """From the cranks and a pose near by alone, though no crank shows how the arm beside it is bent."""
     k = of_gallery["navaro"].kinematics
-    pose, start = k.engine.poses([[0.03, -0.02, 0.0], [0.0305, -0.0205, 0.001]])[0]
+    pose, start = k.engine.inputs.poses([[0.03, -0.02, 0.0], [0.0305, -0.0205, 0.001]])[0]
     cranks = np.array([k.inverse(pose, mode=mode).actuated for mode in range(k.n_modes)])
     found = k.forward(cranks, near=start)
     assert found.ok.all()

@@ -38,7 +38,7 @@ def test_every_assembly_mode_is_answered_with_its_own_joints(of_gallery, name: s
 def test_a_seed_does_not_open_the_motion_space(of_gallery, name: str) -> None:
     """A pose that the platform cannot have is refused, though the seed closes the loops at one beside it."""
     k, d = of_gallery[name].kinematics, of_gallery[name].dynamics
-    scale = k.engine.rate_scale
+    scale = k.engine.spaces.rate_scale
     normal = np.linalg.svd((np.asarray(k.subspace(k.home)) * scale[:, None]).T)[2][-1] / scale
     outside = displace(k.home, 0.1 * k.characteristic_length * normal)
     for pose in (outside, np.tile(outside, (3, 1))):

@@ -134,7 +134,7 @@ def test_the_scale_costs_no_digits(name: str, scale: float) -> None:
 @pytest.mark.parametrize("name", robot_names())
 def test_no_joint_is_outside_its_range_by_whole_turns(name: str, of_gallery) -> None:
     k: Kinematics = of_gallery[name].kinematics
-    lower, upper = k.engine.limits
+    lower, upper = k.engine.ranges.limits
     answers = [*k.inverse_all(k.home), *k.forward_all(k.inverse(k.home).actuated)]
     several = not k.engine.iterated
     answers += [k.inverse(k.home, mode=mode) for mode in range(k.n_modes)] if several else []

@@ -67,7 +67,7 @@ def test_solved(name: str) -> None:
         S = k.subspace(pose)
         twist = S @ random.uniform(-1.0, 1.0, k.mobility)
         # where the motion space turns with the pose, an acceleration has a part that the twist imposes
-        bias = np.zeros(6) if k.constant_space else k.engine.space_at(pose, ik.joints, twist)[1]
+        bias = np.zeros(6) if k.constant_space else k.engine.spaces.at_one(pose, ik.joints, twist)[1]
         acceleration = S @ random.uniform(-1.0, 1.0, k.mobility) + bias
         efforts = dynamics.inverse(pose, twist, acceleration)
         assert efforts.status == Status.CONVERGED

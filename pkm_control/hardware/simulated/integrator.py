@@ -102,7 +102,7 @@ class GeneralIntegrator:
         found = k.forward(joints[k.engine.actuated_column], near=self.pose, seed=self._joints)
         if not closes(found.status):
             raise NoMotionHereError(int(found.status), str(found.reason(0)))
-        S, _ = k.engine.space_at(np.asarray(found.pose), np.asarray(found.joints))
+        S, _ = k.engine.spaces.at_one(np.asarray(found.pose), np.asarray(found.joints))
         if not np.isfinite(S).all():
             raise NoMotionHereError(Status.SINGULAR, "a limb is singular")
         return np.asarray(found.pose), inside(S, twist, k.characteristic_length), np.asarray(found.joints)

@@ -2,8 +2,8 @@
 """Lean dynamics in a configuration-dependent motion space: the limbs give the configuration, the whole graph the rest.
 
 The platform's twist and acceleration are mapped to the actuators, the coordinates of the graph: to the nearest
-possible ones, rotations weighted by the characteristic length, as in `Engine.nearest_accelerations`. `motion` (25,) as
-in `inverse_dynamics`, its positions solved in `limb_data`; `effort` (n,), `out` (6,).
+possible ones, rotations weighted by the characteristic length, as in `PossibleTwists.nearest_accelerations`. `motion`
+(25,) as in `inverse_dynamics`, its positions solved in `limb_data`; `effort` (n,), `out` (6,).
 """
 
 from math import atan2, sqrt

@@ -42,7 +42,7 @@ class Search(AssemblyMethod):
         """See `AssemblyMethod.solve`; the joints are found with the poses."""
         e = self.engine
         positions = dict(zip(e.joint_names, (float(x) for x in e.home_joints), strict=True))
-        positions.update(e.branch_at(e.home))
+        positions.update(e.inputs.branch_at(e.home))
         positions.update(zip(e.actuated_names, (float(x) for x in q), strict=True))
         found = search_graph(e.whole_graph, e.actuated_names, q, positions)
         joints = np.tile(e.home_joints, (len(found.poses), 1))

@@ -216,7 +216,7 @@ def judge(robot, keep: KeepOuts, clear_at_home: float) -> None:
     """Nothing that the machine was seen to do is outside what it may."""
     k = robot.kinematics
     seen = [one.measured for one in robot.actions if one.measured is not None]
-    lower, upper = k.engine.limits
+    lower, upper = k.engine.ranges.limits
     joints = np.array([one.joints for one in seen])
     room = np.where(np.isfinite(upper - lower), 2e-3, 0.0)
     assert ((joints > lower - room) & (joints < upper + room)).all()

@@ -1,0 +1,200 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Positions of all joints at given poses: block after block, then where blocks are singular limb by limb."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pkm_description.mechanism import Array
+from pkm_kinematics.batch import BATCH, nans, over_cores
+from pkm_kinematics.kernels.binding import WithScratch
+from pkm_kinematics.kernels.model_and_data import SEEDED, Choice, Data, Model, Solved, near
+from pkm_kinematics.kernels.position.closures import block_residual, closed
+from pkm_kinematics.kernels.position.kept_seeds import keep_seeds
+from pkm_kinematics.kernels.position.solve_poses import solve_many
+from pkm_kinematics.model.blocks import build_undivided
+from pkm_kinematics.model.tables import Tables
+from pkm_kinematics.model.task import chain_state
+from pkm_kinematics.solve.robot_constants import Placed, RobotConstants, place
+from pkm_kinematics.status import Status, closes
+
+NO_RATES = np.empty((0, 6))
+EXACT = 1e-14  # of the robot's size: limbs that are closed less exactly are closed again as a whole
+FOLDED = 0.02  # of the robot's size: limbs that are open by less are tried again as a whole
+TORN = 1e-6  # rad, and of the robot's size: a mimic joint farther than this from what its leader says is torn off it
+OPEN = (Status.UNREACHABLE, Status.DIVERGED, Status.NOT_CONNECTED)  # statuses of a pose at which a loop stays open
+
+
+class PositionSolver:
+    """Solves rows of poses of one robot. Calls may run in several threads at once."""
+
+    def __init__(self, robot: RobotConstants) -> None:
+        self.robot = robot
+
+    def beside_closed_forms(self, poses: Array, choice: Choice) -> NDArray[np.int64]:
+        """Rows whose seeds are configurations on a side that no closed form takes; to be solved by `iterating`."""
+        if choice.branch != SEEDED or not len(poses):
+            return np.empty(0, dtype=np.int64)
+        solved = self._solve(poses, choice, NO_RATES, NO_RATES)
+        solved.iterations.fill(-1)
+        self._keep(poses, choice, NO_RATES, NO_RATES, solved)
+        return np.flatnonzero(solved.iterations == 0)
+
+    def over_rows(self, poses: Array, choice: Choice, kernel: Callable[[Model, Data, Choice, slice], None]) -> None:
+        """Call `kernel` for slices of the poses (n, 7) on all cores, then for each row beside closed forms again."""
+        robot = self.robot
+        over_cores(lambda at: kernel(robot.model, robot.data(), choice.rows(at), at), len(poses))
+        for k in self.beside_closed_forms(poses, choice).tolist():
+            at = slice(k, k + 1)
+            kernel(robot.iterating(robot.model), robot.data(), choice.rows(at), at)
+
+    def _keep(self, poses: Array, choice: Choice, twists: Array, accelerations: Array, solved: Solved) -> None:
+        """Put seeds that close the loops in the place of other solutions: they are nearer to what the caller has.
+
+        Closed forms have sides of which only home's are taken (of a leg turned over, of a guide pushed through its
+        joint), and where the pose does not determine a limb's joints they take any.
+        """
+        poses, moving = np.ascontiguousarray(poses), twists is not NO_RATES
+
+        def part(at: slice) -> None:
+            rates = (twists[at], accelerations[at]) if moving else (NO_RATES, NO_RATES)
+            self._keep_seeds(self.robot.model, choice.rows(at), poses[at], *rates, solved.rows(at))
+
+        if len(poses) < BATCH:
+            self._keep_seeds(self.robot.model, choice, poses, twists, accelerations, solved)
+        else:
+            over_cores(part, len(poses))
+
+    @cached_property
+    def _keep_seeds(self) -> WithScratch:
+        poses, rates, solved = np.empty((1, 7)), np.empty((1, 6)), self._unsolved(1, True)
+        return WithScratch(
+            keep_seeds, self.robot.data, self.robot.model, self.robot.any_choice, poses, rates, rates, solved
+        )
+
+    def solve(self, poses: Array, choice: Choice, twists: Array = NO_RATES, accelerations: Array = NO_RATES) -> Solved:
+        """Positions of all joints at poses (n, 7), and their rates for twists and accelerations (n, 6).
+
+        INVALID_INPUT also where the joint positions to start from are not usable, and SINGULAR at seeds that a limb
+        could leave on its own. Without twists, rates have no columns. Runs on all cores if it pays.
+        """
+        solved = self._solve(poses, choice, twists, accelerations)
+        if choice.branch == SEEDED:
+            self._keep(poses, choice, twists, accelerations, solved)
+        if self.robot.gears:  # seeds, too
+            self._keep_ratios(solved)
+        return solved
+
+    def _solve(self, poses: Array, choice: Choice, twists: Array, accelerations: Array) -> Solved:
+        solved = self.by_blocks(poses, choice, twists, accelerations)
+        if self.robot.divided and (
+            np.count_nonzero(solved.status) or (solved.residual > EXACT * self.robot.size).any()
+        ):
+            # Where nothing carries limbs from home to the pose, a branch may have been left far from its crossing.
+            near = np.flatnonzero(
+                np.isin(solved.status, OPEN)
+                & ((solved.residual < FOLDED * self.robot.size) | (not self.robot.continues))
+            )
+            lost = [k for k in near if self._folded(poses[k], choice.rows([k]))]
+            blunt = np.flatnonzero(closes(solved.status) & (solved.residual > EXACT * self.robot.size))
+            if lost or len(blunt):
+                starts = np.vstack([choice.seeds_for(lost), solved.q[blunt]])
+                lost += list(blunt)
+                v, a = (x[lost] if len(x) else x for x in (twists, accelerations))
+                at = choice._replace(seeds=self._undivided_joints(poses[lost], starts), certain=choice.certain[lost])
+                again = self.by_blocks(poses[lost], at, v, a)
+                found = closes(again.status) & (again.residual < solved.residual[lost])
+                for rows, better in zip(solved, again, strict=True):
+                    rows[np.array(lost)[found]] = better[found]
+        return solved
+
+    def _keep_ratios(self, solved: Solved) -> None:
+        """Drop configurations that tear a gear: loops imply its ratio near home, not in every working mode."""
+        torn = np.zeros(len(solved.status), dtype=bool)
+        for follower, leader, multiplier, offset in self.robot.gears:
+            unit = 1.0 if self.robot.joint_turning[follower] else self.robot.size
+            torn |= np.abs(solved.q[:, follower] - multiplier * solved.q[:, leader] - offset) > TORN * unit
+        torn &= closes(solved.status)
+        if torn.any():
+            solved.status[torn], solved.residual[torn] = Status.UNREACHABLE, np.inf
+            solved.q[torn], solved.qd[torn], solved.qdd[torn] = np.nan, np.nan, np.nan
+
+    def _folded(self, pose: Array, choice: Choice) -> bool:
+        """True where only blocks with more equations than joints stay open."""
+        at, blocks = self.robot.placed(pose, choice.seeds[0], choice.branch), self.robot.tables.blocks
+        residuals = [block_residual(self.robot.tables.model.closures, block, at.rows) for block in blocks]
+        still_open = np.array([not closed(*pair) for pair in zip(blocks, residuals, strict=True)], dtype=bool)
+        return bool(still_open.any()) and not (still_open & (blocks["rows"] <= blocks["count"])).any()
+
+    @cached_property
+    def _undivided(self) -> Tables:
+        """The robot with each limb as one block."""
+        at_home = dict(zip(self.robot.joint_names, map(float, self.robot.home_joints), strict=True))
+        return build_undivided(self.robot.mechanism, at_home, *(self.robot.generic or (self.robot.home, at_home)))
+
+    def _undivided_joints(self, poses: Array, seeds: Array) -> Array:
+        """Joint positions (n, n_joints) at poses (n, 7) near `seeds` (n, n_joints), limbs solved as a whole."""
+        found = self.by_blocks(poses, near(seeds, len(poses)), by=self._undivided)
+        return np.where(closes(found.status)[:, None], found.q, seeds)
+
+    def by_blocks(
+        self,
+        poses: Array,
+        choice: Choice,
+        twists: Array = NO_RATES,
+        accelerations: Array = NO_RATES,
+        by: Tables | None = None,
+    ) -> Solved:
+        """`solve`, block after block; `by` other tables of the same robot."""
+        n = len(poses)
+        poses = np.ascontiguousarray(poses)
+        moving = twists is not NO_RATES
+        solved = self._unsolved(n, moving)
+        if by is not None:
+            model, data = self.robot.model.replace(**by.model.of_graph()), by.data(chain_state(self.robot.task))
+            solve_many(model, data, choice, poses, twists, accelerations, solved)
+            return solved
+
+        def part(at: slice) -> None:
+            rates = (twists[at], accelerations[at]) if moving else (NO_RATES, NO_RATES)
+            self._solve_many(self.robot.model, choice.rows(at), poses[at], *rates, solved.rows(at))
+
+        if n < BATCH:
+            self._solve_many(self.robot.model, choice, poses, twists, accelerations, solved)
+        else:
+            over_cores(part, n)
+        return solved
+
+    @cached_property
+    def _solve_many(self) -> WithScratch:
+        poses, rates, solved = np.empty((1, 7)), np.empty((1, 6)), self._unsolved(1, True)
+        return WithScratch(
+            solve_many, self.robot.data, self.robot.model, self.robot.any_choice, poses, rates, rates, solved
+        )
+
+    def _unsolved(self, n: int, moving: bool) -> Solved:
+        """Empty arrays for n solutions, and for their rates if `moving`."""
+        if n == 1 and not moving:
+            q, none, status, number, count = self._one_unsolved
+            return Solved(q.copy(), none, none, status.copy(), number.copy(), count.copy(), number.copy())
+        width = len(self.robot.joint_names)
+        rates = width if moving else 0
+        status, iterations = np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.int64)
+        return Solved(nans(n, width), nans(n, rates), nans(n, rates), status, np.zeros(n), iterations, np.zeros(n))
+
+    @cached_property
+    def _one_unsolved(self) -> tuple[NDArray[Any], ...]:  # copies are made sooner than arrays
+        codes = np.zeros(1, dtype=np.int64)
+        return nans(1, len(self.robot.joint_names)), np.empty((1, 0)), codes, np.zeros(1), codes
+
+    def placed_as(self, pose: Array, choice: Choice) -> Placed:
+        """All bodies in place at one pose (7,) in the configuration chosen, on whichever side that is."""
+        beside = len(self.beside_closed_forms(pose[None], choice)) > 0
+        robot = self.robot
+        model = robot.iterating(robot.model) if beside else robot.model
+        return place(model, robot.data(), pose, choice.seeds[0], choice.branch)

@@ -1,0 +1,246 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is constant of one robot: its tables, the platform's task, names and their columns, the model of the kernels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pkm_description.joint_geometry import home_positions
+from pkm_description.loops.mobility import beside_home, check_gears
+from pkm_description.mechanism import Array, Mechanism
+from pkm_description.rotations import (
+    pose_from_transform,
+)
+from pkm_kinematics.kernels import records
+from pkm_kinematics.kernels.model_and_data import NEAREST, VECTORS, Choice, Data, Model, near, writeable
+from pkm_kinematics.kernels.path.carry_on import LAST, set_out
+from pkm_kinematics.kernels.position.closed_form import bend
+from pkm_kinematics.kernels.position.solve_poses import solve_pose, take_seed
+from pkm_kinematics.model.blocks import build_tables
+from pkm_kinematics.model.task import Task, build_task, chain_state
+from pkm_kinematics.solutions import JointNames
+from pkm_kinematics.solve.whole_graph import WholeGraph
+from pkm_kinematics.status import closes
+
+POINT = 1e-9  # of the robot's longest part: joints nearer to each other than this are in one point
+
+
+@dataclass(frozen=True, eq=False)
+class Placed:
+    """The robot with every body in place at one pose."""
+
+    model: Model
+    data: Data
+    status: int
+
+    @property
+    def closed(self) -> bool:
+        """True where there is a configuration."""
+        return closes(self.status)
+
+    @property
+    def state(self) -> NDArray[Any]:
+        """State of the bodies, `records.STATE`."""
+        return self.data.state
+
+    @property
+    def rows(self) -> NDArray[Any]:
+        """The closures' equations, `records.ROW`."""
+        return self.data.rows
+
+
+def place(model: Model, data: Data, pose: Array, seed: Array, branch: int) -> Placed:
+    """All bodies of a model in place at one pose (7,), from joint positions `seed` (n_joints,), or in a branch."""
+    take_seed(model, data, writeable(seed))
+    status, _, _ = solve_pose(model, data, writeable(pose), branch)
+    return Placed(model, data, int(status))
+
+
+class RobotConstants:
+    """Constant data of one robot, and scratch for its kernels."""
+
+    def __init__(self, mechanism: Mechanism) -> None:
+        self.mechanism = mechanism
+        self.home_by_name = home_positions(mechanism)
+        self.task: Task = build_task(mechanism, self.home_by_name)
+        self.home: Array = pose_from_transform(mechanism.home)
+        check_gears(mechanism)
+        generic = None
+        if mechanism.mobility.singular_home:
+            beside = beside_home(mechanism)
+            generic = pose_from_transform(beside.home), home_positions(beside)
+        self.tables = build_tables(mechanism, self.home, self.home_by_name, generic)
+        self.joint_names: tuple[str, ...] = tuple(self.home_by_name)
+        self.actuated_names: tuple[str, ...] = mechanism.actuated_joints
+        column = {name: k for k, name in enumerate(self.joint_names)}
+        self.body_column = self.tables.bodies["column"]
+        self.actuated_column = np.array([column[name] for name in self.actuated_names])
+        self.home_joints: Array = np.array([self.home_by_name[name] for name in self.joint_names])
+        self.home_joints[self.body_column[2:]] = self.tables.bodies["home"][2:]
+        slides = dict(zip(self.tables.names, self.tables.bodies["prismatic"] == 1, strict=True))
+        slides.update(zip(self.task.names, self.task.chain["prismatic"][1:] == 1, strict=True))
+        self.joint_turning = np.array([not slides[name] for name in self.joint_names])
+        self.actuated_turning = self.joint_turning[self.actuated_column]
+        self.names = JointNames(
+            self.joint_names,
+            self.actuated_names,
+            {name: "rad" if turns else "m" for name, turns in zip(self.joint_names, self.joint_turning, strict=True)},
+        )
+        for array in (self.home, self.home_joints):
+            array.setflags(write=False)
+        self.generic = generic
+        self.model: Model = self._model()
+        self.size = self._size()
+        self.model = self.model.replace(task=_with(self.model.task, size=self.size), blocks=self._bent())
+
+    def _bent(self) -> NDArray[Any]:
+        """The blocks, with where their turning drivers stand at home relative to the directions of their targets."""
+        blocks, at = self.model.blocks.copy(), self.placed(self.home, self.home_joints)
+        blocks["bend"] = np.nan
+        for block in blocks:
+            driver = block["driver"]
+            if block["solver"] == records.CLOSED_FORM and driver >= 0 and not self.tables.bodies["prismatic"][driver]:
+                block["bend"] = bend(at.model.bodies, at.model.closures, block, at.state)
+        blocks.setflags(write=False)
+        return blocks
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickled as the mechanism: all else follows from it, and compiled calls cannot leave their process."""
+        return type(self), (self.mechanism,)
+
+    def _model(self) -> Model:
+        m = len(self.actuated_names)
+        task = _with(
+            self.task.record,
+            actuators=m,
+            square=self.constant_space and m == self.mobility,
+            mixed=len(set(self.actuated_turning)) > 1,
+            iterated=self.iterated,
+            divided=self.divided,
+            length=self.characteristic_length,
+            size=float(self.tables.blocks["size"].max(initial=0.0)) or 1.0,  # until that at home is known
+        )
+        return self.tables.model.replace(chain=self.task.chain, task=task, subspace=self.task.subspace)
+
+    def data(self, joints: Array | None = None) -> Data:
+        """Scratch for the kernels in one thread, with the robot at home, in the mode of joint positions (n_joints,)."""
+        data = self.tables.data(chain_state(self.task))
+        if joints is not None:
+            take_seed(self.model, data, writeable(joints))
+            data.system[VECTORS, LAST, :7] = self.home
+            if self.iterated:
+                set_out(self.model, data, writeable(self.home), NEAREST)
+                take_seed(self.model, data, writeable(joints))
+        return data
+
+    @cached_property
+    def home_row(self) -> Array:
+        """The home pose (1, 7) as kernels take it, read-only."""
+        return writeable(self.home)[None]
+
+    @property
+    def mobility(self) -> int:
+        """Number of degrees of freedom of the platform."""
+        return self.mechanism.mobility.platform
+
+    @cached_property
+    def constant_space(self) -> bool:
+        """True where the platform's possible twists are the same at every pose."""
+        return self.task.constant and self.task.subspace.shape[1] == self.mobility
+
+    @cached_property
+    def direct_inverse(self) -> bool:
+        """True where each actuated joint follows from one scalar equation, whatever the passive joints do."""
+        blocks = self.tables.blocks
+        return bool((blocks["direct"][blocks["actuators"] > 0] == 1).all())
+
+    @cached_property
+    def whole_graph(self) -> WholeGraph:
+        """All joints as one set of unknowns, for what cannot be solved limb by limb."""
+        return WholeGraph(self.mechanism, self.task, self.home_by_name, self.home)
+
+    @cached_property
+    def characteristic_length(self) -> float:
+        """Length [m] that makes rotations comparable with translations: mean distance of the platform's joints.
+
+        Where these are all at the platform's origin, the robot's longest part.
+        """
+        c = self.tables.closures
+        points = np.vstack(
+            [
+                c["successor_point"][c["successor"] == records.PLATFORM],
+                c["predecessor_point"][c["predecessor"] == records.PLATFORM],
+            ]
+        )
+        if not len(points):  # limbs that the tree leads to from the platform
+            points = self.tables.bodies["translation"][self.tables.bodies["parent"] == records.PLATFORM]
+        length = float(np.linalg.norm(points, axis=1).mean()) if len(points) else 0.0
+        longest = float(self.tables.blocks["size"].max(initial=0.0)) or 1.0
+        return length if length > POINT * longest else longest
+
+    def _size(self) -> float:
+        """Size of the robot [m]: greatest distance of a limb's joint from the platform at home."""
+        at = self.placed(self.home, self.home_joints)
+        return float(np.linalg.norm(at.state["p"][2:] - self.home[:3], axis=1).max(initial=0.0)) or 1.0
+
+    @cached_property
+    def iterated(self) -> bool:
+        """True where a limb's positions are found by iteration, so that they depend on where it starts."""
+        return bool((self.tables.blocks["solver"] == records.NEWTON).any())
+
+    @property
+    def continues(self) -> bool:
+        """True where limbs are iterated, and a straight way of the platform from home exists to track them along."""
+        return self.iterated and self.constant_space
+
+    @cached_property
+    def divided(self) -> bool:
+        """True where a limb has blocks solved by iteration, and after them one with more equations than joints.
+
+        In a singularity of the first block, which the robot as a whole need not notice, its branches cross: a rod pair
+        that hangs in a plane with the axis of its plate folds over. Then the later equations stay open.
+        """
+        blocks = self.tables.blocks
+        return any(
+            bool((blocks["solver"][a:b] == records.NEWTON).any() & (blocks["rows"] > blocks["count"])[a + 1 : b].any())
+            for a, b in self.tables.limbs
+        )
+
+    @cached_property
+    def gears(self) -> list[tuple[int, int, float, float]]:
+        """Columns of each mimic joint and of its leader, multiplier and offset."""
+        column = {name: k for k, name in enumerate(self.joint_names)}
+        return [
+            (column[joint.name], column[joint.mimic.joint], joint.mimic.multiplier, joint.mimic.offset)
+            for joint in self.mechanism.joints
+            if joint.mimic is not None
+        ]
+
+    def iterating(self, model: Model) -> Model:
+        """A model of this robot whose limbs are all solved by iteration, and so stay on the sides of their seeds."""
+        blocks = self.tables.blocks.copy()
+        blocks["solver"] = records.NEWTON
+        return model.replace(blocks=blocks)
+
+    @property
+    def any_choice(self) -> Choice:
+        """A choice for one pose, an example of the type for compiling."""
+        return near(np.array(self.home_joints), 1)
+
+    def placed(self, pose: Array, seed: Array, branch: int = NEAREST) -> Placed:
+        """All bodies in place at one pose (7,), from joint positions `seed` (n_joints,), or in a branch."""
+        return place(self.model, self.data(), pose, seed, branch)
+
+
+def _with(record: NDArray[Any], **values: float) -> NDArray[Any]:
+    """A read-only copy of a record array with some fields changed."""
+    changed = record.copy()
+    for name, value in values.items():
+        changed[name] = value
+    changed.setflags(write=False)
+    return changed
