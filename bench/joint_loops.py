@@ -23,10 +23,10 @@ from pkm_control.hardware.simulated.simulated_machine import SimulatedMachine
 from pkm_control.motion.limits import ActuatorLimits
 from pkm_control.run.ros2_control import effort_gains
 from pkm_description import load_mechanism, robot_names
-from pkm_description.errors import PkmError
 from pkm_description.mechanism import Array
 from pkm_dynamics import Dynamics
 from pkm_kinematics import Kinematics, Status
+from pkm_runtime.errors import PkmError
 
 RATES = (1000.0, 250.0)  # Hz
 INTERFACES = ("effort", "position")

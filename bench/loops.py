@@ -33,11 +33,11 @@ from sensor_msgs.msg import JointState
 
 from bench.running import running
 from bench.tables import table
-from pkm_control.loop.fixed_rate import PRIORITY, LoopStatistics, statistics
 from pkm_control.nodes.motion_player.run_streams import loop_figures
 from pkm_description import load_mechanism
 from pkm_description.ros import topics
 from pkm_interfaces.msg import LoopStatistics as LoopMessage
+from pkm_runtime.fixed_rate import PRIORITY, LoopStatistics, statistics
 
 RATE = 1000.0  # Hz
 _STARTS = 60.0  # s, until a robot's loop is heard of

@@ -46,13 +46,13 @@ from pkm_control.nodes.motion_messages import duration_message, trajectory_messa
 from pkm_control.operation.motion_points import MotionPoints
 from pkm_control.run.ros2_control import FORWARD
 from pkm_description import load_mechanism, robot_names
-from pkm_description.errors import PkmError
 from pkm_description.mechanism import Array
 from pkm_description.ros import messages, topics
 from pkm_description.ros.streams.polled import PolledSubscription
 from pkm_interfaces.action import FollowPlatformTrajectory
 from pkm_interfaces.msg import ControllerState
 from pkm_kinematics import Kinematics
+from pkm_runtime.errors import PkmError
 
 JOURNAL = Path("reports/ros2_control_stack.jsonl")
 WAYS = {  # launch arguments

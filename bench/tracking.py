@@ -43,11 +43,11 @@ from pkm_control.motion.limits import ActuatorLimits
 from pkm_control.realism import HEAVIER, RESERVE
 from pkm_control.run.main_job import Plan, planned, run_motion, switch_on
 from pkm_description import load_mechanism, robot_names
-from pkm_description.errors import PkmError
 from pkm_description.mechanism import Inertial, Mechanism
 from pkm_dynamics import Dynamics
 from pkm_dynamics.dynamics import shared_dynamics
 from pkm_kinematics.kernels.compiled_rotations import displacement_between
+from pkm_runtime.errors import PkmError
 
 EXACT, HEAVY, PAYLOAD, ENCODERS, LATE = "exact", "inertia", "payload", "encoders", "delay"
 MACHINES = (EXACT, HEAVY, PAYLOAD, ENCODERS, LATE)

@@ -1,13 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Errors of the suite. Every error derives from `PkmError` and carries the data that explain it."""
+"""What is wrong with a robot description."""
 
 from __future__ import annotations
 
-_LONGEST = 1000  # characters of a quotation in a message
-
-
-class PkmError(Exception):
-    """Root of all errors that this suite raises."""
+from pkm_runtime.errors import PkmError, shortened
 
 
 class DescriptionError(PkmError):
@@ -21,11 +17,3 @@ class DescriptionError(PkmError):
         self.problem = shortened(problem)
         self.remedy = shortened(remedy)
         super().__init__(f"{self.element}: {self.problem}; {self.remedy}")
-
-
-def shortened(text: str, longest: int = _LONGEST) -> str:
-    """A text with its middle left out where it has more than `longest` characters."""
-    if len(text) <= longest:
-        return text
-    half = (longest - 5) // 2
-    return f"{text[:half]} ... {text[-half:]}"

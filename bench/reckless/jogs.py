@@ -36,12 +36,12 @@ from pkm_control.motion.limits import ActuatorLimits
 from pkm_control.motion.point_trajectory import PointTrajectory
 from pkm_control.space.keep_out import KeepOuts, RoundedBox
 from pkm_description import load_mechanism
-from pkm_description.errors import PkmError
 from pkm_description.mechanism import Array
 from pkm_dynamics import Dynamics
 from pkm_kinematics import Kinematics
 from pkm_kinematics.kernels.compiled_rotations import displacement_between
 from pkm_kinematics.solve.constraints import scaling
+from pkm_runtime.errors import PkmError
 
 ROBOTS = (
     "delta",

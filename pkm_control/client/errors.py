@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pkm_description.errors import PkmError
+from pkm_runtime.errors import PkmError
 
 if TYPE_CHECKING:
     from pkm_control.client.task import Result

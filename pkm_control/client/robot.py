@@ -33,7 +33,6 @@ from pkm_control.motion.planning import MotionPlanner
 from pkm_control.motion.trajectory import Trajectory
 from pkm_control.operation.answer import Answer
 from pkm_control.operation.motion_points import MotionPoints
-from pkm_control.optional import ROS, ROS_REMEDY, need
 from pkm_control.realism import USUAL_RESERVE
 from pkm_control.run.simulate_options import Setup
 from pkm_control.space.tool import Tool, read_tools, tool_named
@@ -42,6 +41,7 @@ from pkm_description.mechanism import Inertial, Mechanism
 from pkm_dynamics.dynamics import shared_dynamics
 from pkm_kinematics import ForwardSolution, InverseSolution, Kinematics
 from pkm_kinematics.kernels.compiled_rotations import displacement_between
+from pkm_runtime.optional import ROS, ROS_REMEDY, need
 
 Array = NDArray[np.float64]
 Leg = tuple[Trajectory, int]  # a plan, and how often it is run
@@ -69,7 +69,7 @@ class Robot:
 
     Args:
         reserve: fraction of the actuators' speeds and efforts that plans leave to the controller.
-        tool_file: path of the file of its tools, empty: none; `MachineFileError` where it cannot be used.
+        tool_file: path of the file of its tools, empty: none; `ConfigurationError` where it cannot be used.
     """
 
     def __init__(self, backend: Backend, reserve: float = USUAL_RESERVE, tool_file: str = "") -> None:
@@ -126,7 +126,7 @@ class Robot:
         Raises:
             NoRobotError: none answers there.
             NotInstalledError: there is no ROS in this environment.
-            MachineFileError: a file cannot be used.
+            ConfigurationError: a file cannot be used.
         """
         read_tools(tool_file)
         need("a robot over ROS", ROS, ROS_REMEDY)

@@ -20,7 +20,6 @@ from pkm_control.conveyor.conveyor import BeltState, Conveyor, conveyor_named
 from pkm_control.conveyor.simulated_belt import SimulatedBelt
 from pkm_control.hardware.simulated.simulated_machine import SimulatedMachine
 from pkm_control.loop.control_loop import rehearse
-from pkm_control.loop.fixed_rate import FixedRateLoop
 from pkm_control.loop.followed_motion import Action, Motion, Tolerances
 from pkm_control.loop.loop_thread import LoopThread
 from pkm_control.loop.modes import Mode, Outcome
@@ -36,6 +35,7 @@ from pkm_control.run.robot_loop import build_loop
 from pkm_control.run.simulate_options import Setup
 from pkm_description.mechanism import Inertial, Mechanism
 from pkm_kinematics.kernels.compiled_rotations import displacement_between
+from pkm_runtime.fixed_rate import FixedRateLoop
 
 Array = NDArray[np.float64]
 

@@ -18,11 +18,11 @@ import numpy as np
 from pkm_control.client.errors import RefusedError
 from pkm_control.client.task import Result
 from pkm_control.command_line import options
-from pkm_control.loop.scheduling import ask_for_short_slices
 from pkm_control.operation.answer import Answer
-from pkm_control.optional import ROS, ROS_REMEDY, need
-from pkm_description.errors import PkmError
-from pkm_description.progress import progress
+from pkm_runtime.errors import PkmError
+from pkm_runtime.optional import ROS, ROS_REMEDY, need
+from pkm_runtime.progress import progress
+from pkm_runtime.scheduling import ask_for_short_slices
 
 if TYPE_CHECKING:
     from pkm_control.client.robot import Robot

@@ -27,13 +27,13 @@ from pkm_control.motion.planning import MotionPlanner
 from pkm_control.realism import USUAL_RESERVE
 from pkm_control.report.report import Use
 from pkm_description import load_mechanism
-from pkm_description.errors import PkmError
 from pkm_description.load import xacro_arguments
 from pkm_description.mechanism import Inertial
-from pkm_description.whole_files import write_whole
 from pkm_dynamics import Dynamics
 from pkm_kinematics import Kinematics
 from pkm_kinematics.making import making
+from pkm_runtime.errors import PkmError
+from pkm_runtime.whole_files import write_whole
 
 Array = NDArray[np.float64]
 

@@ -13,8 +13,8 @@ from scipy.spatial.transform import Rotation
 from pkm_control.motion.files.hints import in_metres, looks_like_millimetres
 from pkm_control.motion.files.motion_file import MotionFile
 from pkm_control.motion.limits import PlatformLimits
-from pkm_description.errors import PkmError
 from pkm_kinematics import Kinematics
+from pkm_runtime.errors import PkmError
 
 Array = NDArray[np.float64]
 

@@ -22,8 +22,8 @@ from scipy.optimize import minimize
 from pkm_control.command_line.cycle_places import CannotPickError, Places, moves, pick_and_place
 from pkm_control.motion.files.motion_file import MotionFile
 from pkm_control.motion.planning import MotionPlanner
-from pkm_description.errors import PkmError
 from pkm_kinematics import Kinematics
+from pkm_runtime.errors import PkmError
 
 Array = NDArray[np.float64]
 

@@ -8,13 +8,13 @@ import sys
 from collections.abc import Callable, Sequence
 from types import FrameType
 
-from pkm_control import ending_signals
 from pkm_control.command_line.outputs import leave_terminal
 from pkm_description import load_mechanism
-from pkm_description.errors import PkmError
 from pkm_description.load import xacro_arguments
 from pkm_description.mechanism import Mechanism
 from pkm_kinematics.making import making
+from pkm_runtime import ending_signals
+from pkm_runtime.errors import PkmError
 
 
 class Interruption:

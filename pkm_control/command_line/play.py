@@ -21,21 +21,21 @@ from pkm_control.hardware.machine_file import MachineFile, check_kind, read_mach
 from pkm_control.hardware.machine_kinds import LOOPBACK
 from pkm_control.hardware.make_machine import limits_of, make_drives, make_machine
 from pkm_control.loop.control_loop import ControlLoop
-from pkm_control.loop.fixed_rate import FixedRateLoop
 from pkm_control.motion.files.default_motion import motion_named
 from pkm_control.motion.path_events import PathEventError
 from pkm_control.motion.planning import MotionPlanner
-from pkm_control.optional import NotInstalledError
 from pkm_control.realism import FIRST_MOVE, USUAL_RESERVE
 from pkm_control.report.recording import ENDING_OTHERS, Recording
 from pkm_control.report.report import Report
 from pkm_control.report.report_files import publish_report
 from pkm_control.run.main_job import hold, plan_cycle, run_motion, switch_on
-from pkm_description.errors import PkmError
 from pkm_description.mechanism import Mechanism
 from pkm_dynamics import Dynamics
 from pkm_kinematics import Kinematics
 from pkm_kinematics.making import KERNELS, making
+from pkm_runtime.errors import PkmError
+from pkm_runtime.fixed_rate import FixedRateLoop
+from pkm_runtime.optional import NotInstalledError
 
 _REMEDIES = ("rate: {rate} in the machine's file", ENDING_OTHERS)
 _REHEARSAL = 0.1  # s

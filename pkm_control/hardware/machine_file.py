@@ -14,15 +14,15 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from pkm_control.control_errors import MachineFileError
 from pkm_control.hardware.homing import METHODS, AxisHoming
 from pkm_control.hardware.machine_drives import Scale
 from pkm_control.hardware.machine_kinds import KINDS, LOOPBACK
 from pkm_control.motion.limits import ActuatorLimits
-from pkm_control.optional import need
-from pkm_control.yaml_section import Section, read_yaml
 from pkm_description.mechanism import Mechanism
 from pkm_description.urdf.unit_slips import FAST, FAST_SLIDE, LARGE, looks_like_degrees
+from pkm_runtime.errors import ConfigurationError
+from pkm_runtime.optional import need
+from pkm_runtime.yaml_section import Section, read_yaml
 
 Array = NDArray[np.float64]
 
@@ -44,20 +44,20 @@ class MachineFile:
     limits: Mapping[str, tuple[float, float, float, float]]
 
     def of(self, mechanism: Mechanism) -> tuple[Section, ...]:
-        """The section of each actuator, in the robot's order; MachineFileError: one is missing, or not the robot's."""
+        """The section of each actuator, in the robot's order; ConfigurationError: one lacks, or not the robot's."""
         names = mechanism.actuated_joints
         for name in names:
             if name not in self.actuators:
                 problem = f"'{name}' is missing"
-                raise MachineFileError(self.source, "actuators", problem, "every actuator needs a section")
+                raise ConfigurationError(self.source, "actuators", problem, "every actuator needs a section")
         for name in self.actuators:
             if name not in names:
                 remedy = f"this robot has {', '.join(names)}"
-                raise MachineFileError(self.source, f"actuators.{name}", "the robot has no such actuator", remedy)
+                raise ConfigurationError(self.source, f"actuators.{name}", "the robot has no such actuator", remedy)
         return tuple(self.actuators[name] for name in names)
 
     def lowered(self, limits: ActuatorLimits) -> ActuatorLimits:
-        """The tighter of the description's limits and the file's; MachineFileError for a wider one in a wrong unit."""
+        """The tighter of the description's limits and the file's; ConfigurationError for a wider one in wrong units."""
         if not self.limits:
             return limits
         lower, upper, velocity, acceleration = np.array([self.limits[name] for name in limits.names]).T
@@ -91,11 +91,11 @@ class MachineFile:
         if slips:
             problem = f"{value:g} {right}{per_time} is beyond what the robot's description allows"
             remedy = f"give it in {right}{per_time}: if it is in {unit}{per_time}, write {value * factor:.6g}"
-            raise MachineFileError(self.source, f"actuators.{name}.{key}", problem, remedy)
+            raise ConfigurationError(self.source, f"actuators.{name}.{key}", problem, remedy)
 
 
 def read_machine_file(path: str | Path) -> MachineFile:
-    """Read the part of a machine's file that every kind has (MachineFileError if unusable); drivers read the rest."""
+    """Read the part of a machine's file that every kind has (ConfigurationError if unusable); drivers read the rest."""
     source, values = read_yaml(path)
     top = Section(source, "", values)
     kind = top.text("machine", choices=tuple(KINDS))
@@ -111,14 +111,14 @@ def read_machine_file(path: str | Path) -> MachineFile:
 
 
 def check_kind(kind: str, file: MachineFile | None) -> None:
-    """Refuse a kind of machine (one of `KINDS`) with a missing or wrong file (MachineFileError) or library.
+    """Refuse a kind of machine (one of `KINDS`) with a missing or wrong file (ConfigurationError) or library.
     A loopback needs no file, and takes that of any kind. NotInstalledError: a library is missing.
     """
     if file is None and kind != LOOPBACK:
         remedy = "docs/hardware.md shows how to write it"
-        raise MachineFileError("hardware_file", "", f"hardware '{kind}' needs one", remedy)
+        raise ConfigurationError("hardware_file", "", f"hardware '{kind}' needs one", remedy)
     if file is not None and kind not in (file.kind, LOOPBACK):
-        raise MachineFileError(file.source, "machine", f"is '{file.kind}', not '{kind}'", f"ask for {file.kind}")
+        raise ConfigurationError(file.source, "machine", f"is '{file.kind}', not '{kind}'", f"ask for {file.kind}")
     need(f"hardware '{kind}'", KINDS[kind].needs, KINDS[kind].remedy)
 
 
@@ -134,7 +134,7 @@ def _limits_of(section: Section) -> tuple[float, float, float, float]:
 
 
 def scale_of(sections: Sequence[Section], units: Sequence[float], zero: Sequence[float]) -> Scale:
-    """The scale of a device; MachineFileError where a sign or an offset makes no sense.
+    """The scale of a device; ConfigurationError where a sign or an offset makes no sense.
 
     `sections` have `sign` and `offset`: the joint's position at the device's zero. `units` of the device for each rad
     or m of the joint are positive, `zero` is in its units.
@@ -186,7 +186,7 @@ class DeviceLimits:
 def device_limits(file: MachineFile, mechanism: Mechanism, scale: Scale, homing: Sequence[AxisHoming]) -> DeviceLimits:
     """The limits of the description and the file in the device's units; `current` is the file's alone.
 
-    The ranges of axes with `homing` are unknown, since the device does not know their position. MachineFileError: a
+    The ranges of axes with `homing` are unknown, since the device does not know their position. ConfigurationError: a
     current makes no sense.
     """
     limits = file.lowered(ActuatorLimits.of(mechanism))

@@ -3,8 +3,8 @@
 
 from math import sqrt
 
-from pkm_kinematics.kernels.compiled import compiled
 from pkm_kinematics.kernels.compiled_rotations import product
+from pkm_runtime.kernels.compiled import compiled
 
 # columns of a solid: a half-space, with a bore where its radius is not zero
 POINT, NORMAL, MOUTH, RADIUS, DEPTH = 0, 3, 6, 9, 10

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Wrench of a body that is fixed on the platform."""
 
-from pkm_kinematics.kernels.compiled import compiled
 from pkm_kinematics.kernels.compiled_rotations import write_rotation
+from pkm_runtime.kernels.compiled import compiled
 
 BODY = 16  # numbers of a body: mass, centre of mass (3,), inertia about it (3, 3), and the gravity that it feels (3,)
 MOTION = 19  # of a state of motion: pose (7,), twist (6,), acceleration (6,)

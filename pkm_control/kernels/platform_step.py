@@ -5,9 +5,9 @@ from math import atan2, isfinite
 
 from pkm_control.kernels.contact import contact_wrench
 from pkm_dynamics.kernels.direct_dynamics import direct_dynamics
-from pkm_kinematics.kernels.compiled import compiled
 from pkm_kinematics.kernels.compiled_rotations import shift_pose
 from pkm_kinematics.kernels.position.positions import CONVERGED, DIVERGED
+from pkm_runtime.kernels.compiled import compiled
 
 SCRATCH = 12  # rows of 25
 

@@ -28,11 +28,11 @@ from pkm_control.motion.limits import ActuatorLimits
 from pkm_control.motion.path_events import OutputEvent, PathEventError
 from pkm_control.motion.point_trajectory import PointTrajectory
 from pkm_control.space.keep_out import KeepOuts
-from pkm_description.errors import PkmError
 from pkm_description.mechanism import Inertial
 from pkm_dynamics import Dynamics
 from pkm_dynamics.actuator_dynamics import ActuatorDynamics
 from pkm_kinematics import Kinematics
+from pkm_runtime.errors import PkmError
 
 Array = NDArray[np.float64]
 

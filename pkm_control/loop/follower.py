@@ -24,11 +24,11 @@ from pkm_control.loop.platform_observer import PlatformObserver
 from pkm_control.motion.curve_check import MOVING, CurveCheck
 from pkm_control.motion.path_events import Effects
 from pkm_control.space.keep_out import KeepOuts
-from pkm_description.errors import PkmError
 from pkm_description.mechanism import Inertial
 from pkm_kinematics import Kinematics
 from pkm_kinematics.kernels.compiled_rotations import displacement_between
 from pkm_kinematics.kernels.short_vectors import separation
+from pkm_runtime.errors import PkmError
 
 Array = NDArray[np.float64]
 

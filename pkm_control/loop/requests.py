@@ -18,8 +18,8 @@ from pkm_control.loop.followed_motion import Motion
 from pkm_control.loop.follower import CHANGING, HALTED
 from pkm_control.loop.mode_way import ModeWay
 from pkm_control.loop.modes import Outcome
-from pkm_description.errors import PkmError
 from pkm_kinematics.kernels.compiled_rotations import displacement_between
+from pkm_runtime.errors import PkmError
 
 Array = NDArray[np.float64]
 

@@ -17,8 +17,8 @@ from pkm_control.loop.followed_motion import Action
 from pkm_control.loop.jogging import Jog
 from pkm_control.loop.modes import Mode
 from pkm_control.motion.curve_check import CurveCheck
-from pkm_description.errors import PkmError
 from pkm_kinematics import Kinematics
+from pkm_runtime.errors import PkmError
 
 Array = NDArray[np.float64]
 

@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pkm_control.controllers.weight import Carried
-from pkm_description.errors import PkmError, shortened
 from pkm_description.mechanism import Inertial
 from pkm_dynamics.robot_model import checked_payload
+from pkm_runtime.errors import PkmError, shortened
 
 Array = NDArray[np.float64]
 

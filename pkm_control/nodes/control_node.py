@@ -12,13 +12,13 @@ import sys
 
 from rclpy.node import Node
 
-from pkm_control import ending_signals
 from pkm_control.command_line.measured import say_untold
-from pkm_control.loop.scheduling import ask_for_short_slices
 from pkm_control.nodes.controller_node import ControllerNode
 from pkm_control.nodes.hardware_node import HardwareNode
 from pkm_control.nodes.shared_loop import SharedLoop
 from pkm_description.ros.process import run_nodes
+from pkm_runtime import ending_signals
+from pkm_runtime.scheduling import ask_for_short_slices
 
 
 def main(args: list[str] | None = None) -> int:

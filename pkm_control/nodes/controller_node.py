@@ -45,7 +45,6 @@ from pkm_control.operation.operator import Operator
 from pkm_control.run.robot_loop import ControllerSettings
 from pkm_control.space.keep_out import KeepOuts
 from pkm_control.space.keep_out_file import read_keep_outs
-from pkm_description.errors import PkmError
 from pkm_description.mechanism import Inertial, Mechanism
 from pkm_description.ros import diagnostics, topics
 from pkm_description.ros.parameters import declare
@@ -56,6 +55,7 @@ from pkm_description.ros.streams.raw_rows import RowPublisher
 from pkm_dynamics.dynamics import shared_dynamics
 from pkm_interfaces.action import FollowPlatformTrajectory
 from pkm_interfaces.msg import ControllerState, Outputs, PlatformReference, PlatformTrajectory
+from pkm_runtime.errors import PkmError
 
 FALLBACKS = ("gravity", "zero")
 _NEARLY = 0.8  # of a natural frequency that was logged: a lower one is logged anew

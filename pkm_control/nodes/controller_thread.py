@@ -12,17 +12,17 @@ from rclpy.node import Node
 
 from pkm_control.loop import requests
 from pkm_control.loop.control_loop import ControlLoop, rehearse
-from pkm_control.loop.fixed_rate import AIR, OVERLOADED, sleep_precisely
 from pkm_control.loop.follower_watches import ReadingRate
 from pkm_control.loop.loop_thread import LoopThread
 from pkm_control.loop.running_loop import Situation
-from pkm_control.loop.scheduling import settle
 from pkm_control.nodes.loop_monitor import loop_scheduling
 from pkm_control.nodes.topic_machine import MachineTopics, TopicMachine
 from pkm_control.operation.controls import Controls
 from pkm_control.run.robot_loop import ControllerSettings, build_follower
 from pkm_description.mechanism import Array, Mechanism
 from pkm_dynamics.dynamics import shared_dynamics
+from pkm_runtime.fixed_rate import AIR, OVERLOADED, sleep_precisely
+from pkm_runtime.scheduling import settle
 
 _IN_USE = 1.0  # s since the last measured state: as long the robot is not exchanged
 _SHARE = 0.7  # of a period, after which the next reading is looked for

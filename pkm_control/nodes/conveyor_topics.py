@@ -19,7 +19,7 @@ _MOST = 50  # readings of one topic in a period
 
 class ConveyorTopics:
     """Subscribes to the encoders of a file's conveyors, and publishes the state of the belts.
-    Without a conveyor, or with an empty path, there are no topics. MachineFileError where the file cannot be used.
+    Without a conveyor, or with an empty path, there are no topics. ConfigurationError where the file cannot be used.
     """
 
     def __init__(self, node: Node, path: str) -> None:

@@ -29,13 +29,11 @@ from pkm_control.hardware.machine_kinds import KINDS, SIMULATED
 from pkm_control.hardware.simulated.drive_parts import Encoder
 from pkm_control.loop import requests
 from pkm_control.loop.running_loop import Situation
-from pkm_control.loop.scheduling import settle
 from pkm_control.nodes.loop_monitor import LoopMonitor, loop_scheduling, realtime_priority
 from pkm_control.nodes.machine_thread import MachineThread, states_message
 from pkm_control.nodes.shared_loop import SharedLoop
 from pkm_control.nodes.stop_thread import StopThread
 from pkm_control.run.robot_loop import MachineSettings, build_machine
-from pkm_description.errors import PkmError
 from pkm_description.mechanism import Array, Mechanism
 from pkm_description.ros import diagnostics, messages, topics
 from pkm_description.ros.parameters import declare
@@ -43,6 +41,8 @@ from pkm_description.ros.periodic import steady_timer
 from pkm_description.ros.process import run_node
 from pkm_description.ros.robot_description import RobotDescription
 from pkm_description.ros.streams.raw_rows import RowPublisher
+from pkm_runtime.errors import PkmError
+from pkm_runtime.scheduling import settle
 
 STARTS = ("auto", "active", "manual")
 """Who enables the drives: `active`, the node itself, as soon as there is a robot; `manual`, somebody; `auto`, the node

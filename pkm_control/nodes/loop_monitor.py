@@ -10,12 +10,12 @@ import numpy as np
 from rclpy.node import Node
 from rclpy.time import Time
 
-from pkm_control.loop.fixed_rate import PRIORITY, statistics
-from pkm_control.loop.scheduling import LoopScheduling
 from pkm_description.ros import topics
 from pkm_description.ros.parameters import declare
 from pkm_description.ros.periodic import steady_timer
 from pkm_interfaces.msg import LoopStatistics
+from pkm_runtime.fixed_rate import PRIORITY, statistics
+from pkm_runtime.scheduling import LoopScheduling
 
 
 class LoopMonitor:

@@ -17,7 +17,6 @@ from rclpy.node import Node
 from sensor_msgs.msg import JointState
 
 from pkm_control.hardware.machine import CommandMode, Machine
-from pkm_description.errors import PkmError
 from pkm_description.mechanism import Inertial
 from pkm_description.ros import messages, topics
 from pkm_description.ros.messages import RequestError
@@ -26,6 +25,7 @@ from pkm_description.ros.streams.raw_rows import RawRows, read_message
 from pkm_description.ros.streams.sources import Sources
 from pkm_dynamics.ros.dynamics_services import payload_of
 from pkm_interfaces.msg import Outputs
+from pkm_runtime.errors import PkmError
 
 Array = NDArray[np.float64]
 

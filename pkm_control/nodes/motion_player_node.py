@@ -35,7 +35,6 @@ from pkm_control.report.report import Report
 from pkm_control.report.report_files import publish_report
 from pkm_control.report.run_recorder import RunRecorder
 from pkm_control.run.main_job import Plan, planned
-from pkm_description.errors import PkmError
 from pkm_description.mechanism import Mechanism
 from pkm_description.ros import diagnostics, messages, topics
 from pkm_description.ros.parameters import declare
@@ -46,6 +45,7 @@ from pkm_description.ros.streams.polled import PolledSubscription
 from pkm_interfaces.action import FollowPlatformTrajectory
 from pkm_interfaces.msg import LoopStatistics, PlatformReference
 from pkm_interfaces.srv import PlayMotion
+from pkm_runtime.errors import PkmError
 
 CUT_OFF = 130  # exit code of a run whose motion was interrupted
 _TICK = 0.1  # s, between two looks at what was published

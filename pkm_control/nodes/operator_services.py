@@ -16,9 +16,9 @@ from std_srvs.srv import Trigger
 from pkm_control.operation.answer import Answer
 from pkm_control.operation.controls import Controls
 from pkm_control.operation.operator import Operator
-from pkm_description.errors import PkmError
 from pkm_description.ros import messages, topics
 from pkm_interfaces.srv import ChangeWorkingMode, SetSpeedOverride
+from pkm_runtime.errors import PkmError
 
 _THROTTLE = 2.0  # s, between two warnings of the same kind
 

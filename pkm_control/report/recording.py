@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from pkm_control.motion.limits import ActuatorLimits
 from pkm_control.report.rows import Rows, RowStore, Tally, width
-from pkm_description.whole_files import whole
+from pkm_runtime.whole_files import whole
 
 Array = NDArray[np.float64]
 

@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from pkm_control.loop.fixed_rate import LoopStatistics
 from pkm_control.motion.limits import ActuatorLimits
 from pkm_control.report.margins import Margins, margins_along
 from pkm_control.report.recording import Mark, Recording, Run
 from pkm_kinematics import Kinematics
+from pkm_runtime.fixed_rate import LoopStatistics
 
 Array = NDArray[np.float64]
 

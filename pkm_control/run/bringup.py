@@ -17,13 +17,13 @@ from pkm_control.conveyor.conveyor_file import read_conveyors
 from pkm_control.hardware.contact.force_file import read_force_file
 from pkm_control.hardware.machine_file import check_kind, read_machine_file
 from pkm_control.hardware.machine_kinds import KINDS, LOOPBACK, SIMULATED
-from pkm_control.loop.fixed_rate import PRIORITY
 from pkm_control.motion.files.shipped import AUTO, find_motion
 from pkm_control.realism import DELAY, FIRST_MOVE, NOTE, RESERVE, USUAL_RESERVE, payload_note, reserve_of_drives
 from pkm_control.space.keep_out_file import read_keep_outs
 from pkm_control.space.tool import read_tools
 from pkm_description.load import expand, xacro_arguments
 from pkm_description.urdf.frame_prefix import prefix_frames
+from pkm_runtime.fixed_rate import PRIORITY
 
 Values = Mapping[str, str]  # name of the knob -> its text, as launch arguments are
 Parameter = bool | int | float | str | list[str]  # of a node
@@ -386,7 +386,7 @@ def check(values: Values) -> None:
     """Refuse values that no run can have, before anything is started; the robot's file is read by `description`.
 
     ValueError: a knob that is none of its choices, no number, or out of its span; nothing to do; a report that cannot
-    be written, a host that cannot be listened on. MotionFileError, MachineFileError: a file that cannot be used.
+    be written, a host that cannot be listened on. MotionFileError, ConfigurationError: a file that cannot be used.
     """
     for knob in KNOBS:
         text = values[knob.name]

@@ -19,7 +19,6 @@ from pkm_control.hardware.machine import Machine
 from pkm_control.hardware.make_machine import limits_by_file
 from pkm_control.hardware.simulated.simulated_machine import SimulatedMachine
 from pkm_control.loop.control_loop import STALE_PERIODS, ControlLoop, Period
-from pkm_control.loop.fixed_rate import FixedRateLoop
 from pkm_control.loop.followed_motion import Motion
 from pkm_control.loop.modes import Mode, Outcome
 from pkm_control.motion.files.default_motion import motion_named
@@ -33,11 +32,12 @@ from pkm_control.realism import USUAL_RESERVE
 from pkm_control.report.recording import Mark, Recorder, Recording, Run
 from pkm_control.space.keep_out import KeepOuts
 from pkm_control.space.keep_out_file import read_keep_outs
-from pkm_description.errors import PkmError
 from pkm_description.mechanism import Mechanism
 from pkm_dynamics import Dynamics
 from pkm_dynamics.dynamics import shared_dynamics
 from pkm_kinematics import Kinematics
+from pkm_runtime.errors import PkmError
+from pkm_runtime.fixed_rate import FixedRateLoop
 
 Array = NDArray[np.float64]
 

@@ -31,18 +31,18 @@ from typing import IO, NoReturn, Protocol
 
 import yaml
 
-from pkm_control import ending_signals
 from pkm_control.command_line import options
 from pkm_control.command_line.measured import forget_measured, is_cut_off, is_measured, said_untold, say_fault
 from pkm_control.command_line.outputs import leave_terminal
-from pkm_control.optional import PAGE, PAGE_REMEDY, ROS, ROS_REMEDY, need
 from pkm_control.run import bringup
-from pkm_description import PkmError, safe_folders
+from pkm_description import PkmError
 from pkm_description.gallery import robot_names
-from pkm_description.progress import progress
 from pkm_description.ros.transport import transport_environment
-from pkm_description.safe_folders import is_safe
 from pkm_description.urdf import kept_files
+from pkm_runtime import ending_signals, safe_folders
+from pkm_runtime.optional import PAGE, PAGE_REMEDY, ROS, ROS_REMEDY, need
+from pkm_runtime.progress import progress
+from pkm_runtime.safe_folders import is_safe
 
 _PATIENCE = (30.0, 2.0, 1.0)  # s, after SIGINT (a report may be drawn, on a busy computer), SIGTERM and SIGKILL
 _INSISTING = 1.0  # s: a signal this long after the first one is another wish

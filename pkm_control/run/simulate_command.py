@@ -19,8 +19,8 @@ from pkm_control.motion.files.shipped import AUTO, find_motion
 from pkm_control.run.simulate_options import Options, parser, read_options
 from pkm_control.space.keep_out_file import read_keep_outs
 from pkm_control.space.tool import read_tools
-from pkm_description.errors import PkmError
 from pkm_description.load import expand, xacro_arguments
+from pkm_runtime.errors import PkmError
 
 __all__ = ["main", "parser"]
 

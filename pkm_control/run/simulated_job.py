@@ -11,7 +11,6 @@ from pkm_control.controllers.law_settings import POSITION
 from pkm_control.hardware.simulated.simulated_machine import SimulatedMachine
 from pkm_control.loop.control_loop import ControlLoop, Period
 from pkm_control.motion.files.default_motion import motion_named
-from pkm_control.optional import PAGE, PAGE_REMEDY, NotInstalledError, need
 from pkm_control.realism import NOTE, payload_note
 from pkm_control.report.recording import ENDING_OTHERS
 from pkm_control.report.report import Report
@@ -21,8 +20,9 @@ from pkm_control.run.robot_loop import build_loop, planner_of
 from pkm_control.run.simulate_options import Options
 from pkm_control.view.viewer_process import ViewerProcess
 from pkm_description.mechanism import Mechanism
-from pkm_description.progress import progress
 from pkm_kinematics.making import KERNELS, making
+from pkm_runtime.optional import PAGE, PAGE_REMEDY, NotInstalledError, need
+from pkm_runtime.progress import progress
 
 Array = NDArray[np.float64]
 

@@ -31,12 +31,12 @@ from pkm_control.report.report import Report
 from pkm_control.run.main_job import plan_cycle, run_motion, simulated_loop, switch_on
 from pkm_control.run.prepare import end_with_parent, exercise, note_compiled, rehearse_controller
 from pkm_description import load_mechanism
-from pkm_description.errors import PkmError
 from pkm_description.load import xacro_arguments
 from pkm_description.mechanism import Mechanism
 from pkm_dynamics import Dynamics
-from pkm_kinematics.kernels.kept import COMPILING
 from pkm_kinematics.making import making
+from pkm_runtime.errors import PkmError
+from pkm_runtime.kernels.kept import COMPILING
 
 ANALYSES = "pkm_analysis.warm"  # which control does not import; found by name
 

@@ -21,7 +21,7 @@ import viser
 import websockets.asyncio.server
 
 from pkm_control.view.admission import Admitted, may_operate
-from pkm_description.errors import PkmError
+from pkm_runtime.errors import PkmError
 
 THIS_COMPUTER = "127.0.0.1"  # the default: no other computer gets in
 _PORTS = 100  # tried, one after the other

@@ -15,12 +15,12 @@ from pathlib import Path
 
 import pytest
 
-from pkm_control import optional
 from pkm_control.command_line import completion, options, reference
 from pkm_control.run import bringup
 from pkm_control.run.cli import COMMANDS, command, main
 from pkm_control.run.runner import read_knobs
 from pkm_control.run.simulate_options import read_options
+from pkm_runtime import optional
 
 ROOT = Path(__file__).resolve().parents[2]
 

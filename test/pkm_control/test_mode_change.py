@@ -15,9 +15,9 @@ from pkm_control.loop.follower import HALTED
 from pkm_control.loop.mode_way import ModeWayError
 from pkm_control.loop.modes import Mode, Outcome
 from pkm_control.loop.recovery import RecoveryError, continue_change, way_back
-from pkm_description.errors import PkmError
 from pkm_kinematics.forward.tracker import AssemblyModeTracker
 from pkm_kinematics.kernels.compiled_rotations import displace, displacement_between
+from pkm_runtime.errors import PkmError
 
 PERIOD = 4e-3  # s
 

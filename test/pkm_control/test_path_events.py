@@ -33,12 +33,12 @@ from pkm_control.motion.point_trajectory import PointTrajectory
 from pkm_control.operation.motion_points import MotionPoints
 from pkm_control.run.main_job import run_motion, simulated_loop, switch_on
 from pkm_description import load_mechanism
-from pkm_description.errors import PkmError
 from pkm_description.mechanism import Inertial
 from pkm_dynamics import Dynamics
 from pkm_dynamics.dynamics import shared_dynamics
 from pkm_dynamics.linear_form.random_motions import random_motions
 from pkm_kinematics import Kinematics
+from pkm_runtime.errors import PkmError
 
 from .conftest import Steered
 

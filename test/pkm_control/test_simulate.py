@@ -14,8 +14,8 @@ import pytest
 from pkm_control.command_line.one_process import Interruption, run_in_one_process
 from pkm_control.run.simulate_command import main
 from pkm_control.run.simulate_options import parser
-from pkm_description import progress
 from pkm_description.mechanism import Mechanism
+from pkm_runtime import progress
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -34,7 +34,7 @@ class RosBackend(RosLink):
 
     Args:
         hardware_file: path of the machine's file, for its limits; empty: none.
-        conveyor_file: path of the controller's file of conveyors; empty: none. `MachineFileError` if it cannot be used.
+        conveyor_file: path of the controller's file of conveyors; empty: none. `ConfigurationError` if unusable.
     """
 
     def __init__(

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from pkm_control.controllers.force.force_task import AXES, CONTACT_STIFFNESS, STIFFNESS, ForceTask
 from pkm_control.hardware.contact.surroundings import Hole, Plane, Surroundings, peg
-from pkm_control.yaml_section import Section, read_yaml
 from pkm_description.rotations import rotation_from_rpy
+from pkm_runtime.yaml_section import Section, read_yaml
 
 Array = NDArray[np.float64]
 
@@ -35,7 +35,7 @@ class ForceFile:
 
 
 def read_force_file(path: str) -> ForceFile:
-    """Read a force file (MachineFileError where unusable); an empty path means the defaults and no solids."""
+    """Read a force file (ConfigurationError where unusable); an empty path means the defaults and no solids."""
     source, values = read_yaml(path) if path else ("", {})
     top = Section(source, "", values)
     sensor = Section(source, "sensor", top.mapping("sensor"))

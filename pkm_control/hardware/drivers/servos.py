@@ -20,8 +20,8 @@ from pkm_control.hardware.drivers.serial_line import SerialLine
 from pkm_control.hardware.machine_drives import Drives, Scale
 from pkm_control.hardware.machine_file import MachineFile, scale_of
 from pkm_control.motion.path_events import output_name
-from pkm_control.yaml_section import Section
 from pkm_description.mechanism import Mechanism
+from pkm_runtime.yaml_section import Section
 
 Array = NDArray[np.float64]
 

@@ -17,10 +17,10 @@ from pkm_dynamics import Dynamics
 from pkm_dynamics.actuator_dynamics import ActuatorDynamics
 from pkm_dynamics.kernels.joint_state import place_joints
 from pkm_kinematics import Kinematics, Status
-from pkm_kinematics.kernels.binding import Prepared
 from pkm_kinematics.kernels.rates.motion import invert_blocks
 from pkm_kinematics.solve.mode_reader import ModeReader
 from pkm_kinematics.status import closes
+from pkm_runtime.kernels.binding import Prepared
 
 Array = NDArray[np.float64]
 

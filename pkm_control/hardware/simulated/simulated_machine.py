@@ -19,12 +19,12 @@ from pkm_control.hardware.simulated.drive_loop import DriveLoop
 from pkm_control.hardware.simulated.drive_parts import Brakes, Encoder, EndStops
 from pkm_control.hardware.simulated.integrator import make_integrator
 from pkm_control.motion.limits import ActuatorLimits
-from pkm_description.introduction import fixed
 from pkm_description.mechanism import Inertial
 from pkm_description.rotations import rotation_from_quaternion
 from pkm_dynamics import Dynamics
 from pkm_dynamics.distribution import Distribution, Sharing
 from pkm_kinematics.kernels.short_vectors import first_beyond, limit
+from pkm_runtime.introduction import fixed
 
 Array = NDArray[np.float64]
 

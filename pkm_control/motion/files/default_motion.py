@@ -13,7 +13,7 @@ from pkm_control.motion.files.motion_file import MotionFile, read_motion_file, t
 from pkm_control.motion.files.shipped import AUTO
 from pkm_control.motion.limits import PlatformLimits
 from pkm_control.space.tool import read_tools
-from pkm_description.introduction import axes
+from pkm_description.loops.mobility import axes
 from pkm_kinematics import Kinematics, Status
 from pkm_kinematics.kernels.compiled_rotations import displace
 

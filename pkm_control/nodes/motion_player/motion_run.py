@@ -20,7 +20,7 @@ from pkm_control.nodes.motion_player.run_streams import RunStreams
 from pkm_control.operation.motion_points import MotionPoints
 from pkm_control.report.run_recorder import RunRecorder
 from pkm_control.run.main_job import Plan
-from pkm_description.errors import PkmError
+from pkm_runtime.errors import PkmError
 
 Array = NDArray[np.float64]
 

@@ -15,9 +15,9 @@ from pkm_control.control_errors import MotionFileError
 from pkm_control.motion.files.default_motion import motion_named
 from pkm_control.motion.files.shipped import AUTO, motion_names
 from pkm_control.run.main_job import Plan, planned
-from pkm_description.errors import PkmError, shortened
 from pkm_description.mechanism import Mechanism
 from pkm_kinematics.kinematics import shared_kinematics
+from pkm_runtime.errors import PkmError, shortened
 
 WITHIN = 1.5  # s, after which the answer is that planning takes longer
 TIMED = 20  # times as many waypoints as without times, which each take a plan of their own

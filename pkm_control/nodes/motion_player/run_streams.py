@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from rclpy.node import Node
 from sensor_msgs.msg import JointState
 
-from pkm_control.loop.fixed_rate import LoopStatistics as LoopFigures
 from pkm_control.nodes import motion_messages
 from pkm_control.report.run_recorder import RunRecorder
 from pkm_description.mechanism import Inertial
@@ -23,6 +22,7 @@ from pkm_description.ros.streams.polled import PolledSubscription
 from pkm_description.ros.streams.raw_rows import RawRows
 from pkm_dynamics.ros.dynamics_services import payload_of
 from pkm_interfaces.msg import LoopStatistics, Outputs, PlatformReference
+from pkm_runtime.fixed_rate import LoopStatistics as LoopFigures
 
 Array = NDArray[np.float64]
 

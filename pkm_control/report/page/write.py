@@ -12,7 +12,7 @@ from pkm_control.report.page.figure import page, style
 from pkm_control.report.page.html import html
 from pkm_control.report.recording import Recording
 from pkm_control.report.report import Report
-from pkm_description.whole_files import whole, write_whole
+from pkm_runtime.whole_files import whole, write_whole
 
 _DOTS = 150  # per inch
 

@@ -14,9 +14,9 @@ from pkm_control.controllers.law_settings import POSITION
 from pkm_control.controllers.laws import make_controller
 from pkm_control.hardware.machine import EMERGENCY_STOP, Lifecycle
 from pkm_control.loop.control_loop import ControlLoop
-from pkm_control.loop.fixed_rate import FixedRateLoop
 from pkm_control.loop.modes import Mode
 from pkm_dynamics import Dynamics
+from pkm_runtime.fixed_rate import FixedRateLoop
 
 from .benches import BENCHES, Bench, DynamixelBench
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from pkm_control.control_errors import MachineFileError
 from pkm_control.hardware.machine_file import read_machine_file
 from pkm_control.hardware.make_machine import limits_of
 from pkm_kinematics import Kinematics
+from pkm_runtime.errors import ConfigurationError
 
 
 @pytest.mark.parametrize(
@@ -21,7 +21,7 @@ def test_degrees_are_refused_with_the_number_in_radians(
 ) -> None:
     text = hexapod_file.read_text("utf-8").replace("channel: 0,", f"channel: 0, {key}: {value},", 1)
     hexapod_file.write_text(text, "utf-8")
-    with pytest.raises(MachineFileError, match=rf"{key}.*in degrees.*, write {right}$"):
+    with pytest.raises(ConfigurationError, match=rf"{key}.*in degrees.*, write {right}$"):
         limits_of(hexapod.mechanism, read_machine_file(hexapod_file))
 
 

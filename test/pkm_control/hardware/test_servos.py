@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pkm_control.control_errors import MachineFileError
 from pkm_control.hardware.devices.servo_board import SimulatedServoBoard
 from pkm_control.hardware.driven_machine import DrivenMachine
 from pkm_control.hardware.drivers.servos import with_checksum, without_checksum
@@ -17,6 +16,7 @@ from pkm_control.hardware.machine import Lifecycle
 from pkm_control.hardware.machine_file import read_machine_file
 from pkm_control.hardware.make_machine import make_machine
 from pkm_kinematics import Kinematics
+from pkm_runtime.errors import ConfigurationError
 
 from .conftest import run_until
 
@@ -244,7 +244,7 @@ def test_a_bad_file_says_element_problem_and_remedy(hexapod: Kinematics, hexapod
     text = hexapod_file.read_text(encoding="utf-8")
     assert old in text
     hexapod_file.write_text(text.replace(old, new), encoding="utf-8")
-    with pytest.raises(MachineFileError) as caught:
+    with pytest.raises(ConfigurationError) as caught:
         make_machine("servos", hexapod, read_machine_file(hexapod_file))
     assert words in str(caught.value)
     assert "machine.yaml" in str(caught.value)
@@ -285,6 +285,6 @@ def test_outputs_that_make_no_sense(
     change: tuple[str, str], message: str, hexapod: Kinematics, hexapod_file: Path
 ) -> None:
     hexapod_file.write_text(hexapod_file.read_text() + OUTPUTS.replace(*change))
-    with pytest.raises(MachineFileError) as caught:
+    with pytest.raises(ConfigurationError) as caught:
         make_machine("servos", hexapod, read_machine_file(hexapod_file))
     assert message in str(caught.value)
