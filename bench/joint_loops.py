@@ -18,13 +18,13 @@ import numpy as np
 
 from bench.tables import table
 from pkm_control.control_errors import UnequalDrivesError
-from pkm_control.hardware.machine import CommandMode
-from pkm_control.hardware.simulated.simulated_machine import SimulatedMachine
-from pkm_control.motion.limits import ActuatorLimits
 from pkm_control.run.ros2_control import effort_gains
 from pkm_description import load_mechanism, robot_names
 from pkm_description.mechanism import Array
 from pkm_dynamics import Dynamics
+from pkm_dynamics.motion_limits import ActuatorLimits
+from pkm_hardware.machine import CommandMode
+from pkm_hardware.simulated.simulated_machine import SimulatedMachine
 from pkm_kinematics import Kinematics, Status
 from pkm_runtime.errors import PkmError
 

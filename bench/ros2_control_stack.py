@@ -41,7 +41,6 @@ from bench.joint_loops import NATURAL_FREQUENCY, RATES, path_beside_home
 from bench.running import running
 from bench.tables import table
 from pkm_control.loop.modes import Mode, Outcome
-from pkm_control.motion.limits import ActuatorLimits
 from pkm_control.nodes.motion_messages import duration_message, trajectory_message
 from pkm_control.operation.motion_points import MotionPoints
 from pkm_control.run.ros2_control import FORWARD
@@ -49,6 +48,7 @@ from pkm_description import load_mechanism, robot_names
 from pkm_description.mechanism import Array
 from pkm_description.ros import messages, topics
 from pkm_description.ros.streams.polled import PolledSubscription
+from pkm_dynamics.motion_limits import ActuatorLimits
 from pkm_interfaces.action import FollowPlatformTrajectory
 from pkm_interfaces.msg import ControllerState
 from pkm_kinematics import Kinematics

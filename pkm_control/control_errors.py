@@ -50,16 +50,6 @@ class LimitError(PkmError):
         super().__init__(f"{where}: {limit} would be {value:.4g} {unit}, the limit is {bound:.4g} {unit}; {remedy}")
 
 
-class LifecycleError(PkmError):
-    """A call that the machine's life cycle state does not allow."""
-
-    def __init__(self, call: str, state: str, allowed: str) -> None:
-        self.call = call
-        self.state = state
-        self.allowed = allowed
-        super().__init__(f"{call} is not possible while the machine is {state}; allowed: {allowed}")
-
-
 class SingularHomeError(PkmError):
     """A robot that is singular at home, so that no gains can be tuned to the inertia of its drives there."""
 

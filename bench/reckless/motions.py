@@ -10,9 +10,9 @@ import numpy as np
 
 from pkm_control.loop.jogging import Jog
 from pkm_control.motion.actuator_path import ActuatorPath
-from pkm_control.motion.limits import ActuatorLimits
 from pkm_control.motion.point_trajectory import PointTrajectory, PointTrajectoryError
 from pkm_description.mechanism import Array
+from pkm_dynamics.motion_limits import ActuatorLimits
 from pkm_kinematics import Kinematics
 from pkm_kinematics.kernels.compiled_rotations import displace, displacement_between
 from pkm_kinematics.solve.constraints import scaling

@@ -14,10 +14,10 @@ from pkm_control.client.state import RobotState
 from pkm_control.client.task import Result
 from pkm_control.conveyor.conveyor import BeltState, Conveyor
 from pkm_control.loop.followed_motion import Tolerances
-from pkm_control.motion.limits import ActuatorLimits
 from pkm_control.operation.answer import Answer
 from pkm_control.operation.motion_points import MotionPoints
 from pkm_description.mechanism import Inertial, Mechanism
+from pkm_dynamics.motion_limits import ActuatorLimits
 
 Array = NDArray[np.float64]
 

@@ -33,12 +33,12 @@ from pkm_control.motion.planning import MotionPlanner
 from pkm_control.motion.trajectory import Trajectory
 from pkm_control.operation.answer import Answer
 from pkm_control.operation.motion_points import MotionPoints
-from pkm_control.realism import USUAL_RESERVE
 from pkm_control.run.simulate_options import Setup
 from pkm_control.space.tool import Tool, read_tools, tool_named
 from pkm_description import load_mechanism
 from pkm_description.mechanism import Inertial, Mechanism
 from pkm_dynamics.dynamics import shared_dynamics
+from pkm_hardware.realism import USUAL_RESERVE
 from pkm_kinematics import ForwardSolution, InverseSolution, Kinematics
 from pkm_kinematics.kernels.compiled_rotations import displacement_between
 from pkm_runtime.optional import ROS, ROS_REMEDY, need

@@ -18,12 +18,10 @@ from pkm_control.client.task import Result
 from pkm_control.controllers.law_settings import POSITION
 from pkm_control.conveyor.conveyor import BeltState, Conveyor, conveyor_named
 from pkm_control.conveyor.simulated_belt import SimulatedBelt
-from pkm_control.hardware.simulated.simulated_machine import SimulatedMachine
 from pkm_control.loop.control_loop import rehearse
 from pkm_control.loop.followed_motion import Action, Motion, Tolerances
 from pkm_control.loop.loop_thread import LoopThread
 from pkm_control.loop.modes import Mode, Outcome
-from pkm_control.motion.limits import ActuatorLimits
 from pkm_control.motion.path_events import OutputEvent
 from pkm_control.operation.answer import Answer
 from pkm_control.operation.controls import Controls
@@ -34,6 +32,8 @@ from pkm_control.run.main_job import switch_on
 from pkm_control.run.robot_loop import build_loop
 from pkm_control.run.simulate_options import Setup
 from pkm_description.mechanism import Inertial, Mechanism
+from pkm_dynamics.motion_limits import ActuatorLimits
+from pkm_hardware.simulated.simulated_machine import SimulatedMachine
 from pkm_kinematics.kernels.compiled_rotations import displacement_between
 from pkm_runtime.fixed_rate import FixedRateLoop
 

@@ -22,14 +22,14 @@ from pkm_control.command_line import cycle_search, options
 from pkm_control.command_line.cycle_places import LIFT, CannotPickError, Places, pick_and_place
 from pkm_control.motion.files.default_motion import motion_named
 from pkm_control.motion.files.motion_file import MotionFile
-from pkm_control.motion.limits import ActuatorLimits
 from pkm_control.motion.planning import MotionPlanner
-from pkm_control.realism import USUAL_RESERVE
 from pkm_control.report.report import Use
 from pkm_description import load_mechanism
 from pkm_description.load import xacro_arguments
 from pkm_description.mechanism import Inertial
 from pkm_dynamics import Dynamics
+from pkm_dynamics.motion_limits import ActuatorLimits
+from pkm_hardware.realism import USUAL_RESERVE
 from pkm_kinematics import Kinematics
 from pkm_kinematics.making import making
 from pkm_runtime.errors import PkmError

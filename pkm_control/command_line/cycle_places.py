@@ -12,7 +12,7 @@ from scipy.spatial.transform import Rotation
 
 from pkm_control.motion.files.hints import in_metres, looks_like_millimetres
 from pkm_control.motion.files.motion_file import MotionFile
-from pkm_control.motion.limits import PlatformLimits
+from pkm_dynamics.motion_limits import PlatformLimits
 from pkm_kinematics import Kinematics
 from pkm_runtime.errors import PkmError
 

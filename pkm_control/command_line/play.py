@@ -15,22 +15,22 @@ from pkm_control.command_line.one_process import Interruption, run_in_one_proces
 from pkm_control.command_line.outputs import check_report
 from pkm_control.controllers.law_settings import POSITION
 from pkm_control.controllers.laws import make_controller
-from pkm_control.hardware.machine import Lifecycle, Machine
-from pkm_control.hardware.machine_drives import Drives
-from pkm_control.hardware.machine_file import MachineFile, check_kind, read_machine_file
-from pkm_control.hardware.machine_kinds import LOOPBACK
-from pkm_control.hardware.make_machine import limits_of, make_drives, make_machine
 from pkm_control.loop.control_loop import ControlLoop
 from pkm_control.motion.files.default_motion import motion_named
 from pkm_control.motion.path_events import PathEventError
 from pkm_control.motion.planning import MotionPlanner
-from pkm_control.realism import FIRST_MOVE, USUAL_RESERVE
 from pkm_control.report.recording import ENDING_OTHERS, Recording
 from pkm_control.report.report import Report
 from pkm_control.report.report_files import publish_report
 from pkm_control.run.main_job import hold, plan_cycle, run_motion, switch_on
 from pkm_description.mechanism import Mechanism
 from pkm_dynamics import Dynamics
+from pkm_hardware.machine import Lifecycle, Machine
+from pkm_hardware.machine_drives import Drives
+from pkm_hardware.machine_file import MachineFile, check_kind, read_machine_file
+from pkm_hardware.machine_kinds import LOOPBACK
+from pkm_hardware.make_machine import limits_of, make_drives, make_machine
+from pkm_hardware.realism import FIRST_MOVE, USUAL_RESERVE
 from pkm_kinematics import Kinematics
 from pkm_kinematics.making import KERNELS, making
 from pkm_runtime.errors import PkmError

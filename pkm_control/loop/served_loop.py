@@ -16,7 +16,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
-from pkm_control.hardware.machine import Lifecycle
 from pkm_control.loop import requests
 from pkm_control.loop.channel import Channel, Kind
 from pkm_control.loop.control_loop import ControlLoop, rehearse
@@ -25,6 +24,7 @@ from pkm_control.loop.loop_thread import Request, situation_of
 from pkm_control.loop.modes import Mode
 from pkm_control.loop.running_loop import LoopEndedError
 from pkm_control.loop.shared_rows import Marks, Rows, Texts
+from pkm_hardware.machine import Lifecycle
 from pkm_runtime import ending_signals
 from pkm_runtime.errors import PkmError
 from pkm_runtime.fixed_rate import FixedRateLoop

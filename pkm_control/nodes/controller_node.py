@@ -23,9 +23,8 @@ from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray
 from trajectory_msgs.msg import MultiDOFJointTrajectory
 
+from pkm_control.controllers.force.force_file import read_force_file
 from pkm_control.controllers.law_settings import DAMPING, LAWS, NATURAL_FREQUENCY, POSITION
-from pkm_control.hardware.contact.force_file import read_force_file
-from pkm_control.hardware.make_machine import limits_by_file
 from pkm_control.loop import requests
 from pkm_control.loop.followed_motion import Tolerances
 from pkm_control.loop.jogging import Jog
@@ -53,6 +52,7 @@ from pkm_description.ros.process import run_node
 from pkm_description.ros.robot_description import RobotDescription
 from pkm_description.ros.streams.raw_rows import RowPublisher
 from pkm_dynamics.dynamics import shared_dynamics
+from pkm_hardware.make_machine import limits_by_file
 from pkm_interfaces.action import FollowPlatformTrajectory
 from pkm_interfaces.msg import ControllerState, Outputs, PlatformReference, PlatformTrajectory
 from pkm_runtime.errors import PkmError

@@ -23,10 +23,7 @@ from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackRet
 from sensor_msgs.msg import JointState
 from std_srvs.srv import Trigger
 
-from pkm_control.hardware.contact.force_file import read_force_file
-from pkm_control.hardware.machine import Lifecycle
-from pkm_control.hardware.machine_kinds import KINDS, SIMULATED
-from pkm_control.hardware.simulated.drive_parts import Encoder
+from pkm_control.controllers.force.force_file import read_force_file
 from pkm_control.loop import requests
 from pkm_control.loop.running_loop import Situation
 from pkm_control.nodes.loop_monitor import LoopMonitor, loop_scheduling, realtime_priority
@@ -41,6 +38,9 @@ from pkm_description.ros.periodic import steady_timer
 from pkm_description.ros.process import run_node
 from pkm_description.ros.robot_description import RobotDescription
 from pkm_description.ros.streams.raw_rows import RowPublisher
+from pkm_hardware.machine import Lifecycle
+from pkm_hardware.machine_kinds import KINDS, SIMULATED
+from pkm_hardware.simulated.drive_parts import Encoder
 from pkm_runtime.errors import PkmError
 from pkm_runtime.scheduling import settle
 

@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from rclpy.node import Node
 from sensor_msgs.msg import JointState
 
-from pkm_control.hardware.machine import CommandMode, Machine
 from pkm_description.mechanism import Inertial
 from pkm_description.ros import messages, topics
 from pkm_description.ros.messages import RequestError
@@ -24,6 +23,7 @@ from pkm_description.ros.streams.polled import PolledSubscription
 from pkm_description.ros.streams.raw_rows import RawRows, read_message
 from pkm_description.ros.streams.sources import Sources
 from pkm_dynamics.ros.dynamics_services import payload_of
+from pkm_hardware.machine import CommandMode, Machine
 from pkm_interfaces.msg import Outputs
 from pkm_runtime.errors import PkmError
 

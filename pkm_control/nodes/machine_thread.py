@@ -27,13 +27,13 @@ from rclpy.node import Node
 from rclpy.publisher import Publisher
 from sensor_msgs.msg import JointState
 
-from pkm_control.hardware.drivers.driver import GIVEN_UP
-from pkm_control.hardware.machine import EMERGENCY_STOP, CommandMode, Lifecycle, Machine, MachineState
 from pkm_control.nodes.loop_monitor import LoopMonitor
 from pkm_control.nodes.machine_inboxes import CommandInbox, EffectsInbox
 from pkm_description.ros.parameters import declare
 from pkm_description.ros.stamps import FollowingStamps
 from pkm_description.ros.streams.raw_rows import RowPublisher
+from pkm_hardware.drivers.driver import GIVEN_UP
+from pkm_hardware.machine import EMERGENCY_STOP, CommandMode, Lifecycle, Machine, MachineState
 from pkm_runtime.fixed_rate import FixedRateLoop
 from pkm_runtime.scheduling import LoopScheduling
 

@@ -39,13 +39,13 @@ from rclpy.task import Task
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray
 
-from pkm_control.hardware.machine import Lifecycle
 from pkm_control.nodes.silences import Health
 from pkm_description.ros import diagnostics, topics
 from pkm_description.ros.parameters import declare
 from pkm_description.ros.periodic import steady_timer
 from pkm_description.ros.process import run_node
 from pkm_description.ros.streams.polled import PolledSubscription
+from pkm_hardware.machine import Lifecycle
 
 _LOOK_EVERY = 0.02  # s
 _TRY_AGAIN_AFTER = 0.3  # s

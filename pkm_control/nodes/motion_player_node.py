@@ -24,7 +24,6 @@ from rclpy.node import Node
 from rclpy.task import Future
 
 from pkm_control.command_line.measured import said_fault, say_cut_off, say_measured
-from pkm_control.motion.limits import ActuatorLimits
 from pkm_control.nodes.motion_player import about
 from pkm_control.nodes.motion_player.motion_run import MotionRun, Order
 from pkm_control.nodes.motion_player.requested_motions import TIMED, WITHIN, Planning, PlanningError, requested
@@ -42,6 +41,7 @@ from pkm_description.ros.periodic import steady_timer
 from pkm_description.ros.process import run_node
 from pkm_description.ros.robot_description import RobotDescription
 from pkm_description.ros.streams.polled import PolledSubscription
+from pkm_dynamics.motion_limits import ActuatorLimits
 from pkm_interfaces.action import FollowPlatformTrajectory
 from pkm_interfaces.msg import LoopStatistics, PlatformReference
 from pkm_interfaces.srv import PlayMotion

@@ -15,13 +15,13 @@ from lifecycle_msgs.msg import State
 from rclpy.node import Node
 from sensor_msgs.msg import JointState
 
-from pkm_control.hardware.machine import CommandMode, Lifecycle, Machine, MachineState
-from pkm_control.motion.limits import ActuatorLimits
 from pkm_description.mechanism import Array
 from pkm_description.ros import messages, topics
 from pkm_description.ros.streams.polled import PolledSubscription
 from pkm_description.ros.streams.raw_rows import RawRows
 from pkm_description.ros.streams.sources import Sources
+from pkm_dynamics.motion_limits import ActuatorLimits
+from pkm_hardware.machine import CommandMode, Lifecycle, Machine, MachineState
 from pkm_runtime.errors import PkmError
 
 _LOOK_EVERY = 1e-4  # s, between two looks for a message that is due

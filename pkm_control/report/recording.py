@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from pkm_control.motion.limits import ActuatorLimits
 from pkm_control.report.rows import Rows, RowStore, Tally, width
+from pkm_dynamics.motion_limits import ActuatorLimits
 from pkm_runtime.whole_files import whole
 
 Array = NDArray[np.float64]

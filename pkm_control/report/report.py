@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from pkm_control.motion.limits import ActuatorLimits
 from pkm_control.report.margins import Margins, margins_along
 from pkm_control.report.recording import Mark, Recording, Run
+from pkm_dynamics.motion_limits import ActuatorLimits
 from pkm_kinematics import Kinematics
 from pkm_runtime.fixed_rate import LoopStatistics
 

@@ -6,9 +6,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from pkm_control.motion.limits import ActuatorLimits
 from pkm_control.report.recording import MOST_MARKS, Mark, Recording, Run
 from pkm_control.report.rows import RowStore
+from pkm_dynamics.motion_limits import ActuatorLimits
 from pkm_kinematics import Kinematics
 
 Array = NDArray[np.float64]

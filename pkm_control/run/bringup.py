@@ -12,17 +12,25 @@ from dataclasses import dataclass, field
 
 from pkm_control.command_line import options
 from pkm_control.command_line.outputs import check_host, check_report
+from pkm_control.controllers.force.force_file import read_force_file
 from pkm_control.controllers.law_settings import DAMPING, LAWS, NATURAL_FREQUENCY, POSITION
 from pkm_control.conveyor.conveyor_file import read_conveyors
-from pkm_control.hardware.contact.force_file import read_force_file
-from pkm_control.hardware.machine_file import check_kind, read_machine_file
-from pkm_control.hardware.machine_kinds import KINDS, LOOPBACK, SIMULATED
 from pkm_control.motion.files.shipped import AUTO, find_motion
-from pkm_control.realism import DELAY, FIRST_MOVE, NOTE, RESERVE, USUAL_RESERVE, payload_note, reserve_of_drives
 from pkm_control.space.keep_out_file import read_keep_outs
 from pkm_control.space.tool import read_tools
 from pkm_description.load import expand, xacro_arguments
 from pkm_description.urdf.frame_prefix import prefix_frames
+from pkm_hardware.machine_file import check_kind, read_machine_file
+from pkm_hardware.machine_kinds import KINDS, LOOPBACK, SIMULATED
+from pkm_hardware.realism import (
+    DELAY,
+    FIRST_MOVE,
+    NOTE,
+    RESERVE,
+    USUAL_RESERVE,
+    payload_note,
+    reserve_of_drives,
+)
 from pkm_runtime.fixed_rate import PRIORITY
 
 Values = Mapping[str, str]  # name of the knob -> its text, as launch arguments are

@@ -15,26 +15,26 @@ from numpy.typing import NDArray
 
 from pkm_control.controllers.computed_torque import ComputedTorque
 from pkm_control.controllers.controller import Controller
-from pkm_control.hardware.machine import Machine
-from pkm_control.hardware.make_machine import limits_by_file
-from pkm_control.hardware.simulated.simulated_machine import SimulatedMachine
 from pkm_control.loop.control_loop import STALE_PERIODS, ControlLoop, Period
 from pkm_control.loop.followed_motion import Motion
 from pkm_control.loop.modes import Mode, Outcome
 from pkm_control.motion.files.default_motion import motion_named
 from pkm_control.motion.files.motion_file import MotionFile
-from pkm_control.motion.limits import ActuatorLimits
 from pkm_control.motion.planning import MotionPlanner
 from pkm_control.motion.point_trajectory import PointTrajectory
 from pkm_control.motion.trajectory import Trajectory
 from pkm_control.operation.motion_points import MotionPoints
-from pkm_control.realism import USUAL_RESERVE
 from pkm_control.report.recording import Mark, Recorder, Recording, Run
 from pkm_control.space.keep_out import KeepOuts
 from pkm_control.space.keep_out_file import read_keep_outs
 from pkm_description.mechanism import Mechanism
 from pkm_dynamics import Dynamics
 from pkm_dynamics.dynamics import shared_dynamics
+from pkm_dynamics.motion_limits import ActuatorLimits
+from pkm_hardware.machine import Machine
+from pkm_hardware.make_machine import limits_by_file
+from pkm_hardware.realism import USUAL_RESERVE
+from pkm_hardware.simulated.simulated_machine import SimulatedMachine
 from pkm_kinematics import Kinematics
 from pkm_runtime.errors import PkmError
 from pkm_runtime.fixed_rate import FixedRateLoop

@@ -23,19 +23,19 @@ from pathlib import Path
 import numpy as np
 
 from pkm_control.controllers.laws import make_controller
-from pkm_control.controllers.weight import holding_efforts
-from pkm_control.hardware.machine_kinds import SIMULATED
-from pkm_control.hardware.simulated.simulated_machine import SimulatedMachine
 from pkm_control.loop.control_loop import rehearse
 from pkm_control.loop.follower import TrajectoryFollower
 from pkm_control.loop.guard import guard_of
-from pkm_control.motion.limits import ActuatorLimits
 from pkm_control.run import bringup
 from pkm_control.run.main_job import planned
 from pkm_description.load import shared_mechanism
 from pkm_description.urdf import kept_files
 from pkm_dynamics import Dynamics
 from pkm_dynamics.dynamics import shared_dynamics
+from pkm_dynamics.motion_limits import ActuatorLimits
+from pkm_dynamics.weight import holding_efforts
+from pkm_hardware.machine_kinds import SIMULATED
+from pkm_hardware.simulated.simulated_machine import SimulatedMachine
 from pkm_kinematics.forward.tracker import AssemblyModeTracker
 from pkm_kinematics.making import KERNELS, making
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from pkm_control.controllers.force.force_file import read_force_file
 from pkm_control.controllers.law_settings import (
     DAMPING,
     FORCE_LAWS,
@@ -15,21 +16,11 @@ from pkm_control.controllers.law_settings import (
     highest_natural_frequency,
 )
 from pkm_control.controllers.laws import make_controller
-from pkm_control.controllers.weight import holding_efforts
 from pkm_control.conveyor.belt import Belt
 from pkm_control.conveyor.conveyor_file import read_conveyors
-from pkm_control.hardware.contact.force_file import read_force_file
-from pkm_control.hardware.machine import Machine, untold
-from pkm_control.hardware.machine_file import read_machine_file
-from pkm_control.hardware.machine_kinds import LOOPBACK, SIMULATED
-from pkm_control.hardware.make_machine import limits_by_file, make_drives, make_machine
-from pkm_control.hardware.simulated.drive_parts import Encoder
-from pkm_control.hardware.simulated.imperfections import realistic_machine
-from pkm_control.hardware.simulated.simulated_machine import SimulatedMachine
 from pkm_control.loop.control_loop import ControlLoop
 from pkm_control.loop.follower import TrajectoryFollower
 from pkm_control.loop.guard import guard_of
-from pkm_control.motion.limits import ActuatorLimits
 from pkm_control.motion.planning import MotionPlanner
 from pkm_control.run.simulate_options import Setup
 from pkm_control.space.keep_out_file import read_keep_outs
@@ -37,6 +28,15 @@ from pkm_description.load import shared_mechanism
 from pkm_description.mechanism import Array, Inertial, Mechanism
 from pkm_dynamics import Dynamics
 from pkm_dynamics.dynamics import shared_dynamics
+from pkm_dynamics.motion_limits import ActuatorLimits
+from pkm_dynamics.weight import holding_efforts
+from pkm_hardware.machine import Machine, untold
+from pkm_hardware.machine_file import read_machine_file
+from pkm_hardware.machine_kinds import LOOPBACK, SIMULATED
+from pkm_hardware.make_machine import limits_by_file, make_drives, make_machine
+from pkm_hardware.simulated.drive_parts import Encoder
+from pkm_hardware.simulated.imperfections import realistic_machine
+from pkm_hardware.simulated.simulated_machine import SimulatedMachine
 from pkm_kinematics import Kinematics
 
 Fallback = Literal["zero", "gravity"]

@@ -12,11 +12,11 @@ import numpy as np
 import yaml
 
 from pkm_control.control_errors import SingularHomeError, UnequalDrivesError
-from pkm_control.controllers.actuator_inertia import actuator_mass_matrix
 from pkm_control.controllers.law_settings import highest_natural_frequency
-from pkm_control.motion.limits import ActuatorLimits
 from pkm_description.mechanism import Mechanism
 from pkm_dynamics import Dynamics
+from pkm_dynamics.actuator_inertia import actuator_mass_matrix
+from pkm_dynamics.motion_limits import ActuatorLimits
 from pkm_kinematics import Kinematics
 from pkm_kinematics.kernels.regularity import SINGULAR_BELOW
 

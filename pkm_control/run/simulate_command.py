@@ -14,7 +14,7 @@ import sys
 from collections.abc import Sequence
 
 from pkm_control.command_line.outputs import check_host, check_report
-from pkm_control.hardware.contact.force_file import read_force_file
+from pkm_control.controllers.force.force_file import read_force_file
 from pkm_control.motion.files.shipped import AUTO, find_motion
 from pkm_control.run.simulate_options import Options, parser, read_options
 from pkm_control.space.keep_out_file import read_keep_outs

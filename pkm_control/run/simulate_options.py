@@ -17,7 +17,7 @@ from pkm_control.controllers.law_settings import (
     POSITION,
     highest_natural_frequency,
 )
-from pkm_control.realism import DELAY, RESERVE, USUAL_RESERVE
+from pkm_hardware.realism import DELAY, RESERVE, USUAL_RESERVE
 
 
 @dataclass(frozen=True)

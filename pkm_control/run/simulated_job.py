@@ -8,10 +8,8 @@ from numpy.typing import NDArray
 
 from pkm_control.command_line.one_process import Interruption
 from pkm_control.controllers.law_settings import POSITION
-from pkm_control.hardware.simulated.simulated_machine import SimulatedMachine
 from pkm_control.loop.control_loop import ControlLoop, Period
 from pkm_control.motion.files.default_motion import motion_named
-from pkm_control.realism import NOTE, payload_note
 from pkm_control.report.recording import ENDING_OTHERS
 from pkm_control.report.report import Report
 from pkm_control.report.report_files import publish_report
@@ -20,6 +18,8 @@ from pkm_control.run.robot_loop import build_loop, planner_of
 from pkm_control.run.simulate_options import Options
 from pkm_control.view.viewer_process import ViewerProcess
 from pkm_description.mechanism import Mechanism
+from pkm_hardware.realism import NOTE, payload_note
+from pkm_hardware.simulated.simulated_machine import SimulatedMachine
 from pkm_kinematics.making import KERNELS, making
 from pkm_runtime.optional import PAGE, PAGE_REMEDY, NotInstalledError, need
 from pkm_runtime.progress import progress

@@ -22,7 +22,6 @@ import numpy as np
 
 from pkm_control.command_line import options
 from pkm_control.controllers.law_settings import LAWS
-from pkm_control.hardware.machine_kinds import SIMULATED
 from pkm_control.loop.control_loop import ControlLoop
 from pkm_control.motion.files.default_motion import motion_named
 from pkm_control.motion.files.shipped import AUTO
@@ -34,6 +33,7 @@ from pkm_description import load_mechanism
 from pkm_description.load import xacro_arguments
 from pkm_description.mechanism import Mechanism
 from pkm_dynamics import Dynamics
+from pkm_hardware.machine_kinds import SIMULATED
 from pkm_kinematics.making import making
 from pkm_runtime.errors import PkmError
 from pkm_runtime.kernels.kept import COMPILING

@@ -12,7 +12,6 @@ from types import MappingProxyType
 import numpy as np
 from numpy.typing import NDArray
 
-from pkm_control.controllers.weight import together
 from pkm_description.mechanism import Inertial
 from pkm_description.rotations import (
     quaternion_from_rotation,
@@ -20,6 +19,7 @@ from pkm_description.rotations import (
     quaternion_product,
     rotation_from_rpy,
 )
+from pkm_dynamics.weight import together
 from pkm_runtime.errors import PkmError, shortened
 from pkm_runtime.yaml_section import Section, read_yaml
 

@@ -5,15 +5,15 @@ import numpy as np
 import pytest
 
 from pkm_control.controllers.pd_gravity import PdGravity
-from pkm_control.hardware.machine import Lifecycle
-from pkm_control.hardware.simulated.drive_parts import Encoder
-from pkm_control.hardware.simulated.simulated_machine import SimulatedMachine
 from pkm_control.loop.control_loop import ControlLoop
 from pkm_control.motion.files.motion_file import parse_motion, read_motion_file
 from pkm_control.motion.planning import MotionPlanner
 from pkm_control.report.report import Report
 from pkm_control.run.main_job import plan_cycle, run_motion, simulated_loop, switch_on
 from pkm_description.mechanism import Inertial
+from pkm_hardware.machine import Lifecycle
+from pkm_hardware.simulated.drive_parts import Encoder
+from pkm_hardware.simulated.simulated_machine import SimulatedMachine
 
 
 @pytest.fixture

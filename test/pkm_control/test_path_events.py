@@ -14,13 +14,10 @@ from pkm_control.control_errors import LimitError, MotionFileError
 from pkm_control.controllers.adaptive import Adaptive
 from pkm_control.controllers.computed_torque import ComputedTorque
 from pkm_control.controllers.controller import Measured, Reference
-from pkm_control.controllers.weight import holding_efforts, payload_wrench, together
-from pkm_control.hardware.simulated.simulated_machine import SimulatedMachine
 from pkm_control.loop.followed_motion import Motion
 from pkm_control.loop.mode_change import ModeChange
 from pkm_control.loop.modes import Mode, Outcome
 from pkm_control.motion.files.motion_file import parse_motion
-from pkm_control.motion.limits import ActuatorLimits
 from pkm_control.motion.path_events import (
     EventCursor,
     OutputEvent,
@@ -37,6 +34,9 @@ from pkm_description.mechanism import Inertial
 from pkm_dynamics import Dynamics
 from pkm_dynamics.dynamics import shared_dynamics
 from pkm_dynamics.linear_form.random_motions import random_motions
+from pkm_dynamics.motion_limits import ActuatorLimits
+from pkm_dynamics.weight import holding_efforts, payload_wrench, together
+from pkm_hardware.simulated.simulated_machine import SimulatedMachine
 from pkm_kinematics import Kinematics
 from pkm_runtime.errors import PkmError
 

@@ -6,18 +6,18 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pkm_control import realism
-from pkm_control.hardware.simulated.drive_parts import Encoder
-from pkm_control.hardware.simulated.imperfections import heavier, realistic_encoder, realistic_machine
-from pkm_control.hardware.simulated.simulated_machine import SimulatedMachine
 from pkm_control.motion.files.default_motion import motion_named
-from pkm_control.motion.limits import ActuatorLimits
 from pkm_control.motion.planning import MotionPlanner
 from pkm_control.report.report import Report
 from pkm_control.run import bringup
 from pkm_control.run.main_job import plan_cycle, run_motion, simulated_loop, switch_on
 from pkm_description import load_mechanism
 from pkm_dynamics import Dynamics
+from pkm_dynamics.motion_limits import ActuatorLimits
+from pkm_hardware import realism
+from pkm_hardware.simulated.drive_parts import Encoder
+from pkm_hardware.simulated.imperfections import heavier, realistic_encoder, realistic_machine
+from pkm_hardware.simulated.simulated_machine import SimulatedMachine
 
 
 def test_links_are_heavier_and_nothing_else_is(mechanism, dynamics) -> None:

@@ -19,7 +19,6 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 
 from pkm_control.control_errors import ReportError
-from pkm_control.motion.limits import ActuatorLimits
 from pkm_control.report.margins import Margins
 from pkm_control.report.page.figure import page, style
 from pkm_control.report.page.html import html
@@ -30,6 +29,7 @@ from pkm_control.report.recording import Recorder, Recording, Run
 from pkm_control.report.report import Report
 from pkm_control.report.report_files import publish_report
 from pkm_control.report.rows import MOST
+from pkm_dynamics.motion_limits import ActuatorLimits
 
 LIMITS = ActuatorLimits(
     ("a", "b"),
@@ -403,7 +403,7 @@ from pathlib import Path
 import pkm_control.report.report_files as files
 from pkm_control.report.recording import Recorder, Run
 from pkm_control.report.report import Report
-from pkm_control.motion.limits import ActuatorLimits
+from pkm_dynamics.motion_limits import ActuatorLimits
 import numpy as np
 one = np.ones(1)
 recorder = Recorder(ActuatorLimits(("a",), ("rad",), -one, one, one, one, one), 100)

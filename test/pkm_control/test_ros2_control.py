@@ -10,7 +10,6 @@ import pytest
 
 from bench.joint_loops import told_to_stay, try_out
 from pkm_control.control_errors import SingularHomeError, UnequalDrivesError
-from pkm_control.motion.limits import ActuatorLimits
 from pkm_control.run import bringup
 from pkm_control.run.ros2_control import (
     controller_names,
@@ -20,6 +19,7 @@ from pkm_control.run.ros2_control import (
     write_parameters,
 )
 from pkm_description import load_mechanism, robot_names
+from pkm_dynamics.motion_limits import ActuatorLimits
 
 SHIPPED = Path(__file__).parents[2] / "config" / "controllers.yaml"
 

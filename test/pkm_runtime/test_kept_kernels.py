@@ -21,7 +21,7 @@ from pkm_runtime.kernels import turns
 from pkm_runtime.kernels.kept import COMPILING, Compiling
 from pkm_runtime.kernels.purposes import PURPOSES
 
-for room in ("analysis", "analysis.proof", "control", "dynamics", "kinematics"):
+for room in ("analysis", "analysis.proof", "control", "dynamics", "hardware", "kinematics"):
     importlib.import_module(f"pkm_{room}.kernels")  # they say what their kernels are for
 
 ROOT = Path(__file__).resolve().parents[2]

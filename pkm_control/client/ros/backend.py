@@ -15,15 +15,15 @@ from pkm_control.client.ros.goal import RosGoal
 from pkm_control.client.ros.link import RosLink
 from pkm_control.conveyor.conveyor import BeltState, Conveyor, conveyor_named
 from pkm_control.conveyor.conveyor_file import read_conveyors
-from pkm_control.hardware.make_machine import limits_by_file
 from pkm_control.loop.followed_motion import Tolerances
-from pkm_control.motion.limits import ActuatorLimits
 from pkm_control.nodes import motion_messages
 from pkm_control.operation.motion_points import MotionPoints
 from pkm_description.load import shared_mechanism
 from pkm_description.mechanism import Inertial, Mechanism
 from pkm_description.ros import topics
+from pkm_dynamics.motion_limits import ActuatorLimits
 from pkm_dynamics.ros.dynamics_services import payload_of
+from pkm_hardware.make_machine import limits_by_file
 
 _PATIENCE = 2.0  # s, in which the controller speaks of its belts
 _LOOK = 0.01  # s

@@ -10,9 +10,9 @@ import pytest
 
 from pkm_control.client import RefusedError, Robot, Setup
 from pkm_control.client.simulated import SimulatedBackend
-from pkm_control.hardware.simulated.simulated_machine import SimulatedMachine
 from pkm_control.loop.modes import Mode
 from pkm_description.mechanism import Array, Inertial
+from pkm_hardware.simulated.simulated_machine import SimulatedMachine
 from pkm_kinematics.kernels.compiled_rotations import displacement_between
 
 RATE = 250.0  # Hz

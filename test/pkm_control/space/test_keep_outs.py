@@ -14,7 +14,6 @@ from pkm_control.client.errors import RefusedError
 from pkm_control.loop.followed_motion import Motion
 from pkm_control.loop.modes import Mode
 from pkm_control.motion.curve_check import CurveCheck
-from pkm_control.motion.limits import ActuatorLimits
 from pkm_control.motion.point_trajectory import PointTrajectory, PointTrajectoryError
 from pkm_control.run.simulate_command import main as simulate
 from pkm_control.run.simulate_options import Setup
@@ -22,6 +21,7 @@ from pkm_control.space.keep_out import KeepOuts, RoundedBox
 from pkm_control.space.keep_out_file import read_keep_outs
 from pkm_description.mechanism import Array
 from pkm_description.rotations import rotation_from_quaternion, rotation_from_vector
+from pkm_dynamics.motion_limits import ActuatorLimits
 from pkm_kinematics.kernels.compiled_rotations import displace
 from pkm_runtime.errors import ConfigurationError, PkmError
 
