@@ -17,8 +17,8 @@ from pathlib import Path
 import numpy as np
 
 from bench.tables import table
+from pkm_bringup.ros2_control import effort_gains
 from pkm_control.control_errors import UnequalDrivesError
-from pkm_control.run.ros2_control import effort_gains
 from pkm_description import load_mechanism, robot_names
 from pkm_description.mechanism import Array
 from pkm_dynamics import Dynamics
@@ -47,7 +47,7 @@ carry the weight), and while it moves. The loops here are emulated, with a delay
 (`python -m bench.joint_loops --write docs/joint_loops.md`); what was seen with the real stack is in
 [running.md](running.md).
 
-By *effort* means a PID with the gains of `pkm_control/run/ros2_control.py`. Where a robot is much lighter in one
+By *effort* means a PID with the gains of `pkm_bringup/ros2_control.py`. Where a robot is much lighter in one
 direction than in another, gains that the light one carries are too soft for the heavy one; where drives are redundant,
 integrals push against each other: such robots are refused by effort, with the reason. By *position* means that the
 drives close the loops (`command_interface:=position`); the simulated ones know the mass matrix, as well-tuned servo

@@ -33,7 +33,7 @@ from sensor_msgs.msg import JointState
 
 from bench.running import running
 from bench.tables import table
-from pkm_control.nodes.motion_player.run_streams import loop_figures
+from pkm_bringup.nodes.motion_player.run_streams import loop_figures
 from pkm_description import load_mechanism
 from pkm_description.ros import topics
 from pkm_interfaces.msg import LoopStatistics as LoopMessage
@@ -114,7 +114,7 @@ def robot(name: str, seconds: float, priority: str, rate: float) -> list[tuple[s
     """
     words = ["run", name, "--no-page", "--cycles", str(_MANY), "--realtime-priority", priority, "--no-stay"]
     words += ["--rate", str(rate)]
-    command = [sys.executable, "-m", "pkm_control.run.cli", *words]
+    command = [sys.executable, "-m", "pkm_bringup.cli", *words]
     with (
         tempfile.TemporaryDirectory() as reports,
         running([*command, "--report", reports], _ENDS),

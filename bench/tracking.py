@@ -21,6 +21,7 @@ import numpy as np
 
 from bench.pressing import PRESS, SLIDE, Pressing, pressing
 from bench.tables import table
+from pkm_bringup.main_job import Plan, planned, run_motion
 from pkm_control.controllers.controller import Controller
 from pkm_control.controllers.law_settings import (
     ADMITTANCE,
@@ -35,7 +36,7 @@ from pkm_control.controllers.law_settings import (
 from pkm_control.controllers.laws import make_controller
 from pkm_control.loop.control_loop import ControlLoop, Period
 from pkm_control.loop.platform_observer import PlatformObserver
-from pkm_control.run.main_job import Plan, planned, run_motion, switch_on
+from pkm_control.loop.switching_on import switch_on
 from pkm_description import load_mechanism, robot_names
 from pkm_description.mechanism import Inertial, Mechanism
 from pkm_dynamics import Dynamics

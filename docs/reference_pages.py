@@ -18,6 +18,9 @@ PACKAGES = (
     "pkm_analysis",
     "pkm_hardware",
     "pkm_control",
+    "pkm_client",
+    "pkm_viewer",
+    "pkm_bringup",
 )
 # What only an installation of ROS 2 has: the docstrings of the nodes are read without it.
 ROS = (

@@ -4,7 +4,7 @@
 from pkm_runtime.uncollected import uncollected
 
 with uncollected():
-    from pkm_description.errors import DescriptionError
+    from pkm_description.description_error import DescriptionError
     from pkm_description.gallery import robot_names
     from pkm_description.load import load_mechanism, mechanism_from_urdf
     from pkm_description.mechanism import Mechanism

@@ -10,7 +10,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from pkm_description import graph
-from pkm_description.errors import DescriptionError
+from pkm_description.description_error import DescriptionError
 from pkm_description.gallery import ROBOTS, robot_path
 from pkm_description.loops.closure import ClosureModel
 from pkm_description.loops.home import HomeRequest, find_home

@@ -23,7 +23,7 @@ import numpy as np
 from scipy.spatial.transform import Rotation
 
 from pkm_description.command_options import add_robot
-from pkm_description.errors import DescriptionError
+from pkm_description.description_error import DescriptionError
 from pkm_description.graph import ordered_tree, platform_chain
 from pkm_description.load import expand, find_robot, mechanism_from_urdf, xacro_arguments
 from pkm_description.loops.home import LONGEST

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from pkm_description.errors import DescriptionError
+from pkm_description.description_error import DescriptionError
 from pkm_description.joint_geometry import position_at
 from pkm_description.loops.closure import ClosureModel, advance
 from pkm_description.loops.hold_advice import hold_advice

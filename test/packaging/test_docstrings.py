@@ -26,6 +26,9 @@ PACKAGES = (
     "pkm_analysis",
     "pkm_hardware",
     "pkm_control",
+    "pkm_client",
+    "pkm_viewer",
+    "pkm_bringup",
 )
 SECTION = re.compile(r"^(Attributes|Args|Returns|Yields|Raises):$", re.MULTILINE)
 ENTRY = re.compile(r"^    (\*{0,2}\w+): (.*(?:\n {5,}.*)*)", re.MULTILINE)

@@ -30,6 +30,9 @@ PACKAGES = (
     "pkm_analysis",
     "pkm_hardware",
     "pkm_control",
+    "pkm_client",
+    "pkm_viewer",
+    "pkm_bringup",
 )
 LEFT = shutil.ignore_patterns(".*", "__pycache__", "build", "*.egg-info", "install", "log", "reports", "test", "bench")
 FIRST = """

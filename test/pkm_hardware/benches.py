@@ -22,7 +22,7 @@ from pkm_hardware.machine_file import read_machine_file
 from pkm_hardware.make_machine import make_machine
 from pkm_kinematics import Kinematics
 
-EXAMPLES = Path(__file__).resolve().parents[3] / "docs" / "examples"
+EXAMPLES = Path(__file__).resolve().parents[2] / "docs" / "examples"
 TURN = 2.0 * math.pi
 
 

@@ -14,7 +14,7 @@ from pkm_hardware.devices.servo_board import SimulatedServoBoard
 from pkm_hardware.machine import Lifecycle, Machine
 from pkm_kinematics import Kinematics
 
-EXAMPLES = Path(__file__).resolve().parents[3] / "docs" / "examples"
+EXAMPLES = Path(__file__).resolve().parents[2] / "docs" / "examples"
 
 
 @pytest.fixture(scope="session")

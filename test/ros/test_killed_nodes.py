@@ -23,10 +23,10 @@ from rclpy.action import ActionClient
 from sensor_msgs.msg import JointState
 from std_srvs.srv import Trigger
 
+from pkm_bringup import bringup
+from pkm_bringup.runner import ProcessGroup, ros_arguments, set_up_discovery
 from pkm_control.loop.modes import Mode, Outcome
-from pkm_control.nodes.motion_messages import duration_message
-from pkm_control.run import bringup
-from pkm_control.run.runner import ProcessGroup, ros_arguments, set_up_discovery
+from pkm_control.ros.motion_messages import duration_message
 from pkm_description import load_mechanism
 from pkm_description.ros import messages, topics
 from pkm_interfaces.action import FollowPlatformTrajectory

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pkm_control.client import MotionEndedError, RefusedError, Robot, Setup
-from pkm_control.client.simulated import SimulatedBackend
+from pkm_client import MotionEndedError, RefusedError, Robot, Setup
+from pkm_client.simulated import SimulatedBackend
 from pkm_control.control_errors import MotionFileError, UnreachableMotionError
 from pkm_control.conveyor.boarding import _standing
 from pkm_control.conveyor.conveyor import Conveyor, ConveyorError

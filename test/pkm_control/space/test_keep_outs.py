@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 from scipy.optimize import lsq_linear
 
-from pkm_control.client import Robot
-from pkm_control.client.errors import RefusedError
+from pkm_bringup.simulate_command import main as simulate
+from pkm_client import Robot
+from pkm_client.client_errors import RefusedError
 from pkm_control.loop.followed_motion import Motion
 from pkm_control.loop.modes import Mode
 from pkm_control.motion.curve_check import CurveCheck
 from pkm_control.motion.point_trajectory import PointTrajectory, PointTrajectoryError
-from pkm_control.run.simulate_command import main as simulate
-from pkm_control.run.simulate_options import Setup
+from pkm_control.simulation_setup import Setup
 from pkm_control.space.keep_out import KeepOuts, RoundedBox
 from pkm_control.space.keep_out_file import read_keep_outs
 from pkm_description.mechanism import Array

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from pkm_control.client import RefusedError, Robot, Setup
+from pkm_client import RefusedError, Robot, Setup
 from pkm_control.control_errors import MotionFileError, UnreachableMotionError
 from pkm_control.motion.files.default_motion import motion_named, tour
 from pkm_control.motion.files.motion_file import parse_motion, task_chain_of
