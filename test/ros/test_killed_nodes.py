@@ -236,7 +236,7 @@ def test_a_loop_that_stands_still_is_told(robot: Processes) -> None:
 
 
 def test_a_loop_that_is_killed_ends_its_nodes(robot: Processes) -> None:
-    """What they say then is tested beside drives: `hardware/test_last_lines.py`."""
+    """What they say then is tested beside drives: `pkm_hardware/test_last_lines.py`."""
     robot.begin()
     control = robot.group.processes["control"]
     (loop,) = children(control.pid)
