@@ -139,11 +139,7 @@ class _OneKernel(caching.FunctionCache):
         # numba's own refreshes the context here. Compilers do so themselves (`CompilerBase`); what they have compiled
         # needs none of it.
         with self._guard_against_spurious_io_errors():
-            try:
-                return self._load_overload(sig, target_context)
-            except (ImportError, AttributeError):  # an index with types of a module that has moved since
-                self._forget()
-                return None
+            return self._load_overload(sig, target_context)
 
     def _load_overload(self, sig: Any, target_context: Any) -> Any:
         if self._installed is not None:
@@ -154,11 +150,6 @@ class _OneKernel(caching.FunctionCache):
             if data is not None:
                 return self._impl.rebuild(target_context, data)
         return super()._load_overload(sig, target_context)
-
-    def _forget(self) -> None:
-        """Forget what is cached; the installation's index is not asked again."""
-        self._installed = None
-        self._cache_file.flush()
 
     def _save_overload(self, sig: Any, data: Any) -> None:
         try:
