@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Write the pages of the numbered examples: what each is about, its picture, what it prints, and its code.
 
-`python docs/make_examples.py` runs the examples and writes docs/examples/NN_….md and their pictures; `--check` only says
-whether the pages still show the code.
+`python docs/make_examples.py [NUMBER ...]` runs the examples and writes docs/examples/NN_….md and their pictures.
 """
 
 from __future__ import annotations
@@ -42,21 +41,16 @@ def code(example: Path) -> str:
     return f"```python\n{source}```\n\nRun it: `./pkm python examples/{example.name}` writes the picture, too.\n"
 
 
-def main() -> int:
-    """Write all pages, or check them; 1 if one does not show its example."""
-    if "--check" in sys.argv[1:]:
-        stale = [one.name for one in EXAMPLES if code(one) not in page_of(one).read_text(encoding="utf-8")]
-        print("\n".join(f"{name}: its page is old; run python docs/make_examples.py" for name in stale))
-        return int(bool(stale))
+def main() -> None:
+    """Write all pages, or those of the numbers given."""
     PICTURES.mkdir(exist_ok=True)
-    for example in EXAMPLES:
+    for example in (one for one in EXAMPLES if not sys.argv[1:] or one.name[:2] in sys.argv[1:]):
         printed = io.StringIO()
         with contextlib.redirect_stdout(printed):
             runpy.run_path(str(example))["main"](str(PICTURES / f"{example.stem}.png"))
         output = f"It prints\n\n```\n{printed.getvalue().rstrip()}\n```\n\n" if printed.getvalue() else ""
         page_of(example).write_text(head(example) + output + code(example), encoding="utf-8")
-    return 0
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    main()

@@ -15,7 +15,7 @@ def main(picture: str = "01_first_robot.png") -> None:
     """Solve one pose there and back, and one that is out of reach."""
     mechanism = load_mechanism("delta")  # a robot of the gallery, a path, or URDF text
     kinematics = Kinematics(mechanism)
-    pose = kinematics.home + [0.2, 0.1, 0.05, 0, 0, 0, 0]  # x y z [m], quaternion x y z w
+    pose = np.add(kinematics.home, [0.2, 0.1, 0.05, 0, 0, 0, 0])  # x y z [m], quaternion x y z w
 
     inverse = kinematics.inverse(pose)
     print(inverse.by_name())  # rad, by the name of each motor's joint
@@ -23,7 +23,7 @@ def main(picture: str = "01_first_robot.png") -> None:
     print("back again:", np.round(forward.pose[:3], 12))
     assert np.allclose(forward.pose, pose, atol=1e-12)
 
-    far = kinematics.inverse(kinematics.home + [2.0, 0, 0, 0, 0, 0, 0])
+    far = kinematics.inverse(np.add(kinematics.home, [2.0, 0, 0, 0, 0, 0, 0]))
     print(far.reason())
     assert not far.ok
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which motor and gear a Delta needs for its pick and place: torques, speeds and heat of a motion, against data sheets."""
+"""Which motor and gear a Delta needs: torques, speeds and heat of a motion, against data sheets."""
 
 import numpy as np
 

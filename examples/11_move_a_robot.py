@@ -9,7 +9,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from pkm_client import Robot
-from pkm_description.errors import PkmError
+from pkm_runtime.errors import PkmError
 
 
 def main(picture: str = "11_move_a_robot.png") -> None:

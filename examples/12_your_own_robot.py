@@ -11,7 +11,8 @@ def joint(name: str, kind: str, parent: str, axis: str) -> str:
     ends = f'<parent link="{parent}"/><child link="{name}"/><axis xyz="{axis}"/>'
     limits = '<limit lower="-1" upper="1" velocity="2" effort="50"/>' if kind == "prismatic" else ""
     bar = '<visual><origin xyz="0.25 0 0"/><geometry><box size="0.5 0.02 0.02"/></geometry></visual>'
-    return f'<link name="{name}">{"" if limits else bar}</link><joint name="{name}" type="{kind}">{ends}{limits}</joint>'
+    link = f'<link name="{name}">{"" if limits else bar}</link>'
+    return f'{link}<joint name="{name}" type="{kind}">{ends}{limits}</joint>'
 
 
 def main(picture: str = "12_your_own_robot.png") -> None:
@@ -25,8 +26,8 @@ def main(picture: str = "12_your_own_robot.png") -> None:
     drive = '<joint name="{}"><command_interface name="effort"/></joint>'
     mechanism = load_mechanism(
         f'<robot name="biglide"><link name="rail"/>{tree}{pin.format("left")}{pin.format("right")}'
-        f'<pkm base_link="rail" platform_link="pen" kinematics_only="true">{home}</pkm><ros2_control name="biglide" type="system">'
-        f"{drive.format('left')}{drive.format('right')}</ros2_control></robot>"
+        f'<pkm base_link="rail" platform_link="pen" kinematics_only="true">{home}</pkm>'
+        f'<ros2_control name="biglide" type="system">{drive.format("left")}{drive.format("right")}</ros2_control></robot>'
     )
     kinematics = Kinematics(mechanism)
     print(mechanism, kinematics.inverse([0.1, 0.3]), sep="\n")  # x, y of the pen [m]

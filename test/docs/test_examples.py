@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The numbered examples: short, and shown on their pages as they are. `test_code.py` runs them as these pages have them."""
+"""The numbered examples: short, and shown on their pages as they are; `test_code.py` runs them from these."""
 
 from __future__ import annotations
 
