@@ -300,9 +300,9 @@ class LoopProcess(RunningLoop):
         if not (self.resting or problem):
             return now
         nothing = np.zeros_like(now.action.command)
-        if problem and not self.failure:
+        if problem:
             return replace(now, action=Action(Mode.STOPPED, nothing, problem, gives_up=True), readable=False)
-        action = Action(Mode.WAITING, nothing, problem or UNCONFIGURED, speed=now.override, gives_up=True)
+        action = Action(Mode.WAITING, nothing, UNCONFIGURED, speed=now.override, gives_up=True)
         return replace(now, action=action, moving=False, readable=False)
 
     def _newest(self) -> Array | None:

@@ -34,15 +34,17 @@ def children(pid: int) -> list[int]:
     return [int(one) for one in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 
 
-def _become(arguments: list[str], output: str) -> None:
-    """In the new process: be the process of the nodes."""
-    os.setsid()
-    with open(output, "wb") as file:
-        for number in (1, 2):
-            os.dup2(file.fileno(), number)
-    from pkm_control.nodes import control_node
-
-    os._exit(control_node.main(arguments))
+_BECOME = """
+import os, signal
+from pkm_control import ending_signals
+from pkm_control.nodes import control_node
+os.setsid()
+for number in ending_signals.ENDING:
+    signal.signal(number, signal.SIG_DFL)
+file = os.open({output!r}, os.O_WRONLY | os.O_CREAT)
+os.dup2(file, 1), os.dup2(file, 2)
+os._exit(control_node.main({arguments!r}))
+"""  # as text: modules of tests cannot be imported elsewhere
 
 
 class Client:
@@ -96,7 +98,7 @@ class Control:
         self.ns = namespace
         set_up_discovery()
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-        _FORKS.set_forkserver_preload([__name__, CONTROL.module, "pkm_control.run.warm_kernels"])
+        _FORKS.set_forkserver_preload([CONTROL.module])
         self.bench = BENCHES[kind](folder, **{"silence": "1.0", "watchdog": "2.0", **keys})
         self.bench.__enter__()
         self.output = folder / "output.txt"
@@ -110,15 +112,22 @@ class Control:
             namespace=namespace,
             realtime_priority=priority,
         )
-        text = write_parameters(folder / "description.yaml", robot_description=robot.urdf)
-        arguments = [*ros_arguments(CONTROL, values), "--params-file", str(text)]
-        self.process = _FORKS.Process(target=_become, args=(arguments, str(self.output)), daemon=True)
+        description = write_parameters(folder / "description.yaml", robot_description=robot.urdf)
+        arguments = [*ros_arguments(CONTROL, values), "--params-file", str(description)]
+        text = _BECOME.format(arguments=arguments, output=str(self.output))
+        self.process = _FORKS.Process(target=exec, args=(text,), daemon=True)
         self.process.start()
         assert self.process.pid is not None
         self.pid = self.process.pid
         self.client = Client(namespace)
-        self.client.trigger(topics.DISABLE)
-        (self.loop,) = children(self.pid)
+        try:
+            self.client.trigger(topics.DISABLE)
+            (self.loop,) = children(self.pid)
+        except BaseException:
+            self.process.kill()
+            self.client.close()
+            self.bench.__exit__(None, None, None)
+            raise
 
     @property
     def text(self) -> str:
