@@ -7,6 +7,7 @@ import argparse
 import gc
 import sys
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 
@@ -30,7 +31,9 @@ from pkm_control.realism import FIRST_MOVE, USUAL_RESERVE
 from pkm_control.report.recording import ENDING_OTHERS, Recording
 from pkm_control.report.report import Report
 from pkm_control.report.report_files import publish_report
+from pkm_control.run.guardian import Guardian
 from pkm_control.run.main_job import hold, plan_cycle, run_motion, switch_on
+from pkm_control.run.robot_loop import MachineSettings, last_resort
 from pkm_description.errors import PkmError
 from pkm_description.mechanism import Mechanism
 from pkm_dynamics import Dynamics
@@ -76,6 +79,7 @@ def play(
     interruption: Interruption,
     realtime: bool = True,
     tool_file: str = "",
+    guardian: Guardian | None = None,
 ) -> tuple[Kinematics, Recording]:
     """Run a motion on a machine; return the robot's kinematics and the recording, with the drives disabled.
 
@@ -86,6 +90,7 @@ def play(
         interruption: ends it early.
         realtime: each period takes its time on the clock.
         tool_file: path of the file of the robot's tools; empty: none.
+        guardian: turns the drives off where this process cannot.
 
     Raises:
         PkmError: the motion or the machine cannot be used, the machine lacks an output, or does not start.
@@ -112,6 +117,8 @@ def play(
     going = f"home and{slowly} to the start of the motion, then {cycles} times {job.cycle.duration:.3g} s"
     print(f"{mechanism.name}: the drives go {going}; Ctrl-C turns them off", flush=True)
     interruption.motion_begins()
+    if guardian is not None:
+        guardian.begin()
     stopped = interruption.is_set
     loop.machine.unwanted = stopped
     try:
@@ -204,9 +211,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     def job(mechanism: Mechanism, interruption: Interruption) -> tuple[str, ...]:
         file = read_machine_file(given.hardware_file)
-        kinematics, recording = play(
-            mechanism, file, given.motion, given.cycles, given.dry, interruption, tool_file=given.tool_file
-        )
+        settings = MachineSettings(kind=file.kind, file=given.hardware_file)
+        guardian = None if given.dry else Guardian(partial(last_resort, mechanism, settings))
+        try:
+            kinematics, recording = play(
+                mechanism, file, given.motion, given.cycles, given.dry, interruption, True, given.tool_file, guardian
+            )
+        finally:
+            if guardian is not None:
+                guardian.end()
         if len(recording):
             publish_report(recording, Report.of(recording, kinematics), given.report)
         else:

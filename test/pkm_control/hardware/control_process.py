@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import contextlib
-import multiprocessing
 import os
 import signal
 import time
@@ -23,28 +22,15 @@ from pkm_control.run.runner import ros_arguments, set_up_discovery, write_parame
 from pkm_description.ros import topics
 
 from .benches import BENCHES
+from .processes import begin
 
 (CONTROL,) = (spec for spec in bringup.NODES if spec.name == "control")
 PATIENCE = 60.0  # s, of a computer that others use, too
-_FORKS = multiprocessing.get_context("forkserver")  # which imports once, and has neither threads nor ROS
 
 
 def children(pid: int) -> list[int]:
     """Processes that a process has begun."""
     return [int(one) for one in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
-
-
-_BECOME = """
-import os, signal
-from pkm_control import ending_signals
-from pkm_control.nodes import control_node
-os.setsid()
-for number in ending_signals.ENDING:
-    signal.signal(number, signal.SIG_DFL)
-file = os.open({output!r}, os.O_WRONLY | os.O_CREAT)
-os.dup2(file, 1), os.dup2(file, 2)
-os._exit(control_node.main({arguments!r}))
-"""  # as text: modules of tests cannot be imported elsewhere
 
 
 class Client:
@@ -98,7 +84,6 @@ class Control:
         self.ns = namespace
         set_up_discovery()
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-        _FORKS.set_forkserver_preload([CONTROL.module])
         self.bench = BENCHES[kind](folder, **{"silence": "1.0", "watchdog": "2.0", **keys})
         self.bench.__enter__()
         self.output = folder / "output.txt"
@@ -114,9 +99,7 @@ class Control:
         )
         description = write_parameters(folder / "description.yaml", robot_description=robot.urdf)
         arguments = [*ros_arguments(CONTROL, values), "--params-file", str(description)]
-        text = _BECOME.format(arguments=arguments, output=str(self.output))
-        self.process = _FORKS.Process(target=exec, args=(text,), daemon=True)
-        self.process.start()
+        self.process = begin(CONTROL.module, arguments, self.output)
         assert self.process.pid is not None
         self.pid = self.process.pid
         self.client = Client(namespace)
