@@ -35,10 +35,12 @@ class PromptThread:
     ) -> None:
         self._node = node
         self._group = Unserved()
-        group = {"callback_group": self._group}
-        self._services = [(node.create_service(Trigger, name, act, **group), act) for name, act in services.items()]
+        group = self._group
+        self._services = [
+            (node.create_service(Trigger, name, act, callback_group=group), act) for name, act in services.items()
+        ]
         self._events = [
-            (node.create_subscription(Empty, topic, lambda _: None, topics.EVENTS, **group), act)
+            (node.create_subscription(Empty, topic, lambda _: None, topics.EVENTS, callback_group=group), act)
             for topic, act in (events or {}).items()
         ]
         context = node.context.handle
@@ -70,8 +72,12 @@ class PromptThread:
 
     def _wait(self) -> None:
         with contextlib.ExitStack() as used:
-            for handle in (self._context, self._wake, *(one.handle for one, _ in (*self._services, *self._events))):
+            for handle in (self._context, self._wake):
                 used.enter_context(handle)
+            for service, _ in self._services:
+                used.enter_context(service.handle)
+            for subscription, _ in self._events:
+                used.enter_context(subscription.handle)
             waiting = rclpy_implementation.WaitSet(len(self._events), 1, 0, 0, len(self._services), 0, self._context)
             waiting.clear_entities()
             waiting.add_guard_condition(self._wake)
