@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from pkm_description.errors import PkmError
 from pkm_description.mechanism import Array
 from pkm_kinematics import Kinematics
+from pkm_runtime.errors import PkmError
 
 WIDEST = 0.5  # m and rad
 NARROWEST = 2e-3
