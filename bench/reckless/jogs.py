@@ -42,7 +42,6 @@ from pkm_hardware.simulated.simulated_machine import SimulatedMachine
 from pkm_kinematics import Kinematics
 from pkm_kinematics.kernels.compiled_rotations import displacement_between
 from pkm_kinematics.solve.constraints import scaling
-from pkm_runtime.errors import PkmError
 
 ROBOTS = (
     "delta",
