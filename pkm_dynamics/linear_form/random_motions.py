@@ -93,6 +93,7 @@ def regular(kinematics: Kinematics, poses: Array, size: float) -> np.ndarray:
     if good.any():
         S = kinematics.subspace(poses[good])
         lever = max(size, 0.1) * kinematics.engine.size  # that of which a rotation counts as a translation
-        values = np.linalg.svd(kinematics.inverse_jacobian(poses[good]) @ (S / speeds(S, lever)), compute_uv=False)
+        K = kinematics.inverse_jacobian(poses[good]) @ (S / speeds(S, lever))
+        values = np.linalg.svd(kinematics.engine.jacobians.units[:, None] * K, compute_uv=False)
         good[good] = values[:, -1] > REGULAR * values[:, 0]
     return good
