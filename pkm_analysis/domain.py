@@ -23,10 +23,10 @@ from pkm_analysis.analysis_errors import AnalysisError
 from pkm_analysis.following import Lattice
 from pkm_analysis.kernels.branch_positions import branch_positions
 from pkm_analysis.requirements.names import label_of
-from pkm_description.introduction import listed, measure
 from pkm_description.mechanism import Array
 from pkm_description.rotations import pose_distance
 from pkm_kinematics import Kinematics
+from pkm_runtime.introduction import listed, measure
 
 Range = tuple[float, float]
 Value = TypeVar("Value")

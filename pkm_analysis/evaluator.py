@@ -14,12 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pkm_analysis.kernels.pose_quantities import REACH, TYPE1, TYPE2, WIDTH, pose_quantities, pose_quantities_many
-from pkm_analysis.sweeps.chunks import slices
 from pkm_description.mechanism import Array
 from pkm_kinematics import Kinematics
-from pkm_kinematics.codegen import Recording, Tape, loose, pose_inputs, recorded
+from pkm_kinematics.codegen import pose_inputs
 from pkm_kinematics.codegen.at_home import NEAR, some_numbers
-from pkm_kinematics.codegen.vector_code import LANES, VectorCode
 from pkm_kinematics.kernels.compiled_rotations import shift_pose
 from pkm_kinematics.kernels.model_and_data import Data, Model
 from pkm_kinematics.kernels.position.solve_poses import take_seed
@@ -27,6 +25,9 @@ from pkm_kinematics.kernels.records import PLATFORM
 from pkm_kinematics.solve.constraints import limb_constraints, scaling
 from pkm_kinematics.solve.engine import Engine
 from pkm_kinematics.status import closes
+from pkm_runtime.codegen import Recording, Tape, loose, recorded
+from pkm_runtime.codegen.vector_code import LANES, VectorCode
+from pkm_runtime.sweeps.chunks import slices
 
 SCRATCH = (8, 14, 14)  # of `pose_quantities`
 

@@ -15,11 +15,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pkm_description.errors import PkmError
-from pkm_description.introduction import Introduced
 from pkm_description.mechanism import Array, Mechanism
 from pkm_kinematics.batch import ShapeError, all_finite, as_rows, is_vector, nans, rows_for, shaped
-from pkm_kinematics.codegen import AVAILABLE, MachineCode
 from pkm_kinematics.codegen.newton_recording import record_newton_step
 from pkm_kinematics.codegen.track_code import straight_track
 from pkm_kinematics.explain import (
@@ -30,7 +27,6 @@ from pkm_kinematics.explain import (
 )
 from pkm_kinematics.forward.along_path import Forward, usable_poses
 from pkm_kinematics.forward.graph_tracker import GraphTracker
-from pkm_kinematics.kernels.binding import bind, or_else
 from pkm_kinematics.kernels.model_and_data import Choice, Data, Solved, near
 from pkm_kinematics.kernels.path.carry_on import inverse_carried
 from pkm_kinematics.kernels.path.distances import forward_translation
@@ -48,6 +44,10 @@ from pkm_kinematics.solve.engine import Engine
 from pkm_kinematics.solve.singularity import Singularity, joined, margins
 from pkm_kinematics.solve.working_modes import WorkingModes
 from pkm_kinematics.status import Status, closes
+from pkm_runtime.codegen import AVAILABLE, MachineCode
+from pkm_runtime.errors import PkmError
+from pkm_runtime.introduction import Introduced
+from pkm_runtime.kernels.binding import bind, or_else
 
 if TYPE_CHECKING:
     from pkm_kinematics.assembly.method import AssemblyMethod

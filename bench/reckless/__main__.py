@@ -28,10 +28,10 @@ from bench.reckless.motions import Course, Draw, moves
 from bench.tables import table
 from pkm_control.loop.jogging import Jog
 from pkm_control.motion.curve_check import CurveCheck
-from pkm_control.motion.limits import ActuatorLimits
 from pkm_control.motion.point_trajectory import PointTrajectory
 from pkm_description import load_mechanism
 from pkm_dynamics import Dynamics
+from pkm_dynamics.motion_limits import ActuatorLimits
 from pkm_kinematics import Kinematics
 
 ROBOTS = (

@@ -21,9 +21,6 @@ from bench.reckless.seen_follower import seen
 from bench.tables import table
 from pkm_control.controllers.computed_torque import ComputedTorque
 from pkm_control.controllers.law_settings import NATURAL_FREQUENCY, highest_natural_frequency
-from pkm_control.controllers.weight import holding_efforts
-from pkm_control.hardware.machine import Lifecycle
-from pkm_control.hardware.simulated.simulated_machine import SimulatedMachine
 from pkm_control.loop.followed_motion import Action, Motion
 from pkm_control.loop.follower import TrajectoryFollower
 from pkm_control.loop.guard import EffortGuard
@@ -32,16 +29,19 @@ from pkm_control.loop.modes import Mode
 from pkm_control.loop.recovery import RecoveryError, go_back, way_back
 from pkm_control.motion.braking import Braking
 from pkm_control.motion.curve_check import rounded
-from pkm_control.motion.limits import ActuatorLimits
 from pkm_control.motion.point_trajectory import PointTrajectory
 from pkm_control.space.keep_out import KeepOuts, RoundedBox
 from pkm_description import load_mechanism
-from pkm_description.errors import PkmError
 from pkm_description.mechanism import Array
 from pkm_dynamics import Dynamics
+from pkm_dynamics.motion_limits import ActuatorLimits
+from pkm_dynamics.weight import holding_efforts
+from pkm_hardware.machine import Lifecycle
+from pkm_hardware.simulated.simulated_machine import SimulatedMachine
 from pkm_kinematics import Kinematics
 from pkm_kinematics.kernels.compiled_rotations import displacement_between
 from pkm_kinematics.solve.constraints import scaling
+from pkm_runtime.errors import PkmError
 
 ROBOTS = (
     "delta",

@@ -16,10 +16,10 @@ from pkm_analysis.proof.kernels.enclose import enclose
 from pkm_analysis.proof.kernels.implicit import MOST
 from pkm_analysis.proof.kernels.jets import SLOPE
 from pkm_analysis.proof.robot_program import RobotProgram, record_robot
-from pkm_analysis.sweeps.chunks import map_chunks, slices
 from pkm_description.mechanism import Array
 from pkm_kinematics.kinematics import Kinematics
 from pkm_kinematics.solve.constraints import scaling
+from pkm_runtime.sweeps.chunks import map_chunks, slices
 
 CHUNK = 256  # boxes
 SAME = 1e-6  # rad, and of the robot's size: tolerance of the kinematics against these bounds

@@ -19,9 +19,9 @@ from pkm_analysis.regions.path import WHOLE, Path, find_path
 from pkm_analysis.regions.touching import Touch, touches_between, touches_within
 from pkm_analysis.requirements.membership import Membership
 from pkm_analysis.workspace.grid import extent
-from pkm_description.introduction import measure
 from pkm_description.mechanism import Array
 from pkm_kinematics.status import closes
+from pkm_runtime.introduction import measure
 
 LEAST = 1e-4  # of the nodes inside: parts that are smaller are counted, not listed
 SAME_DRIVES = 1e-6  # rad, and of the robot's size

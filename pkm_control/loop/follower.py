@@ -14,7 +14,7 @@ from pkm_control.conveyor.belt import Belt
 from pkm_control.conveyor.riding import Passenger, RidingTrajectory
 from pkm_control.loop.assembly_watch import CROSSED, AssemblyWatch
 from pkm_control.loop.followed_motion import Action, Motion
-from pkm_control.loop.follower_watches import ForceWatch, MachineWatch, ReadingWatch, StrayWatch
+from pkm_control.loop.follower_watches import ForceWatch, MachineWatch, StrayWatch
 from pkm_control.loop.guard import Guard
 from pkm_control.loop.jogging import Jog
 from pkm_control.loop.mode_change import InMode, ModeChange
@@ -24,11 +24,12 @@ from pkm_control.loop.platform_observer import PlatformObserver
 from pkm_control.motion.curve_check import MOVING, CurveCheck
 from pkm_control.motion.path_events import Effects
 from pkm_control.space.keep_out import KeepOuts
-from pkm_description.errors import PkmError
 from pkm_description.mechanism import Inertial
 from pkm_description.rotations import pose_distance
+from pkm_hardware.reading_watch import ReadingWatch
 from pkm_kinematics import Kinematics
 from pkm_kinematics.kernels.short_vectors import separation
+from pkm_runtime.errors import PkmError
 
 Array = NDArray[np.float64]
 

@@ -30,7 +30,6 @@ from numpy.typing import NDArray
 
 from pkm_control.controllers.controller import Measured, Reference
 from pkm_control.conveyor.conveyor import BeltState
-from pkm_control.hardware.machine import Lifecycle, MachineState, untold
 from pkm_control.loop import requests
 from pkm_control.loop.channel import LENGTH, Channel, Kind
 from pkm_control.loop.control_loop import ControlLoop
@@ -38,13 +37,14 @@ from pkm_control.loop.followed_motion import Action, Motion
 from pkm_control.loop.jogging import Jog
 from pkm_control.loop.modes import Mode, Outcome
 from pkm_control.loop.running_loop import LoopEndedError, RunningLoop, Situation
-from pkm_control.loop.scheduling import Watchdog
 from pkm_control.loop.served_loop import serve_alone
 from pkm_control.loop.shared_rows import LIVES, Figures, Marks, Rows, Texts
 from pkm_control.motion.curve_check import CurveCheck
 from pkm_control.motion.path_events import OutputEvent
-from pkm_description.errors import PkmError
 from pkm_description.mechanism import Inertial
+from pkm_hardware.machine import Lifecycle, MachineState, untold
+from pkm_runtime.errors import PkmError
+from pkm_runtime.scheduling import Watchdog
 
 Array = NDArray[np.float64]
 

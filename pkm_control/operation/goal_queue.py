@@ -23,7 +23,7 @@ from pkm_control.motion.path_events import PathEvents
 from pkm_control.motion.point_trajectory import PointTrajectory, PointTrajectoryError
 from pkm_control.operation.controls import Controls
 from pkm_control.operation.motion_points import MotionPoints
-from pkm_description.errors import PkmError
+from pkm_runtime.errors import PkmError
 
 START_DELAY = 0.05  # s, from a motion that is to begin at once to its beginning
 START_TOLERANCE = 0.005  # m and rad: largest jump at the start of a motion

@@ -13,8 +13,9 @@ import numpy as np
 from pkm_dynamics.kernels.direct_dynamics import direct_dynamics
 from pkm_dynamics.kernels.inverse_dynamics import conditioned_inverse_dynamics
 from pkm_dynamics.robot_model import RobotModel
-from pkm_kinematics.codegen import Recording, Tape, free_inputs, loose, pose_inputs, rate_inputs, recorded
+from pkm_kinematics.codegen import free_inputs, pose_inputs, rate_inputs
 from pkm_kinematics.kernels.position.positions import CONVERGED
+from pkm_runtime.codegen import Recording, Tape, loose, recorded
 
 POSE, TWIST, ACCELERATION, WRENCH = 0, 7, 13, 19  # where they begin in a motion (25,)
 

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from pkm_description.errors import PkmError
 from pkm_description.mechanism import Array
 from pkm_kinematics import Kinematics
 from pkm_kinematics.solve.constraints import scaling
+from pkm_runtime.errors import PkmError
 
 WIDEST = 0.5  # rad, and of the robot's size
 NARROWEST = 2e-3

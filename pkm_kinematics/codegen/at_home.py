@@ -6,8 +6,8 @@ from __future__ import annotations
 import numpy as np
 
 from pkm_description.mechanism import Array
-from pkm_kinematics.codegen.tape import Tape
 from pkm_kinematics.kernels.compiled_rotations import shift_pose
+from pkm_runtime.codegen.tape import Tape
 
 # Recordings are made near home and in no special direction, so that nothing in them is zero by chance.
 NEAR = 1e-3  # m and rad

@@ -7,11 +7,11 @@ import numpy as np
 
 from pkm_description.mechanism import Array
 from pkm_kinematics.codegen.at_home import pose_inputs
-from pkm_kinematics.codegen.record_kernel import loose, recorded
-from pkm_kinematics.codegen.tape import Recording, Tape
 from pkm_kinematics.kernels.model_and_data import Data, Model
 from pkm_kinematics.kernels.path.newton import RESULTS, newton_step
 from pkm_kinematics.kernels.position.positions import CONVERGED
+from pkm_runtime.codegen.record_kernel import loose, recorded
+from pkm_runtime.codegen.tape import Recording, Tape
 
 
 def record_newton_step(model: Model, data: Data, home: Array, actuated: Array) -> Recording | None:

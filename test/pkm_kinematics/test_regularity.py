@@ -59,7 +59,7 @@ def test_matrices_of_less_rank_are_singular(shape):
 
 
 def test_three_by_their_determinant_are_as_by_reflections():
-    """The same number and the same solution, or 0 where the determinant is not to be trusted."""
+    """The same number and solution, or 0 where the determinant is not to be trusted, as it is not at rank 1."""
     rng, decided = np.random.default_rng(8), 0
     for spread in np.linspace(0.0, 8.0, 400):
         U, V = np.linalg.qr(rng.normal(size=(3, 3)))[0], np.linalg.qr(rng.normal(size=(3, 3)))[0]

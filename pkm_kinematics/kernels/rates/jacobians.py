@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Inverse Jacobians of many poses."""
 
-from pkm_kinematics.kernels.compiled import compiled
 from pkm_kinematics.kernels.position.positions import closes
 from pkm_kinematics.kernels.position.solve_poses import solve_pose, take_seed
 from pkm_kinematics.kernels.rates.motion import invert_blocks
 from pkm_kinematics.kernels.rates.projection import inverse_jacobian
 from pkm_kinematics.kernels.regularity import is_regular
+from pkm_runtime.kernels.compiled import compiled
 
 
 @compiled
