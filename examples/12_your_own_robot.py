@@ -24,10 +24,11 @@ def main(picture: str = "12_your_own_robot.png") -> None:
     pin += '<successor link="pen"/><axis xyz="0 0 1"/></loop>'
     home = '<home xyz="0 0.4 0"><joint name="left_rod" position="0.9"/><joint name="right_rod" position="2.2"/></home>'
     drive = '<joint name="{}"><command_interface name="effort"/></joint>'
+    drives = drive.format("left") + drive.format("right")
     mechanism = load_mechanism(
         f'<robot name="biglide"><link name="rail"/>{tree}{pin.format("left")}{pin.format("right")}'
         f'<pkm base_link="rail" platform_link="pen" kinematics_only="true">{home}</pkm>'
-        f'<ros2_control name="biglide" type="system">{drive.format("left")}{drive.format("right")}</ros2_control></robot>'
+        f'<ros2_control name="biglide" type="system">{drives}</ros2_control></robot>'
     )
     kinematics = Kinematics(mechanism)
     print(mechanism, kinematics.inverse([0.1, 0.3]), sep="\n")  # x, y of the pen [m]
