@@ -55,10 +55,11 @@ def run_nodes(make: Callable[[], Sequence[Node]], args: list[str] | None = None)
     """
     stopping: list[float] = []  # when signals came, s
     insisted: list[int] = []  # the signal that interrupts
+    ending: list[bool] = []  # not empty: nodes are being destroyed, drives off, which nothing interrupts
 
     def stop(number: int, frame: FrameType | None) -> None:
         stopping.append(time.monotonic())
-        if stopping[-1] - stopping[0] > _INSISTING and not insisted:
+        if stopping[-1] - stopping[0] > _INSISTING and not insisted and not ending:
             insisted.append(number)
             raise _Insisted
 
@@ -84,6 +85,7 @@ def run_nodes(make: Callable[[], Sequence[Node]], args: list[str] | None = None)
     except _Insisted:
         pass
     finally:
+        ending.append(True)
         executor.shutdown()
         with contextlib.ExitStack() as ends:  # each of them, whatever another raises
             ends.callback(rclpy.shutdown)

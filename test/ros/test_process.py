@@ -69,6 +69,19 @@ def test_a_node_that_is_still_being_made_ends_in_order() -> None:
     assert process.returncode == 0
 
 
+def test_a_later_signal_does_not_interrupt_the_end() -> None:
+    """Drives are turned off there."""
+    code = NODE.replace('print("destroyed", flush=True)', 'time.sleep(2.5); print("destroyed", flush=True)')
+    process = subprocess.Popen([sys.executable, "-c", code.format(work="pass")], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "up\n"
+    process.send_signal(signal.SIGINT)
+    time.sleep(1.5)
+    process.send_signal(signal.SIGTERM)
+    out, _ = process.communicate(timeout=10.0)
+    assert (out, process.returncode) == ("destroyed\n", 0)
+
+
 def test_a_signal_while_python_clears_up_changes_nothing() -> None:
     """As a launch sends it, on a busy computer, after what the terminal has sent."""
     late = """
