@@ -386,6 +386,10 @@ class ProcessGroup:
 
     def ask_to_stop(self, number: int = 0, frame: FrameType | None = None) -> None:
         """Signal handler: end the run at the next look; the second signal, without waiting for a report."""
+        if number not in (0, signal.SIGINT):
+            with contextlib.suppress(OSError):  # of a closed terminal
+                name = next((one.name for one in signal.Signals if one == number), f"signal {number}")
+                os.write(2, f"pkm run: {name} came: the run ends\n".encode())
         if number == signal.SIGHUP:
             leave_terminal()
         self._stopping = True

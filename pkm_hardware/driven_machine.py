@@ -16,7 +16,16 @@ from numpy.typing import NDArray
 from pkm_dynamics.motion_limits import ActuatorLimits
 from pkm_hardware.drivers.driver import DeviceError, GivenUpError, Reading
 from pkm_hardware.homing import Homing, HomingError
-from pkm_hardware.machine import EMERGENCY_STOP, CommandMode, Lifecycle, LifecycleError, Machine, MachineState, untold
+from pkm_hardware.machine import (
+    EMERGENCY_STOP,
+    NO_COMMAND,
+    CommandMode,
+    Lifecycle,
+    LifecycleError,
+    Machine,
+    MachineState,
+    untold,
+)
 from pkm_hardware.machine_drives import Drives
 from pkm_hardware.position_limiter import PositionLimiter
 from pkm_hardware.reading_watch import ReadingWatch
@@ -285,7 +294,7 @@ class DrivenMachine(Machine):
     def _rest(self) -> None:
         """Disable the drives: no command for too long."""
         resting = self._driver.resting
-        reason = f"no command for {self.command_timeout:g} s: {resting or 'drives are off'} until they are enabled anew"
+        reason = f"{NO_COMMAND} {self.command_timeout:g} s: {resting or 'drives are off'} until they are enabled anew"
         if not self.real:
             self._let_go()
             self._driver.disable()
