@@ -175,10 +175,10 @@ def run_motion(
             done = loop.period(periods)
             action, state = done.action, done.state
             if action.reference is None or action.measured is None or action.mode is Mode.STOPPED:
-                faults = (_why_stopped(loop, fixed, realtime) or motion.reason,)
+                faults = (_why_stopped(loop, fixed, realtime) or cause_of(motion.reason or action.reason),)
                 break
             if motion.outcome not in (None, Outcome.SUCCESSFUL, Outcome.PREEMPTED):
-                faults = (motion.reason,)
+                faults = (cause_of(motion.reason),)
             poses = (action.reference.pose, action.measured.pose)
             efforts = action.command if loop.controller.commands == "effort" else state.efforts
             readings = (state.positions, state.velocities)

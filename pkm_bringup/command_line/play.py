@@ -127,15 +127,15 @@ def play(
         _home(loop.machine, interruption)
         pace.restart()
         hold(loop, pace if realtime else None)
-        going = partial(run_motion, loop, realtime=realtime, stopped=stopped, pace=pace)
-        recording = going(resting, recorded=False)
+        run = partial(run_motion, loop, realtime=realtime, stopped=stopped, pace=pace)
+        recording = run(resting, recorded=False)
         if not recording.faults and not stopped():
             loop.follower.set_override(FIRST_MOVE if loop.machine.real else 1.0)
-            recording = going(approach, recorded=False)
+            recording = run(approach, recorded=False)
             loop.follower.set_override(1.0)
         if recording.faults:
             raise PkmError(recording.faults[0])
-        recording = going(cycle)
+        recording = run(cycle)
         notes = (f"commanded by position at {file.rate:g} Hz; {kind}", *_sent(drives, recording))
         return kinematics, recording.about(waypoints.source, notes, _REMEDIES)
     finally:
@@ -219,7 +219,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         )
         given_up = interruption.motion_ended()
         for fault in recording.faults:
-            print(f"\n{mechanism.name}: {fault}; the drives are off", file=sys.stderr, flush=True)
+            print(f"\n{mechanism.name}: {fault}", file=sys.stderr, flush=True)
         if len(recording):
             publish_report(recording, Report.of(recording, kinematics), given.report, given_up)
         else:
