@@ -292,9 +292,11 @@ class DrivenMachine(Machine):
         self.saturated = self._limiter.limited.copy()
 
     def _rest(self) -> None:
-        """Disable the drives: no command for too long."""
+        """Disable the drives: no command for too long, be it that there was no reading to answer."""
         resting = self._driver.resting
-        reason = f"{NO_COMMAND} {self.command_timeout:g} s: {resting or 'drives are off'} until they are enabled anew"
+        silent = self.time - self._seen[0] > self.command_timeout
+        missing = "no answer of the drives for" if silent else NO_COMMAND
+        reason = f"{missing} {self.command_timeout:g} s: {resting or 'drives are off'} until they are enabled anew"
         if not self.real:
             self._let_go()
             self._driver.disable()
