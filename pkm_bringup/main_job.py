@@ -17,9 +17,12 @@ from pkm_control.controllers.computed_torque import ComputedTorque
 from pkm_control.controllers.controller import Controller
 from pkm_control.loop.control_loop import ControlLoop, Period
 from pkm_control.loop.followed_motion import Motion
+from pkm_control.loop.guard import cause_of
 from pkm_control.loop.modes import Mode, Outcome
+from pkm_control.motion.braking import Braking
 from pkm_control.motion.files.default_motion import motion_named
 from pkm_control.motion.files.motion_file import MotionFile
+from pkm_control.motion.path_events import PathEvents
 from pkm_control.motion.planning import MotionPlanner
 from pkm_control.motion.point_trajectory import PointTrajectory
 from pkm_control.motion.trajectory import Trajectory
@@ -30,7 +33,7 @@ from pkm_description.mechanism import Mechanism
 from pkm_dynamics import Dynamics
 from pkm_dynamics.dynamics import shared_dynamics
 from pkm_dynamics.motion_limits import ActuatorLimits
-from pkm_hardware.machine import Machine
+from pkm_hardware.machine import NO_COMMAND, Machine
 from pkm_hardware.make_machine import limits_by_file
 from pkm_hardware.realism import USUAL_RESERVE
 from pkm_hardware.simulated.simulated_machine import SimulatedMachine
@@ -105,16 +108,37 @@ def simulated_loop(
     return ControlLoop.of(machine, controller, rate, space=space)
 
 
+@dataclass(frozen=True, eq=False)
+class Ready:
+    """A trajectory that can be followed at once: what takes longer than a period is computed."""
+
+    path: PointTrajectory
+    braking: Braking
+    events: PathEvents
+    cycles: int
+
+
+def make_ready(loop: ControlLoop, trajectory: Trajectory, cycles: int = 1) -> Ready:
+    """Make a trajectory, one cycle, ready to be run `cycles` times on a loop."""
+    points = MotionPoints.of(trajectory, cycles)
+    path = PointTrajectory(points.times, points.poses, points.twists, points.accelerations, cycles)
+    return Ready(path, loop.follower.check.braking(path, trajectory.events), trajectory.events, cycles)
+
+
 def run_motion(
     loop: ControlLoop,
-    trajectory: Trajectory,
+    trajectory: Trajectory | Ready,
     cycles: int = 1,
     realtime: bool = False,
     watch: Callable[[Period], None] | None = None,
     stopped: Callable[[], bool] | None = None,
     recorded: bool = True,
+    pace: FixedRateLoop | None = None,
 ) -> Recording:
     """Run a trajectory, one cycle, on a robot that is switched on and held. A fault ends the run with the drives off.
+
+    Real drives take silence for a fault: where they are on already, give a trajectory that is `Ready`, and as `pace`
+    the one that the periods before had. A gap between the two counts as missed deadlines.
 
     In real time, missed deadlines are simulated time too: the machine moves on while the controller sleeps, for at most
     `CATCH_UP`. A computer that stalls for longer stalls the simulated machine as well, rather than let it run away
@@ -122,20 +146,24 @@ def run_motion(
     where it is true: the platform comes to rest on its path. Periods are kept where `recorded`.
     """
     dt, follower = 1.0 / loop.rate, loop.follower
-    path = _points(trajectory, cycles)
+    ready = trajectory if isinstance(trajectory, Ready) else make_ready(loop, trajectory, cycles)
+    path, cycles = ready.path, ready.cycles
     expected = round((path.duration + _LONGER) * loop.rate) if recorded else 0
     recorder = Recorder(loop.limits, expected)
     begun = clock.time()
-    braking = follower.check.braking(path, trajectory.events)
-    motion = Motion(path, follower.time + dt, braking=braking, events=trajectory.events)
+    motion = Motion(path, follower.time + dt, braking=ready.braking, events=ready.events)
     follower.follow(motion)
     loop.on_output = lambda event: recorder.mark(Mark(follower.time - motion.start, event.name, event.value))
-    fixed = FixedRateLoop(loop.rate)
+    fixed = pace or FixedRateLoop(loop.rate)
     faults: tuple[str, ...] = ()
-    gc.collect()
-    gc.disable()  # a collection takes longer than a period
+    collects = gc.isenabled()
+    if collects:
+        gc.collect()
+        gc.disable()  # a collection takes longer than a period
     try:
-        fixed.restart()
+        if pace is None:
+            fixed.restart()
+        missed = fixed.missed
         while motion.outcome is None:
             if stopped is not None and stopped():
                 follower.stop("ended")
@@ -144,10 +172,10 @@ def run_motion(
             done = loop.period(periods)
             action, state = done.action, done.state
             if action.reference is None or action.measured is None or action.mode is Mode.STOPPED:
-                faults = (_device_fault(loop, fixed, realtime) or loop.fault or motion.reason or action.reason,)
+                faults = (_why_stopped(loop, fixed, realtime) or cause_of(motion.reason or action.reason),)
                 break
             if motion.outcome not in (None, Outcome.SUCCESSFUL, Outcome.PREEMPTED):
-                faults = (motion.reason,)
+                faults = (cause_of(motion.reason),)
             poses = (action.reference.pose, action.measured.pose)
             efforts = action.command if loop.controller.commands == "effort" else state.efforts
             readings = (state.positions, state.velocities)
@@ -157,23 +185,22 @@ def run_motion(
     finally:
         follower.end(Outcome.PREEMPTED, "ended")
         loop.on_output = lambda _: None
-        gc.enable()
+        if collects:
+            gc.enable()
     if faults:
         loop.disable()
     run = Run(loop.kinematics.mechanism.name, "", loop.rate, cycles, path.cycle, begun=begun)
-    return recorder.recording(run, fixed.missed, faults)
+    return recorder.recording(run, fixed.missed - missed, faults)
 
 
-def _device_fault(loop: ControlLoop, fixed: FixedRateLoop, realtime: bool) -> str:
-    """Why a real machine gives no readings, by its driver, whose message comes a little later; empty: none came."""
+def _why_stopped(loop: ControlLoop, fixed: FixedRateLoop, realtime: bool) -> str:
+    """Why the loop stopped: by the driver of a real machine, whose message comes a little later, or by the follower."""
+    cause = cause_of(loop.fault)
     left = round(_LATER * loop.rate) if realtime and loop.machine.real else 0
     while not loop.machine.fault and loop.follower.mode is Mode.STOPPED and left > 0:
         left -= 1
         loop.period(fixed.wait())
-    return loop.machine.fault
-
-
-def _points(trajectory: Trajectory, cycles: int) -> PointTrajectory:
-    """A planned motion as the follower takes it."""
-    points = MotionPoints.of(trajectory, cycles)
-    return PointTrajectory(points.times, points.poses, points.twists, points.accelerations, cycles)
+    fault = loop.machine.fault
+    if fault.startswith(NO_COMMAND) and not cause.startswith(NO_COMMAND):  # since nothing is sent without a reading
+        fault = ""
+    return fault or cause

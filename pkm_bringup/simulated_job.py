@@ -83,7 +83,9 @@ def simulate(mechanism: Mechanism, options: Options, interruption: Interruption)
         if len(recording):
             remedies = ("--rate {rate}", *(("--no-page",) if viewer is not None else ()), ENDING_OTHERS)
             recording = recording.about(motion.source, _conditions(options), remedies)
-            publish_report(recording, Report.of(recording, loop.kinematics), options.report)
+            goes_on = options.stay and not recording.faults and not stopped()
+            given_up = stopped if goes_on else interruption.motion_ended()
+            publish_report(recording, Report.of(recording, loop.kinematics), options.report, given_up)
         else:
             print("ended on the way to the start of the motion; not a period of it was run, and there is no report")
         faults = recording.faults

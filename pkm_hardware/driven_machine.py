@@ -16,7 +16,16 @@ from numpy.typing import NDArray
 from pkm_dynamics.motion_limits import ActuatorLimits
 from pkm_hardware.drivers.driver import DeviceError, GivenUpError, Reading
 from pkm_hardware.homing import Homing, HomingError
-from pkm_hardware.machine import EMERGENCY_STOP, CommandMode, Lifecycle, LifecycleError, Machine, MachineState, untold
+from pkm_hardware.machine import (
+    EMERGENCY_STOP,
+    NO_COMMAND,
+    CommandMode,
+    Lifecycle,
+    LifecycleError,
+    Machine,
+    MachineState,
+    untold,
+)
 from pkm_hardware.machine_drives import Drives
 from pkm_hardware.position_limiter import PositionLimiter
 from pkm_hardware.reading_watch import ReadingWatch
@@ -285,10 +294,9 @@ class DrivenMachine(Machine):
     def _rest(self) -> None:
         """Disable the drives: no command for too long, be it that there was no reading to answer."""
         resting = self._driver.resting
-        missing = "answer of the drives" if self.time - self._seen[0] > self.command_timeout else "command"
-        reason = (
-            f"no {missing} for {self.command_timeout:g} s: {resting or 'drives are off'} until they are enabled anew"
-        )
+        silent = self.time - self._seen[0] > self.command_timeout
+        missing = "no answer of the drives for" if silent else NO_COMMAND
+        reason = f"{missing} {self.command_timeout:g} s: {resting or 'drives are off'} until they are enabled anew"
         if not self.real:
             self._let_go()
             self._driver.disable()

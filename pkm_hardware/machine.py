@@ -66,6 +66,7 @@ class MachineState:
 Array = NDArray[np.float64]
 
 EMERGENCY_STOP = "emergency stop: drives are off until it is reset"
+NO_COMMAND = "no command for"  # how a machine begins that was left without one
 
 
 def untold(error: Exception) -> str:

@@ -43,6 +43,8 @@ class Section:
     def __init__(self, source: str, element: str, values: Any, fallback: Mapping[str, Any] | None = None) -> None:
         if not isinstance(values, Mapping):
             problem, remedy = f"'{_shown(values)}' is no mapping", "write 'key: value' lines below it"
+            if values is None:
+                problem, remedy = "is empty", "write 'key: value' lines into it"
             raise ConfigurationError(source, element, problem, remedy)
         self.source = source
         self.element = element

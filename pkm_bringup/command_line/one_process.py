@@ -21,7 +21,7 @@ class Interruption:
     """The user's request to end. Before anything moves, it ends the command at once; later, in order."""
 
     def __init__(self) -> None:
-        self._asked = self._moving = self._over = False
+        self._asked = self._moving = self._ended = self._given_up = self._over = False
         self.warning = ""  # that drives may be on: the last line, whatever else there is to say
 
     def is_set(self) -> bool:
@@ -32,6 +32,11 @@ class Interruption:
     def before_motion(self) -> bool:
         """Whether the end was requested before anything moved."""
         return self._asked and not self._moving
+
+    def motion_ended(self) -> Callable[[], bool]:
+        """From now on, a request gives up what is left to do, which the returned function says."""
+        self._ended = True
+        return lambda: self._given_up
 
     def is_over(self) -> None:
         """The end is reached: from now on, a request interrupts nothing."""
@@ -45,9 +50,12 @@ class Interruption:
 
     def hear(self, number: int, frame: FrameType | None) -> None:
         """Signal handler; raises `KeyboardInterrupt` where nothing moves yet."""
-        self._asked = True
         if number == signal.SIGHUP:
             leave_terminal()
+        if self._ended:
+            self._given_up = True
+            return
+        self._asked = True
         if not (self._moving or self._over):
             raise KeyboardInterrupt
 
@@ -68,8 +76,9 @@ def run_in_one_process(robot: str, xacro_args: str, job: Callable[[Mechanism, In
         with making("building the robot"):
             mechanism = load_mechanism(robot, xacro_arguments(xacro_args))
         faults = job(mechanism, interruption)
+        return _last_lines(faults, interruption)
     except PkmError as error:
-        faults = (str(error),)
+        return _last_lines((str(error),), interruption)
     except (Exception, KeyboardInterrupt) as error:
         interruption.is_over()  # asked once more, it says the same
         # a compiler that is interrupted where it was called from C swallows that, and fails later in its own way
@@ -80,6 +89,11 @@ def run_in_one_process(robot: str, xacro_args: str, job: Callable[[Mechanism, In
     finally:
         for number, handler in previous.items():
             signal.signal(number, handler if handler is not None else signal.SIG_DFL)
+
+
+def _last_lines(faults: Sequence[str], interruption: Interruption) -> int:
+    """Say what went wrong; the exit status. What is asked for from now on interrupts nothing."""
+    interruption.motion_ended()
     for fault in faults:
         print(f"error: {fault}", file=sys.stderr)
     if interruption.warning:

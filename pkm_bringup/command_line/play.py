@@ -14,7 +14,7 @@ import numpy as np
 from pkm_bringup.command_line.one_process import Interruption, run_in_one_process
 from pkm_bringup.command_line.outputs import check_report
 from pkm_bringup.guardian import Guardian
-from pkm_bringup.main_job import plan_cycle, run_motion
+from pkm_bringup.main_job import make_ready, plan_cycle, run_motion
 from pkm_client import options
 from pkm_control.controllers.law_settings import POSITION
 from pkm_control.controllers.laws import make_controller
@@ -112,8 +112,11 @@ def play(
     loop.require_outputs(job.cycle.events.names)
     _require_outputs(drives, job.cycle.events.names)
     rest = planner.rest(np.asarray(kinematics.home, dtype=np.float64), _LINGER)
-    gc.collect()
-    gc.freeze()  # later collections, between two motions, are too short for a watchdog to notice
+    with making("planning the motion"):
+        resting, approach, cycle = (
+            make_ready(loop, one, times) for one, times in ((rest, 1), (job.approach, 1), (job.cycle, cycles))
+        )
+    pace = FixedRateLoop(loop.rate)
     slowly = " slowly" if loop.machine.real else ""
     going = f"home and{slowly} to the start of the motion, then {cycles} times {job.cycle.duration:.3g} s"
     print(f"{mechanism.name}: the drives go {going}; Ctrl-C turns them off", flush=True)
@@ -122,24 +125,29 @@ def play(
         guardian.begin()
     stopped = interruption.is_set
     loop.machine.unwanted = stopped
+    gc.collect()
+    gc.disable()  # from here to the end nothing takes longer than a period: drives take silence for a fault
     try:
         if problem := loop.configure() or loop.enable():
             raise PkmError(problem)
         _home(loop.machine, interruption)
-        hold(loop, realtime)
-        recording = run_motion(loop, rest, realtime=realtime, stopped=stopped)
+        pace.restart()
+        hold(loop, pace if realtime else None)
+        run = partial(run_motion, loop, realtime=realtime, stopped=stopped, pace=pace)
+        recording = run(resting, recorded=False)
         if not recording.faults and not stopped():
             loop.follower.set_override(FIRST_MOVE if loop.machine.real else 1.0)
-            recording = run_motion(loop, job.approach, realtime=realtime, stopped=stopped)
+            recording = run(approach, recorded=False)
             loop.follower.set_override(1.0)
         if recording.faults:
             raise PkmError(recording.faults[0])
-        recording = run_motion(loop, job.cycle, cycles, realtime, stopped=stopped)
+        recording = run(cycle)
         notes = (f"commanded by position at {file.rate:g} Hz; {kind}", *_sent(drives, recording))
         return kinematics, recording.about(waypoints.source, notes, _REMEDIES)
     finally:
-        gc.unfreeze()
+        interruption.motion_ended()
         interruption.warning = loop.shut_down()
+        gc.enable()
 
 
 def _position_loop(dynamics: Dynamics, kind: str, file: MachineFile) -> ControlLoop:
@@ -221,8 +229,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         finally:
             if guardian is not None:
                 guardian.end()
+        given_up = interruption.motion_ended()
+        for fault in recording.faults:
+            print(f"\n{mechanism.name}: {fault}", file=sys.stderr, flush=True)
         if len(recording):
-            publish_report(recording, Report.of(recording, kinematics), given.report)
+            publish_report(recording, Report.of(recording, kinematics), given.report, given_up)
         else:
             print("ended on the way to the start of the motion; not a period of it was run, and there is no report")
         return recording.faults

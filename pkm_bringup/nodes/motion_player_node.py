@@ -11,6 +11,8 @@ from __future__ import annotations
 
 import contextlib
 import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -113,6 +115,8 @@ class MotionPlayer(Node):
         self._begun = 0  # motions
         self._last: dict[str, object] = {}  # what was begun last, for the page
         self._well_at = 0.0  # s, on the monotonic clock
+        self._reports = ThreadPoolExecutor(1, "report")  # of motions after which the robot stays: they take seconds
+        self._ending = False
         self._loops_at_end = -1  # how many loop statistics had come when the motion ended; -1: it has not
         self._loops: list[LoopStatistics] = []
         self._reference_in = PolledSubscription(self, PlatformReference, topics.PLATFORM_REFERENCE, topics.STREAM_IN)
@@ -375,7 +379,8 @@ class MotionPlayer(Node):
     # The end
 
     def wind_up(self) -> None:
-        """Report the completed part of a motion that is interrupted."""
+        """Report the completed part of a motion that is interrupted; pages of earlier ones are given up."""
+        self._ending = True
         run = self._run
         begins = self._order is not None or not (self._begun or self._motion in ("", "none"))
         if self.exit_code is None and (begins or (run is not None and run.recorder is None)):
@@ -394,7 +399,7 @@ class MotionPlayer(Node):
             self.exit_code = 1
 
     def _finish(self, run: MotionRun) -> None:
-        """Print and write the report; end, or wait for the next motion."""
+        """Report, and end; or wait for the next motion while the report is written."""
         code = 0 if run.completed and not run.fault else 1
         self._failed = self._failed or bool(run.fault)
         run.take(everything=True)
@@ -402,19 +407,33 @@ class MotionPlayer(Node):
         self._run = None
         if not self._stay:
             say_measured()
-        if run.recorder is not None:
-            try:
-                self._publish(run, run.recorder)
-            except (PkmError, ValueError, OSError) as error:
-                self.get_logger().error(f"no report: {error}")
-                code = 1
         if self._stay:
+            if run.recorder is not None:
+                self._reports.submit(self._publish, run, run.recorder, list(self._loops), lambda: self._ending)
             self.get_logger().info("the robot stays, and takes other motions; Ctrl-C ends it")
-        else:
-            self.exit_code = code
+            return
+        if run.recorder is not None and not self._publish(run, run.recorder, self._loops):
+            code = 1
+        self.exit_code = code
 
-    def _publish(self, run: MotionRun, recorder: RunRecorder) -> None:
-        """Print and write the report."""
+    def _publish(
+        self,
+        run: MotionRun,
+        recorder: RunRecorder,
+        loops: list[LoopStatistics],
+        given_up: Callable[[], bool] = lambda: False,
+    ) -> bool:
+        """Print and write the report; false, and said why, where it cannot be."""
+        try:
+            self._write(run, recorder, loops, given_up)
+        except Exception as error:  # of a thread, too, which nobody waits for
+            self.get_logger().error(f"no report: {error}")
+            return False
+        return True
+
+    def _write(
+        self, run: MotionRun, recorder: RunRecorder, loops: list[LoopStatistics], given_up: Callable[[], bool]
+    ) -> None:
         recording = recorder.recording((run.fault,) if run.fault else ())
         recording = replace(recording, completed=run.completed)
         if not len(recording) and not run.fault:
@@ -424,10 +443,16 @@ class MotionPlayer(Node):
             notes = (*recording.run.notes, f"ended early: {run.stopped}")
             recording = recording.about(recording.run.motion, notes)
         report = Report.of(recording, run.plan.planner.kinematics)
-        loop = loop_figures(self._loops, recording.tally.first_wake, recording.tally.last_wake)
+        loop = loop_figures(loops, recording.tally.first_wake, recording.tally.last_wake)
         report = report.with_loop(loop) if loop is not None else report
         folder = Path(self._report) / self.get_namespace().strip("/")  # two robots of one kind write two reports
-        publish_report(recording, report, folder if self._report else None)
+        publish_report(recording, report, folder if self._report else None, given_up)
+
+    def destroy_node(self) -> None:
+        """End, when no report is being written any more."""
+        self._ending = True
+        self._reports.shutdown(cancel_futures=True)
+        super().destroy_node()
 
 
 def main(args: list[str] | None = None) -> int:

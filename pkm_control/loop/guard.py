@@ -23,6 +23,16 @@ from pkm_kinematics.kernels.short_vectors import all_finite, limit
 
 Array = NDArray[np.float64]
 
+_HOLDING, _SILENT = "; holding the last positions", "; nothing is sent"
+_GRAVITY, _ZERO = "; holding gravity", "; efforts zero"
+
+
+def cause_of(reason: str) -> str:
+    """The reason of a verdict without what is done about it, for when that is over."""
+    for done in (_HOLDING, _SILENT, _GRAVITY, _ZERO):
+        reason = reason.removesuffix(done)
+    return reason
+
 
 @dataclass(frozen=True, eq=False)
 class Verdict:
@@ -113,8 +123,8 @@ class PositionGuard(Guard):
     def _instead(self, reason: str, silence: float, pose: Array | None) -> Verdict:
         none = np.zeros(self._n, dtype=bool)
         if self._last is not None and silence <= self.hold_time:
-            return Verdict(self._last, reason + "; holding the last positions", none)
-        return Verdict(np.zeros(self._n), reason + "; nothing is sent", none, gives_up=True)
+            return Verdict(self._last, reason + _HOLDING, none)
+        return Verdict(np.zeros(self._n), reason + _SILENT, none, gives_up=True)
 
 
 class EffortGuard(Guard):
@@ -159,8 +169,8 @@ class EffortGuard(Guard):
         if self.fallback == "gravity" and self.gravity is not None and pose is not None and silence <= self.hold_time:
             weight = np.asarray(self.gravity(pose), dtype=np.float64)
             if np.all(np.isfinite(weight)):
-                return Verdict(np.clip(weight, self.least, self.most), reason + "; holding gravity", none)
-        return Verdict(np.zeros(self.most.shape), reason + "; efforts zero", none, gives_up=True)
+                return Verdict(np.clip(weight, self.least, self.most), reason + _GRAVITY, none)
+        return Verdict(np.zeros(self.most.shape), reason + _ZERO, none, gives_up=True)
 
 
 def guard_of(

@@ -12,6 +12,7 @@ from pkm_control.loop.mode_change import InMode, ModeChange
 from pkm_control.loop.mode_way import ModeWay, ModeWays
 from pkm_control.loop.modes import Mode
 from pkm_control.loop.running_loop import RunningLoop
+from pkm_hardware.machine import Lifecycle
 from pkm_runtime.errors import PkmError
 
 Array = NDArray[np.float64]
@@ -25,6 +26,11 @@ def way_back(running: RunningLoop) -> Array | None:
     """The nearest good pose (7,) on the way home; None where the platform is within limits. RecoveryError: no way."""
     now = running.situation
     if now.mode in (Mode.WAITING, Mode.STOPPED):
+        if now.state.lifecycle is Lifecycle.INACTIVE:
+            raise RecoveryError("the drives are off: enable them (pkm enable), and the platform is held where it is")
+        if now.state.lifecycle is Lifecycle.FAULT:
+            why = now.state.fault or now.action.reason
+            raise RecoveryError(f"the drives are off ({why}): reset the machine (pkm reset), then enable them")
         raise RecoveryError("there is no usable reading, and without one no motion")
     if now.moving:
         raise RecoveryError("the platform moves; stop it first")

@@ -19,12 +19,12 @@ def switch_on(loop: ControlLoop) -> None:
     hold(loop)
 
 
-def hold(loop: ControlLoop, realtime: bool = False) -> None:
-    """Run periods until the platform is held; PkmError, drives off, where it is not within `_COMES_TO_REST`."""
-    fixed = FixedRateLoop(loop.rate)
-    fixed.restart()
+def hold(loop: ControlLoop, pace: FixedRateLoop | None = None) -> None:
+    """Run periods, at a pace or as fast as they can, until the platform is held; PkmError, drives off, where it is
+    not within `_COMES_TO_REST`.
+    """
     for k in range(STALE_PERIODS + round(_COMES_TO_REST * loop.rate)):
-        loop.period(fixed.wait() if realtime else 1)
+        loop.period(pace.wait() if pace is not None else 1)
         if loop.follower.mode is Mode.HOLDING:
             return
         if k >= STALE_PERIODS and loop.follower.mode is not Mode.JOGGING:  # it is not being brought to rest

@@ -8,11 +8,15 @@ import signal
 import socket
 import threading
 import time
+import warnings
 from collections.abc import Callable, Sequence
+from functools import partial
 from types import FrameType
 
 import rclpy
+from rcl_interfaces.msg import SetParametersResult
 from rclpy.node import Node
+from rclpy.parameter import Parameter
 from rclpy.signals import SignalHandlerOptions
 
 from pkm_description.ros.executor import EnduringExecutor
@@ -34,6 +38,15 @@ def _woken_by_signals(executor: EnduringExecutor) -> None:
                     executor.wake()
 
     threading.Thread(target=wake, name="signals", daemon=True).start()
+
+
+def _keep_clock(node: Node, parameters: list[Parameter]) -> SetParametersResult:
+    """Refuse another clock while a node runs: its stamps would jump, and stand still where nobody publishes /clock."""
+    now = node.get_parameter_or("use_sim_time").value
+    if any(one.name == "use_sim_time" and one.value != now for one in parameters):
+        why = "use_sim_time is read at start alone: end the robot, and start it anew with use_sim_time"
+        return SetParametersResult(successful=False, reason=why)
+    return SetParametersResult(successful=True)
 
 
 class _Insisted(BaseException):
@@ -65,6 +78,8 @@ def run_nodes(make: Callable[[], Sequence[Node]], args: list[str] | None = None)
 
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, stop)
+    # who asked has gone, or has not read for long: that is no matter of the node's
+    warnings.filterwarnings("ignore", "failed to send response", RuntimeWarning)
     rclpy.init(args=args, signal_handler_options=SignalHandlerOptions.NO)
     executor = EnduringExecutor()
     _woken_by_signals(executor)
@@ -76,6 +91,7 @@ def run_nodes(make: Callable[[], Sequence[Node]], args: list[str] | None = None)
     try:
         nodes = make()
         for node in nodes:
+            node.add_on_set_parameters_callback(partial(_keep_clock, node))
             executor.add_node(node)
         while not stopping and code() is None:
             executor.spin_once(timeout_sec=_LOOK_EVERY)

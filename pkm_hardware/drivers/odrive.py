@@ -35,6 +35,41 @@ _SAME = 1.0 + 1e-4  # of a limit that was written before, and rounded
 _ANSWER = 0.05  # s, for a board to say that its axes are idle
 
 
+_ACTIVE_ERRORS = "active_errors"
+_ERRORS = {
+    0: "INITIALIZING",
+    1: "SYSTEM_LEVEL",
+    2: "TIMING_ERROR",
+    3: "MISSING_ESTIMATE",
+    4: "BAD_CONFIG",
+    5: "DRV_FAULT",
+    6: "MISSING_INPUT",
+    8: "DC_BUS_OVER_VOLTAGE",
+    9: "DC_BUS_UNDER_VOLTAGE",
+    10: "DC_BUS_OVER_CURRENT",
+    11: "DC_BUS_OVER_REGEN_CURRENT",
+    12: "CURRENT_LIMIT_VIOLATION",
+    13: "MOTOR_OVER_TEMP",
+    14: "INVERTER_OVER_TEMP",
+    15: "VELOCITY_LIMIT_VIOLATION",
+    16: "POSITION_LIMIT_VIOLATION",
+    24: "WATCHDOG_TIMER_EXPIRED: the computer was silent",
+    25: "ESTOP_REQUESTED",
+    26: "SPINOUT_DETECTED",
+    27: "BRAKE_RESISTOR_DISARMED",
+    28: "THERMISTOR_DISCONNECTED",
+    30: "CALIBRATION_ERROR",
+}
+"""The bits of `active_errors`, by the names of firmware 0.6."""
+
+
+def error_names(value: str | None) -> str:
+    """What a value of `active_errors` means, in brackets; empty where it names no bit."""
+    bits = int(value) if value is not None and value.isdigit() else 0
+    names = [name for bit, name in _ERRORS.items() if bits >> bit & 1]
+    return f" ({', '.join(names)})" if names else ""
+
+
 def with_checksum(text: str) -> bytes:
     """The line of a command, with its checksum and end."""
     return f"{text} *{_xor(f'{text} '.encode())}\n".encode()
@@ -66,26 +101,37 @@ class Board:
     garbled: int = 0
     turn: int = field(default=0)  # which axis and question is the next, of those that take turns
     awaited: int = 0  # answers to questions of which several are open
-    asked: float = 0.0  # when the last question was asked, s
+    asked: float = 0.0  # when the question was asked that was answered last, s
+    late: dict[str, tuple[str, float]] = field(default_factory=dict)  # answers nobody waited for, and when asked, s
+    _asked: float = 0.0  # when the last question was asked, s
 
     def ask(self, question: str, patience: float) -> str | None:
         """The answer within `patience` [s]; None where it has not come yet, or was one to an older question."""
         if not self.question:
             self.line.write(with_checksum(question))
             self.question = question
-            self.asked = time.monotonic()
-            self.since = self.asked if self.since is None else self.since
+            self._asked = time.monotonic()
+            self.since = self._asked if self.since is None else self.since
         until = time.monotonic() + patience
         while self.question and (left := until - time.monotonic()) > 0.0:
             for line in self.line.lines(left):
                 asked, text = self.question, without_checksum(line)
                 if text is not None:
                     self.since, self.question = None, ""
-                    return text if asked == question else None
+                    if asked != question:
+                        self.late[asked] = text, self._asked
+                        return None
+                    self.asked = self._asked
+                    return text
                 if line:  # the answer, garbled: ask anew
                     self.garbled += 1
                     self.question = ""
         return None
+
+    def ask_or_late(self, question: str, patience: float) -> tuple[str, float] | None:
+        """The answer, or one to the same question that came while another was asked, and when it was asked for [s]."""
+        answer, late = self.ask(question, patience), self.late.pop(question, None)
+        return late if answer is None else (answer, self.asked)
 
     @property
     def named(self) -> str:
@@ -96,6 +142,7 @@ class Board:
         """Tell every axis so many times to be idle, whatever was asked before; lines that come garbled do nothing."""
         self.awaited += bool(self.question)
         self.since, self.question = None, ""
+        self.late.clear()
         words = [f"w axis{axis}.requested_state {IDLE}" for _, axis in self.axes]
         self.line.write(b"\n" + b"".join(map(with_checksum, words * times)))  # ends a line left in the middle
 
@@ -306,8 +353,10 @@ class ODriveDriver(Driver):
                 one.line.write(with_checksum(place))
             if time.monotonic() > until:
                 answer = self._asked(board, f"r axis{axis}.{self._error}", until + self._silence)
-                problem = f"does not enter closed loop ({self._error} {answer}): is it calibrated?"
+                why = f"{self._error} {answer}{self._named(answer)}"
+                problem = f"does not enter closed loop ({why}): is it calibrated?"
                 raise DeviceError(f"{board.line.port}: axis{axis} {problem}")
+        board.late.clear()  # they are of the state before
 
     def _sees(self, board: Board, actuator: int) -> bool:
         """Whether an axis needs no index, or has found it."""
@@ -396,19 +445,20 @@ class ODriveDriver(Driver):
                 raise DeviceError(f"the ODrive on {board.line.port} has not answered for {self._silence:g} s{seen}")
             for actuator, axis in board.axes:
                 self._ask_more(board, actuator, axis)  # before the position, which is then where the stop was met
-                answer = board.ask(f"f {axis}", _PATIENCE)
-                if answer is not None:
+                place = f"f {axis}"
+                if (found := board.ask_or_late(place, _PATIENCE)) is not None:
+                    answer, self._times[actuator] = found
                     self._positions[actuator], self._velocities[actuator] = self._numbers(board, answer)
-                    self._times[actuator] = board.asked
             self._ask_in_turn(board)
 
     def _ask_in_turn(self, board: Board) -> None:
         """Ask one axis for its error or its state: a board's axes and these questions take turns."""
         actuator, axis = board.axes[board.turn // 2 % len(board.axes)]
         of_state = board.turn % 2 == 1
-        answer = board.ask(f"r axis{axis}.{'current_state' if of_state else self._error}", _PATIENCE)
-        if answer is None:
+        found = board.ask_or_late(f"r axis{axis}.{'current_state' if of_state else self._error}", _PATIENCE)
+        if found is None:
             return
+        answer, _ = found
         board.turn += 1
         if of_state and self._held[actuator] and answer != str(CLOSED_LOOP):
             error = self._asked(board, f"r axis{axis}.{self._error}", time.monotonic() + self._silence)
@@ -420,7 +470,11 @@ class ODriveDriver(Driver):
 
     def _reported(self, board: Board, axis: int, error: str | None) -> DeviceError:
         """The error that an axis reports."""
-        return DeviceError(f"the ODrive on {board.line.port} reports: axis{axis}.{self._error} is {error}")
+        what = f"axis{axis}.{self._error} is {error}{self._named(error)}"
+        return DeviceError(f"the ODrive on {board.line.port} reports: {what}")
+
+    def _named(self, error: str | None) -> str:
+        return error_names(error) if self._error == _ACTIVE_ERRORS else ""
 
     def _ask_more(self, board: Board, actuator: int, axis: int) -> None:
         """Ask an axis for what homing needs."""
@@ -493,7 +547,7 @@ def drives(file: MachineFile, mechanism: Mechanism, home: Array) -> Drives:
     """Driver, scale and homing of ODrives by a machine's file; `home` (n_actuated,) [rad or m]."""
     top, sections = file.section, file.of(mechanism)
     silence = top.number("silence", 0.1, (0.005, 60.0))
-    error = top.text("error_property", "active_errors")
+    error = top.text("error_property", _ACTIVE_ERRORS)
     current = top.text("current_property", "config.motor.current_soft_max")
     baud = top.whole("baud", 115200, (1200, 4_000_000))
     watchdog = top.number("watchdog", 0.5, (0.02, 60.0))

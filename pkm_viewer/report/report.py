@@ -74,6 +74,7 @@ class Report:
     recorded: int  # control periods that were recorded
     passed: int  # that there were, by the clock of the readings
     marks: tuple[Mark, ...] = ()
+    missed: int = 0  # deadlines, where the run was too short for `loop`
 
     @staticmethod
     def of(recording: Recording, kinematics: Kinematics | None = None) -> Report:
@@ -112,6 +113,7 @@ class Report:
             marks=recording.marks,
             recorded=len(recording),
             passed=round(moved * run.rate) + 1,
+            missed=recording.missed or 0,
         )
 
     def with_loop(self, loop: LoopStatistics) -> Report:
@@ -152,7 +154,8 @@ class Report:
         if not self.realtime:
             return f"{self.run.rate:.0f} Hz of simulated time; not run in real time"
         if self.loop is None:
-            return f"wanted {self.run.rate:.0f} Hz; the run was too short for the loop to say how it ran"
+            missed = f"; deadlines missed before its end: {self.missed}" if self.missed else ""
+            return f"wanted {self.run.rate:.0f} Hz; the run was too short for the loop to say how it ran{missed}"
         return (
             f"{self.loop.rate:.2f} Hz, wanted {self.run.rate:.0f} Hz; "
             f"{self.loop.missed} of {self.loop.deadlines} deadlines missed; deviation of the period "

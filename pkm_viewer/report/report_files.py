@@ -10,22 +10,25 @@ import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from pkm_control.control_errors import ReportError
 from pkm_viewer.report.recording import Recording
 from pkm_viewer.report.report import Report
 
+_LOOK = 0.05  # s, between two looks whether it is given up
 _PACKAGES = str(Path(__file__).parents[2])
 
 
-def publish_report(recording: Recording, report: Report, directory: Path | None) -> list[Path]:
+def publish_report(
+    recording: Recording, report: Report, directory: Path | None, given_up: Callable[[], bool] = lambda: False
+) -> list[Path]:
     """Print a report, and write the page and the table (CSV) into a directory; return the files.
 
     Files are named after robot and motion; those of an earlier run of the same are replaced. The directory is made
     where it is missing; None: nothing is written. Raises `ReportError` where the page cannot be drawn; the table is
-    there.
+    there. So it is where the page is `given_up`, which is asked while it is drawn.
     """
     _say(f"\n{report}")
     if directory is None:
@@ -35,15 +38,16 @@ def publish_report(recording: Recording, report: Report, directory: Path | None)
     files = {kind: directory / f"{name}.{kind}" for kind in ("png", "pdf", "html", "csv")}
     recording.save(files["csv"])  # first: who cannot wait for the page has the numbers
     _say(f"table: {files['csv']}\nthe page of the report is being drawn ...")
-    _draw(recording, report, files)
+    if not _draw(recording, report, files, given_up):
+        _say("the page of the report was given up")
+        return [files["csv"]]
     _say(f"page:  {files['html']} (also .png, .pdf)")
     return list(files.values())
 
 
-def _draw(recording: Recording, report: Report, files: Mapping[str, Path]) -> None:
-    """Draw the page in another process: it takes a third more memory, which this one would not release.
-
-    Terminal signals do not reach it: it ends when it is done, or with the process that waits for it.
+def _draw(recording: Recording, report: Report, files: Mapping[str, Path], given_up: Callable[[], bool]) -> bool:
+    """Draw the page in another process: it takes a third more memory, which this one would not release; false: given
+    up. Terminal signals do not reach it: it ends when it is done or given up, or with the process that waits for it.
     """
     with tempfile.TemporaryFile() as handed_over:
         pickle.dump((recording, report, dict(files)), handed_over, protocol=pickle.HIGHEST_PROTOCOL)
@@ -51,9 +55,21 @@ def _draw(recording: Recording, report: Report, files: Mapping[str, Path]) -> No
         command = [sys.executable, "-m", "pkm_viewer.report.page.write"]
         path = os.pathsep.join(filter(None, (_PACKAGES, os.environ.get("PYTHONPATH", ""))))
         environment = {**os.environ, "PYTHONPATH": path}  # the packages that this process has
-        done = subprocess.run(command, stdin=handed_over, env=environment, start_new_session=True, check=False)
-    if done.returncode:
-        raise ReportError(done.returncode, str(files["csv"]))
+        drawing = subprocess.Popen(command, stdin=handed_over, env=environment, start_new_session=True)
+    try:
+        while True:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                drawing.wait(_LOOK)
+                break
+            if given_up():
+                return False
+    finally:
+        if drawing.poll() is None:
+            drawing.kill()
+            drawing.wait()
+    if drawing.returncode:
+        raise ReportError(drawing.returncode, str(files["csv"]))
+    return True
 
 
 def _say(text: str) -> None:

@@ -1,19 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
 """The main job in one process: from the motion file to the report."""
 
+import time
+
 import numpy as np
 import pytest
 
-from pkm_bringup.main_job import plan_cycle, run_motion, simulated_loop
+from pkm_bringup.main_job import make_ready, plan_cycle, run_motion, simulated_loop
 from pkm_control.controllers.pd_gravity import PdGravity
 from pkm_control.loop.control_loop import ControlLoop
-from pkm_control.loop.switching_on import switch_on
+from pkm_control.loop.switching_on import hold, switch_on
 from pkm_control.motion.files.motion_file import parse_motion, read_motion_file
 from pkm_control.motion.planning import MotionPlanner
 from pkm_description.mechanism import Inertial
 from pkm_hardware.machine import Lifecycle
 from pkm_hardware.simulated.drive_parts import Encoder
 from pkm_hardware.simulated.simulated_machine import SimulatedMachine
+from pkm_runtime.fixed_rate import FixedRateLoop
 from pkm_viewer.report.report import Report
 
 
@@ -144,3 +147,33 @@ def test_in_real_time_it_takes_its_time_and_tells_what_it_missed(loop) -> None:
 def test_a_rate_that_makes_no_sense_is_refused(mechanism, dynamics, rate: float) -> None:
     with pytest.raises(ValueError, match="rate"):
         simulated_loop(mechanism, rate, dynamics)
+
+
+def test_a_gap_before_a_motion_is_counted(loop) -> None:
+    """A silence to the drives that lasted from one motion to the next is no part of either."""
+    switch_on(loop)
+    still = MotionPlanner(loop.kinematics, loop.dynamics, loop.limits).rest(np.array(loop.kinematics.home), 0.02)
+    ready, pace = make_ready(loop, still), FixedRateLoop(loop.rate)
+    pace.restart()
+    hold(loop, pace)
+    time.sleep(0.2)
+    recording = run_motion(loop, ready, realtime=True, pace=pace)
+    assert recording.faults == ()
+    assert recording.missed is not None
+    assert recording.missed >= 190
+
+
+def test_readings_that_stop_are_the_reason_and_no_fallback_is_told_for_drives_that_are_off(loop, monkeypatch) -> None:
+    switch_on(loop)
+    still = MotionPlanner(loop.kinematics, loop.dynamics, loop.limits).rest(np.array(loop.kinematics.home), 0.2)
+    read, seen = loop.machine.read, []
+
+    def stale():
+        seen.append(read())
+        return seen[min(len(seen) - 1, 20)]
+
+    monkeypatch.setattr(loop.machine, "read", stale)
+    (fault,) = run_motion(loop, still).faults
+    assert fault.startswith("measured state is")
+    assert fault.endswith("ms")
+    assert loop.machine.lifecycle is Lifecycle.INACTIVE

@@ -182,3 +182,20 @@ def test_a_compiler_that_fails_of_the_interruption_is_no_failure_of_its_own(caps
 
     with pytest.raises(RuntimeError, match="ours"):
         run_in_one_process("five_bar", "", broken)
+
+
+def test_an_end_that_is_asked_for_after_a_fault_does_not_hide_it(capsys: pytest.CaptureFixture[str]) -> None:
+    """While the page is drawn, it gives up the page, however often."""
+
+    def job(mechanism: Mechanism, interruption: Interruption) -> tuple[str, ...]:
+        interruption.motion_begins()
+        given_up = interruption.motion_ended()
+        assert not given_up()
+        for _ in range(5):
+            os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(0.01)
+        assert given_up()
+        return ("the drives were lost",)
+
+    assert run_in_one_process("five_bar", "", job) == 1
+    assert capsys.readouterr().err.endswith("error: the drives were lost\n")

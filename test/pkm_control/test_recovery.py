@@ -3,12 +3,15 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
 from bench.reckless.seen_follower import planned_change, seen
 from pkm_control.loop.modes import Mode
 from pkm_control.loop.recovery import RecoveryError, go_back, way_back
+from pkm_hardware.machine import Lifecycle
 
 PERIOD = 4e-3  # s
 
@@ -22,6 +25,17 @@ def delta(steered):
 
 def test_nothing_is_wrong_at_home(delta) -> None:
     assert way_back(seen(delta.follower)) is None
+
+
+@pytest.mark.parametrize(
+    ("life", "way_out"), [(Lifecycle.INACTIVE, "pkm enable"), (Lifecycle.FAULT, r"\(it broke\): reset .*pkm reset")]
+)
+def test_drives_that_are_off_are_to_be_enabled_first(delta, life: Lifecycle, way_out: str) -> None:
+    running = seen(delta.follower)
+    running.situation.mode = Mode.WAITING
+    running.situation.state = SimpleNamespace(lifecycle=life, fault="it broke" if life is Lifecycle.FAULT else "")
+    with pytest.raises(RecoveryError, match=f"the drives are off.*{way_out}"):
+        way_back(running)
 
 
 def test_a_platform_outside_a_limit_is_led_back_in(delta) -> None:

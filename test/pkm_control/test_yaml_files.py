@@ -100,7 +100,7 @@ BAD = {
     "two documents": ("a: 1\n---\nb: 1\n", 2, "another document"),
     "a huge file": ("a: " + "x" * 1_000_000, 0, "more than"),
     "no text": (b"\xff\xfe\x00", 0, "UTF-8"),
-    "an empty file": ("", 0, "is no mapping"),
+    "an empty file": ("", 0, "is empty; write"),
     "a number alone": ("17", 0, "is no mapping"),
 }
 

@@ -14,7 +14,7 @@ import pytest
 from pkm_description import load_mechanism
 from pkm_hardware.devices.odrive_board import SimulatedODrive
 from pkm_hardware.driven_machine import DrivenMachine
-from pkm_hardware.drivers.odrive import with_checksum, without_checksum
+from pkm_hardware.drivers.odrive import error_names, with_checksum, without_checksum
 from pkm_hardware.machine import Lifecycle
 from pkm_hardware.machine_file import read_machine_file
 from pkm_hardware.make_machine import make_machine
@@ -212,7 +212,7 @@ TROUBLES = {
     "late": (_late, "has not answered"),
     "garbage": (_rubbish, "made no sense"),
     "unplugged": (_unplugged, "unplugged"),
-    "error": (_broken, "axis1.active_errors is 512"),
+    "error": (_broken, "axis1.active_errors is 512 (DC_BUS_UNDER_VOLTAGE)"),
 }
 
 
@@ -362,3 +362,27 @@ def test_an_axis_that_lets_go_says_why_itself(biglide: Kinematics, board: Simula
     machine._driver._boards[0].turn = 3  # the next question is for the state of this axis
     run_until(machine, lambda: bool(machine.fault), 1.0, 0.01)
     assert "axis1.active_errors is 256" in machine.fault
+
+
+def test_the_bits_of_errors_have_names() -> None:
+    assert error_names("16777216") == " (WATCHDOG_TIMER_EXPIRED: the computer was silent)"
+    assert error_names(str(1 << 26 | 1)) == " (INITIALIZING, SPINOUT_DETECTED)"
+    assert [error_names(value) for value in ("0", "invalid property", None, "128")] == [""] * 4
+
+
+def test_answers_that_are_always_a_little_late_are_readings(
+    biglide: Kinematics, board: SimulatedODrive, tmp_path: Path
+) -> None:
+    """Later than the patience within a period, they come while the next question is asked."""
+    machine = machine_of(biglide, board, tmp_path)
+    board.delay = 0.006
+    machine.activate()
+    seen = set()
+    for _ in range(60):
+        machine.step(0.01)
+        seen.add(machine.read().time)
+    assert not machine.fault, machine.fault
+    assert len(seen) > 10
+    board.axes[1].errors = 1 << 24
+    run_until(machine, lambda: bool(machine.fault), 2.0, 0.01)
+    assert "WATCHDOG_TIMER_EXPIRED" in machine.fault

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import gc
 import re
 import time
 from pathlib import Path
@@ -12,6 +13,8 @@ import pytest
 
 from pkm_bringup.command_line.one_process import Interruption
 from pkm_bringup.command_line.play import _REMEDIES, main, play
+from pkm_control.motion.braking import Braking
+from pkm_control.motion.curve_check import CurveCheck
 from pkm_control.motion.path_events import PathEventError
 from pkm_hardware.devices.servo_board import SimulatedServoBoard
 from pkm_hardware.machine_file import read_machine_file
@@ -214,3 +217,23 @@ def test_outputs_on_the_way(
     assert ("output gripper", f"set 6 times, last to 0 at {recording.marks[-1].time:.3f} s") in Report.of(
         recording
     ).lines()
+
+
+def test_nothing_is_computed_for_long_while_drives_are_on(
+    hexapod: Kinematics, board: SimulatedServoBoard, patient_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Motions are ready before the drives are enabled, which take a pause between two of them for silence."""
+    while_on: list[bool] = []
+    braking = CurveCheck.braking
+
+    def watched(check: CurveCheck, *arguments: object) -> Braking:
+        while_on.append(any(board.pulses))
+        return braking(check, *arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(CurveCheck, "braking", watched)
+    file = read_machine_file(patient_file)
+    _, recording = play(hexapod.mechanism, file, MOTION, 1, False, Interruption(), realtime=False)
+    assert not recording.faults
+    assert len(while_on) == 4  # a rehearsal, a rest, the way to the start, the motion
+    assert not any(while_on)
+    assert gc.isenabled()

@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 import time
+import warnings
 from dataclasses import replace
 from pathlib import Path
 
@@ -502,3 +503,29 @@ def test_a_platform_that_is_lost_is_turned_nobody_knows_how_far() -> None:
 def test_the_plane_is_that_of_the_largest_extents(spans, plane) -> None:
     points = np.array([np.zeros(3), np.array(spans, dtype=float)])
     assert widest_plane(points)[:2] == plane
+
+
+def test_a_page_that_is_given_up_leaves_the_table_at_once(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    recording, looks = made_up(), iter((False, True))
+    assert publish_report(recording, Report.of(recording), tmp_path, lambda: next(looks)) == [
+        tmp_path / "made_up_sway.csv"
+    ]
+    assert [file.suffix for file in tmp_path.iterdir()] == [".csv"]
+    assert capfd.readouterr().out.endswith("the page of the report was given up\n")
+
+
+def test_a_run_too_short_for_figures_of_its_loop_tells_missed_deadlines() -> None:
+    report = Report.of(replace(made_up(n=2, cut=1), missed=31))
+    assert report.loop is None
+    assert report.loop_line().endswith("deadlines missed before its end: 31")
+
+
+def test_a_platform_that_rested_is_drawn_without_warnings() -> None:
+    recorder = Recorder(LIMITS, 3)
+    home = np.array([0.1, 0.0, 0.5, 0.0, 0.0, 0.0, 1.0])
+    for k in range(3):
+        recorder.add(k / 50.0, k / 50.0, (home, home), (np.zeros(2), np.zeros(2)), np.zeros(2), np.zeros(2, dtype=bool))
+    recording = recorder.recording(Run("made up", "rest", 50.0, 1, 1.0))
+    with warnings.catch_warnings(), style():
+        warnings.simplefilter("error")
+        FigureCanvasAgg(page(recording, Report.of(recording))).draw()

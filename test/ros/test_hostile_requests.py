@@ -121,6 +121,15 @@ def test_a_parameter_of_an_unknown_type_is_refused(robot: Run, name: str) -> Non
 
 
 @pytest.mark.parametrize("name", NODES)
+def test_a_clock_is_not_exchanged_while_a_node_runs(robot: Run, name: str) -> None:
+    value = ParameterValue(type=ParameterType.PARAMETER_BOOL, bool_value=True)
+    request = SetParameters.Request(parameters=[Parameter(name="use_sim_time", value=value)])
+    answer = robot.graph.call(SetParameters, f"{name}/set_parameters", request, _PATIENCE)
+    assert not answer.results[0].successful
+    assert "start it anew with use_sim_time" in answer.results[0].reason
+
+
+@pytest.mark.parametrize("name", NODES)
 def test_other_nonsense_about_parameters_gets_an_answer(robot: Run, name: str) -> None:
     before = robot.nodes()[name]
     graph, strange = robot.graph, ["", "\x00", "a" * 10_000, "use_sim_time", "x.y", "~/x", "<b>"]

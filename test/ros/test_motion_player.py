@@ -329,3 +329,23 @@ def test_the_first_motion_waits_for_the_page_but_not_for_long(graph: Graph, monk
     assert player._page_is_there()
     player._page, player._begun = "", 1
     assert player._page_is_there()  # later motions are asked for by who sees the page, or does not want it
+
+
+def test_requests_are_answered_while_a_report_is_written(graph: Graph) -> None:
+    player = ready(graph, motion="none")
+    release, begun = threading.Event(), threading.Event()
+
+    def write(*_: object) -> None:
+        begun.set()
+        assert release.wait(30.0)
+
+    player._write = write
+    ended = SimpleNamespace(completed=True, fault="", recorder=object(), take=lambda **_: None)
+    ended.streams = SimpleNamespace(stop=lambda: None)
+    try:
+        player._finish(ended)
+        assert begun.wait(10.0)
+        assert "is no motion that may be asked for" in play(graph, "no_such_motion").message
+        assert not release.is_set()
+    finally:
+        release.set()

@@ -62,7 +62,7 @@ def path(figure: Figure, axes: Axes, wanted: Array, measured: Array, words: tupl
     spatial = spans[third] > _SPATIAL * spans.max()
     both = np.concatenate([wanted, measured])[:, [across, up]]  # a platform that left its path is seen, too
     low, high = np.nanmin(both, axis=0), np.nanmax(both, axis=0)
-    box = axes.get_position()
+    box = axes.get_position(original=True)  # which it keeps, and which does not look at limits yet
     right, top = _fit(axes, low, high, float(box.width * _A4[0] / (box.height * _A4[1])), spatial)
     axes.legend(loc="lower left", ncols=3, borderaxespad=0.2)
     if spatial:
@@ -113,7 +113,8 @@ def components(axes: Axes, rows: Rows, wanted: Array, measured: Array, words: tu
     titled(axes, title, y=unit)
     low, high = axes.get_ylim()
     axes.set_ylim(low, high + 0.16 * (high - low))
-    axes.legend(ncols=3, loc="upper left", borderaxespad=0.2)
+    if axes.lines:  # of a platform that rested, nothing
+        axes.legend(ncols=3, loc="upper left", borderaxespad=0.2)
 
 
 def has_error(recording: Recording, which: int) -> bool:
