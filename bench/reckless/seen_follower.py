@@ -9,12 +9,17 @@ from typing import Any
 from pkm_control.loop.follower import TrajectoryFollower
 from pkm_control.loop.mode_change import ModeChange
 from pkm_control.loop.recovery import change_on, plan_change
+from pkm_hardware.machine import Lifecycle
 
 
 def seen(follower: TrajectoryFollower) -> Any:
     """What `recovery` needs of a running loop."""
     now = SimpleNamespace(
-        mode=follower.mode, moving=follower.moving, changing=follower.change is not None, held=follower.known_hold
+        mode=follower.mode,
+        moving=follower.moving,
+        changing=follower.change is not None,
+        held=follower.known_hold,
+        state=SimpleNamespace(lifecycle=Lifecycle.ACTIVE),
     )
     return SimpleNamespace(situation=now, check=follower.check, jog=follower.jog)
 
