@@ -40,7 +40,7 @@ from pkm_control.space.tool import Tool, read_tools, tool_named
 from pkm_description import load_mechanism
 from pkm_description.mechanism import Inertial, Mechanism
 from pkm_dynamics.dynamics import shared_dynamics
-from pkm_kinematics import ForwardSolution, InverseSolution, Kinematics
+from pkm_kinematics import Configuration, ForwardSolution, Kinematics
 from pkm_kinematics.kernels.compiled_rotations import displacement_between
 
 Array = NDArray[np.float64]
@@ -193,7 +193,7 @@ class Robot:
         """
         return self._listeners.add(listener)
 
-    def solve_ik(self, pose: ArrayLike, tool: str = "") -> InverseSolution:
+    def solve_ik(self, pose: ArrayLike, tool: str = "") -> Configuration:
         """Joint positions at a pose, in the present working mode; `by_name()` has those of the actuated joints.
 
         Args:
