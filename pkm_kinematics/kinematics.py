@@ -277,7 +277,8 @@ class Kinematics(Introduced):
         return self.assembly.name
 
     def _forward_solution(self, found: PoseRows, shape: tuple[int, ...], nearest: bool = False) -> ForwardSolution:
-        return ForwardSolution(*(shaped(rows, shape) for rows in found), "nearest", self.engine, nearest)
+        pose, joints, status, residual, iterations = (shaped(rows, shape) for rows in found)
+        return ForwardSolution(pose, joints, status, residual, iterations, "nearest", self.engine, nearest)
 
     def limit_violations(self, joints: ArrayLike) -> list[str]:
         """One sentence per joint outside its range; none for NaN, whose status says that there is no configuration.

@@ -55,14 +55,11 @@ def random_motions(kinematics: Kinematics, n: int, seed: int = 0) -> Motions:
         drawn = _draw(kinematics, rng, n, size)
         poses = np.vstack([poses, drawn[regular(kinematics, drawn, size)]])
     poses = poses[:n]
-    twists, accelerations = np.empty((n, 6)), np.empty((n, 6))
     rates = 10.0 * size * rng.uniform(-1.0, 1.0, (2, n, kinematics.mobility))
-    for k, pose in enumerate(poses):
-        joints = kinematics.inverse(pose).joints
-        S, _ = kinematics.engine.spaces.at_one(pose, joints)
-        twists[k] = S @ rates[0, k]
-        S, bias = kinematics.engine.spaces.at_one(pose, joints, twists[k])
-        accelerations[k] = S @ (10.0 * rates[1, k]) + bias
+    at = kinematics.inverse(poses)
+    S = at.subspace
+    twists = np.einsum("kij,kj->ki", S, rates[0])
+    accelerations = np.einsum("kij,kj->ki", S, 10.0 * rates[1]) + at.spaces(twists)[1]
     return Motions(poses, twists, accelerations, size)
 
 
@@ -78,12 +75,13 @@ def _draw(kinematics: Kinematics, rng: np.random.Generator, n: int, size: float)
 def regular(kinematics: Kinematics, poses: Array, size: float) -> np.ndarray:
     """Mask (n,) of the poses (n, 7) within limits and away from singularities."""
     good = np.isfinite(poses).all(axis=1)
-    answer = kinematics.motion(poses, np.zeros(6))
-    good &= answer.ok & (answer.limb_regularity > REGULAR)
+    at = kinematics.inverse(poses)
+    good &= at.ok & (at.condition > REGULAR)
     if good.any():
-        S = kinematics.subspace(poses[good])
+        at = at.rows(np.flatnonzero(good))
+        S = at.subspace
         lever = max(size, 0.1)  # that of which a rotation counts as a translation
         speed = np.linalg.norm(S * np.repeat([1.0, lever], 3)[:, None], axis=-2, keepdims=True)
-        values = np.linalg.svd(kinematics.inverse_jacobian(poses[good]) @ (S / speed), compute_uv=False)
+        values = np.linalg.svd(at.inverse_jacobian @ (S / speed), compute_uv=False)
         good[good] = values[:, -1] > REGULAR * values[:, 0]
     return good

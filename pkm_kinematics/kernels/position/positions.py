@@ -131,6 +131,8 @@ def solve_positions(model, data, mode, angles):
         for b in range(blocks.shape[0]):
             place_block(bodies, blocks[b], state)
             worst = worse(worst, write_block_rows(closures, blocks[b], state, rows))
+        if not isfinite(worst):  # NaN stands for the joints where there is no configuration
+            status = UNREACHABLE
         return status, worst, iterations
     for b in range(blocks.shape[0]):
         block = blocks[b]
