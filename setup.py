@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Builds the ament_python package `pkm_control`: five Python packages and what ROS 2 looks for in share/.
+"""Builds the ament_python package `pkm_control`: its Python packages and what ROS 2 looks for in share/.
 
 pip builds a wheel from it, whose numerical part and command `pkm` need no ROS.
 
@@ -73,7 +73,7 @@ def compile_kernels(folder: Path, forget: bool) -> None:
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(folder), *path]), "OPENBLAS_NUM_THREADS": "1"}
     print(f"{NAME}: compiling kernels, which takes minutes; PKM_KERNELS=0 leaves it to the first launch", flush=True)
     try:
-        program = [sys.executable, "-m", "pkm_control.run.warm_kernels", "--kinds"]
+        program = [sys.executable, "-m", "pkm_bringup.warm_kernels", "--kinds"]
         subprocess.run(program, cwd=folder, env=environment, stderr=subprocess.STDOUT, check=True, timeout=3600)
         stamp.parent.mkdir(exist_ok=True)
         stamp.write_text(state)
@@ -140,19 +140,19 @@ setup(
     zip_safe=False,
     entry_points={
         "console_scripts": [
-            "pkm = pkm_control.run.cli:main",
+            "pkm = pkm_bringup.cli:main",
             "check_pkm = pkm_kinematics.check:main",
-            "kinematics_node = pkm_control.run.start:node",
-            "dynamics_node = pkm_control.run.start:node",
-            "layers_node = pkm_control.run.start:node",
-            "joystick_node = pkm_control.run.start:node",
-            "page_node = pkm_control.run.start:node",
-            "motion_player_node = pkm_control.run.start:node",
-            "controller_node = pkm_control.run.start:node",
-            "control_node = pkm_control.run.start:node",
-            "hardware_node = pkm_control.run.start:node",
-            "description_node = pkm_control.run.start:node",
-            "machine_watch_node = pkm_control.run.start:node",
+            "kinematics_node = pkm_bringup.start:node",
+            "dynamics_node = pkm_bringup.start:node",
+            "layers_node = pkm_bringup.start:node",
+            "joystick_node = pkm_bringup.start:node",
+            "page_node = pkm_bringup.start:node",
+            "motion_player_node = pkm_bringup.start:node",
+            "controller_node = pkm_bringup.start:node",
+            "control_node = pkm_bringup.start:node",
+            "hardware_node = pkm_bringup.start:node",
+            "description_node = pkm_bringup.start:node",
+            "machine_watch_node = pkm_bringup.start:node",
         ],
     },
 )

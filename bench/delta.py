@@ -19,10 +19,10 @@ from pkm_description.mechanism import Array
 from pkm_dynamics.codegen.recordings import record_inverse
 from pkm_dynamics.codegen.step_code import SOLVED, straight_inverse_many
 from pkm_dynamics.kernels.over_rows import inverse_dynamics_many
-from pkm_kinematics.codegen import MachineCode
-from pkm_kinematics.kernels.binding import bind
 from pkm_kinematics.kernels.model_and_data import near
 from pkm_kinematics.kernels.position.solve_poses import inverse_direct_many
+from pkm_runtime.codegen import MachineCode
+from pkm_runtime.kernels.binding import bind
 
 BATCH = 1_000_000
 POINTS = 64  # states that a timed loop goes through, so that nothing can be computed once for all

@@ -17,7 +17,7 @@ from bench.peers import (
 from bench.sample import Sample, difference
 from bench.tables import Row
 from bench.timing import interleaved
-from pkm_kinematics.kernels.binding import bind
+from pkm_runtime.kernels.binding import bind
 
 STEPS = 200  # of 1 ms
 

@@ -7,7 +7,7 @@ from math import atan2, cos, pi, sin, sqrt
 
 import numpy as np
 
-from pkm_kinematics.kernels.compiled import compiled
+from pkm_runtime.kernels.compiled import compiled
 
 # cos and sin of the three limbs' directions
 DIRECTIONS = np.array([[cos(2 * pi * k / 3), sin(2 * pi * k / 3)] for k in range(3)])

@@ -17,16 +17,16 @@ from pathlib import Path
 import numpy as np
 
 from bench.tables import table
+from pkm_bringup.ros2_control import effort_gains
 from pkm_control.control_errors import UnequalDrivesError
-from pkm_control.hardware.machine import CommandMode
-from pkm_control.hardware.simulated.simulated_machine import SimulatedMachine
-from pkm_control.motion.limits import ActuatorLimits
-from pkm_control.run.ros2_control import effort_gains
 from pkm_description import load_mechanism, robot_names
-from pkm_description.errors import PkmError
 from pkm_description.mechanism import Array
 from pkm_dynamics import Dynamics
+from pkm_dynamics.motion_limits import ActuatorLimits
+from pkm_hardware.machine import CommandMode
+from pkm_hardware.simulated.simulated_machine import SimulatedMachine
 from pkm_kinematics import Kinematics, Status
+from pkm_runtime.errors import PkmError
 
 RATES = (1000.0, 250.0)  # Hz
 INTERFACES = ("effort", "position")
@@ -47,7 +47,7 @@ carry the weight), and while it moves. The loops here are emulated, with a delay
 (`python -m bench.joint_loops --write docs/joint_loops.md`); what was seen with the real stack is in
 [running.md](running.md).
 
-By *effort* means a PID with the gains of `pkm_control/run/ros2_control.py`. Where a robot is much lighter in one
+By *effort* means a PID with the gains of `pkm_bringup/ros2_control.py`. Where a robot is much lighter in one
 direction than in another, gains that the light one carries are too soft for the heavy one; where drives are redundant,
 integrals push against each other: such robots are refused by effort, with the reason. By *position* means that the
 drives close the loops (`command_interface:=position`); the simulated ones know the mass matrix, as well-tuned servo

@@ -33,11 +33,11 @@ from sensor_msgs.msg import JointState
 
 from bench.running import running
 from bench.tables import table
-from pkm_control.loop.fixed_rate import PRIORITY, LoopStatistics, statistics
-from pkm_control.nodes.motion_player.run_streams import loop_figures
+from pkm_bringup.nodes.motion_player.run_streams import loop_figures
 from pkm_description import load_mechanism
 from pkm_description.ros import topics
 from pkm_interfaces.msg import LoopStatistics as LoopMessage
+from pkm_runtime.fixed_rate import PRIORITY, LoopStatistics, statistics
 
 RATE = 1000.0  # Hz
 _STARTS = 60.0  # s, until a robot's loop is heard of
@@ -114,7 +114,7 @@ def robot(name: str, seconds: float, priority: str, rate: float) -> list[tuple[s
     """
     words = ["run", name, "--no-page", "--cycles", str(_MANY), "--realtime-priority", priority, "--no-stay"]
     words += ["--rate", str(rate)]
-    command = [sys.executable, "-m", "pkm_control.run.cli", *words]
+    command = [sys.executable, "-m", "pkm_bringup.cli", *words]
     with (
         tempfile.TemporaryDirectory() as reports,
         running([*command, "--report", reports], _ENDS),

@@ -30,7 +30,7 @@ from pkm_dynamics import Dynamics
 from pkm_dynamics.kernels.inverse_dynamics import inverse_dynamics
 from pkm_dynamics.linear_form.random_motions import random_motions
 from pkm_kinematics import Kinematics
-from pkm_kinematics.kernels.binding import bind
+from pkm_runtime.kernels.binding import bind
 from test.oracles.limb_by_limb import LimbByLimb
 
 LEGS = (6, 8, 10, 12, 16, 20, 24)

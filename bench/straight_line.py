@@ -17,7 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
-from pkm_kinematics.codegen import Recording
+from pkm_runtime.codegen import Recording
 
 _NAMES = {"max": "fmax", "min": "fmin"}
 

@@ -21,6 +21,7 @@ import numpy as np
 
 from bench.pressing import PRESS, SLIDE, Pressing, pressing
 from bench.tables import table
+from pkm_bringup.main_job import Plan, planned, run_motion
 from pkm_control.controllers.controller import Controller
 from pkm_control.controllers.law_settings import (
     ADMITTANCE,
@@ -33,21 +34,21 @@ from pkm_control.controllers.law_settings import (
     highest_natural_frequency,
 )
 from pkm_control.controllers.laws import make_controller
-from pkm_control.hardware.contact.surroundings import Surroundings
-from pkm_control.hardware.machine import CommandMode
-from pkm_control.hardware.simulated.imperfections import heavier, realistic_encoder
-from pkm_control.hardware.simulated.simulated_machine import SimulatedMachine
 from pkm_control.loop.control_loop import ControlLoop, Period
 from pkm_control.loop.platform_observer import PlatformObserver
-from pkm_control.motion.limits import ActuatorLimits
-from pkm_control.realism import HEAVIER, RESERVE
-from pkm_control.run.main_job import Plan, planned, run_motion, switch_on
+from pkm_control.loop.switching_on import switch_on
 from pkm_description import load_mechanism, robot_names
-from pkm_description.errors import PkmError
 from pkm_description.mechanism import Inertial, Mechanism
 from pkm_dynamics import Dynamics
 from pkm_dynamics.dynamics import shared_dynamics
+from pkm_dynamics.motion_limits import ActuatorLimits
+from pkm_hardware.machine import CommandMode
+from pkm_hardware.realism import HEAVIER, RESERVE
+from pkm_hardware.simulated.imperfections import heavier, realistic_encoder
+from pkm_hardware.simulated.simulated_machine import SimulatedMachine
+from pkm_hardware.simulated.surroundings import Surroundings
 from pkm_kinematics.kernels.compiled_rotations import displacement_between
+from pkm_runtime.errors import PkmError
 
 EXACT, HEAVY, PAYLOAD, ENCODERS, LATE = "exact", "inertia", "payload", "encoders", "delay"
 MACHINES = (EXACT, HEAVY, PAYLOAD, ENCODERS, LATE)

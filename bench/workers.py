@@ -22,8 +22,8 @@ from statistics import median
 from distributed import LocalCluster
 
 from pkm_analysis import Analysis
-from pkm_analysis.sweeps import Sweeps
 from pkm_description import load_mechanism
+from pkm_runtime.sweeps import Sweeps
 
 TURNS = 5
 _ALONE = 20_000_000  # additions

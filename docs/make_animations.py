@@ -14,7 +14,7 @@ import numpy as np
 from few_colours import in_few_colours
 from PIL import Image
 
-from pkm_control.run.main_job import planned
+from pkm_bringup.main_job import planned
 from pkm_description import load_mechanism
 from pkm_description.joint_geometry import home_positions
 from pkm_description.mechanism import Array, Mechanism

@@ -10,7 +10,18 @@ import ast
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-PACKAGES = ("pkm_description", "pkm_kinematics", "pkm_dynamics", "pkm_analysis", "pkm_control")
+PACKAGES = (
+    "pkm_runtime",
+    "pkm_description",
+    "pkm_kinematics",
+    "pkm_dynamics",
+    "pkm_analysis",
+    "pkm_hardware",
+    "pkm_control",
+    "pkm_client",
+    "pkm_viewer",
+    "pkm_bringup",
+)
 # What only an installation of ROS 2 has: the docstrings of the nodes are read without it.
 ROS = (
     "rclpy",

@@ -3,7 +3,7 @@
 
 from launch import LaunchDescription
 
-from pkm_control.run.launch_bringup import bring_up
+from pkm_bringup.launch_bringup import bring_up
 
 
 def generate_launch_description() -> LaunchDescription:

@@ -15,12 +15,12 @@ from pkm_analysis.bodies import meshes_stamp
 from pkm_analysis.body_distances import Clearance
 from pkm_analysis.domain import TaskCoordinates
 from pkm_analysis.evaluator import PoseEvaluator
-from pkm_analysis.sweeps import Sweeps
-from pkm_analysis.sweeps.chunks import slices
 from pkm_description import Mechanism
 from pkm_description.mechanism import Array
 from pkm_dynamics import Dynamics
 from pkm_kinematics import Kinematics
+from pkm_runtime.sweeps import Sweeps
+from pkm_runtime.sweeps.chunks import slices
 
 CHUNK, SLOW_CHUNK = 1 << 13, 1 << 7  # poses too few for a second core
 

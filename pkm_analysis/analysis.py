@@ -20,11 +20,11 @@ from pkm_analysis.requirements.drive_quantities import Assumed
 from pkm_analysis.requirements.membership import Membership, over_orientations
 from pkm_analysis.requirements.quantities import Requirement, find_quantity, quantities, requirement
 from pkm_analysis.requirements.quantity import Quantity
-from pkm_analysis.sweeps import Sweeps
 from pkm_analysis.workspace.workspace import Workspace, workspace
 from pkm_description import Mechanism
-from pkm_description.introduction import Introduced
 from pkm_kinematics import Kinematics
+from pkm_runtime.introduction import Introduced
+from pkm_runtime.sweeps import Sweeps
 
 ANY: Range = (-1.0, 1.0)  # placeholder until the range is found
 

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import numpy as np
 
-from pkm_analysis.analysis_errors import optional_library
 from pkm_description.mechanism import Array, JointType, LoopType, Mechanism
 from pkm_description.picture import link_poses
 from pkm_description.urdf.visuals import Visual, collisions_of, visuals_of
+from pkm_runtime.optional import optional_library
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,20 +15,21 @@ import numpy as np
 import scipy  # submodules load on first use
 from numpy.typing import NDArray
 
-from pkm_analysis.analysis_errors import AnalysisError, optional_library
+from pkm_analysis.analysis_errors import AnalysisError
 from pkm_analysis.bodies import Body, bodies_of, capsule_around, pairs_of, vertices_of
 from pkm_analysis.kernels.capsule_bounds import capsule_bounds
 from pkm_analysis.kernels.pose_quantities import WIDTH
-from pkm_analysis.sweeps.chunks import slices
-from pkm_description.introduction import Introduced, listed
 from pkm_description.joint_geometry import freedoms
 from pkm_description.mechanism import Array, Joint
 from pkm_description.picture import link_poses
 from pkm_description.urdf.visuals import Visual
 from pkm_kinematics import Kinematics
+from pkm_runtime.introduction import Introduced, listed
+from pkm_runtime.optional import optional_library
+from pkm_runtime.sweeps.chunks import slices
 
 ROWS = 1 << 10  # poses whose bounds are in memory at once
-TOUCHING = 1e-6  # m
+TOUCHING = 1e-6  # of the robot's size
 
 
 class ExactDistances:
@@ -98,7 +99,8 @@ class Clearance(Introduced):
         self.touching: list[str] = []
         self._set_pairs(pairs)
         rotations, places = self._at_home()
-        near = [k for k in range(len(pairs)) if self._distance(k, rotations, places) < TOUCHING]
+        least = TOUCHING * kinematics.engine.size
+        near = [k for k in range(len(pairs)) if self._distance(k, rotations, places) < least]
         self.touching = [self.names[k] for k in near]
         self._set_pairs([pair for k, pair in enumerate(pairs) if k not in near])
 

@@ -10,10 +10,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pkm_analysis.analysis_errors import AnalysisError, optional_library
+from pkm_analysis.analysis_errors import AnalysisError
 from pkm_analysis.domain import Domain
 from pkm_description.mechanism import Array
-from pkm_description.whole_files import write_whole
+from pkm_runtime.optional import optional_library
+from pkm_runtime.whole_files import write_whole
 
 GAMMA = 2.2  # of sRGB, approximately
 

@@ -7,7 +7,7 @@ import importlib
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
-from pkm_description.introduction import Introduced
+from pkm_runtime.introduction import Introduced
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

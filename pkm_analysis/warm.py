@@ -14,8 +14,8 @@ from pkm_analysis.kernels.full_boxes import largest_full_box
 from pkm_analysis.kernels.pose_quantities import WIDTH
 from pkm_analysis.prediction import predict
 from pkm_analysis.proof import Domain, Inside, NoSingularity, prove
-from pkm_analysis.sweeps import Sweeps
 from pkm_description import Mechanism, PkmError
+from pkm_runtime.sweeps import Sweeps
 
 NARROW = 1e-6  # m and rad: of the box that is proved
 

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Trajectories, controllers, simulated hardware and the loops that run them; `nodes` has the ROS nodes over them."""
+"""The control of a machine: laws, motions, the loop that runs them, places to keep out of, conveyors, goals."""

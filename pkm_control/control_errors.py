@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
-from pkm_description.errors import PkmError, shortened
-from pkm_description.introduction import fixed
+from pkm_runtime.errors import PkmError, shortened
+from pkm_runtime.introduction import fixed
 
 
 class MotionFileError(PkmError):
@@ -50,16 +50,6 @@ class LimitError(PkmError):
         super().__init__(f"{where}: {limit} would be {value:.4g} {unit}, the limit is {bound:.4g} {unit}; {remedy}")
 
 
-class LifecycleError(PkmError):
-    """A call that the machine's life cycle state does not allow."""
-
-    def __init__(self, call: str, state: str, allowed: str) -> None:
-        self.call = call
-        self.state = state
-        self.allowed = allowed
-        super().__init__(f"{call} is not possible while the machine is {state}; allowed: {allowed}")
-
-
 class SingularHomeError(PkmError):
     """A robot that is singular at home, so that no gains can be tuned to the inertia of its drives there."""
 
@@ -88,26 +78,5 @@ class ReportError(PkmError):
         super().__init__(f"its page could not be drawn (exit code {code}); the table is {table}")
 
 
-class MachineFileError(PkmError):
-    """An unusable machine file: names the element, the problem and the remedy.
-
-    `element` is its keys, joined by dots, empty where the file as a whole is meant; `line` counts from 1, 0: not known.
-    """
-
-    def __init__(self, source: str, element: str, problem: str, remedy: str, line: int = 0) -> None:
-        self.source = source
-        self.line = line
-        self.element = _printable(element)
-        self.problem = _printable(problem)
-        self.remedy = remedy
-        where = ", ".join(filter(None, (source, f"line {line}" if line else "", self.element)))
-        super().__init__(f"{where}: {self.problem}; {remedy}")
-
-
 class GoalError(PkmError):
     """A motion that is not admitted; the message says why."""
-
-
-def _printable(text: str) -> str:
-    """Text of a file for quoting in a message: shortened, and without control characters of terminals."""
-    return shortened(text if text.isprintable() else ascii(text)[1:-1])

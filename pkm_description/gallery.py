@@ -7,7 +7,7 @@ import difflib
 from collections.abc import Iterable
 from pathlib import Path
 
-from pkm_description.errors import DescriptionError
+from pkm_description.description_error import DescriptionError
 
 ROBOTS = Path(__file__).resolve().parent / "robots"
 LIMBS = ROBOTS.with_name("limbs")  # which they are made of

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from pkm_description.errors import DescriptionError
+from pkm_description.description_error import DescriptionError
 from pkm_description.mechanism import Joint, JointType, Link, Loop, frozen
 from pkm_description.rotations import inverse_transform
 

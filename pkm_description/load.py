@@ -10,7 +10,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from pkm_description import graph
-from pkm_description.errors import DescriptionError, shortened
+from pkm_description.description_error import DescriptionError
 from pkm_description.gallery import ROBOTS, robot_path
 from pkm_description.loops.closure import ClosureModel
 from pkm_description.loops.home import HomeRequest, find_home
@@ -21,6 +21,7 @@ from pkm_description.urdf import kept_robots, urdf_plus, xacro_expansion
 from pkm_description.urdf.kept_expansions import expand_robot
 from pkm_description.urdf.unit_slips import Slip, Suspect, suspects
 from pkm_description.urdf.xml_text import check_length, read_file, read_xml, root_tag
+from pkm_runtime.errors import shortened
 
 
 def load_mechanism(source: str | os.PathLike[str], xacro_args: Mapping[str, str] | None = None) -> Mechanism:

@@ -15,7 +15,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from pkm_description.introduction import Introduced, alike, counted, listed, measure
+from pkm_runtime.introduction import Introduced, alike, counted, listed, measure
 
 Array = NDArray[np.float64]
 

@@ -9,7 +9,6 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pkm_description.introduction import vector
 from pkm_description.mechanism import Array
 from pkm_dynamics.codegen.recordings import record_direct
 from pkm_dynamics.codegen.step_code import straight_direct_many
@@ -19,6 +18,7 @@ from pkm_kinematics import Configuration, Status
 from pkm_kinematics.batch import as_rows, nans
 from pkm_kinematics.kernels.model_and_data import writeable
 from pkm_kinematics.solutions import Solution, quickly_made
+from pkm_runtime.introduction import vector
 
 
 @quickly_made

@@ -5,17 +5,17 @@ from __future__ import annotations
 
 import numpy as np
 
-from pkm_description.errors import PkmError
 from pkm_description.mechanism import Array, Inertial
 from pkm_dynamics.dynamics import Dynamics
 from pkm_dynamics.kernels.graph.actuator_coordinates import accelerations_here, efforts_here, step_actuators
 from pkm_dynamics.turning_robot import graph_model
 from pkm_kinematics import Status
 from pkm_kinematics.forward.graph_tracker import graph_motion, graph_places
-from pkm_kinematics.kernels.binding import Prepared
 from pkm_kinematics.kernels.path.follow import follow_graph
 from pkm_kinematics.kernels.path.graph_reading import GraphMotion, read_platform
 from pkm_kinematics.kernels.rates.graph_motion import close_graph, motion_here
+from pkm_runtime.errors import PkmError
+from pkm_runtime.kernels.binding import Prepared
 
 _SCRATCH = 6  # rows
 

@@ -21,7 +21,6 @@ import numpy as np
 import scipy  # whose parts load when they are first used
 from numpy.typing import ArrayLike, NDArray
 
-from pkm_description.errors import PkmError
 from pkm_description.mechanism import Array, Mechanism
 from pkm_dynamics.kernels.sharing import (
     NO_END,
@@ -36,6 +35,7 @@ from pkm_dynamics.kernels.sharing import (
 )
 from pkm_kinematics import Status
 from pkm_kinematics.kernels.short_vectors import all_finite, limit
+from pkm_runtime.errors import PkmError
 
 WITHIN = 1e-9  # of the size of the efforts: what rounding may leave outside the bounds
 LEEWAY = 1e-10  # by which the second of two programmes may miss the optimum of the first

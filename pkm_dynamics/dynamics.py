@@ -18,7 +18,6 @@ from typing import Any, ClassVar
 
 from numpy.typing import ArrayLike, NDArray
 
-from pkm_description.introduction import Introduced, alike, vector
 from pkm_description.mechanism import Array, Inertial, Mechanism
 from pkm_dynamics import motion_space_form
 from pkm_dynamics.accelerations import Accelerations, direct
@@ -34,6 +33,7 @@ from pkm_kinematics import Configuration, Kinematics, Status
 from pkm_kinematics.batch import integer, is_vector, is_vector_or_none
 from pkm_kinematics.kernels.model_and_data import Model
 from pkm_kinematics.kinematics import shared_kinematics
+from pkm_runtime.introduction import Introduced, alike, vector
 
 __all__ = ["Accelerations", "Dynamics", "Efforts"]
 

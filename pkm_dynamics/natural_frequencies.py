@@ -16,11 +16,11 @@ import numpy as np
 import scipy  # whose parts load when they are first used
 from numpy.typing import ArrayLike
 
-from pkm_description.errors import PkmError
-from pkm_description.introduction import Introduced, vector
 from pkm_description.mechanism import Array, Inertial
 from pkm_dynamics.dynamics import Dynamics
 from pkm_kinematics import Configuration, Status
+from pkm_runtime.errors import PkmError
+from pkm_runtime.introduction import Introduced, vector
 
 
 class StiffnessError(PkmError):

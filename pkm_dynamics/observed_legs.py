@@ -26,7 +26,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pkm_description.errors import PkmError
 from pkm_description.mechanism import Array
 from pkm_description.rotations import cross, quaternion_from_rotation, skew, transform_from_pose
 from pkm_dynamics.dynamics import Dynamics
@@ -42,6 +41,7 @@ from pkm_dynamics.kinematic_elements import (
     second_rates,
 )
 from pkm_kinematics.kernels import records
+from pkm_runtime.errors import PkmError
 
 FITTED, ATTEMPTS = 1e-12, 30  # the pose of a platform that carries elements: last step [m, rad], and how many
 MISFIT = 0.1  # of the characteristic length: how far observed bars may end from the platform's joints

@@ -10,16 +10,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pkm_description.errors import PkmError
 from pkm_description.mechanism import Array, Inertial, frozen
 from pkm_description.urdf.inertia import ROUNDING, inertia_problem
 from pkm_dynamics.kernels.over_rows import check_motions, inverse_dynamics_many
 from pkm_kinematics import Kinematics, Status
 from pkm_kinematics.batch import all_finite, numbers, wrong_shape
-from pkm_kinematics.codegen import MachineCode, Recording
-from pkm_kinematics.kernels.binding import Prepared, WithScratch
 from pkm_kinematics.kernels.model_and_data import Choice, Model
 from pkm_kinematics.kernels.records import PLATFORM
+from pkm_runtime.codegen import MachineCode, Recording
+from pkm_runtime.errors import PkmError
+from pkm_runtime.kernels.binding import Prepared, WithScratch
 
 _NONE = np.zeros(6)
 MANY = 100_000  # states from which on it pays to make straight-line code for them, which takes up to a second

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pkm_description.errors import PkmError
 from pkm_description.mechanism import Array, Inertial
 from pkm_description.rotations import transform_from_pose
 from pkm_dynamics.kernels.graph.turning_dynamics import LimbsInGraph, TurningRobot
@@ -16,6 +15,7 @@ from pkm_dynamics.robot_model import RobotModel
 from pkm_kinematics.forward.graph_tracker import GraphTracker, graph_motion, graph_places
 from pkm_kinematics.kernels.model_and_data import Data, Model
 from pkm_kinematics.kernels.records import PLATFORM
+from pkm_runtime.errors import PkmError
 
 
 def graph_model(robot: RobotModel, payload: Inertial | None = None) -> Model:

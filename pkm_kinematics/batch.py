@@ -14,9 +14,9 @@ from typing import Any, NamedTuple, TypeGuard, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pkm_description.errors import PkmError
 from pkm_description.mechanism import Array
 from pkm_kinematics.kernels.model_and_data import writeable
+from pkm_runtime.errors import PkmError
 
 FEW = 64  # numbers that Python looks at sooner than NumPy
 BATCH = 512  # rows below which threads cost more than they bring

@@ -23,9 +23,8 @@ import numpy as np
 from scipy.spatial.transform import Rotation
 
 from pkm_description.command_options import add_robot
-from pkm_description.errors import DescriptionError, PkmError
+from pkm_description.description_error import DescriptionError
 from pkm_description.graph import ordered_tree, platform_chain
-from pkm_description.introduction import ROUNDING, fixed, measure
 from pkm_description.load import expand, find_robot, mechanism_from_urdf, xacro_arguments
 from pkm_description.loops.home import LONGEST
 from pkm_description.mechanism import Joint, Limb, Loop, Mechanism
@@ -34,12 +33,14 @@ from pkm_description.urdf.unit_slips import Slip, suspects
 from pkm_description.urdf.urdf_plus import parse
 from pkm_description.urdf.xml_text import read_file, read_xml
 from pkm_kinematics.kernels import records
-from pkm_kinematics.kernels.kept import COMPILING
 from pkm_kinematics.kinematics import Kinematics
 from pkm_kinematics.load_verdicts import of_masses, of_velocities, of_weight
 from pkm_kinematics.status import Status
 from pkm_kinematics.unit_verdicts import of_cosines, of_misfits, of_units
 from pkm_kinematics.verdicts import NEAR_SINGULAR, Verdict, of_drives, of_singularity
+from pkm_runtime.errors import PkmError
+from pkm_runtime.introduction import ROUNDING, fixed, measure
+from pkm_runtime.kernels.kept import COMPILING
 
 MODES_SHOWN = 16
 QUIET = 2.0  # s of silence before a line says what takes so long

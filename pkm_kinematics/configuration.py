@@ -10,8 +10,6 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pkm_description.errors import PkmError
-from pkm_description.introduction import SHOWN, number
 from pkm_description.mechanism import Array
 from pkm_kinematics.batch import ShapeError, all_finite, as_rows, rows_for, shaped
 from pkm_kinematics.explain import explain_inverse, explain_motion
@@ -24,6 +22,8 @@ from pkm_kinematics.solve.engine import Engine
 from pkm_kinematics.solve.position_solver import NO_RATES
 from pkm_kinematics.solve.singularity import Singularity, joined, margins
 from pkm_kinematics.status import Status, closes
+from pkm_runtime.errors import PkmError
+from pkm_runtime.introduction import SHOWN, number
 
 _AT_ONCE = 1 << 15  # poses whose margins are looked at together: more only fill the memory
 
@@ -211,7 +211,7 @@ class Configuration(ExplainedSolution):
         S = self.subspace
         K = self.inverse_jacobian @ S
         U, values, Vt = np.linalg.svd(np.nan_to_num(K), full_matrices=False)
-        regular = np.isfinite(K).all((-1, -2)) & (values[..., -1] > 1e-12 * values[..., 0])
+        regular = np.nan_to_num(self.drive_condition) > SINGULAR_BELOW
         with np.errstate(divide="ignore", invalid="ignore"):
             J = S @ (np.swapaxes(Vt, -1, -2) / values[..., None, :]) @ np.swapaxes(U, -1, -2)
         return np.where(regular[..., None, None], J, np.nan)

@@ -15,12 +15,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pkm_description.errors import PkmError
-from pkm_description.introduction import Introduced
 from pkm_description.mechanism import Array, Mechanism
 from pkm_kinematics import lean_calls
 from pkm_kinematics.batch import ShapeError, as_rows, is_vector, nans, rows_for, shaped
-from pkm_kinematics.codegen import AVAILABLE
 from pkm_kinematics.configuration import Configuration, Motion
 from pkm_kinematics.forward.along_path import Forward, usable_poses
 from pkm_kinematics.forward.solution import AssemblyModes, ForwardSolution
@@ -32,6 +29,9 @@ from pkm_kinematics.solve.engine import Engine
 from pkm_kinematics.solve.singularity import Singularity
 from pkm_kinematics.solve.working_modes import WorkingModes
 from pkm_kinematics.status import Status
+from pkm_runtime.codegen import AVAILABLE
+from pkm_runtime.errors import PkmError
+from pkm_runtime.introduction import Introduced
 
 if TYPE_CHECKING:
     from pkm_kinematics.assembly.method import AssemblyMethod

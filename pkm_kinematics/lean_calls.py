@@ -8,13 +8,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pkm_description.errors import PkmError
 from pkm_description.mechanism import Array
-from pkm_kinematics.codegen import MachineCode
 from pkm_kinematics.codegen.newton_recording import record_newton_step
 from pkm_kinematics.codegen.track_code import straight_track
 from pkm_kinematics.forward.graph_tracker import GraphTracker
-from pkm_kinematics.kernels.binding import bind, or_else
 from pkm_kinematics.kernels.model_and_data import Data
 from pkm_kinematics.kernels.path.carry_on import inverse_carried
 from pkm_kinematics.kernels.path.distances import forward_translation
@@ -23,6 +20,9 @@ from pkm_kinematics.kernels.path.track_reading import track_usable
 from pkm_kinematics.kernels.position.placement import place_platform
 from pkm_kinematics.kernels.position.solve_poses import inverse_direct, inverse_whole
 from pkm_kinematics.status import Status, closes
+from pkm_runtime.codegen import MachineCode
+from pkm_runtime.errors import PkmError
+from pkm_runtime.kernels.binding import bind, or_else
 
 if TYPE_CHECKING:
     from pkm_kinematics.kinematics import Kinematics

@@ -6,8 +6,8 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator
 
-from pkm_description.progress import progress
-from pkm_kinematics.kernels.kept import COMPILING
+from pkm_runtime.kernels.kept import COMPILING
+from pkm_runtime.progress import progress
 
 KERNELS = "loading kernels"  # and what is compiled of them is told beside
 

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from pkm_description.errors import PkmError, shortened
-from pkm_description.introduction import Introduced, counted, listed, number
 from pkm_description.mechanism import Array
 from pkm_kinematics.status import Status
+from pkm_runtime.errors import PkmError, shortened
+from pkm_runtime.introduction import Introduced, counted, listed, number
 
 Codes = NDArray[np.int64]
 REASON = 240  # characters of a reason that fit into a line; `reason()` has them all

@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
-from pkm_description.introduction import listed
 from pkm_description.urdf.numbers_in_source import Written
 from pkm_description.urdf.unit_slips import LARGE, Slip, Suspect
 from pkm_kinematics.verdicts import Verdict
+from pkm_runtime.introduction import listed
 
 Blame = Callable[[Slip], Sequence[Written]]
 NAMED = 3  # elements; of more alike, their number is enough

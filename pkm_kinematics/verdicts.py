@@ -10,13 +10,13 @@ from typing import Literal
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from pkm_description.errors import PkmError
-from pkm_description.introduction import listed
 from pkm_description.loops.hold_advice import hold_advice
 from pkm_description.mechanism import Array, Mechanism
 from pkm_kinematics.kinematics import Kinematics
 from pkm_kinematics.solve.constraints import scaling
 from pkm_kinematics.status import closes
+from pkm_runtime.errors import PkmError
+from pkm_runtime.introduction import listed
 
 Level = Literal["ok", "warning", "error"]
 

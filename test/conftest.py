@@ -25,6 +25,7 @@ from pkm_description import load_mechanism
 from pkm_description.gallery import robot_names
 from pkm_description.mechanism import Array
 from pkm_dynamics import Dynamics
+from pkm_dynamics.motion_limits import ActuatorLimits
 from pkm_kinematics import Kinematics, Motion
 
 if TYPE_CHECKING:  # engines that judge ours, which not every computer has
@@ -253,3 +254,26 @@ def delta() -> Robot:
 def of_gallery() -> dict[str, Robot]:
     """Robots by name."""
     return _robots
+
+
+# The Delta, built once
+
+
+@pytest.fixture(scope="session")
+def mechanism():
+    return load_mechanism("delta")
+
+
+@pytest.fixture(scope="session")
+def kinematics(mechanism):
+    return Kinematics(mechanism)
+
+
+@pytest.fixture(scope="session")
+def dynamics(kinematics):
+    return Dynamics(kinematics)
+
+
+@pytest.fixture(scope="session")
+def limits(mechanism):
+    return ActuatorLimits.of(mechanism)

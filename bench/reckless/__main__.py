@@ -23,15 +23,16 @@ from pathlib import Path
 
 import numpy as np
 
+from bench.reckless.jogs import HEADING
 from bench.reckless.judge import LOOKS, SHARE, Judge
 from bench.reckless.motions import Course, Draw, moves
 from bench.tables import table
 from pkm_control.loop.jogging import Jog
 from pkm_control.motion.curve_check import CurveCheck
-from pkm_control.motion.limits import ActuatorLimits
 from pkm_control.motion.point_trajectory import PointTrajectory
 from pkm_description import load_mechanism
 from pkm_dynamics import Dynamics
+from pkm_dynamics.motion_limits import ActuatorLimits
 from pkm_kinematics import Kinematics
 
 ROBOTS = (
@@ -327,7 +328,8 @@ def main() -> None:
                 out.write(json.dumps(asdict(tally)) + "\n")
             print(tally, flush=True)
     if given.write is not None:
-        given.write.write_text(page(known(given.journal)), "utf-8")
+        rest = given.write.read_text("utf-8").partition(HEADING)[1:] if given.write.is_file() else ()
+        given.write.write_text(page(known(given.journal)) + "".join(rest), "utf-8")
 
 
 if __name__ == "__main__":

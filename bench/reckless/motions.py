@@ -10,13 +10,13 @@ import numpy as np
 
 from pkm_control.loop.jogging import Jog
 from pkm_control.motion.actuator_path import ActuatorPath
-from pkm_control.motion.limits import ActuatorLimits
 from pkm_control.motion.point_trajectory import PointTrajectory, PointTrajectoryError
-from pkm_description.errors import PkmError
 from pkm_description.mechanism import Array
+from pkm_dynamics.motion_limits import ActuatorLimits
 from pkm_kinematics import Kinematics
 from pkm_kinematics.kernels.compiled_rotations import displace, displacement_between
 from pkm_kinematics.solve.constraints import scaling
+from pkm_runtime.errors import PkmError
 
 PERIOD = 2e-3  # s, between two references of a stream
 _KNOTS = 65  # of a motion in which the actuators go straight

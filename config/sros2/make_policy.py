@@ -24,7 +24,7 @@ from xml.etree import ElementTree
 import rclpy
 from rclpy.node import Node, NodeNameNonExistentError
 
-from pkm_control.run import bringup
+from pkm_bringup import bringup
 
 FILE = Path(__file__).with_name("policy.xml")
 CLIENT = "client"
@@ -71,7 +71,7 @@ def robot(*more: str) -> Iterator[None]:
         "--realtime-priority=0",
         *more,
     ]
-    command = [sys.executable, "-m", "pkm_control.run.runner", *options]
+    command = [sys.executable, "-m", "pkm_bringup.runner", *options]
     running = subprocess.Popen(command, stdout=subprocess.DEVNULL, start_new_session=True)
     try:
         yield

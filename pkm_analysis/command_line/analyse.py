@@ -18,8 +18,8 @@ from pkm_analysis.command_line.task_answers import Found, Task, add_output, answ
 from pkm_description.command_options import add_robot
 
 if TYPE_CHECKING:
-    from pkm_analysis.sweeps import Sweeps
     from pkm_description import Mechanism
+    from pkm_runtime.sweeps import Sweeps
 
 OVERVIEW = ("type2", "condition")  # mapped by default
 

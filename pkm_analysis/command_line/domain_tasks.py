@@ -14,9 +14,9 @@ from pkm_analysis.requirements.names import IN_WORDS, KINDS
 
 if TYPE_CHECKING:
     from pkm_analysis.analysis import Analysis
-    from pkm_analysis.sweeps import Sweeps
     from pkm_analysis.workspace.largest import Box, Cylinder
     from pkm_description import Mechanism
+    from pkm_runtime.sweeps import Sweeps
 
 MANY = 8  # most working modes of `--modes all`
 NO_PATH = 3

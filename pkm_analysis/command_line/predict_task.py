@@ -17,8 +17,8 @@ from pkm_description.mechanism import Inertial
 
 if TYPE_CHECKING:
     from pkm_analysis.prediction import Choice, Gear
-    from pkm_analysis.sweeps import Sweeps
     from pkm_description import Mechanism
+    from pkm_runtime.sweeps import Sweeps
 
 MOTIONS = "pkm_control.motion.files.sampled_motion"  # reads and plans motion files; imported by name
 EXCEEDED = 3

@@ -12,19 +12,19 @@ import numpy as np
 
 import pkm_analysis
 from pkm_analysis import proof
-from pkm_analysis import sweeps as chunks
 from pkm_analysis.analysis_errors import AnalysisError
 from pkm_analysis.command_line.predict_task import MOTIONS
 from pkm_analysis.command_line.question import add_sensor_error, plain_parser, sensor_errors
 from pkm_analysis.command_line.task_answers import Found, Task, add_output, add_picture
 from pkm_analysis.requirements.names import FORMS, MOST_BOXES, RESOLUTION
+from pkm_runtime import sweeps as chunks
 
 if TYPE_CHECKING:
     from pkm_analysis.analysed_robot import Robot
     from pkm_analysis.proof import Proof
     from pkm_analysis.proof.halving import Settings
-    from pkm_analysis.sweeps import Sweeps
     from pkm_description import Mechanism
+    from pkm_runtime.sweeps import Sweeps
 
 PROVED, REFUTED, NO_ANSWER, UNDECIDED = 0, 1, 2, 3
 

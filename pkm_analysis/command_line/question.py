@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from pkm_analysis.analysed_robot import Robot
     from pkm_analysis.analysis import Analysis
     from pkm_analysis.domain import Range
-    from pkm_analysis.sweeps import Sweeps
     from pkm_description import Mechanism
+    from pkm_runtime.sweeps import Sweeps
 
 
 def plain_parser(

@@ -13,19 +13,19 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from pkm_analysis import sweeps as chunks
 from pkm_analysis.analysis_errors import MESHES, PICTURES, check_ending
 from pkm_analysis.requirements.names import check_coordinate, check_name, check_proved
 from pkm_description import PkmError, load_mechanism
 from pkm_description.load import xacro_arguments
-from pkm_description.whole_files import write_whole
+from pkm_runtime import sweeps as chunks
+from pkm_runtime.whole_files import write_whole
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from pkm_analysis.drawing.report_page import Result
-    from pkm_analysis.sweeps import Sweeps
     from pkm_description import Mechanism
+    from pkm_runtime.sweeps import Sweeps
 
 REPORTS = Path("reports")
 PRINTED = "-"  # instead of a file: print

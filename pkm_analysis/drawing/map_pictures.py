@@ -12,9 +12,9 @@ from pkm_analysis.drawing.sheet import COLOURS, INK, draw_robot, frame_of, frame
 from pkm_analysis.maps.map import Map
 from pkm_analysis.maps.map_surfaces import colours_of
 from pkm_analysis.maps.statistics import Statistics
-from pkm_description.introduction import measure
 from pkm_description.mechanism import Array
 from pkm_description.picture import View, facets
+from pkm_runtime.introduction import measure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

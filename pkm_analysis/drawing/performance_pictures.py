@@ -15,8 +15,8 @@ from pkm_analysis.drawing.sheet import COLOURS, INK, grid, sheet
 from pkm_analysis.indices.performance_indices import PerformanceIndices
 from pkm_analysis.indices.polytopes import ForcePolytope, VelocityPolytope, largest_ellipsoid
 from pkm_analysis.prediction.prediction import Prediction
-from pkm_description.introduction import measure
 from pkm_description.mechanism import Array
+from pkm_runtime.introduction import measure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

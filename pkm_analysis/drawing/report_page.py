@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from pkm_analysis.drawing.sheet import png
-from pkm_description.whole_files import write_whole
+from pkm_runtime.whole_files import write_whole
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

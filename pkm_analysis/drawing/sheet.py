@@ -14,7 +14,7 @@ from pkm_analysis.analysis_errors import PICTURES, check_ending
 from pkm_analysis.domain import Coordinate, Domain, TaskCoordinates
 from pkm_description.mechanism import Array
 from pkm_description.picture import View, facets
-from pkm_description.whole_files import whole
+from pkm_runtime.whole_files import whole
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

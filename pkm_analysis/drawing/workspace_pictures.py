@@ -16,9 +16,9 @@ from pkm_analysis.drawing.sheet import COLOURS, INK, draw_robot, frame_of, frame
 from pkm_analysis.requirements.membership import SEAM
 from pkm_analysis.workspace.largest import Box, Cylinder
 from pkm_analysis.workspace.workspace import Workspace
-from pkm_description.introduction import measure
 from pkm_description.mechanism import Array
 from pkm_description.picture import View, facets
+from pkm_runtime.introduction import measure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

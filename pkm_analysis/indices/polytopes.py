@@ -24,8 +24,8 @@ import scipy  # submodules load on first use
 from pkm_analysis.analysis_errors import AnalysisError
 from pkm_analysis.kernels.zonotope import faces_of
 from pkm_analysis.pictured import Pictured
-from pkm_description.introduction import measure
 from pkm_description.mechanism import Array
+from pkm_runtime.introduction import measure
 
 OUTSIDE = 1e-9  # of the limits: what rounding may leave a vertex outside
 FLAT = 1e-12  # a determinant, of unit rows, that is zero but for rounding

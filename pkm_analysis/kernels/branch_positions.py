@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Positions of the platform's branch at many poses."""
 
-from pkm_kinematics.kernels.compiled import compiled
 from pkm_kinematics.kernels.position.chain import read_chain
+from pkm_runtime.kernels.compiled import compiled
 
 
 @compiled

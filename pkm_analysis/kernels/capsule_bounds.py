@@ -8,7 +8,7 @@ bodies and the column of `out` where their shape pairs begin.
 
 from math import sqrt
 
-from pkm_kinematics.kernels.compiled import compiled
+from pkm_runtime.kernels.compiled import compiled
 
 
 @compiled

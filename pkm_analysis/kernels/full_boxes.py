@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The largest box of nodes of a grid that are all inside."""
 
-from pkm_kinematics.kernels.compiled import compiled
+from pkm_runtime.kernels.compiled import compiled
 
 
 @compiled

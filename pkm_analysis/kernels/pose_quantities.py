@@ -8,8 +8,6 @@ positive inside and negative outside, so that borders can be found between two p
 from math import atan2, floor, isnan, sqrt
 
 from pkm_analysis.kernels.extreme_eigenvalues import extreme_singular_values
-from pkm_kinematics.kernels.compiled import compiled
-from pkm_kinematics.kernels.dense import larger
 from pkm_kinematics.kernels.position.closed_form import solve_closed_form, turn_from_home
 from pkm_kinematics.kernels.position.closures import closed, invert_block, turned_over
 from pkm_kinematics.kernels.position.placement import place_platform
@@ -19,6 +17,8 @@ from pkm_kinematics.kernels.rates.columns import anchor_twist, joint_columns
 from pkm_kinematics.kernels.records import CLOSED_FORM
 from pkm_kinematics.kernels.regularity import factorise, orientation
 from pkm_kinematics.kernels.vectors import dot, get
+from pkm_runtime.kernels.compiled import compiled
+from pkm_runtime.kernels.selection import larger
 
 TAU = 6.283185307179586
 UNLIMITED = 1e12  # rad or m: a limit beyond it is none

@@ -7,7 +7,7 @@ with them the orthonormal vectors made of these.
 
 from math import sqrt
 
-from pkm_kinematics.kernels.compiled import compiled
+from pkm_runtime.kernels.compiled import compiled
 
 _MUCH = 0.7  # of a vector: rounding is negligible if that much is left
 

@@ -24,8 +24,8 @@ from pkm_analysis.requirements.quantities import EVERYWHERE, singular_everywhere
 from pkm_analysis.workspace.border import bisect
 from pkm_analysis.workspace.grid import extent
 from pkm_analysis.workspace.refine import facet_sizes
-from pkm_description.introduction import measure
 from pkm_description.mechanism import Array
+from pkm_runtime.introduction import measure
 
 FINE = 1e-8  # of a step: how far a corner may be from type 1 and type 2, along an edge of the grid
 TYPE_1 = "type 1, a limb stretched or folded"

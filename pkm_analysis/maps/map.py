@@ -21,10 +21,10 @@ from pkm_analysis.pictured import Pictured
 from pkm_analysis.requirements.membership import INSIDE, Membership
 from pkm_analysis.requirements.quantities import EVERYWHERE, finite_nowhere, singular_everywhere
 from pkm_analysis.requirements.quantity import Batch, Quantity
-from pkm_analysis.sweeps.chunks import slices
 from pkm_analysis.workspace.grid import extent
-from pkm_description.introduction import measure
 from pkm_description.mechanism import Array
+from pkm_runtime.introduction import measure
+from pkm_runtime.sweeps.chunks import slices
 
 NODES, SLOW_NODES = {1: 241, 2: 241, 3: 61}, {1: 61, 2: 61, 3: 15}  # along the longest coordinate
 OUTLIERS = 2.0  # percent of values at either end that the colour scale excludes where they are far off

@@ -20,8 +20,8 @@ from pkm_analysis.requirements.membership import INSIDE, Membership, Stop
 from pkm_analysis.requirements.quantities import EVERYWHERE, finite_nowhere, singular_everywhere
 from pkm_analysis.requirements.quantity import Batch, Quantity
 from pkm_analysis.workspace.grid import extent
-from pkm_description.introduction import ROUNDING, measure
 from pkm_description.mechanism import Array
+from pkm_runtime.introduction import ROUNDING, measure
 
 CHUNK, SLOW_CHUNK = 1 << 18, 1 << 9  # poses
 PILOT, SLOW_PILOT = 1 << 14, 1 << 9  # random poses that set the histogram's range

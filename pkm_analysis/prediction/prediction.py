@@ -16,12 +16,12 @@ from numpy.typing import ArrayLike
 
 from pkm_analysis.analysis_errors import AnalysisError
 from pkm_analysis.pictured import Pictured
-from pkm_description.introduction import measure
 from pkm_description.mechanism import Array, Inertial
 from pkm_dynamics import Dynamics
 from pkm_dynamics.distribution import Distribution
 from pkm_kinematics import Kinematics, Motion
 from pkm_kinematics.status import Status
+from pkm_runtime.introduction import measure
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pkm_analysis.late import late
+from pkm_runtime.late import late
 
 if TYPE_CHECKING:
     from pkm_analysis.proof.enclosures import Domain, Encloser, Enclosure

@@ -16,13 +16,13 @@ from pkm_analysis.proof.kernels.enclose import enclose
 from pkm_analysis.proof.kernels.implicit import MOST
 from pkm_analysis.proof.kernels.jets import SLOPE
 from pkm_analysis.proof.robot_program import RobotProgram, record_robot
-from pkm_analysis.sweeps.chunks import map_chunks, slices
 from pkm_description.mechanism import Array
 from pkm_kinematics.kinematics import Kinematics
 from pkm_kinematics.solve.constraints import scaling
+from pkm_runtime.sweeps.chunks import map_chunks, slices
 
 CHUNK = 256  # boxes
-SAME = 1e-6  # rad and m: tolerance of the kinematics against these bounds
+SAME = 1e-6  # rad, and of the robot's size: tolerance of the kinematics against these bounds
 
 
 @dataclass(frozen=True, eq=False)
@@ -208,7 +208,8 @@ class Encloser:
             moved = bounds[..., end] + shift + outward * rounding
             bounds[..., end] = np.where(turns != 0.0, moved, bounds[..., end])
         with np.errstate(invalid="ignore"):
-            same = np.abs(centres - (middle + shift)) <= SAME * (1.0 + np.abs(centres))
+            units = np.where(turning, 1.0, self.kinematics.engine.size)
+            same = np.abs(centres - (middle + shift)) <= SAME * (units + np.abs(centres))
         decided &= same.all(axis=1)
 
 

@@ -24,10 +24,10 @@ from pkm_analysis.pictured import Pictured
 from pkm_analysis.proof.enclosures import Domain, Encloser, Enclosure
 from pkm_analysis.proof.requirements import Requirement
 from pkm_analysis.requirements.names import MOST_BOXES, RESOLUTION
-from pkm_analysis.sweeps import Sweeps
-from pkm_analysis.sweeps.chunks import slices
 from pkm_description.mechanism import Array
 from pkm_kinematics.kinematics import Kinematics
+from pkm_runtime.sweeps import Sweeps
+from pkm_runtime.sweeps.chunks import slices
 
 if TYPE_CHECKING:
     from typing import Unpack

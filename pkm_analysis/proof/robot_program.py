@@ -22,9 +22,7 @@ from scipy.linalg import qr
 from pkm_analysis.analysis_errors import AnalysisError
 from pkm_analysis.proof.tape_table import NoIntervalFormError, Numbers, Program, compile_tape
 from pkm_description.mechanism import Array
-from pkm_kinematics.codegen import Tape, loose, recorded
 from pkm_kinematics.codegen.at_home import NEAR, some_numbers
-from pkm_kinematics.codegen.tape import Number, Term, call, extreme, key, value
 from pkm_kinematics.kernels.position.chain import place_chain
 from pkm_kinematics.kernels.position.closed_form import aim, seen_from, solve_closed_form, turn_to
 from pkm_kinematics.kernels.position.closures import block_jacobian, write_rows
@@ -34,6 +32,8 @@ from pkm_kinematics.kernels.rates.limb_system import limb_system
 from pkm_kinematics.kernels.records import BASE, CLOSED_FORM, PLATFORM
 from pkm_kinematics.kernels.vectors import rotate_back, sub
 from pkm_kinematics.kinematics import Kinematics
+from pkm_runtime.codegen import Tape, loose, recorded
+from pkm_runtime.codegen.tape import Number, Term, call, extreme, key, value
 
 HALF_PI = 0.5 * pi
 
@@ -175,7 +175,8 @@ class _Recorder:
         self.model, self.data = loose(self.engine.model), loose(self.engine.data(self.start))
         chain = self.engine.model.chain
         self.angles = Angles()
-        self.at = chain["home"][1:] + NEAR * some_numbers(len(chain) - 1)
+        units = np.where(chain["prismatic"][1:] == 1, self.engine.size, 1.0)
+        self.at = chain["home"][1:] + NEAR * units * some_numbers(len(chain) - 1)
         found = kinematics.inverse(self.at, mode=mode or None).joints
         self.there = found if np.isfinite(found).all() else self.start
 

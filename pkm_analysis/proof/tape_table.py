@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from pkm_analysis.proof.kernels import program as operations
 from pkm_description.mechanism import Array
-from pkm_kinematics.codegen import Tape
-from pkm_kinematics.codegen.tape import Constant, Number, Term, key
+from pkm_runtime.codegen import Tape
+from pkm_runtime.codegen.tape import Constant, Number, Term, key
 
 Numbers = NDArray[np.int64]
 

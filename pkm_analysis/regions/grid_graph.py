@@ -15,8 +15,8 @@ from pkm_analysis.analysis_errors import AnalysisError
 from pkm_analysis.domain import check_resolution
 from pkm_analysis.kernels.pose_quantities import HOLD, REACH, REGULARITY, TYPE2, UNLIMITED, WIDTH
 from pkm_analysis.requirements.membership import INSIDE, Membership
-from pkm_analysis.sweeps.chunks import slices
 from pkm_description.mechanism import Array
+from pkm_runtime.sweeps.chunks import slices
 
 NUMBERS = (REACH, TYPE2, HOLD, REGULARITY)
 UNSIGNED = {HOLD: "the limbs lose a constraint", REGULARITY: "a singularity inside a limb"}

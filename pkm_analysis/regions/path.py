@@ -18,8 +18,8 @@ from pkm_analysis.pictured import Pictured
 from pkm_analysis.proof import Inside, NoSingularity, Proof, Requirement, prove_path
 from pkm_analysis.regions.grid_graph import GridGraph, Indices
 from pkm_analysis.requirements.membership import INSIDE
-from pkm_description.introduction import measure
 from pkm_description.mechanism import Array
+from pkm_runtime.introduction import measure
 
 CHECKS = 16  # checks of a path between neighbouring nodes
 WHOLE = 1.5 * np.pi  # rad: an angle with a larger range may be periodic

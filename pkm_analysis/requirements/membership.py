@@ -18,8 +18,8 @@ from pkm_analysis.kernels.pose_quantities import LIMIT, LIMIT_AT, REACH, REACH_A
 from pkm_analysis.requirements.names import KINDS
 from pkm_analysis.requirements.quantities import Requirement, joint_position
 from pkm_analysis.requirements.quantity import Batch
-from pkm_description.introduction import listed, measure
 from pkm_description.mechanism import Array
+from pkm_runtime.introduction import listed, measure
 
 INSIDE, RANGE, NOWHERE, SEAM, FIRST = range(5)  # codes; what follows depends on the robot
 WHOLE = 1e-6  # rad: tolerance of a whole turn
@@ -195,8 +195,8 @@ class Membership:
                     continue
                 values = self.robot.coordinates.read(poses) if values is None else values
                 at = values[:, k]
-            codes[np.broadcast_to(at < c.lower - SLACK, codes.shape)] = self._platform + 2 * k
-            codes[np.broadcast_to(at > c.upper + SLACK, codes.shape)] = self._platform + 2 * k + 1
+            codes[np.broadcast_to(at < c.lower - c.slack, codes.shape)] = self._platform + 2 * k
+            codes[np.broadcast_to(at > c.upper + c.slack, codes.shape)] = self._platform + 2 * k + 1
 
 
 def _least(side: int) -> str:

@@ -9,9 +9,9 @@ from math import ceil, log2
 import numpy as np
 from numpy.typing import NDArray
 
-from pkm_analysis.analysis_errors import optional_library
 from pkm_analysis.requirements.membership import INSIDE
 from pkm_description.mechanism import Array
+from pkm_runtime.optional import optional_library
 
 Codes = Callable[[Array], NDArray[np.int32]]
 

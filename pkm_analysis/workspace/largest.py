@@ -17,8 +17,8 @@ from pkm_analysis.kernels.full_boxes import largest_full_box
 from pkm_analysis.pictured import Pictured
 from pkm_analysis.requirements.membership import INSIDE, Membership
 from pkm_analysis.workspace.grid import codes_on_grid
-from pkm_description.introduction import measure
 from pkm_description.mechanism import Array
+from pkm_runtime.introduction import measure
 
 NODES, SLOW_NODES = 41, 17  # along each coordinate
 FACE = 15  # points along each side of a face that has to stay inside

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from pkm_analysis.analysis_errors import MESHES, AnalysisError, check_ending, optional_library
+from pkm_analysis.analysis_errors import MESHES, AnalysisError, check_ending
 from pkm_analysis.domain import Domain, Range, check_resolution, size_unit
 from pkm_analysis.layer_file import Sheet, in_base_frame, write_layer
 from pkm_analysis.pictured import Pictured
@@ -22,9 +22,10 @@ from pkm_analysis.workspace.border import Codes, bisect, first_border, welded
 from pkm_analysis.workspace.grid import codes_on_grid, extent
 from pkm_analysis.workspace.largest import Box, Cylinder, largest_box, largest_cylinder
 from pkm_analysis.workspace.refine import Refined, facet_sizes, refine
-from pkm_description.introduction import measure
 from pkm_description.mechanism import Array
-from pkm_description.whole_files import whole
+from pkm_runtime.introduction import measure
+from pkm_runtime.optional import optional_library
+from pkm_runtime.whole_files import whole
 
 NODES = {1: 4001, 2: 401, 3: 72}  # along each coordinate, of the grid that borders are looked for on
 SLOW_NODES = {1: 401, 2: 61, 3: 25}  # the same where poses are solved by iteration

@@ -9,15 +9,15 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from pkm_control.controllers.actuator_inertia import actuator_mass_matrix
 from pkm_control.controllers.controller import Controller, Measured, ModeModel, Reference
 from pkm_control.controllers.law_settings import DAMPING, NATURAL_FREQUENCY
-from pkm_control.motion.limits import ActuatorLimits
 from pkm_description.mechanism import Inertial
 from pkm_dynamics import Dynamics
+from pkm_dynamics.actuator_inertia import actuator_mass_matrix
 from pkm_dynamics.linear_form.base_parameters import base_parameters
 from pkm_dynamics.linear_form.random_motions import random_motions
 from pkm_dynamics.linear_form.regressor import payload_parameters
+from pkm_dynamics.motion_limits import ActuatorLimits
 from pkm_kinematics import Kinematics
 
 Array = NDArray[np.float64]

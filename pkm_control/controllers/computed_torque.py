@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from pkm_control.controllers.controller import Controller, Measured, Reference
 from pkm_control.controllers.law_settings import DAMPING, NATURAL_FREQUENCY
 from pkm_control.kernels.correction import correct
-from pkm_control.motion.limits import ActuatorLimits
 from pkm_dynamics import Dynamics
+from pkm_dynamics.motion_limits import ActuatorLimits
 from pkm_kinematics import Kinematics
 from pkm_kinematics.kernels.compiled_rotations import displacement_between
 

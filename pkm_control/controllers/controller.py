@@ -9,13 +9,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from pkm_control.controllers.actuator_inertia import actuator_mass_matrix
 from pkm_control.controllers.law_settings import DAMPING, NATURAL_FREQUENCY
 from pkm_control.controllers.model import ControlModel
-from pkm_control.motion.limits import ActuatorLimits
 from pkm_description.mechanism import Inertial
 from pkm_dynamics import Dynamics
+from pkm_dynamics.actuator_inertia import actuator_mass_matrix
 from pkm_dynamics.distribution import Sharing
+from pkm_dynamics.motion_limits import ActuatorLimits
 from pkm_kinematics import Kinematics
 
 Array = NDArray[np.float64]

@@ -26,8 +26,8 @@ from pkm_control.controllers.law_settings import (
 )
 from pkm_control.controllers.pd_gravity import PdGravity
 from pkm_control.controllers.position import Position
-from pkm_control.motion.limits import ActuatorLimits
 from pkm_dynamics import Dynamics
+from pkm_dynamics.motion_limits import ActuatorLimits
 
 
 def make_controller(

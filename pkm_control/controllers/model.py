@@ -6,10 +6,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from pkm_control.controllers.weight import payload_wrench
 from pkm_description.mechanism import Inertial
 from pkm_description.rotations import pose_distance
 from pkm_dynamics import Distribution, Dynamics
+from pkm_dynamics.weight import payload_wrench
 from pkm_kinematics import Kinematics
 from pkm_kinematics.forward.graph_tracker import GraphTracker
 from pkm_kinematics.kernels.short_vectors import all_finite

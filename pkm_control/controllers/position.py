@@ -8,9 +8,9 @@ from numpy.typing import NDArray
 
 from pkm_control.controllers.controller import Controller, Measured, Reference
 from pkm_control.controllers.law_settings import DAMPING, NATURAL_FREQUENCY
-from pkm_control.controllers.position_limiter import PositionLimiter
-from pkm_control.motion.limits import ActuatorLimits
 from pkm_dynamics import Dynamics
+from pkm_dynamics.motion_limits import ActuatorLimits
+from pkm_hardware.position_limiter import PositionLimiter
 from pkm_kinematics import Kinematics
 
 Array = NDArray[np.float64]

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from pkm_description.errors import PkmError
+from pkm_runtime.errors import PkmError
 
 Array = NDArray[np.float64]
 

@@ -8,7 +8,7 @@ from functools import lru_cache
 import numpy as np
 
 from pkm_control.conveyor.conveyor import Conveyor, SimulatedDrive
-from pkm_control.yaml_section import Section, read_yaml
+from pkm_runtime.yaml_section import Section, read_yaml
 
 _FAR = 1e3  # m
 _MOST = 8  # conveyors
@@ -16,7 +16,7 @@ _MOST = 8  # conveyors
 
 @lru_cache(maxsize=4)
 def read_conveyors(path: str) -> tuple[Conveyor, ...]:
-    """Read the file; none for an empty path. Raises `MachineFileError` where it cannot be read or used."""
+    """Read the file; none for an empty path. Raises `ConfigurationError` where it cannot be read or used."""
     if not path:
         return ()
     source, values = read_yaml(path)

@@ -7,8 +7,8 @@ frame; `places` (k, COLUMNS) and `poses` (n, 7) in the base frame; `found` (n,) 
 
 from math import sqrt
 
-from pkm_kinematics.kernels.compiled import compiled
 from pkm_kinematics.kernels.compiled_rotations import write_rotation
+from pkm_runtime.kernels.compiled import compiled
 
 # columns of a rounded box: centre, axes (rows of the rotation transposed), half sizes, radius
 CENTRE, AXES, HALF, RADIUS = 0, 3, 12, 15

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Computed torque in the actuators' coordinates, up to the desired acceleration."""
 
-from pkm_kinematics.kernels.compiled import compiled
+from pkm_runtime.kernels.compiled import compiled
 
 
 @compiled

@@ -3,8 +3,8 @@
 
 from math import cos, sin, sqrt
 
-from pkm_kinematics.kernels.compiled import compiled
 from pkm_kinematics.kernels.compiled_rotations import shift_pose
+from pkm_runtime.kernels.compiled import compiled
 
 NUMBERS = 19  # of an instant: pose (7,), twist (6,), acceleration (6,)
 _SMALL = 1e-2  # rad; below it series: the closed forms cancel

@@ -10,7 +10,7 @@ and has no starting point to choose: each bound on u from above, with each from 
 and Motzkin).
 """
 
-from pkm_kinematics.kernels.compiled import compiled
+from pkm_runtime.kernels.compiled import compiled
 
 PARALLEL = 1e-14  # of what cancels: two half-planes whose borders are parallel
 SLACK = 1e-12  # of a bound: at its border rounding must not decide

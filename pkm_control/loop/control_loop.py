@@ -16,23 +16,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pkm_control.controllers.controller import Controller
-from pkm_control.controllers.weight import holding_efforts
-from pkm_control.hardware.drivers.driver import GIVEN_UP
-from pkm_control.hardware.machine import EMERGENCY_STOP, Lifecycle, Machine, MachineState
 from pkm_control.loop.followed_motion import Action, Motion
 from pkm_control.loop.follower import TrajectoryFollower
 from pkm_control.loop.follower_watches import MachineWatch
 from pkm_control.loop.guard import guard_of
 from pkm_control.loop.modes import Mode, Outcome
-from pkm_control.motion.limits import ActuatorLimits
 from pkm_control.motion.path_events import OutputEvent, PathEventError
 from pkm_control.motion.point_trajectory import PointTrajectory
 from pkm_control.space.keep_out import KeepOuts
-from pkm_description.errors import PkmError
 from pkm_description.mechanism import Inertial
 from pkm_dynamics import Dynamics
 from pkm_dynamics.actuator_dynamics import ActuatorDynamics
+from pkm_dynamics.motion_limits import ActuatorLimits
+from pkm_dynamics.weight import holding_efforts
+from pkm_hardware.drivers.driver import GIVEN_UP
+from pkm_hardware.machine import EMERGENCY_STOP, Lifecycle, Machine, MachineState
 from pkm_kinematics import Kinematics
+from pkm_runtime.errors import PkmError
 
 Array = NDArray[np.float64]
 

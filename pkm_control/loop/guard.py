@@ -18,7 +18,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from pkm_control.motion.limits import ActuatorLimits
+from pkm_dynamics.motion_limits import ActuatorLimits
 from pkm_kinematics.kernels.short_vectors import all_finite, limit
 
 Array = NDArray[np.float64]

@@ -23,11 +23,11 @@ from numpy.typing import NDArray
 from pkm_control.controllers.controller import Measured, Reference
 from pkm_control.motion.curve_check import CurveCheck, Room
 from pkm_control.motion.point_trajectory import PointTrajectory, rate_matrix, rate_matrix_rate
-from pkm_description.errors import PkmError
 from pkm_description.rotations import with_unit_quaternions
 from pkm_kinematics.kernels.compiled_rotations import displace, displacement_between
 from pkm_kinematics.solve.constraints import scaling
 from pkm_kinematics.status import closes
+from pkm_runtime.errors import PkmError
 
 Array = NDArray[np.float64]
 

@@ -13,8 +13,8 @@ from pkm_control.conveyor.conveyor import BeltState
 from pkm_control.loop.control_loop import ControlLoop
 from pkm_control.loop.jogging import Jog
 from pkm_control.loop.running_loop import LoopEndedError, RunningLoop, Situation
-from pkm_control.loop.scheduling import LoopScheduling
 from pkm_control.motion.curve_check import CurveCheck
+from pkm_runtime.scheduling import LoopScheduling
 
 _LOOK = 5e-4  # s, between two looks whether a request is done
 _PATIENCE = 10.0  # s, for the answer

@@ -14,9 +14,9 @@ from pkm_control.loop.mode_way import Leg, ModeWay
 from pkm_control.loop.path_clock import PathClock
 from pkm_control.motion.curve_check import CurveCheck
 from pkm_control.space.keep_out import KeepOuts
-from pkm_description.errors import PkmError
 from pkm_dynamics.actuator_dynamics import ActuatorDynamics
 from pkm_kinematics import Status
+from pkm_runtime.errors import PkmError
 
 Array = NDArray[np.float64]
 

@@ -12,7 +12,7 @@ from pkm_control.loop.mode_change import InMode, ModeChange
 from pkm_control.loop.mode_way import ModeWay, ModeWays
 from pkm_control.loop.modes import Mode
 from pkm_control.loop.running_loop import RunningLoop
-from pkm_description.errors import PkmError
+from pkm_runtime.errors import PkmError
 
 Array = NDArray[np.float64]
 

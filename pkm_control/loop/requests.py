@@ -11,15 +11,15 @@ from numpy.typing import NDArray
 
 from pkm_control.control_errors import GoalError
 from pkm_control.conveyor.conveyor import BeltState
-from pkm_control.hardware.machine import EMERGENCY_STOP
 from pkm_control.loop import recovery
 from pkm_control.loop.control_loop import ControlLoop
 from pkm_control.loop.followed_motion import Motion
 from pkm_control.loop.follower import CHANGING, HALTED
 from pkm_control.loop.mode_way import ModeWay
 from pkm_control.loop.modes import Outcome
-from pkm_description.errors import PkmError
+from pkm_hardware.machine import EMERGENCY_STOP
 from pkm_kinematics.kernels.compiled_rotations import displacement_between
+from pkm_runtime.errors import PkmError
 
 Array = NDArray[np.float64]
 

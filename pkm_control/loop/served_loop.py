@@ -16,23 +16,24 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
-from pkm_control import ending_signals
-from pkm_control.hardware.machine import Lifecycle
 from pkm_control.loop import requests
 from pkm_control.loop.channel import Channel, Kind
 from pkm_control.loop.control_loop import ControlLoop, rehearse
-from pkm_control.loop.fixed_rate import FixedRateLoop
 from pkm_control.loop.followed_motion import Motion
 from pkm_control.loop.loop_thread import Request, situation_of
 from pkm_control.loop.modes import Mode
 from pkm_control.loop.running_loop import LoopEndedError
-from pkm_control.loop.scheduling import LoopScheduling, settle
 from pkm_control.loop.shared_rows import Marks, Rows, Texts
-from pkm_description.errors import PkmError
+from pkm_hardware.machine import Lifecycle
+from pkm_runtime import ending_signals
+from pkm_runtime.errors import PkmError
+from pkm_runtime.fixed_rate import FixedRateLoop
+from pkm_runtime.scheduling import LoopScheduling, settle
 
 _SILENCE = 1.0, 3.0  # s, of that process: after which the loop ends what moves, and turns the drives off
 _ENABLED = 1.0  # s that the answer to `enable` waits for a controller that holds the platform
 _IDLE = 0.005  # s before the next period: as long the loop listens in between, where periods are long
+_LEFT = "the process that commands the control loop has ended: {}"
 _PR_SET_NAME = 15  # of prctl(2)
 
 
@@ -73,8 +74,11 @@ class ServedLoop:
                     self._run()
         finally:
             if self._loop is not None:
+                left = self._running and self._loop.machine.real and self._channel.hung_up
                 warning = self._loop.shut_down()
-                if warning != self._warned and self._channel.hung_up:  # nothing else reports it
+                if left:
+                    print(_LEFT.format(warning or "the drives are off"), file=sys.stderr, flush=True)
+                elif warning != self._warned and self._channel.hung_up:  # nothing else reports it
                     print(warning, file=sys.stderr, flush=True)
                 self._channel.send((Kind.ENDED, 0, warning))
 

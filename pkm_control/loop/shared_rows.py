@@ -15,10 +15,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from pkm_control.hardware.machine import Lifecycle
 from pkm_control.loop.followed_motion import Motion
 from pkm_control.loop.running_loop import Situation
-from pkm_description.errors import shortened
+from pkm_hardware.machine import Lifecycle
+from pkm_runtime.errors import shortened
 
 Array = NDArray[np.float64]
 

@@ -20,15 +20,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pkm_control.controllers.model import ROUNDED
-from pkm_control.controllers.weight import Carried, pulling
 from pkm_control.motion.braking import Braking
-from pkm_control.motion.limits import ActuatorLimits
 from pkm_control.motion.path_events import NO_EVENTS, PathEvents
 from pkm_control.motion.point_trajectory import PointTrajectory
 from pkm_control.space.keep_out import KeepOuts
 from pkm_description.mechanism import Inertial
 from pkm_dynamics import Dynamics
 from pkm_dynamics.distribution import Distribution
+from pkm_dynamics.motion_limits import ActuatorLimits
+from pkm_dynamics.weight import Carried, pulling
 from pkm_kinematics import Kinematics, Motion, Status
 from pkm_kinematics.solve.constraints import per_unit_speed, scaling
 from pkm_kinematics.solve.singularity import margins

@@ -8,23 +8,22 @@ down. What a motion that is ended has not reached does not happen.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pkm_control.controllers.weight import Carried
-from pkm_description.errors import PkmError, shortened
 from pkm_description.mechanism import Inertial
 from pkm_dynamics.robot_model import checked_payload
+from pkm_dynamics.weight import Carried
+from pkm_hardware.drivers.driver import output_name
+from pkm_runtime.errors import PkmError, shortened
 
 Array = NDArray[np.float64]
 
 MOST_EVENTS = 10_000  # of one motion
 MOST_OUTPUTS = 64  # names in one motion
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_./-]{0,63}")
 _SLACK = 1e-9  # s: rounding
 
 
@@ -119,15 +118,6 @@ class PathEvents:
 
 
 NO_EVENTS = PathEvents()
-
-
-def output_name(name: str) -> bool:
-    """Whether an output may be called so.
-
-    It begins with a letter or an underscore, goes on with these, digits, points, slashes or hyphens, and has 64
-    characters at most.
-    """
-    return _NAME.fullmatch(name) is not None
 
 
 class EventCursor:

@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 
 from pkm_control.controllers.controller import Reference
 from pkm_control.kernels.quintic_curve import NUMBERS, write_curve
-from pkm_description.errors import PkmError
 from pkm_description.rotations import quaternion_inverse, quaternion_product, with_unit_quaternions
 from pkm_kinematics.kernels.compiled_rotations import displacement_between
+from pkm_runtime.errors import PkmError
 
 Array = NDArray[np.float64]
 

@@ -6,8 +6,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pkm_control.loop.running_loop import RunningLoop
-from pkm_description.errors import PkmError
 from pkm_kinematics import Kinematics
+from pkm_runtime.errors import PkmError
 
 
 @dataclass

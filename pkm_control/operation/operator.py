@@ -14,8 +14,8 @@ from pkm_control.loop.running_loop import RunningLoop
 from pkm_control.motion.trajectory import Array
 from pkm_control.operation.answer import Answer
 from pkm_control.operation.controls import Controls
-from pkm_description.errors import PkmError
-from pkm_description.introduction import fixed
+from pkm_runtime.errors import PkmError
+from pkm_runtime.introduction import fixed
 
 _PATIENCE = 0.5  # s, for the next reading
 _LOOK = 0.005  # s

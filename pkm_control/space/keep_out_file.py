@@ -8,15 +8,15 @@ from functools import lru_cache
 import numpy as np
 
 from pkm_control.space.keep_out import MARGIN, KeepOuts, RoundedBox, capsule
-from pkm_control.yaml_section import Section, read_yaml
 from pkm_description.rotations import rotation_from_rpy
+from pkm_runtime.yaml_section import Section, read_yaml
 
 _LENGTH = (0.0, 1e6)  # m
 
 
 @lru_cache(maxsize=4)
 def read_keep_outs(path: str) -> KeepOuts | None:
-    """Read the file; None for an empty path. Raises `MachineFileError` where it cannot be read or used."""
+    """Read the file; None for an empty path. Raises `ConfigurationError` where it cannot be read or used."""
     if not path:
         return None
     source, values = read_yaml(path)

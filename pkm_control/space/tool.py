@@ -12,9 +12,6 @@ from types import MappingProxyType
 import numpy as np
 from numpy.typing import NDArray
 
-from pkm_control.controllers.weight import together
-from pkm_control.yaml_section import Section, read_yaml
-from pkm_description.errors import PkmError, shortened
 from pkm_description.mechanism import Inertial
 from pkm_description.rotations import (
     quaternion_from_rotation,
@@ -22,6 +19,9 @@ from pkm_description.rotations import (
     quaternion_product,
     rotation_from_rpy,
 )
+from pkm_dynamics.weight import together
+from pkm_runtime.errors import PkmError, shortened
+from pkm_runtime.yaml_section import Section, read_yaml
 
 Array = NDArray[np.float64]
 
@@ -80,7 +80,7 @@ def point_mass(mass: float, at: Array) -> Inertial | None:
 
 @lru_cache(maxsize=4)
 def read_tools(path: str) -> Mapping[str, Tool]:
-    """Tools by name from their file; none for an empty path. Raises `MachineFileError` where it cannot be used."""
+    """Tools by name from their file; none for an empty path. Raises `ConfigurationError` where it cannot be used."""
     if not path:
         return MappingProxyType({})
     source, values = read_yaml(path)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pkm_description.errors import DescriptionError
+from pkm_description.description_error import DescriptionError
 from pkm_description.joint_geometry import freedoms
 from pkm_description.loops.closure import ClosureModel, advance
 from pkm_description.loops.reach import unclosable

@@ -15,7 +15,7 @@ from itertools import count
 
 import numpy as np
 
-from pkm_description.errors import DescriptionError
+from pkm_description.description_error import DescriptionError
 from pkm_description.graph import rigid_with
 from pkm_description.loops.closure import ClosureModel
 from pkm_description.loops.rank import null_space, rank

@@ -13,8 +13,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from pkm_description.errors import DescriptionError
-from pkm_description.introduction import axes
+from pkm_description.description_error import DescriptionError
 from pkm_description.joint_geometry import position_at
 from pkm_description.loops.closure import ClosureModel, advance
 from pkm_description.loops.hold_advice import hold_advice
@@ -24,6 +23,7 @@ from pkm_description.mechanism import Array, Joint, JointType, Mechanism, Mobili
 from pkm_description.rotations import inverse_transform, skew
 
 SAMPLES = 4
+MINOR = 0.25  # of the largest part of a direction
 STRAY = 0.05  # rad, or in units of the characteristic length
 
 
@@ -313,3 +313,17 @@ def check_moves_mass(model: ClosureModel, home: Array, platform: str, actuated: 
                     f"the actuated joint {name!r} can move without moving any mass",
                     'give the bodies that it moves an <inertial>, or write <pkm kinematics_only="true">',
                 )
+
+
+def axes(direction: Sequence[float], signed: bool = True) -> str:
+    """A direction (6,), linear, then angular, in one unit, in words: `along +x`, `along +x +y and about -z`.
+
+    Components below `MINOR` of the largest are left out; `signed` is False for a line without orientation.
+    """
+    largest = max(abs(float(size)) for size in direction)
+    names = [
+        f"{('+' if size > 0.0 else '-') if signed else ''}{'xyz'[i % 3]}" if abs(size) > MINOR * largest else ""
+        for i, size in enumerate(direction)
+    ]
+    parts = (("along", names[:3]), ("about", names[3:]))
+    return " and ".join(f"{word} {' '.join(filter(None, part))}" for word, part in parts if any(part))

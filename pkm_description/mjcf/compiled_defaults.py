@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from pkm_description.errors import DescriptionError
+from pkm_description.description_error import DescriptionError
 from pkm_description.mjcf.mujoco_model import (
     WORLD,
     MjcfActuator,

@@ -26,7 +26,7 @@ from pathlib import Path
 import numpy as np
 
 from pkm_description.command_options import add_output, add_robot
-from pkm_description.errors import DescriptionError
+from pkm_description.description_error import DescriptionError
 from pkm_description.joint_geometry import child_frame, frame_along, freedoms, home_positions
 from pkm_description.load import load_mechanism, xacro_arguments
 from pkm_description.loops.closure import ClosureModel

@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 
 from pkm_description.command_options import add_output
-from pkm_description.errors import DescriptionError
+from pkm_description.description_error import DescriptionError
 from pkm_description.joint_geometry import floating_freedoms
 from pkm_description.mechanism import Array
 from pkm_description.mjcf.compiled_defaults import read_compiled

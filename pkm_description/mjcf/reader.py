@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from pkm_description.errors import DescriptionError
+from pkm_description.description_error import DescriptionError
 from pkm_description.mechanism import Array
 from pkm_description.mjcf.mujoco_model import (
     WORLD,

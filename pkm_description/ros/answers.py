@@ -9,9 +9,9 @@ from typing import Any
 
 from rclpy.node import Node
 
-from pkm_description.errors import PkmError, shortened
 from pkm_description.ros import messages
 from pkm_interfaces.msg import SolveStatus
+from pkm_runtime.errors import PkmError, shortened
 
 INTERNAL_ERROR = 9  # as in SolveStatus.msg, whose constants are as old as the last build of pkm_interfaces
 

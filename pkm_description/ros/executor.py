@@ -15,7 +15,7 @@ from rcl_interfaces.msg import SetParametersResult
 from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor, await_or_execute
 from rclpy.node import Node
 
-from pkm_description.errors import shortened
+from pkm_runtime.errors import shortened
 
 _AGAIN_AFTER = 10.0  # s, after which the same error is logged again
 

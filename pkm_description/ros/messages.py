@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Header
 
-from pkm_description.errors import PkmError
 from pkm_description.rotations import with_unit_quaternions
 from pkm_interfaces.msg import PlatformReference, SolveStatus
+from pkm_runtime.errors import PkmError
 
 Array = NDArray[np.float64]
 

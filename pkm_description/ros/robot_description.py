@@ -12,13 +12,13 @@ from collections.abc import Callable
 from rclpy.node import Node
 from std_msgs.msg import String
 
-from pkm_description.errors import PkmError, shortened
 from pkm_description.load import shared_mechanism
 from pkm_description.mechanism import Mechanism
 from pkm_description.ros.parameters import declare
 from pkm_description.ros.periodic import steady_timer
 from pkm_description.ros.topics import EVENTS, LATCHED, ROBOT_DESCRIPTION
 from pkm_description.urdf.xml_text import LETTERS, check_length
+from pkm_runtime.errors import PkmError, shortened
 
 _FROM_NOW_ON = EVENTS  # not what is latched already
 _DEAF_FOR = 2.0  # s, after a text that is far too long

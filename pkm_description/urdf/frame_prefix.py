@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 import xml.etree.ElementTree as ET
 
-from pkm_description.errors import DescriptionError
+from pkm_description.description_error import DescriptionError
 from pkm_description.urdf.xml_text import read_xml
 
 _REFERENCES = ("link", "reference", "base_link", "platform_link")  # attributes that name a link

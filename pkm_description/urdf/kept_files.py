@@ -9,8 +9,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from pkm_description import safe_folders
-from pkm_description.whole_files import write_whole
+from pkm_runtime import safe_folders
+from pkm_runtime.whole_files import write_whole
 
 HERE = Path(__file__).resolve().parent / "__pycache__"
 

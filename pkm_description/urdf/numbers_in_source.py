@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from pkm_description.errors import DescriptionError
+from pkm_description.description_error import DescriptionError
 from pkm_description.urdf.unit_slips import ANGLE, Slip, looks_like_degrees, suspects
 from pkm_description.urdf.urdf_plus import parse
 from pkm_description.urdf.xacro_expansion import expand_text

@@ -15,7 +15,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from pkm_description.errors import DescriptionError
+from pkm_description.description_error import DescriptionError
 from pkm_description.urdf.xml_text import LETTERS
 
 PACKAGE = "pkm_control"

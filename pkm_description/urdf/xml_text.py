@@ -12,7 +12,7 @@ import xml.etree.ElementTree as ET
 import xml.parsers.expat
 from pathlib import Path
 
-from pkm_description.errors import DescriptionError
+from pkm_description.description_error import DescriptionError
 
 LETTERS = 10_000_000  # of a text; the longest of the gallery has 31,000
 DEPTH = 200  # elements within elements; bodies of MJCF nest, those of URDF do not

@@ -18,8 +18,8 @@ from pkm_dynamics.kernels.integration_step import semi_implicit_step
 from pkm_dynamics.kernels.inverse_dynamics import inverse_dynamics
 from pkm_dynamics.robot_model import MANY, Record, RobotModel
 from pkm_dynamics.turning_robot import turning_robot
-from pkm_kinematics.kernels.binding import bind, or_else
 from pkm_kinematics.kernels.position.positions import CONVERGED
+from pkm_runtime.kernels.binding import bind, or_else
 
 
 def lean_inverse(robot: RobotModel, mode: int) -> Callable[[Array, Array], int]:

@@ -13,8 +13,9 @@ import numpy as np
 from pkm_dynamics.kernels.direct_dynamics import direct_dynamics
 from pkm_dynamics.kernels.inverse_dynamics import conditioned_inverse_dynamics
 from pkm_dynamics.robot_model import RobotModel
-from pkm_kinematics.codegen import Recording, Tape, free_inputs, loose, pose_inputs, rate_inputs, recorded
+from pkm_kinematics.codegen import free_inputs, pose_inputs, rate_inputs
 from pkm_kinematics.kernels.position.positions import CONVERGED
+from pkm_runtime.codegen import Recording, Tape, loose, recorded
 
 POSE, TWIST, ACCELERATION, WRENCH = 0, 7, 13, 19  # where they begin in a motion (25,)
 
@@ -25,7 +26,7 @@ def record_inverse(robot: RobotModel, branch: int) -> Recording | None:
     if not kinematics.straight:
         return None
     tape, S = Tape(), kinematics.task.subspace
-    motion = [pose_inputs(tape, 0, kinematics.home, S)]
+    motion = [pose_inputs(tape, 0, kinematics.home, S, kinematics.engine.size)]
     motion += [rate_inputs(tape, 0, TWIST, S), rate_inputs(tape, 0, ACCELERATION, S), free_inputs(tape, 0, WRENCH, 6)]
     effort = np.zeros(len(kinematics.actuated_names), dtype=object)
     fixed = loose(robot.model()), loose(kinematics.engine.data())
@@ -39,7 +40,7 @@ def record_direct(robot: RobotModel, branch: int) -> Recording | None:
     if not kinematics.straight:
         return None
     tape, S = Tape(), kinematics.task.subspace
-    motion = [pose_inputs(tape, 0, kinematics.home, S), rate_inputs(tape, 0, TWIST, S)]
+    motion = [pose_inputs(tape, 0, kinematics.home, S, kinematics.engine.size), rate_inputs(tape, 0, TWIST, S)]
     motion += [np.zeros(6), free_inputs(tape, 0, WRENCH, 6)]
     effort = free_inputs(tape, 1, 0, len(kinematics.actuated_names))
     out = np.zeros(6, dtype=object)

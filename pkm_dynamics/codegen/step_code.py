@@ -4,9 +4,9 @@
 import numpy as np
 
 from pkm_dynamics.kernels.integration_step import advance
-from pkm_kinematics.codegen.call_code import call_code
-from pkm_kinematics.kernels.compiled import allocating, compiled
 from pkm_kinematics.kernels.position.positions import CONVERGED
+from pkm_runtime.codegen.call_code import call_code
+from pkm_runtime.kernels.compiled import allocating, compiled
 
 SOLVED = -2  # status of what the kernels need not look at, having passed over all that is not CONVERGED
 

@@ -20,7 +20,6 @@ import numpy as np
 import scipy  # whose parts load when they are first used
 from numpy.typing import NDArray
 
-from pkm_description.errors import PkmError
 from pkm_description.mechanism import Array
 from pkm_dynamics.derivatives.complex_motion import Complex, Dense
 from pkm_dynamics.efforts import efforts_of
@@ -29,6 +28,7 @@ from pkm_dynamics.robot_model import RobotModel
 from pkm_kinematics import Status
 from pkm_kinematics.solutions import Solution
 from pkm_kinematics.solve.constraints import scaling
+from pkm_runtime.errors import PkmError
 
 STEP = 1e-40
 DEPENDENT = 1e-9  # of the longest column: what remains of a joint whose closures leave it free

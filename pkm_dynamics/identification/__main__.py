@@ -11,12 +11,12 @@ import numpy as np
 
 from pkm_description import load_mechanism
 from pkm_description.command_options import add_output, add_robot
-from pkm_description.errors import PkmError
 from pkm_description.load import xacro_arguments
 from pkm_dynamics import Dynamics
 from pkm_dynamics.identification.identify import CUTOFF, Identified, identify
 from pkm_dynamics.identification.parameter_file import write
 from pkm_dynamics.identification.recorded import read
+from pkm_runtime.errors import PkmError
 
 
 def parser() -> argparse.ArgumentParser:

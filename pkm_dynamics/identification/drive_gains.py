@@ -17,11 +17,11 @@ import numpy as np
 import scipy  # whose parts load when they are first used
 import scipy.stats
 
-from pkm_description.errors import PkmError
 from pkm_description.mechanism import Array, Inertial
 from pkm_dynamics.identification.least_squares import CONFIDENCE
 from pkm_dynamics.linear_form.base_parameters import BaseParameters
 from pkm_dynamics.linear_form.regressor import ParameterSet, payload_parameters
+from pkm_runtime.errors import PkmError
 
 
 class NoKnownLoadError(PkmError):

@@ -15,13 +15,13 @@ import numpy as np
 import scipy  # whose parts load when they are first used
 import scipy.linalg
 
-from pkm_description.errors import PkmError
 from pkm_description.mechanism import Array
 from pkm_dynamics.dynamics import Dynamics
 from pkm_dynamics.identification.recorded import RecordingError, platform_motions
 from pkm_dynamics.linear_form.base_parameters import BaseParameters
 from pkm_dynamics.linear_form.random_motions import Motions, displaced
 from pkm_kinematics import Kinematics
+from pkm_runtime.errors import PkmError
 
 UNREACHABLE = 1e3  # decades of condition number that a trajectory outside the limits costs
 

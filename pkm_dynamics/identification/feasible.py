@@ -18,10 +18,10 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.sparse
 
-from pkm_description.errors import PkmError
 from pkm_description.mechanism import Array
 from pkm_dynamics.identification.least_squares import Estimate
 from pkm_dynamics.linear_form.regressor import ParameterSet, symmetric_of
+from pkm_runtime.errors import PkmError
 
 PRIOR = 1e-3  # weight of one prior scale against one standard deviation of the measurements
 

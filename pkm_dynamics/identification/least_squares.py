@@ -12,9 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.stats
 
-from pkm_description.errors import PkmError
 from pkm_description.mechanism import Array
 from pkm_dynamics.linear_form.base_parameters import BaseParameters
+from pkm_runtime.errors import PkmError
 
 CONFIDENCE = 0.95
 

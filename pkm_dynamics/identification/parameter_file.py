@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 import yaml
 
-from pkm_description import strict_yaml
-from pkm_description.errors import PkmError
 from pkm_description.mechanism import Array
-from pkm_description.whole_files import write_whole
 from pkm_dynamics.identification.identify import Identified
 from pkm_dynamics.linear_form.regressor import ParameterSet
+from pkm_runtime import strict_yaml
+from pkm_runtime.errors import PkmError
+from pkm_runtime.whole_files import write_whole
 
 DIGITS = 9
 

@@ -13,12 +13,12 @@ from pathlib import Path
 import numpy as np
 import scipy  # whose parts load when they are first used
 
-from pkm_description.errors import PkmError
 from pkm_description.mechanism import Array
-from pkm_description.whole_files import whole
 from pkm_dynamics.linear_form.random_motions import Motions
 from pkm_kinematics import Kinematics, Status
 from pkm_kinematics.status import closes
+from pkm_runtime.errors import PkmError
+from pkm_runtime.whole_files import whole
 
 POSE = ("x", "y", "z", "qx", "qy", "qz", "qw")
 ORDER = 4  # of the Butterworth filter, which runs forwards and backwards

@@ -16,7 +16,6 @@ import numpy as np
 
 from pkm_dynamics.kernels.over_rows import seed_joints
 from pkm_dynamics.kernels.wrenches import COULOMB_SPEED
-from pkm_kinematics.kernels.compiled import compiled
 from pkm_kinematics.kernels.position.positions import CONVERGED, SINGULAR
 from pkm_kinematics.kernels.rates.columns import joint_columns
 from pkm_kinematics.kernels.rates.projection import drive_rates, inverse_jacobian
@@ -24,6 +23,7 @@ from pkm_kinematics.kernels.rates.solve_motion import solve_motion
 from pkm_kinematics.kernels.records import PLATFORM
 from pkm_kinematics.kernels.regularity import factorise, is_regular, least_norm, make_uniform, weigh_drives
 from pkm_kinematics.kernels.vectors import add, cross, dot, get, scale, sub
+from pkm_runtime.kernels.compiled import compiled
 
 NOTHING = (0.0, 0.0, 0.0)
 

@@ -4,9 +4,9 @@
 from pkm_dynamics.kernels.direct_dynamics import direct_dynamics
 from pkm_dynamics.kernels.integration_step import advance
 from pkm_dynamics.kernels.inverse_dynamics import inverse_dynamics
-from pkm_kinematics.kernels.compiled import compiled
 from pkm_kinematics.kernels.path.carry_on import approach, arrive
 from pkm_kinematics.kernels.position.positions import CONVERGED, DIVERGED
+from pkm_runtime.kernels.compiled import compiled
 
 
 @compiled

@@ -10,11 +10,11 @@ at ud = 0 (Briot and Khalil: `M_rob Vdot + c = J_inv^T tau`; Müller, section 6.
 
 from pkm_dynamics.kernels.inverse_dynamics import task_force_here
 from pkm_dynamics.kernels.mass_matrix import mass_matrix
-from pkm_kinematics.kernels.compiled import compiled
 from pkm_kinematics.kernels.dense import solve_positive
 from pkm_kinematics.kernels.position.positions import CONVERGED, SINGULAR
 from pkm_kinematics.kernels.rates.columns import joint_columns
 from pkm_kinematics.kernels.rates.solve_motion import solve_motion
+from pkm_runtime.kernels.compiled import compiled
 
 
 @compiled

@@ -6,9 +6,9 @@ without drift. The motion space must be constant.
 """
 
 from pkm_dynamics.kernels.direct_dynamics import direct_dynamics
-from pkm_kinematics.kernels.compiled import compiled
 from pkm_kinematics.kernels.compiled_rotations import shift_pose
 from pkm_kinematics.kernels.position.positions import CONVERGED
+from pkm_runtime.kernels.compiled import compiled
 
 
 @compiled

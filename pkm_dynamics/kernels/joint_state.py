@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Bodies placed by joint positions without solving the closures, for states that are integrated."""
 
-from pkm_kinematics.kernels.compiled import compiled
 from pkm_kinematics.kernels.position.placement import place_platform
 from pkm_kinematics.kernels.position.positions import place_block, write_block_rows
 from pkm_kinematics.kernels.rates.motion import accelerations, invert_blocks, move_platform, velocities
+from pkm_runtime.kernels.compiled import compiled
 
 
 @compiled

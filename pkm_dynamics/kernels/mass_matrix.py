@@ -4,9 +4,9 @@
 Limb by limb: composite rigid bodies from the tips down give the limb's joint-space mass matrix, which K projects.
 """
 
-from pkm_kinematics.kernels.compiled import compiled
 from pkm_kinematics.kernels.records import PLATFORM
 from pkm_kinematics.kernels.vectors import accumulate, add, cross, dot, get, put, scale, sub, symmetric
+from pkm_runtime.kernels.compiled import compiled
 
 NOTHING = (0.0, 0.0, 0.0)
 

@@ -7,13 +7,13 @@ import numpy as np
 
 from pkm_dynamics.kernels.direct_dynamics import direct_dynamics
 from pkm_dynamics.kernels.inverse_dynamics import conditioned_inverse_dynamics, task_force_here
-from pkm_kinematics.kernels.compiled import compiled
 from pkm_kinematics.kernels.model_and_data import SOLVED
 from pkm_kinematics.kernels.position.positions import CONVERGED, INVALID_INPUT
 from pkm_kinematics.kernels.position.solve_poses import INSIDE, all_finite, check_pose
 from pkm_kinematics.kernels.rates.motion_space import is_off_space
 from pkm_kinematics.kernels.rates.solve_motion import solve_motion
 from pkm_kinematics.kernels.records import CLOSED_FORM
+from pkm_runtime.kernels.compiled import compiled
 
 
 @compiled

@@ -9,9 +9,9 @@ longer hold, needs no feasible start and detects infeasibility. Efforts and boun
 equal bounds prescribe an effort.
 """
 
-from pkm_kinematics.kernels.compiled import compiled
 from pkm_kinematics.kernels.dense import solve_positive
 from pkm_kinematics.kernels.regularity import factorise_of_rank, is_regular, turn_back
+from pkm_runtime.kernels.compiled import compiled
 
 SHARED, NONE_WITHIN, UNDETERMINED, NO_END = range(4)  # the last: rounding leads the method in a circle
 _BROKEN = 1e-12  # of the size of the bound and of the efforts: what rounding may leave outside

@@ -8,10 +8,10 @@ applied limb by limb (Briot and Khalil: `tau = J_P^T (w_P + sum J_vi^T J_i^-T ta
 
 from math import tanh
 
-from pkm_kinematics.kernels.compiled import compiled
 from pkm_kinematics.kernels.rates.projection import clear_wrench, gather_block, release_block
 from pkm_kinematics.kernels.records import PLATFORM
 from pkm_kinematics.kernels.vectors import accumulate, add, cross, get, put, rotate, sandwich, scale, symmetric
+from pkm_runtime.kernels.compiled import compiled
 
 COULOMB_SPEED = 1e-3  # rad/s or m/s: below this speed Coulomb friction is smoothed, so that it has a sign at rest
 

@@ -17,10 +17,10 @@ import numpy as np
 import scipy  # whose parts load when they are first used
 from numpy.typing import NDArray
 
-from pkm_description.errors import PkmError
 from pkm_description.mechanism import Array, Mechanism, frozen
 from pkm_dynamics.dynamics import Dynamics
 from pkm_dynamics.linear_form.random_motions import Motions, random_motions
+from pkm_runtime.errors import PkmError
 
 INDEPENDENT = 1e-8  # part of a column of unit length that must be new; rounding in Psi leaves about 1e-12
 NEGLIGIBLE = 1e-7  # coefficient of a group, both columns scaled to unit length, below which it is rounding

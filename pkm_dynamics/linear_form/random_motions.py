@@ -8,11 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from pkm_description.errors import PkmError
 from pkm_description.mechanism import Array
 from pkm_kinematics import Kinematics
+from pkm_kinematics.solve.constraints import scaling
+from pkm_runtime.errors import PkmError
 
-WIDEST = 0.5  # m and rad
+WIDEST = 0.5  # rad, and of the robot's size
 NARROWEST = 2e-3
 SHRINK = 0.7
 REGULAR = 0.02  # ratio of singular values of the Jacobian, and of a limb's equations, below which a pose is left out
@@ -28,7 +29,7 @@ class NoMotionError(PkmError):
 
 @dataclass(frozen=True, eq=False)
 class Motions:
-    """n motions: poses (n, 7), twists and accelerations (n, 6), and the size of the box of the poses."""
+    """n motions: poses (n, 7), twists and accelerations (n, 6), and the size of their box [rad, and of the robot's]."""
 
     pose: Array
     twist: Array
@@ -55,21 +56,29 @@ def random_motions(kinematics: Kinematics, n: int, seed: int = 0) -> Motions:
         drawn = _draw(kinematics, rng, n, size)
         poses = np.vstack([poses, drawn[regular(kinematics, drawn, size)]])
     poses = poses[:n]
+    length = kinematics.engine.size
     rates = 10.0 * size * rng.uniform(-1.0, 1.0, (2, n, kinematics.mobility))
     at = kinematics.inverse(poses)
-    S = at.subspace
-    twists = np.einsum("kij,kj->ki", S, rates[0])
-    accelerations = np.einsum("kij,kj->ki", S, 10.0 * rates[1]) + at.spaces(twists)[1]
+    unit = at.subspace * length / speeds(at.subspace, length)
+    twists = np.einsum("kij,kj->ki", unit, rates[0])
+    accelerations = np.einsum("kij,kj->ki", unit, 10.0 * rates[1]) + at.spaces(twists)[1]
     return Motions(poses, twists, accelerations, size)
+
+
+def speeds(S: Array, length: float) -> Array:
+    """Speeds (..., 1, f) [m/s] of twists (..., 6, f), rotations at `length` [m]."""
+    return np.asarray(np.linalg.norm(S * scaling(length)[:, None], axis=-2, keepdims=True))
 
 
 def _draw(kinematics: Kinematics, rng: np.random.Generator, n: int, size: float) -> Array:
     """Random poses (n, 7) around home, in the motion space: of the platform, else of the actuators."""
+    length, S = kinematics.engine.size, kinematics.task.subspace
     if kinematics.constant_space:
-        steps = rng.uniform(-size, size, (n, kinematics.mobility)) @ kinematics.task.subspace.T
+        steps = rng.uniform(-size, size, (n, kinematics.mobility)) @ (S * length / speeds(S, length)).T
         return np.array([displaced(kinematics.home, step) for step in steps])
     home = kinematics.inverse(kinematics.home).actuated
-    return kinematics.forward(home + rng.uniform(-size, size, (n, len(home)))).pose
+    units = np.where(kinematics.engine.actuated_turning, 1.0, length)
+    return kinematics.forward(home + units * rng.uniform(-size, size, (n, len(home)))).pose
 
 
 def regular(kinematics: Kinematics, poses: Array, size: float) -> np.ndarray:
@@ -79,9 +88,8 @@ def regular(kinematics: Kinematics, poses: Array, size: float) -> np.ndarray:
     good &= at.ok & (at.condition > REGULAR)
     if good.any():
         at = at.rows(np.flatnonzero(good))
-        S = at.subspace
-        lever = max(size, 0.1)  # that of which a rotation counts as a translation
-        speed = np.linalg.norm(S * np.repeat([1.0, lever], 3)[:, None], axis=-2, keepdims=True)
-        values = np.linalg.svd(at.inverse_jacobian @ (S / speed), compute_uv=False)
+        lever = max(size, 0.1) * kinematics.engine.size  # that of which a rotation counts as a translation
+        K = at.inverse_jacobian @ (at.subspace / speeds(at.subspace, lever))
+        values = np.linalg.svd(kinematics.engine.drive_units[:, None] * K, compute_uv=False)
         good[good] = values[:, -1] > REGULAR * values[:, 0]
     return good

@@ -13,7 +13,6 @@ import numpy as np
 from rclpy.node import Node
 from sensor_msgs.msg import JointState
 
-from pkm_description.errors import PkmError
 from pkm_description.mechanism import Array, Mechanism
 from pkm_description.ros import diagnostics, messages, topics
 from pkm_description.ros.answers import answered
@@ -32,6 +31,7 @@ from pkm_interfaces.msg import ObservedLegs as ObservedLegsMessage
 from pkm_interfaces.msg import PlatformReference, PlatformState, SolveStatus
 from pkm_interfaces.srv import DirectDynamics, InverseDynamics
 from pkm_kinematics import Status
+from pkm_runtime.errors import PkmError
 
 _NOTES_EVERY = 0.1  # s, the working mode that the robot is in
 

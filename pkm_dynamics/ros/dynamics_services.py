@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pkm_description.errors import PkmError
 from pkm_description.mechanism import Inertial, frozen
 from pkm_description.ros import messages
 from pkm_description.ros.messages import RequestError
@@ -18,6 +17,7 @@ from pkm_dynamics.observed_legs import Observed, ObservedLegs
 from pkm_dynamics.robot_model import checked_payload
 from pkm_interfaces.msg import AccelerationSolution, EffortSolution, SolveStatus
 from pkm_kinematics import Configuration, Status
+from pkm_runtime.errors import PkmError
 
 Array = NDArray[np.float64]
 

@@ -20,19 +20,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pkm_description.errors import PkmError
 from pkm_description.mechanism import Array, Inertial
 from pkm_dynamics.dynamics import Dynamics
 from pkm_dynamics.kernels.direct_dynamics import acceleration_here, direct_dynamics
 from pkm_dynamics.kernels.joint_state import move_all, place_joints
 from pkm_dynamics.kernels.over_rows import seed_joints
 from pkm_kinematics import Status
-from pkm_kinematics.kernels.binding import bind
 from pkm_kinematics.kernels.compiled_rotations import multiply
 from pkm_kinematics.kernels.model_and_data import NEAREST, near
 from pkm_kinematics.kernels.regularity import is_regular
 from pkm_kinematics.solve.constraints import scaling
 from pkm_kinematics.status import closes
+from pkm_runtime.errors import PkmError
+from pkm_runtime.kernels.binding import bind
 
 Load = Callable[[float, Array, Array], tuple[Array, Array]]
 

@@ -15,14 +15,14 @@ import numpy as np
 import scipy  # whose parts load when they are first used
 from numpy.typing import ArrayLike, NDArray
 
-from pkm_description.errors import PkmError
-from pkm_description.introduction import Introduced, number
 from pkm_description.mechanism import Array, Inertial
 from pkm_dynamics.dynamics import Dynamics
 from pkm_dynamics.simulation.forms import FORMS, ActuatorForm, AnyForm, Load, NoMotionHereError, State
 from pkm_kinematics import Configuration, Status
 from pkm_kinematics.batch import numbers
 from pkm_kinematics.solve.constraints import scaling
+from pkm_runtime.errors import PkmError
+from pkm_runtime.introduction import Introduced, number
 
 LoadFunction = Callable[[float, Array, Array], tuple[ArrayLike, ArrayLike]]
 

@@ -7,11 +7,11 @@ import numpy as np
 
 from pkm_description.mechanism import Array
 from pkm_kinematics.codegen.at_home import pose_inputs
-from pkm_kinematics.codegen.record_kernel import loose, recorded
-from pkm_kinematics.codegen.tape import Recording, Tape
 from pkm_kinematics.kernels.model_and_data import Data, Model
 from pkm_kinematics.kernels.path.newton import RESULTS, newton_step
 from pkm_kinematics.kernels.position.positions import CONVERGED
+from pkm_runtime.codegen.record_kernel import loose, recorded
+from pkm_runtime.codegen.tape import Recording, Tape
 
 
 def record_newton_step(model: Model, data: Data, home: Array, actuated: Array) -> Recording | None:
@@ -21,7 +21,7 @@ def record_newton_step(model: Model, data: Data, home: Array, actuated: Array) -
         return None
     tape = Tape()
     start = tape.inputs(0, actuated, range(m))
-    pose = pose_inputs(tape, 1, home, model.subspace)
+    pose = pose_inputs(tape, 1, home, model.subspace, float(model.task[0].size))
     q = tape.inputs(2, actuated, range(m))
     out = np.zeros(RESULTS, dtype=object)
     status = recorded(newton_step)(loose(model), loose(data), start, q, pose, out)

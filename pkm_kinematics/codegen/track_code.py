@@ -3,11 +3,11 @@
 
 from math import inf
 
-from pkm_kinematics.codegen.call_code import ANOTHER_BRANCH, call_code
-from pkm_kinematics.kernels.compiled import compiled
 from pkm_kinematics.kernels.path.follow import CORRECTIONS, contracts, settled
 from pkm_kinematics.kernels.path.newton import LONGEST_TURN
 from pkm_kinematics.kernels.position.positions import CONVERGED
+from pkm_runtime.codegen.call_code import ANOTHER_BRANCH, call_code
+from pkm_runtime.kernels.compiled import compiled
 
 
 @compiled

@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 
 from pkm_description.mechanism import Array
 from pkm_kinematics.batch import BATCH, copied, integer, nans, over_cores
-from pkm_kinematics.kernels.binding import WithScratch
 from pkm_kinematics.kernels.model_and_data import SEEDED, near, writeable
 from pkm_kinematics.kernels.path.carry_on import LimbGroups, choose_nearest
 from pkm_kinematics.kernels.path.follow import PoseRows, follow_poses, follow_row
@@ -29,6 +28,7 @@ from pkm_kinematics.solve.engine import Engine
 from pkm_kinematics.solve.whole_graph import Followed
 from pkm_kinematics.solve.working_modes import LimbColumns, WorkingModes
 from pkm_kinematics.status import Status, closes
+from pkm_runtime.kernels.binding import WithScratch
 
 CLEARLY = 0.3  # a mode is nearer than home's only where its actuated joints are by so much nearer to those asked for
 ARRIVED = 1e-9  # of the robot's size: how exactly redundant actuators agree

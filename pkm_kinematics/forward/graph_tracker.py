@@ -9,10 +9,10 @@ from __future__ import annotations
 import numpy as np
 
 from pkm_description.mechanism import Array
-from pkm_kinematics.kernels.binding import Prepared
 from pkm_kinematics.kernels.path.graph_reading import GraphMotion, GraphPlaces, track_graph
 from pkm_kinematics.solve.engine import Engine
 from pkm_kinematics.status import Status
+from pkm_runtime.kernels.binding import Prepared
 
 
 class GraphTracker:

@@ -9,8 +9,6 @@ from functools import cached_property
 
 import numpy as np
 
-from pkm_description.errors import shortened
-from pkm_description.introduction import SHOWN, Introduced, vector
 from pkm_description.mechanism import Array
 from pkm_kinematics.configuration import Configuration
 from pkm_kinematics.explain import explain_forward, explain_nearest
@@ -18,6 +16,8 @@ from pkm_kinematics.kernels.model_and_data import Solved
 from pkm_kinematics.solutions import REASON, Codes, ExplainedSolution, JointNames, quickly_made
 from pkm_kinematics.solve.engine import Engine
 from pkm_kinematics.status import Status, closes
+from pkm_runtime.errors import shortened
+from pkm_runtime.introduction import SHOWN, Introduced, vector
 
 
 @quickly_made

@@ -18,12 +18,12 @@ from numpy.typing import NDArray
 
 from pkm_kinematics.forward.graph_tracker import GraphTracker
 from pkm_kinematics.forward.mode_tracker import Modes, ModeTracker
-from pkm_kinematics.kernels.binding import bind
 from pkm_kinematics.kernels.model_and_data import SEEDED, near
 from pkm_kinematics.kernels.path.track_reading import track_reading
 from pkm_kinematics.kernels.short_vectors import all_finite
 from pkm_kinematics.kinematics import Kinematics
 from pkm_kinematics.status import Status, closes
+from pkm_runtime.kernels.binding import bind
 
 Array = NDArray[np.float64]
 UNKNOWN = Modes("", "")

@@ -5,3 +5,17 @@ Arrays are float64, in C order, in base axes and SI units (m, rad, s, N) unless 
 and `choice` are those of `model_and_data.py`; `bodies`, `closures`, `block`, `state` and `rows` records of
 `records.py`.
 """
+
+from pkm_runtime.kernels.purposes import PURPOSES
+
+PURPOSES.update(
+    {
+        "pkm_kinematics": ("for the kinematics of every robot", 26.0),
+        "pkm_kinematics.kernels.path": ("for following the readings of the drives", 25.0),
+        "pkm_kinematics.kernels.rates.motion_space": (
+            "for platforms whose motion space turns, such as an ankle's",
+            12.0,
+        ),
+        "pkm_kinematics.assembly.homotopy": ("for all assembly modes of hexapods and their like", 6.0),
+    }
+)

@@ -14,7 +14,7 @@ from math import atan2, cos, sin, sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from pkm_kinematics.kernels.compiled import allocating, compiled
+from pkm_runtime.kernels.compiled import allocating, compiled
 
 Array = NDArray[np.float64]
 

@@ -3,13 +3,7 @@
 
 from math import sqrt
 
-from pkm_kinematics.kernels.compiled import compiled
-
-
-@compiled
-def larger(a, b, if_larger, otherwise):
-    """`if_larger` where a > b, else `otherwise`: a choice without a branch, also where kernels are recorded."""
-    return if_larger if a > b else otherwise
+from pkm_runtime.kernels.compiled import compiled
 
 
 @compiled

@@ -3,8 +3,8 @@
 
 from math import isfinite, sqrt
 
-from pkm_kinematics.kernels.compiled import compiled
 from pkm_kinematics.kernels.compiled_rotations import product, vector_of
+from pkm_runtime.kernels.compiled import compiled
 
 
 @compiled

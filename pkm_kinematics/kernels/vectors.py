@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from math import sqrt
 
-from pkm_kinematics.kernels.compiled import compiled
+from pkm_runtime.kernels.compiled import compiled
 
 
 @compiled

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pkm_description.errors import DescriptionError
+from pkm_description.description_error import DescriptionError
 from pkm_description.mechanism import Array, Mechanism
 from pkm_kinematics.kernels import records
 from pkm_kinematics.kernels.model_and_data import BRANCH_SCRATCH

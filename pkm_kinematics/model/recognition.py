@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pkm_description.errors import PkmError
 from pkm_description.mechanism import Array
 from pkm_kinematics.kernels import records
 from pkm_kinematics.kernels.position.closed_form import solve_closed_form
@@ -16,6 +15,7 @@ from pkm_kinematics.kernels.position.closures import closed
 from pkm_kinematics.kernels.position.placement import place_platform
 from pkm_kinematics.kernels.position.positions import place_block, write_block_rows
 from pkm_kinematics.model.tables import Tables
+from pkm_runtime.errors import PkmError
 
 # rad, and of the robot's size: the same configuration, found twice; near a branch point Newton's method is only half as
 # exact.

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pkm_description.errors import DescriptionError
+from pkm_description.description_error import DescriptionError
 from pkm_description.joint_geometry import freedoms
 from pkm_description.mechanism import Array, Mechanism
 from pkm_kinematics.kernels import records

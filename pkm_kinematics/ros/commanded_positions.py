@@ -8,12 +8,12 @@ from numpy.typing import NDArray
 from rclpy.node import Node
 from sensor_msgs.msg import JointState
 
-from pkm_description.errors import PkmError
 from pkm_description.ros import messages, topics
 from pkm_description.ros.streams.polled import PolledSubscription
 from pkm_kinematics.forward.tracker import TrackedMotion
 from pkm_kinematics.kinematics import Kinematics
 from pkm_kinematics.status import closes
+from pkm_runtime.errors import PkmError
 
 Array = NDArray[np.float64]
 

@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 from rclpy.node import Node
 from sensor_msgs.msg import JointState
 
-from pkm_description.errors import PkmError
 from pkm_description.mechanism import JointType, Mechanism
 from pkm_description.ros import diagnostics, messages, topics
 from pkm_description.ros.answers import answered
@@ -36,6 +35,7 @@ from pkm_kinematics.forward.tracker import AssemblyModeTracker, TrackedMotion
 from pkm_kinematics.kinematics import shared_kinematics
 from pkm_kinematics.ros.commanded_positions import CommandedPositions
 from pkm_kinematics.ros.kinematics_services import solve_forward, solve_inverse
+from pkm_runtime.errors import PkmError
 
 _MARGINS_EVERY = 0.1  # s: people read them; they cost more than all else that a state holds
 

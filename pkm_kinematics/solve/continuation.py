@@ -19,10 +19,10 @@ import scipy  # whose parts load when they are first used
 from numpy.typing import NDArray
 
 from pkm_description.mechanism import Array
-from pkm_kinematics.kernels.binding import WithScratch
 from pkm_kinematics.kernels.model_and_data import NEAREST, Choice, Data, Model, Solved, near
 from pkm_kinematics.kernels.path.carry_on import FAR, JUMP, STEP, StraightPath, carry_on
 from pkm_kinematics.status import closes
+from pkm_runtime.kernels.binding import WithScratch
 
 SHORTER = 0.25  # a step that fails is tried again at this part of its length
 SHORTEST = 0.005  # where even this fails, the way is blocked

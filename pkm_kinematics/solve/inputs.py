@@ -10,7 +10,6 @@ import numpy as np
 import scipy  # whose parts load when they are first used
 from numpy.typing import ArrayLike, NDArray
 
-from pkm_description.introduction import listed
 from pkm_description.mechanism import Array
 from pkm_description.rotations import (
     transform_from_pose,
@@ -22,6 +21,7 @@ from pkm_kinematics.kernels.position.chain import place_chains, read_chain
 from pkm_kinematics.kernels.position.solve_poses import FARTHEST
 from pkm_kinematics.solve.robot_constants import RobotConstants
 from pkm_kinematics.solve.whole_graph import FREE
+from pkm_runtime.introduction import listed
 
 
 class Inputs:

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from pkm_description.mechanism import Array
-from pkm_kinematics.kernels.binding import bind
 from pkm_kinematics.kernels.path.sides import read_modes
 from pkm_kinematics.solve.engine import Engine
+from pkm_runtime.kernels.binding import bind
 
 
 class ModeReader:

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from pkm_description.mechanism import Array
 from pkm_kinematics.batch import BATCH, nans, over_cores
-from pkm_kinematics.kernels.binding import WithScratch
 from pkm_kinematics.kernels.model_and_data import SEEDED, SOLVED, Choice, Data, Model, Solved, near
 from pkm_kinematics.kernels.position.closures import block_residual, closed
 from pkm_kinematics.kernels.position.kept_seeds import keep_seeds
@@ -22,6 +21,7 @@ from pkm_kinematics.model.tables import Tables
 from pkm_kinematics.model.task import chain_state
 from pkm_kinematics.solve.robot_constants import Placed, RobotConstants, place
 from pkm_kinematics.status import Status, closes
+from pkm_runtime.kernels.binding import WithScratch
 
 NO_RATES = np.empty((0, 6))
 EXACT = 1e-14  # of the robot's size: limbs that are closed less exactly are closed again as a whole

@@ -9,14 +9,12 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from pkm_description.errors import PkmError
 from pkm_description.mechanism import Array
 from pkm_description.rotations import (
     pose_distance,
     rotation_from_quaternion,
     transform_from_pose,
 )
-from pkm_kinematics.kernels.binding import Prepared
 from pkm_kinematics.kernels.model_and_data import SEEDED, Choice, Data, Model, Solved, near
 from pkm_kinematics.kernels.position.chain import read_chain
 from pkm_kinematics.kernels.position.solve_poses import INSIDE
@@ -30,6 +28,8 @@ from pkm_kinematics.solve.constraints import scaling
 from pkm_kinematics.solve.inputs import Inputs
 from pkm_kinematics.solve.position_solver import OPEN, PositionSolver
 from pkm_kinematics.solve.robot_constants import RobotConstants
+from pkm_runtime.errors import PkmError
+from pkm_runtime.kernels.binding import Prepared
 
 ASTRAY = 0.05  # of an acceleration: what feedback and trajectories may miss of a motion space that turns
 ROUNDED = 1e-5  # of the robot's size: a loop open by less may be so by rounding; INSIDE decides, of the pose

@@ -25,8 +25,8 @@ from typing import Any
 
 import numpy as np
 
-from pkm_description.introduction import Introduced, measure
 from pkm_description.mechanism import Array
+from pkm_runtime.introduction import Introduced, measure
 
 LENGTH = "characteristic_length"
 

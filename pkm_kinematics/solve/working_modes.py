@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pkm_description.errors import PkmError
 from pkm_description.mechanism import Array
 from pkm_kinematics.batch import rows_for
 from pkm_kinematics.kernels import records
@@ -24,6 +23,7 @@ from pkm_kinematics.kernels.model_and_data import SEEDED, Choice, Solved, near
 from pkm_kinematics.kernels.position.closures import block_residual, closed
 from pkm_kinematics.solve.engine import Engine
 from pkm_kinematics.status import closes
+from pkm_runtime.errors import PkmError
 
 STARTS = 60  # of Newton's method per limb, besides those that continue home's solutions
 STARTS_AT_HOME = 1000  # once per robot: what is not met here has no number

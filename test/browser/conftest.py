@@ -16,12 +16,12 @@ from scipy.spatial.transform import Rotation
 pytest.importorskip("viser", reason="viser, which shows the page, is not installed")
 
 from pkm_control.operation.answer import Answer
-from pkm_control.view.jog_space import JogSpace
-from pkm_control.view.operations import Motion, Readings
-from pkm_control.view.panels.jogging import HANDS_OFF
-from pkm_control.view.viewer import RobotViewer
 from pkm_description.mechanism import Mechanism
 from pkm_kinematics import Kinematics
+from pkm_viewer.jog_space import JogSpace
+from pkm_viewer.operations import Motion, Readings
+from pkm_viewer.panels.jog_panel import HANDS_OFF
+from pkm_viewer.viewer import RobotViewer
 
 from .chromium import Chromium, program
 from .page_driver import SLOW, PageDriver

@@ -17,12 +17,12 @@ import trimesh
 from scipy.ndimage import binary_opening
 
 from pkm_analysis.layer_file import Sheet, write_layer
-from pkm_control.view.jog_space import Coordinate
-from pkm_control.view.operations import Motion
-from pkm_control.view.panels.jogging import handle_ends
 from pkm_description import load_mechanism
 from pkm_description.urdf.visuals import visuals_of
 from pkm_kinematics import Kinematics
+from pkm_viewer.jog_space import Coordinate
+from pkm_viewer.operations import Motion
+from pkm_viewer.panels.jog_panel import handle_ends
 
 from .conftest import DESKTOP, PHONE, FakeRobot, Page, started_chromium
 

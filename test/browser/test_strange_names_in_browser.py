@@ -8,9 +8,9 @@ import html
 import pytest
 
 from pkm_control.operation.answer import Answer
-from pkm_control.view.operations import Motion
 from pkm_description import load_mechanism
 from pkm_kinematics import Kinematics
+from pkm_viewer.operations import Motion
 
 from .conftest import DESKTOP, FakeRobot, Page, started_chromium
 

@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 
 from pkm_analysis.command_line.analyse import TASKS, task_of
-from pkm_control.run import bringup, cli
+from pkm_bringup import bringup, cli
 
 from .markdown import PAGES, ROOT, blocks, markdown, named, prose
 
 OF_THE_SCRIPT = ("test", "nightly", "python", "setup", "docs")  # of ./pkm alone, which hands their words on
-LAUNCH = (ROOT / "pkm_control" / "run" / "launch_bringup.py").read_text(encoding="utf-8")
+LAUNCH = (ROOT / "pkm_bringup" / "launch_bringup.py").read_text(encoding="utf-8")
 ARGUMENTS = {knob.name for knob in bringup.KNOBS} | set(re.findall(r'Knob\(\s*"(\w+)"', LAUNCH))
 INLINE = re.compile(r"`((?:\./)?pkm (?:(?!`).)+|python (?:-m )?[\w./]+[^`]*|ros2 launch [^`]+)`", re.DOTALL)
 

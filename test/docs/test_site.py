@@ -23,7 +23,7 @@ pytest.importorskip("sphinx", reason="Sphinx is not installed; ./pkm test instal
 pytest.importorskip("myst_parser", reason="myst-parser is not installed; ./pkm test installs it")
 pytest.importorskip("furo", reason="furo is not installed; ./pkm test installs it")
 
-PACKAGES = ("pkm_description", "pkm_kinematics", "pkm_dynamics", "pkm_analysis", "pkm_control")
+PACKAGES = tuple(sorted(file.parent.name for file in ROOT.glob("pkm_*/__init__.py")))
 PAGES = ("index", "installation", "running", "gallery", "examples/README", "notebooks/1_first_robot", "changelog")
 
 

@@ -20,12 +20,12 @@ from math import tanh
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pkm_description.errors import PkmError
 from pkm_description.mechanism import Array
 from pkm_description.rotations import skew, transform_from_pose
 from pkm_dynamics.dynamics import Dynamics
 from pkm_dynamics.kernels.wrenches import COULOMB_SPEED
 from pkm_kinematics.kernels import records
+from pkm_runtime.errors import PkmError
 
 
 class NoMotionHereError(PkmError):

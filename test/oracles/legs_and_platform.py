@@ -27,12 +27,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.linalg import qr
 
-from pkm_description.errors import PkmError
 from pkm_description.mechanism import Array
 from pkm_description.rotations import skew, transform_from_pose
 from pkm_dynamics.dynamics import Dynamics
 from pkm_dynamics.kernels.wrenches import COULOMB_SPEED
 from pkm_kinematics.kernels import records
+from pkm_runtime.errors import PkmError
 
 REGULAR = 1e-9  # singular values of a leg's Jacobian, in m and rad, below this share of the largest count as zero
 

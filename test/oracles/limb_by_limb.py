@@ -23,11 +23,11 @@ from numpy.typing import ArrayLike
 from pkm_description.mechanism import Array
 from pkm_dynamics import Dynamics, Efforts
 from pkm_kinematics import Status
-from pkm_kinematics.kernels.binding import bind
-from pkm_kinematics.kernels.by_address import read_only
 from pkm_kinematics.kernels.model_and_data import NEAREST
 from pkm_kinematics.kernels.records import PLATFORM
 from pkm_kinematics.model.tables import Tables
+from pkm_runtime.kernels.binding import bind
+from pkm_runtime.kernels.by_address import read_only
 from test.oracles.limb_kernels import efforts_from_shares, limb_share
 
 

@@ -7,7 +7,6 @@ in `inverse_dynamics`; a limb reads the first 19.
 
 from pkm_dynamics.kernels.inverse_dynamics import distribute, task_force
 from pkm_dynamics.kernels.wrenches import limb_wrenches, platform_wrench, project
-from pkm_kinematics.kernels.compiled import compiled
 from pkm_kinematics.kernels.position.placement import place_platform
 from pkm_kinematics.kernels.position.positions import CONVERGED, SINGULAR
 from pkm_kinematics.kernels.rates.motion import move_platform
@@ -15,6 +14,7 @@ from pkm_kinematics.kernels.rates.projection import clear_wrench, drive_rates, i
 from pkm_kinematics.kernels.rates.solve_motion import solve_motion
 from pkm_kinematics.kernels.records import PLATFORM
 from pkm_kinematics.kernels.regularity import is_regular
+from pkm_runtime.kernels.compiled import compiled
 
 
 @compiled

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pkm_description.errors import PkmError
 from pkm_description.mechanism import Array, Inertial, Joint, JointType, LoopType, Mechanism, frozen
 from pkm_dynamics.dynamics import Dynamics
 from pkm_dynamics.linear_form.random_motions import Motions, random_motions
+from pkm_runtime.errors import PkmError
 from test.oracles.other_inertials import with_inertials
 
 OUTER_SHARE = 1.0 / 3.0  # of a rod's mass, to the side of the platform

@@ -9,9 +9,9 @@ from collections.abc import Mapping
 import numpy as np
 
 from pkm_description import mechanism_from_urdf
-from pkm_description.errors import PkmError
 from pkm_description.mechanism import Array, Inertial, Mechanism
 from pkm_dynamics.linear_form.regressor import ParameterSet
+from pkm_runtime.errors import PkmError
 
 
 def with_inertials(mechanism: Mechanism, inertials: Mapping[str, Inertial]) -> Mechanism:

@@ -22,11 +22,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pkm_description.errors import PkmError
 from pkm_description.mechanism import Array
 from pkm_dynamics.dynamics import Dynamics
 from pkm_dynamics.kernels.wrenches import COULOMB_SPEED
 from pkm_kinematics.kernels import records
+from pkm_runtime.errors import PkmError
 
 
 @dataclass

@@ -18,7 +18,18 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PACKAGES = ("pkm_description", "pkm_kinematics", "pkm_dynamics", "pkm_analysis", "pkm_control")
+PACKAGES = (
+    "pkm_runtime",
+    "pkm_description",
+    "pkm_kinematics",
+    "pkm_dynamics",
+    "pkm_analysis",
+    "pkm_hardware",
+    "pkm_control",
+    "pkm_client",
+    "pkm_viewer",
+    "pkm_bringup",
+)
 SECTION = re.compile(r"^(Attributes|Args|Returns|Yields|Raises):$", re.MULTILINE)
 ENTRY = re.compile(r"^    (\*{0,2}\w+): (.*(?:\n {5,}.*)*)", re.MULTILINE)
 NUMBERS = re.compile(r"\b(float|Array|NDArray|ArrayLike)\b")

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import setuptools
 
-from pkm_control.run import warm_kernels
+from pkm_bringup import warm_kernels
 from pkm_description import robot_names
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -41,7 +41,7 @@ def runs(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, str]]:
     environments: list[dict[str, str]] = []
 
     def run(program: list[str], env: dict[str, str], **_: Any) -> None:
-        assert program[1:] == ["-m", "pkm_control.run.warm_kernels", "--kinds"]
+        assert program[1:] == ["-m", "pkm_bringup.warm_kernels", "--kinds"]
         environments.append(env)
 
     monkeypatch.setattr(subprocess, "run", run)

@@ -18,12 +18,13 @@ from pkm_analysis.analysed_robot import _ROBOTS
 from pkm_analysis.body_distances import Clearance
 from pkm_analysis.kernels.pose_quantities import WIDTH
 from pkm_analysis.requirements.quantity import Batch
-from pkm_analysis.sweeps import Sweeps, sweeps
 from pkm_description import load_mechanism, mechanism_from_urdf
 from pkm_description.joint_geometry import home_positions
 from pkm_description.mechanism import Array
 from pkm_description.picture import link_poses
 from pkm_kinematics import Kinematics
+from pkm_runtime.errors import UsageError
+from pkm_runtime.sweeps import Sweeps, sweeps
 
 pytest.importorskip("coal")
 RADIUS, LENGTH = 0.06, 0.6
@@ -153,7 +154,7 @@ def test_robots_that_nothing_is_known_of_are_refused(monkeypatch: pytest.MonkeyP
     with pytest.raises(AnalysisError, match="0 bodies of the description have shapes"):
         Analysis(mechanism_from_urdf(urdf)).quantity("clearance")
     monkeypatch.setitem(sys.modules, "coal", None)
-    with pytest.raises(AnalysisError, match="they need coal, which is not installed; pip install coal"):
+    with pytest.raises(UsageError, match="they need coal, which is not installed; pip install coal"):
         Analysis(load_mechanism("delta")).quantity("clearance")
 
 

@@ -10,7 +10,7 @@ from pkm_analysis.kernels.full_boxes import largest_full_box
 from pkm_analysis.kernels.pose_quantities import pose_quantities_many
 from pkm_analysis.proof import Domain, Inside, prove
 from pkm_analysis.proof.kernels.enclose import enclose
-from pkm_control.run.warm_kernels import main
+from pkm_bringup.warm_kernels import main
 from pkm_description import load_mechanism
 from pkm_kinematics import Kinematics
 

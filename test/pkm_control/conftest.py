@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Delta, built once for all tests of the control package, and a follower with the machine it drives."""
+"""A follower with the machine it drives."""
 
 from __future__ import annotations
 
@@ -7,17 +7,16 @@ import numpy as np
 import pytest
 
 from pkm_control.controllers.computed_torque import ComputedTorque
-from pkm_control.hardware.simulated.simulated_machine import SimulatedMachine
 from pkm_control.loop.followed_motion import Action
 from pkm_control.loop.follower import TrajectoryFollower
 from pkm_control.loop.guard import EffortGuard
 from pkm_control.loop.modes import Mode
-from pkm_control.motion.limits import ActuatorLimits
 from pkm_control.motion.point_trajectory import PointTrajectory
 from pkm_control.space.keep_out import KeepOuts
-from pkm_description import load_mechanism
 from pkm_description.mechanism import Array
 from pkm_dynamics import Dynamics
+from pkm_dynamics.motion_limits import ActuatorLimits
+from pkm_hardware.simulated.simulated_machine import SimulatedMachine
 from pkm_kinematics import Kinematics
 from pkm_kinematics.kernels.compiled_rotations import displacement_between
 
@@ -74,26 +73,6 @@ class Steered:
         assert self.follower.controller.saturations.sum() == 0
         accelerations = np.array([one.reference.acceleration for one in space])
         assert np.abs(np.diff(accelerations, axis=0)).max() < 1500.0 * PERIOD
-
-
-@pytest.fixture(scope="session")
-def mechanism():
-    return load_mechanism("delta")
-
-
-@pytest.fixture(scope="session")
-def kinematics(mechanism):
-    return Kinematics(mechanism)
-
-
-@pytest.fixture(scope="session")
-def dynamics(kinematics):
-    return Dynamics(kinematics)
-
-
-@pytest.fixture(scope="session")
-def limits(mechanism):
-    return ActuatorLimits.of(mechanism)
 
 
 @pytest.fixture

@@ -9,10 +9,10 @@ import pytest
 from pkm_control.controllers.adaptive import Adaptive
 from pkm_control.controllers.controller import Controller, Reference
 from pkm_control.controllers.pd_gravity import PdGravity
-from pkm_control.hardware.simulated.simulated_machine import SimulatedMachine
 from pkm_control.loop.platform_observer import PlatformObserver
 from pkm_description.mechanism import Inertial
 from pkm_dynamics import Dynamics
+from pkm_hardware.simulated.simulated_machine import SimulatedMachine
 
 DT = 1e-3
 PERIOD = 0.8  # s, of the motion

@@ -8,24 +8,25 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from pkm_bringup.main_job import plan_cycle, run_motion
 from pkm_control.control_errors import UnreachableMotionError
 from pkm_control.controllers.computed_torque import ComputedTorque
 from pkm_control.controllers.controller import Measured, Reference
 from pkm_control.controllers.law_settings import EFFORT_LAWS
 from pkm_control.controllers.laws import make_controller
-from pkm_control.controllers.weight import holding_efforts
-from pkm_control.hardware.simulated.simulated_machine import SimulatedMachine
 from pkm_control.loop.control_loop import ControlLoop
 from pkm_control.loop.guard import guard_of
+from pkm_control.loop.switching_on import switch_on
 from pkm_control.motion.curve_check import CurveCheck
 from pkm_control.motion.files.default_motion import motion_named
-from pkm_control.motion.limits import ActuatorLimits
 from pkm_control.motion.planning import MotionPlanner
 from pkm_control.motion.point_trajectory import PointTrajectory
-from pkm_control.run.main_job import plan_cycle, run_motion, switch_on
 from pkm_description import DescriptionError, load_mechanism
 from pkm_description.mechanism import Inertial
 from pkm_dynamics import Distribution
+from pkm_dynamics.motion_limits import ActuatorLimits
+from pkm_dynamics.weight import holding_efforts
+from pkm_hardware.simulated.simulated_machine import SimulatedMachine
 
 PERIOD = 2e-3
 LEAST, MOST = -600.0, -20.0  # of the efforts of a winch, N: tensions of 20 to 600 N

@@ -6,17 +6,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pkm_control.controllers.actuator_inertia import actuator_mass_matrix, free_inertia
 from pkm_control.controllers.adaptive import Adaptive
 from pkm_control.controllers.computed_torque import ComputedTorque
 from pkm_control.controllers.controller import Reference
 from pkm_control.controllers.law_settings import EFFORT_LAWS, PHASE_MARGIN, highest_natural_frequency
 from pkm_control.controllers.laws import make_controller
 from pkm_control.controllers.pd_gravity import PdGravity
-from pkm_control.hardware.simulated.simulated_machine import SimulatedMachine
 from pkm_control.loop.platform_observer import PlatformObserver
 from pkm_description.mechanism import Inertial
 from pkm_dynamics import Dynamics
+from pkm_dynamics.actuator_inertia import actuator_mass_matrix, free_inertia
+from pkm_hardware.simulated.simulated_machine import SimulatedMachine
 
 STILL = np.zeros(6)
 DT = 1e-3

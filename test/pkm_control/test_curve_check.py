@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from pkm_control.motion.curve_check import CurveCheck
-from pkm_control.motion.limits import ActuatorLimits
 from pkm_control.motion.point_trajectory import PointTrajectory
 from pkm_description import load_mechanism
 from pkm_description.mechanism import Array
 from pkm_dynamics import Dynamics
 from pkm_dynamics.distribution import Distribution
+from pkm_dynamics.motion_limits import ActuatorLimits
 from pkm_kinematics import Kinematics
 
 ROBOTS = (

@@ -8,10 +8,10 @@ import pytest
 
 from pkm_control.motion.actuator_path import ActuatorPath
 from pkm_control.motion.files.default_motion import default_motion, tour
-from pkm_control.motion.limits import ActuatorLimits
 from pkm_control.motion.planning import MotionPlanner
 from pkm_description import load_mechanism, robot_names
 from pkm_dynamics import Dynamics
+from pkm_dynamics.motion_limits import ActuatorLimits
 from pkm_kinematics import Kinematics
 
 

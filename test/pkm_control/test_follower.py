@@ -7,17 +7,17 @@ import numpy as np
 import pytest
 
 from pkm_control.controllers.computed_torque import ComputedTorque
-from pkm_control.hardware.simulated.simulated_machine import SimulatedMachine
 from pkm_control.loop.followed_motion import Action, Motion, Tolerances
 from pkm_control.loop.follower import TrajectoryFollower
 from pkm_control.loop.follower_watches import MachineWatch
 from pkm_control.loop.guard import EffortGuard
 from pkm_control.loop.modes import Mode, Outcome
 from pkm_control.motion.braking import Braking
-from pkm_control.motion.limits import ActuatorLimits
 from pkm_control.motion.point_trajectory import PointTrajectory
 from pkm_description import load_mechanism
 from pkm_dynamics import Dynamics
+from pkm_dynamics.motion_limits import ActuatorLimits
+from pkm_hardware.simulated.simulated_machine import SimulatedMachine
 from pkm_kinematics import Kinematics
 
 PERIOD = 1e-3

@@ -11,13 +11,13 @@ import yaml
 
 from pkm_control.controllers.computed_torque import ComputedTorque
 from pkm_control.controllers.controller import Reference
-from pkm_control.hardware.simulated.drive_parts import Encoder
-from pkm_control.hardware.simulated.simulated_machine import SimulatedMachine
 from pkm_control.loop.platform_observer import PlatformObserver
 from pkm_description.mechanism import Inertial
 from pkm_dynamics.identification import ExcitationLimits, Recorded, find_excitation
 from pkm_dynamics.identification.__main__ import main
 from pkm_dynamics.linear_form.base_parameters import base_parameters
+from pkm_hardware.simulated.drive_parts import Encoder
+from pkm_hardware.simulated.simulated_machine import SimulatedMachine
 
 PAYLOAD = 1.5  # kg, which neither controller nor description knows
 DT = 1e-3

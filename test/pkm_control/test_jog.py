@@ -8,8 +8,8 @@ import pytest
 
 from pkm_control.loop.jogging import LINEAR
 from pkm_control.loop.modes import Mode
-from pkm_description.errors import PkmError
 from pkm_kinematics.kernels.compiled_rotations import displace, displacement_between
+from pkm_runtime.errors import PkmError
 
 PERIOD = 4e-3  # s
 

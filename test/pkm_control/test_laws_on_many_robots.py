@@ -11,19 +11,19 @@ import pytest
 from pkm_control.controllers.controller import Reference
 from pkm_control.controllers.law_settings import ADAPTIVE, COMPUTED_TORQUE, EFFORT_LAWS, PD_GRAVITY
 from pkm_control.controllers.laws import make_controller
-from pkm_control.hardware.machine import CommandMode
-from pkm_control.hardware.simulated.simulated_machine import SimulatedMachine
 from pkm_control.loop.followed_motion import Motion, Tolerances
 from pkm_control.loop.follower import TrajectoryFollower
 from pkm_control.loop.guard import EffortGuard
 from pkm_control.loop.modes import Outcome
 from pkm_control.loop.platform_observer import PlatformObserver
-from pkm_control.motion.limits import ActuatorLimits
 from pkm_control.motion.point_trajectory import PointTrajectory
 from pkm_description import load_mechanism
 from pkm_description.mechanism import Array
 from pkm_description.rotations import pose_distance
 from pkm_dynamics import Dynamics
+from pkm_dynamics.motion_limits import ActuatorLimits
+from pkm_hardware.machine import CommandMode
+from pkm_hardware.simulated.simulated_machine import SimulatedMachine
 from pkm_kinematics import Kinematics
 from pkm_kinematics.kernels.compiled_rotations import displace
 

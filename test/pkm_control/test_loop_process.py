@@ -14,8 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pkm_control.hardware.devices.servo_board import SimulatedServoBoard
-from pkm_control.hardware.machine import Lifecycle
+from pkm_bringup.main_job import planned
 from pkm_control.loop import requests
 from pkm_control.loop.control_loop import ControlLoop
 from pkm_control.loop.jogging import Jog
@@ -23,14 +22,15 @@ from pkm_control.loop.loop_process import LoopProcess
 from pkm_control.loop.modes import Mode, Outcome
 from pkm_control.loop.running_loop import LoopEndedError
 from pkm_control.motion.curve_check import CurveCheck
-from pkm_control.motion.limits import ActuatorLimits
 from pkm_control.operation.controls import Controls
 from pkm_control.operation.goal_queue import GoalQueue, GoalRequest
 from pkm_control.operation.motion_points import MotionPoints
 from pkm_control.operation.operator import Operator
-from pkm_control.run.main_job import planned
-from pkm_control.run.robot_loop import ControllerSettings, MachineSettings, build_robot_loop
+from pkm_control.robot_loop import ControllerSettings, MachineSettings, build_robot_loop
 from pkm_dynamics.dynamics import shared_dynamics
+from pkm_dynamics.motion_limits import ActuatorLimits
+from pkm_hardware.devices.servo_board import SimulatedServoBoard
+from pkm_hardware.machine import Lifecycle
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "docs" / "examples"
 
@@ -207,12 +207,12 @@ signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell in the backg
 from pkm_control.loop.loop_process import LoopProcess
 process = LoopProcess()
 from pkm_control.loop import requests
-from pkm_control.run.robot_loop import ControllerSettings, MachineSettings, build_robot_loop
+from pkm_control.robot_loop import ControllerSettings, MachineSettings, build_robot_loop
 from pkm_description import load_mechanism
 from pkm_dynamics.dynamics import shared_dynamics
 from pkm_control.loop.jogging import Jog
 from pkm_control.motion.curve_check import CurveCheck
-from pkm_control.motion.limits import ActuatorLimits
+from pkm_dynamics.motion_limits import ActuatorLimits
 mechanism = load_mechanism(sys.argv[1])
 dynamics = shared_dynamics(mechanism)
 def planning(mode):

@@ -9,15 +9,15 @@ import numpy as np
 import pytest
 
 from bench.reckless.seen_follower import planned_change, seen
-from pkm_control.hardware.simulated.imperfections import realistic_machine
 from pkm_control.loop.followed_motion import Motion, Tolerances
 from pkm_control.loop.follower import HALTED
 from pkm_control.loop.mode_way import ModeWayError
 from pkm_control.loop.modes import Mode, Outcome
 from pkm_control.loop.recovery import RecoveryError, continue_change, way_back
-from pkm_description.errors import PkmError
+from pkm_hardware.simulated.imperfections import realistic_machine
 from pkm_kinematics.forward.tracker import AssemblyModeTracker
 from pkm_kinematics.kernels.compiled_rotations import displace, displacement_between
+from pkm_runtime.errors import PkmError
 
 PERIOD = 4e-3  # s
 

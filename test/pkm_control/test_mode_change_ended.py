@@ -11,15 +11,15 @@ import pytest
 from bench.reckless.seen_follower import planned_change, seen
 from pkm_control.control_errors import GoalError
 from pkm_control.controllers.computed_torque import ComputedTorque
-from pkm_control.hardware.simulated.simulated_machine import SimulatedMachine
 from pkm_control.loop import requests
 from pkm_control.loop.control_loop import ControlLoop
 from pkm_control.loop.follower import HALTED
 from pkm_control.loop.modes import Mode
 from pkm_control.loop.recovery import RecoveryError, plan_change, way_back
-from pkm_control.motion.limits import ActuatorLimits
 from pkm_description import load_mechanism
 from pkm_dynamics import Dynamics
+from pkm_dynamics.motion_limits import ActuatorLimits
+from pkm_hardware.simulated.simulated_machine import SimulatedMachine
 from pkm_kinematics import Kinematics
 
 RATE = 250.0  # Hz

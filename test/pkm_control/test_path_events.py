@@ -10,17 +10,16 @@ from typing import cast
 import numpy as np
 import pytest
 
+from pkm_bringup.main_job import run_motion, simulated_loop
 from pkm_control.control_errors import LimitError, MotionFileError
 from pkm_control.controllers.adaptive import Adaptive
 from pkm_control.controllers.computed_torque import ComputedTorque
 from pkm_control.controllers.controller import Measured, Reference
-from pkm_control.controllers.weight import holding_efforts, payload_wrench, together
-from pkm_control.hardware.simulated.simulated_machine import SimulatedMachine
 from pkm_control.loop.followed_motion import Motion
 from pkm_control.loop.mode_change import ModeChange
 from pkm_control.loop.modes import Mode, Outcome
+from pkm_control.loop.switching_on import switch_on
 from pkm_control.motion.files.motion_file import parse_motion
-from pkm_control.motion.limits import ActuatorLimits
 from pkm_control.motion.path_events import (
     EventCursor,
     OutputEvent,
@@ -31,14 +30,16 @@ from pkm_control.motion.path_events import (
 from pkm_control.motion.planning import MotionPlanner
 from pkm_control.motion.point_trajectory import PointTrajectory
 from pkm_control.operation.motion_points import MotionPoints
-from pkm_control.run.main_job import run_motion, simulated_loop, switch_on
 from pkm_description import load_mechanism
-from pkm_description.errors import PkmError
 from pkm_description.mechanism import Inertial
 from pkm_dynamics import Dynamics
 from pkm_dynamics.dynamics import shared_dynamics
 from pkm_dynamics.linear_form.random_motions import random_motions
+from pkm_dynamics.motion_limits import ActuatorLimits
+from pkm_dynamics.weight import holding_efforts, payload_wrench, together
+from pkm_hardware.simulated.simulated_machine import SimulatedMachine
 from pkm_kinematics import Kinematics
+from pkm_runtime.errors import PkmError
 
 from .conftest import Steered
 

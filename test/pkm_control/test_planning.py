@@ -11,10 +11,10 @@ import pytest
 
 from pkm_control.control_errors import LimitError, UnreachableMotionError
 from pkm_control.motion.files.motion_file import parse_motion, read_motion_file
-from pkm_control.motion.limits import ActuatorLimits, PlatformLimits
 from pkm_control.motion.planning import MotionPlanner
 from pkm_description import load_mechanism
 from pkm_dynamics import Dynamics
+from pkm_dynamics.motion_limits import ActuatorLimits, PlatformLimits
 from pkm_kinematics import Kinematics
 
 SLACK = 1.01  # between the samples of the planner a peak may be higher than on them

@@ -11,26 +11,27 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from pkm_bringup.main_job import plan_cycle, planned, run_motion
 from pkm_control.controllers.laws import make_controller
-from pkm_control.controllers.position_limiter import PositionLimiter
-from pkm_control.hardware.machine import CommandMode
-from pkm_control.hardware.machine_kinds import LOOPBACK
-from pkm_control.hardware.make_machine import make_machine
-from pkm_control.hardware.simulated.simulated_machine import SimulatedMachine
 from pkm_control.loop.control_loop import ControlLoop
 from pkm_control.loop.followed_motion import Action, Motion, Tolerances
 from pkm_control.loop.follower import TrajectoryFollower
 from pkm_control.loop.guard import PositionGuard
 from pkm_control.loop.modes import Mode, Outcome
+from pkm_control.loop.switching_on import switch_on
 from pkm_control.motion.files.default_motion import motion_named
-from pkm_control.motion.limits import ActuatorLimits
 from pkm_control.motion.planning import MotionPlanner
 from pkm_control.motion.point_trajectory import PointTrajectory
-from pkm_control.realism import reserve_of_drives
-from pkm_control.run.main_job import plan_cycle, planned, run_motion, switch_on
 from pkm_description import load_mechanism
 from pkm_description.load import expand
 from pkm_dynamics import Dynamics
+from pkm_dynamics.motion_limits import ActuatorLimits
+from pkm_hardware.machine import CommandMode
+from pkm_hardware.machine_kinds import LOOPBACK
+from pkm_hardware.make_machine import make_machine
+from pkm_hardware.position_limiter import PositionLimiter
+from pkm_hardware.realism import reserve_of_drives
+from pkm_hardware.simulated.simulated_machine import SimulatedMachine
 from pkm_kinematics import Kinematics
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "docs" / "examples"

@@ -6,11 +6,11 @@ from __future__ import annotations
 import numpy as np
 
 from pkm_control.controllers.computed_torque import ComputedTorque
-from pkm_control.hardware.simulated.simulated_machine import SimulatedMachine
 from pkm_control.loop.control_loop import ControlLoop
 from pkm_control.loop.modes import Mode
-from pkm_control.motion.limits import ActuatorLimits
 from pkm_description.mechanism import Array
+from pkm_dynamics.motion_limits import ActuatorLimits
+from pkm_hardware.simulated.simulated_machine import SimulatedMachine
 
 RATE = 1000.0
 UNTIL_THE_BRAKES = 300  # periods: silence is noticed after 0.1 s, and a busy computer takes its time to act

@@ -13,13 +13,13 @@ from typing import Any
 import pytest
 import yaml
 
-from pkm_control.control_errors import MachineFileError
+from pkm_control.controllers.force.force_file import read_force_file
 from pkm_control.conveyor.conveyor_file import read_conveyors
-from pkm_control.hardware.contact.force_file import read_force_file
-from pkm_control.hardware.machine_file import homing_of, read_machine_file, scale_of
 from pkm_control.space.keep_out_file import read_keep_outs
 from pkm_control.space.tool import read_tools
 from pkm_description import PkmError
+from pkm_hardware.machine_file import homing_of, read_machine_file, scale_of
+from pkm_runtime.errors import ConfigurationError
 
 SOON = 5.0  # s, on a busy computer
 
@@ -113,7 +113,7 @@ def test_what_is_no_such_file_is_refused_soon_with_its_line(
     monkeypatch.chdir(tmp_path)
     content, line, problem = BAD[case]
     path, began = written(tmp_path, content), time.monotonic()
-    with pytest.raises(MachineFileError, match=problem) as caught:
+    with pytest.raises(ConfigurationError, match=problem) as caught:
         read(path)
     assert time.monotonic() - began < SOON
     assert caught.value.line == line
@@ -128,7 +128,7 @@ def test_what_is_no_file_is_refused_soon(read: Any, text: str, tmp_path: Path) -
     os.mkfifo(tmp_path / "pipe")
     for path in (str(tmp_path), "/dev/zero", str(tmp_path / "pipe"), str(tmp_path / "none"), "x" * 5000, "a\0b"):
         began = time.monotonic()
-        with pytest.raises(MachineFileError):
+        with pytest.raises(ConfigurationError):
             read(path)
         assert time.monotonic() - began < SOON
 
@@ -202,6 +202,6 @@ def test_what_is_wrong_is_said_with_its_line_and_key(
 ) -> None:
     assert old in text
     path = written(tmp_path, text.replace(old, new))
-    with pytest.raises(MachineFileError) as caught:
+    with pytest.raises(ConfigurationError) as caught:
         read(path)
     assert str(caught.value).startswith(f"{Path(path).name}, line {line}, {key}: ")

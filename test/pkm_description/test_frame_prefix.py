@@ -6,9 +6,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pkm_control.run import bringup
+from pkm_bringup import bringup
 from pkm_description import load_mechanism
-from pkm_description.errors import DescriptionError
+from pkm_description.description_error import DescriptionError
 from pkm_description.gallery import robot_names
 from pkm_description.urdf.frame_prefix import prefix_frames
 from pkm_kinematics import Kinematics

@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pkm_description.errors import DescriptionError
+from pkm_description.description_error import DescriptionError
 from pkm_description.loops.closure import ClosureModel
 from pkm_description.loops.home import WITHIN_LIMITS, HomeRequest, find_home
 from pkm_description.mechanism import Inertial, Joint, JointType, Limits, Link, frozen

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from pkm_description import load_mechanism
-from pkm_description.errors import DescriptionError
+from pkm_description.description_error import DescriptionError
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "description.md").read_text(encoding="utf-8")

@@ -6,12 +6,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pkm_description.errors import PkmError
 from pkm_description.mechanism import Inertial
 from pkm_dynamics import Dynamics
 from pkm_dynamics.actuator_dynamics import ActuatorDynamics
 from pkm_dynamics.linear_form.random_motions import random_motions
 from pkm_kinematics import Status
+from pkm_runtime.errors import PkmError
 
 PAYLOAD = Inertial(mass=0.7, com=np.array([0.01, -0.02, 0.03]), inertia=np.diag([1e-3, 2e-3, 2.5e-3]))
 

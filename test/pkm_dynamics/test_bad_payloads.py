@@ -6,10 +6,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pkm_description.errors import PkmError
 from pkm_description.mechanism import Inertial
 from pkm_dynamics.robot_model import checked_payload
 from pkm_kinematics import ShapeError
+from pkm_runtime.errors import PkmError
 
 ROD = np.diag([1e-2, 1e-2, 0.0])
 SKEW = np.array([[1e-2, 5e-3, 0.0], [0.0, 1e-2, 0.0], [0.0, 0.0, 1e-2]])

@@ -12,7 +12,6 @@ from scipy.spatial.transform import Rotation
 
 from bench.engines.pinocchio_model import PinocchioRobot
 from pkm_description import load_mechanism
-from pkm_description.errors import PkmError
 from pkm_description.gallery import robot_names
 from pkm_description.mechanism import Array
 from pkm_dynamics import Dynamics
@@ -21,6 +20,7 @@ from pkm_dynamics.linear_form.random_motions import random_motions
 from pkm_dynamics.simulation import simulate
 from pkm_dynamics.simulation.forms import pose_rate, unit
 from pkm_kinematics import Kinematics, Status
+from pkm_runtime.errors import PkmError
 
 FORMS = ["task", "joint", "actuator"]
 # Singular everywhere; without actuators in hold, its platform would move off in every direction.

@@ -12,7 +12,7 @@ from pkm_dynamics.codegen.recordings import record_direct, record_inverse
 from pkm_dynamics.codegen.step_code import SOLVED, straight_direct_many, straight_inverse_many
 from pkm_dynamics.linear_form.random_motions import random_motions
 from pkm_kinematics import Status, kinematics
-from pkm_kinematics.codegen import MachineCode
+from pkm_runtime.codegen import MachineCode
 
 FREE = Distribution()  # efforts by least squares, whether or not the drives can give them
 

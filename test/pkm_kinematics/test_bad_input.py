@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 from pkm_description import load_mechanism
-from pkm_description.errors import PkmError
 from pkm_kinematics import Kinematics, ShapeError, Status
 from pkm_kinematics.forward.tracker import Tracker
 from pkm_kinematics.kernels.compiled_rotations import displace
 from pkm_kinematics.solve.working_modes import ModeError
+from pkm_runtime.errors import PkmError
 
 NAN, INF = float("nan"), float("inf")
 

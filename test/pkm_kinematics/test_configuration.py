@@ -11,18 +11,18 @@ import numpy as np
 import pytest
 
 from pkm_description import load_mechanism
-from pkm_description.errors import PkmError
 from pkm_description.gallery import robot_names
 from pkm_description.mechanism import Array
 from pkm_dynamics import Dynamics
 from pkm_dynamics.energy import energy, power
 from pkm_dynamics.natural_frequencies import natural_frequencies
 from pkm_kinematics import Configuration, Kinematics, ShapeError, Status
-from pkm_kinematics.kernels.binding import WithScratch
 from pkm_kinematics.kernels.compiled_rotations import displace
 from pkm_kinematics.kernels.model_and_data import SOLVED, Choice
 from pkm_kinematics.solve.position_solver import PositionSolver
 from pkm_kinematics.status import closes
+from pkm_runtime.errors import PkmError
+from pkm_runtime.kernels.binding import WithScratch
 
 NEAR = 0.05  # of the characteristic length
 SAME = 1e-9  # of the largest number: a placed configuration differs from a solved one by rounding, times its condition

@@ -11,13 +11,13 @@ from scipy.spatial.transform import Rotation
 
 from bench.strange_robots import PLAIN, REFUSED, SOLVED, robot
 from pkm_description import DescriptionError, load_mechanism
-from pkm_description.errors import PkmError
 from pkm_description.loops.closure import ClosureModel
 from pkm_description.mechanism import Array, Mechanism
 from pkm_dynamics import Dynamics
 from pkm_kinematics import Kinematics, Status
 from pkm_kinematics.model import recognition
 from pkm_kinematics.solve import working_modes
+from pkm_runtime.errors import PkmError
 
 # Homes at which an actuator is at its dead point or the platform is loose: poses are tried away from them, inside.
 SINGULAR_HOMES = {"home with stretched limbs": (0.0, -0.1), "home with forearms in line": (0.0, 0.1)}

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from pkm_description import load_mechanism
-from pkm_description.errors import PkmError
 from pkm_description.gallery import robot_names
 from pkm_kinematics import Kinematics
+from pkm_runtime.errors import PkmError
 
 SIXTH_ORDER = np.array([-1, 9, -45, 0, 45, -9, 1]) / 60.0
 STEPS = np.arange(-3, 4)

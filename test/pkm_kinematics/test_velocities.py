@@ -10,10 +10,10 @@ import pinocchio as pin
 import pytest
 
 from bench.states import curve
-from pkm_description.errors import PkmError
 from pkm_kinematics import Status
 from pkm_kinematics.kernels.compiled_rotations import shift_pose
 from pkm_kinematics.status import closes
+from pkm_runtime.errors import PkmError
 
 STEPS = np.array([-3, -2, -1, 0, 1, 2, 3])
 FIRST = np.array([-1, 9, -45, 0, 45, -9, 1]) / 60.0

@@ -21,11 +21,11 @@ from sensor_msgs.msg import JointState
 from std_srvs.srv import Trigger
 from trajectory_msgs.msg import JointTrajectoryPoint
 
-from pkm_control.hardware.machine import Lifecycle
-from pkm_control.nodes.motion_messages import duration_message
-from pkm_control.run.ros2_control import MEASURED_STATES, TRAJECTORY
+from pkm_bringup.ros2_control import MEASURED_STATES, TRAJECTORY
+from pkm_control.ros.motion_messages import duration_message
 from pkm_description import load_mechanism
 from pkm_description.ros import messages, topics
+from pkm_hardware.machine import Lifecycle
 from pkm_kinematics import Kinematics
 
 from .conftest import Graph

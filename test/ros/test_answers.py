@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 from geometry_msgs.msg import Inertia, Vector3
 
-from pkm_description.errors import PkmError
 from pkm_description.ros import answers
 from pkm_description.ros.messages import RequestError
 from pkm_dynamics.ros.dynamics_services import payload_of
+from pkm_runtime.errors import PkmError
 
 
 class _Node:

@@ -10,7 +10,7 @@ from rclpy.node import Node
 from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import JointState
 
-from pkm_control.nodes.hardware_node import HardwareNode
+from pkm_bringup.nodes.hardware_node import HardwareNode
 from pkm_description import load_mechanism
 from pkm_description.ros import topics
 from pkm_kinematics import Kinematics

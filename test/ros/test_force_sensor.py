@@ -11,8 +11,8 @@ import numpy as np
 from geometry_msgs.msg import WrenchStamped
 from sensor_msgs.msg import JointState
 
+from pkm_bringup.nodes.controller_node import ControllerNode
 from pkm_control.loop.modes import Mode
-from pkm_control.nodes.controller_node import ControllerNode
 from pkm_description import load_mechanism
 from pkm_description.ros import topics
 from pkm_interfaces.msg import ControllerState

@@ -41,7 +41,7 @@ class Run:
 
     def __init__(self, graph: Graph, *options: str) -> None:
         self.graph = graph
-        command = [sys.executable, "-m", "pkm_control.run.runner", "delta", "--motion=none", "--page=false"]
+        command = [sys.executable, "-m", "pkm_bringup.runner", "delta", "--motion=none", "--page=false"]
         command += ["--rate=250", "--realtime-priority=0", f"--namespace={graph.namespace}", *options]
         self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True)
 

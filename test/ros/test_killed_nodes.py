@@ -23,10 +23,10 @@ from rclpy.action import ActionClient
 from sensor_msgs.msg import JointState
 from std_srvs.srv import Trigger
 
+from pkm_bringup import bringup
+from pkm_bringup.runner import ProcessGroup, ros_arguments, set_up_discovery
 from pkm_control.loop.modes import Mode, Outcome
-from pkm_control.nodes.motion_messages import duration_message
-from pkm_control.run import bringup
-from pkm_control.run.runner import ProcessGroup, ros_arguments, set_up_discovery
+from pkm_control.ros.motion_messages import duration_message
 from pkm_description import load_mechanism
 from pkm_description.ros import messages, topics
 from pkm_interfaces.action import FollowPlatformTrajectory
@@ -236,7 +236,7 @@ def test_a_loop_that_stands_still_is_told(robot: Processes) -> None:
 
 
 def test_a_loop_that_is_killed_ends_its_nodes(robot: Processes) -> None:
-    """What they say then is tested beside drives: `hardware/test_last_lines.py`."""
+    """What they say then is tested beside drives: `pkm_hardware/test_last_lines.py`."""
     robot.begin()
     control = robot.group.processes["control"]
     (loop,) = children(control.pid)

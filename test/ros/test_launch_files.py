@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
+from pkm_bringup import bringup
+from pkm_bringup.runner import read_knobs
 from pkm_control.control_errors import UnequalDrivesError
-from pkm_control.run import bringup
-from pkm_control.run.runner import read_knobs
 
 LAUNCH_FILES = sorted((Path(__file__).parents[2] / "launch").glob("*.launch.py"))
 
@@ -97,7 +97,7 @@ def test_layers_are_shown_beside_rviz_in_the_frames_of_the_robot(
     installed_launch()
     from launch_ros.actions import Node
 
-    from pkm_control.run import launch_bringup
+    from pkm_bringup import launch_bringup
 
     monkeypatch.setattr(launch_bringup, "_installed", lambda package: True)
     (tmp_path / "loci.glb").touch()
@@ -201,7 +201,7 @@ def test_nodes_are_left_the_time_to_end_and_their_end_is_clean() -> None:
     from launch.actions import ExecuteProcess
     from launch_ros.actions import Node
 
-    from pkm_control.run.runner import CUT_OFF
+    from pkm_bringup.runner import CUT_OFF
 
     for together in ("true", "false"):
         context = LaunchContext()
@@ -248,7 +248,7 @@ def test_the_end_of_who_describes_the_robot_ends_the_launch(monkeypatch: pytest.
     from launch.events.process import ProcessExited
     from launch_ros.actions import Node
 
-    from pkm_control.run import launch_bringup
+    from pkm_bringup import launch_bringup
 
     monkeypatch.setattr(launch_bringup, "_installed", lambda package: package == "robot_state_publisher")
     actions = actions_of("delta.launch.py", rviz="false")

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from pkm_control.nodes.motion_player.run_streams import loop_figures
+from pkm_bringup.nodes.motion_player.run_streams import loop_figures
 from pkm_interfaces.msg import LoopStatistics
 
 

@@ -12,9 +12,9 @@ from trajectory_msgs.msg import MultiDOFJointTrajectory, MultiDOFJointTrajectory
 
 from pkm_control.motion.path_events import OutputEvent, PathEvents, PayloadChange
 from pkm_control.motion.point_trajectory import PointTrajectory, PointTrajectoryError
-from pkm_control.nodes import motion_messages
-from pkm_control.nodes.motion_messages import duration_message, points_of_multi_dof
 from pkm_control.operation.motion_points import MotionPoints
+from pkm_control.ros import motion_messages
+from pkm_control.ros.motion_messages import duration_message, points_of_multi_dof
 from pkm_description.mechanism import Inertial
 
 HOME = np.array((0.0, 0.0, 0.5, 0.0, 0.0, 0.0, 1.0))

@@ -13,11 +13,11 @@ import pytest
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
 from rcl_interfaces.msg import Log
 
+from pkm_bringup.nodes import motion_player_node
+from pkm_bringup.nodes.motion_player import about, requested_motions
+from pkm_bringup.nodes.motion_player.motion_run import MotionRun, Order
+from pkm_bringup.nodes.motion_player_node import MotionPlayer
 from pkm_control.loop.modes import Outcome
-from pkm_control.nodes import motion_player_node
-from pkm_control.nodes.motion_player import about, requested_motions
-from pkm_control.nodes.motion_player.motion_run import MotionRun, Order
-from pkm_control.nodes.motion_player_node import MotionPlayer
 from pkm_description import load_mechanism
 from pkm_description.ros import topics
 from pkm_interfaces.srv import PlayMotion

@@ -9,10 +9,10 @@ import numpy as np
 from sensor_msgs.msg import JointState
 from std_srvs.srv import Trigger
 
-from pkm_control.motion.limits import ActuatorLimits
-from pkm_control.nodes.hardware_node import HardwareNode
+from pkm_bringup.nodes.hardware_node import HardwareNode
 from pkm_description import load_mechanism
 from pkm_description.ros import messages, topics
+from pkm_dynamics.motion_limits import ActuatorLimits
 
 from .conftest import Graph
 

@@ -14,10 +14,10 @@ from rclpy.action import ActionClient
 from sensor_msgs.msg import Joy
 from std_srvs.srv import Trigger
 
+from pkm_bringup.nodes.joystick_node import JoystickNode
+from pkm_bringup.runner import ProcessGroup
 from pkm_control.loop.modes import Mode, Outcome
-from pkm_control.nodes.joystick_node import JoystickNode
-from pkm_control.nodes.motion_messages import duration_message
-from pkm_control.run.runner import ProcessGroup
+from pkm_control.ros.motion_messages import duration_message
 from pkm_description.ros import messages, topics
 from pkm_interfaces.action import FollowPlatformTrajectory
 from pkm_interfaces.msg import PlatformTrajectoryPoint

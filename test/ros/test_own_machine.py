@@ -15,13 +15,13 @@ from rclpy.action import ActionClient
 from sensor_msgs.msg import JointState
 from std_srvs.srv import Trigger
 
-from pkm_control.hardware.devices.servo_board import SimulatedServoBoard
+from pkm_bringup.nodes.controller_node import ControllerNode
+from pkm_bringup.nodes.hardware_node import HardwareNode
 from pkm_control.loop.modes import Mode, Outcome
-from pkm_control.nodes.controller_node import ControllerNode
-from pkm_control.nodes.hardware_node import HardwareNode
-from pkm_control.nodes.motion_messages import duration_message
+from pkm_control.ros.motion_messages import duration_message
 from pkm_description import load_mechanism
 from pkm_description.ros import messages, topics
+from pkm_hardware.devices.servo_board import SimulatedServoBoard
 from pkm_interfaces.action import FollowPlatformTrajectory
 from pkm_interfaces.msg import ControllerState, PlatformTrajectory, PlatformTrajectoryPoint
 from pkm_kinematics import Kinematics
@@ -50,6 +50,7 @@ class Hexapod:
         graph.start(HardwareNode, None, rate=RATE, machine="servos", hardware_file=str(file))
         graph.wait(lambda: self.says(DiagnosticStatus.WARN, "drives are off until they are enabled"), 120.0)
         assert not any(board.pulses)  # nobody has asked for them
+        graph.wait(lambda: self.states, 120.0)  # without a controller that commands, drives that are on are a fault
         self.enable()
         graph.wait(lambda: self.states and self.states[-1].mode == Mode.HOLDING, 120.0)
         self.client = ActionClient(graph.client, FollowPlatformTrajectory, topics.FOLLOW_TRAJECTORY)

@@ -27,12 +27,12 @@ from .conftest import Graph
 
 pytest.importorskip("viser", reason="viser, which shows the page, is not installed")
 
-from pkm_control.nodes import motion_player_node
-from pkm_control.nodes.motion_player.motion_run import MotionRun, Order
-from pkm_control.nodes.motion_player_node import MotionPlayer
-from pkm_control.nodes.page_node import PageNode
+from pkm_bringup.nodes import motion_player_node
+from pkm_bringup.nodes.motion_player.motion_run import MotionRun, Order
+from pkm_bringup.nodes.motion_player_node import MotionPlayer
+from pkm_bringup.nodes.page_node import PageNode
 from pkm_control.operation.answer import Answer
-from pkm_control.view.operations import Motion
+from pkm_viewer.operations import Motion
 
 
 def test_a_lost_platform_leaves_no_trail(graph: Graph) -> None:

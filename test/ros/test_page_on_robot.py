@@ -43,7 +43,7 @@ def wait(condition: Callable[[], Any], patience: float = 120.0) -> Any:
 @contextmanager
 def running(robot: str, reports: Path) -> Iterator[PageDriver]:
     """The page of a running robot that waits for what it is asked."""
-    command = [sys.executable, "-m", "pkm_control.run.runner", robot, "--motion", "none", "--stay", "--rate", RATE]
+    command = [sys.executable, "-m", "pkm_bringup.runner", robot, "--motion", "none", "--stay", "--rate", RATE]
     command += ["--port", str(PORT), "--report", str(reports), "--natural-frequency", "40", "--browser", "false"]
     command += ["--realtime-priority", "0"]  # a browser that draws by software keeps all processors
     environment = {**os.environ, "ROS_DOMAIN_ID": str((int(os.environ["ROS_DOMAIN_ID"]) + 51) % 101)}

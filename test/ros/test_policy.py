@@ -10,8 +10,8 @@ from xml.etree import ElementTree
 
 import pytest
 
-from pkm_control.run import bringup
-from pkm_control.run.runner import ros_arguments
+from pkm_bringup import bringup
+from pkm_bringup.runner import ros_arguments
 
 FOLDER = Path(__file__).parents[2] / "config" / "sros2"
 

@@ -15,8 +15,8 @@ from rcl_interfaces.msg import Log
 from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 
-from pkm_control.nodes.controller_node import ControllerNode
-from pkm_control.nodes.hardware_node import HardwareNode
+from pkm_bringup.nodes.controller_node import ControllerNode
+from pkm_bringup.nodes.hardware_node import HardwareNode
 from pkm_description import Mechanism, load_mechanism
 from pkm_description.gallery import robot_path
 from pkm_description.mjcf.export import export_mjcf

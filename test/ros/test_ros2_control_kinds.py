@@ -16,8 +16,8 @@ from sensor_msgs.msg import JointState
 from std_srvs.srv import Trigger
 
 from bench.joint_loops import path_beside_home
-from pkm_control.motion.limits import ActuatorLimits
 from pkm_description.ros import messages, topics
+from pkm_dynamics.motion_limits import ActuatorLimits
 from pkm_kinematics import Kinematics
 from pkm_kinematics.status import closes
 

@@ -17,8 +17,8 @@ import numpy as np
 import pytest
 from sensor_msgs.msg import JointState
 
-from pkm_control.client import MotionEndedError, RefusedError, Robot
-from pkm_control.run.ros2_control import FORWARD
+from pkm_bringup.ros2_control import FORWARD
+from pkm_client import MotionEndedError, RefusedError, Robot
 from pkm_description.ros import messages, topics
 
 from .conftest import Graph
@@ -35,7 +35,7 @@ _ASIDE = np.array([0.1, 0.0, -0.03])  # m
 @contextmanager
 def machine(stack: Stack) -> Iterator[subprocess.Popen[bytes]]:
     """A simulated machine, as whoever builds one would start it."""
-    program = [sys.executable, "-m", "pkm_control.nodes.hardware_node", "--ros-args", "-r", "__node:=hardware"]
+    program = [sys.executable, "-m", "pkm_bringup.nodes.hardware_node", "--ros-args", "-r", "__node:=hardware"]
     program += ["-r", f"__ns:={stack.graph.namespace}", "-p", "rate:=250.0"]
     with subprocess.Popen(program) as process:
         try:

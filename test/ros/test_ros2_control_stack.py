@@ -16,9 +16,9 @@ import pytest
 from sensor_msgs.msg import JointState
 from std_srvs.srv import Trigger
 
-from pkm_control.motion.limits import ActuatorLimits
 from pkm_description.ros import messages, topics
 from pkm_dynamics import Dynamics
+from pkm_dynamics.motion_limits import ActuatorLimits
 
 from .conftest import Graph
 from .managed_robot import Stack, launched, needed

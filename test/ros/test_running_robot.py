@@ -27,11 +27,11 @@ from rclpy.node import Node
 from sensor_msgs.msg import JointState
 from trajectory_msgs.msg import MultiDOFJointTrajectory, MultiDOFJointTrajectoryPoint
 
+from pkm_bringup import bringup
+from pkm_bringup.nodes.motion_player_node import MotionPlayer
+from pkm_bringup.runner import ProcessGroup, ros_arguments
 from pkm_control.loop.modes import Mode, Outcome
-from pkm_control.nodes.motion_messages import duration_message
-from pkm_control.nodes.motion_player_node import MotionPlayer
-from pkm_control.run import bringup
-from pkm_control.run.runner import ProcessGroup, ros_arguments
+from pkm_control.ros.motion_messages import duration_message
 from pkm_description import load_mechanism
 from pkm_description.ros import messages, topics
 from pkm_interfaces.action import FollowPlatformTrajectory
@@ -352,7 +352,7 @@ def test_silence_stops_efforts_and_states_bring_them_back(robot: Robot) -> None:
 
 
 def test_the_main_job_ends_with_a_report_and_leaves_nothing(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "pkm_control.run.runner", "delta", "--rate", "250", "--cycles", "2"]
+    command = [sys.executable, "-m", "pkm_bringup.runner", "delta", "--rate", "250", "--cycles", "2"]
     command += ["--page", "false", "--report", str(tmp_path), "--namespace", "main_job", "--natural-frequency", "40"]
     environment = {**os.environ, "ROS_DOMAIN_ID": str((int(os.environ["ROS_DOMAIN_ID"]) + 50) % 101)}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=400, check=False)

@@ -17,7 +17,7 @@ from pathlib import Path
 import rclpy
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
-from pkm_control.nodes.loop_monitor import loop_scheduling, realtime_priority
+from pkm_bringup.nodes.loop_monitor import loop_scheduling, realtime_priority
 
 def refuse(*_):
     raise PermissionError(1, "Operation not permitted")

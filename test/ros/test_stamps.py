@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from sensor_msgs.msg import JointState
 
-from pkm_control.nodes.hardware_node import HardwareNode
+from pkm_bringup.nodes.hardware_node import HardwareNode
 from pkm_description import load_mechanism
 from pkm_description.ros.stamps import Age, FollowingStamps
 

@@ -19,7 +19,7 @@ from pkm_analysis.proof.kernels.program import (
     set_reach,
     unknown_zero,
 )
-from pkm_kinematics.kernels.compiled import compiled
+from pkm_runtime.kernels.compiled import compiled
 
 # Columns of a block of unknowns: terms from, to, its first unknown among `unknowns`, and how many.
 FIRST, STOP, AT, COUNT = range(4)

@@ -28,7 +28,7 @@ from pkm_analysis.proof.kernels.jets import (
     write,
 )
 from pkm_analysis.proof.kernels.program import run, unknown_zero
-from pkm_kinematics.kernels.compiled import compiled
+from pkm_runtime.kernels.compiled import compiled
 
 TRIES = 10
 WIDEN = 1.125  # factor by which a box of unknowns is enlarged where the test needs more room

@@ -13,7 +13,7 @@ library's guess, corrected by what its own sine and cosine say of it.
 
 from math import atan2, floor, inf, sqrt
 
-from pkm_kinematics.kernels.compiled import compiled
+from pkm_runtime.kernels.compiled import compiled
 
 EPS = 2.0**-52
 TINY = 1e-300

@@ -34,7 +34,7 @@ from pkm_analysis.proof.kernels.intervals import (
     times,
     up,
 )
-from pkm_kinematics.kernels.compiled import compiled
+from pkm_runtime.kernels.compiled import compiled
 
 NOTHING = (0.0, 0.0)
 ONE = (1.0, 1.0)

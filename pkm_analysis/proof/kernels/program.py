@@ -33,7 +33,7 @@ from pkm_analysis.proof.kernels.jets import (
     width_of,
     write,
 )
-from pkm_kinematics.kernels.compiled import compiled
+from pkm_runtime.kernels.compiled import compiled
 
 # Operations. GIVEN is what is there before the program runs: inputs and constants.
 (

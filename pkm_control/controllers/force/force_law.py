@@ -12,8 +12,8 @@ from pkm_control.controllers.controller import Controller, Measured, Reference
 from pkm_control.controllers.force.compliance import Freedoms, projection
 from pkm_control.controllers.force.force_task import ForceTask
 from pkm_control.controllers.law_settings import DAMPING, NATURAL_FREQUENCY
-from pkm_control.motion.limits import ActuatorLimits
 from pkm_dynamics import Distribution, Dynamics
+from pkm_dynamics.motion_limits import ActuatorLimits
 
 Array = NDArray[np.float64]
 

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from pkm_control.motion.files.motion_file import MotionFile, read_motion_file, task_chain_of
 from pkm_control.motion.files.shipped import AUTO
-from pkm_control.motion.limits import PlatformLimits
 from pkm_control.space.tool import read_tools
-from pkm_description.introduction import axes
+from pkm_description.loops.mobility import axes
+from pkm_dynamics.motion_limits import PlatformLimits
 from pkm_kinematics import Kinematics, Status
 from pkm_kinematics.kernels.compiled_rotations import displace
 

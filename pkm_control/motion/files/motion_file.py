@@ -26,10 +26,10 @@ from scipy.spatial.transform import Rotation
 
 from pkm_control.control_errors import MotionFileError
 from pkm_control.motion.files.shipped import find_motion, unreadable
-from pkm_control.motion.limits import PlatformLimits
-from pkm_control.motion.path_events import output_name
 from pkm_control.space.tool import Tool, ToolError, tool_named
 from pkm_description.mechanism import Joint, JointType, Mechanism
+from pkm_dynamics.motion_limits import PlatformLimits
+from pkm_hardware.drivers.driver import output_name
 
 Array = NDArray[np.float64]
 

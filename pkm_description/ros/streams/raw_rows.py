@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from rclpy.publisher import Publisher
 from rclpy.serialization import deserialize_message, serialize_message
 
-from pkm_description.errors import PkmError
 from pkm_description.ros.messages import RequestError
+from pkm_runtime.errors import PkmError
 
 _STAMP = slice(4, 12)  # s and ns, four bytes each
 _STAMP_STRUCT = struct.Struct("<iI")

@@ -11,12 +11,12 @@ from math import isfinite
 
 from pkm_dynamics.kernels.mass_matrix import mass_matrix
 from pkm_dynamics.kernels.wrenches import limb_wrenches
-from pkm_kinematics.kernels.compiled import compiled
 from pkm_kinematics.kernels.dense import solve_positive
 from pkm_kinematics.kernels.position.positions import CONVERGED, DIVERGED, SINGULAR
 from pkm_kinematics.kernels.rates.graph_motion import close_graph, graph_columns, graph_velocities, motion_here
 from pkm_kinematics.kernels.rates.projection import clear_wrench, gather_block
 from pkm_kinematics.kernels.records import BASE
+from pkm_runtime.kernels.compiled import compiled
 
 
 @compiled

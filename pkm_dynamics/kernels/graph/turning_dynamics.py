@@ -10,7 +10,6 @@ from math import atan2, sqrt
 from typing import Any, NamedTuple
 
 from pkm_dynamics.kernels.graph.actuator_coordinates import accelerations_here, graph_efforts
-from pkm_kinematics.kernels.compiled import compiled
 from pkm_kinematics.kernels.path.graph_reading import read_platform
 from pkm_kinematics.kernels.position.chain import read_chain
 from pkm_kinematics.kernels.position.positions import CONVERGED, SINGULAR
@@ -23,6 +22,7 @@ from pkm_kinematics.kernels.rates.graph_motion import (
 from pkm_kinematics.kernels.records import BASE, PLATFORM
 from pkm_kinematics.kernels.regularity import factorise, is_regular, nearest
 from pkm_kinematics.kernels.vectors import add, cross, get, rotate
+from pkm_runtime.kernels.compiled import compiled
 
 U, UD, WANTED, NONE, WEIGHTS = range(5)  # scratch vectors, rows of `Data.system[3]`
 

@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pkm_kinematics.assembly.result import Array, AssemblyStatus, SolutionSet, no_solutions
-from pkm_kinematics.kernels.compiled import plain
 from pkm_kinematics.kernels.position.three_spheres import APART, COLLINEAR, TANGENCY, TANGENT, TWO
+from pkm_runtime.kernels.compiled import plain
 
 
 @plain

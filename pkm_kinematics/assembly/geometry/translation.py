@@ -12,8 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from pkm_kinematics.assembly.result import Array, AssemblyStatus, SolutionSet, no_solutions
 from pkm_kinematics.batch import all_finite
-from pkm_kinematics.kernels.compiled import plain
 from pkm_kinematics.kernels.position.three_spheres import APART, COLLINEAR, TANGENCY, TANGENT, TWO, three_spheres
+from pkm_runtime.kernels.compiled import plain
 
 GAUSS_NEWTON_STEPS = 10
 

@@ -20,7 +20,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from pkm_kinematics.kernels.compiled import plain
+from pkm_runtime.kernels.compiled import plain
 
 Complex = NDArray[np.complex128]
 Terms = tuple[Complex, Complex, Complex]  # a series (ORDER + 1, n + 1), and M(t) and the slope times each of its terms

@@ -3,8 +3,8 @@
 
 from math import inf, sqrt
 
-from pkm_kinematics.kernels.compiled import compiled
 from pkm_kinematics.kernels.compiled_rotations import product, vector_of
+from pkm_runtime.kernels.compiled import compiled
 
 TIE = 1e-9  # of the length: poses that a symmetry puts at one distance, but for rounding
 

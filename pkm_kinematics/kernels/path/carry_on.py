@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pkm_kinematics.kernels.compiled import allocating, compiled
 from pkm_kinematics.kernels.compiled_rotations import shift_pose
 from pkm_kinematics.kernels.dense import determinant_sign
 from pkm_kinematics.kernels.model_and_data import SLOWEST, VECTORS
@@ -28,6 +27,7 @@ from pkm_kinematics.kernels.position.positions import (
 )
 from pkm_kinematics.kernels.position.solve_poses import check_pose, inverse_whole, read_joints, solve_pose, take_seed
 from pkm_kinematics.kernels.records import NEWTON
+from pkm_runtime.kernels.compiled import allocating, compiled
 
 STEP = 0.15  # rad, and of the robot's size: longest step of the platform
 SHORTEST = 0.02  # of a step: where this fails the way is blocked, but for limbs whose blocks are singular by themselves

@@ -8,13 +8,13 @@ the base frame, points (k, 3) in the platform frame, lengths (k,), all in m; q (
 
 from math import cos, sin, sqrt
 
-from pkm_kinematics.kernels.compiled import allocating, compiled
 from pkm_kinematics.kernels.position.closed_form import reach_of, squared
 from pkm_kinematics.kernels.position.placement import place_body
 from pkm_kinematics.kernels.position.positions import CONVERGED, SINGULAR, UNREACHABLE
 from pkm_kinematics.kernels.position.three_spheres import APART, COLLINEAR, three_spheres
 from pkm_kinematics.kernels.records import PLATFORM
 from pkm_kinematics.kernels.vectors import add, get, put, rotate, scale, sub
+from pkm_runtime.kernels.compiled import allocating, compiled
 
 
 @compiled

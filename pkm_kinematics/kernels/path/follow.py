@@ -21,7 +21,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pkm_kinematics.kernels.compiled import allocating, compiled
 from pkm_kinematics.kernels.compiled_rotations import shift_pose
 from pkm_kinematics.kernels.dense import determinant_sign
 from pkm_kinematics.kernels.model_and_data import NEAREST_BRANCH, VECTORS
@@ -60,6 +59,7 @@ from pkm_kinematics.kernels.position.solve_poses import (
 )
 from pkm_kinematics.kernels.records import PLATFORM
 from pkm_kinematics.kernels.regularity import is_regular
+from pkm_runtime.kernels.compiled import allocating, compiled
 
 CONTRACTION = 0.25  # largest ratio of one correction to the one before
 CORRECTIONS = 12  # per step: with that ratio, enough for any accuracy

@@ -7,7 +7,6 @@ graph needs neither a motion space nor a working mode.
 
 from typing import Any, NamedTuple
 
-from pkm_kinematics.kernels.compiled import allocating, compiled
 from pkm_kinematics.kernels.compiled_rotations import write_quaternion
 from pkm_kinematics.kernels.path.follow import follow_graph
 from pkm_kinematics.kernels.position.closures import turned_over
@@ -15,6 +14,7 @@ from pkm_kinematics.kernels.position.positions import CONVERGED, DIVERGED, INVAL
 from pkm_kinematics.kernels.position.solve_poses import all_finite
 from pkm_kinematics.kernels.rates.graph_motion import graph_columns, graph_velocities
 from pkm_kinematics.kernels.vectors import add, cross, get, matmul, put, rotate, sub
+from pkm_runtime.kernels.compiled import allocating, compiled
 
 
 class GraphPlaces(NamedTuple):

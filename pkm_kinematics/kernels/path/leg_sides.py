@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Side of the singularities of type 2 of a platform held by legs between two points each."""
 
-from pkm_kinematics.kernels.compiled import compiled
 from pkm_kinematics.kernels.compiled_rotations import write_rotation
 from pkm_kinematics.kernels.dense import determinant_sign
 from pkm_kinematics.kernels.vectors import add, cross, get, rotate, sub
+from pkm_runtime.kernels.compiled import compiled
 
 
 @compiled

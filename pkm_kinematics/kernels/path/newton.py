@@ -8,7 +8,6 @@ the exact Jacobian. `follow.py` makes a path of such steps stay in its assembly 
 
 from math import atan2, cos, sin, sqrt
 
-from pkm_kinematics.kernels.compiled import compiled
 from pkm_kinematics.kernels.compiled_rotations import shift_pose
 from pkm_kinematics.kernels.model_and_data import FACTORS, NEAREST_BRANCH, VECTORS
 from pkm_kinematics.kernels.position.placement import place_platform
@@ -23,6 +22,7 @@ from pkm_kinematics.kernels.regularity import (
     orientation,
     weigh_drives,
 )
+from pkm_runtime.kernels.compiled import compiled
 
 LONGEST_TURN = 0.5  # rad per iteration
 RESULTS = 11  # numbers that `newton_step` gives

@@ -3,7 +3,6 @@
 
 import numpy as np
 
-from pkm_kinematics.kernels.compiled import allocating, compiled
 from pkm_kinematics.kernels.dense import determinant_sign
 from pkm_kinematics.kernels.model_and_data import NEAREST_BRANCH
 from pkm_kinematics.kernels.path.follow import same_side_of_graph
@@ -15,6 +14,7 @@ from pkm_kinematics.kernels.rates.projection import inverse_jacobian
 from pkm_kinematics.kernels.records import CLOSED_FORM
 from pkm_kinematics.kernels.regularity import is_regular
 from pkm_kinematics.kernels.vectors import add, axis_z, dot, get, rotate, rotate_back, scale, sub
+from pkm_runtime.kernels.compiled import allocating, compiled
 
 
 @compiled

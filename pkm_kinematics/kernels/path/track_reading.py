@@ -3,7 +3,6 @@
 
 import numpy as np
 
-from pkm_kinematics.kernels.compiled import allocating, compiled
 from pkm_kinematics.kernels.model_and_data import FACTORS, NEAREST_BRANCH, VECTORS
 from pkm_kinematics.kernels.path.follow import follow_pose, read_angles_at, track_pose, usable_positions
 from pkm_kinematics.kernels.path.newton import RIGHT, TWIST
@@ -13,6 +12,7 @@ from pkm_kinematics.kernels.position.solve_poses import all_finite, solve_pose, 
 from pkm_kinematics.kernels.rates.motion import invert_blocks, move_platform, velocities
 from pkm_kinematics.kernels.rates.projection import drive_rates, inverse_jacobian
 from pkm_kinematics.kernels.regularity import factorise, is_regular, make_uniform, nearest, weigh_drives
+from pkm_runtime.kernels.compiled import allocating, compiled
 
 
 @compiled

@@ -9,7 +9,6 @@ body.
 
 from math import atan2, floor, sqrt
 
-from pkm_kinematics.kernels.compiled import compiled
 from pkm_kinematics.kernels.model_and_data import BRANCH_SCRATCH
 from pkm_kinematics.kernels.position.closed_form import turn_to
 from pkm_kinematics.kernels.position.closures import inverse_of_tall
@@ -18,6 +17,7 @@ from pkm_kinematics.kernels.rates.motion import coast
 from pkm_kinematics.kernels.records import BASE, PLATFORM
 from pkm_kinematics.kernels.regularity import is_regular
 from pkm_kinematics.kernels.vectors import add, cross, dot, get, put, rotate, rotate_back, sub
+from pkm_runtime.kernels.compiled import compiled
 
 TAU = 6.283185307179586
 

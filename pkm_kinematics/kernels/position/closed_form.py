@@ -11,9 +11,9 @@ and the extension makes up the distance. Vectors are tuples of three [m]; `sign`
 
 from math import atan2, floor, sqrt
 
-from pkm_kinematics.kernels.compiled import compiled
 from pkm_kinematics.kernels.position.placement import joint_frame, move_joint, place_body
 from pkm_kinematics.kernels.vectors import add, axis_z, dot, get, rotate, rotate_back, scale, sub
+from pkm_runtime.kernels.compiled import compiled
 
 
 @compiled

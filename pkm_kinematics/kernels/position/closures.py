@@ -9,9 +9,10 @@ are flat, row by row, from an offset on; a reciprocal condition is that of `regu
 
 from math import sqrt
 
-from pkm_kinematics.kernels.compiled import compiled
 from pkm_kinematics.kernels.records import CYLINDRICAL, FIXED, PLANAR, PRISMATIC, REVOLUTE, SPHERICAL, UNIVERSAL
 from pkm_kinematics.kernels.vectors import add, cross, dot, get, put, rotate, sub
+from pkm_runtime.kernels.compiled import compiled
+from pkm_runtime.kernels.selection import worse
 
 # A column whose part outside the span of the others is below this fraction of the longest depends on them: rounding is
 # 1e-15, and a joint this near to dependence would need a thousand million times the rates of the others.
@@ -126,12 +127,6 @@ def write_rows(closures, state, rows, k):
     if not aligned:
         turn_over(rows[at])
         turn_over(rows[at + 1])
-
-
-@compiled
-def worse(a, b):
-    """The larger of two errors; NaN propagates."""
-    return a if a != a or b <= a else b
 
 
 @compiled

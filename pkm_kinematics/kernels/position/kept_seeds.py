@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Joint positions that close the loops at a pose as they are, whichever of the solutions they are."""
 
-from pkm_kinematics.kernels.compiled import compiled
 from pkm_kinematics.kernels.position.chain import place_chain, read_chain
-from pkm_kinematics.kernels.position.closures import closed, turned_over, worse
+from pkm_kinematics.kernels.position.closures import closed, turned_over
 from pkm_kinematics.kernels.position.placement import place_platform
 from pkm_kinematics.kernels.position.positions import (
     CONVERGED,
@@ -23,6 +22,8 @@ from pkm_kinematics.kernels.position.solve_poses import (
 from pkm_kinematics.kernels.rates.motion import invert_blocks
 from pkm_kinematics.kernels.records import PLATFORM
 from pkm_kinematics.kernels.regularity import is_regular
+from pkm_runtime.kernels.compiled import compiled
+from pkm_runtime.kernels.selection import worse
 
 SAME = 1e-6  # rad, and of the robot's size: configurations nearer than this are one
 

@@ -3,10 +3,10 @@
 
 from math import cos, sin
 
-from pkm_kinematics.kernels.compiled import compiled
 from pkm_kinematics.kernels.compiled_rotations import write_rotation
 from pkm_kinematics.kernels.records import BASE, PLATFORM
 from pkm_kinematics.kernels.vectors import add, get, matmul, put, rotate, scale
+from pkm_runtime.kernels.compiled import compiled
 
 
 @compiled

@@ -3,19 +3,13 @@
 
 from math import cos, inf, isfinite, sin
 
-from pkm_kinematics.kernels.compiled import compiled
 from pkm_kinematics.kernels.model_and_data import SLOWEST, SOLVED, VECTORS
 from pkm_kinematics.kernels.position.closed_form import read_angles, solve_closed_form
-from pkm_kinematics.kernels.position.closures import (
-    block_residual,
-    closed,
-    invert_block,
-    turned_over,
-    worse,
-    write_rows,
-)
+from pkm_kinematics.kernels.position.closures import block_residual, closed, invert_block, turned_over, write_rows
 from pkm_kinematics.kernels.position.placement import place_body
 from pkm_kinematics.kernels.records import CLOSED_FORM
+from pkm_runtime.kernels.compiled import compiled
+from pkm_runtime.kernels.selection import worse
 
 # Status codes, as in pkm_kinematics.status.
 CONVERGED, UNREACHABLE, JOINT_LIMIT, SINGULAR, DIVERGED, INVALID_INPUT = range(6)

@@ -7,7 +7,6 @@ mode `mode`, or nearest to the state where that is negative. Joint positions q a
 
 from math import cos, isfinite, isnan, sin, sqrt
 
-from pkm_kinematics.kernels.compiled import compiled
 from pkm_kinematics.kernels.position.chain import chain_motion, place_chain, read_chain
 from pkm_kinematics.kernels.position.closed_form import (
     drive,
@@ -30,6 +29,7 @@ from pkm_kinematics.kernels.rates.projection import inverse_jacobian
 from pkm_kinematics.kernels.records import PLATFORM
 from pkm_kinematics.kernels.regularity import is_regular
 from pkm_kinematics.kernels.vectors import add, axis_z, get, rotate
+from pkm_runtime.kernels.compiled import compiled
 
 UNIT = 1e-6  # a quaternion this near to unit length is rounded, one farther away is a mistake
 INSIDE = 1e-6  # rad, and of the robot's size: a pose this near to the motion space is rounded into it

@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from pkm_kinematics.kernels.compiled import plain
+from pkm_runtime.kernels.compiled import plain
 
 Array = NDArray[np.float64]
 

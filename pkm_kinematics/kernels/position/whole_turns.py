@@ -3,9 +3,9 @@
 
 from math import ceil
 
-from pkm_kinematics.kernels.compiled import compiled
 from pkm_kinematics.kernels.position.chain import TAU
 from pkm_kinematics.kernels.position.positions import CONVERGED, JOINT_LIMIT
+from pkm_runtime.kernels.compiled import compiled
 
 
 @compiled

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The matrix K itself: rates of every joint for each independent velocity of the platform."""
 
-from pkm_kinematics.kernels.compiled import compiled
 from pkm_kinematics.kernels.position.closures import joint_velocity
 from pkm_kinematics.kernels.records import PLATFORM, SPHERICAL
 from pkm_kinematics.kernels.vectors import cross, dot, get, sub
+from pkm_runtime.kernels.compiled import compiled
 
 
 @compiled

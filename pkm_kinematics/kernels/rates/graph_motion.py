@@ -6,7 +6,6 @@ needs no motion space and is regular where a limb is stretched or folded (type 1
 without bounds, and a status says so.
 """
 
-from pkm_kinematics.kernels.compiled import compiled
 from pkm_kinematics.kernels.position.closures import closed, invert_block, joint_row
 from pkm_kinematics.kernels.position.positions import (
     CONVERGED,
@@ -19,6 +18,7 @@ from pkm_kinematics.kernels.position.positions import (
 from pkm_kinematics.kernels.rates.motion import coast, correct, relative_acceleration, row_acceleration
 from pkm_kinematics.kernels.regularity import is_regular
 from pkm_kinematics.kernels.vectors import add, cross, get, put, scale, sub
+from pkm_runtime.kernels.compiled import compiled
 
 
 @compiled

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The closure equations of a whole limb as matrices: J qd + G V = 0, for analysis rather than for speed."""
 
-from pkm_kinematics.kernels.compiled import compiled
 from pkm_kinematics.kernels.position.closures import joint_row
 from pkm_kinematics.kernels.records import PLATFORM
 from pkm_kinematics.kernels.vectors import add, cross, get, sub
+from pkm_runtime.kernels.compiled import compiled
 
 
 @compiled

@@ -6,7 +6,6 @@ joints of a block at rest, its bodies move rigidly with what carries them, the c
 block's pseudo-inverse gives the joint rates that keep them closed.
 """
 
-from pkm_kinematics.kernels.compiled import compiled
 from pkm_kinematics.kernels.position.closures import column, invert_block
 from pkm_kinematics.kernels.records import (
     BASE,
@@ -20,6 +19,7 @@ from pkm_kinematics.kernels.records import (
     UNIVERSAL,
 )
 from pkm_kinematics.kernels.vectors import accumulate, add, cross, dot, get, put, scale, sub
+from pkm_runtime.kernels.compiled import compiled
 
 
 @compiled

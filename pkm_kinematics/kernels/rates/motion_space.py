@@ -8,7 +8,6 @@ from math import sqrt
 
 import numpy as np
 
-from pkm_kinematics.kernels.compiled import allocating, compiled
 from pkm_kinematics.kernels.position.chain import chain_motion
 from pkm_kinematics.kernels.position.positions import closes
 from pkm_kinematics.kernels.position.solve_poses import solve_pose, take_seed
@@ -23,6 +22,7 @@ from pkm_kinematics.kernels.rates.motion import (
 from pkm_kinematics.kernels.records import PLATFORM
 from pkm_kinematics.kernels.regularity import is_regular
 from pkm_kinematics.kernels.vectors import add, cross, get, sub
+from pkm_runtime.kernels.compiled import allocating, compiled
 
 RANK = 1e-9  # left null vectors of a limb: singular values below this part of the largest. J mixes lengths and angles
 NEARLY = 0.9  # of the square of the longest: an axis that is as good as another, but for rounding

@@ -6,9 +6,9 @@ the block is rigid, and what acts on its bodies acts on whatever carries them. W
 The same pass applied to a unit effort gives a row of K, hence the inverse Jacobian.
 """
 
-from pkm_kinematics.kernels.compiled import compiled
 from pkm_kinematics.kernels.records import BASE, PLATFORM, SPHERICAL
 from pkm_kinematics.kernels.vectors import accumulate, add, cross, get, put, scale, sub
+from pkm_runtime.kernels.compiled import compiled
 
 NOTHING = (0.0, 0.0, 0.0)
 

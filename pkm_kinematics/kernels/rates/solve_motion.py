@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Positions, velocities and accelerations of all bodies for one platform motion: where every dynamics begins."""
 
-from pkm_kinematics.kernels.compiled import compiled
 from pkm_kinematics.kernels.position.placement import place_platform
 from pkm_kinematics.kernels.position.positions import CONVERGED, SINGULAR, solve_positions
 from pkm_kinematics.kernels.rates.motion import accelerations, invert_blocks, move_platform, velocities
 from pkm_kinematics.kernels.regularity import is_regular
+from pkm_runtime.kernels.compiled import compiled
 
 
 @compiled

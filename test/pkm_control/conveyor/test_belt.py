@@ -8,11 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pkm_control.control_errors import MachineFileError
 from pkm_control.conveyor.belt import Belt
 from pkm_control.conveyor.conveyor import Conveyor, Ride, SimulatedDrive
 from pkm_control.conveyor.conveyor_file import read_conveyors
 from pkm_control.conveyor.simulated_belt import SimulatedBelt
+from pkm_runtime.errors import ConfigurationError
 
 LATENCY = 0.004  # s
 
@@ -148,7 +148,7 @@ def test_a_conveyor_file(tmp_path: Path) -> None:
 def test_a_conveyor_file_that_makes_no_sense(tmp_path: Path, change: tuple[str, str], said: str) -> None:
     file = tmp_path / f"{abs(hash(change))}.yaml"
     file.write_text(FILE.replace(*change))
-    with pytest.raises(MachineFileError, match=said):
+    with pytest.raises(ConfigurationError, match=said):
         read_conveyors(str(file))
 
 

@@ -11,18 +11,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pkm_control.client import MotionEndedError, RefusedError, Robot, Setup
-from pkm_control.client.simulated import SimulatedBackend
+from pkm_client import MotionEndedError, RefusedError, Robot, Setup
+from pkm_client.simulated import SimulatedBackend
 from pkm_control.control_errors import MotionFileError, UnreachableMotionError
 from pkm_control.conveyor.boarding import _standing
 from pkm_control.conveyor.conveyor import Conveyor, ConveyorError
-from pkm_control.hardware.simulated.simulated_machine import SimulatedMachine
 from pkm_control.loop.modes import Mode, Outcome
 from pkm_control.motion.files.motion_file import parse_motion
 from pkm_control.operation.motion_points import MotionPoints
 from pkm_control.space.tool import Tool
 from pkm_description import load_mechanism
 from pkm_dynamics.dynamics import shared_dynamics
+from pkm_hardware.simulated.simulated_machine import SimulatedMachine
 
 RATE, FREQUENCY = 500.0, 80.0  # Hz and rad/s
 SOON = 2.5  # s, from an order to the object's coming: the desk may take as long

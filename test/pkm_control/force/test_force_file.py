@@ -9,14 +9,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pkm_control.client import Robot
-from pkm_control.control_errors import MachineFileError
+from pkm_client import Robot
 from pkm_control.controllers.controller import Measured
+from pkm_control.controllers.force.force_file import read_force_file
 from pkm_control.controllers.law_settings import HYBRID
-from pkm_control.hardware.contact.force_file import read_force_file
-from pkm_control.hardware.contact.surroundings import Plane, Surroundings
-from pkm_control.hardware.simulated.simulated_machine import SimulatedMachine
-from pkm_control.run.simulate_options import Setup
+from pkm_control.simulation_setup import Setup
+from pkm_hardware.simulated.simulated_machine import SimulatedMachine
+from pkm_hardware.simulated.surroundings import Plane, Surroundings
+from pkm_runtime.errors import ConfigurationError
 
 PRESS = 10.0  # N
 EXAMPLE = """
@@ -81,7 +81,7 @@ def test_a_sensor_is_read_back_as_it_is_mounted(tmp_path: Path) -> None:
     ],
 )
 def test_what_is_wrong_is_named(tmp_path: Path, change: tuple[str, str], message: str) -> None:
-    with pytest.raises(MachineFileError) as caught:
+    with pytest.raises(ConfigurationError) as caught:
         read_force_file(written(tmp_path, EXAMPLE.replace(*change)))
     assert message in str(caught.value)
 

@@ -12,20 +12,20 @@ from pkm_control.controllers.controller import Reference
 from pkm_control.controllers.force.force_task import ForceTask
 from pkm_control.controllers.law_settings import ADMITTANCE, FORCE_LAWS, HYBRID, IMPEDANCE
 from pkm_control.controllers.laws import make_controller
-from pkm_control.hardware.contact.surroundings import Hole, Plane, Surroundings, peg
-from pkm_control.hardware.machine import CommandMode
-from pkm_control.hardware.simulated.imperfections import heavier
-from pkm_control.hardware.simulated.simulated_machine import SimulatedMachine
 from pkm_control.loop.followed_motion import Motion
 from pkm_control.loop.follower import TrajectoryFollower
 from pkm_control.loop.guard import guard_of
 from pkm_control.loop.modes import Mode, Outcome
 from pkm_control.loop.platform_observer import PlatformObserver
-from pkm_control.motion.limits import ActuatorLimits
 from pkm_control.motion.point_trajectory import PointTrajectory
-from pkm_control.realism import HEAVIER
 from pkm_description.mechanism import Array, Inertial
 from pkm_dynamics import Dynamics
+from pkm_dynamics.motion_limits import ActuatorLimits
+from pkm_hardware.machine import CommandMode
+from pkm_hardware.realism import HEAVIER
+from pkm_hardware.simulated.imperfections import heavier
+from pkm_hardware.simulated.simulated_machine import SimulatedMachine
+from pkm_hardware.simulated.surroundings import Hole, Plane, Surroundings, peg
 from pkm_kinematics.kernels.compiled_rotations import displace, displacement_between
 
 DT = 1e-3

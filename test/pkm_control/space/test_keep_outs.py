@@ -9,22 +9,21 @@ import numpy as np
 import pytest
 from scipy.optimize import lsq_linear
 
-from pkm_control.client import Robot
-from pkm_control.client.errors import RefusedError
-from pkm_control.control_errors import MachineFileError
+from pkm_bringup.simulate_command import main as simulate
+from pkm_client import Robot
+from pkm_client.client_errors import RefusedError
 from pkm_control.loop.followed_motion import Motion
 from pkm_control.loop.modes import Mode
 from pkm_control.motion.curve_check import CurveCheck
-from pkm_control.motion.limits import ActuatorLimits
 from pkm_control.motion.point_trajectory import PointTrajectory, PointTrajectoryError
-from pkm_control.run.simulate_command import main as simulate
-from pkm_control.run.simulate_options import Setup
+from pkm_control.simulation_setup import Setup
 from pkm_control.space.keep_out import KeepOuts, RoundedBox
 from pkm_control.space.keep_out_file import read_keep_outs
-from pkm_description.errors import PkmError
 from pkm_description.mechanism import Array
 from pkm_description.rotations import rotation_from_quaternion, rotation_from_vector
+from pkm_dynamics.motion_limits import ActuatorLimits
 from pkm_kinematics.kernels.compiled_rotations import displace
+from pkm_runtime.errors import ConfigurationError, PkmError
 
 PERIOD = 4e-3  # s
 TEXT = """
@@ -140,7 +139,7 @@ def test_a_tool_inside_may_only_leave(of_gallery) -> None:
     ],
 )
 def test_what_is_wrong_in_the_file_is_named(tmp_path: Path, change: tuple[str, str], message: str) -> None:
-    with pytest.raises(MachineFileError) as caught:
+    with pytest.raises(ConfigurationError) as caught:
         read_keep_outs(written(tmp_path, TEXT.replace(*change)))
     assert message in str(caught.value)
 

@@ -10,16 +10,17 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from pkm_control.client import RefusedError, Robot, Setup
-from pkm_control.control_errors import MachineFileError, MotionFileError, UnreachableMotionError
+from pkm_client import RefusedError, Robot, Setup
+from pkm_control.control_errors import MotionFileError, UnreachableMotionError
 from pkm_control.motion.files.default_motion import motion_named, tour
 from pkm_control.motion.files.motion_file import parse_motion, task_chain_of
-from pkm_control.motion.limits import ActuatorLimits
 from pkm_control.motion.planning import MotionPlanner
 from pkm_control.motion.trajectory import Trajectory
 from pkm_control.space.tool import Tool, ToolError, read_tools, tool_named
 from pkm_description import load_mechanism
 from pkm_dynamics.dynamics import shared_dynamics
+from pkm_dynamics.motion_limits import ActuatorLimits
+from pkm_runtime.errors import ConfigurationError
 
 TOOLS = """
 tools:
@@ -167,7 +168,7 @@ def test_a_tool_that_does_not_exist(tools: dict[str, Tool], tmp_path: Path) -> N
     ],
 )
 def test_files_that_make_no_sense(text: str, message: str, tmp_path: Path) -> None:
-    with pytest.raises(MachineFileError) as caught:
+    with pytest.raises(ConfigurationError) as caught:
         read_tools(written(tmp_path, text))
     assert message in str(caught.value)
 
@@ -193,5 +194,5 @@ def test_the_client_moves_tools(tools: dict[str, Tool], tmp_path: Path) -> None:
         with pytest.raises(RefusedError, match="with tool 'gripper' there: "):
             robot.solve_ik(turned, tool="gripper")  # this platform does not turn
         assert robot.payload is None
-    with pytest.raises(MachineFileError):
+    with pytest.raises(ConfigurationError):
         Robot.simulated("delta", setup=Setup(tool_file=str(tmp_path / "none.yaml")))

@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The command `pkm`: each subcommand has `main` and `parser` in a module, imported on demand for a fast start."""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+COMMANDS = {  # word: module, and what it does
+    "run": (
+        "pkm_bringup.runner",
+        "bring a robot to life over ROS: machine, kinematics, dynamics, controller, page",
+    ),
+    "simulate": ("pkm_bringup.simulate_command", "the same in one process, without ROS"),
+    "play": ("pkm_bringup.command_line.play", "run a motion on a machine of your own, without ROS"),
+    "move": ("pkm_client.verbs", "have a robot that runs over ROS go to a pose"),
+    "follow": ("pkm_client.verbs", "have it run a motion file"),
+    "jog": ("pkm_client.verbs", "steer its platform for some time"),
+    "pause": ("pkm_client.verbs", "halt its motion on the path"),
+    "resume": ("pkm_client.verbs", "go on with what was halted"),
+    "stop": ("pkm_client.verbs", "end whatever moves, and hold"),
+    "estop": ("pkm_client.verbs", "turn its drives off at once, until a reset"),
+    "enable": ("pkm_client.verbs", "have its drives follow commands"),
+    "disable": ("pkm_client.verbs", "turn its drives off"),
+    "reset": ("pkm_client.verbs", "lead its machine out of a fault, drives off"),
+    "speed": ("pkm_client.verbs", "run its motions at a fraction of their plan"),
+    "recover": ("pkm_client.verbs", "lead it out of a stop"),
+    "mode": ("pkm_client.verbs", "go to another working mode, or say which it is"),
+    "state": ("pkm_client.verbs", "say what it does now, and where it is"),
+    "cycle": ("pkm_bringup.command_line.cycle", "cycles per minute between two places, and what bounds them"),
+    "check": ("pkm_kinematics.check", "say what a description means, or what is wrong with it"),
+    "analyse": ("pkm_analysis.command_line.analyse", "say what a robot can do, and how well"),
+    "identify": ("pkm_dynamics.identification.__main__", "find masses and friction from a recorded motion"),
+    "import": ("pkm_description.mjcf.importer", "make URDF+ of a MuJoCo model"),
+    "export": ("pkm_description.mjcf.export", "make a MuJoCo model of a robot"),
+    "warm": ("pkm_bringup.warm_kernels", "compile kernels now rather than at first use"),
+    "completion": ("pkm_bringup.command_line.completion", "print what your shell needs to complete all this"),
+}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a subcommand with its options, by default those of this process; the exit code, 2 for an unknown one."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    if not words or words[0] in ("-h", "--help", "help"):
+        print(usage())
+        return 0 if words else 2
+    if words[0] not in COMMANDS:
+        near = difflib.get_close_matches(words[0], COMMANDS, n=1)
+        hint = f"did you mean {near[0]}?" if near else f"choose one of {', '.join(COMMANDS)}"
+        print(f"pkm: no such command as '{words[0]}'; {hint}", file=sys.stderr)
+        return 2
+    try:
+        return int(command(words[0]).main(words[1:]))
+    except KeyboardInterrupt:  # before the command could say what it then does
+        print(f"\npkm {words[0]}: ended before it began", file=sys.stderr)
+        return 130
+    except BrokenPipeError:  # a reader such as head has enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what is written when Python ends
+        return 141
+
+
+def command(word: str) -> Any:
+    """What has `main` and `parser` of a subcommand: its module, or the verb in its module's table."""
+    module = importlib.import_module(COMMANDS[word][0])
+    return getattr(module, "VERBS", {}).get(word, module)
+
+
+def usage() -> str:
+    """The list of subcommands, as a text."""
+    width = max(len(word) for word in COMMANDS)
+    lines = [f"  {word:<{width}}  {what}" for word, (_, what) in COMMANDS.items()]
+    return "\n".join(["usage: pkm COMMAND [options]", "", *lines, "", "pkm COMMAND --help tells its options."])
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Messages between a run's process and the node that plays its motion, which is forked from it.
+
+The node says that the motion has been measured, or cut off by the user, and the process why it ends the run where a
+node's death is the reason. What is left to do then, a page of pictures, takes seconds in which the other nodes are not
+needed; two loops at a kilohertz would keep a small computer busy.
+"""
+
+import mmap
+import os
+import struct
+
+_LONGEST = 500  # bytes of a reason
+_WARNING = 2000  # bytes of a warning
+_SAID = mmap.mmap(-1, 2 + _LONGEST + _WARNING + 8)  # shared by all that are forked from this process
+_RUN = struct.Struct("<q")  # the number of the run's process, at the end
+
+
+def say_measured() -> None:
+    """Say that the motion has been measured."""
+    _SAID[0] = 1
+
+
+def is_measured() -> bool:
+    """Whether that has been said since `forget_measured`."""
+    return _SAID[0] != 0
+
+
+def say_cut_off() -> None:
+    """Say that the user ended the motion early, which is no fault of the node's."""
+    _SAID[1] = 1
+
+
+def is_cut_off() -> bool:
+    """Whether that has been said since `forget_measured`."""
+    return _SAID[1] != 0
+
+
+def forget_measured() -> None:
+    """Clear all messages before another run, whose process this is."""
+    _SAID[:] = bytes(len(_SAID) - _RUN.size) + _RUN.pack(os.getpid())
+
+
+def say_fault(reason: str) -> None:
+    """Say why the run ends early, though the user did not ask for it."""
+    _put(2, _LONGEST, reason)
+
+
+def said_fault() -> str:
+    """The fault said since `forget_measured`; or empty."""
+    return _text(2, _LONGEST)
+
+
+def say_untold(warning: str) -> bool:
+    """Say that drives may be on, since they could not be reached: the last message of a run. Whether it is a run's
+    process that began this one, lives, and will print that.
+    """
+    _put(2 + _LONGEST, _WARNING, warning)
+    return os.getppid() == _RUN.unpack(_SAID[-_RUN.size :])[0]
+
+
+def said_untold() -> str:
+    """That warning, if said since `forget_measured`; or empty."""
+    return _text(2 + _LONGEST, _WARNING)
+
+
+def _put(at: int, room: int, text: str) -> None:
+    _SAID[at : at + room] = text.encode()[:room].ljust(room, b"\0")
+
+
+def _text(at: int, room: int) -> str:
+    return _SAID[at : at + room].rstrip(b"\0").decode(errors="ignore")

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What commands share that run a motion in their own process: loading the robot, Ctrl-C, and messages of faults."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from collections.abc import Callable, Sequence
+from types import FrameType
+
+from pkm_bringup.command_line.outputs import leave_terminal
+from pkm_description import load_mechanism
+from pkm_description.load import xacro_arguments
+from pkm_description.mechanism import Mechanism
+from pkm_kinematics.making import making
+from pkm_runtime import ending_signals
+from pkm_runtime.errors import PkmError
+
+
+class Interruption:
+    """The user's request to end. Before anything moves, it ends the command at once; later, in order."""
+
+    def __init__(self) -> None:
+        self._asked = self._moving = self._over = False
+        self.warning = ""  # that drives may be on: the last line, whatever else there is to say
+
+    def is_set(self) -> bool:
+        """Whether the end was requested."""
+        return self._asked
+
+    @property
+    def before_motion(self) -> bool:
+        """Whether the end was requested before anything moved."""
+        return self._asked and not self._moving
+
+    def is_over(self) -> None:
+        """The end is reached: from now on, a request interrupts nothing."""
+        self._over = True
+
+    def motion_begins(self) -> None:
+        """From now on, only note requests; `KeyboardInterrupt` where one came before and did not get through."""
+        self._moving = True
+        if self._asked:
+            raise KeyboardInterrupt
+
+    def hear(self, number: int, frame: FrameType | None) -> None:
+        """Signal handler; raises `KeyboardInterrupt` where nothing moves yet."""
+        self._asked = True
+        if number == signal.SIGHUP:
+            leave_terminal()
+        if not (self._moving or self._over):
+            raise KeyboardInterrupt
+
+
+def run_in_one_process(robot: str, xacro_args: str, job: Callable[[Mechanism, Interruption], Sequence[str]]) -> int:
+    """Load a robot, and do a job with it until it is done or the user ends it (Ctrl-C, `ENDING` signals).
+
+    Args:
+        robot: name or file.
+        job: returns the faults by which it ended.
+
+    Returns:
+        Exit status: 0 done, 1 failed or drives may be on, 130 interrupted.
+    """
+    interruption = Interruption()
+    previous = {number: signal.signal(number, interruption.hear) for number in ending_signals.ENDING}
+    try:
+        with making("building the robot"):
+            mechanism = load_mechanism(robot, xacro_arguments(xacro_args))
+        faults = job(mechanism, interruption)
+    except PkmError as error:
+        faults = (str(error),)
+    except (Exception, KeyboardInterrupt) as error:
+        interruption.is_over()  # asked once more, it says the same
+        # a compiler that is interrupted where it was called from C swallows that, and fails later in its own way
+        if not isinstance(error, KeyboardInterrupt) and not interruption.before_motion:
+            raise
+        print("\nended before the motion began; nothing was run, and there is no report", file=sys.stderr)
+        return 130
+    finally:
+        for number, handler in previous.items():
+            signal.signal(number, handler if handler is not None else signal.SIG_DFL)
+    for fault in faults:
+        print(f"error: {fault}", file=sys.stderr)
+    if interruption.warning:
+        print(f"error: {interruption.warning}", file=sys.stderr, flush=True)
+        return 1
+    if interruption.is_set():
+        return 130
+    return 1 if faults else 0

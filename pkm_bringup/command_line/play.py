@@ -1,0 +1,234 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A motion on the user's machine, from motion file to drives, in one process without ROS."""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import sys
+from collections.abc import Sequence
+from functools import partial
+
+import numpy as np
+
+from pkm_bringup.command_line.one_process import Interruption, run_in_one_process
+from pkm_bringup.command_line.outputs import check_report
+from pkm_bringup.guardian import Guardian
+from pkm_bringup.main_job import plan_cycle, run_motion
+from pkm_client import options
+from pkm_control.controllers.law_settings import POSITION
+from pkm_control.controllers.laws import make_controller
+from pkm_control.loop.control_loop import ControlLoop
+from pkm_control.loop.switching_on import hold, switch_on
+from pkm_control.motion.files.default_motion import motion_named
+from pkm_control.motion.path_events import PathEventError
+from pkm_control.motion.planning import MotionPlanner
+from pkm_control.robot_loop import MachineSettings, last_resort
+from pkm_description.mechanism import Mechanism
+from pkm_dynamics import Dynamics
+from pkm_hardware.machine import Lifecycle, Machine
+from pkm_hardware.machine_drives import Drives
+from pkm_hardware.machine_file import MachineFile, check_kind, read_machine_file
+from pkm_hardware.machine_kinds import LOOPBACK
+from pkm_hardware.make_machine import limits_of, make_drives, make_machine
+from pkm_hardware.realism import FIRST_MOVE, USUAL_RESERVE
+from pkm_kinematics import Kinematics
+from pkm_kinematics.making import KERNELS, making
+from pkm_runtime.errors import PkmError
+from pkm_runtime.fixed_rate import FixedRateLoop
+from pkm_runtime.optional import NotInstalledError
+from pkm_viewer.report.recording import ENDING_OTHERS, Recording
+from pkm_viewer.report.report import Report
+from pkm_viewer.report.report_files import publish_report
+
+_REMEDIES = ("rate: {rate} in the machine's file", ENDING_OTHERS)
+_REHEARSAL = 0.1  # s
+_LINGER = 0.5  # s after the motion, before the drives are disabled
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line."""
+    p = options.parser(
+        "play",
+        "Run a motion on a machine that takes positions (hobby servos, Dynamixel, ODrive), without ROS: the way\n"
+        "from the motion file to the drives in one process. The machine's file says which machine it is, on which\n"
+        "port, at which rate. It stands at home when it starts. Ctrl-C ends it, and the drives are let go.",
+    )
+    options.add_robot(p, "delta")
+    machine = p.add_argument_group("machine")
+    machine.add_argument("--hardware-file", default="", required=True, metavar="FILE", help=options.HARDWARE_FILE)
+    machine.add_argument(
+        "--dry",
+        action=options.Switch,
+        default=False,
+        help="no device: what is commanded is what is read; the file is checked, and what servos would be sent is told",
+    )
+    motion = p.add_argument_group("motion")
+    options.add_motion(motion)
+    options.add_tool_file(motion)
+    motion.add_argument("--cycles", type=options.count, default=20, metavar="N", help=options.CYCLES)
+    options.add_report(p.add_argument_group("output"))
+    return p
+
+
+def play(
+    mechanism: Mechanism,
+    file: MachineFile,
+    motion: str,
+    cycles: int,
+    dry: bool,
+    interruption: Interruption,
+    realtime: bool = True,
+    tool_file: str = "",
+    guardian: Guardian | None = None,
+) -> tuple[Kinematics, Recording]:
+    """Run a motion on a machine; return the robot's kinematics and the recording, with the drives disabled.
+
+    Args:
+        motion: name or path of the motion file.
+        cycles: repetitions.
+        dry: without the device.
+        interruption: ends it early.
+        realtime: each period takes its time on the clock.
+        tool_file: path of the file of the robot's tools; empty: none.
+        guardian: turns the drives off where this process cannot.
+
+    Raises:
+        PkmError: the motion or the machine cannot be used, the machine lacks an output, or does not start.
+    """
+    kind = LOOPBACK if dry else file.kind
+    check_kind(kind, file)
+    with making(KERNELS):
+        dynamics = Dynamics(Kinematics(mechanism))
+        kinematics = dynamics.kinematics
+        drives = _rest_of_the_file(kinematics, file) if dry else None
+        limits = limits_of(mechanism, file)
+        planner = MotionPlanner(kinematics, dynamics, limits, reserve=USUAL_RESERVE)
+        loop = _position_loop(dynamics, kind, file)
+        _rehearse(dynamics, planner, file)
+    with making("planning the motion"):
+        waypoints = motion_named(motion, kinematics, tool_file)
+        job = plan_cycle(planner, waypoints)
+    loop.require_outputs(job.cycle.events.names)
+    _require_outputs(drives, job.cycle.events.names)
+    rest = planner.rest(np.asarray(kinematics.home, dtype=np.float64), _LINGER)
+    gc.collect()
+    gc.freeze()  # later collections, between two motions, are too short for a watchdog to notice
+    slowly = " slowly" if loop.machine.real else ""
+    going = f"home and{slowly} to the start of the motion, then {cycles} times {job.cycle.duration:.3g} s"
+    print(f"{mechanism.name}: the drives go {going}; Ctrl-C turns them off", flush=True)
+    interruption.motion_begins()
+    if guardian is not None:
+        guardian.begin()
+    stopped = interruption.is_set
+    loop.machine.unwanted = stopped
+    try:
+        if problem := loop.configure() or loop.enable():
+            raise PkmError(problem)
+        _home(loop.machine, interruption)
+        hold(loop, realtime)
+        recording = run_motion(loop, rest, realtime=realtime, stopped=stopped)
+        if not recording.faults and not stopped():
+            loop.follower.set_override(FIRST_MOVE if loop.machine.real else 1.0)
+            recording = run_motion(loop, job.approach, realtime=realtime, stopped=stopped)
+            loop.follower.set_override(1.0)
+        if recording.faults:
+            raise PkmError(recording.faults[0])
+        recording = run_motion(loop, job.cycle, cycles, realtime, stopped=stopped)
+        notes = (f"commanded by position at {file.rate:g} Hz; {kind}", *_sent(drives, recording))
+        return kinematics, recording.about(waypoints.source, notes, _REMEDIES)
+    finally:
+        gc.unfreeze()
+        interruption.warning = loop.shut_down()
+
+
+def _position_loop(dynamics: Dynamics, kind: str, file: MachineFile) -> ControlLoop:
+    """Control loop of a machine that takes positions, with the position law."""
+    machine = make_machine(kind, dynamics.kinematics, file)
+    return ControlLoop.of(machine, make_controller(POSITION, dynamics, machine.limits, 1.0 / file.rate), file.rate)
+
+
+def _rest_of_the_file(kinematics: Kinematics, file: MachineFile) -> Drives | None:
+    """Read what the file's own driver reads, without opening a device; None where the driver's library is missing."""
+    try:
+        return make_drives(file.kind, kinematics, file)
+    except NotInstalledError as error:
+        print(f"pkm play: what the file says to the driver alone is not checked: {error}", file=sys.stderr)
+        return None
+
+
+def _require_outputs(drives: Drives | None, names: Sequence[str]) -> None:
+    """Refuse outputs that the file does not have: a loopback takes every name."""
+    if drives is None:
+        return
+    for name in names:
+        if problem := drives.driver.output_problem(name):
+            raise PathEventError(problem)
+
+
+def _sent(drives: Drives | None, recording: Recording) -> tuple[str, ...]:
+    """What the device would have been sent: ends and home, of each actuator whose axis has a name."""
+    if drives is None or not len(recording):
+        return ()
+    ends = np.stack([drives.scale.to_device(recording.tally.lowest), drives.scale.to_device(recording.tally.highest)])
+    home = drives.scale.to_device(drives.home)
+    rows = zip(drives.axes, recording.limits.names, ends.min(axis=0), ends.max(axis=0), home, strict=False)
+    return tuple(
+        f"{name} ({axis}) would be sent {low:.0f} to {high:.0f} {drives.unit}; at home {rest:.0f}"
+        for axis, name, low, high, rest in rows
+    )
+
+
+def _rehearse(dynamics: Dynamics, planner: MotionPlanner, file: MachineFile) -> None:
+    """Run a few periods without the drives, as a warm-up: compiling a kernel later would be a silence to the drives."""
+    loop = _position_loop(dynamics, LOOPBACK, file)
+    switch_on(loop)
+    run_motion(loop, planner.rest(np.asarray(dynamics.kinematics.home, dtype=np.float64), _REHEARSAL))
+    loop.shut_down()
+
+
+def _home(machine: Machine, interruption: Interruption) -> None:
+    """Let the axes find their references, where they need to."""
+    loop = FixedRateLoop(1.0 / 0.02)
+    loop.restart()
+    notice = ""
+    while machine.lifecycle is Lifecycle.ACTIVE and not machine.readable and not interruption.is_set():
+        if machine.notice != notice:
+            notice = machine.notice
+            print(notice, flush=True)
+        machine.step(loop.wait() * loop.period)
+    if machine.fault:
+        raise PkmError(machine.fault)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command; return its exit status: 0 done, 1 failed, 2 bad arguments, 130 interrupted."""
+    given = parser().parse_args(arguments)
+    try:
+        check_report(given.report)
+    except ValueError as error:
+        print(f"pkm play: {error}", file=sys.stderr)
+        return 2
+
+    def job(mechanism: Mechanism, interruption: Interruption) -> tuple[str, ...]:
+        file = read_machine_file(given.hardware_file)
+        settings = MachineSettings(kind=file.kind, file=given.hardware_file)
+        guardian = None if given.dry else Guardian(partial(last_resort, mechanism, settings))
+        try:
+            kinematics, recording = play(
+                mechanism, file, given.motion, given.cycles, given.dry, interruption, True, given.tool_file, guardian
+            )
+        finally:
+            if guardian is not None:
+                guardian.end()
+        if len(recording):
+            publish_report(recording, Report.of(recording, kinematics), given.report)
+        else:
+            print("ended on the way to the start of the motion; not a period of it was run, and there is no report")
+        return recording.faults
+
+    return run_in_one_process(given.robot, given.xacro_args, job)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

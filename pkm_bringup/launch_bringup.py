@@ -1,0 +1,327 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The declarations of `bringup.py` for the ROS launch system; the launch files of all robots are this with a name.
+
+Needs `launch` and `launch_ros`, which a ROS 2 installation has and a bare machine has not: there, see `runner.py`.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import tempfile
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from ament_index_python.packages import PackageNotFoundError, get_package_share_directory
+from launch import LaunchContext, LaunchDescription
+from launch.actions import (
+    DeclareLaunchArgument,
+    EmitEvent,
+    ExecuteProcess,
+    OpaqueFunction,
+    RegisterEventHandler,
+    SetEnvironmentVariable,
+)
+from launch.event_handlers import OnProcessExit
+from launch.events import Shutdown
+from launch.events.process import ProcessExited
+from launch.substitutions import LaunchConfiguration
+from launch_ros.actions import Node
+from launch_ros.parameter_descriptions import ParameterValue
+
+from pkm_bringup import bringup, ros2_control
+from pkm_bringup.runner import CUT_OFF, command
+from pkm_control.controllers.law_settings import POSITION
+from pkm_description.load import load_mechanism, xacro_arguments
+from pkm_description.ros import topics
+from pkm_description.ros.transport import transport_environment
+from pkm_viewer import rviz_view
+from pkm_viewer.layer_files import layer_files
+
+_ENDS = {"sigterm_timeout": "40", "sigkill_timeout": "5"}  # s, after SIGINT: a report may be drawn on a busy computer
+_MANAGER_PATIENCE = "30"  # s, of the spawners, with the controller manager
+_WATCH = "machine_watch"
+_TOPIC_SYSTEM = "joint_state_topic_hardware_interface"  # the bridge; other plugins of ros2_control are the machine
+
+KNOBS = (
+    *bringup.KNOBS,
+    bringup.Knob("rviz", "true", "open RViz, where it is installed", bringup.SWITCH),
+    bringup.Knob("rviz_file", "", "what RViz shows; empty: rviz/pkm.rviz, fitted to the size of the robot"),
+    bringup.Knob(
+        "together",
+        "true",
+        "fork our nodes from one process, which starts them several times as fast; not done with ros2_control",
+        bringup.SWITCH,
+    ),
+    bringup.Knob("ros2_control", "false", "have controller_manager drive the machine", bringup.SWITCH),
+    bringup.Knob("command_interface", "effort", "what controllers of ros2_control command", ("effort", "position")),
+    bringup.Knob(
+        "controllers",
+        ros2_control.FORWARD,
+        f"controllers of ros2_control to activate, separated by commas; {ros2_control.FORWARD}: our controller, in the "
+        f"platform's coordinates, commands through it; {ros2_control.TRAJECTORY}: one loop per drive",
+    ),
+    bringup.Knob(
+        "controllers_file", "", "their parameters; empty: config/controllers.yaml, fitted to the joints of the robot"
+    ),
+)
+
+
+def bring_up(**defaults: str) -> LaunchDescription:
+    """The launch description of a robot: every knob an argument, whose default may be changed here by name.
+    The browser page is off by default, since RViz shows the robot; it needs `pip install viser trimesh`.
+    """
+    default = {**{knob.name: knob.default for knob in KNOBS}, "page": "false", **defaults}
+    arguments = [
+        DeclareLaunchArgument(
+            knob.name, default_value=default[knob.name], description=knob.description, choices=knob.choices or None
+        )
+        for knob in KNOBS
+    ]
+    names = [knob.name for knob in KNOBS]
+    return LaunchDescription([*arguments, OpaqueFunction(function=partial(_actions, names))])
+
+
+def _actions(names: list[str], context: LaunchContext) -> list[Any]:
+    """The nodes and handlers that the values of the launch arguments ask for."""
+    values = {name: LaunchConfiguration(name).perform(context) for name in names}
+    found: list[Any] = [SetEnvironmentVariable(*pair) for pair in transport_environment(os.environ).items()]
+    managed = values["ros2_control"] == "true"
+    if managed:
+        if ros2_control.FORWARD not in _wanted(values):
+            values["controller"] = "none"  # and with it the motion player, which needs our controller
+        elif values["controller"] != "none" and values["command_interface"] == "position":
+            values["controller"] = POSITION
+        if values["command_interface"] != "effort":
+            values["xacro_args"] += f" command_interface:={values['command_interface']}"
+    bringup.check(values)  # here, where what is wrong is said as of a launch argument
+    if managed:
+        found += _controller_manager(values)
+    together = values["together"] == "true" and not managed
+    if _installed("robot_state_publisher"):
+        publisher = _robot_state_publisher(values)
+        ended = OnProcessExit(target_action=publisher, on_exit=partial(_other_ended, "robot_state_publisher", True))
+        found += [publisher, RegisterEventHandler(ended)]
+        values["description"] = "other"
+    elif not together:
+        found.append(_node(bringup.DESCRIPTION, values, robot_description=_text(values)))
+    if values["rviz"] == "true" and _installed("rviz2"):
+        found.append(_rviz(values))
+        if values["layers"]:
+            found.append(_layers(values))
+    if together:
+        nodes = ExecuteProcess(
+            cmd=command(values), name="pkm_nodes", output="screen", additional_env={CUT_OFF: "0"}, **_ENDS
+        )
+        ended = OnProcessExit(target_action=nodes, on_exit=_all_ended)
+        return [*found, nodes, RegisterEventHandler(ended)]
+    for spec in bringup.nodes(values):
+        node = _node(spec, values)
+        leads = spec.leads and values["stay"] == "false"
+        found += [node, RegisterEventHandler(OnProcessExit(target_action=node, on_exit=partial(_ended, spec, leads)))]
+    return found
+
+
+def _all_ended(event: ProcessExited, context: LaunchContext) -> list[Any]:
+    """The end of the run, which the end of our nodes is."""
+    return (
+        []
+        if context.is_shutdown
+        else [EmitEvent(event=Shutdown(reason=f"our nodes ended with code {event.returncode}"))]
+    )
+
+
+def _ended(spec: bringup.NodeSpec, leads: bool, event: ProcessExited, context: LaunchContext) -> list[Any]:
+    """The end of the run, where the end of a node means that."""
+    if context.is_shutdown or not spec.stops_run(event.returncode, leads):
+        return []
+    reason = "the motion is done" if leads else f"{spec.name} ended with code {event.returncode}"
+    return [EmitEvent(event=Shutdown(reason=reason))]
+
+
+def _node(spec: bringup.NodeSpec, values: bringup.Values, **texts: ParameterValue) -> Node:
+    """A node of ours, with text parameters besides those declared."""
+    parameters = {**bringup.parameters(spec, values), **texts}
+    remappings = dict(spec.remappings)
+    if values["ros2_control"] == "true":
+        parameters.update(_in_ros2_control(spec, values, parameters))
+        if topics.ACTUATED_JOINT_STATES in remappings and not _machine_on_topics(values):
+            remappings[topics.ACTUATED_JOINT_STATES] = ros2_control.MEASURED_STATES
+    secured = os.environ.get("ROS_SECURITY_ENABLE", "").lower() == "true"
+    return Node(
+        package="pkm_control",
+        executable=spec.executable,
+        name=None if spec.holds else spec.name,
+        namespace=values["namespace"],
+        parameters=[parameters],
+        remappings=list(remappings.items()),
+        ros_arguments=["--enclave", f"{bringup.ENCLAVES}/{spec.name}"] if secured else [],
+        output="screen",
+        **_ENDS,
+    )
+
+
+def _in_ros2_control(spec: bringup.NodeSpec, values: bringup.Values, parameters: dict[str, Any]) -> dict[str, Any]:
+    """Parameters that a node of ours gets besides, or in place of its own, under the controller manager."""
+    if spec.name == "controller":
+        return {"forward_to": f"{ros2_control.FORWARD}/commands", "command_delay": ros2_control.DELAY - 0.5}
+    if spec.name == "kinematics" and values["command_interface"] == "position" and _machine_on_topics(values):
+        return {"commands": topics.HARDWARE_COMMANDS}  # of controllers that know single joints alone
+    if "wait_for" in parameters and _machine_on_topics(values):
+        return {"wait_for": [*parameters["wait_for"], _WATCH]}
+    return {}
+
+
+def _machine_on_topics(values: bringup.Values) -> bool:
+    """Whether the machine itself publishes its state for our nodes; a plugin's states are broadcast."""
+    return values["hardware"] != "none" or _TOPIC_SYSTEM in bringup.description(values)
+
+
+def _wanted(values: bringup.Values) -> list[str]:
+    """The controllers that are to be active, besides the broadcaster."""
+    return values["controllers"].replace(",", " ").split()
+
+
+def _controller_manager(values: bringup.Values) -> list[Any]:
+    """The controller manager, the spawners that load its controllers, and the node that activates the wanted ones.
+    Where the machine publishes, the watch activates them while it does, and deactivates them when it does not.
+    """
+    if not _installed("controller_manager"):
+        raise RuntimeError("ros2_control:=true needs the packages controller_manager and ros2_controllers")
+    path = values["controllers_file"] or _fitted_controllers(values)
+    wanted = ["joint_state_broadcaster", *_wanted(values)]
+    known = ros2_control.controller_names(ros2_control.read_parameters(path))
+    clock = {"use_sim_time": values["use_sim_time"] == "true"}
+    in_manager = partial(Node, package="controller_manager", namespace=values["namespace"], output="screen", **_ENDS)
+    manager = in_manager(executable="ros2_control_node", parameters=[path, clock])
+    spawner = partial(in_manager, executable="spawner")
+    patience = ["--controller-manager-timeout", _MANAGER_PATIENCE]
+    if not _machine_on_topics(values):
+        others = [name for name in known if name not in wanted]
+        spawners = [spawner(arguments=[*wanted, "--param-file", path, *patience])]
+        if others:
+            spawners.append(spawner(arguments=[*others, "--inactive", "--param-file", path, *patience]))
+        return _with_ends(manager, spawners)
+    loaded = [*wanted, *(name for name in known if name not in wanted)]
+    fed = ros2_control.FORWARD if values["controller"] != "none" else ""
+    watch = Node(
+        package="pkm_control",
+        executable="machine_watch_node",
+        name=_WATCH,
+        namespace=values["namespace"],
+        parameters=[{"controllers": wanted, "forward_controller": fed, **clock}],
+        output="screen",
+        **_ENDS,
+    )
+    ended = OnProcessExit(target_action=watch, on_exit=_watch_ended)
+    spawners = [spawner(arguments=[*loaded, "--inactive", "--param-file", path, *patience])]
+    return [*_with_ends(manager, spawners), watch, RegisterEventHandler(ended)]
+
+
+def _with_ends(manager: Node, spawners: list[Node]) -> list[Any]:
+    """The nodes, and handlers that end the run where they do: else all others would wait for controllers for ever."""
+    found: list[Any] = []
+    for node, lasts in [(manager, True), *((one, False) for one in spawners)]:
+        ended = OnProcessExit(target_action=node, on_exit=partial(_other_ended, node.node_executable, lasts))
+        found += [node, RegisterEventHandler(ended)]
+    return found
+
+
+def _other_ended(name: str, lasts: bool, event: ProcessExited, context: LaunchContext) -> list[Any]:
+    """The end of the run: a node that nothing works without is gone, or controllers are not loaded."""
+    if context.is_shutdown or not (lasts or event.returncode):
+        return []
+    return [EmitEvent(event=Shutdown(reason=f"{name} ended with code {event.returncode}"))]
+
+
+def _watch_ended(event: ProcessExited, context: LaunchContext) -> list[Any]:
+    """The end of the run: a dead machine would go unnoticed."""
+    if context.is_shutdown:
+        return []
+    return [EmitEvent(event=Shutdown(reason=f"{_WATCH} ended with code {event.returncode}"))]
+
+
+def _fitted_controllers(values: bringup.Values) -> str:
+    """Write config/controllers.yaml for the robot at hand to a temporary file and return its path."""
+    template = ros2_control.read_parameters(f"{get_package_share_directory('pkm_control')}/config/controllers.yaml")
+    mechanism = load_mechanism(values["robot"], xacro_arguments(values["xacro_args"]))
+    rate, frequency = float(values["rate"]), float(values["natural_frequency"])
+    interface = values["command_interface"]
+    fitted = ros2_control.controller_parameters(template, mechanism, rate, frequency, interface, _wanted(values))
+    path = _temporary(".yaml")
+    ros2_control.write_parameters(fitted, path)
+    return path
+
+
+def _rviz(values: bringup.Values) -> Node:
+    """RViz with rviz/pkm.rviz fitted to the robot at hand, or with the user's own file as it is."""
+    path = values["rviz_file"] or _temporary(".rviz")
+    if not values["rviz_file"]:
+        template = rviz_view.read_view(f"{get_package_share_directory('pkm_control')}/rviz/pkm.rviz")
+        mechanism = load_mechanism(bringup.description(values))
+        rviz_view.write_view(rviz_view.fitted_view(template, mechanism), path)
+    return Node(
+        package="rviz2",
+        executable="rviz2",
+        namespace=values["namespace"],
+        arguments=["-d", path],
+        parameters=[{"use_sim_time": values["use_sim_time"] == "true"}],
+        **_ENDS,
+    )
+
+
+def _layers(values: bringup.Values) -> Node:
+    """The node that shows surfaces of an analysis in RViz."""
+    return Node(
+        package="pkm_control",
+        executable="layers_node",
+        namespace=values["namespace"],
+        parameters=[
+            {
+                "files": ",".join(str(path) for path in layer_files(values["layers"])),
+                "frame_prefix": values["frame_prefix"],
+                "use_sim_time": values["use_sim_time"] == "true",
+            }
+        ],
+        output="screen",
+        **_ENDS,
+    )
+
+
+def _temporary(suffix: str) -> str:
+    """The path of a new temporary file, which is removed when the launch ends."""
+    with tempfile.NamedTemporaryFile(prefix="pkm_", suffix=suffix, delete=False) as file:
+        atexit.register(Path(file.name).unlink, missing_ok=True)
+        return file.name
+
+
+def _robot_state_publisher(values: bringup.Values) -> Node:
+    """The node that publishes /robot_description, and /tf from joint_states."""
+    return Node(
+        package="robot_state_publisher",
+        executable="robot_state_publisher",
+        namespace=values["namespace"],
+        parameters=[
+            {
+                "robot_description": _text(values),
+                "publish_frequency": float(values["publish_rate"]),
+                "use_sim_time": values["use_sim_time"] == "true",
+            }
+        ],
+        **_ENDS,
+    )
+
+
+def _text(values: bringup.Values) -> ParameterValue:
+    """The robot's URDF+ text as a parameter, which launch would else read as YAML."""
+    return ParameterValue(bringup.description(values), value_type=str)
+
+
+def _installed(package: str) -> bool:
+    """Whether a ROS package is installed."""
+    try:
+        get_package_share_directory(package)
+    except PackageNotFoundError:
+        return False
+    return True

@@ -1,0 +1,179 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The main job in one process: a control loop repeats a motion, as the ROS nodes do."""
+
+from __future__ import annotations
+
+import gc
+import math
+import time as clock
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pkm_control.controllers.computed_torque import ComputedTorque
+from pkm_control.controllers.controller import Controller
+from pkm_control.loop.control_loop import ControlLoop, Period
+from pkm_control.loop.followed_motion import Motion
+from pkm_control.loop.modes import Mode, Outcome
+from pkm_control.motion.files.default_motion import motion_named
+from pkm_control.motion.files.motion_file import MotionFile
+from pkm_control.motion.planning import MotionPlanner
+from pkm_control.motion.point_trajectory import PointTrajectory
+from pkm_control.motion.trajectory import Trajectory
+from pkm_control.operation.motion_points import MotionPoints
+from pkm_control.space.keep_out import KeepOuts
+from pkm_control.space.keep_out_file import read_keep_outs
+from pkm_description.mechanism import Mechanism
+from pkm_dynamics import Dynamics
+from pkm_dynamics.dynamics import shared_dynamics
+from pkm_dynamics.motion_limits import ActuatorLimits
+from pkm_hardware.machine import Machine
+from pkm_hardware.make_machine import limits_by_file
+from pkm_hardware.realism import USUAL_RESERVE
+from pkm_hardware.simulated.simulated_machine import SimulatedMachine
+from pkm_kinematics import Kinematics
+from pkm_runtime.fixed_rate import FixedRateLoop
+from pkm_viewer.report.recording import Mark, Recorder, Recording, Run
+
+Array = NDArray[np.float64]
+
+_LATER = 1.0  # s, for a driver to say what is wrong: it waits longer for a reading than the loop does
+_LONGER = 2.0  # s, that a motion may take longer which is stopped on its way
+
+
+@dataclass(frozen=True, eq=False)
+class Cycle:
+    """One cycle of a motion, which ends where it begins, and the way there from home."""
+
+    approach: Trajectory
+    cycle: Trajectory
+
+
+def plan_cycle(planner: MotionPlanner, motion: MotionFile) -> Cycle:
+    """Plan a motion file as a cycle, and the way to its start from home."""
+    cycle = planner.plan_closed(motion)
+    home = np.asarray(planner.kinematics.home, dtype=np.float64)
+    approach = planner.rest(home, 0.1) if planner.same(home, cycle.start) else planner.between(home, cycle.start)
+    return Cycle(approach, cycle)
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """A motion file, planned for a robot as a cycle with the way to its start."""
+
+    planner: MotionPlanner
+    motion: MotionFile
+    job: Cycle
+
+
+@lru_cache(maxsize=2)
+def planned(
+    mechanism: Mechanism,
+    motion: str,
+    reserve: float = USUAL_RESERVE,
+    machine_file: str = "",
+    tool_file: str = "",
+    keep_out_file: str = "",
+) -> Plan:
+    """The plan of a motion, by its name or the path of its file; the same object each time, as `shared_mechanism`'s.
+
+    `reserve` is the share of actuator velocity and effort that is left to the controller. The limits of `machine_file`
+    hold as well. Files are paths, empty for none.
+    """
+    dynamics = shared_dynamics(mechanism)
+    limits, space = limits_by_file(mechanism, machine_file), read_keep_outs(keep_out_file)
+    planner = MotionPlanner(dynamics.kinematics, dynamics, limits, reserve=reserve, space=space)
+    file = motion_named(motion, dynamics.kinematics, tool_file)
+    return Plan(planner, file, plan_cycle(planner, file))
+
+
+def simulated_loop(
+    mechanism: Mechanism,
+    rate: float = 1000.0,
+    dynamics: Dynamics | None = None,
+    controller: Controller | None = None,
+    machine: Machine | None = None,
+    space: KeepOuts | None = None,
+) -> ControlLoop:
+    """A control loop at `rate` [Hz], by default with the simulated machine and computed torque, to be configured."""
+    dynamics = dynamics or Dynamics(Kinematics(mechanism))
+    machine = machine or SimulatedMachine(dynamics, ActuatorLimits.of(mechanism))
+    controller = controller or ComputedTorque(dynamics.kinematics, dynamics, machine.limits)
+    return ControlLoop.of(machine, controller, rate, space=space)
+
+
+def run_motion(
+    loop: ControlLoop,
+    trajectory: Trajectory,
+    cycles: int = 1,
+    realtime: bool = False,
+    watch: Callable[[Period], None] | None = None,
+    stopped: Callable[[], bool] | None = None,
+    recorded: bool = True,
+) -> Recording:
+    """Run a trajectory, one cycle, on a robot that is switched on and held. A fault ends the run with the drives off.
+
+    In real time, missed deadlines are simulated time too: the machine moves on while the controller sleeps, for at most
+    `CATCH_UP`. A computer that stalls for longer stalls the simulated machine as well, rather than let it run away
+    under efforts that no machine would hold so long. `watch` is called with every period; `stopped` ends the run early
+    where it is true: the platform comes to rest on its path. Periods are kept where `recorded`.
+    """
+    dt, follower = 1.0 / loop.rate, loop.follower
+    path = _points(trajectory, cycles)
+    expected = round((path.duration + _LONGER) * loop.rate) if recorded else 0
+    recorder = Recorder(loop.limits, expected)
+    begun = clock.time()
+    braking = follower.check.braking(path, trajectory.events)
+    motion = Motion(path, follower.time + dt, braking=braking, events=trajectory.events)
+    follower.follow(motion)
+    loop.on_output = lambda event: recorder.mark(Mark(follower.time - motion.start, event.name, event.value))
+    fixed = FixedRateLoop(loop.rate)
+    faults: tuple[str, ...] = ()
+    gc.collect()
+    gc.disable()  # a collection takes longer than a period
+    try:
+        fixed.restart()
+        while motion.outcome is None:
+            if stopped is not None and stopped():
+                follower.stop("ended")
+            periods = fixed.wait() if realtime else 1
+            wake = fixed.last_wake if realtime else math.nan
+            done = loop.period(periods)
+            action, state = done.action, done.state
+            if action.reference is None or action.measured is None or action.mode is Mode.STOPPED:
+                faults = (_device_fault(loop, fixed, realtime) or loop.fault or motion.reason or action.reason,)
+                break
+            if motion.outcome not in (None, Outcome.SUCCESSFUL, Outcome.PREEMPTED):
+                faults = (motion.reason,)
+            poses = (action.reference.pose, action.measured.pose)
+            efforts = action.command if loop.controller.commands == "effort" else state.efforts
+            readings = (state.positions, state.velocities)
+            recorder.add(follower.time - motion.start, wake, poses, readings, efforts, loop.controller.saturated)
+            if watch is not None:
+                watch(done)
+    finally:
+        follower.end(Outcome.PREEMPTED, "ended")
+        loop.on_output = lambda _: None
+        gc.enable()
+    if faults:
+        loop.disable()
+    run = Run(loop.kinematics.mechanism.name, "", loop.rate, cycles, path.cycle, begun=begun)
+    return recorder.recording(run, fixed.missed, faults)
+
+
+def _device_fault(loop: ControlLoop, fixed: FixedRateLoop, realtime: bool) -> str:
+    """Why a real machine gives no readings, by its driver, whose message comes a little later; empty: none came."""
+    left = round(_LATER * loop.rate) if realtime and loop.machine.real else 0
+    while not loop.machine.fault and loop.follower.mode is Mode.STOPPED and left > 0:
+        left -= 1
+        loop.period(fixed.wait())
+    return loop.machine.fault
+
+
+def _points(trajectory: Trajectory, cycles: int) -> PointTrajectory:
+    """A planned motion as the follower takes it."""
+    points = MotionPoints.of(trajectory, cycles)
+    return PointTrajectory(points.times, points.poses, points.twists, points.accelerations, cycles)

@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The nodes `hardware` and `controller` in one process, and their one loop in a process of its own.
+
+Between machine and controller there is a call, not a topic. States, commands and references are published at rates of
+their own.
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+
+from rclpy.node import Node
+
+from pkm_bringup.command_line.measured import say_untold
+from pkm_bringup.nodes.controller_node import ControllerNode
+from pkm_bringup.nodes.hardware_node import HardwareNode
+from pkm_bringup.nodes.shared_loop import SharedLoop
+from pkm_description.ros.process import run_nodes
+from pkm_runtime import ending_signals
+from pkm_runtime.scheduling import ask_for_short_slices
+
+
+def main(args: list[str] | None = None) -> int:
+    """Entry point."""
+    shared = SharedLoop()  # forked from here, before there are other threads
+    ask_for_short_slices()  # for the threads to come: a stop gets through soon, whatever else runs
+
+    def make() -> list[Node]:
+        return [ControllerNode(shared), HardwareNode(shared)]
+
+    code = 1
+    try:
+        code = run_nodes(make, args)
+    finally:
+        for number in ending_signals.ENDING:  # what is left takes a few seconds at most, and must be finished
+            signal.signal(number, signal.SIG_IGN)
+        if warning := shared.end():
+            if not say_untold(warning):
+                print(f"pkm control: {warning}", file=sys.stderr, flush=True)
+            code = code or 1
+    return code
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The loop of a controller whose machine is in another process, in a thread here, paced by measured states."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from rclpy.impl.implementation_singleton import rclpy_implementation
+from rclpy.node import Node
+
+from pkm_bringup.nodes.loop_monitor import loop_scheduling
+from pkm_bringup.nodes.topic_machine import MachineTopics, TopicMachine
+from pkm_control.loop import requests
+from pkm_control.loop.control_loop import ControlLoop, rehearse
+from pkm_control.loop.follower_watches import ReadingRate
+from pkm_control.loop.loop_thread import LoopThread
+from pkm_control.loop.running_loop import Situation
+from pkm_control.operation.controls import Controls
+from pkm_control.robot_loop import ControllerSettings, build_follower
+from pkm_description.mechanism import Array, Mechanism
+from pkm_dynamics.dynamics import shared_dynamics
+from pkm_runtime.fixed_rate import AIR, OVERLOADED, sleep_precisely
+from pkm_runtime.scheduling import settle
+
+_IN_USE = 1.0  # s since the last measured state: as long the robot is not exchanged
+_SHARE = 0.7  # of a period, after which the next reading is looked for
+
+
+class ControllerThread:
+    """Answers each measured state as it comes, and silence when none comes.
+
+    `controls` get the loop; `priority`: SCHED_FIFO priority of the thread, 0: ordinary; `publish` is called after each
+    period, with the stamp of its reading.
+    """
+
+    def __init__(
+        self, node: Node, controls: Controls, priority: int, publish: Callable[[Situation, Any], None]
+    ) -> None:
+        self._node, self._controls, self._priority, self._publish = node, controls, priority, publish
+        self._heard = MachineTopics(node, self._machine_said)
+        self._machine: TopicMachine | None = None
+        self._thread: LoopThread | None = None
+        self._measured: ReadingRate | None = None
+        self._settings = ControllerSettings()
+        self._began = 0.0  # s, monotonic: of the last period
+        self._slow = 0  # periods in a row that took too long
+        self._unread = True
+
+    @property
+    def rate(self) -> float:
+        """Rate of the readings [Hz]."""
+        return self._settings.rate if self._measured is None else self._measured.value
+
+    @property
+    def rate_is_known(self) -> bool:
+        """Whether readings have been counted for long enough, or come as they should."""
+        return self._measured is None or self._measured.settled or self.rate == self._settings.rate
+
+    @property
+    def busy(self) -> str:
+        """Why no other robot can be taken now."""
+        heard = self._machine is not None and time.monotonic() - self._machine.heard_at < _IN_USE
+        return "states of the actuated joints come; clean up the hardware first" if heard else ""
+
+    def look(self) -> None:
+        """See who publishes measured states."""
+        self._heard.sources.look()
+
+    def build(
+        self,
+        mechanism: Mechanism,
+        settings: ControllerSettings,
+        sensor_frame: str,
+        command: Callable[[Any, Array], None],
+        repeated: bool = False,
+    ) -> None:
+        """Begin with a robot, in place of the one before.
+
+        `command` publishes a command with a stamp; `repeated` tells whether its receiver repeats the last one.
+        """
+        rehearse(build_follower(mechanism, settings), shared_dynamics(mechanism).kinematics)
+        follower = build_follower(mechanism, settings)
+        self.end("a new robot description has come")
+        node = self._node
+        self._settings, self._unread = settings, True
+        self._measured = ReadingRate(settings.rate, max(follower.guard.max_age, 0.1))
+        limits = follower.controller.limits
+        machine = self._machine = TopicMachine(self._heard, limits, command, sensor_frame, repeated)
+        loop = ControlLoop(machine, follower, settings.rate)
+        if self._heard.said:
+            follower.machine.hear(self._heard.said)
+        loop.on_output = lambda event: node.tell_outputs(follower.time, event.name, event.value)  # type: ignore[attr-defined]
+        loop.on_payload = lambda payload: node.tell_payload(follower.time, payload)  # type: ignore[attr-defined]
+        settle()
+        thread = LoopThread(loop, self._pace, self._after, loop_scheduling(node, self._priority))
+        self._thread = thread
+        node.attach(thread)  # type: ignore[attr-defined]
+        thread.start()
+
+    def end(self, reason: str = "the controller ends") -> None:
+        """End the thread."""
+        if self._thread is not None:
+            self._thread.tell(requests.end, reason)
+            self._thread.end(2.0)
+            self._thread = None
+
+    def _machine_said(self, state: str) -> None:
+        if self._thread is not None:
+            self._thread.tell(requests.hear_machine, state)
+
+    def _pace(self) -> int:
+        """Wait for the next reading, or until it is overdue."""
+        machine, thread, period = self._machine, self._thread, 1.0 / self._settings.rate
+        assert machine is not None
+        if not self._began:
+            sleep_precisely()
+        busy = time.monotonic() - self._began
+        self._slow = self._slow + 1 if self._began and busy > period else 0
+        # where this computer does not keep the rate, others get a share of it
+        air = AIR * min(busy, 4.0 * period) if self._slow > OVERLOADED else max(0.0, _SHARE * period - busy)
+        time.sleep(min(air, 4.0 * period))
+        max_age = self._settings.stale_periods * period
+        machine.wait(max_age, lambda: thread is None or thread.ended or not self._node.context.ok())
+        self._began = time.monotonic()
+        if self._measured is not None and machine.heard_at == machine.time:
+            stamp = machine.stamp
+            self._measured.note(stamp.sec + 1e-9 * stamp.nanosec)
+            if self._unread:
+                self._unread = False
+                if thread is not None and self._heard.will_tell:  # what comes faster may come first
+                    thread.tell(requests.expect_machine)
+        return 1
+
+    def _after(self) -> None:
+        thread, machine = self._thread, self._machine
+        if thread is None or machine is None or self._controls.loop is not thread:
+            return
+        now = thread.situation
+        fresh = machine.heard_at == machine.time
+        stamp = machine.stamp if fresh else self._node.get_clock().now().to_msg()
+        try:
+            self._publish(now, stamp)
+        except rclpy_implementation.RCLError:
+            if self._node.context.ok():
+                raise

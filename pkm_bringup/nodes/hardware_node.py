@@ -1,0 +1,453 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A machine as a ROS node, with the life cycle of a `SystemInterface`: unconfigured, inactive with drives off, active.
+
+Together with the controller node (`control_node`) the machine is part of their one loop. Alone it speaks the topics
+that `joint_state_topic_hardware_interface/JointStateTopicSystem` of the robot's <ros2_control> block names, so the
+controller_manager drives it as it drives a machine.
+
+Drives are off until somebody enables them (`~/enable`, or the life cycle's transition), and off after whatever ends the
+node. Only simulated machines may begin by themselves. `~/emergency_stop`, or any message on the topic `emergency_stop`,
+disables the drives; `~/reset` leads back to inactive. States are published only while they are known: not in a fault,
+nor before an axis that needs it has been homed.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, Protocol
+
+import numpy as np
+from geometry_msgs.msg import WrenchStamped
+from lifecycle_msgs.msg import State
+from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
+from sensor_msgs.msg import JointState
+from std_srvs.srv import Trigger
+
+from pkm_bringup.nodes.loop_monitor import LoopMonitor, loop_scheduling, realtime_priority
+from pkm_bringup.nodes.machine_thread import MachineThread, states_message
+from pkm_bringup.nodes.prompt_thread import PromptThread
+from pkm_bringup.nodes.shared_loop import SharedLoop
+from pkm_control.controllers.force.force_file import read_force_file
+from pkm_control.loop import requests
+from pkm_control.loop.running_loop import Situation
+from pkm_control.robot_loop import MachineSettings, build_machine
+from pkm_description.mechanism import Array, Mechanism
+from pkm_description.ros import diagnostics, messages, topics
+from pkm_description.ros.parameters import declare
+from pkm_description.ros.periodic import steady_timer
+from pkm_description.ros.process import run_node
+from pkm_description.ros.robot_description import RobotDescription
+from pkm_description.ros.streams.raw_rows import RowPublisher
+from pkm_hardware.machine import Lifecycle
+from pkm_hardware.machine_kinds import KINDS, SIMULATED
+from pkm_hardware.simulated.drive_parts import Encoder
+from pkm_runtime.errors import PkmError
+from pkm_runtime.scheduling import settle
+
+STARTS = ("auto", "active", "manual")
+"""Who enables the drives: `active`, the node itself, as soon as there is a robot; `manual`, somebody; `auto`, the node
+itself where the machine is simulated, and somebody where it is not."""
+_TELL_EVERY = 0.3  # s: after a long silence, subscribers cannot know whether this is the same machine
+_LOOK_EVERY = 0.1  # s, at the life cycle
+_LIFE = {
+    Lifecycle.UNCONFIGURED: State.PRIMARY_STATE_UNCONFIGURED,
+    Lifecycle.INACTIVE: State.PRIMARY_STATE_INACTIVE,
+    Lifecycle.ACTIVE: State.PRIMARY_STATE_ACTIVE,
+    Lifecycle.FAULT: State.PRIMARY_STATE_UNCONFIGURED,  # it has to be configured anew; the label says so
+}
+
+
+_OFF = "the machine is not configured: its drives are off"
+
+
+class _Power(Protocol):
+    """Enables and disables the drives; returns why not, empty where it is done."""
+
+    @property
+    def running(self) -> bool: ...
+
+    def configure(self) -> str: ...
+
+    def enable(self) -> str: ...
+
+    def disable(self) -> str: ...
+
+    def emergency_stop(self) -> str: ...
+
+    def tell_emergency_stop(self) -> None: ...
+
+    def reset(self) -> str: ...
+
+    def end(self) -> str: ...
+
+
+class _PowerOfLoop:
+    """The power of drives whose loop is in another process."""
+
+    def __init__(self, shared: SharedLoop) -> None:
+        self._shared = shared
+        self._beginning = False
+
+    @property
+    def running(self) -> bool:
+        return self._shared.running
+
+    def configure(self) -> str:
+        self._beginning = True
+        try:
+            problem = self._shared.process.run()
+            self._shared.running = self._shared.process.real or not problem
+        except PkmError as error:
+            problem = str(error)
+        finally:
+            self._beginning = False
+        return "" if self._shared.running else problem
+
+    def enable(self) -> str:
+        return self._ask(requests.enable, needed=True)
+
+    def disable(self) -> str:
+        return self._ask(requests.disable)
+
+    def emergency_stop(self) -> str:
+        if not (self.running or self._beginning):
+            return _OFF
+        return self._shared.process.emergency_stop()
+
+    def reset(self) -> str:
+        return self._ask(requests.reset, needed=True)
+
+    def tell_emergency_stop(self) -> None:
+        if self.running or self._beginning:
+            self._shared.process.tell_emergency_stop()
+
+    def end(self) -> str:
+        self._shared.running = False
+        try:
+            return self._shared.process.rest()
+        except PkmError as error:
+            return "" if self._shared.process.failure else str(error)  # which was logged
+
+    def _ask(self, request: Any, needed: bool = False) -> str:
+        """Ask the loop; one that never began is asked only where that is `needed`."""
+        process = self._shared.process
+        if not (self.running or needed) and not process.failure:
+            return ""
+        try:
+            return str(process.ask(request) or "")
+        except PkmError as error:
+            return str(error)
+
+
+class HardwareNode(LifecycleNode):
+    """Publishes the state of a machine, and enables and disables its drives."""
+
+    def __init__(self, shared: SharedLoop | None = None) -> None:
+        super().__init__("hardware")
+        self._rate = declare(self, "rate", 1000.0, "periods per second, Hz", (10.0, 10000.0), fixed=True)
+        self._start = declare(self, "start", STARTS[0], "who enables the drives", choices=STARTS, fixed=True)
+        self._settings = self._declared()
+        text = "rate at which states, commands and references are published where the loop has a process, Hz"
+        self._publish_rate = declare(self, "publish_rate", 100.0, text, (1.0, 2000.0), fixed=True)
+        priority = realtime_priority(self)
+        self._shared = shared
+        self._told = Lifecycle.UNCONFIGURED
+        self._failing = ""  # the fault that was logged last
+        self._refused = ""  # why the last transition was
+        self.exit_code: int | None = None  # once the node ends by itself
+        self._sensor_frame = ""
+        self._rows: RowPublisher | None = None
+        self._states = self.create_publisher(JointState, topics.HARDWARE_STATES, topics.STREAM_OUT)
+        self._wrenches = self.create_publisher(WrenchStamped, topics.FORCE_TORQUE, topics.STREAM_OUT)
+        self._life = self.create_publisher(State, topics.MACHINE_STATE, topics.LATCHED)
+        self._monitor = LoopMonitor(self, self._rate, self._note_periods)
+        self._alone: MachineThread | None = None
+        if shared is None:
+            scheduling = loop_scheduling(self, priority)
+            self._alone = MachineThread(self, self._rate, self._states, self._feel, self._monitor, scheduling)
+        self._power: _Power = self._alone if self._alone is not None else _PowerOfLoop(self._require_shared())
+        self._watch = steady_timer(self, _LOOK_EVERY, self._look)
+        self._teller = steady_timer(self, _TELL_EVERY, lambda: self._tell(self._told))
+        self.create_service(Trigger, "~/enable", partial(self._answer, self._enable))
+        self.create_service(Trigger, "~/reset", partial(self._answer, self._reset))
+        off = {"~/disable": self._disable, "~/emergency_stop": self._power.emergency_stop}
+        answers = {name: partial(self._answer, act) for name, act in off.items()}
+        self._prompt = PromptThread(self, answers, {topics.EMERGENCY_STOP: self._power.tell_emergency_stop})
+        self._description = RobotDescription(self, self._build, self._busy)
+        self._diagnostics = diagnostics.Diagnostics(self, self._report, self._description)
+
+    def _declared(self) -> MachineSettings:
+        """Declare the parameters; the machine's settings by them."""
+        timeout = "machine time without a command after which brakes close, s; a machine's file has its own"
+        payload = "of the simulated machine; the controller does not know of it, kg"
+        realistic = "encoders, delay and inertia of a real machine (docs/control.md)"
+        kind = "the machine: simulated, or behind a driver"
+        force = "path of the force file: the sensor, and what a simulated machine may touch (docs/force.md)"
+        return MachineSettings(
+            command_timeout=declare(self, "command_timeout", 0.02, timeout, (0.001, 60.0), fixed=True),
+            encoder=Encoder(
+                declare(
+                    self, "encoder_resolution", 0.0, "one step of an encoder, rad or m; 0: exact", (0, 1), fixed=True
+                ),
+                declare(self, "position_noise", 0.0, "standard deviation, rad or m", (0.0, 1.0), fixed=True),
+                declare(self, "velocity_noise", 0.0, "standard deviation, rad/s or m/s", (0.0, 10.0), fixed=True),
+            ),
+            realistic=declare(self, "realistic", False, realistic, fixed=True),
+            hidden_payload=declare(self, "hidden_payload", 0.0, payload, (0.0, 1e6), fixed=True),
+            kind=declare(self, "machine", SIMULATED, kind, choices=(SIMULATED, *KINDS), fixed=True),
+            file=declare(self, "hardware_file", "", "path of the machine's file (docs/hardware.md)", fixed=True),
+            force_file=declare(self, "force_file", "", force, fixed=True),
+        )
+
+    def _require_shared(self) -> SharedLoop:
+        assert self._shared is not None
+        return self._shared
+
+    @property
+    def _begins_by_itself(self) -> bool:
+        return self._start == "active" or (self._start == "auto" and self._settings.kind == SIMULATED)
+
+    # The robot
+
+    def _build(self, mechanism: Mechanism) -> None:
+        names = list(mechanism.actuated_joints)
+        self._rows = RowPublisher(self._states, partial(states_message, names), 3 * len(names), groups=3)
+        force = read_force_file(self._settings.force_file)
+        self._sensor_frame = force.sensor_frame or mechanism.platform_link
+        if self._alone is not None:
+            self._alone.take(build_machine(mechanism, self._settings))
+            settle()
+            self.attach()
+        else:
+            self._require_shared().offer_machine(mechanism, self._settings, self, self._publish_rate)
+
+    def attach(self) -> None:
+        """The machine exists: connect, and enable it where it begins by itself."""
+        if self._start == "manual" and self._settings.kind == SIMULATED:
+            return
+        self.trigger_configure()
+        if self._begins_by_itself:
+            self.trigger_activate()
+
+    def _busy(self) -> str:
+        """Why no other robot can be taken now."""
+        return "the machine is configured; clean it up first" if self._power.running else ""
+
+    # Life cycle, as controller_manager would call it on a SystemInterface
+
+    def on_configure(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """Connect the machine, drives off, and begin to publish its state; a simulated one is at home."""
+        problem = self._description.problem if self._rows is None else self._power.configure()
+        return self._done(problem, super().on_configure, state)
+
+    def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """Drives on, brakes open."""
+        return self._done(self._power.enable(), super().on_activate, state)
+
+    def on_deactivate(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """Drives off, brakes closed."""
+        self._power.disable()
+        return super().on_deactivate(state)
+
+    def on_cleanup(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """Drives off and disconnected; nothing is published."""
+        self._switch_off()
+        return super().on_cleanup(state)
+
+    def on_shutdown(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """Drives off, and the end."""
+        self._switch_off()
+        return super().on_shutdown(state)
+
+    def destroy_node(self) -> None:
+        """Disable the drives before the publishers go."""
+        if self._shared is not None:
+            self._shared.end_publishing()
+        self._prompt.end()
+        self._switch_off(said=self._shared is not None)  # by the process, as its last word
+        if self._shared is not None:
+            self._shared.end()
+        super().destroy_node()
+
+    def _done(self, problem: str, then: Any, state: LifecycleState) -> TransitionCallbackReturn:
+        self._refused = problem
+        if not problem:
+            return then(state)
+        self.get_logger().error(problem)
+        return TransitionCallbackReturn.FAILURE
+
+    def _switch_off(self, said: bool = False) -> None:
+        if self._power.running and (warning := self._power.end()) and not said:
+            self.get_logger().error(warning)
+        self._tell(Lifecycle.UNCONFIGURED)
+
+    # Services
+
+    def _answer(self, act: Any, _: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
+        """Do it; `act` returns why not, and nothing where it is done."""
+        problem = act()
+        response.success = not problem
+        response.message = problem or self._fault or f"the machine is {self._lifecycle.value}"
+        return response
+
+    def _enable(self) -> str:
+        if self._lifecycle is Lifecycle.ACTIVE:
+            return self._power.enable()  # as far as is known here: the machine is asked
+        if self._lifecycle is Lifecycle.FAULT:
+            return self._problem or f"{self._fault or 'the machine has a fault'}; reset first"
+        if not self._power.running:
+            self.trigger_configure()
+        self._follow_lifecycle()
+        self._refused = ""
+        self.trigger_activate()
+        if self._lifecycle is Lifecycle.ACTIVE and not self._refused:
+            return ""
+        return self._refused or self._fault or "the machine could not be enabled"
+
+    def _disable(self) -> str:
+        """In a thread of its own: the life cycle follows in the executor's."""
+        problem = self._power.disable()
+        if self.executor is not None:
+            self.executor.create_task(self._follow_lifecycle)
+        return problem
+
+    def _reset(self) -> str:
+        if self._lifecycle is not Lifecycle.FAULT:
+            return "there is no fault to reset"
+        problem = self._power.reset()
+        self._follow_lifecycle()
+        return problem
+
+    # How the machine is
+
+    @property
+    def _lifecycle(self) -> Lifecycle:
+        if not self._power.running:
+            return Lifecycle.UNCONFIGURED
+        return Lifecycle.FAULT if self._problem else self._said
+
+    @property
+    def _problem(self) -> str:
+        """Why nothing is known of the machine: its loop has ended, or is silent."""
+        return "" if self._shared is None else self._shared.process.problem
+
+    @property
+    def _said(self) -> Lifecycle:
+        """The life cycle as the machine reported last."""
+        if not self._power.running:
+            return Lifecycle.UNCONFIGURED
+        if self._alone is not None and self._alone.machine is not None:
+            return self._alone.machine.lifecycle
+        return self._require_shared().process.lifecycle
+
+    @property
+    def _fault(self) -> str:
+        if self._alone is not None:
+            return self._alone.machine.fault if self._alone.machine is not None else ""
+        process = self._require_shared().process
+        return process.problem or process.texts.fault
+
+    def _look(self) -> None:
+        """Publish what has changed: of a fault the reason, once. A loop that has died ends the node."""
+        life = self._lifecycle
+        if life is not self._told:
+            self._tell(life)
+        fault = self._fault if life is Lifecycle.FAULT else ""
+        if self._shared is not None and self._shared.process.failure and not self._shared.process.gone:
+            return  # what becomes of its drives is still being seen to
+        if fault and fault != self._failing:
+            self.get_logger().error(f"the machine has stopped: {fault}")
+        self._failing = fault
+        if self._shared is not None and self._shared.process.gone:
+            self.exit_code = 1
+        self._follow_lifecycle()
+
+    def _follow_lifecycle(self) -> None:
+        """Make the node inactive when the machine's drives are off: to be enabled anew."""
+        active = self._state_machine.current_state[0] == State.PRIMARY_STATE_ACTIVE
+        if active and self._said is not Lifecycle.ACTIVE:
+            self.trigger_deactivate()
+
+    def _tell(self, life: Lifecycle) -> None:
+        """Publish whether the drives follow commands."""
+        self._told = life
+        if self.context.ok():
+            self._life.publish(State(id=_LIFE[life], label=life.value))
+
+    def publish(self, now: Situation, stamp: Any) -> None:
+        """Publish the reading of one period of the shared loop, and its life cycle where that has changed."""
+        state = now.state
+        if (life := self._lifecycle) is not self._told:
+            self._tell(life)
+        if self._rows is None or state.lifecycle not in (Lifecycle.INACTIVE, Lifecycle.ACTIVE) or not now.readable:
+            return
+        self._rows.publish(stamp, np.concatenate((state.positions, state.velocities, state.efforts)))
+        if state.wrench is not None:
+            self._feel(state.wrench, stamp)
+
+    def _feel(self, wrench: Array, stamp: Any) -> None:
+        message = WrenchStamped(wrench=messages.to_wrench(wrench))
+        message.header.stamp, message.header.frame_id = stamp, self._sensor_frame
+        self._wrenches.publish(message)
+
+    def _note_periods(self) -> None:
+        """Count the periods of the shared loop."""
+        if self._shared is not None:
+            for one in self._shared.process.figures():
+                self._monitor.cycle(one.wake, one.missed, one.work)
+
+    def _report(self) -> diagnostics.Report:
+        if self._rows is None or (self._alone is not None and self._alone.machine is None):
+            return diagnostics.ERROR, self._description.problem, {}
+        statistics = self._monitor.last
+        values: dict[str, object] = {
+            "life cycle": self._lifecycle.value,
+            "rate": f"{statistics.rate:.1f} Hz",
+            "missed deadlines": statistics.missed_deadlines,
+        }
+        if self._alone is not None:
+            values["commands refused"] = self._alone.inbox.refused
+        if self._lifecycle is Lifecycle.FAULT:
+            return diagnostics.ERROR, self._fault, values
+        if self._lifecycle is Lifecycle.INACTIVE:
+            notice = self._notice or "the drives are off until they are enabled"
+            return diagnostics.WARN, notice, values
+        if self._alone is not None and (commanders := self._alone.inbox.sources.look()):
+            return diagnostics.ERROR, commanders, values
+        if self._alone is not None and self._alone.inbox.problem:
+            return diagnostics.WARN, f"the last command was refused: {self._alone.inbox.problem}", values
+        silent, saturated = self._silence_and_saturation()
+        if silent:
+            level = diagnostics.ERROR if self._alone is None or self._alone.inbox.heard else diagnostics.WARN
+            what = "the brakes are closed" if self._settings.kind == SIMULATED else "drives are in their safe state"
+            return level, f"no command for {silent:.2f} s: {what}", values
+        if self._notice:
+            return diagnostics.WARN, self._notice, values
+        if saturated:
+            return diagnostics.WARN, "a drive is at its limit", values
+        return diagnostics.OK, self._lifecycle.value, values
+
+    @property
+    def _notice(self) -> str:
+        if self._alone is not None:
+            return self._alone.machine.notice if self._alone.machine is not None else ""
+        return self._require_shared().process.texts.notice
+
+    def _silence_and_saturation(self) -> tuple[float, bool]:
+        """Time without a command [s], and whether a drive is at its limit."""
+        if self._alone is not None:
+            machine = self._alone.machine
+            return (machine.silent_for, bool(np.any(machine.saturated))) if machine is not None else (0.0, False)
+        if not self._require_shared().process.begun:
+            return 0.0, False
+        now = self._require_shared().process.situation
+        return now.silent_for, now.saturated
+
+
+def main(args: list[str] | None = None) -> int:
+    """Entry point."""
+    return run_node(HardwareNode, args)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

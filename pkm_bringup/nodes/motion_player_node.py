@@ -1,0 +1,443 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The main job on the running robot: plans a motion file, has the controller follow it, measures, reports, ends.
+
+It measures independently: the reference from the controller and the readings from the machine, both as published in
+every period, matched by their stamps; the pose of the platform is computed from the readings. It begins when every node
+that it needs is well, and ends with an error as soon as one is not. Where it is to stay, it then plans and runs what
+the service `play_motion` requests, one motion at a time.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
+from geometry_msgs.msg import PoseStamped
+from nav_msgs.msg import Path as PathMessage
+from rclpy.action import ActionClient
+from rclpy.callback_groups import ReentrantCallbackGroup
+from rclpy.node import Node
+from rclpy.task import Future
+
+from pkm_bringup.command_line.measured import said_fault, say_cut_off, say_measured
+from pkm_bringup.main_job import Plan, planned
+from pkm_bringup.nodes.motion_player import about
+from pkm_bringup.nodes.motion_player.motion_run import MotionRun, Order
+from pkm_bringup.nodes.motion_player.requested_motions import TIMED, WITHIN, Planning, PlanningError, requested
+from pkm_bringup.nodes.motion_player.run_streams import RunStreams, loop_figures
+from pkm_bringup.nodes.silences import Silences
+from pkm_description.mechanism import Mechanism
+from pkm_description.ros import diagnostics, messages, topics
+from pkm_description.ros.parameters import declare
+from pkm_description.ros.periodic import steady_timer
+from pkm_description.ros.process import run_node
+from pkm_description.ros.robot_description import RobotDescription
+from pkm_description.ros.streams.polled import PolledSubscription
+from pkm_dynamics.motion_limits import ActuatorLimits
+from pkm_interfaces.action import FollowPlatformTrajectory
+from pkm_interfaces.msg import LoopStatistics, PlatformReference
+from pkm_interfaces.srv import PlayMotion
+from pkm_runtime.errors import PkmError
+from pkm_viewer.report.recording import Run
+from pkm_viewer.report.report import Report
+from pkm_viewer.report.report_files import publish_report
+from pkm_viewer.report.run_recorder import RunRecorder
+
+CUT_OFF = 130  # exit code of a run whose motion was interrupted
+_TICK = 0.1  # s, between two looks at what was published
+_SILENT = 5.0  # s, of a node that publishes diagnostics once a second
+_PATIENCE = 30.0  # s, for nodes to be ready once the motion is planned
+_LOOP_PATIENCE = 2.5  # s, after the end, for loop statistics: they come once a second
+_PAGE_PATIENCE = 5.0  # s, for the page, once all else is ready
+_LASTING = 0.5  # s, of an error that ends the motion
+_MOST_CYCLES = 1_000_000
+_SHOWN = 400  # points of the path that is published
+_KEPT_LOOPS = 4000  # loop statistics
+_NEVER = (DiagnosticStatus.STALE, "has not been heard of")
+_WELL = (DiagnosticStatus.OK, DiagnosticStatus.WARN)
+
+
+class MotionPlayer(Node):
+    """Runs one motion file and ends; the exit code of the process says whether all went well. Or stays, and serves."""
+
+    def __init__(self) -> None:
+        super().__init__("motion_player")
+        self._motion = declare(
+            self, "motion", "auto", "motion file: a shipped one, a path, auto, or none for the time being", fixed=True
+        )
+        self._cycles = declare(self, "cycles", 20, "how often it is run", (1, _MOST_CYCLES), fixed=True)
+        self._reserve = declare(self, "reserve", 0.2, "of efforts and speeds, left by plans", (0.0, 0.9), fixed=True)
+        self._notes = declare(self, "notes", [""], "conditions that the report names, in words", fixed=True)
+        self._report = declare(self, "report", "", "directory for page and table; empty: none", fixed=True)
+        self._rate = declare(self, "rate", 1000.0, "rate of the controller, Hz", (1.0, 10000.0), fixed=True)
+        text = "path of the machine's file, for its limits"
+        machine_file = declare(self, "hardware_file", "", text, fixed=True)
+        text = "path of the file of the robot's tools, which motions may name (docs/motion_files.md)"
+        tool_file = declare(self, "tool_file", "", text, fixed=True)
+        text = "path of the file of places to keep out of (docs/keep_out.md)"
+        self._files = machine_file, tool_file, declare(self, "keep_out_file", "", text, fixed=True)
+        text = "whose motion files may be asked for, besides the shipped motions and `motion`; empty: none"
+        folders = declare(self, "motion_folders", [""], text, fixed=True)
+        self._folders = [folder for folder in folders if folder]
+        text = f"waypoints of a motion that may be asked for; {TIMED} times as many where they have times"
+        self._most = declare(self, "most_waypoints", 500, text, (2, 1_000_000), fixed=True)
+        self._stay = declare(self, "stay", False, "stay when the motion is done, and run others on request", fixed=True)
+        self._tolerance = declare(
+            self, "path_tolerance", 0.02, "distance from the path that ends the run, m; 0: any", (0.0, 10.0), fixed=True
+        )
+        waiting = declare(
+            self, "wait_for", [""], "nodes to be well before the motion begins, and while it runs", fixed=True
+        )
+        self._wait_for_page = declare(
+            self, "wait_for_page", False, "let the first motion wait for the page, for a few seconds", fixed=True
+        )
+        text = "speed of the way to a motion's start, as a share of what limits allow"
+        self._first_move = declare(self, "first_move", 1.0, text, (0.01, 1.0), fixed=True)
+        self._page = ""  # how far it is, as it says
+        self._page_since = 0.0  # s, on the monotonic clock: all but the page is there; 0: not yet
+        self._health = dict.fromkeys((name for name in waiting if name), _NEVER)
+        self._silences = Silences(_SILENT)
+        self._patient_since = 0.0  # s, on the monotonic clock; 0: the plan is not made yet
+        self.exit_code: int | None = None
+        self._failed = False  # a motion ended by a fault
+        self._problem = ""  # what the last motion ended by, until another begins
+        self._mechanism: Mechanism | None = None
+        self._order: Order | None = None  # what is to be run next
+        self._planning: Planning | None = None  # of the order, or of one whose planning took too long to wait for
+        self._streams: RunStreams | None = None  # of the order, from when it is planned
+        self._run: MotionRun | None = None
+        self._begun = 0  # motions
+        self._last: dict[str, object] = {}  # what was begun last, for the page
+        self._well_at = 0.0  # s, on the monotonic clock
+        self._loops_at_end = -1  # how many loop statistics had come when the motion ended; -1: it has not
+        self._loops: list[LoopStatistics] = []
+        self._reference_in = PolledSubscription(self, PlatformReference, topics.PLATFORM_REFERENCE, topics.STREAM_IN)
+        self._path = self.create_publisher(PathMessage, topics.PLANNED_PATH, topics.LATCHED)
+        self.create_subscription(LoopStatistics, "hardware/loop_statistics", self._looped, topics.EVENTS)
+        self.create_subscription(DiagnosticArray, topics.DIAGNOSTICS, self._diagnosed, topics.EVENTS)
+        self._client = ActionClient(self, FollowPlatformTrajectory, topics.FOLLOW_TRAJECTORY)
+        self._description = RobotDescription(self, self._build)
+        self._timer = steady_timer(self, _TICK, self._tick)
+        self._diagnostics = diagnostics.Diagnostics(self, self._report_health, self._description)
+        if self._stay:  # a request waits for its answer, and others are to be refused meanwhile
+            self.create_service(PlayMotion, topics.PLAY_MOTION, self._asked, callback_group=ReentrantCallbackGroup())
+
+    def _build(self, mechanism: Mechanism) -> None:
+        first = self._mechanism is None
+        self._mechanism, self._patient_since = mechanism, 0.0
+        if not first or self._motion in ("", "none"):
+            return
+        order = Order(self._motion, self._cycles, lambda problem: None)
+        try:
+            order.plan = planned(mechanism, self._motion, self._reserve, *self._files)
+        except PkmError as error:  # the robot is not to blame
+            self.get_logger().error(f"the motion cannot be run: {error}")
+            self.exit_code = 1
+            return
+        self._accept(order, order.plan)
+
+    def _accept(self, order: Order, plan: Plan) -> None:
+        """Make ready for a planned motion."""
+        for note in plan.job.cycle.notes:
+            self.get_logger().info(note)
+        self._show(plan)
+        self._order = order
+        self._streams = RunStreams(self, plan.planner.kinematics.actuated_names)
+
+    def _tick(self) -> None:
+        """Take what was published since; begin as soon as all nodes are ready."""
+        if self.exit_code is not None:
+            return
+        for name in self._silences.begun(time.monotonic()):
+            self._health[name] = DiagnosticStatus.STALE, f"has said nothing for {_SILENT:g} s"
+            self.get_logger().error(f"{name} has said nothing for {_SILENT:g} s: its process hangs, or was stopped")
+        if self._run is not None:
+            self._run.take()
+            self._watch(self._run)
+        elif self._mechanism is None:
+            self._wait_for_robot()
+        elif self._order is not None and self._streams is None and self._planning is not None:
+            self._await_plan(self._order, self._planning)
+        elif self._order is not None and self._streams is not None:
+            self._streams.take(None)
+            if self._everybody_is_well() and self._page_is_there():
+                reference = self._reference_in.take()
+                if self._streams.run and reference is not None:
+                    self._begin(self._order, self._streams, reference)
+
+    # Requests
+
+    async def _asked(self, request: PlayMotion.Request, response: PlayMotion.Response) -> PlayMotion.Response:
+        """Plan a motion outside the executor, and answer when it begins."""
+        problem = self._why_not(request)
+        order: Order | None = None
+        if not problem:
+            try:
+                order, begun = self._ordered(request)
+                problem = str(await begun)
+            except PkmError as error:
+                problem = str(error)
+        response.success, response.message = not problem, problem
+        if order is not None and order.plan is not None and not problem:
+            response.duration = order.plan.job.cycle.duration
+        return response
+
+    def _why_not(self, request: PlayMotion.Request) -> str:
+        """Why a request cannot even be considered; empty where it can."""
+        if self._mechanism is None:
+            return self._description.problem
+        if self._run is not None or self._order is not None:
+            return "a motion runs already; stop it first"
+        if request.cycles > _MOST_CYCLES:
+            return f"cycles is {request.cycles}, more than {_MOST_CYCLES}"
+        ill = self._ill()
+        return f"the robot is not ready: {'; '.join(ill)}" if ill else ""
+
+    def _ordered(self, request: PlayMotion.Request) -> tuple[Order, Future]:
+        """Plan a motion, unless that is under way or done; the order, and the future of its answer."""
+        assert self._mechanism is not None
+        path = requested(request.motion, self._motion, self._folders)
+        planning = self._planning
+        if planning is not None and not planning.is_of(self._mechanism, path):
+            if not planning.ended:
+                raise PlanningError(f"{Path(planning.path).name} is still being planned; ask again in a while")
+            planning = None
+        if planning is None:
+            planning = Planning(self._mechanism, path, self._most, self._reserve, self._files, self._wake)
+        begun: Future = Future()
+        self._planning, self._order = planning, Order(request.motion, max(1, request.cycles), begun.set_result)
+        return self._order, begun
+
+    def _wake(self) -> None:
+        """From the planning thread: look at once."""
+        executor = self.executor
+        if executor is not None:
+            with contextlib.suppress(AttributeError):  # it has ended meanwhile
+                executor.create_task(self._tick)
+
+    def _await_plan(self, order: Order, planning: Planning) -> None:
+        """Go on with a planned motion; answers come soon, and nothing moves long after its request."""
+        if planning.plan is not None:
+            self._planning, self._patient_since = None, 0.0
+            order.plan = planning.plan
+            self._accept(order, planning.plan)
+        elif planning.problem:
+            self._planning = self._order = None
+            order.told(planning.problem)
+        elif time.monotonic() - order.asked > WITHIN:
+            self._order = None
+            order.told(f"planning takes more than {WITHIN:g} s; it goes on: ask for the same again in a while")
+
+    # Whether all is well
+
+    def _wait_for_robot(self) -> None:
+        """End where no robot is described; after a bad description, the right one may come yet."""
+        self._patient_since = self._patient_since or time.monotonic()
+        silent = not self.count_publishers(topics.ROBOT_DESCRIPTION)
+        if (silent or not self._stay) and time.monotonic() - self._patient_since > _PATIENCE:
+            who = "robot_state_publisher, or whoever is to publish it, is not there; " if silent else ""
+            self.get_logger().error(f"no robot after {_PATIENCE:.0f} s: {who}{self._description.problem}")
+            self.exit_code = 1
+
+    def _diagnosed(self, message: DiagnosticArray) -> None:
+        """Note the state of the nodes that the motion needs."""
+        for status in message.status:
+            name = status.name.rpartition("/")[2]
+            if status.hardware_id != self.get_namespace():
+                continue
+            if name in self._health:
+                self._health[name] = (status.level, status.message)
+                if self._silences.hear(name, time.monotonic()):
+                    self.get_logger().info(f"{name} speaks again")
+            self._page = next((one.value for one in status.values if one.key == about.PAGE), self._page)
+
+    def _ill(self) -> list[str]:
+        """Problems of the nodes that the motion needs."""
+        ill = [f"{name} {self._told(name)}" for name, (level, _) in self._health.items() if level not in _WELL]
+        if not self._client.server_is_ready():
+            ill.append("the controller does not offer its action")
+        return ill
+
+    def _everybody_is_well(self) -> bool:
+        """Whether to begin; where a node has not become ready in good time, the run is over."""
+        self._patient_since = self._patient_since or time.monotonic()  # not before the plan: making it takes its time
+        ill = self._ill()
+        if ill and time.monotonic() - self._patient_since > _PATIENCE:
+            problem = f"the motion does not begin after {_PATIENCE:.0f} s: {'; '.join(ill)}"
+            self.get_logger().error(problem)
+            self._give_up(problem)
+            if any(told == _NEVER for told in self._health.values()):  # it would not come for another motion either
+                self.exit_code = 1
+        return not ill
+
+    def _page_is_there(self) -> bool:
+        """Whether a person who wants to see the first motion can, or has been waited for long enough."""
+        if not self._wait_for_page or self._begun or self._page in (about.SERVED, about.SEEN):
+            return True
+        now = time.monotonic()
+        if not self._page_since:
+            self._page_since = now
+            text = "the robot is ready; the motion begins when the page is there to be seen, in %g s at the latest"
+            self.get_logger().info(text % _PAGE_PATIENCE)
+        return now - self._page_since > _PAGE_PATIENCE
+
+    def _give_up(self, problem: str) -> None:
+        """End what has not begun."""
+        if self._streams is not None:
+            self._streams.stop()
+        if self._order is not None:
+            self._order.told(problem)
+        self._order = self._streams = None
+        self._problem = problem
+        if not self._stay:
+            self.exit_code = 1
+
+    def _report_health(self) -> diagnostics.Report:
+        """How the last motion went: the page's own answer was only that it began."""
+        if self._problem:
+            return diagnostics.ERROR, f"the last motion failed: {self._problem}", self._last
+        if self._run is not None:
+            return diagnostics.OK, f"{self._run.order.motion} runs", self._last
+        return diagnostics.OK, "no motion runs", self._last
+
+    def _told(self, name: str) -> str:
+        level, message = self._health[name]
+        return f"reports an error: {message}" if level == DiagnosticStatus.ERROR else message
+
+    def _watch(self, run: MotionRun) -> None:
+        """End the run when a node that it needs keeps reporting an error; the controller handles brief ones."""
+        ill = [name for name, (level, _) in self._health.items() if level == DiagnosticStatus.ERROR]
+        if not ill:
+            self._well_at = time.monotonic()
+        elif time.monotonic() - self._well_at > _LASTING:
+            run.end("; ".join(f"{name}: {self._health[name][1]}" for name in ill))
+        if not run.ended_at:
+            return
+        if self._loops_at_end < 0:
+            self._loops_at_end = len(self._loops)
+            self._problem = run.fault
+            if run.fault:
+                self.get_logger().error(run.fault)
+            elif run.stopped:
+                self.get_logger().info(f"the motion was ended: {run.stopped}")
+        # the report follows when the machine has said how its loop ran until then, and all is in
+        if len(self._loops) > self._loops_at_end or time.monotonic() - run.ended_at > _LOOP_PATIENCE:
+            self._finish(run)
+
+    def _looped(self, message: LoopStatistics) -> None:
+        """Keep the statistics of the machine's loop during a motion."""
+        self._loops.append(message)
+        if len(self._loops) > _KEPT_LOOPS or (self._run is None and len(self._loops) > 2):
+            del self._loops[0]
+            self._loops_at_end -= self._loops_at_end > 0
+
+    # The motion
+
+    def _begin(self, order: Order, streams: RunStreams, reference: PlatformReference) -> None:
+        """Run the motion, from its start."""
+        self._well_at = time.monotonic()
+        self._begun += 1
+        source = order.plan.motion.source if order.plan is not None else ""
+        self._last = dict(zip(about.MOTION, (order.motion, order.cycles, source, self._begun), strict=True))
+        self._diagnostics.soon()
+        self._run = MotionRun(order, self._client, streams, self._tolerance, self._first_move)
+        self._order = self._streams = None
+        self._problem = ""
+        self._loops_at_end = -1
+        run = self._run
+        slowly = f" at {self._first_move:.0%} of its speed" if self._first_move < 1.0 else ""
+        self.get_logger().info(f"the robot goes to the start of the motion{slowly}")
+        run.begin(messages.pose_of(reference.pose), lambda: self._recorder(run))
+
+    def _recorder(self, run: MotionRun) -> RunRecorder:
+        """The recorder of the motion, which begins now."""
+        kinematics, cycle, cycles = run.plan.planner.kinematics, run.plan.job.cycle, run.order.cycles
+        self.get_logger().info(f"{cycles} cycles of {cycle.duration:.4f} s, {60.0 / cycle.duration:.1f} per minute")
+        notes = tuple(note for note in self._notes if note)
+        name = kinematics.mechanism.name
+        about = Run(name, run.plan.motion.source, self._rate, cycles, cycle.duration, notes, time.time())
+        return RunRecorder(kinematics, ActuatorLimits.of(kinematics.mechanism), about)
+
+    def _show(self, plan: Plan) -> None:
+        """Publish the path that the platform is to take."""
+        cycle = plan.job.cycle
+        message = PathMessage()
+        message.header.frame_id = plan.planner.kinematics.mechanism.base_link
+        message.header.stamp = self.get_clock().now().to_msg()
+        poses = cycle.sample(np.linspace(0.0, cycle.duration, _SHOWN)).pose
+        message.poses = [PoseStamped(header=message.header, pose=messages.to_pose(pose)) for pose in poses]
+        self._path.publish(message)
+
+    # The end
+
+    def wind_up(self) -> None:
+        """Report the completed part of a motion that is interrupted."""
+        run = self._run
+        begins = self._order is not None or not (self._begun or self._motion in ("", "none"))
+        if self.exit_code is None and (begins or (run is not None and run.recorder is None)):
+            where = "before the robot moved" if run is None else "on the way to the start of the motion"
+            self.get_logger().info(f"ended {where}: nothing of the motion was run, and there is no report")
+            self.exit_code = 1 if self._failed or said_fault() else CUT_OFF
+        if run is not None and run.recorder is not None and self.exit_code is None:
+            fault, cut_off = said_fault(), not run.ended_at
+            if cut_off and not fault:
+                run.stopped = "somebody ended the run"
+            run.end(fault)
+            self._stay = False
+            self._finish(run)
+            self.exit_code = CUT_OFF if cut_off and not fault else self.exit_code
+        if self.exit_code is None and self._failed:  # of a run that stayed after a fault
+            self.exit_code = 1
+
+    def _finish(self, run: MotionRun) -> None:
+        """Print and write the report; end, or wait for the next motion."""
+        code = 0 if run.completed and not run.fault else 1
+        self._failed = self._failed or bool(run.fault)
+        run.take(everything=True)
+        run.streams.stop()
+        self._run = None
+        if not self._stay:
+            say_measured()
+        if run.recorder is not None:
+            try:
+                self._publish(run, run.recorder)
+            except (PkmError, ValueError, OSError) as error:
+                self.get_logger().error(f"no report: {error}")
+                code = 1
+        if self._stay:
+            self.get_logger().info("the robot stays, and takes other motions; Ctrl-C ends it")
+        else:
+            self.exit_code = code
+
+    def _publish(self, run: MotionRun, recorder: RunRecorder) -> None:
+        """Print and write the report."""
+        recording = recorder.recording((run.fault,) if run.fault else ())
+        recording = replace(recording, completed=run.completed)
+        if not len(recording) and not run.fault:
+            self.get_logger().info("ended as the motion began: nothing of it was recorded, and there is no report")
+            return
+        if run.stopped:
+            notes = (*recording.run.notes, f"ended early: {run.stopped}")
+            recording = recording.about(recording.run.motion, notes)
+        report = Report.of(recording, run.plan.planner.kinematics)
+        loop = loop_figures(self._loops, recording.tally.first_wake, recording.tally.last_wake)
+        report = report.with_loop(loop) if loop is not None else report
+        folder = Path(self._report) / self.get_namespace().strip("/")  # two robots of one kind write two reports
+        publish_report(recording, report, folder if self._report else None)
+
+
+def main(args: list[str] | None = None) -> int:
+    """Entry point."""
+    code = run_node(MotionPlayer, args)
+    if code == CUT_OFF:
+        say_cut_off()
+        return 0
+    return code
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,263 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The browser page as a ROS node: shows /robot_description as joint_states move it, and passes on requests."""
+
+from __future__ import annotations
+
+import math
+import os
+import threading
+import time
+import webbrowser
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from diagnostic_msgs.msg import DiagnosticArray
+from geometry_msgs.msg import Vector3
+from lifecycle_msgs.msg import State
+from nav_msgs.msg import Path
+from rclpy.node import Node
+from sensor_msgs.msg import JointState
+
+from pkm_bringup.nodes.motion_player import about
+from pkm_bringup.nodes.page_operations import PageOperations
+from pkm_control.operation.answer import Answer
+from pkm_description.mechanism import Mechanism
+from pkm_description.ros import diagnostics, messages, topics
+from pkm_description.ros.parameters import declare
+from pkm_description.ros.periodic import steady_timer
+from pkm_description.ros.process import run_node
+from pkm_description.ros.robot_description import RobotDescription
+from pkm_description.ros.streams.polled import PolledSubscription
+from pkm_interfaces.msg import ControllerState, PlatformState, SolveStatus
+from pkm_kinematics.kinematics import shared_kinematics
+from pkm_viewer.admission import OPERATE
+from pkm_viewer.jog_space import JogSpace
+from pkm_viewer.layer_files import layer_files
+from pkm_viewer.operations import IDLE, Motion, Readings
+from pkm_viewer.page_server import THIS_COMPUTER
+from pkm_viewer.viewer import RobotViewer
+
+_MOVED = 1e-3  # m and rad-like, from where working modes were asked for, until they are asked for again
+_LOOK_EVERY = 0.1  # s, between two looks whether the robot is there
+_MOST_MODES = 256
+_PLAYER = "motion_player"
+_MODES = {
+    getattr(ControllerState, name): name for name in ("WAITING", "HOLDING", "TRACKING", "STOPPED", "PAUSED", "JOGGING")
+}
+
+
+class PageNode(Node):
+    """Keeps the newest of each state, and draws at a rate that a browser can follow."""
+
+    def __init__(self) -> None:
+        super().__init__("page")
+        self._host = declare(
+            self,
+            "host",
+            THIS_COMPUTER,
+            "address that the page listens on; 127.0.0.1: for this computer alone, 0.0.0.0: on all of its networks",
+            fixed=True,
+        )
+        self._port = declare(self, "port", 8080, "first port that is tried", (1, 65535), fixed=True)
+        self._operate = declare(
+            self, "operate", OPERATE[0], "which browsers may command the robot", choices=OPERATE, fixed=True
+        )
+        self._browser = declare(self, "browser", False, "open the page in a browser, where there is a display")
+        self._motion = declare(self, "motion", "", "motion that is offered first", fixed=True)
+        self._layers = declare(self, "layers", "", ".glb files of pkm analyse to show, or folders", fixed=True)
+        rate = declare(self, "frame_rate", 25.0, "pictures per second", (1.0, 60.0), fixed=True)
+        self._viewer: RobotViewer | None = None
+        self._operations: PageOperations | None = None
+        self._newest: list[Any] = [None, None, None]
+        self._epoch = 0  # ns, of the first state that was shown: where the page's time begins
+        self._time = 0.0  # s since then
+        self._modes_asked = np.full(7, np.nan)  # the pose at which working modes were asked for
+        self._planned: Path | None = None
+        self._diagnostics: diagnostics.Diagnostics | None = None
+        self._last: Motion | None = None  # that was begun
+        self._progress = about.SERVED
+        self._description = RobotDescription(self, self._build)
+        self._inputs = [
+            PolledSubscription(self, kind, topic, topics.STREAM_IN)
+            for kind, topic in (
+                (JointState, topics.JOINT_STATES),
+                (PlatformState, topics.PLATFORM_STATE),
+                (ControllerState, topics.CONTROLLER_STATE),
+            )
+        ]
+        self._machine = ""  # its life cycle
+        self._faults: dict[str, str] = {}  # node: what it reports as an error
+        self.create_subscription(State, topics.MACHINE_STATE, self._hear_machine, topics.LATCHED)
+        self.create_subscription(DiagnosticArray, topics.DIAGNOSTICS, self._diagnosed, topics.EVENTS)
+        self.create_subscription(Path, topics.PLANNED_PATH, self._plan, topics.LATCHED)
+        steady_timer(self, 1.0 / rate, self._draw)
+        self._diagnostics = diagnostics.Diagnostics(self, self._report, self._description)
+
+    def _build(self, mechanism: Mechanism) -> None:
+        if self._viewer is not None:
+            self._viewer.close()
+            self._viewer = None
+        if self._operations is not None:
+            self._operations.close()
+            self._operations = None
+        viewer = RobotViewer(mechanism, port=self._port, host=self._host, operate=self._operate)
+        self._operations = PageOperations(self, mechanism.base_link, self._motion, self._mode)
+        viewer.attend(self._operations)
+        self._newest = [None, None, None]
+        self._viewer = viewer
+        if self._planned is not None:
+            self._plan(self._planned)
+        files = layer_files(self._layers)
+        for problem in [*viewer.left_out, *(viewer.show_layers(files) if files else [])]:
+            self.get_logger().warning(f"not drawn: {problem}")
+        who = {"local": "this computer's browsers", "everyone": "whoever opens it", "nobody": "nobody"}[self._operate]
+        self.get_logger().info(f"the robot is shown at {viewer.url}; {who} may command it")
+        arguments = (viewer, self._operations, mechanism)
+        threading.Thread(target=self._prepare, args=arguments, name="controls", daemon=True).start()
+        if self._browser and (os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")):
+            self._progress = about.OPENING
+            threading.Thread(target=webbrowser.open, args=(viewer.url,), name="browser", daemon=True).start()
+        viewer.server.on_client_connect(lambda client: self._seen())
+
+    def _seen(self) -> None:
+        """Publish that somebody sees the robot; from a thread of the page."""
+        self._progress = about.SEEN
+        if self._diagnostics is not None:
+            self._diagnostics.soon()
+
+    def _prepare(self, viewer: RobotViewer, operations: PageOperations, mechanism: Mechanism) -> None:
+        """Give the page its controls, when the robot is there; outside the executor, since it loads kernels."""
+        while self._newest[0] is None:  # until then, others compile these kernels
+            time.sleep(_LOOK_EVERY)
+            if self._viewer is not viewer or not self.context.ok():
+                return
+        try:
+            viewer.operate(operations, JogSpace(shared_kinematics(mechanism)))
+        except Exception as error:  # the page shows the robot without them
+            self.get_logger().error(f"the page has no controls: {type(error).__name__}: {error}")
+            viewer.tell(Answer(False, f"no controls: {error}"))
+
+    def _hear_machine(self, message: State) -> None:
+        self._machine = message.label
+
+    def _diagnosed(self, message: DiagnosticArray) -> None:
+        """Note which nodes of this robot report an error."""
+        for status in message.status:
+            name = status.name.rpartition("/")[2]
+            if status.hardware_id == self.get_namespace() and name != self.get_name():
+                self._faults.pop(name, None)
+                if status.level == diagnostics.ERROR:
+                    self._faults[name] = status.message
+                if name == _PLAYER:
+                    self._last = about.motion_of({one.key: one.value for one in status.values}) or self._last
+
+    def _plan(self, message: Path) -> None:
+        """Show the path that the platform is to take."""
+        self._planned = message
+        if self._viewer is not None:
+            self._viewer.show_planned(np.array([messages.vector_of(one.pose.position) for one in message.poses]))
+
+    def _draw(self) -> None:
+        if self._viewer is not None:
+            self._viewer.warn("; ".join(f"{name}: {why}" for name, why in sorted(self._faults.items())))
+        self._newest = [one.take() or last for one, last in zip(self._inputs, self._newest, strict=True)]
+        joints, platform, controller = self._newest
+        if self._viewer is None:
+            return
+        if joints is None or platform is None:  # a machine that is off may never have published
+            self._shown(lambda viewer: viewer.show(Readings(machine=self._machine)))
+            return
+        if platform.status.code != SolveStatus.NOT_READY:  # that has the computer's clock, the others the machine's
+            stamp = platform.header.stamp
+            now = stamp.sec * 1_000_000_000 + stamp.nanosec
+            if not 0 < self._epoch <= now:
+                self._epoch = now
+            self._time = 1e-9 * (now - self._epoch)
+        seen = _readings(platform, controller, self._time)
+        readings = replace(seen, motion=self._last, machine=self._machine)
+        self._shown(lambda viewer: viewer.look(joints.name, np.array(joints.position), readings))
+        if readings.pose is not None and platform.working_mode:
+            self._ask_modes(readings, platform.working_mode)
+
+    def _shown(self, show: Callable[[RobotViewer], None]) -> None:
+        try:
+            if self._viewer is not None:
+                show(self._viewer)
+        except Exception as error:  # of the web server's, which browsers come to and leave: the next picture may do
+            self.get_logger().error(
+                f"a picture was not drawn: {type(error).__name__}: {error}", throttle_duration_sec=10.0
+            )
+
+    def _ask_modes(self, readings: Readings, present: str) -> None:
+        """Request the working modes at a pose where the robot rests, once."""
+        pose, viewer = readings.pose, self._viewer
+        if readings.mode != IDLE[0] or self._operations is None or pose is None or viewer is None:
+            return
+        here = np.concatenate((pose, [float(sum(map(ord, present)))]))  # the same pose in another mode is another place
+        if self._modes_asked.shape == here.shape and np.linalg.norm(here - self._modes_asked) < _MOVED:
+            return
+        self._modes_asked = here
+        self._operations.ask_modes(pose, lambda labels: viewer.show_modes(labels[:_MOST_MODES], present))
+
+    def _mode(self) -> str:
+        """The mode of the controller; empty where it is unknown."""
+        controller = self._newest[2]
+        return "" if controller is None else _MODES.get(controller.mode, "")
+
+    def _report(self) -> diagnostics.Report:
+        if self._viewer is None:
+            return diagnostics.ERROR, self._description.problem, {}
+        values = {"visuals left out": len(self._viewer.left_out), about.PAGE: self._progress}
+        return diagnostics.OK, f"shown at {self._viewer.url}", values
+
+
+def _readings(platform: PlatformState, controller: ControllerState | None, time: float) -> Readings:
+    """The page's readings of the newest states, at a time [s]."""
+    known = platform.status.code in (SolveStatus.CONVERGED, SolveStatus.JOINT_LIMIT)  # else its pose means nothing
+    distances = tuple(
+        value if known and math.isfinite(value) else None
+        for value in (
+            platform.type1_distance,
+            platform.type2_distance,
+            platform.constraint_distance,
+            platform.limb_distance,
+        )
+    )
+    found: dict[str, Any] = {}
+    if controller is not None:
+        found = {
+            "mode": _MODES.get(controller.mode, ""),
+            "reason": controller.reason,
+            "error": _length_of(controller.position_error),
+            "rotation_error": _length_of(controller.rotation_error),
+            "efforts": np.array(controller.effort) if len(controller.effort) else None,
+            "speed_override": controller.speed_override,
+            "clearance": controller.clearance if math.isfinite(controller.clearance) else None,
+        }
+    found["reason"] = found.get("reason") or platform.status.reason
+    return Readings(
+        time=time,
+        pose=messages.pose_of(platform.pose) if known else None,
+        speed=float(np.linalg.norm(messages.vector_of(platform.twist.linear))) if known else None,
+        distances=distances,
+        units=(platform.type1_unit, platform.type2_unit, "", ""),
+        limit=(platform.limit_joint, platform.limit_margin) if known and platform.limit_joint else None,
+        **found,
+    )
+
+
+def _length_of(vector: Vector3) -> float | None:
+    """Length of a vector, None where it is not known."""
+    length = float(np.linalg.norm(messages.vector_of(vector)))
+    return length if math.isfinite(length) else None
+
+
+def main(args: list[str] | None = None) -> int:
+    """Entry point."""
+    return run_node(PageNode, args)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

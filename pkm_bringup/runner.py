@@ -1,0 +1,471 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs a robot without the ROS launch system: the nodes of `bringup.py` as processes that end together.
+
+The robot is built here, once, and the nodes are forked from this process, so that they start with it in memory. Each
+node leads a process group of its own and gets a signal from the kernel to end should this process die in any way.
+Ctrl-C, SIGTERM, a node that ends unexpectedly, and the end of the motion all stop everything.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import ctypes
+import fcntl
+import gc
+import importlib
+import json
+import os
+import re
+import signal
+import stat
+import sys
+import tempfile
+import textwrap
+import time
+import traceback
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from types import FrameType
+from typing import IO, NoReturn, Protocol
+
+import yaml
+
+from pkm_bringup import bringup
+from pkm_bringup.command_line.measured import forget_measured, is_cut_off, is_measured, said_untold, say_fault
+from pkm_bringup.command_line.outputs import leave_terminal
+from pkm_client import options
+from pkm_description import PkmError
+from pkm_description.gallery import robot_names
+from pkm_description.ros.transport import transport_environment
+from pkm_description.urdf import kept_files
+from pkm_runtime import ending_signals, safe_folders
+from pkm_runtime.optional import PAGE, PAGE_REMEDY, ROS, ROS_REMEDY, need
+from pkm_runtime.progress import progress
+from pkm_runtime.safe_folders import is_safe
+
+_PATIENCE = (30.0, 2.0, 1.0)  # s, after SIGINT (a report may be drawn, on a busy computer), SIGTERM and SIGKILL
+_INSISTING = 1.0  # s: a signal this long after the first one is another wish
+_TELLING = 8.0  # s, for a node that disables real drives, however often the end is requested
+_SOON = 1.0  # s: an end that takes longer says what it waits for
+_AT_TERMINAL = ("stay", "browser")  # knobs that are on by default at a terminal
+_NICENESS = 5  # of nodes that keep no time; where it is allowed, loops get as much less: they go first
+CUT_OFF = "PKM_EXIT_CODE_OF_CTRL_C"
+_PR_SET_PDEATHSIG, _PR_SET_NAME = 1, 15  # of prctl(2)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Entry point: read the knobs, expand the robot's file, run the nodes, end them."""
+    gc.disable()  # what is made until the nodes run stays: a collection would find nothing
+    values = read_knobs(arguments)
+    specs = [*([bringup.DESCRIPTION] if values["description"] == "own" else []), *bringup.nodes(values)]
+    set_up_discovery()
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # small matrices: threads only get in each other's way
+    try:
+        bringup.check(values)
+        need("a run over ROS", ROS, ROS_REMEDY)
+        if values["page"] == "true":
+            need("the browser page", PAGE, f"{PAGE_REMEDY}, or leave it out with --page=false")
+        text = bringup.description(values)
+        words = {spec.name: ros_arguments(spec, values) for spec in specs}
+        alone = only_one(values["namespace"])
+        with progress("loading libraries"):  # heavy: what is wrong with the options is said before
+            from pkm_bringup.prepare import build, compile_apart, prepare
+
+        compile_apart(text, [spec for spec in specs if spec.needed], values)
+        dynamics = build(text)
+    except (PkmError, ValueError) as error:
+        return refused(error)
+    except KeyboardInterrupt:
+        return interrupted()
+    forget_measured()
+    group = ProcessGroup()
+    with alone, tempfile.TemporaryDirectory(prefix="pkm_") as folder:
+        file = write_parameters(Path(folder) / "description.yaml", robot_description=text)
+        if bringup.DESCRIPTION.name in words:  # no node needs to wait for its topic: the text is the same for all
+            for arguments_of_node in words.values():
+                arguments_of_node += ["--params-file", str(file)]
+
+        gate = Gate()
+
+        def start(spec: bringup.NodeSpec) -> None:
+            group.start(spec, Forked(spec, words[spec.name], gate), spec.leads and values["stay"] != "true")
+
+        try:
+            for spec in specs:
+                if not spec.needed:  # these import libraries of their own, for seconds, while this process goes on
+                    start(spec)
+            needed = [spec for spec in specs if spec.needed]
+            prepare(dynamics, needed, values)
+            for number in ending_signals.ENDING:
+                signal.signal(number, group.ask_to_stop)
+            gc.enable()
+            gate.open()
+            for spec in needed:
+                start(spec)
+            code = group.wait()
+            group.stop()
+            if group.leader_was_cut_off():
+                return interrupted()
+            if group.killed:
+                print(f"pkm run: {', '.join(group.killed)} did not end and had to be killed", file=sys.stderr)
+                code = code or 1
+            return 1 if said_untold() else code or group.code_of_leader() or (cut_off() if is_cut_off() else 0)
+        except PkmError as error:
+            return refused(error)
+        except KeyboardInterrupt:
+            return interrupted()
+        finally:
+            group.stop()
+            if warning := said_untold():
+                print(f"pkm run: {warning}", file=sys.stderr, flush=True)
+
+
+def only_one(namespace: str) -> IO[str]:
+    """Lock out other runs on this computer with the same topics (PkmError): each would command the other's machine.
+    The returned lock file must stay open as long as the run lasts. PermissionError: it belongs to another user.
+    """
+    domain = os.environ.get("ROS_DOMAIN_ID", "0") or "0"
+    name = re.sub(r"\W+", "_", f"{domain}_{namespace.strip('/')}")
+    folder, computer = runtime_folder()
+    path = folder / f"pkm_run_{computer}{name}.lock"
+    try:
+        flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+        file = open(os.open(path, flags, 0o600), "r+", encoding="ascii", errors="replace")  # noqa: SIM115
+        found = os.fstat(file.fileno())
+        if not stat.S_ISREG(found.st_mode) or found.st_uid != os.getuid():
+            file.close()
+            raise PermissionError("it is no file of this user's")
+    except OSError as error:
+        raise PkmError(f"{path} cannot be used ({error.strerror or error}): remove it") from error
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        number = file.read(20).strip()
+        file.close()
+        raise PkmError(
+            f"a robot runs already on these topics (process {number if number.isdigit() else 'unknown'}, "
+            f"domain {domain}, namespace '/{namespace.strip('/')}'); end it, or give this one a --namespace of its own"
+        ) from error
+    file.truncate(0)
+    file.write(str(os.getpid()))
+    file.flush()
+    return file
+
+
+def runtime_folder() -> tuple[Path, str]:
+    """Folder by which this user's processes, and nobody else's, find each other, and a name for this computer.
+
+    The system's runtime folder of the user, or the user's cache, which several computers may share. PkmError where
+    others can write to each of them.
+    """
+    given = os.environ.get("XDG_RUNTIME_DIR")
+    for place in [given] if given else [f"/run/user/{os.getuid()}"]:
+        with contextlib.suppress(OSError):
+            if is_safe(os.lstat(place)) and os.access(place, os.W_OK):
+                return Path(place), ""
+    problems = []
+    temporary = Path(tempfile.gettempdir()) / f"pkm_{os.getuid()}"
+    for folder in (kept_files.folders()[-1], temporary):
+        try:
+            return safe_folders.made(folder), f"{os.uname().nodename}_"
+        except OSError as error:
+            problems.append(str(error))
+    raise PkmError(f"there is no folder for this user's runs: {'; '.join(problems)}; set XDG_RUNTIME_DIR")
+
+
+def set_up_discovery() -> None:
+    """Restrict discovery to this computer and avoid shared memory, unless the environment says otherwise."""
+    os.environ.update(transport_environment(os.environ))
+
+
+def interrupted() -> int:
+    """Report that there was no run; the exit code of that."""
+    print("\npkm run: ended before the robot was there; nothing was run, and there is no report", file=sys.stderr)
+    return cut_off()
+
+
+def cut_off() -> int:
+    """The exit code of an interrupted run: what shells expect, or what the caller asked for."""
+    return int(os.environ.get(CUT_OFF, "130"))
+
+
+def refused(error: Exception) -> int:
+    """Report why there is no run; the exit code of that."""
+    print(f"pkm run: {error}", file=sys.stderr)
+    return 2
+
+
+def write_parameters(file: Path, **parameters: str) -> Path:
+    """Write parameters for any node to a file, as texts may be too long for a command line; return the file."""
+    file.write_text(yaml.safe_dump({"/**": {"ros__parameters": parameters}}, allow_unicode=True), encoding="utf-8")
+    return file
+
+
+def read_knobs(arguments: Sequence[str] | None = None) -> dict[str, str]:
+    """The value of every knob, as text by name, from command line options, by default the process's own.
+    At a terminal, the page is opened and the robot stays; a script wants the end of the motion.
+    """
+    at_terminal = sys.stdin.isatty() and sys.stdout.isatty()
+    given = vars(parser(at_terminal).parse_args(arguments))
+    if (given["motion"] == "none" or bringup.motion_of(given) == "none") and "stay" not in options.chosen(
+        parser(), arguments
+    ):
+        given["stay"] = True  # there is no end of a motion to wait for
+    return {name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in given.items()}
+
+
+def parser(at_terminal: bool = False) -> argparse.ArgumentParser:
+    """The command line: every knob an option, its name with hyphens, under the heading of its group."""
+    p = options.parser(
+        "run",
+        "Bring a robot to life over ROS: simulated machine, kinematics, dynamics, controller, browser page,\n"
+        "motion. Ctrl-C ends everything, and reports what was done.",
+        "The same settings are launch arguments, with underscores: ros2 launch pkm_control pkm.launch.py robot:=delta\n"
+        + "\n"
+        + textwrap.fill(f"The robots of the gallery: {', '.join(robot_names())}.", 100),
+    )
+    groups = {name: p.add_argument_group(name) for name in dict.fromkeys(knob.group for knob in bringup.KNOBS[2:])}
+    options.add_robot(p, "delta")
+    for knob in bringup.KNOBS[2:]:
+        name = "--" + knob.name.replace("_", "-")
+        if knob.choices == bringup.SWITCH:
+            default, description = knob.default == "true", knob.description
+            if knob.name in _AT_TERMINAL:
+                where = "at a terminal or without motion" if knob.name == "stay" else "at a terminal"
+                default, description = at_terminal, f"{description} (default: yes {where}, else no)"
+            groups[knob.group].add_argument(name, action=options.Switch, default=default, help=description)
+        else:
+            metavar = "{" + ",".join(knob.choices) + "}" if knob.choices else options.METAVARS.get(knob.name, "TEXT")
+            groups[knob.group].add_argument(
+                name, default=knob.default, choices=knob.choices or None, metavar=metavar, help=knob.description
+            )
+    return p
+
+
+def command(values: bringup.Values) -> list[str]:
+    """The command that runs a robot with these values of the knobs."""
+    given = [f"--{knob.name.replace('_', '-')}={values[knob.name]}" for knob in bringup.KNOBS if knob.name != "robot"]
+    return [sys.executable, "-m", "pkm_bringup.start", values["robot"], *given]
+
+
+def ros_arguments(spec: bringup.NodeSpec, values: bringup.Values) -> list[str]:
+    """The arguments that a node is started with: its name, namespace, remappings and parameters."""
+    arguments = ["--ros-args", *([] if spec.holds else ["-r", f"__node:={spec.name}"])]
+    if os.environ.get("ROS_SECURITY_ENABLE", "").lower() == "true":
+        arguments += ["--enclave", f"{bringup.ENCLAVES}/{spec.name}"]
+    if values["namespace"]:
+        arguments += ["-r", f"__ns:=/{values['namespace'].strip('/')}"]
+    for name, other in spec.remappings.items():
+        arguments += ["-r", f"{name}:={other}"]
+    for name, value in bringup.parameters(spec, values).items():
+        arguments += ["-p", f"{name}:={json.dumps(value)}"]
+    return arguments
+
+
+class Process(Protocol):
+    """The part of `subprocess.Popen` that a group needs."""
+
+    @property
+    def pid(self) -> int:
+        """Its number."""
+
+    def poll(self) -> int | None:
+        """Its exit code, None while it runs."""
+
+
+class Gate:
+    """Holds forked processes until it is opened here, or until this process is gone.
+
+    Participants of DDS that come up together receive each other's first announcements; one that is there long before
+    the others may have to wait for the next, which is seconds later.
+    """
+
+    def __init__(self) -> None:
+        self._inner, self._outer = os.pipe()
+        self._open = False
+
+    def open(self) -> None:
+        """Let everybody pass."""
+        if not self._open:
+            self._open = True
+            os.close(self._outer)
+
+    def wait(self) -> None:
+        """In a forked process: wait until it is opened."""
+        self.open()  # this process's own end; what counts is the parent's
+        os.read(self._inner, 1)
+
+
+class Forked:
+    """A node in a process that is forked from this one, with all that has been made and imported here.
+
+    To be made while this process has no other thread and has not initialised ROS. The node is imported at once, and
+    begins when the gate is open.
+    """
+
+    def __init__(self, spec: bringup.NodeSpec, arguments: Sequence[str], gate: Gate) -> None:
+        for stream in (sys.stdout, sys.stderr):
+            stream.flush()  # else the child writes it again
+        self._code: int | None = None
+        self.pid = os.fork()
+        if self.pid == 0:
+            _become(spec, arguments, gate)
+
+    def poll(self) -> int | None:
+        """Exit code, None while it runs."""
+        if self._code is None:
+            pid, status = os.waitpid(self.pid, os.WNOHANG)
+            if pid:
+                self._code = os.waitstatus_to_exitcode(status)
+        return self._code
+
+
+def _become(spec: bringup.NodeSpec, arguments: Sequence[str], gate: Gate) -> NoReturn:
+    """In the child: run the node, and end."""
+    code = 1
+    try:
+        os.setsid()
+        _die_with_parent()
+        _name_process(f"pkm {spec.name}")
+        niceness = -_NICENESS if spec.keeps_time else _NICENESS
+        with contextlib.suppress(OSError):  # a lower one takes a permission
+            os.nice(niceness)
+        with contextlib.suppress(OSError):  # where the kernel weighs sessions, of which each node is one
+            Path("/proc/self/autogroup").write_text(str(niceness))
+        for number in ending_signals.ENDING:
+            signal.signal(number, signal.SIG_DFL)
+        with open(os.devnull) as nothing:
+            os.dup2(nothing.fileno(), 0)
+        sys.argv = [spec.executable, *arguments]
+        module = importlib.import_module(spec.module)
+        gc.enable()
+        gate.wait()
+        code = module.main()
+    except SystemExit as end:
+        code = end.code if isinstance(end.code, int) else 1
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        for stream in (sys.stdout, sys.stderr):
+            with contextlib.suppress(OSError, ValueError):
+                stream.flush()
+        os._exit(code)  # what this process's parent would do at its end is not the child's to do
+
+
+class ProcessGroup:
+    """Processes that end together."""
+
+    def __init__(self, patience: tuple[float, float, float] = _PATIENCE) -> None:
+        self._patience = patience
+        self.processes: dict[str, Process] = {}
+        self._specs: dict[str, bringup.NodeSpec] = {}
+        self._leader = ""
+        self._stopping = False
+        self._asked = 0  # how often to stop
+        self._asked_at = 0.0  # s, monotonic: first
+        self.killed: list[str] = []  # names of processes that did not end otherwise
+
+    def start(self, spec: bringup.NodeSpec, process: Process, leads: bool = False) -> None:
+        """Add the process of a node that has just started. When one that `leads` ends, the run is over."""
+        self._specs[spec.name] = spec
+        self.processes[spec.name] = process
+        if leads:
+            self._leader = spec.name
+
+    def code_of_leader(self) -> int:
+        """Exit code of the leading node, once it has ended by itself or was asked to; else 0."""
+        leads = next((name for name, spec in self._specs.items() if spec.leads), "")
+        code = self.processes[leads].poll() if leads else None
+        return code if code is not None and code > 0 else 0
+
+    def leader_was_cut_off(self) -> bool:
+        """Whether the leading node was still starting when it was asked to end, and has reported nothing."""
+        leaders = (self.processes[name] for name, spec in self._specs.items() if spec.leads)
+        return any(process.poll() == -signal.SIGINT for process in leaders)
+
+    def ask_to_stop(self, number: int = 0, frame: FrameType | None = None) -> None:
+        """Signal handler: end the run at the next look; the second signal, without waiting for a report."""
+        if number == signal.SIGHUP:
+            leave_terminal()
+        self._stopping = True
+        now = time.monotonic()
+        # what comes within a second is one wish: a launch hands on what the terminal has sent to all
+        if not self._asked or now - self._asked_at > _INSISTING:
+            self._asked_at = self._asked_at or now
+            self._asked += 1
+
+    def wait(self) -> int:
+        """Wait until the run is over, by the nodes' rules in `bringup.py`.
+        Returns 0 when asked to stop or the leader ended well, else the exit code of a process.
+        """
+        running = dict(self.processes)
+        while not self._stopping:
+            if is_measured() and self._leader in running and len(running) > 1:
+                self._signal((process for name, process in running.items() if name != self._leader), signal.SIGINT)
+                running = {self._leader: running[self._leader]}
+            for name, process in list(running.items()):
+                code = process.poll()
+                if code is None:
+                    continue
+                del running[name]
+                if name == self._leader and code >= 0:
+                    return code
+                if name == self._leader:
+                    print(f"pkm run: {name} ended with code {code}; stopping the others", file=sys.stderr, flush=True)
+                    say_fault(f"{name} ended with code {code}")
+                    return 1
+                if self._specs[name].stops_run(code):
+                    print(f"pkm run: {name} ended with code {code}; stopping the others", file=sys.stderr, flush=True)
+                    say_fault(f"{name} ended with code {code}")
+                    return code if code > 0 else 1
+                if code != 0:
+                    print(f"pkm run: {name} ended with code {code}; going on without it", file=sys.stderr, flush=True)
+            time.sleep(0.05)
+        return 0
+
+    @staticmethod
+    def _signal(processes: Iterable[Process], number: int) -> None:
+        for process in processes:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(process.pid, number)
+
+    def stop(self) -> None:
+        """End all processes: first by request, finally by force, which a further signal hastens."""
+        self._stopping = True
+        asked, began, warned = self._asked, time.monotonic(), False
+        for number, patience in zip((signal.SIGINT, signal.SIGTERM, signal.SIGKILL), self._patience, strict=True):
+            alive = [process for process in self.processes.values() if process.poll() is None]
+            if number == signal.SIGKILL:
+                self.killed += [name for name, process in self.processes.items() if process in alive]
+            self._signal(alive, number)
+            deadline = time.monotonic() + patience
+            while alive and time.monotonic() < deadline and (self._asked == asked or self._has_drives(alive, began)):
+                alive = [process for process in alive if process.poll() is None]
+                if alive and not warned and time.monotonic() - began > _SOON:
+                    warned = True
+                    names = ", ".join(name for name, process in self.processes.items() if process in alive)
+                    print(f"pkm run: waiting for {names} to end; Ctrl-C: at once", file=sys.stderr, flush=True)
+                time.sleep(0.02)
+            asked = self._asked
+            if not alive:
+                return
+
+    def _has_drives(self, alive: Sequence[Process], began: float) -> bool:
+        """Whether one of them may still be disabling drives; its report is waited for."""
+        names = (name for name, process in self.processes.items() if process in alive)
+        return time.monotonic() - began < _TELLING and any("hardware" in self._specs[name].nodes for name in names)
+
+
+def _die_with_parent() -> None:
+    """In the child, before it becomes the node: ask the kernel for SIGTERM when the parent dies."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+
+
+def _name_process(name: str) -> None:
+    """Give this process a name for `ps` and `top`, which else show the parent's."""
+    ctypes.CDLL(None).prctl(_PR_SET_NAME, name.encode()[:15])
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The job of `simulate`: the main job in real time in this process, with the page in another."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pkm_bringup.command_line.one_process import Interruption
+from pkm_bringup.main_job import plan_cycle, run_motion
+from pkm_bringup.simulate_options import Options
+from pkm_control.controllers.law_settings import POSITION
+from pkm_control.loop.control_loop import ControlLoop, Period
+from pkm_control.loop.switching_on import switch_on
+from pkm_control.motion.files.default_motion import motion_named
+from pkm_control.robot_loop import build_loop, planner_of
+from pkm_description.mechanism import Mechanism
+from pkm_hardware.realism import NOTE, payload_note
+from pkm_hardware.simulated.simulated_machine import SimulatedMachine
+from pkm_kinematics.making import KERNELS, making
+from pkm_runtime.optional import PAGE, PAGE_REMEDY, NotInstalledError, need
+from pkm_runtime.progress import progress
+from pkm_viewer.report.recording import ENDING_OTHERS
+from pkm_viewer.report.report import Report
+from pkm_viewer.report.report_files import publish_report
+from pkm_viewer.viewer_process import ViewerProcess
+
+Array = NDArray[np.float64]
+
+_PICTURE_EVERY = 0.02  # s of machine time between two updates of the page
+
+
+class _Watcher:
+    """Passes some of the control periods on to the page."""
+
+    def __init__(self, viewer: ViewerProcess, loop: ControlLoop) -> None:
+        self._viewer = viewer
+        self._loop = loop
+        self._next = 0.0
+
+    def __call__(self, period: Period) -> None:
+        machine, action = self._loop.machine, period.action
+        if machine.time < self._next or action.measured is None or action.reference is None:
+            return
+        self._next = machine.time + _PICTURE_EVERY
+        error = float(np.linalg.norm(action.measured.pose[:3] - action.reference.pose[:3]))
+        speed = float(np.linalg.norm(action.measured.twist[:3]))
+        joints, pose = action.measured.joints, action.measured.pose
+        if isinstance(machine, SimulatedMachine):  # which knows better than its encoders
+            joints, pose = machine.joints, machine.pose
+        efforts = action.command if self._loop.controller.commands == "effort" else period.state.efforts
+        self._viewer.update(joints, pose, machine.time, error, speed, efforts)
+
+
+def simulate(mechanism: Mechanism, options: Options, interruption: Interruption) -> tuple[str, ...]:
+    """Run the job of the options; return the faults that ended it early."""
+    with making(KERNELS):
+        loop = build_loop(mechanism, options.setup)
+    with making("planning the motion"):
+        motion = motion_named(options.motion, loop.kinematics, options.tool_file)
+        job = plan_cycle(planner_of(loop, options.setup), motion)
+    print(f"{mechanism.name}: {motion.source}, one cycle takes {job.cycle.duration:.4f} s")
+    for note in job.cycle.notes:
+        print(f"  {note}")
+    viewer: ViewerProcess | None = None
+    with making(KERNELS):
+        switch_on(loop)
+        _warm_up(loop, options)
+    try:
+        if options.page:
+            with progress("opening the page"):
+                viewer = _open_page(loop, options, job.cycle.sampled(250.0).pose[:, :3])
+        watch = _Watcher(viewer, loop) if viewer is not None else None
+        times = f"{options.cycles} cycle" + "s" * (options.cycles != 1)
+        long = f"{options.cycles * job.cycle.duration:.3g} s"
+        print(f"running {times} at {options.rate:.0f} Hz, which takes {long}; Ctrl-C ends the run", flush=True)
+        stopped = interruption.is_set
+        interruption.motion_begins()
+        approach = run_motion(loop, job.approach, realtime=True, watch=watch, stopped=stopped, recorded=False)
+        if approach.faults:
+            return approach.faults
+        recording = run_motion(loop, job.cycle, options.cycles, True, watch, stopped)
+        if len(recording):
+            remedies = ("--rate {rate}", *(("--no-page",) if viewer is not None else ()), ENDING_OTHERS)
+            recording = recording.about(motion.source, _conditions(options), remedies)
+            publish_report(recording, Report.of(recording, loop.kinematics), options.report)
+        else:
+            print("ended on the way to the start of the motion; not a period of it was run, and there is no report")
+        faults = recording.faults
+        while options.stay and not faults and not interruption.is_set():
+            faults = run_motion(loop, job.cycle, 1, True, watch, stopped, recorded=False).faults
+        return faults
+    finally:
+        loop.shut_down()
+        if viewer is not None:
+            viewer.close()
+
+
+def _conditions(options: Options) -> tuple[str, ...]:
+    """The conditions of the run for the report."""
+    if options.controller == POSITION:
+        return ("commanded by position; the machine is where it is told to be (loopback), and has no efforts",)
+    law = f"{options.controller} at {options.natural_frequency:g} rad/s, damping {options.damping:g}"
+    described = f"described with {options.xacro_args}" if options.xacro_args else ""
+    conditions = (
+        law,
+        NOTE if options.realistic else "",
+        described,
+        payload_note(options.hidden_payload),
+    )
+    return tuple(condition for condition in conditions if condition)
+
+
+def _warm_up(loop: ControlLoop, options: Options) -> None:
+    """Run a few periods that do not count: what is compiled or cached on first use must not cost a deadline."""
+    rest = planner_of(loop, options.setup).rest(np.asarray(loop.kinematics.home, dtype=np.float64), 0.02)
+    run_motion(loop, rest, recorded=False)
+
+
+def _open_page(loop: ControlLoop, options: Options, planned: Array) -> ViewerProcess | None:
+    try:
+        need("the browser page", PAGE, PAGE_REMEDY)
+    except NotInstalledError as error:
+        print(f"{error}; going on without it", flush=True)
+        return None
+    names = tuple(loop.kinematics.joint_names)
+    home = np.array(loop.kinematics.home_joints, dtype=np.float64)
+    viewer = ViewerProcess(loop.kinematics.mechanism, names, home, options.port, planned, options.host)
+    if viewer.alive:
+        print(f"page: {viewer.url}", flush=True)
+        return viewer
+    viewer.close()
+    print(f"the browser page could not be opened ({viewer.problem}); going on without it", flush=True)
+    return None

@@ -1,0 +1,603 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A running robot as a script uses it: the same methods for a simulation in this process and for a robot over ROS."""
+
+from __future__ import annotations
+
+import importlib
+import math
+import numbers
+import os
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from pkm_client.backend import Backend, Goal
+from pkm_client.client_errors import MotionEndedError, RefusedError
+from pkm_client.listeners import Listeners
+from pkm_client.motion_task import Result, Task
+from pkm_client.simulated import SimulatedBackend
+from pkm_client.state import RobotState
+from pkm_control.conveyor.boarding import Boarding
+from pkm_control.conveyor.conveyor import BeltState
+from pkm_control.loop.followed_motion import Tolerances
+from pkm_control.loop.modes import Mode, Outcome
+from pkm_control.loop.requests import PAUSED
+from pkm_control.motion.curve_check import CurveCheck
+from pkm_control.motion.files.default_motion import motion_named
+from pkm_control.motion.files.motion_file import MotionFile
+from pkm_control.motion.planning import MotionPlanner
+from pkm_control.motion.trajectory import Trajectory
+from pkm_control.operation.answer import Answer
+from pkm_control.operation.motion_points import MotionPoints
+from pkm_control.simulation_setup import Setup
+from pkm_control.space.tool import Tool, read_tools, tool_named
+from pkm_description import load_mechanism
+from pkm_description.mechanism import Inertial, Mechanism
+from pkm_dynamics.dynamics import shared_dynamics
+from pkm_hardware.realism import USUAL_RESERVE
+from pkm_kinematics import Configuration, ForwardSolution, Kinematics
+from pkm_kinematics.kernels.compiled_rotations import displacement_between
+from pkm_runtime.optional import ROS, ROS_REMEDY, need
+
+Array = NDArray[np.float64]
+Leg = tuple[Trajectory, int]  # a plan, and how often it is run
+Plan = list[Leg] | MotionPoints  # legs one after the other, or a motion on a conveyor
+
+_LOOK = 0.01  # s, between two looks at the robot
+_RENEW = 0.05  # s, between two twists of a jog
+_BEGIN = 0.5  # s, within which a jog is seen to begin
+_REST = 15.0  # s, within which the platform comes to rest
+_SAME_MODE = 0.02  # rad, and of the characteristic length: by more the actuators of two modes differ
+_THERE = 1e-9  # m and rad: nearer than that there is nothing to move
+_ROS_BACKEND = "pkm_client.ros.ros_backend"
+
+
+class Robot:
+    """A robot that runs: `Robot.simulated("delta")` makes one, `Robot.connect()` finds one that runs over ROS.
+
+    Poses are (7,), x y z qx qy qz qw in the base frame, or the robot's task coordinates, as `Kinematics.inverse` takes
+    them: three numbers for a Delta. Methods that move (`move_to`, `follow`, `jog`) wait for the end; with `block=False`
+    they return the task as soon as the motion has begun. Any method raises `RefusedError`, with the reason, for what
+    the robot cannot do, or the planner's error where there is no such motion; nothing has moved then.
+
+    Its calls may come from several threads. A motion that is asked for while another runs is planned first; then the
+    running one ends on its path, as PREEMPTED, and the new one begins where that came to rest.
+
+    Args:
+        reserve: fraction of the actuators' speeds and efforts that plans leave to the controller.
+        tool_file: path of the file of its tools, empty: none; `ConfigurationError` where it cannot be used.
+    """
+
+    def __init__(self, backend: Backend, reserve: float = USUAL_RESERVE, tool_file: str = "") -> None:
+        self._backend = backend
+        self._reserve = reserve
+        self._tool_file = tool_file
+        self._listeners = Listeners()
+        backend.on_output = self._listeners.put
+        self._motion: Task | None = None  # that was begun last
+        self._turn = threading.Lock()  # of the motion that is being begun
+        self._mode = 0  # the working mode in which the robot was seen last
+        self._planners: dict[int, MotionPlanner] = {}  # by working mode
+        self._boardings: dict[int, Boarding] = {}
+
+    @staticmethod
+    def simulated(
+        robot: str | os.PathLike[str] | Mechanism = "delta", realtime: bool = True, setup: Setup | None = None
+    ) -> Robot:
+        """Simulate a robot in this process, without ROS: machine, controller and guard as in `pkm simulate`.
+
+        Args:
+            robot: name in the gallery, file, or mechanism from `load_mechanism`.
+            realtime: keep real time; otherwise time runs as fast as it can while somebody waits for the robot.
+            setup: rate, law, payload and more; None: the defaults.
+
+        Raises:
+            PkmError: there is no such robot, it cannot be controlled, or a file of the setup cannot be used.
+        """
+        mechanism = robot if isinstance(robot, Mechanism) else load_mechanism(robot)
+        setup = setup or Setup()
+        read_tools(setup.tool_file)
+        return Robot(SimulatedBackend(mechanism, setup, realtime), setup.reserve, setup.tool_file)
+
+    @staticmethod
+    def connect(
+        namespace: str = "",
+        timeout: float = 10.0,
+        hardware_file: str = "",
+        reserve: float = USUAL_RESERVE,
+        ready: bool = True,
+        tool_file: str = "",
+        conveyor_file: str = "",
+    ) -> Robot:
+        """Find a robot that runs over ROS (`pkm run`, a launch file); the caller needs no node, executor or context.
+
+        Args:
+            timeout: time allowed for finding it [s].
+            hardware_file: path of the machine's file, where it has tighter limits than the description.
+            reserve: fraction of the actuators' speeds and efforts that plans leave to the controller.
+            ready: within that time, wait for the controller's first reading of the machine, too, which may be off.
+            tool_file: path of the file of its tools; empty: none.
+            conveyor_file: path of the controller's file of conveyors, for motions that ride on one.
+
+        Raises:
+            NoRobotError: none answers there.
+            NotInstalledError: there is no ROS in this environment.
+            ConfigurationError: a file cannot be used.
+        """
+        read_tools(tool_file)
+        need("a robot over ROS", ROS, ROS_REMEDY)
+        backend = importlib.import_module(_ROS_BACKEND).RosBackend(
+            namespace, timeout, hardware_file, ready, conveyor_file
+        )
+        return Robot(backend, reserve, tool_file)
+
+    # -- what it is, and does ---------------------------------------------------------------------------------------
+
+    @property
+    def mechanism(self) -> Mechanism:
+        """The robot's description."""
+        return self._backend.mechanism
+
+    @cached_property
+    def kinematics(self) -> Kinematics:
+        """The library's kinematics of this robot."""
+        return shared_dynamics(self.mechanism).kinematics
+
+    @property
+    def _planner(self) -> MotionPlanner:
+        """Planner for the working mode in which the robot was last seen."""
+        if self._mode not in self._planners:
+            dynamics = shared_dynamics(self.mechanism)
+            limits = self._backend.limits
+            self._planners[self._mode] = MotionPlanner(
+                dynamics.kinematics, dynamics, limits, reserve=self._reserve, mode=self._mode
+            )
+        return self._planners[self._mode]
+
+    @property
+    def _boarding(self) -> Boarding:
+        """Planner of conveyor motions for the same working mode."""
+        if self._mode not in self._boardings:
+            dynamics = shared_dynamics(self.mechanism)
+            check = CurveCheck(dynamics.kinematics, dynamics, self._backend.limits, self._mode)
+            self._boardings[self._mode] = Boarding(self._planner, check)
+        return self._boardings[self._mode]
+
+    def belt(self, name: str) -> BeltState:
+        """Travel [m] and speed [m/s] now of a conveyor of the conveyor file; `ConveyorError` where it has none such."""
+        return self._backend.belt(name)[1]
+
+    @property
+    def state(self) -> RobotState:
+        """A snapshot of the robot, not older than the call."""
+        return self._backend.state()
+
+    @property
+    def outputs(self) -> dict[str, float]:
+        """Values that motions have set the machine's outputs to, by name; outputs that none has set are left out."""
+        return self._backend.outputs
+
+    @property
+    def payload(self) -> Inertial | None:
+        """The platform's payload as the controller knows it, platform frame; None: nothing."""
+        return self._backend.payload
+
+    def on_output(self, listener: Callable[[str, float], None]) -> Callable[[], None]:
+        """Call a listener, in a thread of its own, with name and value of each output that a motion changes.
+
+        Calls come in the order of the events. The function returned removes the listener.
+        """
+        return self._listeners.add(listener)
+
+    def solve_ik(self, pose: ArrayLike, tool: str = "") -> Configuration:
+        """Joint positions at a pose, in the present working mode; `by_name()` has those of the actuated joints.
+
+        Args:
+            pose: (7,) or task coordinates, base frame; the tool's where one is named.
+
+        Raises:
+            RefusedError: the platform cannot be there, with the reason.
+            ShapeError: an array of the wrong shape.
+            ToolError: there is no such tool.
+        """
+        solution = self.kinematics.inverse(self._pose(pose, tool), mode=self._mode_of(self.state))
+        if not solution.ok:
+            raise RefusedError(self._with_tool(tool) + solution.reason())
+        return solution
+
+    def tool_pose(self, tool: str) -> Array:
+        """Measured pose (7,) of a tool, base frame; `ToolError` where there is no such tool."""
+        return self._tool(tool).on_platform(self.state.pose)
+
+    def solve_fk(self, positions: Mapping[str, float] | ArrayLike) -> ForwardSolution:
+        """Pose (7,) for positions of the actuated joints: on home's branch, in another mode on the present pose's.
+
+        Args:
+            positions: by joint name, or (n_actuated,) [rad or m].
+
+        Raises:
+            RefusedError: there is no such pose, with the reason; or a joint is missing.
+            ShapeError: an array of the wrong shape.
+        """
+        names = self.kinematics.actuated_names
+        if isinstance(positions, Mapping):
+            missing = [name for name in names if name not in positions]
+            if missing:
+                raise RefusedError(f"no position of {', '.join(missing)}")
+            positions = [positions[name] for name in names]
+        state = self.state
+        near = state.pose if self._mode_of(state) else None
+        solution = self.kinematics.forward(np.asarray(positions, dtype=np.float64), near=near)
+        if not solution.ok:
+            raise RefusedError(solution.reason())
+        return solution
+
+    # -- motions ----------------------------------------------------------------------------------------------------
+
+    def move_to(
+        self,
+        pose: ArrayLike,
+        speed: float = math.inf,
+        *,
+        nearest: bool = False,
+        block: bool = True,
+        tool: str = "",
+    ) -> Task:
+        """Go to a pose, in a straight line where the robot can, as fast as its limits allow.
+
+        Args:
+            pose: (7,) or task coordinates, base frame.
+            speed: upper bound on the speed of the platform's origin, or of the tool's point [m/s].
+            nearest: go to the nearest pose that the platform can take, where it cannot take this one.
+            tool: the tool whose pose it is and whose point moves straight; empty: the platform.
+
+        Raises:
+            RefusedError: it does not begin, with the reason; nothing has moved.
+            PkmError: it cannot be planned. With `block`, too: it ended early, as `Task.result` says.
+        """
+        if not isinstance(speed, numbers.Real) or not speed > 0.0:
+            raise RefusedError(f"the speed is {speed!r}; give a number greater than zero [m/s], or leave it out")
+        there = self._pose(pose, tool)
+        if not np.isfinite(there).all() or abs(np.linalg.norm(there[3:]) - 1.0) > 1e-6:
+            raise RefusedError("the pose is not finite, or its quaternion is not of unit length")
+        if nearest and not self.kinematics.inverse(there, mode=self._mode_of(self.state)).ok:
+            found = self.kinematics.nearest(there)
+            if not found.ok:
+                raise RefusedError(f"no pose near to that one: {found.reason()}")
+            there = np.array(found.pose)
+
+        def legs(here: Array) -> list[Leg]:
+            return self._way(here, there, speed, tool)
+
+        return self._move(legs, block)
+
+    def follow(
+        self,
+        motion: str | os.PathLike[str],
+        cycles: int = 1,
+        *,
+        on: str = "",
+        at: float | None = None,
+        block: bool = True,
+    ) -> Task:
+        """Go to the start of a motion file, and run it.
+
+        Args:
+            motion: path of the file, name of a shipped motion, or "auto": the one that suits the robot.
+            cycles: repetitions; more than one adds a straight way back where the end is not the start.
+            on: the conveyor that carries the object, for a file in the frame of a conveyor.
+            at: `belt(on).travel` at the instant when the object was at the conveyor's origin [m]; None: now.
+
+        Raises:
+            RefusedError: it does not begin, with the reason; nothing has moved.
+            PkmError: the file cannot be read, or planned. With `block`, too: it ended early, as `Task.result` says.
+        """
+        if cycles != int(cycles) or cycles < 1:
+            raise RefusedError(f"cycles is {cycles}; give a whole number greater than zero")
+        file = motion_named(os.fspath(motion), self.kinematics, self._tool_file)
+        if on:
+            return self._move(self._ride(file, cycles, on, at), block)
+        plan: list[Trajectory] = []
+
+        def legs(here: Array) -> list[Leg]:
+            if not plan:
+                planner = self._planner.carrying(self.payload)
+                plan.append(planner.plan_closed(file) if cycles > 1 else planner.plan(file))
+            return [*self._way(here, plan[0].start, math.inf), (plan[0], int(cycles))]
+
+        return self._move(legs, block)
+
+    def jog(
+        self,
+        linear: Sequence[float] = (0.0, 0.0, 0.0),
+        angular: Sequence[float] = (0.0, 0.0, 0.0),
+        seconds: float = 1.0,
+        *,
+        block: bool = True,
+    ) -> Task:
+        """Move the platform at a twist for some time, then to rest; it slows down and stops before limits.
+
+        Args:
+            linear: velocity of the platform's origin (3,) [m/s], base axes.
+            angular: angular velocity (3,) [rad/s], base axes.
+            seconds: duration on the robot's clock.
+
+        Raises:
+            RefusedError: a motion runs, the robot is stopped, or a number makes no sense. A limit that stopped it is no
+                error but the `reason` of the result.
+        """
+        twist = np.array((*linear, *angular), dtype=np.float64)
+        if twist.shape != (6,) or not np.isfinite(twist).all():
+            raise RefusedError("a jog takes three finite numbers for the linear velocity, and three for the angular")
+        if not (math.isfinite(seconds) and seconds > 0.0):
+            raise RefusedError(f"seconds is {seconds}; give a number greater than zero")
+        _require(self._backend.steer(twist))
+        task = Task(lambda task: self._jog(task, twist, seconds), self._backend.waiting)
+        if block:
+            task.result()
+        return task
+
+    def set_speed(self, fraction: float) -> None:
+        """Run motions, present and later, at a fraction of their planned speed: 0 (halt) to 1, else `RefusedError`."""
+        _require(self._backend.set_speed(float(fraction)))
+
+    def pause(self) -> None:
+        """Halt the motion on its path, and wait until it is at rest; `RefusedError` where no motion runs."""
+        _require(self._backend.pause())
+        self._until_rest()
+
+    def resume(self) -> None:
+        """Continue the paused motion, `RefusedError` where there is none; after a jog, first move back to the path."""
+        _require(self._backend.resume())
+
+    def stop(self) -> None:
+        """End any motion on its path, and wait until it is at rest; `RefusedError` where the controller cannot."""
+        _require(self._backend.stop())
+        self._until_rest()
+
+    def enable(self) -> None:
+        """Enable the drives, and hold the platform where it is; `RefusedError` with the reason where they cannot be."""
+        _require(self._backend.enable())
+
+    def disable(self) -> None:
+        """Disable the drives, which ends any motion at once; `RefusedError` where they cannot be reached."""
+        _require(self._backend.disable())
+
+    def emergency_stop(self) -> None:
+        """Disable the drives at once, until `reset` and `enable`; `RefusedError` where they cannot be reached."""
+        _require(self._backend.emergency_stop())
+
+    def reset(self) -> None:
+        """Clear a fault of the machine; `RefusedError` where it persists. The drives stay disabled until `enable`."""
+        _require(self._backend.reset())
+
+    def recover(self) -> str:
+        """Find the platform's pose again after a stop, or move it slowly back inside the limits; return which."""
+        answer = self._backend.recover()
+        _require(answer)
+        self._until_rest()
+        return answer.message
+
+    @property
+    def working_mode(self) -> str:
+        """Label of the robot's present working mode, as `Kinematics.mode_label` gives it."""
+        return self.kinematics.mode_label(self._mode_of(self.state))
+
+    def change_working_mode(self, label: str, *, block: bool = True) -> str:
+        """Go to the same pose in another working mode, in which motions and `solve_ik` are solved from then on.
+
+        Where a change was halted (`stop`), the label of either mode continues it to that mode. The text returned says
+        how long it takes and how far the platform leaves its place meanwhile.
+
+        Args:
+            label: such as "+-", as `Kinematics.mode_label` gives it.
+
+        Raises:
+            RefusedError: there is no way, or no such mode, with the reason. With `block`, too: it was halted.
+        """
+        answer = self._backend.change_working_mode(label)
+        _require(answer)
+        if not block:
+            return answer.message
+        with self._backend.waiting():
+            while (state := self.state).moving:
+                self._backend.wait(_LOOK)
+        if state.mode is not Mode.HOLDING:
+            raise RefusedError(f"it was halted: {state.reason or state.mode.name.lower()}")
+        return answer.message
+
+    def wait(self, seconds: float) -> None:
+        """Let seconds pass on the robot's clock; `RefusedError` for a number that is no duration."""
+        if not (math.isfinite(seconds) and seconds >= 0.0):
+            raise RefusedError(f"seconds is {seconds}; give zero or more")
+        self._backend.wait(seconds)
+
+    def close(self) -> None:
+        """Release the robot: a simulated one ends, one over ROS stays as it is."""
+        self._backend.close()
+
+    def __enter__(self) -> Robot:
+        """Return itself; the end of the block closes it."""
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        """Close."""
+        self.close()
+
+    # -- inside -----------------------------------------------------------------------------------------------------
+
+    def _mode_of(self, state: RobotState) -> int:
+        """Return the working mode that a state shows, and note it; the last one where it shows none."""
+        k = self.kinematics
+        if not state.known or state.mode is Mode.TRACKING or not np.isfinite(state.pose).all():
+            return self._mode
+        read = np.array([state.positions[name] for name in k.actuated_names])
+        for mode in dict.fromkeys((self._mode, *range(k.n_modes))):
+            off = np.asarray(k.inverse(state.pose, mode=mode).actuated) - read
+            turned = np.remainder(off + np.pi, 2.0 * np.pi) - np.pi
+            off = np.where(k.engine.actuated_turning, turned, off / k.characteristic_length)
+            if np.abs(off).max() < _SAME_MODE:
+                self._mode = mode
+                break
+        return self._mode
+
+    def _tool(self, name: str) -> Tool:
+        return tool_named(name, read_tools(self._tool_file))
+
+    def _pose(self, pose: ArrayLike, tool: str = "") -> Array:
+        """The platform's pose (7,) for its own or a tool's pose; with task coordinates the tool keeps its attitude."""
+        there = np.array(self.kinematics.engine.inputs.one_pose(pose), dtype=np.float64)
+        if not tool:
+            return there
+        used = self._tool(tool)
+        if np.shape(pose) != (7,):
+            there = np.concatenate([there[:3], used.on_platform(there)[3:]])
+        return used.of_platform(there)
+
+    @staticmethod
+    def _with_tool(tool: str) -> str:
+        return f"with tool '{tool}' there: " if tool else ""
+
+    def _way(self, here: Array, there: Array, speed: float, tool: str = "") -> list[Leg]:
+        if np.abs(displacement_between(here, there)).max() < _THERE:
+            return []
+        planner = self._planner.carrying(self.payload)
+        return [(planner.between(here, there, speed, self._tool(tool) if tool else None), 1)]
+
+    def _ride(self, file: MotionFile, cycles: int, on: str, at: float | None) -> Callable[[Array], MotionPoints]:
+        """Return the planner, from a start pose, of a motion on a conveyor."""
+        if cycles != 1:
+            raise RefusedError(f"cycles is {cycles}; a conveyor carries an object by once")
+        conveyor, belt = self._backend.belt(on)
+        there = belt.travel if at is None else float(at)
+        if at is not None and not math.isfinite(there):
+            raise RefusedError(f"at is {at}; give the belt's travel when the object was at the origin [m]")
+
+        def look() -> BeltState:
+            return self._backend.belt(on)[1]
+
+        return lambda here: self._boarding.plan(file, conveyor, look, there, here, self.payload)
+
+    def _move(self, legs: Callable[[Array], Plan], block: bool) -> Task:
+        """Plan a motion from the present pose with `legs`, and begin it."""
+        with self._turn:
+            state = self.state
+            self._mode_of(state)
+            plan = legs(_place_of(state))  # before anything that runs is ended for it
+            if block and state.speed == 0.0 and not state.moving:
+                raise RefusedError("the speed override is 0, so the motion would not begin: raise it, or do not wait")
+            if state.moving:
+                plan = legs(self._take_over())
+            if isinstance(plan, MotionPoints):
+                only = self._begin(plan)
+                task = Task(lambda task: self._see_off(task, only), self._backend.waiting)
+            else:
+                task = self._legs(plan)
+            self._motion = task
+        if block:
+            task.result()
+        return task
+
+    def _legs(self, plan: list[Leg]) -> Task:
+        """Run legs one after the other."""
+        first = self._begin(MotionPoints.of(*plan[0])) if plan else None
+        return Task(lambda task: self._run(task, plan, first), self._backend.waiting)
+
+    def _see_off(self, task: Task, goal: Goal) -> Result:
+        """Body of the thread of a motion on a conveyor: wait for its end."""
+        task.cancel_motion = goal.cancel
+        if task.cancelled:
+            goal.cancel()
+        return self._wait_for(task, goal, 0.0, 1.0, Result())
+
+    def _begin(self, motion: MotionPoints) -> Goal:
+        """Hand a motion to the controller; return when it has begun."""
+        goal = self._backend.begin(motion, Tolerances())
+        if not goal.wait_begun():
+            result = goal.wait()
+            raise RefusedError(result.reason) if result.outcome is Outcome.INVALID_GOAL else MotionEndedError(result)
+        return goal
+
+    def _run(self, task: Task, plan: list[Leg], first: Goal | None) -> Result:
+        """Body of the thread of a motion: begin each leg, and wait for its end."""
+        total = sum(leg.duration * cycles for leg, cycles in plan)
+        result, done = Result(), 0.0
+        for number, (leg, cycles) in enumerate(plan):
+            goal = first if number == 0 and first is not None else self._begin(MotionPoints.of(leg, cycles))
+            task.cancel_motion = goal.cancel
+            if task.cancelled:
+                goal.cancel()
+            part = leg.duration * cycles / total
+            result = self._wait_for(task, goal, done, part, result)
+            done += part
+        return result
+
+    @staticmethod
+    def _wait_for(task: Task, goal: Goal, done: float, part: float, before: Result) -> Result:
+        """Wait for the end of a leg; `part` is its share of the motion, `done` that of the legs before."""
+        task.progress_of = lambda: done + part * goal.share
+        result = goal.wait()
+        if task.superseded and result.outcome is Outcome.PREEMPTED:
+            raise MotionEndedError(Result(Outcome.PREEMPTED, "another motion took over"))
+        if result.outcome is not Outcome.SUCCESSFUL:
+            raise MotionEndedError(result)
+        return Result(
+            result.outcome,
+            result.reason,
+            result.rms_position_error,
+            max(result.max_position_error, before.max_position_error),
+            result.rms_rotation_error,
+            max(result.max_rotation_error, before.max_rotation_error),
+        )
+
+    def _take_over(self) -> Array:
+        """Bring the running motion to rest; return the pose there."""
+        if self._motion is not None:
+            self._motion.superseded = True
+        _require(self._backend.stop())
+        self._until_rest()
+        return _place_of(self.state)
+
+    def _until_rest(self) -> None:
+        left = _REST
+        while self.state.moving:
+            if left <= 0.0:
+                raise RefusedError(f"the platform does not come to rest within {_REST:g} s")
+            self._backend.wait(_LOOK)
+            left -= _LOOK
+
+    def _jog(self, task: Task, twist: Array, seconds: float) -> Result:
+        """Body of the thread of a jog."""
+        backend = self._backend
+        begun, reason, seen = backend.time, "", False
+        task.progress_of = lambda: (backend.time - begun) / seconds
+        while (passed := backend.time - begun) < seconds and not task.cancelled:
+            _require(backend.steer(twist))
+            backend.wait(min(_RENEW, seconds - passed))
+            state = self.state
+            seen = seen or state.mode is Mode.JOGGING
+            reason = state.reason if state.mode is Mode.JOGGING and state.reason else reason
+            if passed > _BEGIN and not seen:
+                raise RefusedError(f"the controller did not take the jog; it is {state.mode.name.lower()}")
+        backend.steer(np.zeros(6))
+        self._until_rest()
+        return Result(reason=reason)
+
+
+def _place_of(state: RobotState) -> Array:
+    """Pose at which the platform is held, or its reference; raise where no motion can begin."""
+    if state.mode is Mode.PAUSED:
+        raise RefusedError(f"the controller is paused: {state.reason}" if state.reason else PAUSED)
+    if not state.known:
+        raise RefusedError(f"the controller is {state.mode.name.lower()}: {state.reason or 'no reading has come'}")
+    return np.array(state.reference)
+
+
+def _require(answer: Answer) -> None:
+    """Raise `RefusedError` where the answer is no."""
+    if not answer.success:
+        raise RefusedError(answer.message or "it is refused")

@@ -1,0 +1,324 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The link to a robot that runs over ROS: a node in a thread of its own, with the names of docs/running.md.
+
+It imports nothing of the numerics, so that `pkm stop` starts soon.
+"""
+
+from __future__ import annotations
+
+import atexit
+import itertools
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import rclpy
+from geometry_msgs.msg import TwistStamped
+from numpy.typing import NDArray
+from rclpy.action import ActionClient
+from rclpy.executors import SingleThreadedExecutor
+from rclpy.node import Node
+from sensor_msgs.msg import JointState
+from std_msgs.msg import String
+from std_srvs.srv import Trigger
+
+from pkm_client.client_errors import NoRobotError
+from pkm_client.state import RobotState
+from pkm_control.loop.modes import Mode, unready_to_jog
+from pkm_control.operation.answer import Answer
+from pkm_description.ros import messages, topics
+from pkm_description.ros.streams.polled import PolledSubscription
+from pkm_description.ros.transport import transport_environment
+from pkm_interfaces.action import FollowPlatformTrajectory
+from pkm_interfaces.msg import ControllerState, Outputs
+from pkm_interfaces.srv import ChangeWorkingMode, SetSpeedOverride
+
+Array = NDArray[np.float64]
+
+_PATIENCE = 10.0  # s, for an answer
+_PLANNING = 60.0  # s, for one that takes planning
+_SILENT = 2.0  # s without a state after which the controller is gone: it says a hundred a second
+_LOOK = 0.02  # s
+_NONE = np.full(7, np.nan)
+_numbers = itertools.count(1)
+
+
+@contextmanager
+def _transport() -> Iterator[None]:
+    """Within this context a new node uses the suite's transport; the environment is restored afterwards."""
+    before = dict(os.environ)
+    os.environ.update(transport_environment(os.environ, "SUBNET"))
+    try:
+        yield
+    finally:
+        for name in set(os.environ) - set(before):
+            del os.environ[name]
+        os.environ.update(before)
+
+
+class RosLink:
+    """Calls the nodes of a robot. Its node, context and executor are its own, apart from other ROS use in the process.
+
+    Args:
+        timeout: time allowed for finding the robot's nodes [s].
+        ready: within the timeout, wait for the first reading of the machine, too.
+        only: the one service that is needed and waited for; empty: all.
+
+    Raises:
+        NoRobotError: nodes do not answer in that time; says what is missing.
+        ValueError: an invalid namespace.
+    """
+
+    def __init__(self, namespace: str, timeout: float, ready: bool = True, only: str = "") -> None:
+        self._only = only
+        self._state: ControllerState | None = None
+        self._heard = 0.0  # s, on the monotonic clock: when it came
+        self._text = ""
+        self._news = threading.Condition()
+        self._closing = False
+        self._context = rclpy.Context()
+        with _transport():
+            rclpy.init(args=[], context=self._context)
+            self._node = node = Node(
+                f"robot_client_{os.getpid()}_{next(_numbers)}",
+                context=self._context,
+                namespace=namespace,
+                use_global_arguments=False,
+                start_parameter_services=False,
+            )
+        self._states_lock = threading.Lock()
+        self._joints: dict[str, tuple[float, float]] = {}
+        self._states = PolledSubscription(node, JointState, topics.HARDWARE_STATES, topics.STREAM_IN)
+        node.create_subscription(String, topics.ROBOT_DESCRIPTION, self._described, topics.LATCHED)
+        node.create_subscription(ControllerState, topics.CONTROLLER_STATE, self._told, topics.STREAM_IN)
+        self.on_output: Callable[[str, float], None] = lambda *_: None
+        self._set: dict[str, float] | None = None  # outputs
+        node.create_subscription(Outputs, topics.OUTPUTS, self._outputs_told, topics.LATCHED_EVENTS)
+        self._twist = node.create_publisher(TwistStamped, topics.JOG_TWIST, topics.STREAM_OUT)
+        power = (topics.ENABLE, topics.DISABLE, topics.STOP_DRIVES, topics.RESET)  # of a machine that has them
+        names = (topics.PAUSE, topics.RESUME, topics.STOP, topics.RECOVER, *power)
+        self._triggers = {name: node.create_client(Trigger, name) for name in names}
+        self._speed = node.create_client(SetSpeedOverride, topics.SET_SPEED_OVERRIDE)
+        self._mode = node.create_client(ChangeWorkingMode, topics.CHANGE_WORKING_MODE)
+        self._action = ActionClient(node, FollowPlatformTrajectory, topics.FOLLOW_TRAJECTORY)
+        self._subscribe(node)
+        self._executor = SingleThreadedExecutor(context=self._context)
+        self._executor.add_node(node)
+        self._thread = threading.Thread(target=self._spin, name="robot client", daemon=True)
+        self._thread.start()
+        atexit.register(self.close)  # a thread that spins while Python ends takes the process down
+        self._find(timeout, ready)
+
+    def _subscribe(self, node: Node) -> None:
+        """Subscribe to further topics, before anything is waited for."""
+        return
+
+    def _spin(self) -> None:
+        while not self._closing and self._context.ok():
+            self._executor.spin_once(timeout_sec=0.1)
+
+    def _find(self, timeout: float, ready: bool) -> None:
+        """Wait for all nodes; raise `NoRobotError` with what is missing."""
+        deadline = time.monotonic() + timeout
+        while missing := self._missing():
+            if time.monotonic() > deadline:
+                where, domain = self._node.get_namespace(), os.environ.get("ROS_DOMAIN_ID", "0")
+                self.close()
+                raise NoRobotError(
+                    f"no robot answers in namespace '{where}' within {timeout:g} s: nothing of {', '.join(missing)}; "
+                    f"is it running, and in this ROS_DOMAIN_ID ({domain})?"
+                )
+            time.sleep(_LOOK)
+        while ready and self._state is not None and self._state.mode == Mode.WAITING and time.monotonic() < deadline:
+            time.sleep(_LOOK)
+
+    def _missing(self) -> list[str]:
+        if self._only:
+            return [] if self._triggers[self._only].service_is_ready() else [self._only]
+        asked = {name: client for name, client in self._triggers.items() if not name.startswith("hardware/")}
+        clients = {**asked, topics.SET_SPEED_OVERRIDE: self._speed, topics.CHANGE_WORKING_MODE: self._mode}
+        missing = [] if self._text else [topics.ROBOT_DESCRIPTION]
+        missing += [] if self._state is not None else [topics.CONTROLLER_STATE]
+        missing += [name for name, client in clients.items() if not client.service_is_ready()]
+        return missing if self._action.server_is_ready() else [*missing, topics.FOLLOW_TRAJECTORY]
+
+    # -- the contract -----------------------------------------------------------------------------------------------
+
+    @property
+    def time(self) -> float:
+        """This computer's monotonic clock [s]."""
+        return time.monotonic()
+
+    @property
+    def outputs(self) -> dict[str, float]:
+        """Values that motions have set the outputs to, by name."""
+        return dict(self._set or {})
+
+    def state(self) -> RobotState:
+        """Wait for the controller's next message and return the state; `NoRobotError` where none comes any more."""
+        called = time.monotonic()
+        with self._news:
+            if not self._news.wait_for(lambda: self._heard > called or self._closing, _SILENT) or self._closing:
+                raise NoRobotError("the client was closed" if self._closing else self._silence() or "no state comes")
+            state = self._state
+        assert state is not None
+        return self._state_of(state)
+
+    def steer(self, twist: Array) -> Answer:
+        """Jog at a twist (6,) for a quarter of a second; a topic gives no answer, so the mode is checked before."""
+        state = self.state()
+        problem = unready_to_jog(state.mode) if twist.any() else ""
+        if problem:
+            return Answer(False, problem)
+        message = TwistStamped(twist=messages.to_twist(twist))
+        message.header.stamp = self._node.get_clock().now().to_msg()
+        self._twist.publish(message)
+        return Answer(True)
+
+    def pause(self) -> Answer:
+        """Halt on the path."""
+        return self._call(self._triggers[topics.PAUSE], Trigger.Request())
+
+    def resume(self) -> Answer:
+        """Go on with what was halted."""
+        return self._call(self._triggers[topics.RESUME], Trigger.Request())
+
+    def stop(self) -> Answer:
+        """End any motion, and hold."""
+        return self._call(self._triggers[topics.STOP], Trigger.Request())
+
+    def enable(self) -> Answer:
+        """Enable the drives."""
+        return self._power(topics.ENABLE)
+
+    def disable(self) -> Answer:
+        """Disable the drives."""
+        return self._power(topics.DISABLE)
+
+    def emergency_stop(self) -> Answer:
+        """Disable the drives at once, until a reset."""
+        return self._power(topics.STOP_DRIVES)
+
+    def reset(self) -> Answer:
+        """Clear a fault of the machine; its drives stay disabled."""
+        return self._power(topics.RESET)
+
+    def _power(self, name: str) -> Answer:
+        client = self._triggers[name]
+        if not client.wait_for_service(timeout_sec=_SILENT):
+            return Answer(False, f"nobody offers {name}: the drives of this machine are not ours to turn on and off")
+        return self._call(client, Trigger.Request())
+
+    def recover(self) -> Answer:
+        """Recover the robot from a stop."""
+        return self._call(self._triggers[topics.RECOVER], Trigger.Request())
+
+    def change_working_mode(self, label: str) -> Answer:
+        """Begin the change to the working mode of this label, or continue it."""
+        return self._call(self._mode, ChangeWorkingMode.Request(working_mode=label), _PLANNING)
+
+    def set_speed(self, fraction: float) -> Answer:
+        """Run motions at a fraction of their planned speed."""
+        return self._call(self._speed, SetSpeedOverride.Request(fraction=fraction))
+
+    def wait(self, seconds: float) -> None:
+        """Let time pass."""
+        time.sleep(seconds)
+
+    @contextmanager
+    def waiting(self) -> Iterator[None]:
+        """No effect: a robot over ROS runs the same whether or not somebody waits."""
+        yield
+
+    def close(self) -> None:
+        """Destroy the node; the robot continues what it does."""
+        if self._closing:
+            return
+        self._closing = True
+        atexit.unregister(self.close)
+        with self._news:
+            self._news.notify_all()
+        self._thread.join(2.0)
+        self._executor.shutdown(timeout_sec=2.0)
+        self._action.destroy()
+        self._node.destroy_node()
+        rclpy.shutdown(context=self._context)
+
+    # -- inside -----------------------------------------------------------------------------------------------------
+
+    def _described(self, message: String) -> None:
+        self._text = self._text or message.data
+
+    def _told(self, message: ControllerState) -> None:
+        with self._news:
+            self._state, self._heard = message, time.monotonic()
+            self._news.notify_all()
+
+    def _outputs_told(self, message: Outputs) -> None:
+        """Note the values; those from before this link are no events."""
+        now = dict(zip(message.names, message.values, strict=False))
+        before, self._set = self._set, now
+        if before is not None:
+            for name in (name for name, value in now.items() if before.get(name) != value):
+                self.on_output(name, now[name])
+
+    def _silence(self) -> str:
+        """Why nobody answers any more; empty while somebody does."""
+        if self._closing:
+            return "the client was closed"
+        silent = time.monotonic() - self._heard
+        return f"the controller has said nothing for {silent:.1f} s" if silent > _SILENT else ""
+
+    def _require_open(self) -> None:
+        if self._closing:
+            raise NoRobotError("the client was closed")
+
+    def _call(self, client: Any, request: Any, patience: float = _PATIENCE) -> Answer:
+        """Call a service and wait for its answer."""
+        self._require_open()
+        name = client.srv_name.rpartition("/")[2]
+        if not client.service_is_ready():
+            raise NoRobotError(f"nobody offers '{name}' any more")
+        done = threading.Event()
+        future = client.call_async(request)
+        future.add_done_callback(lambda _: done.set())
+        if not done.wait(patience):
+            client.remove_pending_request(future)
+            raise NoRobotError(f"'{name}' is not answered within {patience:g} s")
+        return Answer(future.result().success, future.result().message)
+
+    def _read_joints(self) -> None:
+        """Process joint messages received since the last call."""
+        with self._states_lock:
+            while (message := self._states.take()) is not None:
+                speeds = message.velocity if len(message.velocity) else [np.nan] * len(message.name)
+                self._joints = dict(zip(message.name, zip(message.position, speeds, strict=True), strict=True))
+
+    def _state_of(self, state: ControllerState) -> RobotState:
+        self._read_joints()
+        pose, twist, reference = _NONE, _NONE[:6], _NONE
+        position_error = rotation_error = np.nan
+        if Mode(state.mode) not in (Mode.WAITING, Mode.STOPPED):
+            pose, twist = messages.pose_of(state.measured_pose), messages.twist_of(state.measured_twist)
+            reference = messages.pose_of(state.reference.pose)
+            position_error = float(np.linalg.norm(messages.vector_of(state.position_error)))
+            rotation_error = float(np.linalg.norm(messages.vector_of(state.rotation_error)))
+        names = list(state.actuated_names)
+        unknown = (np.nan, np.nan)
+        return RobotState(
+            mode=Mode(state.mode),
+            reason=state.reason,
+            pose=pose,
+            twist=twist,
+            reference=reference,
+            position_error=position_error,
+            rotation_error=rotation_error,
+            speed=state.speed_override,
+            positions={name: self._joints.get(name, unknown)[0] for name in names},
+            velocities={name: self._joints.get(name, unknown)[1] for name in names},
+            efforts=dict(zip(names, state.effort, strict=False)) if len(state.effort) else {},
+        )

@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The backend for a robot over ROS: a link with the description and the motions."""
+
+from __future__ import annotations
+
+import math
+import time
+from functools import cached_property
+
+from geometry_msgs.msg import InertiaStamped
+from rclpy.node import Node
+from sensor_msgs.msg import JointState
+
+from pkm_client.ros.goal import RosGoal
+from pkm_client.ros.link import RosLink
+from pkm_control.conveyor.conveyor import BeltState, Conveyor, conveyor_named
+from pkm_control.conveyor.conveyor_file import read_conveyors
+from pkm_control.loop.followed_motion import Tolerances
+from pkm_control.operation.motion_points import MotionPoints
+from pkm_control.ros import motion_messages
+from pkm_description.load import shared_mechanism
+from pkm_description.mechanism import Inertial, Mechanism
+from pkm_description.ros import topics
+from pkm_dynamics.motion_limits import ActuatorLimits
+from pkm_dynamics.ros.dynamics_services import payload_of
+from pkm_hardware.make_machine import limits_by_file
+
+_PATIENCE = 2.0  # s, in which the controller speaks of its belts
+_LOOK = 0.01  # s
+
+
+class RosBackend(RosLink):
+    """A link, the robot's description, and its motions; parameters and errors as of `RosLink`, and two files.
+
+    Args:
+        hardware_file: path of the machine's file, for its limits; empty: none.
+        conveyor_file: path of the controller's file of conveyors; empty: none. `ConfigurationError` if unusable.
+    """
+
+    def __init__(
+        self, namespace: str, timeout: float, hardware_file: str = "", ready: bool = True, conveyor_file: str = ""
+    ) -> None:
+        self._conveyors = {one.name: one for one in read_conveyors(conveyor_file)}
+        self._belts: dict[str, tuple[float, float, float]] = {}  # travel, speed, when that came: s, monotonic clock
+        self._hardware_file = hardware_file
+        self.payload: Inertial | None = None
+        self._loads = False  # the controller has said what the platform carries
+        super().__init__(namespace, timeout, ready)
+        if self._conveyors:
+            self._node.create_subscription(JointState, topics.CONVEYOR_STATES, self._conveyed, topics.STREAM_IN)
+
+    def _subscribe(self, node: Node) -> None:
+        node.create_subscription(InertiaStamped, topics.PAYLOAD, self._carries, topics.LATCHED)
+
+    def _missing(self) -> list[str]:
+        return super()._missing() + ([] if self._loads else [topics.PAYLOAD])
+
+    def _carries(self, message: InertiaStamped) -> None:
+        self.payload, self._loads = payload_of(message.inertia), True
+
+    @cached_property
+    def mechanism(self) -> Mechanism:
+        """The robot's description as its nodes have it."""
+        return shared_mechanism(self._text)
+
+    @cached_property
+    def limits(self) -> ActuatorLimits:
+        """Limits of the robot's actuators."""
+        return limits_by_file(self.mechanism, self._hardware_file)
+
+    def belt(self, name: str) -> tuple[Conveyor, BeltState]:
+        """A conveyor and its state as the controller tells it, extrapolated to now; waits for the first message."""
+        self._require_open()
+        conveyor = conveyor_named(self._conveyors, name)
+        until = time.monotonic() + _PATIENCE
+        while name not in self._belts and time.monotonic() < until:
+            time.sleep(_LOOK)
+        travel, speed, heard = self._belts.get(name, (math.nan, math.nan, -math.inf))
+        passed = time.monotonic() - heard
+        if passed > _PATIENCE:
+            return conveyor, BeltState(travel, speed, f"the controller says nothing of conveyor '{name}'")
+        if not math.isfinite(travel):
+            return conveyor, BeltState(travel, speed, f"the controller hears nothing usable of conveyor '{name}'")
+        return conveyor, BeltState(travel + speed * passed, speed)
+
+    def _conveyed(self, message: JointState) -> None:
+        now = time.monotonic()
+        for name, travel, speed in zip(message.name, message.position, message.velocity, strict=False):
+            self._belts[name] = (travel, speed, now)
+
+    def begin(self, motion: MotionPoints, tolerances: Tolerances) -> RosGoal:
+        """Send a motion to the controller."""
+        self._require_open()
+        goal = motion_messages.goal_message(motion, tolerances, self.mechanism.base_link)
+        duration = float(motion.times[-1]) * motion.repetitions
+        return RosGoal(self._action, self._executor.create_task, goal, duration, self._silence)

@@ -1,0 +1,337 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The commands for a robot that runs over ROS, as a table: `pkm move`, `pkm stop`, `pkm state`, ..."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import json
+import math
+import re
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pkm_client import options
+from pkm_client.client_errors import RefusedError
+from pkm_client.motion_task import Result
+from pkm_control.operation.answer import Answer
+from pkm_runtime.errors import PkmError
+from pkm_runtime.optional import ROS, ROS_REMEDY, need
+from pkm_runtime.progress import progress
+from pkm_runtime.scheduling import ask_for_short_slices
+
+if TYPE_CHECKING:
+    from pkm_client.robot import Robot
+    from pkm_client.ros.link import RosLink
+    from pkm_client.state import RobotState
+
+NAMESPACE = "namespace of all nodes and topics"
+_LOOKING = "looking for the running robot"
+TIMEOUT = "how long the running robot may take to be found [s]"
+
+
+def parser_of(word: str, description: str) -> argparse.ArgumentParser:
+    """The parser of the command `pkm word`, with the options that select the robot."""
+    p = options.parser(word, description)
+    ros = p.add_argument_group("ROS")
+    ros.add_argument("--namespace", default="", metavar="NAME", help=NAMESPACE)
+    ros.add_argument("--timeout", type=options.positive, default=10.0, metavar="S", help=TIMEOUT)
+    return p
+
+
+def reported(word: str, act: Callable[[], str]) -> int:
+    """Print what `act` returns, or why it failed; exit status 0 done, 1 not done, 130 interrupted."""
+    try:
+        text = act()
+    except (PkmError, ValueError) as error:
+        print(f"pkm {word}: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print(f"\npkm {word}: ended", file=sys.stderr)
+        return 130
+    if text:
+        print(text)
+    return 0
+
+
+def ask_robot(word: str, given: argparse.Namespace, act: Callable[[Robot], str]) -> int:
+    """Run `act` with a `Robot`, for commands that plan, and print what it returns; exit status as `reported`."""
+
+    def asked() -> str:
+        hardware_file, tool_file = (getattr(given, name, "") for name in ("hardware_file", "tool_file"))
+        connect = importlib.import_module("pkm_client.robot").Robot.connect
+        conveyor_file = getattr(given, "conveyor_file", "")
+        with progress(_LOOKING):
+            robot = connect(
+                given.namespace, given.timeout, hardware_file, tool_file=tool_file, conveyor_file=conveyor_file
+            )
+        with robot:
+            return act(robot)
+
+    return reported(word, asked)
+
+
+def ask_link(word: str, given: argparse.Namespace, act: Callable[[RosLink], str], only: str = "") -> int:
+    """Run `act` with a link alone, for commands without planning, which starts sooner; `only` as in `RosLink`."""
+
+    def asked() -> str:
+        need(f"pkm {word}", ROS, ROS_REMEDY)
+        with progress(_LOOKING):
+            kind = importlib.import_module("pkm_client.ros.link").RosLink
+            ask_for_short_slices()
+            link = kind(given.namespace, given.timeout, False, only)
+        try:
+            return act(link)
+        finally:
+            link.close()
+
+    return reported(word, asked)
+
+
+def answered(answer: Answer, text: str = "") -> str:
+    """The answer's message, or `text` where it has none; raises `RefusedError` where the answer is no."""
+    if not answer.success:
+        raise RefusedError(answer.message or "it is refused")
+    return answer.message or text
+
+
+def in_words(result: Result) -> str:
+    """One line on how a finished motion went."""
+    position, rotation = 1e3 * result.max_position_error, result.max_rotation_error
+    return f"done; at most {position:.3f} mm and {rotation:.5f} rad from its reference"
+
+
+def _move_options(p: argparse.ArgumentParser) -> None:
+    p.add_argument(
+        "pose",
+        type=options.number,
+        nargs="+",
+        metavar="NUMBER",
+        help="the robot's task coordinates (x y z of a Delta), or x y z qx qy qz qw [m, rad], base frame",
+    )
+    p.add_argument("--speed", type=options.positive, metavar="M/S", help="of the platform, at most [m/s]")
+    p.add_argument(
+        "--nearest",
+        action=options.Switch,
+        default=False,
+        help="go to the nearest pose that the platform can take, where it cannot take this one",
+    )
+    p.add_argument("--tool", default="", metavar="NAME", help=options.TOOL)
+    options.add_tool_file(p)
+    p.add_argument("--hardware-file", default="", metavar="FILE", help=options.HARDWARE_FILE)
+
+
+def _move(robot: Robot, given: argparse.Namespace) -> str:
+    speed = math.inf if given.speed is None else given.speed
+    return in_words(robot.move_to(given.pose, speed, nearest=given.nearest, tool=given.tool).result())
+
+
+def _follow_options(p: argparse.ArgumentParser) -> None:
+    p.add_argument("motion", metavar="FILE|NAME", help=options.MOTION)
+    p.add_argument("--times", type=options.count, default=1, metavar="N", help="how many times the motion is run")
+    options.add_tool_file(p)
+    belt = p.add_argument_group("conveyor")
+    belt.add_argument("--on", default="", metavar="NAME", help="the conveyor that carries the object")
+    at = "travel of the belt when the object was at the conveyor's origin [m]; now without"
+    belt.add_argument("--at", type=options.number, metavar="M", help=at)
+    belt.add_argument("--conveyor-file", default="", metavar="FILE", help=options.CONVEYOR_FILE)
+    p.add_argument("--hardware-file", default="", metavar="FILE", help=options.HARDWARE_FILE)
+
+
+def _follow(robot: Robot, given: argparse.Namespace) -> str:
+    return in_words(robot.follow(given.motion, given.times, on=given.on, at=given.at).result())
+
+
+def _jog_options(p: argparse.ArgumentParser) -> None:
+    p.add_argument(
+        "linear", type=options.number, nargs=3, metavar="M/S", help="velocity of its origin along x, y and z [m/s]"
+    )
+    p.add_argument(
+        "--angular",
+        type=options.number,
+        nargs=3,
+        default=(0.0, 0.0, 0.0),
+        metavar="RAD/S",
+        help="angular velocity about x, y and z [rad/s]",
+    )
+    p.add_argument("--seconds", type=options.positive, default=1.0, metavar="S", help="how long [s]")
+
+
+def _jog(robot: Robot, given: argparse.Namespace) -> str:
+    before = robot.state.pose
+    reason = robot.jog(given.linear, given.angular, given.seconds).result().reason
+    moved = f"moved by {1e3 * math.dist(before[:3], robot.state.pose[:3]):.3g} mm"
+    return f"{moved}: {reason}" if reason else moved
+
+
+def _mode_options(p: argparse.ArgumentParser) -> None:
+    p.add_argument("label", nargs="?", metavar="LABEL", help="of the working mode, such as +-")
+
+
+def _read_mode(p: argparse.ArgumentParser, words: list[str]) -> argparse.Namespace:
+    signs = [word for word in words if re.fullmatch(r"[+-]+", word)]  # which argparse takes for options
+    given = p.parse_args([word for word in words if word not in signs])
+    if signs:
+        given.label = signs[0]
+    return given
+
+
+def _mode(robot: Robot, given: argparse.Namespace) -> str:
+    if given.label is not None:
+        robot.change_working_mode(given.label)
+    return f"working mode {robot.working_mode}"
+
+
+def _speed_options(p: argparse.ArgumentParser) -> None:
+    p.add_argument("fraction", type=float, metavar="FRACTION", help="0 to 1; 0 halts motions on their paths")
+
+
+def _speed(link: RosLink, given: argparse.Namespace) -> str:
+    return answered(link.set_speed(given.fraction), f"motions run at {given.fraction:.0%} of their plan")
+
+
+def _state_options(p: argparse.ArgumentParser) -> None:
+    p.add_argument_group("output").add_argument("--json", action="store_true", help="print the state as JSON")
+
+
+def as_json(state: RobotState) -> str:
+    """The state as JSON, with null for NaN."""
+    return json.dumps(_plain({**asdict(state), "mode": state.mode.name}), indent=1)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _plain(one) for key, one in value.items()}
+    if isinstance(value, np.ndarray):
+        return [_plain(one) for one in value.tolist()]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _state(link: RosLink, given: argparse.Namespace) -> str:
+    state = link.state()
+    return as_json(state) if given.json else str(state)
+
+
+def _nothing(_: argparse.ArgumentParser) -> None:
+    pass
+
+
+@dataclass(frozen=True)
+class Verb:
+    """A command `pkm word`: its options and what it does, with a `Robot` if it plans, else with a link alone."""
+
+    word: str
+    description: str
+    act: Callable[[Any, argparse.Namespace], str]
+    options: Callable[[argparse.ArgumentParser], None] = _nothing
+    plans: bool = False
+    only: str = ""  # as in `RosLink`
+    read: Callable[[argparse.ArgumentParser, list[str]], argparse.Namespace] = argparse.ArgumentParser.parse_args
+
+    def parser(self) -> argparse.ArgumentParser:
+        """The command line."""
+        p = parser_of(self.word, self.description)
+        self.options(p)
+        return p
+
+    def main(self, arguments: Sequence[str] | None = None) -> int:
+        """Entry point: exit status 0 done, 1 refused or ended early, 130 interrupted."""
+        given = self.read(self.parser(), list(sys.argv[1:] if arguments is None else arguments))
+        if self.plans:
+            return ask_robot(self.word, given, lambda robot: self.act(robot, given))
+        return ask_link(self.word, given, lambda link: self.act(link, given), self.only)
+
+
+def _plain_verb(word: str, description: str, act: Callable[[RosLink], Answer], only: str = "") -> Verb:
+    return Verb(word, description, lambda link, _: answered(act(link)), only=only)
+
+
+_ALL = (
+    Verb(
+        "move",
+        "Move the platform to a pose, straight where the robot can, and wait for the end; Ctrl-C ends it on its path.",
+        _move,
+        _move_options,
+        plans=True,
+    ),
+    Verb(
+        "follow",
+        "Move to the start of a motion file, run it, and wait for the end; Ctrl-C ends it on its path.",
+        _follow,
+        _follow_options,
+        plans=True,
+    ),
+    Verb(
+        "jog",
+        "Steer the platform at a velocity for some time; it comes to rest before borders. Ctrl-C ends it.",
+        _jog,
+        _jog_options,
+        plans=True,
+    ),
+    _plain_verb(
+        "pause", "Halt the motion that runs on its path; 'pkm resume' goes on with it.", lambda link: link.pause()
+    ),
+    _plain_verb(
+        "resume",
+        "Go on with the motion that was paused; after a jog, the platform first moves\nback to the path.",
+        lambda link: link.resume(),
+    ),
+    _plain_verb(
+        "stop",
+        "End the motion or the jog that runs by a deceleration on its way; the platform\nis held then.",
+        lambda link: link.stop(),
+        "stop",
+    ),
+    _plain_verb(
+        "estop",
+        "Emergency stop: turn the drives of the running robot off at once. They stay off until\n"
+        "`pkm reset` and `pkm enable`.",
+        lambda link: link.emergency_stop(),
+        "hardware/emergency_stop",
+    ),
+    _plain_verb(
+        "enable",
+        "Have the drives of the running robot follow commands. The platform is held where it\nis; nothing else moves.",
+        lambda link: link.enable(),
+        "hardware/enable",
+    ),
+    _plain_verb(
+        "disable",
+        "Turn the drives of the running robot off. What moves ends at once, and brakes close;\n"
+        "a machine without brakes sinks under its weight.",
+        lambda link: link.disable(),
+        "hardware/disable",
+    ),
+    _plain_verb(
+        "reset",
+        "Lead the machine out of a fault. Nothing moves: its drives stay off until `pkm enable`.",
+        lambda link: link.reset(),
+        "hardware/reset",
+    ),
+    Verb(
+        "speed",
+        "Run motions, the present one and those to come, at a fraction of their planned speed.",
+        _speed,
+        _speed_options,
+    ),
+    _plain_verb(
+        "recover",
+        "Lead the robot out of a stop: find its platform again, or move it back inside\nthe limits at low speed.",
+        lambda link: link.recover(),
+    ),
+    Verb(
+        "mode",
+        "Go to the same pose in another working mode, and wait for the end; or, without one, say in which the robot "
+        "is.\n'pkm stop' halts on the way; to go on, or back, ask again for either mode.",
+        _mode,
+        _mode_options,
+        plans=True,
+        read=_read_mode,
+    ),
+    Verb("state", "Say what the robot does now, and where its platform and its drives are.", _state, _state_options),
+)
+VERBS = {verb.word: verb for verb in _ALL}

@@ -1,2 +1,0 @@
-# SPDX-License-Identifier: Apache-2.0
-"""Pictures of the running robot: the browser page and RViz."""

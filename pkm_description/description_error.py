@@ -1,0 +1,19 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is wrong with a robot description."""
+
+from __future__ import annotations
+
+from pkm_runtime.errors import PkmError, shortened
+
+
+class DescriptionError(PkmError):
+    """An unusable robot description: the element, its problem and the remedy.
+
+    Long quotations are shortened: a description may come from anywhere, and messages go to logs.
+    """
+
+    def __init__(self, element: str, problem: str, remedy: str) -> None:
+        self.element = shortened(element)
+        self.problem = shortened(problem)
+        self.remedy = shortened(remedy)
+        super().__init__(f"{self.element}: {self.problem}; {self.remedy}")

@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Efforts that hold a robot at rest within its actuators' bounds, and what a payload adds to those of a motion."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pkm_description.mechanism import Inertial
+from pkm_dynamics import Distribution, Dynamics
+from pkm_dynamics.kernels.payload import write_wrenches
+from pkm_dynamics.motion_limits import ActuatorLimits
+
+Array = NDArray[np.float64]
+
+
+def holding_efforts(
+    dynamics: Dynamics,
+    limits: ActuatorLimits,
+    pose: Array,
+    mode: int | None = None,
+    payload: Inertial | None = None,
+) -> Array:
+    """Efforts (n_actuated,) [N m or N] that carry the weight at a pose (7,); cables only pull for it.
+
+    NaN where nothing within the bounds of one-sided actuators does it. `mode` None is home's working mode.
+    """
+    still = np.zeros(6)
+    answer = dynamics.inverse(pose, still, still, payload=payload, mode=mode, distribution=pulling(limits))
+    return np.asarray(answer.effort, dtype=np.float64)
+
+
+def pulling(limits: ActuatorLimits, reserve: float = 0.0) -> Distribution | None:
+    """How planned or checked efforts are distributed: within the bounds where some actuators are one-sided.
+
+    None where actuators push and pull, whose largest efforts are checked apart. `reserve` is the fraction of the
+    stronger side that is left to the controller.
+    """
+    return Distribution(bounds=limits.bounds(reserve)) if limits.one_sided else None
+
+
+def payload_wrench(payload: Inertial, gravity: Array, pose: Array, twist: Array, acceleration: Array) -> Array:
+    """Wrench (n, 6) [N, N m] that a body fixed on the platform does to it, about the platform's origin, base axes.
+
+    With it as the outer wrench, inverse dynamics of the robot alone are those of the robot with the body, so the
+    payload may change from one period to the next without another model. `payload` is in the platform's frame; gravity
+    (3,) [m/s^2], pose (n, 7), twist (n, 6) and acceleration (n, 6) in the base frame.
+    """
+    body = np.concatenate(((payload.mass,), payload.com, payload.inertia.ravel(), gravity))
+    found = np.empty((len(pose), 6))
+    write_wrenches(body, np.concatenate((pose, twist, acceleration), axis=1), np.empty((3, 3)), found)
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class Carried:
+    """The platform's payload at each of n samples: `payloads` in its frame (None: nothing), `which` of them (n,)."""
+
+    payloads: tuple[Inertial | None, ...]
+    which: NDArray[np.int64]
+
+    @staticmethod
+    def always(payload: Inertial | None, n: int) -> Carried:
+        """The same payload at n samples."""
+        return Carried((payload,), np.zeros(n, dtype=np.int64))
+
+    def __getitem__(self, part: slice | NDArray[np.int64]) -> Carried:
+        """Return some of the samples."""
+        return Carried(self.payloads, self.which[part])
+
+    def wrench(self, gravity: Array, pose: Array, twist: Array, acceleration: Array) -> Array | None:
+        """Wrench (n, 6) of the payloads on the platform, as by `payload_wrench`; None where no sample has any."""
+        found: Array | None = None
+        for number in np.unique(self.which):
+            payload = self.payloads[int(number)]
+            if payload is not None:
+                found = np.zeros((len(pose), 6)) if found is None else found
+                at = self.which == number
+                found[at] = payload_wrench(payload, gravity, pose[at], twist[at], acceleration[at])
+        return found
+
+
+def together(one: Inertial | None, other: Inertial | None) -> Inertial | None:
+    """Two bodies in one frame, fixed on each other, as one."""
+    if one is None or other is None:
+        return one or other
+    mass = one.mass + other.mass
+    com = (one.mass * one.com + other.mass * other.com) / mass if mass > 0.0 else np.zeros(3)
+    inertia = np.zeros((3, 3))
+    for body in (one, other):
+        arm = body.com - com
+        inertia += body.inertia + body.mass * (arm @ arm * np.eye(3) - np.outer(arm, arm))
+    return Inertial(mass, com, inertia)

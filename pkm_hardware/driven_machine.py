@@ -1,0 +1,428 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A position-controlled machine behind a driver: the part that all drivers share."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from threading import RLock
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pkm_dynamics.motion_limits import ActuatorLimits
+from pkm_hardware.drivers.driver import DeviceError, GivenUpError, Reading
+from pkm_hardware.homing import Homing, HomingError
+from pkm_hardware.machine import EMERGENCY_STOP, CommandMode, Lifecycle, LifecycleError, Machine, MachineState, untold
+from pkm_hardware.machine_drives import Drives
+from pkm_hardware.position_limiter import PositionLimiter
+from pkm_hardware.reading_watch import ReadingWatch
+
+Array = NDArray[np.float64]
+
+_READINGS = 20  # of which two in a row have to agree before drives are enabled there
+_AGAIN = 1.0  # s between two attempts to disable drives that did not obey
+_LAST_WORD = 3.0  # s that the end waits for the loop to release the device
+
+
+class DrivenMachine(Machine):
+    """Follows position commands within the limits of the actuators, through a driver.
+
+    Any exception of the driver becomes a fault: the drives are disabled and the reason is kept, with a warning where
+    that failed. Without a `write` for longer than `command_timeout` [s] the drives are disabled as well (how depends on
+    the device). That is a fault of a `real` machine, for which time passes by itself; any other resumes with the next
+    command. `activate` homes the axes that need it; until then the machine is not readable and takes no command.
+
+    A reading has the time at which it was taken. An implausible reading, which no actuator could have reached, is
+    dropped, so `time` stands still. One thread at a time talks to the device.
+    """
+
+    modes = (CommandMode.POSITION,)
+
+    def __init__(self, limits: ActuatorLimits, drives: Drives, command_timeout: float = 0.5, real: bool = True) -> None:
+        super().__init__(limits)
+        self.real = real
+        self.command_timeout = command_timeout
+        self._driver = drives.driver
+        self._driver.unwanted = lambda: bool(self._leaving) or self.unwanted()
+        self._leaving: list[None] = []  # one for each thread that is disabling the drives, or waits to
+        self._described = self._scale = drives.scale
+        self._home = drives.home
+        self._axes = drives.homing
+        self._limiter = PositionLimiter(limits)
+        self._homing: Homing | None = None
+        self._homed = not drives.homing
+        self._watch = ReadingWatch(limits)
+        self._blind: NDArray[np.bool_] | None = None  # axes whose encoders have not found their index
+        self._fresh = True  # the last exchange brought a reading
+        self._dropped, self._doubt = 0, ""
+        self._began = -math.inf  # s, `time.monotonic`: the period; what is asked for in it has its time
+        self._asked = -math.inf  # s, `time.monotonic`: when the last reading was
+        none = np.zeros(len(drives.home))
+        self._seen = (self.time, drives.home.copy(), none)  # time of the last reading, positions, velocities
+        self._command: Array | None = None
+        self._command_time = -math.inf
+        self._blocked = 0.0  # s of calls that blocked the commander: they are no silence of its
+        self._released = True
+        self._may_be_on = False
+        self._untold = ""  # the warning that they could not be disabled
+        self._told = -math.inf  # s, `time.monotonic`: when that was tried last
+        self._ended: str | None = None  # the result of `shut_down`
+        self._lock = RLock()
+
+    # Life cycle
+
+    def configure(self) -> None:
+        """Open the line to the device and read it: inactive with drives off, or a fault. LifecycleError if active."""
+        with self._lock, self._blocking():
+            if self.lifecycle is Lifecycle.ACTIVE:
+                raise LifecycleError("configure", "active", "deactivate first")
+            self.fault = ""
+            self._ended = None
+            self._homed, self._homing, self._scale = not self._axes, None, self._described
+            self._released = True
+            self._dropped, self._doubt, self._blind = 0, "", None
+            self._seen = (self.time, self._home.copy(), np.zeros_like(self._home))
+            if self._attempt(self._make_contact):
+                self.lifecycle = Lifecycle.INACTIVE
+
+    def activate(self) -> None:
+        """Enable the drives, open the brakes where the machine was read, home; LifecycleError unless inactive."""
+        with self._lock, self._blocking():
+            if self.lifecycle is not Lifecycle.INACTIVE:
+                raise LifecycleError("activate", self.lifecycle.value, "configure first")
+            self._command = None
+            self.lifecycle = Lifecycle.ACTIVE
+            if self._attempt(self._engage) and not self._homed:
+                self._homing = Homing(self._axes)
+
+    def deactivate(self) -> None:
+        """Disable the drives and close the brakes; a fault where that fails."""
+        with self._turning_off(), self._lock, self._blocking():
+            if self.lifecycle is not Lifecycle.ACTIVE:
+                return
+            self._let_go()
+            warning = self._tell_off()
+            self.fault = warning
+            self.lifecycle = Lifecycle.FAULT if warning else Lifecycle.INACTIVE
+
+    def cleanup(self) -> None:
+        """Close the line. LifecycleError if active."""
+        with self._lock:
+            super().cleanup()
+            self._warn(self._tell_off())
+            with contextlib.suppress(Exception):
+                self._driver.close()
+
+    def emergency_stop(self, reason: str = EMERGENCY_STOP) -> None:
+        """Disable the drives and close the brakes at once, until `reset`; the fault warns where that fails."""
+        with self._turning_off(), self._lock, self._blocking():
+            self._fail(reason, always=True)
+
+    def shut_down(self) -> str:
+        """Disable the drives, check it and close the line; the warning if that failed, else empty."""
+        with self._turning_off():
+            mine = self._lock.acquire(timeout=_LAST_WORD)  # drives are disabled without it, too
+            try:
+                if self._ended is None:
+                    self._let_go()
+                    self._ended = self._tell_off()
+                    self._warn(self._ended)
+                    if self._ended:
+                        self.lifecycle = Lifecycle.FAULT
+                    elif self.lifecycle is not Lifecycle.FAULT:
+                        self.lifecycle = Lifecycle.UNCONFIGURED
+                    with contextlib.suppress(Exception):
+                        self._driver.close()
+                return self._ended
+            finally:
+                if mine:
+                    self._lock.release()
+
+    @contextlib.contextmanager
+    def _blocking(self) -> Iterator[None]:
+        """Measure how long a call blocks, during which its caller cannot send commands."""
+        began = time.monotonic()
+        try:
+            yield
+        finally:
+            self._blocked += time.monotonic() - began
+
+    @contextlib.contextmanager
+    def _turning_off(self) -> Iterator[None]:
+        """Make a thread that is enabling the drives, and holds the device, abandon that."""
+        self._leaving.append(None)
+        try:
+            yield
+        finally:
+            self._leaving.pop()
+
+    # One period
+
+    @property
+    def readable(self) -> bool:
+        """Whether positions are known: the device answers and every axis that needs homing is homed."""
+        return super().readable and self._homed
+
+    @property
+    def notice(self) -> str:
+        """What is worth a warning now."""
+        if self._homing is not None:
+            return f"homing: {self._homing.doing}"
+        if not self._homed and self.lifecycle is Lifecycle.INACTIVE:
+            return "positions are unknown: activate, and the axes are homed"
+        dropped = f"{self._dropped} readings were dropped: {self._doubt}" if self._dropped else ""
+        return "; ".join(words for words in (self._driver.notice, dropped) if words)
+
+    @property
+    def untold(self) -> str:
+        """The warning that drives may be on."""
+        return self._untold
+
+    @property
+    def silent_for(self) -> float:
+        """Time without a command [s] while drives are off for that reason and would resume; else 0."""
+        silent = self.lifecycle is Lifecycle.ACTIVE and self._released
+        return self.time - self._command_time if silent else 0.0
+
+    @property
+    def command_mode(self) -> CommandMode:
+        """Commands are positions."""
+        return CommandMode.POSITION
+
+    def set_command_mode(self, mode: CommandMode) -> None:
+        """Refuse every mode but positions (ValueError)."""
+        if mode is not CommandMode.POSITION:
+            raise ValueError(f"this machine takes positions, not commands by {mode.value}")
+
+    def read(self) -> MachineState:
+        """The last reading, with the time at which it was taken; efforts are not measured and are zero."""
+        taken, positions, velocities = self._seen
+        efforts = np.zeros_like(positions)
+        return MachineState(taken, positions.copy(), velocities.copy(), efforts, self.lifecycle, self.fault)
+
+    def write(self, command: Array, answers: float | None = None) -> None:
+        """Set target positions (n_actuated,) [rad or m]; `answers` is unused, since devices interpolate or do not."""
+        self._command = self._checked(command)
+        self._command_time = self.time
+
+    def step(self, dt: float) -> None:
+        """Exchange command and reading with the device; dt [s], greater than zero."""
+        if not (math.isfinite(dt) and dt > 0.0):
+            raise ValueError(f"step is {dt} s; give a time greater than zero")
+        with self._lock:
+            self.time += dt
+            self._command_time += min(dt, self._blocked)
+            self._blocked -= min(dt, self._blocked)
+            self._began = time.monotonic()
+            if self.readable or self._homing is not None or self.lifecycle is Lifecycle.INACTIVE:
+                self._attempt(lambda: self._exchange(dt))
+            elif self._untold and self._ended is None and time.monotonic() - self._told > _AGAIN:
+                self._tell_again()
+
+    def output_problem(self, name: str) -> str:
+        """Why the device cannot set an output; empty where it can."""
+        return self._driver.output_problem(name)
+
+    def set_output(self, name: str, value: float) -> None:
+        """Set an output of the device, one without `output_problem`."""
+        super().set_output(name, value)
+        self._driver.set_output(name, value)
+
+    # Inside
+
+    def _make_contact(self) -> None:
+        self._driver.close()
+        self._driver.open(self._scale.to_device(self._home))
+        self._may_be_on, self._untold = False, ""
+        self._look_twice()
+
+    def _look_twice(self) -> None:
+        """Read until two readings in a row agree, so that drives are not enabled at a misread position."""
+        agreed = 0
+        self._began = time.monotonic()
+        self._watch = ReadingWatch(self.limits)
+        for _ in range(_READINGS):
+            if self._driver.unwanted():
+                raise GivenUpError
+            reading = self._driver.exchange(None)
+            if reading.time <= self._asked:
+                continue
+            agreed += 1
+            if not self._take(reading):
+                self._watch = ReadingWatch(self.limits)
+                self._take(reading)
+                agreed = 1
+            if agreed == 2:
+                return
+        raise DeviceError(
+            f"no two readings{self._driver.where} agree: {self._doubt or self._driver.notice or 'none comes'}"
+        )
+
+    def _exchange(self, dt: float) -> None:
+        if self.lifecycle is not Lifecycle.ACTIVE:
+            self._take(self._driver.exchange(None))
+            return
+        if self._homing is not None:
+            self._home_axes(self._homing, dt)
+            return
+        silent = self.time - self._command_time > self.command_timeout
+        if silent and not self._released:
+            self._rest()
+        if not silent and self._released:
+            self._engage()
+        if self._released:
+            if self.lifecycle is Lifecycle.ACTIVE:
+                self._take(self._driver.exchange(None))
+            return
+        wanted = self._home_or_command()
+        self._take(self._driver.exchange(self._scale.to_device(self._limiter.follow(wanted, dt))))
+        self.saturated = self._limiter.limited.copy()
+
+    def _rest(self) -> None:
+        """Disable the drives: no command for too long, be it that there was no reading to answer."""
+        resting = self._driver.resting
+        missing = "answer of the drives" if self.time - self._seen[0] > self.command_timeout else "command"
+        reason = (
+            f"no {missing} for {self.command_timeout:g} s: {resting or 'drives are off'} until they are enabled anew"
+        )
+        if not self.real:
+            self._let_go()
+            self._driver.disable()
+        elif resting:
+            self._let_go()
+            self.fault, self.lifecycle = reason, Lifecycle.FAULT
+        else:
+            self._fail(reason)
+
+    def _home_or_command(self) -> Array:
+        """The target (n_actuated,): as commanded, or as measured before the first command."""
+        if self._command is None:
+            self._command = self._seen[1].copy()
+        return self._command
+
+    def _home_axes(self, homing: Homing, dt: float) -> None:
+        """One period of homing, which waits while no reading comes; at its end the scale gets its zeros."""
+        places = self._scale.to_device(self._seen[1])
+        targets = homing.targets(places, self._scale.units, dt if self._fresh else 0.0)
+        reading = self._driver.exchange(targets)
+        self._fresh = self._take(reading)
+        if not self._fresh:
+            return
+        homing.observe(reading, self._scale.units)
+        if not homing.done:
+            return
+        zero, offset = self._scale.zero.copy(), self._scale.offset.copy()
+        for axis, found in homing.found.items():
+            zero[axis.actuator], offset[axis.actuator] = found, axis.at
+        self._scale = replace(self._scale, zero=zero, offset=offset)
+        self._homing, self._homed = None, True
+        positions = self._scale.to_joints(reading.positions)
+        self._seen = (self._seen[0], positions, self._seen[2])
+        self._watch.believe(positions)
+        self._command, self._command_time = None, self.time
+        self._limiter.start(positions)
+
+    def _engage(self) -> None:
+        self._look_twice()
+        positions = self._seen[1]
+        self._may_be_on = True
+        self._driver.enable(self._scale.to_device(positions))
+        if self._driver.unwanted():
+            raise GivenUpError
+        self._command_time = self.time
+        self._limiter.start(positions)
+        self._released = False
+        self._fresh = True
+
+    def _let_go(self) -> None:
+        """Send no more commands."""
+        self._released = True
+        self._homing = None
+        taken, positions, velocities = self._seen
+        self._seen = (taken, positions, np.zeros_like(velocities))
+
+    def _tell_off(self, always: bool = False) -> str:
+        """Disable the drives where they may be on; the warning if that failed."""
+        if not (self._may_be_on or always):
+            return ""
+        try:
+            with self.telling():
+                self._driver.disable()
+        except Exception as error:
+            self._untold, self._told = untold(error) if self._may_be_on else "", time.monotonic()
+            return self._untold
+        self._may_be_on, self._untold = False, ""
+        return ""
+
+    def _tell_again(self) -> None:
+        """Try again: a line may come back to life."""
+        before = self._untold
+        if not self._tell_off():
+            self.fault = self.fault.replace(before, "the drives are off by now")
+
+    def _take(self, reading: Reading) -> bool:
+        """Accept a reading if it is new and plausible; whether it was."""
+        if reading.time <= self._asked:
+            return False
+        positions = self._scale.to_joints(reading.positions)
+        before, last, _ = self._seen
+        if positions.shape != last.shape or not np.isfinite(positions).all():
+            raise DeviceError(f"positions that cannot be: {reading.positions}")
+        age = max(self._began - reading.time, 0.0) if self.real else 0.0
+        taken = max(self.time - age, before)
+        judged = positions
+        if reading.indices is not None:  # an axis that finds its index counts anew from there
+            blind = np.isnan(reading.indices)
+            if self._blind is None or (blind != self._blind).any():
+                self._watch = ReadingWatch(self.limits)
+            self._blind, judged = blind, np.where(blind, last, positions)
+        elapsed = taken - before
+        if doubt := self._watch.doubt(judged, max(elapsed, reading.time - self._asked)):
+            self._dropped, self._doubt = self._dropped + 1, doubt
+            return False
+        self._watch.believe(judged)
+        if reading.velocities is not None:
+            velocities = reading.velocities / self._scale.units
+        else:
+            velocities = (positions - last) / elapsed if elapsed > 0.0 else np.zeros_like(positions)
+        self._asked = reading.time
+        self._seen = (taken, positions, velocities)
+        return True
+
+    def _attempt(self, act: Callable[[], None]) -> bool:
+        """Run `act`; any exception becomes a fault, after which the drives are disabled."""
+        try:
+            act()
+        except GivenUpError as error:
+            self._give_up(str(error))
+            return False
+        except (DeviceError, HomingError) as error:
+            self._fail(str(error))
+            return False
+        except Exception as error:
+            self._fail(f"{type(error).__name__}: {error}")
+            return False
+        return True
+
+    def _give_up(self, reason: str) -> None:
+        """Abandon enabling before all drives were on: no fault, where they can be disabled."""
+        if self.lifecycle is Lifecycle.ACTIVE:
+            self.deactivate()
+        else:
+            self._fail(reason)
+
+    def _fail(self, reason: str, always: bool = False) -> None:
+        self._let_go()
+        warning = self._tell_off(always)
+        self.fault = reason
+        self._warn(warning)
+        self.lifecycle = Lifecycle.FAULT
+
+    def _warn(self, warning: str) -> None:
+        """Add to the fault that drives may be on."""
+        if warning and warning not in self.fault:
+            self.fault = f"{self.fault}; {warning}" if self.fault else warning

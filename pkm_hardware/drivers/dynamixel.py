@@ -1,0 +1,378 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Dynamixel drives of the X series in a position mode, protocol 2, by ROBOTIS' own `dynamixel-sdk`.
+
+Addresses are those of the X series' control table (ROBOTIS e-Manual); other series have others.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import termios
+import time
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import serial
+from dynamixel_sdk import COMM_SUCCESS, GroupSyncRead, GroupSyncWrite, PacketHandler, PortHandler
+from numpy.typing import NDArray
+
+from pkm_description.mechanism import Mechanism
+from pkm_hardware.drivers.driver import TELLING, DeviceError, Driver, Reading
+from pkm_hardware.machine_drives import Drives
+from pkm_hardware.machine_file import FASTER, DeviceLimits, MachineFile, device_limits, homing_of, scale_of
+
+Array = NDArray[np.float64]
+
+DRIVE_MODE, OPERATING_MODE, CURRENT_LIMIT, VELOCITY_LIMIT, MAX_POSITION, MIN_POSITION, SETTINGS_END = (
+    10,
+    11,
+    38,
+    44,
+    48,
+    52,
+    56,
+)
+TORQUE_ENABLE, STATUS_RETURN, HARDWARE_ERROR, BUS_WATCHDOG, STATE_END = 64, 68, 70, 98, 99
+GOAL_CURRENT, PROFILE_ACCELERATION, PROFILE_VELOCITY, GOAL_POSITION, PRESENT = 102, 108, 112, 116, 126
+PRESENT_BYTES = 10  # current (2), velocity (4), position (4)
+COUNTS = 4096  # of a turn
+BY_POSITION, EXTENDED, BY_CURRENT = 3, 4, 5  # operating modes that take goal positions; the first has limits for them
+_MODES = {0: "current", 1: "velocity", 3: "position", 4: "extended position", 5: "current-based position", 16: "PWM"}
+_BY_TIME = 0b100  # of the drive mode: profiles are times
+_ANSWERS_ALL = 2  # of the status return level: every instruction is answered
+_BITTEN = 0xFF  # of the watchdog
+_RPM = 0.229  # unit of velocities
+_VELOCITY_UNIT = _RPM / 60.0 * COUNTS  # counts/s
+_FASTEST_PROFILE = 32767
+_WATCHDOG_UNIT = 0.02  # s
+_WRITE_PATIENCE = 0.1  # s, for the system to take bytes
+_STANDS = 16  # counts, 1.4 degrees: a goal nearer than that is where a drive stands, give and noise included
+_TRIES = 8  # for an answer; each is waited for 34 ms
+_TORQUE_PACKET = 13  # bytes
+_FLOOD = 0.1  # s of a line that is filled with packets, of which some arrive where much is garbled
+_ERRORS = {0: "input voltage", 2: "overheating", 3: "encoder", 4: "electrical shock", 5: "overload"}
+
+
+class _FullError(DeviceError):
+    """The system has no room for more bytes, for now."""
+
+
+class DynamixelDriver(Driver):
+    """Sends goal positions [counts]; reads positions, velocities [counts/s] and currents [units of the drive] at once.
+
+    `baud` [bit/s]; `ids` of the drives, one per actuator; `silence` of a drive that is a fault [s]; `watchdog`: silence
+    of the computer after which drives stop by themselves [s], and their torque stays.
+    """
+
+    def __init__(
+        self, port: str, baud: int, ids: Sequence[int], silence: float, watchdog: float, limits: DeviceLimits
+    ) -> None:
+        super().__init__()
+        self._name = port
+        self._baud = baud
+        self._ids = tuple(ids)
+        self._silence = silence
+        self._watchdog = max(1, min(127, round(watchdog / _WATCHDOG_UNIT)))
+        self._limits = limits
+        self._on = False
+        self._changed = ""
+        self._port = PortHandler(port)  # waits 34 ms for an answer: USB adapters keep bytes back for 16
+        self._packets = PacketHandler(2.0)
+        self._reader = GroupSyncRead(self._port, self._packets, PRESENT, PRESENT_BYTES)
+        for one in self._ids:
+            self._reader.addParam(one)
+        self._heard = dict.fromkeys(self._ids, 0.0)  # s: when each drive answered last
+        self._missed = 0
+        self._turn = 0
+        self._last: Reading | None = None
+
+    def open(self, home: Array) -> None:
+        """Open the port, disable the drives and ask each for its position."""
+        try:
+            opened = self._port.setBaudRate(self._baud)
+        except (OSError, termios.error) as error:
+            raise DeviceError(f"{self._name} cannot be opened: {error}; is it plugged in?") from error
+        if not opened:
+            raise DeviceError(f"{self._name}: the SDK knows no {self._baud} baud")
+        self._port.ser.write_timeout = _WRITE_PATIENCE
+        try:
+            self._port.ser.exclusive = True
+        except OSError as error:
+            self.close()
+            raise DeviceError(f"{self._name} cannot be had alone: does another program use it?") from error
+        self._last, self._missed, self._changed, self.notice = None, 0, "", ""
+        self._heard = dict.fromkeys(self._ids, time.monotonic())
+        self._tell_all(STATUS_RETURN, _ANSWERS_ALL)
+        if unknown := self._let_go():
+            raise DeviceError(f"no answer of {_named(unknown)} on {self._name}: check power, id and baud rate")
+        self._settle()
+        while self._last is None:
+            self._last = self._read()
+
+    def close(self) -> None:
+        """Close the port."""
+        if self._port.is_open:
+            with contextlib.suppress(OSError, termios.error):
+                self._port.closePort()
+            self._port.is_open = False
+
+    def enable(self, positions: Array) -> None:
+        """Torque on, at the positions; the drives' own watchdogs are armed."""
+        self._settle()
+        for one, position in zip(self._ids, positions, strict=True):
+            self._write(one, BUS_WATCHDOG, 1, 0)  # clears one that has bitten, and refuses goals
+            self._write(one, GOAL_POSITION, 4, round(float(position)))
+            self._write(one, BUS_WATCHDOG, 1, self._watchdog)
+            told = self._need(one, BUS_WATCHDOG, GOAL_POSITION + 4)
+            if abs(_signed(told, GOAL_POSITION - BUS_WATCHDOG) - position) > _STANDS:
+                raise DeviceError(f"drive {one} on {self._name} does not take a goal where it stands; it would move")
+        self._on = True
+        for one in self._ids:
+            self._write(one, TORQUE_ENABLE, 1, 1)
+        self._heard = dict.fromkeys(self._ids, time.monotonic())
+
+    def disable(self) -> None:
+        """Torque off: all drives at once, repeatedly, until each confirms it."""
+        self._on = False
+        unknown, why = list(self._ids), "was it ever open?"
+        try:
+            if self._port.is_open:
+                unknown, why = self._let_go(), "they do not say so"
+        except DeviceError as error:
+            why = str(error)
+        if unknown:
+            raise DeviceError(f"{self._name}: the torque may be on of {_named(unknown)}: {why}")
+
+    def _let_go(self) -> list[int]:
+        """Disable the torque of all drives; the ids of those that have not confirmed it in time."""
+        unknown = list(self._ids)
+        until = time.monotonic() + TELLING
+        times = 0
+        while True:
+            with contextlib.suppress(_FullError):
+                self._tell_all(TORQUE_ENABLE, 0)
+                for one in unknown * times:
+                    with self._line():
+                        self._packets.write1ByteTxOnly(self._port, one, TORQUE_ENABLE, 0)
+            unknown = [one for one in unknown if not self._is_off(one)]
+            if not unknown or time.monotonic() > until:
+                return unknown
+            times = max(2, min(100, int(_FLOOD * self._baud / 10 / (_TORQUE_PACKET * len(unknown)))))
+
+    def _tell_all(self, address: int, value: int) -> None:
+        """Write a byte to all drives at once, more than once, since none of them answers."""
+        writer = GroupSyncWrite(self._port, self._packets, address, 1)
+        for one in self._ids:
+            writer.addParam(one, [value])
+        for _ in range(3):
+            with self._line():
+                writer.txPacket()
+
+    def _is_off(self, one: int) -> bool:
+        """Whether a drive says that its torque is off."""
+        with contextlib.suppress(_FullError):
+            state = self._bytes(one, TORQUE_ENABLE, STATE_END)
+            return state is not None and state[0] == 0
+        return False
+
+    def _settle(self) -> None:
+        """Read and correct the settings of the drives, torque off; DeviceError: limits tighter than the machine's."""
+        changes = []
+        for k, one in enumerate(self._ids):
+            lowest, highest = _whole(self._limits.lowest[k], self._limits.highest[k])
+            settings = self._need(one, DRIVE_MODE, SETTINGS_END)
+            current = float(self._limits.current[k])
+            allowed = [BY_POSITION] if lowest >= 0 and highest < COUNTS else []
+            allowed = [BY_CURRENT] if math.isfinite(current) else [*allowed, EXTENDED, BY_CURRENT]
+            mode = before = settings[OPERATING_MODE - DRIVE_MODE]
+            if mode not in allowed:
+                mode = allowed[0]
+                self._write(one, OPERATING_MODE, 1, mode)
+                changes.append(f"drive {one} was in mode {_MODES.get(before, before)}, now {_MODES[mode]}")
+            if math.isfinite(current):
+                at = CURRENT_LIMIT - DRIVE_MODE
+                self._set_current(one, current, int.from_bytes(settings[at : at + 2], "little"))
+            if settings[0] & _BY_TIME:
+                self._write(one, DRIVE_MODE, 1, settings[0] & ~_BY_TIME)
+                changes.append(f"drive {one} had profiles by time, now by velocity")
+            least, most = (_signed(settings, at - DRIVE_MODE) for at in (MIN_POSITION, MAX_POSITION))
+            if mode == BY_POSITION and (lowest < least or highest > most):
+                raise DeviceError(
+                    f"drive {one} on {self._name} goes from {least} to {most} counts by its own limits, its actuator "
+                    f"from {lowest:g} to {highest:g}: give it less (lower, upper) in the machine's file, or the drive "
+                    "more with Dynamixel Wizard"
+                )
+            self._set_profile(one, float(self._limits.speed[k]), _signed(settings, VELOCITY_LIMIT - DRIVE_MODE))
+        if changes:
+            self._changed = "; ".join(changes)
+        self.notice = self._changed
+
+    def _set_current(self, one: int, current: float, limit: int) -> None:
+        """Limit a drive's current to the file's, within the drive's own [drive units]; a power-on forgets it."""
+        if limit < math.floor(current):
+            raise DeviceError(
+                f"drive {one} on {self._name} takes at most {limit} units of current by its own limit, the machine's "
+                f"file says {current:g}: write less there, or give the drive more with Dynamixel Wizard"
+            )
+        self._write(one, GOAL_CURRENT, 2, math.floor(current))
+
+    def _set_profile(self, one: int, speed: float, limit: int) -> None:
+        """Limit a drive's speed to its actuator's [counts/s]; `limit`: its own [drive units]; a power-on forgets it."""
+        profile = 0  # none
+        if math.isfinite(speed):
+            if limit < math.floor(speed / _VELOCITY_UNIT):
+                raise DeviceError(
+                    f"drive {one} on {self._name} goes at most {limit * _RPM:.4g} rev/min by its own velocity limit, "
+                    f"its actuator {speed / _VELOCITY_UNIT * _RPM:.4g}: give it less (velocity) in the machine's file, "
+                    "or the drive more with Dynamixel Wizard"
+                )
+            profile = min(math.ceil(FASTER * speed / _VELOCITY_UNIT), limit, _FASTEST_PROFILE)
+        self._write(one, PROFILE_ACCELERATION, 4, 0)
+        self._write(one, PROFILE_VELOCITY, 4, profile)
+
+    def exchange(self, positions: Array | None) -> Reading:
+        """Send goal positions [counts], read all drives, and ask one of them whether all is well."""
+        if positions is not None:
+            self._send(positions)
+        reading = self._read()
+        one = self._ids[self._turn % len(self._ids)]
+        state = self._bytes(one, TORQUE_ENABLE, STATE_END)
+        if state is not None:
+            self._turn += 1
+            self._judge(one, state)
+        self._last = reading or self._last
+        if self._last is None:
+            raise DeviceError(f"{self._name} has not been opened")
+        return self._last
+
+    def _judge(self, one: int, state: bytes) -> None:
+        """Refuse a drive that is in a wrong state."""
+        if error := state[HARDWARE_ERROR - TORQUE_ENABLE]:
+            words = [word for bit, word in _ERRORS.items() if error >> bit & 1] or [f"status {error}"]
+            raise DeviceError(f"drive {one} on {self._name} reports: {', '.join(words)}; switch it off and on")
+        if self._on and not state[0]:
+            raise DeviceError(f"drive {one} on {self._name} has let go by itself: has it lost its power?")
+        if self._on and state[BUS_WATCHDOG - TORQUE_ENABLE] == _BITTEN:
+            silence = self._watchdog * _WATCHDOG_UNIT
+            raise DeviceError(f"drive {one} on {self._name} has stopped: the computer was silent for {silence:g} s")
+
+    def _send(self, positions: Array) -> None:
+        writer = GroupSyncWrite(self._port, self._packets, GOAL_POSITION, 4)
+        for one, position in zip(self._ids, positions, strict=True):
+            writer.addParam(one, list(round(float(position)).to_bytes(4, "little", signed=True)))
+        with self._line():
+            writer.txPacket()
+
+    def _read(self) -> Reading | None:
+        """The reading of all drives; None where one did not answer, for less than `silence`."""
+        now = time.monotonic()
+        with self._line():
+            result = self._reader.txRxPacket()
+        # the SDK asks all at once and stops listening at the first that is missing, whose data it empties
+        rows: list[bytes] = []
+        for one in self._ids:
+            row = bytes(self._reader.data_dict[one])
+            if len(row) != PRESENT_BYTES:  # or another answer, which came late
+                break
+            rows.append(row)
+            self._heard[one] = now
+        if result != COMM_SUCCESS or len(rows) < len(self._ids):
+            self._missed += 1
+            lost = f"{self._missed} readings of the Dynamixels were lost"
+            self.notice = f"{self._changed}; {lost}" if self._changed else lost
+            one = min(self._ids, key=self._heard.__getitem__)
+            if time.monotonic() - self._heard[one] > self._silence:
+                raise DeviceError(
+                    f"no answer of drive {one} on {self._name} for {self._silence:g} s ({self._why(result)})"
+                )
+            return None
+        numbers = [
+            [int.from_bytes(row[a:b], "little", signed=True) for a, b in ((0, 2), (2, 6), (6, 10))] for row in rows
+        ]
+        current, velocity, position = np.array(numbers, dtype=np.float64).T
+        return Reading(position, now, velocity * _VELOCITY_UNIT, current)
+
+    def _bytes(self, one: int, begin: int, end: int) -> bytes | None:
+        """A part of a drive's control table; None where it does not answer."""
+        with self._line():
+            row, result, _ = self._packets.readTxRx(self._port, one, begin, end - begin)
+        return bytes(row) if result == COMM_SUCCESS and len(row) == end - begin else None
+
+    def _need(self, one: int, begin: int, end: int) -> bytes:
+        """As `_bytes`, of a drive that has to answer."""
+        for _ in range(_TRIES):
+            self._require_wanted()
+            row = self._bytes(one, begin, end)
+            if row is not None:
+                return row
+        raise DeviceError(f"no answer of drive {one} on {self._name}: check power, id and baud rate")
+
+    def _write(self, one: int, address: int, size: int, value: int) -> None:
+        data = list(value.to_bytes(size, "little", signed=value < 0))
+        for _ in range(_TRIES):
+            self._require_wanted()
+            with self._line():
+                result, error = self._packets.writeTxRx(self._port, one, address, size, data)
+            if result == COMM_SUCCESS:
+                if error & 0x7F:
+                    raise DeviceError(f"drive {one} on {self._name} refuses {value} at address {address}")
+                return
+        raise DeviceError(
+            f"no answer of drive {one} on {self._name} ({self._why(result)}): check power, id and baud rate"
+        )
+
+    def _why(self, result: int) -> str:
+        return str(self._packets.getTxRxResult(result)).partition("] ")[2] or "not what was asked"
+
+    @contextlib.contextmanager
+    def _line(self) -> Iterator[None]:
+        """Turn what the port raises into a `DeviceError`, and leave it usable."""
+        try:
+            yield
+        except serial.SerialTimeoutException as error:
+            raise _FullError(f"{self._name} takes no more: is the rate too high for the baud rate?") from error
+        except (OSError, termios.error, TypeError, AttributeError) as error:  # pyserial's, of a port that is gone
+            raise DeviceError(f"{self._name} is gone ({error.args[-1]}): was it unplugged?") from error
+        finally:
+            self._port.is_using = False
+
+
+def _named(ids: Sequence[int]) -> str:
+    return ", ".join(f"drive {one}" for one in ids)
+
+
+def _signed(row: bytes, at: int) -> int:
+    """A value of four bytes."""
+    return int.from_bytes(row[at : at + 4], "little", signed=True)
+
+
+def _whole(lowest: float, highest: float) -> tuple[float, float]:
+    """Whole counts within a range; infinite ends stay infinite."""
+    return (
+        math.ceil(lowest) if math.isfinite(lowest) else lowest,
+        math.floor(highest) if math.isfinite(highest) else highest,
+    )
+
+
+def drives(file: MachineFile, mechanism: Mechanism, home: Array) -> Drives:
+    """Driver, scale and homing of Dynamixels by a machine's file; `home` (n_actuated,) [rad or m]."""
+    top, sections = file.section, file.of(mechanism)
+    port = top.text("port")
+    baud = top.whole("baud", 57600, (9600, 4_000_000))
+    silence = top.number("silence", 0.1, (0.01, 60.0))
+    watchdog = top.number("watchdog", 0.5, (_WATCHDOG_UNIT, 127 * _WATCHDOG_UNIT))
+    top.finish()
+    ids: list[int] = []
+    for section in sections:
+        one = section.whole("id", bounds=(0, 252))
+        if one in ids:
+            raise section.wrong("id", f"{one} is another actuator's too", "give each drive its own")
+        ids.append(one)
+    units = [section.number("gear", 1.0, (1e-6, 1e6)) * COUNTS / (2.0 * math.pi) for section in sections]
+    zero = [section.number("count_zero", COUNTS / 2) for section in sections]
+    scale, homing = scale_of(sections, units, zero), homing_of(sections)
+    limits = device_limits(file, mechanism, scale, homing)
+    for section in sections:
+        section.finish()
+    return Drives(DynamixelDriver(port, baud, ids, silence, watchdog, limits), scale, home, homing)

@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+"""No device at all: the reading is the command."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pkm_description.mechanism import Mechanism
+from pkm_hardware.drivers.driver import Driver, Reading
+from pkm_hardware.machine_drives import Drives, Scale
+from pkm_hardware.machine_file import MachineFile
+
+Array = NDArray[np.float64]
+
+
+class LoopbackDriver(Driver):
+    """Answers with the last command; for tests of everything else, and for robots without masses."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._positions = np.zeros(0)
+
+    def open(self, home: Array) -> None:
+        """Begin at home."""
+        self._positions = home.copy()
+
+    def close(self) -> None:
+        """Nothing to do."""
+
+    def enable(self, positions: Array) -> None:
+        """Begin at the positions."""
+        self._positions = positions.copy()
+
+    def disable(self) -> None:
+        """Nothing to do."""
+
+    def output_problem(self, name: str) -> str:
+        """None: every name is taken."""
+        return ""
+
+    def exchange(self, positions: Array | None) -> Reading:
+        """The command, or the one before."""
+        if positions is not None:
+            self._positions = positions.copy()
+        return Reading(self._positions.copy(), time.monotonic())
+
+
+def drives(file: MachineFile | None, mechanism: Mechanism, home: Array) -> Drives:
+    """A loopback in the units of the joints, whatever the file says; `home` (n_actuated,) [rad or m]."""
+    return Drives(LoopbackDriver(), Scale.one_to_one(len(home)), home)

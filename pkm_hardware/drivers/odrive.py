@@ -1,0 +1,520 @@
+# SPDX-License-Identifier: Apache-2.0
+"""ODrives by their ASCII protocol, over USB or a serial line: nothing to install, and much the same on every firmware.
+
+Lines carry the protocol's own checksum, so that a garbled one does nothing. Answers have no number, so there is never
+more than one question open on a line: an answer that is late belongs to the question that was asked, or to none.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pkm_description.mechanism import Mechanism
+from pkm_hardware.drivers.driver import TELLING, DeviceError, Driver, Reading
+from pkm_hardware.drivers.serial_line import SerialLine
+from pkm_hardware.machine_drives import Drives
+from pkm_hardware.machine_file import FASTER, DeviceLimits, MachineFile, device_limits, homing_of, scale_of
+
+Array = NDArray[np.float64]
+
+IDLE, INDEX_SEARCH, CLOSED_LOOP = 1, 6, 8  # states of an axis
+_AWAY = 1e-4  # turns: a target further from where an axis stands asks it to move
+_PATIENCE = 0.004  # s, for an answer within a period; a later one is taken in the next
+_ARMING = 1.0  # s, to be in closed loop
+_GREETING = 1.0  # s
+_BY_POSITION = "3"  # control mode
+_PASSED_ON, _FILTERED = "1", "3"  # input modes that follow positions which come one after the other
+_SAME = 1.0 + 1e-4  # of a limit that was written before, and rounded
+_ANSWER = 0.05  # s, for a board to say that its axes are idle
+
+
+def with_checksum(text: str) -> bytes:
+    """The line of a command, with its checksum and end."""
+    return f"{text} *{_xor(f'{text} '.encode())}\n".encode()
+
+
+def without_checksum(line: bytes) -> str | None:
+    """The text of an answer line without its end; None where its checksum is missing or wrong."""
+    body, star, digits = line.rpartition(b"*")
+    if not star or not digits.isdigit() or int(digits) != _xor(body):
+        return None
+    return body.decode("ascii", "replace").strip()
+
+
+def _xor(data: bytes) -> int:
+    value = 0
+    for byte in data:
+        value ^= byte
+    return value
+
+
+@dataclass
+class Board:
+    """A line to one ODrive, and its axes as (actuator, number of the axis)."""
+
+    line: SerialLine
+    axes: list[tuple[int, int]]
+    since: float | None = None  # when the oldest question was asked that has no good answer, s
+    question: str = ""  # that is open; empty: none
+    garbled: int = 0
+    turn: int = field(default=0)  # which axis and question is the next, of those that take turns
+    awaited: int = 0  # answers to questions of which several are open
+    asked: float = 0.0  # when the last question was asked, s
+
+    def ask(self, question: str, patience: float) -> str | None:
+        """The answer within `patience` [s]; None where it has not come yet, or was one to an older question."""
+        if not self.question:
+            self.line.write(with_checksum(question))
+            self.question = question
+            self.asked = time.monotonic()
+            self.since = self.asked if self.since is None else self.since
+        until = time.monotonic() + patience
+        while self.question and (left := until - time.monotonic()) > 0.0:
+            for line in self.line.lines(left):
+                asked, text = self.question, without_checksum(line)
+                if text is not None:
+                    self.since, self.question = None, ""
+                    return text if asked == question else None
+                if line:  # the answer, garbled: ask anew
+                    self.garbled += 1
+                    self.question = ""
+        return None
+
+    @property
+    def named(self) -> str:
+        """Its axes in words."""
+        return ", ".join(f"{self.line.port}: axis{axis}" for _, axis in self.axes)
+
+    def tell_idle(self, times: int) -> None:
+        """Tell every axis so many times to be idle, whatever was asked before; lines that come garbled do nothing."""
+        self.awaited += bool(self.question)
+        self.since, self.question = None, ""
+        words = [f"w axis{axis}.requested_state {IDLE}" for _, axis in self.axes]
+        self.line.write(b"\n" + b"".join(map(with_checksum, words * times)))  # ends a line left in the middle
+
+    def says_idle(self) -> bool:
+        """Whether every axis says that it is idle.
+        An answer does not name its question, and may be late: only what comes between two positions counts.
+        """
+        place = f"f {self.axes[0][1]}"
+        states = [f"r axis{axis}.current_state" for _, axis in self.axes]
+        self.line.write(b"".join(map(with_checksum, (place, *states, place))))
+        n = len(states)
+        self.awaited += n + 2
+        heard: list[str] = []
+        until = time.monotonic() + _ANSWER
+        while (left := until - time.monotonic()) > 0.0:
+            heard += self._hear(left)
+            for k in range(len(heard) - n - 1):
+                if (
+                    _is_place(heard[k])
+                    and _is_place(heard[k + n + 1])
+                    and not any(map(_is_place, heard[k + 1 : k + n + 1]))
+                ):
+                    return heard[k + 1 : k + n + 1] == [str(IDLE)] * n
+        return False
+
+    def hear_out(self) -> None:
+        """Wait for the answers to what `says_idle` asked before, so that none of them is taken for a later one."""
+        until = time.monotonic() + _ANSWER
+        while self.awaited > 0 and (left := until - time.monotonic()) > 0.0:
+            self._hear(left)
+        self.awaited = 0
+
+    def _hear(self, patience: float) -> list[str]:
+        lines = [line for line in self.line.lines(patience) if line]
+        self.awaited -= len(lines)
+        return [without_checksum(line) or "" for line in lines]
+
+
+@dataclass(frozen=True)
+class Properties:
+    """Names of an ODrive's further properties, one for each actuator; empty: not read.
+
+    `switch`: 1 where the reference switch is closed. `index`: 1 once the encoder's index has been found, where the
+    ODrive sets its position to zero. `load`: what shows a stop, such as the current.
+    """
+
+    switch: tuple[str, ...]
+    index: tuple[str, ...]
+    load: tuple[str, ...]
+
+
+class ODriveDriver(Driver):
+    """Sends positions [turns]; reads positions and velocities.
+
+    An axis whose index has not been found since power-on cannot be in closed loop, for want of the rotor's angle. It
+    stays idle when the others are enabled; the first target away from its present position makes the ODrive search the
+    index, in its own manner, and then it is held where it came to rest.
+
+    `silence` of a board that is a fault [s]; `error`: property of an axis that is 0 while all is well; `watchdog`:
+    silence of the computer after which axes disable themselves [s]; `current`: property that limits an axis' current.
+    """
+
+    def __init__(
+        self,
+        boards: Sequence[Board],
+        silence: float,
+        error: str,
+        properties: Properties,
+        limits: DeviceLimits,
+        watchdog: float,
+        current: str,
+    ) -> None:
+        super().__init__()
+        n = len(properties.switch)
+        self._boards = boards
+        self._silence = silence
+        self._error = error
+        self._properties = properties
+        self._limits = limits
+        self._watchdog = watchdog
+        self._current = current
+        self._changed = ""
+        self._gone: dict[str, str] = {}  # the error of each board that could not be reached
+        self._times = np.zeros(n)  # s: when each was asked for its position that answered
+        self._held = np.zeros(n, dtype=bool)  # in closed loop
+        self._positions = np.full(n, np.nan)
+        self._velocities = np.zeros(n)
+        self._switches = np.zeros(n, dtype=bool)
+        self._loads = np.zeros(n)
+        self._blind = np.array([bool(name) for name in properties.index])  # without its index
+        self._searching = np.zeros(n, dtype=bool)
+
+    def open(self, home: Array) -> None:
+        """Open the lines, set every axis idle, clear old errors, correct the settings, and read the positions."""
+        self._positions, self._changed = np.full(len(home), np.nan), ""
+        self._blind[:] = [bool(name) for name in self._properties.index]
+        for board in self._boards:
+            board.line.open()
+            board.garbled = 0
+        if silent := self._let_go(_GREETING):
+            raise DeviceError(f"no ODrive answers on {silent[0].line.port}: has it power, and is the baud rate right?")
+        for board in self._boards:
+            board.line.write(with_checksum("sc"))
+        self._settle()
+        until = time.monotonic() + _GREETING
+        while not np.isfinite(self._positions).all():
+            self._look()
+            if time.monotonic() > until:
+                missing = next(b for b in self._boards if any(math.isnan(self._positions[i]) for i, _ in b.axes))
+                raise DeviceError(f"no answer of the ODrive on {missing.line.port}: is the baud rate right?")
+
+    def close(self) -> None:
+        """Close the lines."""
+        for board in self._boards:
+            board.line.close()
+
+    @property
+    def where(self) -> str:
+        """The ports."""
+        return " on " + ", ".join(board.line.port for board in self._boards)
+
+    def enable(self, positions: Array) -> None:
+        """Closed loop, at the positions; the ODrive releases its own mechanical brake, where it has one."""
+        self._searching[:] = False
+        self._settle()
+        seeing = [
+            (board, i, axis, f"p {axis} {positions[i]:.6f} 0 0")
+            for board in self._boards
+            for i, axis in board.axes
+            if self._sees(board, i)
+        ]
+        for board, _, axis, place in seeing:
+            self._arm(board, axis, place)
+        for board, _, axis, place in seeing:
+            self._require_wanted()
+            board.line.write(with_checksum(place) + with_checksum(f"w axis{axis}.requested_state {CLOSED_LOOP}"))
+        for board, actuator, axis, _ in seeing:
+            self._await_closed_loop(board, axis, [(board, place) for board, _, _, place in seeing])
+            self._held[actuator] = True
+
+    def _arm(self, board: Board, axis: int, place: str) -> None:
+        """Arm the watchdog of an axis; a target position (`place`) feeds it."""
+        self._set(board, f"axis{axis}.config.watchdog_timeout", f"{self._watchdog:g}")
+        board.line.write(with_checksum(place))
+        self._set(board, f"axis{axis}.config.enable_watchdog", "1")
+
+    def _settle(self) -> None:
+        """Read and correct the settings of every axis; DeviceError: no answer, or limits tighter than the machine's."""
+        changes = []
+        for board in self._boards:
+            for actuator, axis in board.axes:
+                prefix = f"axis{axis}.controller.config"
+                for name, allowed in (
+                    ("control_mode", (_BY_POSITION,)),
+                    ("input_mode", (_PASSED_ON, _FILTERED)),
+                ):
+                    value = f"{self._number(board, f'{prefix}.{name}'):g}"
+                    if value not in allowed:
+                        self._set(board, f"{prefix}.{name}", allowed[0])
+                        changes.append(f"{board.line.port}: {prefix}.{name} was {value}, now {allowed[0]}")
+                speed, current = float(self._limits.speed[actuator]), float(self._limits.current[actuator])
+                changes += self._narrow(board, f"{prefix}.vel_limit", speed, FASTER, "turns/s")
+                changes += self._narrow(board, f"axis{axis}.{self._current}", current, 1.0, "A")
+        if changes:
+            self._changed = "; ".join(changes)
+        self.notice = self._changed
+
+    def _narrow(self, board: Board, name: str, value: float, margin: float, unit: str) -> list[str]:
+        """Lower a limit of the device to one of the machine; the changes, in words."""
+        if not math.isfinite(value):
+            return []
+        limit = self._number(board, name)
+        if limit < value:
+            raise DeviceError(
+                f"{board.line.port}: {name} is {limit:g} {unit}, less than the {value:.4g} of its actuator: give that "
+                "less (velocity, current) in the machine's file, or the axis more with odrivetool"
+            )
+        if limit <= margin * value * _SAME:
+            return []
+        self._set(board, name, f"{margin * value:.6g}")
+        return [f"{board.line.port}: {name} was {limit:g}, now {margin * value:.4g} {unit}"]
+
+    def _number(self, board: Board, name: str) -> float:
+        """A property that has to be there."""
+        answer = self._asked(board, f"r {name}", time.monotonic() + self._silence)
+        try:
+            return float({"True": "1", "False": "0"}.get(answer or "", answer or "nothing"))
+        except ValueError:
+            raise DeviceError(
+                f"the ODrive on {board.line.port} answers '{answer or 'nothing'}' for {name}, not a number"
+            ) from None
+
+    def _set(self, board: Board, name: str, value: str) -> None:
+        """Set a property, and verify it."""
+        until = time.monotonic() + self._silence
+        while True:
+            board.line.write(with_checksum(f"w {name} {value}"))
+            if math.isclose(self._number(board, name), float(value), rel_tol=1e-4, abs_tol=1e-9):
+                return
+            if time.monotonic() > until:
+                raise DeviceError(f"the ODrive on {board.line.port} does not take {value} for {name}")
+
+    def _await_closed_loop(self, board: Board, axis: int, places: Sequence[tuple[Board, str]]) -> None:
+        """Wait until an axis is in closed loop; meanwhile target positions feed the watchdogs."""
+        until = time.monotonic() + _ARMING
+        while self._asked(board, f"r axis{axis}.current_state", until) != str(CLOSED_LOOP):
+            for one, place in places:
+                one.line.write(with_checksum(place))
+            if time.monotonic() > until:
+                answer = self._asked(board, f"r axis{axis}.{self._error}", until + self._silence)
+                problem = f"does not enter closed loop ({self._error} {answer}): is it calibrated?"
+                raise DeviceError(f"{board.line.port}: axis{axis} {problem}")
+
+    def _sees(self, board: Board, actuator: int) -> bool:
+        """Whether an axis needs no index, or has found it."""
+        if self._blind[actuator]:
+            name = self._properties.index[actuator]
+            answer = self._asked(board, f"r {name}", time.monotonic() + self._silence)
+            self._blind[actuator] = not _true(answer)
+        return not self._blind[actuator]
+
+    def disable(self) -> None:
+        """Idle: no current; the ODrive closes its mechanical brake, where it has one."""
+        self._held[:] = False
+        self._searching[:] = False
+        if unsure := self._let_go(TELLING):
+            raise DeviceError(f"axes that may be in closed loop: {', '.join(self._why(board) for board in unsure)}")
+
+    def _let_go(self, patience: float) -> list[Board]:
+        """Tell every axis to be idle for `patience` [s]; the boards that do not confirm it."""
+        self._gone = {}
+        until = time.monotonic() + patience
+        left, times = list(self._boards), 1
+        while True:
+            for board in left:
+                with self._noted(board):
+                    board.tell_idle(times)
+            left = [board for board in left if not self._is_idle(board)]
+            if not any(board.line.is_open for board in left) or time.monotonic() > until:
+                return left
+            times = 5
+
+    def _is_idle(self, board: Board) -> bool:
+        """Whether all axes of a board say that they are idle; their watchdogs are then disarmed."""
+        with self._noted(board):
+            if board.says_idle():
+                rows = [f"w axis{axis}.config.enable_watchdog 0" for _, axis in board.axes]
+                board.line.write(b"".join(map(with_checksum, rows)))
+                board.hear_out()
+                return True
+        return False
+
+    @contextlib.contextmanager
+    def _noted(self, board: Board) -> Iterator[None]:
+        """Note that a board is gone, and go on with the others."""
+        try:
+            yield
+        except DeviceError as error:
+            self._gone[board.line.port] = str(error)
+
+    def _why(self, board: Board) -> str:
+        return f"{board.named} ({self._gone.get(board.line.port, 'no answer')})"
+
+    def exchange(self, positions: Array | None) -> Reading:
+        """Send positions [turns], which also feeds the board's watchdog, and read."""
+        if positions is not None:
+            for board in self._boards:
+                rows = [self._order(actuator, axis, positions) for actuator, axis in board.axes]
+                board.line.write(b"".join(with_checksum(row) for row in rows if row))
+        self._look()
+        garbled = sum(board.garbled for board in self._boards)
+        nonsense = f"{garbled} answers of the ODrives made no sense" if garbled else ""
+        self.notice = "; ".join(words for words in (self._changed, nonsense) if words)
+        asked = self._properties
+        return Reading(
+            self._positions.copy(),
+            float(self._times.min()),
+            self._velocities.copy(),
+            loads=self._loads.copy() if any(asked.load) else None,
+            switches=self._switches.copy() if any(asked.switch) else None,
+            indices=np.where(self._blind, np.nan, 0.0) if any(asked.index) else None,
+        )
+
+    def _order(self, actuator: int, axis: int, positions: Array) -> str:
+        """The command of an axis in a period: a target, or an index search; empty: none."""
+        if not self._blind[actuator]:
+            return f"p {axis} {positions[actuator]:.6f} 0 0"
+        if self._searching[actuator] or abs(positions[actuator] - self._positions[actuator]) < _AWAY:
+            return ""
+        self._searching[actuator] = True
+        return f"w axis{axis}.requested_state {INDEX_SEARCH}"
+
+    def _look(self) -> None:
+        """Ask every axis for its position, and one of each board whether all is well."""
+        for board in self._boards:
+            if board.since is not None and time.monotonic() - board.since > self._silence:
+                seen = f"; {board.garbled} answers made no sense" if board.garbled else ""
+                raise DeviceError(f"the ODrive on {board.line.port} has not answered for {self._silence:g} s{seen}")
+            for actuator, axis in board.axes:
+                self._ask_more(board, actuator, axis)  # before the position, which is then where the stop was met
+                answer = board.ask(f"f {axis}", _PATIENCE)
+                if answer is not None:
+                    self._positions[actuator], self._velocities[actuator] = self._numbers(board, answer)
+                    self._times[actuator] = board.asked
+            self._ask_in_turn(board)
+
+    def _ask_in_turn(self, board: Board) -> None:
+        """Ask one axis for its error or its state: a board's axes and these questions take turns."""
+        actuator, axis = board.axes[board.turn // 2 % len(board.axes)]
+        of_state = board.turn % 2 == 1
+        answer = board.ask(f"r axis{axis}.{'current_state' if of_state else self._error}", _PATIENCE)
+        if answer is None:
+            return
+        board.turn += 1
+        if of_state and self._held[actuator] and answer != str(CLOSED_LOOP):
+            error = self._asked(board, f"r axis{axis}.{self._error}", time.monotonic() + self._silence)
+            if error not in (None, "0"):
+                raise self._reported(board, axis, error)
+            raise DeviceError(f"{board.line.port}: axis{axis} has let go by itself: its state is {answer}")
+        if not of_state and answer != "0":
+            raise self._reported(board, axis, answer)
+
+    def _reported(self, board: Board, axis: int, error: str | None) -> DeviceError:
+        """The error that an axis reports."""
+        return DeviceError(f"the ODrive on {board.line.port} reports: axis{axis}.{self._error} is {error}")
+
+    def _ask_more(self, board: Board, actuator: int, axis: int) -> None:
+        """Ask an axis for what homing needs."""
+        asked = self._properties
+        switch = board.ask(f"r {asked.switch[actuator]}", _PATIENCE) if asked.switch[actuator] else None
+        if switch is not None:
+            self._switches[actuator] = _true(switch)
+        load = board.ask(f"r {asked.load[actuator]}", _PATIENCE) if asked.load[actuator] else None
+        if load is not None:
+            try:
+                self._loads[actuator] = float(load)
+            except ValueError:
+                raise DeviceError(
+                    f"the ODrive on {board.line.port} answers '{load}' for {asked.load[actuator]}, not a number"
+                ) from None
+        if self._searching[actuator] and _true(board.ask(f"r {asked.index[actuator]}", _PATIENCE)):
+            self._take_up(board, actuator, axis)
+
+    def _take_up(self, board: Board, actuator: int, axis: int) -> None:
+        """Hold an axis that has found its index at its position, which the index search has changed."""
+        until = time.monotonic() + _ARMING
+        while self._asked(board, f"r axis{axis}.current_state", until) != str(IDLE) and time.monotonic() < until:
+            time.sleep(_PATIENCE)
+        answer = self._asked(board, f"f {axis}", until)
+        if answer is None:
+            return  # the next period asks anew
+        self._positions[actuator], self._velocities[actuator] = self._numbers(board, answer)
+        self._times[actuator] = board.asked
+        place = f"p {axis} {self._positions[actuator]:.6f} 0 0"
+        self._arm(board, axis, place)
+        board.line.write(with_checksum(place) + with_checksum(f"w axis{axis}.requested_state {CLOSED_LOOP}"))
+        self._await_closed_loop(board, axis, [(board, place)])
+        self._held[actuator] = True
+        self._searching[actuator] = self._blind[actuator] = False
+
+    @staticmethod
+    def _numbers(board: Board, answer: str) -> tuple[float, float]:
+        try:
+            position, velocity = (float(word) for word in answer.split())
+        except ValueError:
+            raise DeviceError(
+                f"the ODrive on {board.line.port} answers '{answer}', not position and velocity"
+            ) from None
+        return position, velocity
+
+    def _asked(self, board: Board, question: str, until: float) -> str | None:
+        while time.monotonic() < until:
+            self._require_wanted()
+            answer = board.ask(question, _PATIENCE)
+            if answer is not None:
+                return answer
+        return None
+
+
+def _is_place(answer: str) -> bool:
+    """Whether an answer is position and velocity."""
+    words = answer.split()
+    try:
+        return len(words) == 2 and all(math.isfinite(float(word)) for word in words)
+    except ValueError:
+        return False
+
+
+def _true(answer: str | None) -> bool:
+    """Whether a property is set."""
+    return answer in ("1", "True", "true")
+
+
+def drives(file: MachineFile, mechanism: Mechanism, home: Array) -> Drives:
+    """Driver, scale and homing of ODrives by a machine's file; `home` (n_actuated,) [rad or m]."""
+    top, sections = file.section, file.of(mechanism)
+    silence = top.number("silence", 0.1, (0.005, 60.0))
+    error = top.text("error_property", "active_errors")
+    current = top.text("current_property", "config.motor.current_soft_max")
+    baud = top.whole("baud", 115200, (1200, 4_000_000))
+    watchdog = top.number("watchdog", 0.5, (0.02, 60.0))
+    top.finish()
+    boards: dict[str, Board] = {}
+    units: list[float] = []
+    asked: dict[str, list[str]] = {"switch": [], "index": [], "load": []}
+    for actuator, section in enumerate(sections):
+        port = section.text("port")
+        board = boards.setdefault(port, Board(SerialLine(port, baud), []))
+        axis = section.whole("axis", 0, (0, 1))
+        if axis in (number for _, number in board.axes):
+            raise section.wrong("axis", f"axis{axis} on {port} is another actuator's too", "give each its own")
+        board.axes.append((actuator, axis))
+        units.append(section.number("gear", 1.0, (1e-6, 1e6)) / (2.0 * math.pi))
+        for name, named in asked.items():
+            named.append(section.text(name, "-").replace("-", ""))
+    scale, homing = scale_of(sections, units, [0.0] * len(sections)), homing_of(sections)
+    limits = device_limits(file, mechanism, scale, homing)
+    for section in sections:
+        section.finish()
+    properties = Properties(**{name: tuple(values) for name, values in asked.items()})
+    driver = ODriveDriver(tuple(boards.values()), silence, error, properties, limits, watchdog, current)
+    return Drives(driver, scale, home, homing)

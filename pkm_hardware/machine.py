@@ -1,0 +1,226 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What every machine does: the life cycle and the read/write contract of `hardware_interface::SystemInterface`."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from enum import Enum
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pkm_description.mechanism import Inertial
+from pkm_dynamics.motion_limits import ActuatorLimits
+from pkm_kinematics.kernels.short_vectors import all_finite
+from pkm_runtime.errors import PkmError
+
+
+class Lifecycle(Enum):
+    """States of the life cycle, as `hardware_interface` names them; FAULT is where an error leaves the machine."""
+
+    UNCONFIGURED = "unconfigured"
+    INACTIVE = "inactive"  # readable, brakes closed
+    ACTIVE = "active"  # brakes open, drives follow commands
+    FAULT = "fault"  # brakes closed, drives off, until configured anew
+
+
+class LifecycleError(PkmError):
+    """A call that the machine's life cycle state does not allow."""
+
+    def __init__(self, call: str, state: str, allowed: str) -> None:
+        self.call = call
+        self.state = state
+        self.allowed = allowed
+        super().__init__(f"{call} is not possible while the machine is {state}; allowed: {allowed}")
+
+
+class CommandMode(Enum):
+    """What a command means, by the name of the ros2_control command interface."""
+
+    EFFORT = "effort"
+    POSITION = "position"
+    VELOCITY = "velocity"
+
+
+@dataclass(frozen=True, eq=False)
+class MachineState:
+    """A reading: positions, velocities and efforts (n_actuated,) of the actuators.
+
+    `time` [s] of the machine's clock at which it was taken: it stands still as long as no new reading comes. `wrench`
+    (6,) is the force-torque sensor's reading of the load on the platform, in the sensor's frame [N, N m]; None without
+    sensor. `fault` is empty unless the life cycle is FAULT; the readings are then the last good ones, never NaN.
+    """
+
+    time: float
+    positions: Array
+    velocities: Array
+    efforts: Array
+    lifecycle: Lifecycle
+    fault: str = ""
+    wrench: Array | None = None
+
+
+Array = NDArray[np.float64]
+
+EMERGENCY_STOP = "emergency stop: drives are off until it is reset"
+
+
+def untold(error: Exception) -> str:
+    """The warning that drives may be on, since they could not be disabled because of `error`."""
+    return f"THE DRIVES COULD NOT BE TOLD ({error}): cut their power"
+
+
+class Machine(ABC):
+    """A machine with actuators, real or simulated.
+
+    Order of calls: `configure`, `activate`, then in each period `read`, `write` and `step` for the time that passes,
+    finally `deactivate` and `cleanup`; `shut_down` is the last call of every way out. No failure of a machine is
+    raised: it becomes a `fault` with a reason, drives are off, and readings stay the last good ones. `reset` leaves the
+    fault. Only errors of the caller are raised: LifecycleError for a call that the life cycle forbids (`configure` and
+    `cleanup` while active, `activate` unless inactive), ValueError for a command of the wrong shape.
+
+    Drives are off until `activate`, and whatever ends that, a fault or a call, leaves them off until its next call.
+
+    `saturated` (n_actuated,) tells which actuators are at a limit, `outputs` the last values of the machine's outputs.
+    `activate` asks `unwanted` between two drives: true makes it disable them again. `telling` is entered while drives
+    are being disabled, which may take a second.
+    """
+
+    modes: tuple[CommandMode, ...] = tuple(CommandMode)  # that commands may have
+    real = False  # whether its time passes by itself
+    elsewhere = False  # whether another process powers its drives and reports their state
+    repeated = False  # whether something on the way to it repeats the last command until the next one comes
+
+    def __init__(self, limits: ActuatorLimits) -> None:
+        self.limits = limits
+        self.lifecycle = Lifecycle.UNCONFIGURED
+        self.fault = ""
+        self.time = 0.0
+        self.saturated = np.zeros(len(limits.names), dtype=bool)
+        self.outputs: dict[str, float] = {}
+        self.unwanted: Callable[[], bool] = lambda: False
+        self.telling: Callable[[], AbstractContextManager[object]] = nullcontext
+
+    # Life cycle
+
+    @abstractmethod
+    def configure(self) -> None:
+        """Connect: inactive, brakes closed, readable, without fault; or a fault."""
+
+    @property
+    def untold(self) -> str:
+        """The warning that drives may be on, since disabling them failed; empty where they are known to be off."""
+        return ""
+
+    @abstractmethod
+    def activate(self) -> None:
+        """Open the brakes and enable the drives; they hold until the first `write`, or give no effort in effort mode.
+        Where they become `unwanted` before all of them are on, they are disabled again and the machine stays inactive.
+        """
+
+    @abstractmethod
+    def deactivate(self) -> None:
+        """Disable the drives and close the brakes."""
+
+    def cleanup(self) -> None:
+        """Return to unconfigured."""
+        if self.lifecycle is Lifecycle.ACTIVE:
+            raise LifecycleError("cleanup", "active", "deactivate first")
+        self.lifecycle = Lifecycle.UNCONFIGURED
+
+    def emergency_stop(self, reason: str = EMERGENCY_STOP) -> None:
+        """Disable the drives and close the brakes at once, until `reset`; `reason` becomes the fault."""
+        self.deactivate()
+        self.fault = reason
+        self.lifecycle = Lifecycle.FAULT
+
+    def shut_down(self) -> str:
+        """Disable the drives, check it and release the device: the last call of every way out.
+
+        It may be called in any state, from any thread and more than once, and raises nothing. Returns the warning that
+        the drives could not be disabled, else empty.
+        """
+        try:
+            self.deactivate()
+            if self.lifecycle is Lifecycle.INACTIVE:
+                self.cleanup()
+        except Exception as error:
+            return untold(error)
+        return ""
+
+    def reset(self) -> None:
+        """Leave a fault for inactive, as after `configure`, or fault again. It moves nothing."""
+        if self.lifecycle is Lifecycle.FAULT:
+            self.configure()
+
+    def rehearse(self) -> None:
+        """Warm up: do once what is slow the first time, without moving anything."""
+        return
+
+    # One period
+
+    @property
+    def readable(self) -> bool:
+        """Whether `read` tells where the actuators are now."""
+        return self.lifecycle in (Lifecycle.INACTIVE, Lifecycle.ACTIVE)
+
+    @property
+    def notice(self) -> str:
+        """What is worth a warning now, in words; empty where nothing is."""
+        return ""
+
+    @property
+    @abstractmethod
+    def silent_for(self) -> float:
+        """Time without a command [s] while the drives are disabled for that reason; 0 while commands are followed."""
+
+    @property
+    @abstractmethod
+    def command_mode(self) -> CommandMode:
+        """What commands mean."""
+
+    @abstractmethod
+    def set_command_mode(self, mode: CommandMode) -> None:
+        """Change what commands mean, to one of `modes`; the last command is forgotten."""
+
+    @abstractmethod
+    def read(self) -> MachineState:
+        """The reading of the actuators."""
+
+    @abstractmethod
+    def write(self, command: Array, answers: float | None = None) -> None:
+        """Set the command (n_actuated,), in the units of the command mode, that the drives follow from now on.
+
+        `answers`: machine time of the reading that it answers [s], where known; it dates commands that jitter.
+        ValueError where the command has another shape or is not finite: the one before stays.
+        """
+
+    @abstractmethod
+    def step(self, dt: float) -> None:
+        """Let dt [s] > 0 pass under the last command; a real machine exchanges command and reading with its device."""
+
+    # What motions do besides moving it
+
+    def output_problem(self, name: str) -> str:
+        """Why an output cannot be set; empty where it can. A machine that does not know its outputs takes any name."""
+        return ""
+
+    def set_output(self, name: str, value: float) -> None:
+        """Set an output without `output_problem`: the valve of a gripper, a lamp."""
+        self.outputs[name] = value
+
+    def carry(self, payload: Inertial | None) -> None:
+        """Set the payload, in the platform's frame, from now on; a real machine carries it without being told."""
+        return
+
+    def _checked(self, command: Array) -> Array:
+        """A copy of a command that can be followed."""
+        command = np.array(command, dtype=np.float64)
+        if command.shape != (len(self.limits.names),):
+            raise ValueError(f"a command has shape {command.shape} for {len(self.limits.names)} actuators")
+        if not all_finite(command):
+            raise ValueError(f"a command is not finite: {command}")
+        return command

@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Errors that users can cause. Every error derives from `PkmError` and carries the data that explain it."""
+
+from __future__ import annotations
+
+_LONGEST = 1000  # characters of a quotation in a message
+
+
+class PkmError(Exception):
+    """Root of all errors that this suite raises."""
+
+
+class UsageError(PkmError):
+    """What cannot be done as asked: the part it is about, what is wrong, and what to ask instead."""
+
+    def __init__(self, about: str, problem: str, remedy: str) -> None:
+        self.about = shortened(about)
+        self.problem = shortened(problem)
+        self.remedy = shortened(remedy)
+        super().__init__(f"{self.about}: {self.problem}; {self.remedy}")
+
+
+class ConfigurationError(PkmError):
+    """An unusable file of settings: names the element, the problem and the remedy.
+
+    `element` is its keys, joined by dots, empty where the file as a whole is meant; `line` counts from 1, 0: not known.
+    """
+
+    def __init__(self, source: str, element: str, problem: str, remedy: str, line: int = 0) -> None:
+        self.source = source
+        self.line = line
+        self.element = _printable(element)
+        self.problem = _printable(problem)
+        self.remedy = remedy
+        where = ", ".join(filter(None, (source, f"line {line}" if line else "", self.element)))
+        super().__init__(f"{where}: {self.problem}; {remedy}")
+
+
+def shortened(text: str, longest: int = _LONGEST) -> str:
+    """A text with its middle left out where it has more than `longest` characters."""
+    if len(text) <= longest:
+        return text
+    half = (longest - 5) // 2
+    return f"{text[:half]} ... {text[-half:]}"
+
+
+def _printable(text: str) -> str:
+    """Text of a file for quoting in a message: shortened, and without control characters of terminals."""
+    return shortened(text if text.isprintable() else ascii(text)[1:-1])

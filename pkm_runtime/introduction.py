@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Objects that describe themselves: one line at the prompt and in lists, a few when printed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, ClassVar, SupportsFloat
+
+SHOWN = 16  # entries of one kind that a line lists before it says how many more there are
+ROUNDING = 1e-12  # SI units: what is shown as zero
+
+
+class Elsewhere:
+    """An attribute that people try in vain: reading it raises an error with what to ask instead.
+
+    A `__getattr__` could answer for every name, but would make every existing attribute slower to read.
+    """
+
+    def __init__(self, name: str, instead: str) -> None:
+        self._name, self._instead = name, instead
+
+    def __get__(self, instance: object, owner: type) -> Any:
+        """Raise the error; the class gets the attribute itself."""
+        if instance is None:
+            return self
+        raise AttributeError(f"{owner.__name__} has no attribute {self._name!r}: {self._instead}")
+
+
+class Introduced:
+    """Base of user-facing objects: `repr` in one line, `print` in a few, `dir` without internals.
+
+    A subclass adds to its line in `_summary` and to the lines below in `_details`. Both must be cheap. None of this
+    raises, since people look at an object when something has gone wrong. `_elsewhere` maps names from other libraries
+    (several in one key, separated by blanks) to what to ask instead.
+    """
+
+    _internal: ClassVar[frozenset[str]] = frozenset()  # for the other packages, and of no use to who writes scripts
+    _elsewhere: ClassVar[Mapping[str, str]] = {}
+
+    def __init_subclass__(cls) -> None:
+        """Install the answers for missing names."""
+        super().__init_subclass__()
+        for names, instead in cls.__dict__.get("_elsewhere", {}).items():
+            for name in names.split():
+                setattr(cls, name, Elsewhere(name, instead))
+
+    def _summary(self) -> str:
+        return ""
+
+    def _details(self) -> Sequence[str]:
+        return ()
+
+    def __repr__(self) -> str:
+        """One line."""
+        kind = type(self).__name__
+        try:
+            return f"<{kind} {self._summary()}>"
+        except Exception:  # half made, or holding what it should not
+            return f"<{kind}, incomplete>"
+
+    def __str__(self) -> str:
+        """A few lines."""
+        try:
+            return "\n".join([f"{type(self).__name__} {self._summary()}", *(f"  {line}" for line in self._details())])
+        except Exception:
+            return repr(self)
+
+    def __dir__(self) -> list[str]:
+        """Names for users."""
+        kind = type(self)
+        return sorted(
+            name
+            for name in super().__dir__()
+            if not (name.startswith("_") or name in self._internal or isinstance(getattr(kind, name, None), Elsewhere))
+        )
+
+
+def number(value: float) -> str:
+    """A number with six digits, and 0 for rounding errors."""
+    return "0" if abs(value) < ROUNDING else f"{value:.6g}"
+
+
+def fixed(value: float, digits: int) -> str:
+    """A number with so many decimals, without sign where all digits are 0."""
+    return f"{round(float(value), digits) + 0.0:.{digits}f}"
+
+
+def measure(number: SupportsFloat) -> str:
+    """Four digits of a margin or a ratio; 0 and infinity for rounding errors."""
+    value = float(number)
+    if abs(value) > 1.0 / ROUNDING:
+        return "inf" if value > 0.0 else "-inf"
+    return "0" if abs(value) < ROUNDING else f"{value:.4g}"
+
+
+def vector(values: Iterable[float]) -> str:
+    """Numbers in a row."""
+    return " ".join(number(float(value)) for value in values)
+
+
+def listed(names: Iterable[str]) -> str:
+    """The first `SHOWN` names, and the number of the others."""
+    every = list(names)
+    more = f", and {len(every) - SHOWN} more" if len(every) > SHOWN else ""
+    return ", ".join(every[:SHOWN]) + more
+
+
+def alike(text_of: Mapping[str, str]) -> list[str]:
+    """One line `a, b: text` per text, with all names that share it."""
+    names: dict[str, list[str]] = {}
+    for name, text in text_of.items():
+        names.setdefault(text, []).append(name)
+    return [f"{listed(group)}: {text}" for text, group in names.items()]
+
+
+def counted(number: int, what: str) -> str:
+    """A number and its noun, given in the singular: `3 limbs`."""
+    return f"{number} {what}{'' if number == 1 else 's'}"

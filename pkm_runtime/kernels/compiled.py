@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How every kernel of the suite is compiled.
+
+`contract` lets the compiler fuse multiply and add; nothing else of fast-math is allowed, because NaN and infinity
+must keep their meaning. `compiled` kernels run without numba's reference counting: they cannot allocate (numba refuses
+to compile one that does), and calls between them cost no atomic operations, which makes them about twice as fast.
+The few that need memory of their own are `allocating`. `plain` ones round every operation, and raise where they
+divide by zero.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from numba import njit
+
+from pkm_runtime.kernels.kept import KeptKernels
+
+_OPTIONS: dict[str, Any] = {"error_model": "numpy", "fastmath": {"contract"}, "nogil": True}
+
+
+def _kept(**options: Any) -> Callable[[Callable[..., Any]], Any]:
+    """A decorator: njit with these options, and a cache of the compiled kernel where `KeptKernels` says."""
+
+    def decorate(function: Callable[..., Any]) -> Any:
+        kernel = njit(**options)(function)
+        if hasattr(kernel, "_cache"):  # not where NUMBA_DISABLE_JIT leaves it a function
+            kernel._cache = KeptKernels(function)
+        return kernel
+
+    return decorate
+
+
+allocating: Any = _kept(**_OPTIONS)
+compiled: Any = _kept(**_OPTIONS, _nrt=False)
+plain: Any = _kept()

@@ -1,0 +1,191 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Small YAML files, section by section: keys are taken one by one, and errors name their place."""
+
+from __future__ import annotations
+
+import difflib
+import math
+import os
+import reprlib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from pkm_runtime import strict_yaml
+from pkm_runtime.errors import ConfigurationError, shortened
+
+_LARGEST = 60_000  # bytes: some 600 lines, which take a second or two
+_GREATEST = 1e12  # of numbers, whose squares are numbers, too
+
+
+class _Short(reprlib.Repr):
+    """Values as messages quote them, shortened: by aliases a few lines of a file become a text without end."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.maxlevel = 2
+
+    def repr_Located(self, value: Any, level: int) -> str:
+        """A mapping of a file."""
+        return self.repr_dict(value, level)
+
+
+_SHORT = _Short()
+
+
+class Section:
+    """A mapping of the file, whose keys are taken one by one; `finish` refuses keys that were not taken.
+
+    `element` is its place in the file, such as `actuators.limb1_arm`; `fallback` is where keys are looked up that it
+    lacks. Its methods raise `ConfigurationError` for missing keys without a default and for values of the wrong kind.
+    """
+
+    def __init__(self, source: str, element: str, values: Any, fallback: Mapping[str, Any] | None = None) -> None:
+        if not isinstance(values, Mapping):
+            problem, remedy = f"'{_shown(values)}' is no mapping", "write 'key: value' lines below it"
+            raise ConfigurationError(source, element, problem, remedy)
+        self.source = source
+        self.element = element
+        self._values = {**(fallback or {}), **values}
+        self._own = {str(key) for key in values}
+        self._line = getattr(values, "line", 0)
+        self._lines = {**getattr(fallback, "lines", {}), **getattr(values, "lines", {})}
+        self._known: set[str] = set()
+
+    def wrong(self, key: str, problem: str, remedy: str) -> ConfigurationError:
+        """The error of a key; an empty key means the whole section."""
+        line = self._lines.get(key, self._line)
+        return ConfigurationError(self.source, f"{self.element}.{key}".strip("."), problem, remedy, line)
+
+    def has(self, key: str) -> bool:
+        """Whether the key is there."""
+        self._known.add(key)
+        return key in self._values
+
+    def number(
+        self, key: str, default: float | None = None, bounds: tuple[float, float] = (-_GREATEST, _GREATEST)
+    ) -> float:
+        """A finite number within bounds, both included; required where there is no default."""
+        if not self.has(key) and default is not None:
+            return default
+        value = self._required(key)
+        if not _is_number(value):
+            raise self.wrong(key, f"'{_shown(value)}' is no number", "give a number, in SI units and radians")
+        low, high = bounds
+        if not low <= value <= high:
+            raise self.wrong(key, f"{value:g} is outside its range", f"give a number from {low:g} to {high:g}")
+        return float(value)
+
+    def whole(self, key: str, default: int | None = None, bounds: tuple[int, int] = (0, 10**9)) -> int:
+        """An integer within bounds, both included."""
+        value = self.number(key, default, bounds)
+        if value != int(value):
+            raise self.wrong(key, f"{value:g} is no whole number", "give a whole number")
+        return int(value)
+
+    def text(self, key: str, default: str | None = None, choices: Sequence[str] = ()) -> str:
+        """A text, one of the choices where there are any."""
+        if not self.has(key) and default is not None:
+            return default
+        value = self._required(key)
+        if not isinstance(value, str) or not value:
+            raise self.wrong(key, f"'{_shown(value)}' is no text", "give a text")
+        if choices and value not in choices:
+            raise self.wrong(key, f"'{value}' is unknown", f"give one of {', '.join(choices)}")
+        return value
+
+    def sign(self, key: str, default: int | None = 1) -> int:
+        """+1 or -1."""
+        value = self.number(key, default)
+        if value not in (1.0, -1.0):
+            raise self.wrong(key, f"{value:g} is no direction", "give 1 or -1")
+        return int(value)
+
+    def mapping(self, key: str) -> Mapping[str, Any]:
+        """A mapping, empty where there is none."""
+        value = self._values.get(key) if self.has(key) else {}
+        if not isinstance(value, Mapping):
+            raise self.wrong(key, f"'{_shown(value)}' is no mapping", "write 'key: value' lines below it")
+        return value
+
+    def numbers(self, key: str, sizes: Sequence[int], default: Sequence[float] | None = None) -> list[float]:
+        """A list of finite numbers, as many as one of `sizes`; a single number counts as a list."""
+        if not self.has(key) and default is not None:
+            return list(default)
+        value = self._required(key)
+        rows = value if isinstance(value, list) else [value]
+        if len(rows) not in sizes or not all(_is_number(one) for one in rows):
+            several = " or ".join(str(size) for size in sizes)
+            raise self.wrong(key, f"'{_shown(value)}' is no list of {several} numbers", "give them as [a, b, c]")
+        if any(abs(one) > _GREATEST for one in rows):
+            raise self.wrong(key, f"'{_shown(value)}' has a number beyond all machines", f"give at most {_GREATEST:g}")
+        return [float(one) for one in rows]
+
+    def rows(self, key: str, size: int) -> list[list[float]]:
+        """Lists of `size` finite numbers each, none where the key is missing."""
+        value = self._values.get(key) if self.has(key) else []
+        if not isinstance(value, list):
+            raise self.wrong(key, f"'{_shown(value)}' is no list", f"give lists of {size} numbers")
+        return [self._like(key, one).numbers(key, (size,)) for one in value]
+
+    def names(self, key: str, choices: Sequence[str]) -> list[str]:
+        """A list of texts out of the choices, empty where the key is missing."""
+        value = self._values.get(key) if self.has(key) else []
+        listed: list[Any] = list(value) if isinstance(value, list) else [value]
+        for one in listed:
+            if one not in choices:
+                raise self.wrong(key, f"'{_shown(one)}' is unknown", f"give a list of {', '.join(choices)}")
+        return listed
+
+    def finish(self) -> None:
+        """Refuse keys that were not taken."""
+        for key in sorted(str(key) for key in self._values if key not in self._known):
+            near = difflib.get_close_matches(key, self._known, n=1)
+            remedy = f"did you mean '{near[0]}'?" if near else f"known here: {', '.join(sorted(self._known))}"
+            where = self
+            if key not in self._own:
+                where = Section(self.source, "defaults", {})
+                where._lines = self._lines
+            raise where.wrong(_shown(key), "no such key", remedy)
+
+    def _like(self, key: str, value: Any) -> Section:
+        """A section in the same place, of one value."""
+        one = Section(self.source, self.element, {key: value})
+        one._lines = self._lines
+        return one
+
+    def _required(self, key: str) -> Any:
+        if not self.has(key) or self._values[key] is None:
+            raise self.wrong(key, "is missing", "every machine of this kind needs it")
+        return self._values[key]
+
+
+def read_yaml(path: str | Path) -> tuple[str, Any]:
+    """Name and contents of a small file; `ConfigurationError` where it cannot be read."""
+    source = Path(path).name
+    try:
+        with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
+            data = file.read(_LARGEST + 1)
+    except (OSError, ValueError) as error:
+        problem = f"cannot be read ({getattr(error, 'strerror', None) or error})"
+        raise ConfigurationError(str(path), "", problem, "give the path of a file") from error
+    if len(data) > _LARGEST:
+        raise ConfigurationError(
+            source, "", f"has more than {_LARGEST} bytes", "a machine takes some hundred lines at most"
+        )
+    try:
+        return source, strict_yaml.read(data.decode("utf-8"))
+    except strict_yaml.YamlError as error:
+        raise ConfigurationError(source, "", error.problem, "mend it", error.line) from error
+    except UnicodeDecodeError as error:
+        raise ConfigurationError(source, "", "is not UTF-8 text", "save it as plain text") from error
+
+
+def _shown(value: Any) -> str:
+    """A value as a message quotes it: shortened, and without control characters of terminals."""
+    text = value if isinstance(value, str) else _SHORT.repr(value)
+    return shortened(text if text.isprintable() else ascii(text)[1:-1], 100)
+
+
+def _is_number(value: Any) -> bool:
+    return not isinstance(value, bool) and isinstance(value, int | float) and math.isfinite(value)

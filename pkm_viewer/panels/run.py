@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Controls of the motion, its speed, a stop, the working mode. One panel for each browser that may command."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from pkm_control.operation.answer import Answer
+from pkm_viewer.operations import Motion, Readings
+from pkm_viewer.panels.asking import Desk, Newest
+
+_START, _PAUSE, _RESUME = "Start", "Pause", "Resume"
+_MOST_CYCLES = 100_000
+
+
+class RunPanel:
+    """Stop, start, pause, resume, recover, speed, motion, cycles, working mode; `order` is that among the panels."""
+
+    def __init__(self, client: Any, desk: Desk, order: float) -> None:
+        self._desk = desk
+        ask = desk.operations
+        gui = client.gui
+        stop = gui.add_button("Stop", color="orange", order=order, hint="End whatever moves, and hold")
+        self._recover = gui.add_button("Recover", color="yellow", order=order + 0.1, visible=False)
+        with gui.add_folder("Run", order=order + 0.2):
+            go = gui.add_button_group("Control", (_START, _PAUSE, _RESUME))
+            self._speed = gui.add_slider("Speed [%]", min=0.0, max=100.0, step=1.0, initial_value=100.0)
+            self._motion = gui.add_dropdown("Motion", tuple(ask.motions), initial_value=ask.motions[0])
+            self._cycles = gui.add_number("Cycles", 1, min=1, max=_MOST_CYCLES, step=1)
+            self._modes = gui.add_dropdown("Working mode", ("",), initial_value="", visible=False)
+        self._set_speed = Newest(lambda: self._ask_quietly(lambda: ask.set_speed(0.01 * float(self._speed.value))))
+        self._speed_is = 1.0
+        self._begun: Motion | None = None  # which the fields show, until another one is chosen
+        stop.on_click(self._checked(lambda: desk.ask(ask.stop)))
+        self._recover.on_click(self._checked(lambda: desk.ask(ask.recover)))
+        go.on_click(lambda event: self._pressed(event, str(go.value)))
+        self._speed.on_update(self._checked(self._set_speed))
+        self._modes.on_update(self._checked(self._change_mode))
+        self._mode = ""  # that the robot is in, or on its way to: what the list shows without anybody's hand
+
+    def show(self, readings: Readings) -> None:
+        """Update the controls by the robot's readings."""
+        recovers = readings.mode == "STOPPED" and readings.machine in ("", "active")  # else it is to be enabled first
+        if self._recover.visible != recovers:
+            self._recover.visible = recovers
+        if readings.motion is not None and readings.motion != self._begun:
+            self._show_motion(readings.motion)
+        share = readings.speed_override
+        if share is not None and abs(share - self._speed_is) > 5e-3:  # it was changed, here or elsewhere
+            self._speed_is = share
+            self._speed.value = round(100.0 * share)
+
+    def _show_motion(self, motion: Motion) -> None:
+        """Show the motion that was begun, here or elsewhere."""
+        self._begun = motion
+        if motion.name not in self._motion.options:
+            self._motion.options = (motion.name, *self._motion.options)
+        if self._motion.value != motion.name:
+            self._motion.value = motion.name
+        cycles = min(motion.cycles, _MOST_CYCLES)
+        if self._cycles.value != cycles:
+            self._cycles.value = cycles
+
+    def show_modes(self, labels: Sequence[str], present: str) -> None:
+        """Offer working modes; `present` is the robot's."""
+        options = tuple(dict.fromkeys((*labels, *((present,) if present else ()))))
+        if len(options) < 2:
+            self._modes.visible = False
+            return
+        if tuple(self._modes.options) != options:
+            self._modes.options = options
+        self._mode = present or options[0]
+        if self._modes.value != self._mode:
+            self._modes.value = self._mode
+        self._modes.visible = True
+
+    def _checked(self, action: Any) -> Any:
+        return lambda event: action() if self._desk.admits(event) else None
+
+    def _pressed(self, event: Any, button: str) -> None:
+        if not self._desk.admits(event):
+            return
+        ask = self._desk.operations
+        if button == _PAUSE:
+            self._desk.ask(ask.pause)
+        elif button == _RESUME:
+            self._desk.ask(ask.resume)
+        else:
+            motion, cycles = str(self._motion.value), int(self._cycles.value)
+            self._desk.tell(Answer(True, f"planning {motion} ..."))
+            self._desk.ask(lambda: ask.play(motion, cycles))
+
+    def _change_mode(self) -> None:
+        wanted, before = str(self._modes.value), self._mode
+        if wanted in ("", before):
+            return
+        self._mode = wanted  # halted on its way, the robot can be sent back to where it came from
+        self._desk.tell(Answer(True, f"looking for a way to working mode {wanted} ..."))
+        answer = self._desk.ask(lambda: self._desk.operations.change_working_mode(wanted))
+        if not answer.success and self._mode == wanted:
+            self._mode = self._modes.value = before
+
+    def _ask_quietly(self, request: Any) -> None:
+        """Make a request of which only a refusal is shown."""
+        answer = request()
+        if not answer.success:
+            self._desk.tell(answer)

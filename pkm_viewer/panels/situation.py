@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The present state of the robot, its faults, and the answer to the last request."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pkm_control.operation.answer import Answer
+from pkm_viewer.operations import Readings
+from pkm_viewer.page_server import PageServer
+from pkm_viewer.panels import markup
+
+_COLOURS = {
+    "TRACKING": markup.GREEN,
+    "JOGGING": markup.BLUE,
+    "PAUSED": markup.AMBER,
+    "STOPPED": markup.RED,
+}
+_MACHINE = {  # state of its life cycle: colour, and what that means
+    "unconfigured": (markup.GREY, "the drives are off"),
+    "inactive": (markup.AMBER, "the drives are off"),
+    "active": (markup.GREEN, "the drives are on"),
+    "fault": (markup.RED, "the drives are off until a reset"),
+}
+
+
+class StatusPanel:
+    """The uppermost lines of the page; `order` is that among the panels."""
+
+    def __init__(self, server: PageServer, order: float) -> None:
+        self._html = server.gui.add_html("", order=order)
+        self._rows = dict.fromkeys(("motion", "position [mm]", "tracking error", "speed", "speed override", "time"), "")
+        self._mode = self._reason = self._faults = self._machine = ""
+        self._answer: Answer | None = None
+        self._controls = False
+
+    @property
+    def content(self) -> str:
+        """The HTML that is shown."""
+        return str(self._html.content)
+
+    def show(self, readings: Readings) -> None:
+        """Show what is known; rows that were once known and are not now keep their value."""
+        rows = self._rows
+        self._mode, self._reason = readings.mode, readings.reason
+        self._machine = readings.machine
+        if readings.motion is not None:
+            times = f"{readings.motion.cycles} cycle" + "s" * (readings.motion.cycles != 1)
+            rows["motion"] = f"{readings.motion.source or readings.motion.name}, {times}"
+        if readings.pose is not None and np.isfinite(readings.pose[:3]).all():
+            rows["position [mm]"] = "  ".join(f"{round(1e3 * value, 1) + 0.0:.1f}" for value in readings.pose[:3])
+        if readings.error is not None:
+            text = f"{1e3 * readings.error:.3f} mm"
+            if readings.rotation_error is not None:
+                text += f", {1e3 * readings.rotation_error:.3f} mrad"
+            rows["tracking error"] = text
+        if readings.speed is not None:
+            rows["speed"] = f"{readings.speed:.2f} m/s"
+        if readings.speed_override is not None:
+            rows["speed override"] = f"{100 * readings.speed_override:.0f} %"
+        if readings.time is not None:
+            rows["time"] = f"{readings.time:.1f} s"
+        self._draw()
+
+    def warn(self, faults: str) -> None:
+        """Show faults on a red ground; an empty text removes them."""
+        if faults != self._faults:
+            self._faults = faults
+            self._draw()
+
+    def make_room(self) -> None:
+        """Keep room for answers: there are controls."""
+        self._controls = True
+        self._draw()
+
+    def answer(self, answer: Answer | None) -> None:
+        """Show the answer to a request, until the next one."""
+        self._answer = answer
+        self._draw()
+
+    def _draw(self) -> None:
+        parts = [markup.banner(self._faults)] if self._faults else []
+        if self._machine in _MACHINE:
+            colour, meaning = _MACHINE[self._machine]
+            parts.append(markup.badge(self._machine, colour, meaning))
+        if self._mode:
+            parts.append(markup.badge(self._mode.lower(), _COLOURS.get(self._mode, markup.GREY), self._reason))
+        elif self._reason:
+            parts.append(f"<div>{markup.escaped(self._reason)}</div>")
+        parts.append(markup.table({name: text for name, text in self._rows.items() if text}))
+        if self._controls:  # with room for two lines, so that the controls below do not move
+            answer = self._answer or Answer(True)
+            colour = "transparent" if not answer.message else markup.GREEN if answer.success else markup.AMBER
+            parts.append(
+                f'<div data-answer style="border-left:4px solid {colour};padding-left:0.5em;margin:0.3em 0;'
+                f'min-height:2.7em">{markup.escaped(answer.message)}</div>'
+            )
+        content = markup.block("".join(parts))
+        if content != self._html.content:
+            self._html.content = content

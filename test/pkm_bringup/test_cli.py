@@ -1,0 +1,235 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The command `pkm`: every word leads to a command that explains itself."""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import importlib
+import importlib.util
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pkm_bringup import bringup
+from pkm_bringup.cli import COMMANDS, command, main
+from pkm_bringup.command_line import completion, reference
+from pkm_bringup.runner import read_knobs
+from pkm_bringup.simulate_options import read_options
+from pkm_client import options
+from pkm_runtime import optional
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.mark.parametrize("word", COMMANDS)
+def test_every_command_has_help(word: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as end:
+        main([word, "--help"])
+    assert end.value.code == 0
+    assert "usage:" in capsys.readouterr().out
+
+
+def test_what_there_is_is_listed_and_near_words_are_named(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--help"]) == 0
+    listed = capsys.readouterr().out
+    assert main([]) == 2
+    assert capsys.readouterr().out == listed
+    assert all(f"  {word} " in listed for word in COMMANDS)
+    assert main(["chekc"]) == 2
+    assert "did you mean check?" in capsys.readouterr().err
+    assert main(["dance"]) == 2
+    assert "choose one of run, simulate, play, move" in capsys.readouterr().err
+
+
+def test_a_command_gets_its_options_and_gives_its_code(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", "nonsense"]) == 1
+    assert "no such robot" in capsys.readouterr().err
+    assert main(["run", "nonsense"]) == 2
+
+
+def test_it_is_installed() -> None:
+    assert '"pkm = pkm_bringup.cli:main"' in (ROOT / "setup.py").read_text()
+
+
+def parsers() -> dict[str, argparse.ArgumentParser]:
+    return {word: command(word).parser() for word in COMMANDS}
+
+
+def test_the_clones_script_knows_every_command() -> None:
+    listed = re.search(r"tools = (\([^)]*\))", (ROOT / "pkm").read_text())
+    assert listed is not None
+    assert ast.literal_eval(listed[1]) == tuple(COMMANDS)
+
+
+# The same name means the same in every command
+
+
+@pytest.mark.parametrize("word", COMMANDS)
+def test_options_have_hyphens_help_and_units(word: str) -> None:
+    parser = parsers()[word]
+    assert parser.prog == f"pkm {word}"
+    for action in parser._actions:
+        assert action.help, action.dest
+        for name in action.option_strings:
+            assert "_" not in name
+
+
+def test_options_of_the_same_name_are_the_same() -> None:
+    seen: dict[str, tuple[str, object, object, object]] = {}
+    shared = 0
+    for word, parser in parsers().items():
+        for action in parser._actions:
+            if action.dest in ("help", "json") or not action.option_strings:
+                continue
+            default = action.default
+            told = (action.help or "").replace(", or none", "").split(";")[0].split(" (default")[0]
+            same = told, str(default).rstrip("0").rstrip("."), bool(action.nargs), action.metavar
+            for name in action.option_strings:
+                # the controller of run may be none; of a run there is a report in three formats, of an analysis a page
+                if name in seen and name not in ("-o", "--output", "--controller", "--report"):
+                    shared += 1
+                    assert seen[name][1:] == (*same[:2], *same[2:]), f"{name} of {word} and {seen[name][0]}"
+                seen.setdefault(name, (word, *same))
+    assert shared > 10
+
+
+def test_every_knob_is_an_option_of_run() -> None:
+    words = {name for action in parsers()["run"]._actions for name in action.option_strings}
+    for knob in bringup.KNOBS:
+        assert knob.name == "robot" or "--" + knob.name.replace("_", "-") in words
+    assert read_knobs([]) == {**bringup.defaults(), "stay": "false", "report": "reports"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "page"), [([], True), (["--page"], True), (["--page", "false"], False), (["--no-page"], False)]
+)
+def test_switches_are_said_in_three_ways(arguments: list[str], page: bool) -> None:
+    assert read_options(["delta", *arguments]).page is page
+    assert read_knobs(["delta", *arguments])["page"] == str(page).lower()
+
+
+def test_a_switch_takes_no_other_word(capsys: pytest.CaptureFixture[str]) -> None:
+    for words in (["--page", "maybe"], ["--no-page", "true"]):
+        with pytest.raises(SystemExit):
+            read_options(["delta", *words])
+        assert "--" in capsys.readouterr().err
+
+
+def test_a_frequency_that_the_rate_does_not_carry_is_lowered_and_told(capsys: pytest.CaptureFixture[str]) -> None:
+    assert read_options(["delta", "--rate", "100"]).natural_frequency == pytest.approx(78.6, abs=0.1)
+    assert "lowered from 120 to 78.6 rad/s" in capsys.readouterr().err
+    assert read_options(["delta", "--rate", "100", "--realistic"]).natural_frequency == pytest.approx(26.2, abs=0.1)
+    assert read_options(["delta"]).natural_frequency == 120.0
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (["--rate", "nan"], "nan is not a finite number greater than zero"),
+        (["--rate", "inf"], "inf is not a finite number greater than zero"),
+        (["--rate", "0"], "0 is not a finite number greater than zero"),
+        (["--rate", "fast"], "invalid number value: 'fast'"),
+        (["--hidden-payload", "-1"], "-1 is not a finite number, zero or greater"),
+        (["--port", "0"], "0 is not a whole number from 1 to 65535"),
+        (["--cycles", "2.5"], "invalid whole number value: '2.5'"),
+    ],
+)
+def test_numbers_that_an_option_does_not_take(
+    words: list[str], complaint: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        read_options(["delta", *words])
+    assert f"argument {words[0]}: {complaint}" in capsys.readouterr().err
+
+
+# What is made of the parsers
+
+
+def test_the_reference_is_current(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")  # set back afterwards
+    assert reference.reference() == (ROOT / "docs" / "command_line.md").read_text(encoding="utf-8"), (
+        "write it anew: python -m pkm_bringup.command_line.reference docs/command_line.md"
+    )
+
+
+@pytest.mark.parametrize("shell", completion.SHELLS)
+def test_completion_knows_robots_motions_and_options(shell: str) -> None:
+    pytest.importorskip("shtab")
+    text = completion.script(shell)
+    for word in (*COMMANDS, "agile_eye", "pick_and_place", "natural-frequency", "computed_torque"):
+        assert word in text
+    if shutil.which(shell):
+        assert subprocess.run([shell, "-n"], input=text, text=True, check=False).returncode == 0
+
+
+def test_bash_completes_a_robot(tmp_path: Path) -> None:
+    pytest.importorskip("shtab")
+    (tmp_path / "pkm").write_text(completion.script("bash"))
+    ask = f"source {tmp_path}/pkm; COMP_WORDS=(pkm run agi); COMP_CWORD=2; COMP_LINE='pkm run agi'; COMP_POINT=11;"
+    ask += "_shtab_pkm; echo ${COMPREPLY[@]}"
+    done = subprocess.run(["bash", "-c", ask], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "agile_eye"
+
+
+def test_without_shtab_it_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "shtab", None)
+    assert main(["completion", "bash"]) == 1
+    assert "pip install shtab" in capsys.readouterr().err
+
+
+def test_numbers_are_checked() -> None:
+    assert options.count("3") == 3
+    for text, kind in (("0", options.count), ("nan", options.number), ("0", options.positive), ("1", options.share)):
+        with pytest.raises(argparse.ArgumentTypeError):
+            kind(text)
+
+
+def test_what_is_optional_and_missing_is_named_with_its_remedy(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    present = importlib.util.find_spec
+    for absent, word in (("rclpy", "pkm simulate"), ("viser", "pip install viser trimesh")):
+        monkeypatch.setattr(
+            optional, "find_spec", lambda name, absent=absent: None if name == absent else present(name)
+        )
+        assert main(["run", "delta", "--page=true"]) == 2
+        said = capsys.readouterr().err
+        assert f"needs {absent}, not installed here" in said
+        assert word in said
+
+
+def test_a_reader_who_has_enough_is_no_failure() -> None:
+    """As `pkm completion bash | head -0`."""
+    command = [sys.executable, "-u", "-m", "pkm_bringup.cli", "completion", "bash"]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()
+        told = process.stderr.read()
+    assert process.returncode == 141
+    assert told == ""
+
+
+def test_an_option_that_does_not_exist_is_one_line_with_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:
+    for arguments, words in (
+        (["run", "--cycels", "3"], "did you mean --cycles?"),
+        (["simulate", "--rate", "abc"], "argument --rate"),
+        (
+            ["simulate", "--controller", "position", "--hidden-payload", "3"],
+            "--hidden-payload is of a machine with masses",
+        ),
+        (["run", "delta", "five_bar"], "unrecognized arguments: five_bar ('pkm run --help' tells all options)"),
+    ):
+        with pytest.raises(SystemExit) as caught:
+            main(arguments)
+        assert caught.value.code == 2
+        said = capsys.readouterr().err
+        assert said.count("\n") == 1
+        assert words in said

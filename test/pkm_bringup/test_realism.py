@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A machine that is not what its description says: how it differs, always the same, and controllers bear it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from pkm_bringup import bringup
+from pkm_bringup.main_job import plan_cycle, run_motion, simulated_loop
+from pkm_control.loop.switching_on import switch_on
+from pkm_control.motion.files.default_motion import motion_named
+from pkm_control.motion.planning import MotionPlanner
+from pkm_description import load_mechanism
+from pkm_dynamics import Dynamics
+from pkm_dynamics.motion_limits import ActuatorLimits
+from pkm_hardware import realism
+from pkm_hardware.simulated.drive_parts import Encoder
+from pkm_hardware.simulated.imperfections import heavier, realistic_encoder, realistic_machine
+from pkm_hardware.simulated.simulated_machine import SimulatedMachine
+from pkm_viewer.report.report import Report
+
+
+def test_links_are_heavier_and_nothing_else_is(mechanism, dynamics) -> None:
+    other = Dynamics(heavier(mechanism, realism.HEAVIER))
+    home = np.asarray(dynamics.kinematics.home)
+    np.testing.assert_allclose(other.kinematics.home, home)
+    weight = dynamics.gravity(home).effort
+    np.testing.assert_allclose(other.gravity(home).effort, realism.HEAVIER * np.asarray(weight), rtol=1e-9)
+    assert ActuatorLimits.of(other.mechanism).effort == pytest.approx(ActuatorLimits.of(mechanism).effort)
+
+
+def test_a_command_acts_when_the_next_has_come(dynamics, limits) -> None:
+    machine = SimulatedMachine(dynamics, limits, delay=1)
+    machine.configure()
+    machine.activate()
+    for sent, applied in ((1.0, 0.0), (2.0, 1.0), (3.0, 2.0)):
+        machine.write(np.full(3, sent))
+        machine.step(1e-3)
+        np.testing.assert_array_equal(machine.read().efforts, np.full(3, applied))
+    machine.deactivate()
+    machine.activate()
+    machine.write(np.full(3, 9.0))
+    machine.step(1e-3)
+    assert not machine.read().efforts.any()  # what was sent before the brakes closed is forgotten
+    with pytest.raises(ValueError, match="delay"):
+        SimulatedMachine(dynamics, limits, delay=-1)
+
+
+def test_encoders_differ_for_what_turns_and_what_slides() -> None:
+    encoder = realistic_encoder(ActuatorLimits.of(load_mechanism("hexaglide")))
+    assert np.unique(encoder.resolution) == pytest.approx(realism.LINEAR_STEP)
+    mixed = Encoder(np.array([0.01, 0.0]))
+    np.testing.assert_allclose(mixed.read(np.array([0.123, 0.123]), np.zeros(2))[0], [0.12, 0.123])
+
+
+@pytest.mark.parametrize("name", ["delta", "gough_stewart", "agile_eye"])
+def test_controllers_bear_it_and_the_run_is_the_same_each_time(name: str) -> None:
+    mechanism = load_mechanism(name)
+    errors = []
+    for _ in range(2):
+        loop = simulated_loop(mechanism, machine=realistic_machine(mechanism))
+        planner = MotionPlanner(loop.kinematics, loop.dynamics, loop.limits, reserve=realism.RESERVE)
+        job = plan_cycle(planner, motion_named("auto", loop.kinematics))
+        switch_on(loop)
+        run_motion(loop, job.approach, recorded=False)
+        report = Report.of(run_motion(loop, job.cycle))
+        assert not report.faults
+        assert report.position_max < 2e-3
+        assert report.attitude_max < 5e-3
+        errors.append((report.position_rms, report.attitude_rms))
+    assert errors[0] == errors[1]
+    assert max(errors[0]) > 1e-5  # a perfect machine of these leaves less
+
+
+def test_a_run_over_ros_tells_its_nodes() -> None:
+    nodes = {node.name: node for node in bringup.NODES}
+    on, off = bringup.defaults(realistic="true"), bringup.defaults()
+    assert bringup.parameters(nodes["hardware"], on)["realistic"] is True
+    assert bringup.parameters(nodes["controller"], on)["command_delay"] == 2.0
+    assert bringup.parameters(nodes["controller"], off)["command_delay"] == 1.0  # the way over ROS
+    assert bringup.parameters(nodes["control"], on)["command_delay"] == 1.0
+    assert "command_delay" not in bringup.parameters(nodes["control"], off)
+    player = bringup.parameters(nodes["motion_player"], on)
+    assert realism.NOTE in player["notes"]
+    assert player["reserve"] == realism.RESERVE
+    assert realism.NOTE not in bringup.parameters(nodes["motion_player"], off)["notes"]
+    yours = bringup.defaults(realistic="true", hardware="none")
+    assert realism.NOTE not in bringup.parameters(nodes["motion_player"], yours)["notes"]

@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A Delta for the client, in this process and over ROS: the same tests are asked of both."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from pkm_bringup import bringup
+from pkm_bringup.runner import ProcessGroup, ros_arguments
+from pkm_client import Robot
+from pkm_control.simulation_setup import Setup
+from pkm_description import load_mechanism
+
+os.environ.setdefault("ROS_DOMAIN_ID", str(1 + os.getpid() % 100))
+os.environ["ROS_AUTOMATIC_DISCOVERY_RANGE"] = "LOCALHOST"
+
+NAMESPACE = "client_test"
+RATE, FREQUENCY = 250.0, 40.0  # Hz and rad/s: so that a busy computer keeps it
+
+
+@contextmanager
+def running_nodes(namespace: str, **knobs: str) -> Iterator[ProcessGroup]:
+    """Machine and controller of a Delta as processes, and its description."""
+    rclpy = pytest.importorskip("rclpy", reason="rclpy is not installed; ./pkm test installs it")
+    pytest.importorskip("pkm_interfaces.msg", reason="pkm_interfaces is not built; ./pkm test builds it")
+    topics = importlib.import_module("pkm_description.ros.topics")
+    text = importlib.import_module("std_msgs.msg").String
+    context = rclpy.Context()
+    rclpy.init(context=context)
+    node = rclpy.create_node("description", context=context, namespace=namespace)
+    publisher = node.create_publisher(text, topics.ROBOT_DESCRIPTION, topics.LATCHED)
+    publisher.publish(text(data=load_mechanism("delta").urdf))
+    values = bringup.defaults(namespace=namespace, rate=str(RATE), natural_frequency=str(FREQUENCY), **knobs)
+    group = ProcessGroup()
+    try:
+        for spec in bringup.NODES:
+            if spec.name == "control":
+                command = [sys.executable, "-m", spec.module, *ros_arguments(spec, values)]
+                group.start(spec, subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True))
+        yield group
+    finally:
+        group.stop()
+        node.destroy_node()
+        rclpy.shutdown(context=context)
+
+
+@pytest.fixture(scope="module", params=["one process", "ros"])
+def connected(request: pytest.FixtureRequest) -> Iterator[Robot]:
+    """A robot that lives for a module."""
+    if request.param == "one process":
+        with Robot.simulated("delta", False, Setup(rate=RATE, natural_frequency=FREQUENCY)) as robot:
+            yield robot
+        return
+    with running_nodes(NAMESPACE), Robot.connect(NAMESPACE, timeout=120.0) as robot:
+        yield robot
+
+
+@pytest.fixture
+def robot(connected: Robot) -> Robot:
+    """The robot at home, holding, at full speed; and whatever a test left is ended."""
+    connected.set_speed(1.0)
+    connected.stop()
+    connected.move_to(connected.kinematics.home)
+    return connected

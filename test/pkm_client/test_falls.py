@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A platform that fell, by a load that nobody knows of or by drives that give nothing, is led back by `recover`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from pkm_client import RefusedError, Robot, Setup
+from pkm_client.simulated import SimulatedBackend
+from pkm_control.loop.modes import Mode
+from pkm_description.mechanism import Array, Inertial
+from pkm_hardware.simulated.simulated_machine import SimulatedMachine
+from pkm_kinematics.kernels.compiled_rotations import displacement_between
+
+RATE = 250.0  # Hz
+
+
+def loaded(mass: float, aside: float = 0.0) -> Callable[[SimulatedMachine], Callable[[], None]]:
+    """What puts a body [kg], aside along x [m], on the platform unknown to the controller, and takes it off again."""
+
+    def act(machine: SimulatedMachine) -> Callable[[], None]:
+        machine.carry(Inertial(mass, np.array([aside, 0.0, 0.0]), 0.01 * mass * np.eye(3)))
+        return lambda: machine.carry(None)
+
+    return act
+
+
+def without(*drives: int) -> Callable[[SimulatedMachine], Callable[[], None]]:
+    """What takes all effort from some drives, and gives it back."""
+
+    def act(machine: SimulatedMachine) -> Callable[[], None]:
+        given = machine.write
+
+        def less(command: Array, answers: float | None = None) -> None:
+            weak = command.copy()
+            weak[list(drives)] = 0.0
+            given(weak, answers)
+
+        machine.write = less  # type: ignore[method-assign]
+
+        def again() -> None:
+            machine.write = given  # type: ignore[method-assign]
+
+        return again
+
+    return act
+
+
+def fallen(robot: Robot, fall: Callable[[SimulatedMachine], Callable[[], None]]) -> SimulatedMachine:
+    """Have it fall, and assert that it did; what made it fall is over then."""
+    assert isinstance(robot._backend, SimulatedBackend)
+    machine = robot._backend.loop.machine
+    assert isinstance(machine, SimulatedMachine)
+    robot.wait(0.1)
+    over = fall(machine)
+    robot.wait(2.0)
+    for _ in range(100):
+        if not machine.twist.any():
+            break
+        robot.wait(0.1)
+    assert robot.state.mode is Mode.STOPPED
+    assert robot.state.reason
+    assert not machine.twist.any()  # its brakes hold it
+    over()
+    return machine
+
+
+@pytest.mark.parametrize(
+    ("name", "fall", "outside"),
+    [
+        ("delta", loaded(200.0), True),
+        ("delta", without(0), False),
+        ("tripod_3prs", loaded(200.0), True),
+        ("tripod_3prs", without(0), True),
+        ("quattro", without(1), False),
+        ("gough_stewart", without(*range(6)), False),
+    ],
+)
+def test_who_fell_is_led_back(name: str, fall: Callable[[SimulatedMachine], Callable[[], None]], outside: bool) -> None:
+    with Robot.simulated(name, False, Setup(rate=RATE)) as robot:
+        machine = fallen(robot, fall)
+        check = robot._backend.loop.follower.check
+        assert bool(check.standing(machine.pose)) == outside
+        answer = robot.recover()
+        assert ("moves back inside" in answer) == outside
+        fastest = 0.0
+        for _ in range(400):
+            robot.wait(0.05)
+            fastest = max(fastest, float((np.abs(machine.read().velocities) / machine.limits.velocity).max()))
+            if not robot.state.moving:
+                break
+        state = robot.state
+        assert state.mode is Mode.HOLDING, state.reason
+        assert fastest < 0.5
+        assert check.standing(state.reference) == ""
+        assert np.abs(displacement_between(machine.pose, state.reference)).max() < 1e-3
+        assert robot.recover() == "nothing is wrong: the platform stands well"
+
+
+@pytest.mark.parametrize(
+    "fall",
+    [without(0), loaded(1000.0), loaded(2500.0), loaded(2500.0, 0.05)],
+    ids=["a drive without effort", "1 t", "2.5 t", "2.5 t, aside"],
+)
+def test_who_fell_through_a_singularity_is_not_moved(fall: Callable[[SimulatedMachine], Callable[[], None]]) -> None:
+    """Several assembly modes fit its readings, and efforts of one throw who is in another. Led home, it is known."""
+    with Robot.simulated("gough_stewart", False, Setup(rate=RATE)) as robot:
+        machine = fallen(robot, fall)
+        why = r"not known where the platform is: the limbs may have lost hold .* modes fit its readings .*by hand"
+        for _ in range(2):
+            with pytest.raises(RefusedError, match=why):
+                robot.recover()
+            stays(robot, machine)
+        robot.disable()
+        robot.reset()
+        robot.enable()
+        stays(robot, machine)
+        assert "must be led home by hand" in robot.state.reason
+        robot.disable()
+        machine.configure()  # where it was led to
+        robot.reset()
+        robot.enable()
+        robot.wait(0.5)
+        assert robot.state.mode is Mode.HOLDING
+        assert np.abs(displacement_between(machine.pose, robot.kinematics.home)).max() < 1e-3
+
+
+def test_who_was_stretched_through_a_singularity_of_type_1_is_to_be_led_by_hand() -> None:
+    with Robot.simulated("quattro", False, Setup(rate=RATE)) as robot:
+        machine = fallen(robot, loaded(500.0))
+        with pytest.raises(
+            RefusedError, match=r"singularity of type 1: .* must be led back by hand and then recovered"
+        ):
+            robot.recover()
+        assert "by hand" in robot.state.reason
+        assert " old" not in robot.state.reason  # its readings come
+        stays(robot, machine)
+
+
+def stays(robot: Robot, machine: SimulatedMachine) -> None:
+    """Assert that nothing is sent to it."""
+    before = machine.pose.copy()
+    robot.wait(0.5)
+    assert robot.state.mode is Mode.STOPPED
+    np.testing.assert_allclose(machine.pose, before, atol=1e-9)

@@ -1,0 +1,350 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The verbs of the client, the same of a robot in one process and of one over ROS; and the answers to what is wrong."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pkm_client import MotionEndedError, NoRobotError, RefusedError, Robot, Setup, Task
+from pkm_control.control_errors import MotionFileError, UnreachableMotionError
+from pkm_control.loop.modes import Mode, Outcome
+from pkm_control.space.tool import ToolError
+from pkm_kinematics import ShapeError
+
+from .conftest import FREQUENCY, RATE, running_nodes
+
+HOME = -0.85  # m, nearly: z of the Delta's home
+
+
+def until(condition: Callable[[], object], robot: Robot) -> None:
+    deadline = time.monotonic() + 60.0
+    while not condition():
+        assert time.monotonic() < deadline, "waited in vain"
+        robot.wait(0.01)
+
+
+def begun(robot: Robot, speed: float = 0.05) -> Task:
+    """A slow motion, well under way, of 2 s."""
+    task = robot.move_to([0.1, 0.0, HOME], speed, block=False)
+    until(lambda: robot.state.pose[0] > 0.005, robot)
+    return task
+
+
+def test_it_goes_to_a_pose_and_tells_where_it_is(robot: Robot) -> None:
+    task = robot.move_to([0.05, 0.02, -0.9])
+    assert task.done
+    assert task.progress == 1.0
+    assert 0.0 < task.result().rms_position_error <= task.result().max_position_error < 0.02
+    robot.wait(0.5)  # the error of the motion's end dies away
+    state = robot.state
+    assert state.mode is Mode.HOLDING
+    assert not state.moving
+    np.testing.assert_allclose(state.reference, (0.05, 0.02, -0.9, 0.0, 0.0, 0.0, 1.0), atol=1e-12)
+    np.testing.assert_allclose(state.pose, state.reference, atol=1e-4)
+    assert state.position_error < 1e-4
+    assert list(state.positions) == list(robot.kinematics.actuated_names)
+    wanted = robot.solve_ik(state.pose).by_name()
+    assert state.positions == pytest.approx(wanted, abs=1e-6)
+    np.testing.assert_allclose(robot.solve_fk(state.positions).pose, state.pose, atol=1e-6)
+    assert min(abs(effort) for effort in state.efforts.values()) > 0.5  # that carry the weight
+    assert "platform at (0.05" in str(state)
+
+
+def test_a_pose_where_it_is_already_is_reached_at_once(robot: Robot) -> None:
+    assert robot.move_to(robot.state.reference).result().outcome is Outcome.SUCCESSFUL
+
+
+@pytest.mark.parametrize("speed", [None, "fast", 0.0, -1.0, float("nan")])
+def test_what_is_no_speed_is_refused_in_words(robot: Robot, speed: object) -> None:
+    with pytest.raises(RefusedError, match=f"the speed is {speed!r}; give a number greater than zero"):
+        robot.move_to([0.1, 0.0, HOME], speed)
+
+
+def test_it_keeps_a_speed(robot: Robot) -> None:
+    task = begun(robot, 0.04)
+    assert robot.state.twist[0] == pytest.approx(0.04, rel=0.1)
+    assert 0.0 < task.progress < 1.0
+    task.cancel()
+    task.wait()
+
+
+def test_it_follows_a_file(robot: Robot, tmp_path: Path) -> None:
+    file = tmp_path / "way.csv"
+    file.write_text("# frame: home\nx [mm], y [mm], z [mm]\n10, 0, 0\n10, 20, 0\n0, 20, 10\n")
+    result = robot.follow(file).result()
+    assert result.outcome is Outcome.SUCCESSFUL
+    home = robot.kinematics.home[:3]
+    np.testing.assert_allclose(robot.state.reference[:3] - home, (0.0, 0.02, 0.01), atol=1e-9)
+    robot.follow(file, cycles=2)  # with a way back
+    np.testing.assert_allclose(robot.state.reference[:3] - home, (0.01, 0.0, 0.0), atol=1e-9)
+
+
+def test_outputs_and_payload_on_the_way(robot: Robot, tmp_path: Path) -> None:
+    told: list[tuple[str, float]] = []
+    end = robot.on_output(lambda name, value: told.append((name, value)))
+    file = tmp_path / "grip.csv"
+    header = "# frame: home\nx [mm], y [mm], z [mm], dwell [s], payload [kg], output:gripper, output:lamp\n"
+    file.write_text(f"{header}0,0,0,0,0,0,\n20,0,0,0.1,0.5,1,0.5\n0,0,0,0.1,0.5,,\n")
+    robot.follow(file, cycles=2)
+    changes = [("gripper", 0.0), ("gripper", 1.0), ("lamp", 0.5), ("gripper", 0.0), ("gripper", 1.0)]
+    until(lambda: len(told) == len(changes), robot)
+    assert told == changes
+    assert robot.outputs == {"gripper": 1.0, "lamp": 0.5}
+    until(lambda: robot.payload is not None and robot.payload.mass == 0.5, robot)
+    robot.wait(1.0)
+    assert robot.state.position_error < 1e-4  # the controller carries what the machine does
+    end()
+    file.write_text(f"{header}0,0,0,0.1,0,0,0\n0,0,10,0,0,,\n")
+    robot.follow(file)
+    until(lambda: robot.payload is None and robot.outputs == {"gripper": 0.0, "lamp": 0.0}, robot)
+    assert told == changes
+
+
+def test_jogs(robot: Robot) -> None:
+    robot.jog(linear=(0.0, 0.05, 0.0), seconds=1.0)
+    moved = robot.state.reference[:3] - robot.kinematics.home[:3]
+    np.testing.assert_allclose(moved, (0.0, 0.05, 0.0), atol=0.01)
+    task = robot.jog(linear=(0.0, -0.05, 0.0), seconds=60.0, block=False)
+    until(lambda: robot.state.moving, robot)
+    assert robot.state.mode is Mode.JOGGING
+    task.cancel()
+    task.result(30.0)
+    assert not robot.state.moving
+
+
+def test_a_jog_ends_before_a_border_and_says_which(robot: Robot) -> None:
+    robot.move_to([0.0, 0.0, -1.3])
+    result = robot.jog(linear=(0.0, 0.0, -0.25), seconds=2.0).result()
+    assert "it goes no further: " in result.reason
+    assert robot.state.pose[2] > -1.4
+
+
+def test_pause_resume(robot: Robot) -> None:
+    task = begun(robot)
+    robot.pause()
+    state = robot.state
+    assert state.mode is Mode.PAUSED
+    assert state.speed == 0.0
+    with pytest.raises(RefusedError, match="the controller is paused: resume or stop first"):
+        robot.move_to([0.0, 0.0, -0.9])
+    with pytest.raises(RefusedError, match="the controller is paused"):
+        robot.follow("auto")
+    assert not task.done
+    np.testing.assert_array_equal(robot.state.reference, state.reference)
+    robot.resume()
+    assert task.result(60.0).outcome is Outcome.SUCCESSFUL
+    assert robot.state.pose[0] == pytest.approx(0.1, abs=1e-4)
+
+
+def test_a_jog_while_paused_and_back_to_the_path(robot: Robot) -> None:
+    task = begun(robot)
+    robot.pause()
+    robot.jog(linear=(0.0, 0.03, 0.0), seconds=0.5)
+    assert robot.state.mode is Mode.PAUSED
+    robot.resume()
+    assert task.result(60.0).outcome is Outcome.SUCCESSFUL
+
+
+def test_stop_ends_a_motion_on_its_path(robot: Robot) -> None:
+    task = begun(robot)
+    robot.stop()
+    assert robot.state.mode is Mode.HOLDING
+    with pytest.raises(MotionEndedError, match="PREEMPTED: the operator stopped it") as ended:
+        task.result(30.0)
+    assert ended.value.result.outcome is Outcome.PREEMPTED
+    assert task.done
+    assert 0.0 < robot.state.reference[0] < 0.1
+    robot.stop()  # a robot at rest is stopped already
+
+
+def test_a_task_is_cancelled(robot: Robot) -> None:
+    task = begun(robot)
+    task.cancel()
+    with pytest.raises(MotionEndedError, match="PREEMPTED: cancelled"):
+        task.result(30.0)
+    until(lambda: not robot.state.moving, robot)
+    assert 0.0 < robot.state.reference[0] < 0.1
+
+
+def test_waiting_may_end_before_the_motion(robot: Robot) -> None:
+    task = begun(robot)
+    robot.pause()
+    with pytest.raises(TimeoutError, match="it goes on"):
+        task.result(0.2)
+    assert not task.done
+
+
+def test_speed_override(robot: Robot) -> None:
+    task = begun(robot)
+    robot.set_speed(0.3)
+    until(lambda: robot.state.speed == 0.3, robot)
+    robot.set_speed(0.0)
+    until(lambda: robot.state.mode is Mode.PAUSED, robot)
+    robot.pause()
+    with pytest.raises(RefusedError, match="the speed override is 0: raise it to go on"):
+        robot.resume()
+    robot.set_speed(1.0)
+    assert task.result(60.0).outcome is Outcome.SUCCESSFUL
+
+
+# What is wrong, and the answer
+
+
+@pytest.mark.parametrize("fraction", [-0.1, 1.001, 1000.0, float("nan"), float("inf")])
+def test_an_override_that_is_none(robot: Robot, fraction: float) -> None:
+    with pytest.raises(RefusedError, match=r"the fraction is .*; give a number from 0 to 1"):
+        robot.set_speed(fraction)
+    assert robot.state.speed == 1.0
+
+
+def test_a_motion_at_an_override_of_0_is_not_waited_for(robot: Robot) -> None:
+    robot.set_speed(0.0)
+    with pytest.raises(RefusedError, match="the speed override is 0, so the motion would not begin"):
+        robot.move_to([0.02, 0.0, HOME])
+    task = robot.move_to([0.02, 0.0, HOME], block=False)
+    robot.wait(0.3)
+    assert not task.done
+    assert abs(robot.state.reference[0]) < 1e-9
+    robot.set_speed(1.0)
+    assert task.result(60.0).outcome is Outcome.SUCCESSFUL
+
+
+def test_a_motion_while_one_runs_takes_over(robot: Robot) -> None:
+    first = begun(robot)
+    robot.move_to([0.0, 0.03, HOME])
+    with pytest.raises(MotionEndedError, match="PREEMPTED: another motion took over"):
+        first.result(1.0)
+    np.testing.assert_allclose(robot.state.reference[:3], (0.0, 0.03, HOME), atol=1e-9)
+
+
+def test_an_impossible_motion_while_one_runs_leaves_that_alone(robot: Robot) -> None:
+    first = begun(robot)
+    with pytest.raises(UnreachableMotionError, match="the platform cannot be at"):
+        robot.move_to([0.0, 0.0, -3.0])
+    assert first.result(60.0).outcome is Outcome.SUCCESSFUL
+
+
+def test_a_jog_while_a_motion_runs(robot: Robot) -> None:
+    task = begun(robot)
+    with pytest.raises(RefusedError, match="a motion runs; pause or stop it first"):
+        robot.jog(linear=(0.0, 0.0, 0.1))
+    assert not task.done
+
+
+def test_verbs_with_nothing_to_do(robot: Robot) -> None:
+    with pytest.raises(RefusedError, match="no motion runs"):
+        robot.pause()
+    with pytest.raises(RefusedError, match="nothing is paused"):
+        robot.resume()
+    assert robot.recover() == "nothing is wrong: the platform stands well"
+
+
+@pytest.mark.parametrize(
+    ("ask", "error", "words"),
+    [
+        (lambda r: r.move_to([0.0, 0.0]), ShapeError, "pose"),
+        (lambda r: r.move_to([float("nan"), 0.0, HOME]), RefusedError, "not finite"),
+        (lambda r: r.move_to([0.0, 0.0, HOME, 0.0, 0.0, 0.0, 2.0]), RefusedError, "unit length"),
+        (lambda r: r.move_to([0.0, 0.0, -3.0]), UnreachableMotionError, "cannot be at"),
+        (lambda r: r.move_to([0.0, 0.0, HOME], speed=0.0), RefusedError, "greater than zero"),
+        (lambda r: r.move_to([0.0, 0.0, -30.0], nearest=True), RefusedError, "no pose near to that one"),
+        (lambda r: r.follow("no_such_file"), MotionFileError, "cannot be read"),
+        (lambda r: r.move_to([0.0, 0.0, HOME], tool="griper"), ToolError, "no file of tools was given"),
+        (lambda r: r.follow("auto", cycles=0), RefusedError, "cycles is 0"),
+        (lambda r: r.follow("auto", cycles=1.5), RefusedError, "cycles is 1.5"),
+        (lambda r: r.jog(linear=(0.0, float("inf"), 0.0)), RefusedError, "finite"),
+        (lambda r: r.jog(linear=(0.1,)), RefusedError, "three"),
+        (lambda r: r.jog(linear=(0.1, 0.0, 0.0), seconds=-1.0), RefusedError, "seconds is -1"),
+        (lambda r: r.wait(-1.0), RefusedError, "seconds is -1"),
+        (lambda r: r.solve_ik([0.0, 0.0, -3.0]), RefusedError, "no configuration of the limbs reaches this pose"),
+        (lambda r: r.solve_fk([9.0, 9.0, 9.0]), RefusedError, "outside"),
+        (lambda r: r.solve_fk({"limb1_arm": 0.0}), RefusedError, "no position of limb2_arm, limb3_arm"),
+    ],
+)
+def test_what_makes_no_sense(robot: Robot, ask: Callable[[Robot], object], error: type[Exception], words: str) -> None:
+    before = robot.state.reference
+    with pytest.raises(error, match=words):
+        ask(robot)
+    np.testing.assert_array_equal(robot.state.reference, before)
+    assert robot.state.mode is Mode.HOLDING
+
+
+# In one process alone
+
+
+def test_a_closed_robot_says_so() -> None:
+    robot = Robot.simulated("delta", realtime=False)
+    task = robot.move_to([0.1, 0.0, HOME], 0.05, block=False)
+    robot.close()
+    with pytest.raises(MotionEndedError, match="STATE_LOST: the robot was closed"):
+        task.result(5.0)
+    for ask in (lambda: robot.state, lambda: robot.move_to([0.0, 0.0, HOME]), robot.stop, lambda: robot.wait(1.0)):
+        with pytest.raises(NoRobotError, match="the robot was closed"):
+            ask()
+    robot.close()
+
+
+def test_in_real_time_a_second_takes_a_second() -> None:
+    with Robot.simulated("delta") as robot:
+        began = time.monotonic()
+        robot.wait(0.5)
+        assert time.monotonic() - began > 0.45
+
+
+def test_as_fast_as_it_can_it_is_faster_than_the_clock() -> None:
+    with Robot.simulated("delta", False, Setup(rate=RATE, natural_frequency=FREQUENCY)) as robot:
+        began = time.monotonic()
+        robot.wait(20.0)
+        assert time.monotonic() - began < 15.0
+
+
+def test_no_such_robot() -> None:
+    with pytest.raises(Exception, match="no such robot"):
+        Robot.simulated("nonsense")
+
+
+@pytest.mark.parametrize("name", ["five_bar", "tripod_3prs"])
+def test_other_robots_in_one_process(name: str) -> None:
+    with Robot.simulated(name, realtime=False) as robot:
+        assert robot.follow("auto").result().outcome is Outcome.SUCCESSFUL
+        assert robot.state.mode is Mode.HOLDING
+
+
+# Over ROS alone
+
+
+def test_nobody_there() -> None:
+    pytest.importorskip("rclpy", reason="rclpy is not installed; ./pkm test installs it")
+    with pytest.raises(
+        NoRobotError, match=r"no robot answers in namespace '/nowhere' within 0.5 s: .*controller_state"
+    ):
+        Robot.connect("nowhere", timeout=0.5)
+
+
+def test_a_controller_that_dies_is_noticed() -> None:
+    with running_nodes("dying") as group, Robot.connect("dying", timeout=120.0) as robot:
+        task = robot.move_to([0.1, 0.0, HOME], 0.02, block=False)
+        group.processes["control"].kill()  # type: ignore[attr-defined]
+        with pytest.raises(MotionEndedError, match="STATE_LOST: the controller has said nothing"):
+            task.result(30.0)
+        with pytest.raises(NoRobotError, match="has said nothing"):
+            robot.move_to([0.0, 0.0, HOME])
+
+
+def test_two_clients_of_one_robot() -> None:
+    """A second client stops, slows and takes over what the first began, as any ROS node may."""
+    with running_nodes("two"), Robot.connect("two", timeout=120.0) as one, Robot.connect("two") as other:
+        task = begun(one)
+        other.stop()
+        with pytest.raises(MotionEndedError, match="the operator stopped it"):
+            task.result(30.0)
+        np.testing.assert_allclose(one.state.reference, other.state.reference, atol=1e-12)
+        other.close()
+        with pytest.raises(NoRobotError, match="the client was closed"):
+            other.stop()
+        assert one.move_to([0.0, 0.0, HOME]).result().outcome is Outcome.SUCCESSFUL

@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Enabling takes a while: that is no silence, and whoever wants the drives off meanwhile does not wait for it."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from pkm_control.controllers.law_settings import POSITION
+from pkm_control.controllers.laws import make_controller
+from pkm_control.loop.control_loop import ControlLoop
+from pkm_control.loop.modes import Mode
+from pkm_dynamics import Dynamics
+from pkm_hardware.machine import EMERGENCY_STOP, Lifecycle
+from pkm_runtime.fixed_rate import FixedRateLoop
+
+from .benches import BENCHES, Bench, DynamixelBench
+
+RATE = 20.0  # Hz: two answers of 16 ms fit into a period
+
+
+def position_loop(bench: Bench) -> ControlLoop:
+    dynamics, limits = Dynamics(bench.kinematics), bench.machine.limits
+    return ControlLoop.of(bench.machine, make_controller(POSITION, dynamics, limits, 1.0 / RATE), RATE)
+
+
+@pytest.fixture
+def dynamixels(tmp_path: Path) -> Iterator[DynamixelBench]:
+    with DynamixelBench(tmp_path, silence="2.0", watchdog="2.0") as made:  # others use this computer, too
+        yield made
+
+
+@pytest.mark.parametrize("again", [False, True], ids=["first", "after an emergency stop"])
+@pytest.mark.parametrize("delay", [0.008, 0.016])
+def test_drives_that_answer_late_stay_on(dynamixels: DynamixelBench, delay: float, again: bool) -> None:
+    """16 ms is what Linux keeps bytes back for that come by USB."""
+    loop = position_loop(dynamixels)
+    dynamixels.contact()
+    dynamixels.bus.delay = delay
+    assert loop.configure() == ""
+    fixed = FixedRateLoop(RATE)
+    fixed.restart()
+    for k in range(60):
+        periods = fixed.wait()
+        if k == 5:
+            assert loop.enable() == ""
+        if again and k == 15:
+            assert loop.emergency_stop() == ""
+            assert loop.reset() == ""
+            assert loop.enable() == ""
+        loop.period(periods)  # as many as have passed, enabling included
+    assert not loop.fault, loop.fault
+    assert loop.follower.mode is Mode.HOLDING
+    assert len(dynamixels.on()) == dynamixels.drives
+
+
+def test_silence_after_enabling_is_silence(dynamixels: DynamixelBench) -> None:
+    dynamixels.contact()
+    dynamixels.machine.activate()
+    for _ in range(4):
+        dynamixels.machine.step(0.2)
+    assert "no command for 0.5 s" in dynamixels.machine.fault
+    assert not dynamixels.on()
+
+
+OFF: dict[str, Callable[[Bench], object]] = {
+    "emergency_stop": lambda bench: bench.machine.emergency_stop(),
+    "deactivate": lambda bench: bench.machine.deactivate(),
+    "shut_down": lambda bench: bench.machine.shut_down(),
+}
+
+
+@pytest.mark.parametrize("way", OFF)
+@pytest.mark.parametrize("kind", BENCHES)
+def test_whoever_wants_drives_off_does_not_wait_until_all_are_on(kind: str, way: str, tmp_path: Path) -> None:
+    with BENCHES[kind](tmp_path) as bench:
+        bench.contact()
+        for device in bench.devices:
+            device.delay = 0.016
+        machine, driver = bench.machine, bench.machine._driver
+        begun, hooked = threading.Event(), driver.enable
+
+        def enable(positions) -> None:
+            begun.set()
+            time.sleep(0.02)  # somebody asks for the end now
+            hooked(positions)
+
+        driver.enable = enable  # type: ignore[method-assign]
+        enabling = threading.Thread(target=machine.activate)
+        enabling.start()
+        assert begun.wait(5.0)
+        most: list[int] = []
+        ending = threading.Thread(target=lambda: OFF[way](bench))
+        ending.start()
+        while ending.is_alive() or enabling.is_alive():
+            most.append(len(bench.on()))
+            time.sleep(0.001)
+        assert max(most) == 0, "drives went on after somebody had asked for them to be off"
+        assert machine.lifecycle is not Lifecycle.ACTIVE
+        if way == "emergency_stop":
+            assert machine.fault == EMERGENCY_STOP
+        else:
+            assert not machine.fault
+
+
+def test_drives_that_are_on_already_go_off_again(dynamixels: DynamixelBench) -> None:
+    dynamixels.contact()
+    machine = dynamixels.machine
+    machine.unwanted = lambda: len(dynamixels.on()) >= 3
+    machine.activate()
+    assert dynamixels.on() == []
+    assert machine.lifecycle is Lifecycle.INACTIVE
+    assert not machine.fault
+    assert "given up" in position_loop(dynamixels).enable()
+
+
+def test_what_cannot_be_told_is_answered(dynamixels: DynamixelBench) -> None:
+    loop = position_loop(dynamixels)
+    dynamixels.contact()
+    for off in (loop.disable, loop.emergency_stop):
+        dynamixels.bus.gone.clear()
+        assert loop.reset() == ""
+        assert loop.enable() == ""
+        dynamixels.bus.gone.add(3)
+        warning = off()
+        assert "THE DRIVES COULD NOT BE TOLD" in warning
+        assert "drive 3" in warning
+        assert warning in loop.disable()  # and so until they have been told

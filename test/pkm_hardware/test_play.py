@@ -1,0 +1,216 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The whole chain without ROS, from a motion file to pulse widths at 50 Hz: the hexapod of hobby servos."""
+
+from __future__ import annotations
+
+import re
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pkm_bringup.command_line.one_process import Interruption
+from pkm_bringup.command_line.play import _REMEDIES, main, play
+from pkm_control.motion.path_events import PathEventError
+from pkm_hardware.devices.servo_board import SimulatedServoBoard
+from pkm_hardware.machine_file import read_machine_file
+from pkm_kinematics import Kinematics
+from pkm_viewer.report.report import Report
+
+from .conftest import EXAMPLES
+
+SIGNS = np.array([1.0, -1.0, 1.0, -1.0, 1.0, -1.0])
+ROBOT = str(EXAMPLES / "hobby_hexapod.urdf.xacro")
+MOTION = str(EXAMPLES / "hobby_hexapod_greeting.csv")
+
+
+@pytest.fixture
+def patient_file(hexapod_file: Path) -> Path:
+    """The machine's file for motions that are played period after period: a stall of the computer is no fault."""
+    text = hexapod_file.read_text("utf-8")
+    for key, value in (("silence", "0.3"), ("watchdog", "0.5")):
+        assert f"{key}: {value}" in text
+        text = text.replace(f"{key}: {value}", f"{key}: 5.0")
+    hexapod_file.write_text(text, "utf-8")
+    return hexapod_file
+
+
+def what_was_sent(board: SimulatedServoBoard) -> np.ndarray:
+    """The pulses of every line (n, channels) [us], when the board has read all that waits in its port: let go, last."""
+    until = time.monotonic() + 10.0
+    while (any(board.pulses) or not board.history) and time.monotonic() < until:
+        time.sleep(0.005)
+    assert not any(board.pulses)
+    return np.array([row for _, row in board.history], dtype=np.float64)
+
+
+def test_from_motion_file_to_pulses(hexapod: Kinematics, board: SimulatedServoBoard, patient_file: Path) -> None:
+    """Period after period, not by the clock: a stall of the computer would leave out corners."""
+    file = read_machine_file(patient_file)
+    _, recording = play(hexapod.mechanism, file, MOTION, 1, False, Interruption(), realtime=False)
+    assert not recording.faults
+    pulses = what_was_sent(board)[:, :6]
+    assert (pulses > 0).all()
+    assert len(pulses) > 100  # periods of 20 ms: half a second at rest, 1.6 s of motion
+    angles = (pulses - 1500.0) / (637.0 * SIGNS)
+    poses = hexapod.forward(angles, near=np.tile(hexapod.home, (len(angles), 1))).pose
+    offsets = poses[:, :3] - np.asarray(hexapod.home)[:3]
+    assert offsets[:, 2].max() == pytest.approx(0.008, abs=3e-4)  # "up" of the motion file; a pulse is 1 us, 30 um
+    assert offsets[:, 1].max() == pytest.approx(0.008, abs=1.5e-3)  # "to one side": a corner, which is rounded
+    turn = np.degrees(2.0 * np.arctan2(poses[:, 5], poses[:, 6]))
+    assert turn.max() == pytest.approx(15.0, abs=1.0)
+    assert turn.min() == pytest.approx(-15.0, abs=1.0)
+    assert np.abs(offsets[-1]).max() < 1e-4  # home again
+
+
+def test_by_the_clock(board: SimulatedServoBoard, hexapod_file: Path, tmp_path: Path) -> None:
+    words = [
+        ROBOT,
+        "--hardware-file",
+        str(hexapod_file),
+        "--motion",
+        MOTION,
+        "--cycles",
+        "1",
+        "--report",
+        str(tmp_path / "report"),
+    ]
+    assert main(words) == 0
+    what_was_sent(board)
+    times = np.array([time for time, _ in board.history])
+    assert times[-1] - times[0] > 1.5
+    assert np.median(np.diff(times)) == pytest.approx(0.02, rel=0.2)  # of most: others use this computer too
+    assert (tmp_path / "report").is_dir()
+
+
+def test_without_the_device(hexapod_file: Path, tmp_path: Path) -> None:
+    text = hexapod_file.read_text(encoding="utf-8").replace("port: ", "port: /dev/nowhere # ")
+    hexapod_file.write_text(text, encoding="utf-8")
+    words = [
+        ROBOT,
+        "--hardware-file",
+        str(hexapod_file),
+        "--motion",
+        MOTION,
+        "--cycles",
+        "1",
+        "--report",
+        str(tmp_path),
+    ]
+    assert main([*words, "--dry"]) == 0
+
+
+def dry(machine_file: Path, report: Path, motion: str = MOTION) -> int:
+    words = [ROBOT, "--hardware-file", str(machine_file), "--motion", motion, "--cycles", "1", "--report", str(report)]
+    return main([*words, "--dry"])
+
+
+def test_without_the_device_it_says_which_pulses(
+    hexapod: Kinematics, hexapod_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture
+) -> None:
+    motion = tmp_path / "up.csv"
+    motion.write_text("# frame: home\nx [mm], y [mm], z [mm]\n0,0,0\n0,0,8\n0,0,0\n")
+    assert dry(hexapod_file, tmp_path / "report", str(motion)) == 0
+    found = re.findall(
+        r"limb(\d)_arm \(channel (\d)\) would be sent (\d+) to (\d+) us; at home 1500", capsys.readouterr().out
+    )
+    assert [(limb, channel) for limb, channel, *_ in found] == [(str(i + 1), str(i)) for i in range(6)]
+    top = np.array(hexapod.home)
+    top[2] += 0.008
+    lifted = 637.0 * np.abs(hexapod.inverse(top).actuated)
+    for i, (_, _, low, high) in enumerate(found):  # negative angles lift a horn; every second servo turns the other way
+        ends = (1500 - lifted[i], 1500) if i % 2 == 0 else (1500, 1500 + lifted[i])
+        np.testing.assert_allclose((float(low), float(high)), ends, atol=2.0)
+
+
+def test_without_the_device_the_whole_file_is_checked(
+    hexapod_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture
+) -> None:
+    text = hexapod_file.read_text(encoding="utf-8")
+    hexapod_file.write_text(text.replace("pulse_zero", "pulse_zer"), encoding="utf-8")
+    assert dry(hexapod_file, tmp_path) == 1
+    assert "did you mean 'pulse_zero'?" in capsys.readouterr().err
+    hexapod_file.write_text(text, encoding="utf-8")
+    motion = tmp_path / "grip.csv"
+    motion.write_text("# frame: home\nx [mm], y [mm], z [mm], output:gripper\n0,0,0,0\n0,0,5,1\n0,0,0,0\n")
+    assert dry(hexapod_file, tmp_path, str(motion)) == 1
+    assert "the machine has no output 'gripper'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("pulse_min: 800", "pulse_min: 1300"),  # a servo that goes less far
+        ("offset: 0.0", "lower: -0.3\n  upper: 0.3\n  offset: 0.0"),
+    ],
+)
+def test_what_the_machine_does_not_reach_is_not_planned(
+    hexapod_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture, old: str, new: str
+) -> None:
+    text = hexapod_file.read_text(encoding="utf-8")
+    assert old in text
+    hexapod_file.write_text(text.replace(old, new), encoding="utf-8")
+    assert dry(hexapod_file, tmp_path) == 1
+    assert re.search(r"limb\d_arm would be at -?0\.\d+ rad, its range is -0\.3", capsys.readouterr().err)
+
+
+def test_what_helps_a_slow_computer_is_what_the_command_has() -> None:
+    """It has neither a rate nor a page: these are the machine file's, and of other commands."""
+    remedies = " ".join(_REMEDIES)
+    assert "machine's file" in remedies
+    assert "--" not in remedies
+
+
+def test_trouble_on_the_way_is_told(
+    board: SimulatedServoBoard, hexapod_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture
+) -> None:
+    class Dying(list):
+        def append(self, row: object) -> None:
+            super().append(row)
+            board.silent = len(self) > 40
+
+    board.history = Dying()
+    words = [
+        ROBOT,
+        "--hardware-file",
+        str(hexapod_file),
+        "--motion",
+        MOTION,
+        "--cycles",
+        "1",
+        "--report",
+        str(tmp_path),
+    ]
+    assert main(words) == 1
+    assert "has not answered for 0.3 s" in capsys.readouterr().err
+
+
+def test_outputs_on_the_way(
+    hexapod: Kinematics, board: SimulatedServoBoard, patient_file: Path, tmp_path: Path
+) -> None:
+    motion = tmp_path / "grip.csv"
+    motion.write_text(
+        "# frame: home\nx [mm], y [mm], z [mm], dwell [s], output:gripper\n0,0,0,0.1,0\n0,0,5,0.2,1\n0,0,0,0.1,0\n"
+    )
+    file = read_machine_file(patient_file)
+    with pytest.raises(PathEventError, match="the machine has no output 'gripper'; its file names none"):
+        play(hexapod.mechanism, file, str(motion), 1, False, Interruption(), realtime=False)
+    assert not board.history  # nothing has moved
+    patient_file.write_text(
+        patient_file.read_text() + "outputs: {gripper: {channel: 6, pulse_off: 1000, pulse_on: 2000}}"
+    )
+    file = read_machine_file(patient_file)
+    _, recording = play(hexapod.mechanism, file, str(motion), 2, False, Interruption(), realtime=False)
+    assert not recording.faults
+    seen = [row[6] for row in what_was_sent(board) if row[6]]
+    changes = [pulse for k, pulse in enumerate(seen) if k == 0 or pulse != seen[k - 1]]
+    assert changes == [1000, 2000, 1000, 2000, 1000]
+    assert len(recording.marks) == 6
+    recording.save(tmp_path / "run.csv")
+    header, *rows = (tmp_path / "run.csv").read_text().splitlines()
+    column = header.split(",").index("output_gripper")
+    assert {row.split(",")[column] for row in rows} == {"0", "1"}
+    assert ("output gripper", f"set 6 times, last to 0 at {recording.marks[-1].time:.3f} s") in Report.of(
+        recording
+    ).lines()

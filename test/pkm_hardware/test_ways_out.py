@@ -1,0 +1,250 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every way out of every driver ends with drives off, by the simulated device's own state, not by what we believe."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from pkm_bringup.command_line.play import main
+from pkm_hardware.machine import EMERGENCY_STOP, Lifecycle
+from pkm_hardware.machine_file import read_machine_file
+from pkm_hardware.make_machine import make_machine
+
+from .benches import BENCHES, EXAMPLES, Bench, wait_until
+from .processes import begin
+
+UNTOLD = "THE DRIVES COULD NOT BE TOLD"
+
+
+@pytest.fixture(params=BENCHES)
+def bench(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Bench]:
+    with BENCHES[request.param](tmp_path) as made:
+        made.go()
+        yield made
+
+
+def _break(bench: Bench) -> None:
+    """An error that nobody has foreseen, in the middle of an exchange."""
+
+    def fail(positions: object) -> None:
+        raise RuntimeError("a bug")
+
+    bench.machine._driver.exchange = fail  # type: ignore[method-assign, assignment]
+    bench.machine.step(bench.period)
+
+
+def _time_out(bench: Bench) -> None:
+    for _ in range(80):
+        bench.machine.step(bench.period)
+
+
+WAYS: dict[str, Callable[[Bench], object]] = {
+    "deactivate": lambda bench: bench.machine.deactivate(),
+    "emergency_stop": lambda bench: bench.machine.emergency_stop(),
+    "shut_down": lambda bench: bench.machine.shut_down(),
+    "exception": _break,
+    "time-out": _time_out,
+}
+
+
+def _answers_lost(bench: Bench) -> None:
+    for device in bench.devices:
+        device.mute = True
+
+
+def _garbled(bench: Bench) -> None:
+    for device in bench.devices:
+        device.noise = 0.2
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_drives_are_off_and_known_to_be(bench: Bench, way: str) -> None:
+    WAYS[way](bench)
+    assert bench.on() == []  # at once: what returns has been told and checked
+    assert UNTOLD not in bench.machine.fault
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_drives_are_off_where_answers_are_lost(bench: Bench, way: str) -> None:
+    _answers_lost(bench)
+    WAYS[way](bench)
+    assert wait_until(lambda: not bench.on(), 0.2), bench.on()
+    assert UNTOLD in bench.machine.fault  # nobody knows
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_drives_are_off_where_every_fifth_byte_is_garbled(bench: Bench, way: str) -> None:
+    _garbled(bench)
+    WAYS[way](bench)
+    assert wait_until(lambda: not bench.on(), 0.2), bench.on()
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_one_that_is_silent_keeps_nobody_from_telling_the_others(bench: Bench, way: str) -> None:
+    silent = bench.silence_one()
+    WAYS[way](bench)
+    assert wait_until(lambda: set(bench.on()) <= set(silent), 0.2), bench.on()
+    assert UNTOLD in bench.machine.fault
+    for one in silent:
+        assert one in bench.machine.fault
+    if bench.lets_go:  # by its own watchdog
+        assert wait_until(lambda: not bench.on(), 2.0)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_unplugged_drives_are_told_of(bench: Bench, way: str) -> None:
+    before = bench.on()
+    for device in bench.devices:
+        device.unplug()
+    WAYS[way](bench)
+    assert UNTOLD in bench.machine.fault
+    assert bench.machine.lifecycle is Lifecycle.FAULT
+    for one in before:
+        assert one in bench.machine.fault
+    for device in bench.devices:
+        assert device.port in bench.machine.fault
+    if bench.lets_go:
+        assert wait_until(lambda: not bench.on(), 2.0)
+
+
+@pytest.mark.parametrize("fault", ["silent", "frozen"])
+def test_a_line_that_comes_back_to_life_is_used(bench: Bench, fault: str) -> None:
+    """A fault is not the end: drives that could not be told are told again, as long as the machine is there."""
+    for device in bench.devices:
+        setattr(device, fault, True)
+    time.sleep(0.02)  # what it is just listening to is heard
+    began = time.monotonic()
+    bench.machine.emergency_stop()
+    assert time.monotonic() - began < 3.0  # a line that is full is waited for, not without end
+    assert UNTOLD in bench.machine.fault
+    for device in bench.devices:
+        setattr(device, fault, False)
+    until = time.monotonic() + 5.0
+    while UNTOLD in bench.machine.fault and time.monotonic() < until:
+        bench.machine.step(bench.period)
+        time.sleep(bench.period)
+    assert bench.machine.fault == f"{EMERGENCY_STOP}; the drives are off by now"
+    assert not bench.on()
+    assert bench.machine.lifecycle is Lifecycle.FAULT
+
+
+def test_a_second_program_does_not_get_the_line(bench: Bench, tmp_path: Path) -> None:
+    second = make_machine(bench.kind, bench.kinematics, read_machine_file(tmp_path / "machine.yaml"))
+    second.configure()
+    assert "does another program use it?" in second.fault
+    assert second.shut_down() == ""
+    bench.pass_periods(5)
+    assert not bench.machine.fault, bench.machine.fault
+    assert len(bench.on()) == bench.drives
+    assert bench.machine.shut_down() == ""
+    second.configure()
+    assert not second.fault, second.fault
+
+
+def test_a_computer_that_is_gone(bench: Bench) -> None:
+    """Nobody tells anything any more: killed, or frozen. The devices' own watchdogs are what is left."""
+    time.sleep(0.1)
+    assert len(bench.on()) == bench.drives
+    if bench.lets_go:
+        assert wait_until(lambda: not bench.on(), 1.5)
+    else:  # stands still under power, and takes no goals: docs/hardware.md says so
+        assert wait_until(lambda: bench.bus.value(1, 98, 1) == -1, 1.5)
+
+
+MOTION = "# frame: home\nx [mm], y [mm], z [mm], dwell [s]\n0,0,0,0.2\n0,0,2,0.2\n0,0,0,0.2\n"
+PLAYED = {"dynamixel": "hobby_hexapod", "odrive": "biglide", "servos": "hobby_hexapod"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "number"),
+    [(kind, number) for kind in BENCHES for number in (signal.SIGINT, signal.SIGTERM)]
+    + [("dynamixel", number) for number in (signal.SIGQUIT, signal.SIGUSR1, signal.SIGALRM, signal.SIGRTMIN)],
+)
+def test_pkm_play_ends_with_drives_off(
+    kind: str, number: signal.Signals, tmp_path: Path, capsys: pytest.CaptureFixture
+) -> None:
+    motion = tmp_path / "motion.csv"
+    motion.write_text(MOTION)
+    with BENCHES[kind](tmp_path, silence="2.0", watchdog="2.0") as bench:  # others use this computer, too
+        robot = str(EXAMPLES / f"{PLAYED[kind]}.urdf.xacro")
+        words = [robot, "--hardware-file", str(tmp_path / "machine.yaml"), "--motion", str(motion), "--cycles", "1000"]
+        seen: list[int] = []
+
+        def interrupt() -> None:
+            wait_until(lambda: len(bench.on()) == bench.drives, 60.0)
+            time.sleep(0.5)
+            seen.append(len(bench.on()))
+            os.kill(os.getpid(), number)
+
+        before = signal.signal(number, signal.SIG_IGN)  # if the command has ended by itself
+        thread = threading.Thread(target=interrupt)
+        thread.start()
+        try:
+            status = main([*words, "--report", str(tmp_path / "report")])
+        finally:
+            thread.join()
+            signal.signal(number, before)
+        assert status == 130, capsys.readouterr().err
+        assert seen == [bench.drives]
+        assert not bench.on()
+    assert UNTOLD not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGKILL, signal.SIGSTOP])
+@pytest.mark.parametrize("kind", BENCHES)
+def test_pkm_play_that_cannot_end_itself(kind: str, number: signal.Signals, tmp_path: Path) -> None:
+    """Its terminal is closed, it is killed, or it is frozen: another process is there for the last two."""
+    motion, output = tmp_path / "motion.csv", tmp_path / "output.txt"
+    motion.write_text(MOTION)
+    watchdog = "2.5" if kind == "dynamixel" else "30.0"  # of the device, which is not to do what we should do
+    with BENCHES[kind](tmp_path, silence="2.0", watchdog=watchdog) as bench:
+        robot = str(EXAMPLES / f"{PLAYED[kind]}.urdf.xacro")
+        words = [robot, "--hardware-file", str(tmp_path / "machine.yaml"), "--motion", str(motion), "--cycles", "1000"]
+        play = begin("pkm_bringup.command_line.play", [*words, "--report", str(tmp_path / "report")], output)
+        assert wait_until(lambda: len(bench.on()) == bench.drives, 60.0), output.read_text()
+        time.sleep(0.5)
+        assert play.pid is not None
+        os.kill(play.pid, number)
+        assert wait_until(lambda: not bench.on(), 15.0), bench.on()  # with what is imported and built meanwhile
+        if number == signal.SIGHUP:
+            play.join(60.0)
+            assert play.exitcode == 130
+        else:
+            assert wait_until(lambda: "the drives were turned off" in output.read_text(), 10.0), output.read_text()
+            play.join(5.0)
+            assert play.exitcode == -signal.SIGKILL
+
+
+def test_the_last_line_of_pkm_play_says_that_a_drive_is_on(tmp_path: Path, capfd: pytest.CaptureFixture) -> None:
+    """A drive that says nothing any more, in the middle of the motion: why it ended, and in the end what is to do."""
+    motion = tmp_path / "motion.csv"
+    motion.write_text(MOTION)
+    with BENCHES["dynamixel"](tmp_path) as bench:
+        robot = str(EXAMPLES / "hobby_hexapod.urdf.xacro")
+        words = [robot, "--hardware-file", str(tmp_path / "machine.yaml"), "--motion", str(motion), "--cycles", "1000"]
+
+        def silence() -> None:
+            wait_until(lambda: len(bench.on()) == bench.drives, 60.0)
+            time.sleep(4.0)  # it is slow on the way to the start
+            bench.silence_one()
+
+        thread = threading.Thread(target=silence)
+        thread.start()
+        status = main([*words, "--report", str(tmp_path / "report")])
+        thread.join()
+        assert status == 1
+        assert bench.on() == ["drive 3"]
+    output = capfd.readouterr()
+    faults = [line for line in output.out.splitlines() if line.startswith("fault")]
+    assert len(faults) == 1, output.out
+    assert "no answer of drive 3" in faults[0]
+    last = output.err.rstrip().splitlines()[-1]
+    assert UNTOLD in last
+    assert "drive 3" in last

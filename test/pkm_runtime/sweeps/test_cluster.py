@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sweeps over a Dask cluster of two workers on this computer: the same numbers to the last bit, also when one dies."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from distributed import LocalCluster
+
+from pkm_analysis import Analysis
+from pkm_analysis.proof import Domain, Inside, prove
+from pkm_description import load_mechanism
+from pkm_description.mechanism import Array
+from pkm_kinematics import Kinematics
+from pkm_runtime.sweeps import Sweeps
+
+RANGES = {"x": (-0.4, 0.4), "y": (0.1, 0.6)}
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Sweeps]:
+    options: dict[str, Any] = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None}
+    with LocalCluster(**options, host="127.0.0.1") as here:
+        sweeps = Sweeps(scheduler=here.scheduler_address)
+        yield sweeps
+        sweeps.close()
+
+
+@pytest.fixture(scope="module")
+def here() -> Sweeps:
+    return Sweeps(1)
+
+
+def test_maps_and_statistics_are_the_same(cluster: Sweeps, here: Sweeps) -> None:
+    robot = load_mechanism("five_bar")
+    near, far = Analysis(robot, sweeps=here), Analysis(robot, sweeps=cluster)
+    one, other = near.map("type2", RANGES, resolution=160), far.map("type2", RANGES, resolution=160)
+    np.testing.assert_array_equal(one.values, other.values)
+    np.testing.assert_array_equal(one.inside, other.inside)
+    a, b = (analysis.sweep("type2", RANGES, poses=150_000) for analysis in (near, far))
+    assert a.to_dict() == b.to_dict()
+
+
+def test_proofs_are_the_same(cluster: Sweeps, here: Sweeps) -> None:
+    kinematics = Kinematics(load_mechanism("delta"))
+    box = Domain.of_box(np.array([[-0.25, 0.25], [-0.25, 0.25], [-1.0, -0.8]]))
+    one, other = (prove(kinematics, box, Inside(), sweeps=sweeps) for sweeps in (here, cluster))
+    assert one.ok
+    assert one.boxes == other.boxes > 128
+    for a, b in zip(one.parts[0], other.parts[0], strict=True):
+        if isinstance(a, np.ndarray):
+            np.testing.assert_array_equal(a, b)
+
+
+def test_a_worker_that_is_killed_changes_nothing(cluster: Sweeps) -> None:
+    def numbers(chunk: Array) -> tuple[Array, Array]:
+        time.sleep(0.05)
+        return np.sin(chunk), np.array(os.getpid())
+
+    chunks = [np.arange(4.0) + k for k in range(30)]
+    running = cluster.map(numbers, chunks)
+    results = [next(running) for _ in range(3)]
+    victim = int(results[0][1])
+    os.kill(victim, signal.SIGKILL)
+    results += list(running)
+    np.testing.assert_array_equal([values for values, _ in results], np.sin(chunks))
+    assert any(int(pid) != victim for _, pid in results)
+
+
+def test_an_error_in_a_chunk_is_the_error_of_the_sweep(cluster: Sweeps) -> None:
+    def fails(chunk: int) -> int:
+        if chunk == 3:
+            raise ValueError("three")
+        return chunk
+
+    with pytest.raises(ValueError, match="three"):
+        list(cluster.map(fails, range(6)))

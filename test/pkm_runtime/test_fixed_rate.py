@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The fixed-rate loop, and that it tells what it missed."""
+
+import time
+
+import numpy as np
+import pytest
+
+from pkm_runtime.fixed_rate import FixedRateLoop, statistics
+
+
+def test_statistics_of_known_stamps() -> None:
+    stamps = np.arange(1001) * 1e-3
+    stamps[500:] += 0.003  # one pause of four periods: three deadlines without a wake-up
+    found = statistics(stamps, 1000.0)
+    assert found.missed == 3
+    assert found.wakes == 1001
+    assert found.deviation_max == pytest.approx(0.003)
+    assert found.deviation_p50 == pytest.approx(0.0, abs=1e-9)
+    assert found.deviation_p99 == pytest.approx(0.0, abs=1e-9)
+    assert found.rate == pytest.approx(1000 / 1.003)
+
+
+def test_nothing_to_count() -> None:
+    assert statistics(np.empty(0), 100.0).wakes == 0
+    assert statistics(np.array([1.0]), 100.0).missed == 0
+
+
+def test_it_keeps_the_rate_on_average_and_does_not_drift() -> None:
+    loop = FixedRateLoop(200.0)
+    loop.restart()
+    start = time.monotonic()
+    periods = sum(loop.wait() for _ in range(60))
+    # absolute deadlines: whatever single wake-ups do, the sum follows the clock
+    assert time.monotonic() - start == pytest.approx(periods / 200.0, abs=0.05)
+    assert periods >= 60
+
+
+def test_a_long_pause_is_counted_and_not_caught_up_by_a_burst() -> None:
+    loop = FixedRateLoop(100.0)
+    loop.restart()
+    loop.wait()
+    time.sleep(0.055)
+    late = loop.wait()
+    assert late >= 5
+    assert loop.missed >= late - 1
+    before = time.monotonic()
+    loop.wait()
+    loop.wait()
+    assert time.monotonic() - before > 0.009  # at least one whole period, so no burst
+
+
+@pytest.mark.parametrize("rate", [0.0, -1.0, float("nan")])
+def test_a_rate_that_makes_no_sense_is_refused(rate: float) -> None:
+    with pytest.raises(ValueError, match="rate"):
+        FixedRateLoop(rate)

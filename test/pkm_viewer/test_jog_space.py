@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Task coordinates to jog: as many as there are freedoms, with spans that can be reached, on robots of every kind."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from pkm_description import load_mechanism
+from pkm_kinematics import Kinematics, Status
+from pkm_viewer.jog_space import JogSpace
+
+AXES = {  # directions that the platform moves in, and turns about, at home
+    "five_bar": ("xy", ""),
+    "delta": ("xyz", ""),
+    "irsbot2": ("xz", ""),
+    "planar_3rrr": ("xy", "z"),
+    "quattro": ("xyz", "z"),
+    "agile_eye": ("", "xyz"),
+    "tripod_3prs": ("z", "xy"),
+    "gough_stewart": ("xyz", "xyz"),
+}
+
+
+@pytest.mark.parametrize("name", AXES)
+def test_coordinates_are_freedoms_within_reach(name: str) -> None:
+    kinematics = Kinematics(load_mechanism(name))
+    space = JogSpace(kinematics)
+    moves, turns = AXES[name]
+    assert space.translations == tuple(axis in moves for axis in "xyz")
+    assert space.rotations == tuple(axis in turns for axis in "xyz")
+    assert len(space.independent) == kinematics.mobility
+    home = np.array([one.home for one in space.all])
+    joints = np.array(kinematics.home_joints)
+    for one in space.independent:
+        assert one.low < one.home < one.high
+        for end in (one.low, one.high):
+            wanted = home.copy()
+            wanted[one.index] += 0.3 * (end - one.home)
+            target = space.target(wanted, joints)
+            assert not target.problem
+            solved = kinematics.inverse(target.pose, seed=target.joints)
+            assert int(solved.status) == Status.CONVERGED
+            moved = target.coordinates[one.index] - one.home
+            assert moved * (end - one.home) > 0.0
+            if kinematics.constant_space:
+                np.testing.assert_allclose(target.coordinates, wanted, atol=1e-9)
+
+
+def test_what_cannot_be_reached_is_refused_with_a_reason() -> None:
+    kinematics = Kinematics(load_mechanism("delta"))
+    space = JogSpace(kinematics)
+    far = np.array(kinematics.home)
+    far[2] -= 5.0
+    assert space.target_at(far, np.array(kinematics.home_joints)).problem
