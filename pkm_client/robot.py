@@ -39,7 +39,7 @@ from pkm_description import load_mechanism
 from pkm_description.mechanism import Inertial, Mechanism
 from pkm_dynamics.dynamics import shared_dynamics
 from pkm_hardware.realism import USUAL_RESERVE
-from pkm_kinematics import ForwardSolution, InverseSolution, Kinematics
+from pkm_kinematics import Configuration, ForwardSolution, Kinematics
 from pkm_kinematics.kernels.compiled_rotations import displacement_between
 from pkm_runtime.optional import ROS, ROS_REMEDY, need
 
@@ -193,7 +193,7 @@ class Robot:
         """
         return self._listeners.add(listener)
 
-    def solve_ik(self, pose: ArrayLike, tool: str = "") -> InverseSolution:
+    def solve_ik(self, pose: ArrayLike, tool: str = "") -> Configuration:
         """Joint positions at a pose, in the present working mode; `by_name()` has those of the actuated joints.
 
         Args:

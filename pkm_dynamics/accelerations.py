@@ -3,9 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,8 +13,8 @@ from pkm_description.mechanism import Array
 from pkm_dynamics.codegen.recordings import record_direct
 from pkm_dynamics.codegen.step_code import straight_direct_many
 from pkm_dynamics.kernels.over_rows import direct_dynamics_many
-from pkm_dynamics.problem import POSE, Problem
-from pkm_kinematics import Status
+from pkm_dynamics.problem import Problem
+from pkm_kinematics import Configuration, Status
 from pkm_kinematics.batch import as_rows, nans
 from pkm_kinematics.kernels.model_and_data import writeable
 from pkm_kinematics.solutions import Solution, quickly_made
@@ -29,12 +28,12 @@ class Accelerations(Solution):
 
     acceleration: Array  # (..., 6) linear m/s^2, angular rad/s^2
     status: NDArray[np.int64]  # (...,)
-    _conditions: Callable[[], Array]
+    _at: Configuration
 
     @cached_property
     def condition(self) -> Array:
         """Reciprocal condition (...,) of the worst limb's equations, computed when read; 0 without a configuration."""
-        return np.reshape(self._conditions(), np.shape(self.status))
+        return np.where(self.ok, self._at.condition, 0.0)
 
     def _values(self) -> list[str]:
         linear, angular = vector(self.acceleration[:3]), vector(self.acceleration[3:])
@@ -51,7 +50,4 @@ def direct(problem: Problem, effort: ArrayLike) -> Accelerations:
     out = nans(len(problem), 6)
     kernel = problem.robot.prepared(direct_dynamics_many, motions, np.empty((1, efforts.shape[1])), out, status)
     problem.solve(kernel, out, efforts, code=(straight_direct_many, record_direct))
-    conditions = partial(
-        problem.robot.kinematics.engine.jacobians.limb_conditions, motions[:, POSE], problem.choice, problem.status
-    )
-    return Accelerations(problem.shaped(out), problem.shaped(problem.status), conditions)
+    return Accelerations(problem.shaped(out), problem.shaped(problem.status), problem.at)

@@ -29,7 +29,7 @@ from pkm_dynamics.linear_form.regressor import ParameterSet, parameters_of, regr
 from pkm_dynamics.problem import Problem
 from pkm_dynamics.reactions import Reactions, reactions
 from pkm_dynamics.robot_model import RobotModel
-from pkm_kinematics import Kinematics, Status
+from pkm_kinematics import Configuration, Kinematics, Status
 from pkm_kinematics.batch import integer, is_vector, is_vector_or_none
 from pkm_kinematics.kernels.model_and_data import Model
 from pkm_kinematics.kinematics import shared_kinematics
@@ -91,7 +91,7 @@ class Dynamics(Introduced):
 
     def inverse(
         self,
-        pose: ArrayLike,
+        pose: ArrayLike | Configuration,
         twist: ArrayLike | None = None,
         acceleration: ArrayLike | None = None,
         wrench: ArrayLike | None = None,
@@ -128,7 +128,7 @@ class Dynamics(Introduced):
             found = self.robot.efforts_at(pose, twist, acceleration)
             if found is not None:
                 return Efforts(found[0], integer(Status.CONVERGED), found[1], self.kinematics.engine.names)
-        problem = Problem.of(self.robot, pose, twist, acceleration, wrench, payload, seed, mode)
+        problem = self.problem(pose, twist, acceleration, wrench, payload, seed, mode)
         return inverse(problem, distribution)
 
     @cached_property
@@ -137,7 +137,7 @@ class Dynamics(Introduced):
 
     def direct(
         self,
-        pose: ArrayLike,
+        pose: ArrayLike | Configuration,
         twist: ArrayLike,
         effort: ArrayLike,
         wrench: ArrayLike | None = None,
@@ -155,11 +155,11 @@ class Dynamics(Introduced):
             seed: joint positions (n_joints,) or (..., n_joints) that the configuration is nearest to.
             mode: working mode of the configuration.
         """
-        return direct(Problem.of(self.robot, pose, twist, None, wrench, payload, seed, mode), effort)
+        return direct(self.problem(pose, twist, None, wrench, payload, seed, mode), effort)
 
     def gravity(
         self,
-        pose: ArrayLike,
+        pose: ArrayLike | Configuration,
         payload: Inertial | None = None,
         seed: ArrayLike | None = None,
         mode: int | None = None,
@@ -171,11 +171,11 @@ class Dynamics(Introduced):
             seed: joint positions (n_joints,) or (..., n_joints) that the configuration is nearest to.
             mode: working mode of the configuration.
         """
-        return inverse(Problem.of(self.robot, pose, payload=payload, seed=seed, mode=mode))
+        return inverse(self.problem(pose, payload=payload, seed=seed, mode=mode))
 
     def inverse_derivatives(
         self,
-        pose: ArrayLike,
+        pose: ArrayLike | Configuration,
         twist: ArrayLike | None = None,
         acceleration: ArrayLike | None = None,
         wrench: ArrayLike | None = None,
@@ -197,11 +197,11 @@ class Dynamics(Introduced):
             seed: joint positions (n_joints,) or (..., n_joints) that the configuration is nearest to.
             mode: working mode of the configuration.
         """
-        return inverse_derivatives(Problem.of(self.robot, pose, twist, acceleration, wrench, payload, seed, mode))
+        return inverse_derivatives(self.problem(pose, twist, acceleration, wrench, payload, seed, mode))
 
     def reactions(
         self,
-        pose: ArrayLike,
+        pose: ArrayLike | Configuration,
         twist: ArrayLike | None = None,
         acceleration: ArrayLike | None = None,
         wrench: ArrayLike | None = None,
@@ -227,10 +227,12 @@ class Dynamics(Introduced):
         Raises:
             DistributionError: the distribution does not fit the robot.
         """
-        problem = Problem.of(self.robot, pose, twist, acceleration, wrench, payload, seed, mode)
+        problem = self.problem(pose, twist, acceleration, wrench, payload, seed, mode)
         return reactions(problem, distribution)
 
-    def mass_matrix(self, pose: ArrayLike, seed: ArrayLike | None = None, mode: int | None = None) -> Array:
+    def mass_matrix(
+        self, pose: ArrayLike | Configuration, seed: ArrayLike | None = None, mode: int | None = None
+    ) -> Array:
         """Mass matrix of the whole robot in the motion space at one pose, `K^T M K`, rotors included.
 
         Args:
@@ -242,10 +244,14 @@ class Dynamics(Introduced):
             (mobility, mobility) [kg, kg m, kg m^2], in the basis of `Kinematics.subspace`; NaN where the pose has no
             regular configuration.
         """
-        return motion_space_form.mass_matrix(self.robot, pose, seed, mode)
+        return motion_space_form.mass_matrix(self.robot, self.kinematics.at_one(pose, seed, mode))
 
     def coriolis(
-        self, pose: ArrayLike, twist: ArrayLike, seed: ArrayLike | None = None, mode: int | None = None
+        self,
+        pose: ArrayLike | Configuration,
+        twist: ArrayLike,
+        seed: ArrayLike | None = None,
+        mode: int | None = None,
     ) -> Array:
         """Coriolis and centrifugal forces (mobility,) [N, N m], basis of `Kinematics.subspace`, at one pose and twist.
 
@@ -257,13 +263,13 @@ class Dynamics(Introduced):
             seed: joint positions (n_joints,) that the configuration is nearest to.
             mode: working mode of the configuration.
         """
-        return motion_space_form.coriolis(self.robot, pose, twist, seed, mode)
+        return motion_space_form.coriolis(self.robot, self.kinematics.at_one(pose, seed, mode), twist)
 
     # -- linear form ------------------------------------------------------------------------------------------------
 
     def regressor(
         self,
-        pose: ArrayLike,
+        pose: ArrayLike | Configuration,
         twist: ArrayLike | None = None,
         acceleration: ArrayLike | None = None,
         seed: ArrayLike | None = None,
@@ -282,7 +288,7 @@ class Dynamics(Introduced):
             Psi (..., n_actuated, n_parameters), NaN where `inverse` has no answer, and the names of the parameters; see
             `pkm_dynamics.linear_form.regressor`.
         """
-        problem = Problem.of(self.robot, pose, twist, acceleration, seed=seed, mode=mode)
+        problem = self.problem(pose, twist, acceleration, seed=seed, mode=mode)
         return regressor(problem, self.parameters)[0], self.parameters.names
 
     @cached_property
@@ -326,7 +332,7 @@ class Dynamics(Introduced):
 
     def problem(
         self,
-        pose: ArrayLike,
+        pose: ArrayLike | Configuration,
         twist: ArrayLike | None = None,
         acceleration: ArrayLike | None = None,
         wrench: ArrayLike | None = None,
@@ -335,7 +341,7 @@ class Dynamics(Introduced):
         mode: int | None = None,
     ) -> Problem:
         """The motions of a call, checked and in rows, with a status each and the robot; arguments as in `inverse`."""
-        return Problem.of(self.robot, pose, twist, acceleration, wrench, payload, seed, mode)
+        return Problem.of(self.robot, self.kinematics.at(pose, seed, mode), twist, acceleration, wrench, payload)
 
     def model(self, payload: Inertial | None = None) -> Model:
         """Read-only tables of the robot for the kernels, with a payload (platform frame) and friction if enabled."""

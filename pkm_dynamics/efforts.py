@@ -57,5 +57,5 @@ def efforts_of(problem: Problem, distribution: Distribution | None = None) -> tu
     if distribution is not None:
         kinematics = problem.robot.kinematics
         names, limits = kinematics.actuated_names, kinematics.mechanism.effort_range
-        distribute(distribution, names, limits, problem.motion_jacobians(), efforts, status)
+        distribute(distribution, names, limits, problem.at.uniform_jacobian, efforts, status)
     return efforts, condition

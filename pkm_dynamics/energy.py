@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from pkm_description.mechanism import Array, Inertial
 from pkm_dynamics.dynamics import Dynamics
 from pkm_dynamics.kernels.body_energy import energy_many
-from pkm_kinematics import Status
+from pkm_kinematics import Configuration, Status
 from pkm_kinematics.kernels.model_and_data import Choice, Model
 
 
@@ -41,7 +41,7 @@ class Energy:
 
 def energy(
     dynamics: Dynamics,
-    pose: ArrayLike,
+    pose: ArrayLike | Configuration,
     twist: ArrayLike | None = None,
     payload: Inertial | None = None,
     seed: ArrayLike | None = None,
@@ -66,7 +66,7 @@ def energy(
 
 def power(
     dynamics: Dynamics,
-    pose: ArrayLike,
+    pose: ArrayLike | Configuration,
     twist: ArrayLike,
     effort: ArrayLike,
     wrench: ArrayLike | None = None,
@@ -74,7 +74,7 @@ def power(
     mode: int | None = None,
 ) -> Array:
     """Power (...,) [W] of efforts (..., n_actuated) and an external wrench, arguments as in `Dynamics.inverse`."""
-    rates = dynamics.kinematics.motion(pose, twist, seed=seed, mode=mode).actuated_velocities
+    rates = dynamics.kinematics.at(pose, seed, mode).motion(twist).actuated_velocities
     brought = np.sum(rates * np.asarray(effort, dtype=np.float64), axis=-1)
     if wrench is not None:
         brought = brought + np.sum(np.asarray(twist, dtype=np.float64) * np.asarray(wrench), axis=-1)

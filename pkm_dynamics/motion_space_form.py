@@ -10,28 +10,24 @@ from pkm_description.mechanism import Array
 from pkm_dynamics.kernels.over_rows import task_forces_many
 from pkm_dynamics.problem import Problem
 from pkm_dynamics.robot_model import RobotModel
+from pkm_kinematics import Configuration
 from pkm_kinematics.batch import nans
 
 
-def mass_matrix(robot: RobotModel, pose: ArrayLike, seed: ArrayLike | None, mode: int | None) -> Array:
+def mass_matrix(robot: RobotModel, at: Configuration) -> Array:
     """See `Dynamics.mass_matrix`."""
-    k, robot = robot.kinematics, robot.frictionless
-    pose = k.engine.inputs.one_pose(pose)
-    S = k.subspace(pose, seed, mode)
+    S = at.subspace
     accelerations = np.vstack([np.zeros(6), S.T])
-    poses = np.tile(pose, (len(accelerations), 1))
-    forces = _forces_of(Problem.of(robot, poses, None, accelerations, seed=seed, mode=mode))
+    every = at.rows(np.zeros(len(accelerations), dtype=np.int64))
+    forces = _forces_of(Problem.of(robot.frictionless, every, None, accelerations))
     return np.asarray((forces[1:] - forces[0]).T)
 
 
-def coriolis(robot: RobotModel, pose: ArrayLike, twist: ArrayLike, seed: ArrayLike | None, mode: int | None) -> Array:
+def coriolis(robot: RobotModel, at: Configuration, twist: ArrayLike) -> Array:
     """See `Dynamics.coriolis`."""
-    k, robot = robot.kinematics, robot.frictionless
-    pose = k.engine.inputs.one_pose(pose)
-    moving = Problem.of(robot, pose, twist, seed=seed, mode=mode)
+    moving = Problem.of(robot.frictionless, at, twist)
     moving.keep_velocity()
-    still = _forces_of(Problem.of(robot, pose, seed=seed, mode=mode))
-    return np.asarray(_forces_of(moving)[0] - still[0])
+    return np.asarray(_forces_of(moving)[0] - _forces_of(Problem.of(robot.frictionless, at))[0])
 
 
 def _forces_of(problem: Problem) -> Array:

@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 
 from pkm_description.mechanism import Array, Inertial
 from pkm_dynamics.dynamics import Dynamics
-from pkm_kinematics import Status
+from pkm_kinematics import Configuration, Status
 from pkm_runtime.errors import PkmError
 from pkm_runtime.introduction import Introduced, vector
 
@@ -44,7 +44,7 @@ class Vibration(Introduced):
 
 def natural_frequencies(
     dynamics: Dynamics,
-    pose: ArrayLike,
+    pose: ArrayLike | Configuration,
     stiffness: ArrayLike,
     payload: Inertial | None = None,
     seed: ArrayLike | None = None,
@@ -69,14 +69,14 @@ def natural_frequencies(
     k = np.broadcast_to(np.asarray(stiffness, dtype=np.float64), (len(kinematics.actuated_names),))
     if not (np.isfinite(k).all() and (k >= 0.0).all()):
         raise StiffnessError(f"stiffness: expected finite numbers that are not negative, got {k.tolist()}")
-    pose = np.asarray(pose, dtype=np.float64)
-    S, K = kinematics.subspace(pose, seed, mode), kinematics.motion_jacobian(pose, seed, mode)
+    at = kinematics.at_one(pose, seed, mode)
+    S, K = at.subspace, at.motion_jacobian
     n = S.shape[1]
     # accelerations at rest per unit of wrench: the inverse of the mass matrix, regular where the actuators lose hold
     dual = np.vstack([np.zeros(6), np.linalg.pinv(S)])
     still = np.zeros_like(dual)
-    poses = np.tile(pose, (n + 1, 1))
-    answer = dynamics.direct(poses, still, np.zeros(len(k)), dual, payload, seed, mode)
+    each = at.rows(np.zeros(n + 1, dtype=np.int64))
+    answer = dynamics.direct(each, still, np.zeros(len(k)), dual, payload)
     if not (answer.ok.all() and np.isfinite(K).all()):
         status = Status(int(answer.status[0]))
         raise StiffnessError(f"{dynamics.mechanism.name}: no vibrations at this pose: {status.meaning}")

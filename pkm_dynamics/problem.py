@@ -17,7 +17,8 @@ from pkm_dynamics.kernels.over_rows import seed_joints
 from pkm_dynamics.robot_model import Record, RobotModel
 from pkm_kinematics import Status
 from pkm_kinematics.batch import BATCH, all_finite, over_cores, rows_for, shaped
-from pkm_kinematics.kernels.model_and_data import SEEDED, Choice, Data, Model
+from pkm_kinematics.configuration import Configuration
+from pkm_kinematics.kernels.model_and_data import Choice, Data, Model
 from pkm_kinematics.kernels.rates.solve_motion import solve_motion
 from pkm_kinematics.solutions import quickly_made
 from pkm_kinematics.status import closes
@@ -34,59 +35,53 @@ class Problem:
     """Rows of platform motions for one robot. The solve writes `status`."""
 
     robot: RobotModel
+    at: Configuration
     motions: Array  # (k, 25) pose, twist, acceleration, external wrench, as the kernels take them
-    shape: tuple[int, ...]  # leading axes of the call
     status: NDArray[np.int64]  # (k,)
-    choice: Choice
+    choice: Choice  # of what is solved in the kernel, or of configurations that are solved already
     model: Model  # payload and friction included
-    plain: bool  # no seed and no payload, as in straight-line code
+    plain: bool  # configurations that are not solved yet, and no payload, as in straight-line code
 
     @classmethod
     def of(
         cls,
         robot: RobotModel,
-        pose: ArrayLike,
+        at: Configuration,
         twist: ArrayLike | None = None,
         acceleration: ArrayLike | None = None,
         wrench: ArrayLike | None = None,
         payload: Inertial | None = None,
-        seed: ArrayLike | None = None,
-        mode: int | None = None,
     ) -> Problem:
         """The problem of a call; arguments and errors as in `Dynamics.inverse`.
 
-        The status is INVALID_INPUT for motions that are not finite or not in the motion space, and NOT_CONNECTED where
-        it is unknown whether a configuration is of the mode.
+        The status is INVALID_INPUT for motions that are not finite or not in the motion space, and that of the
+        configuration where there is none, or where it is unknown whether it is of the mode. Where home's branches are
+        continued in a constant motion space, and nothing has been asked of the configuration, kernels solve it.
         """
-        k = robot.kinematics
-        model = robot.model(payload)
-        poses, shape = k.engine.inputs.poses(pose)
-        motions = np.zeros((len(poses), 25))
-        motions[:, POSE] = poses
+        engine = robot.kinematics.engine
+        constant, model = engine.constant_space, robot.model(payload)
+        fresh = constant and not (at.is_solved or at.seeded)
+        choice = at.choice if fresh else at.placed
+        motions = np.zeros((len(at.poses), 25))
+        motions[:, POSE] = at.poses
         for part, values, name in (
             (TWIST, twist, "twist"),
             (ACCELERATION, acceleration, "acceleration"),
             (WRENCH, wrench, "wrench"),
         ):
             if values is not None:
-                motions[:, part] = rows_for(values, 6, len(poses), name)
-        status = np.empty(len(poses), dtype=np.int64)
-        engine, constant = k.engine, k.engine.constant_space
+                motions[:, part] = rows_for(values, 6, len(motions), name)
+        status = np.empty(len(motions), dtype=np.int64)
         robot.check_motions(motions, engine.spaces.rate_scale, engine.spaces.onto_space, status)
-        choice = k.modes.choose(motions[:, POSE], seed, mode)
+        usable = status == Status.CONVERGED
+        if not fresh:
+            found = at.solved().status
+            np.copyto(status, found, where=usable & ~closes(found))
+        elif engine.iterated and not choice.certain.all():
+            status[~choice.certain & usable] = Status.NOT_CONNECTED
+        problem = cls(robot, at, motions, status, choice, model, fresh and payload is None)
         if not constant:
-            rows = np.flatnonzero(status == Status.CONVERGED)
-            motions[rows, POSE] = k.engine.spaces.into_space(motions[rows, POSE], choice.rows(rows))
-            astray = k.engine.spaces.outside(motions[rows, POSE], motions[rows, TWIST], choice.rows(rows))
-            status[rows[astray]] = Status.INVALID_INPUT
-        if engine.iterated and not choice.certain.all():
-            status[~choice.certain & (status == Status.CONVERGED)] = Status.NOT_CONNECTED
-        plain = seed is None and payload is None
-        problem = cls(robot, motions, shape, status, choice, model, plain)
-        if not constant and acceleration is None:
-            problem.keep_velocity()
-        elif not constant:
-            problem._take_nearest()
+            problem._stay_in_space(acceleration is None)
         return problem
 
     def __len__(self) -> int:
@@ -97,14 +92,7 @@ class Problem:
 
     @cached_property
     def _spaces(self) -> tuple[Array, Array]:
-        """Motion spaces (k, 6, n) and biases (k, 6); the status says why where there are none."""
-        engine, motions, status = self.robot.kinematics.engine, self.motions, self.status
-        spaces, biases = engine.spaces.at(motions[:, POSE], self.choice, motions[:, TWIST])
-        if not engine.constant_space:
-            for i in np.flatnonzero(~np.isfinite(spaces).all(axis=(1, 2)) & (status == Status.CONVERGED)):
-                solved = engine.positions.solve(motions[i : i + 1, POSE], self.choice.rows([i]))
-                status[i] = Status.SINGULAR if closes(solved.status[0]) else solved.status[0]
-        return spaces, biases
+        return self.at.spaces(self.motions[:, TWIST])
 
     @property
     def spaces(self) -> Array:
@@ -116,22 +104,23 @@ class Problem:
         """Accelerations (k, 6) of the platform at a constant velocity in the motion space."""
         return self._spaces[1]
 
-    def _take_nearest(self) -> None:
-        """Replace accelerations by the nearest possible ones; refuse those far from any."""
-        rows = np.flatnonzero(self.status == Status.CONVERGED)
-        spaces, biases = (part[rows] for part in self._spaces)
-        engine, asked_for = self.robot.kinematics.engine, self.motions[rows, ACCELERATION]
-        nearest, astray = engine.spaces.nearest_accelerations(asked_for, spaces, biases)
-        self.motions[rows, ACCELERATION] = nearest
-        self.status[rows[astray]] = Status.INVALID_INPUT
+    def _stay_in_space(self, keep_velocity: bool) -> None:
+        """Refuse twists outside a configuration-dependent motion space, and take the nearest possible accelerations."""
+        spaces, status, of = self.at.engine.spaces, self.status, self.motions
+        usable = status == Status.CONVERGED
+        status[usable & spaces.outside(of[:, TWIST], self.spaces)] = Status.INVALID_INPUT
+        status[(status == Status.CONVERGED) & ~np.isfinite(self.spaces).all(axis=(1, 2))] = Status.SINGULAR
+        if keep_velocity:
+            self.keep_velocity()
+            return
+        rows = np.flatnonzero(status == Status.CONVERGED)
+        nearest, astray = spaces.nearest_accelerations(of[rows, ACCELERATION], self.spaces[rows], self.biases[rows])
+        of[rows, ACCELERATION] = nearest
+        status[rows[astray]] = Status.INVALID_INPUT
 
     def keep_velocity(self) -> None:
         """Set the accelerations to the biases: constant velocity in the motion space."""
         self.motions[:, ACCELERATION] = self.biases
-
-    def motion_jacobians(self) -> Array:
-        """Actuated joint rates per velocity of unit speed in the motion space (k, n_actuated, n)."""
-        return self.robot.kinematics.engine.jacobians.uniform(self.motions[:, POSE], self.choice)
 
     # -- solving ----------------------------------------------------------------------------------------------------
 
@@ -144,8 +133,6 @@ class Problem:
         """
         arrays = (self.motions, *given, out, self.status)
         constant = self.robot.kinematics.constant_space
-        if not constant:
-            _ = self.spaces  # rows without one have their status before any is solved
         made = self.robot.code(code[1], self.choice.branch, len(self)) if code is not None and self.plain else None
         if code is not None and made is not None:
             call, address = code[0], made.address
@@ -159,38 +146,11 @@ class Problem:
             self._solve_at_once(kernel, arrays)
         if made is not None:
             self.status[self.status == SOLVED] = Status.CONVERGED
-        self._solve_where_seeds_are(kernel, arrays)
         self.refuse_overflow(out)
-
-    def _solve_where_seeds_are(self, kernel: Kernel, arrays: tuple[NDArray[Any], ...]) -> None:
-        """Solve rows outside the closed forms' branches, where seeds are configurations: see `PositionSolver.solve`."""
-        if self.choice.branch != SEEDED:
-            return
-        constant = self.robot.kinematics.constant_space
-        for i in self._beside:
-            if self.status[i] == Status.INVALID_INPUT:
-                continue
-            at = slice(i, i + 1)
-            self.status[i] = Status.CONVERGED
-            model = self.model_at(i) if constant else self.model_at(i).replace(subspace=self.spaces[i])
-            kernel(model, self.choice.rows(at), *(array[at] for array in arrays))
-
-    @cached_property
-    def _beside(self) -> list[int]:
-        """Rows on branches that no closed form covers."""
-        engine = self.robot.kinematics.engine
-        rows: list[int] = engine.positions.beside_closed_forms(self.motions[:, POSE], self.choice).tolist()
-        return rows
-
-    def model_at(self, i: int) -> Model:
-        """Model for the configuration of row `i`: the robot's own, or one that iterates all limbs from the seed."""
-        return self.robot.kinematics.engine.iterating(self.model) if i in self._beside else self.model
 
     def solve_positions(self, kernel: Kernel, out: Array, *given: Array) -> None:
         """As `solve`, on all cores, by a kernel that needs no motion space; numbers may overflow."""
-        arrays = (self.motions, *given, out, self.status)
-        self._solve_at_once(kernel, arrays)
-        self._solve_where_seeds_are(kernel, arrays)
+        self._solve_at_once(kernel, (self.motions, *given, out, self.status))
 
     def _solve_at_once(self, kernel: Kernel, arrays: tuple[NDArray[Any], ...]) -> None:
         if len(self.motions) < BATCH:
@@ -208,11 +168,11 @@ class Problem:
 
     def moved(self, i: int, motion: Array | None = None) -> Data:
         """Data with all bodies moving as in row `i`, or by another motion (25,) from there, blocks inverted."""
-        data, model = self.robot.kinematics.engine.data(), self.model_at(i)
+        data, model = self.at.engine.data(), self.model
         seed_joints(model, data, self.choice, i)
         solve_motion(model, data, self.choice.branch, self.motions[i] if motion is None else motion)
         return data
 
     def shaped(self, rows: NDArray[Any]) -> NDArray[Any]:
         """Rows (k, ...) with the leading axes of the call."""
-        return shaped(rows, self.shape)
+        return shaped(rows, self.at.shape)

@@ -69,12 +69,12 @@ def as_rows(values: ArrayLike, width: int, what: str) -> tuple[Array, tuple[int,
     return in_rows(array), shape[:-1]
 
 
-def ready(values: ArrayLike | None) -> TypeGuard[Array]:
+def ready(values: object) -> TypeGuard[Array]:
     """True for what `numbers` would return unchanged, as most callers' arrays are."""
     return values.__class__ is np.ndarray and values.dtype is _NUMBERS and values.flags.carray and values.ndim > 0
 
 
-def is_vector(values: ArrayLike | None, size: int) -> TypeGuard[Array]:
+def is_vector(values: object, size: int) -> TypeGuard[Array]:
     """True for a single row (size,) that is `ready`."""
     return ready(values) and values.shape == (size,)
 

@@ -9,55 +9,34 @@ origin, in base axes.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cached_property, lru_cache, partial
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from pkm_description.mechanism import Array, Mechanism
-from pkm_kinematics.batch import ShapeError, all_finite, as_rows, is_vector, nans, rows_for, shaped
-from pkm_kinematics.codegen.newton_recording import record_newton_step
-from pkm_kinematics.codegen.track_code import straight_track
-from pkm_kinematics.explain import (
-    explain_forward,
-    explain_inverse,
-    explain_motion,
-    explain_nearest,
-)
+from pkm_kinematics import lean_calls
+from pkm_kinematics.batch import ShapeError, as_rows, is_vector, nans, rows_for, shaped
+from pkm_kinematics.configuration import Configuration, Motion
 from pkm_kinematics.forward.along_path import Forward, usable_poses
-from pkm_kinematics.forward.graph_tracker import GraphTracker
-from pkm_kinematics.kernels.model_and_data import Choice, Data, Solved, near
-from pkm_kinematics.kernels.path.carry_on import inverse_carried
-from pkm_kinematics.kernels.path.distances import forward_translation
+from pkm_kinematics.forward.solution import AssemblyModes, ForwardSolution
+from pkm_kinematics.kernels.model_and_data import Data
 from pkm_kinematics.kernels.path.follow import PoseRows
-from pkm_kinematics.kernels.path.newton import RESULTS
-from pkm_kinematics.kernels.path.track_reading import track_usable
-from pkm_kinematics.kernels.position.placement import place_platform
-from pkm_kinematics.kernels.position.solve_poses import inverse_direct, inverse_whole
 from pkm_kinematics.kernels.records import CLOSED_FORM
-from pkm_kinematics.kernels.regularity import SINGULAR_BELOW
 from pkm_kinematics.robot_summary import introduction
-from pkm_kinematics.solutions import AssemblyModes, ForwardSolution, InverseSolution, Motion
-from pkm_kinematics.solve.constraints import per_unit_speed
 from pkm_kinematics.solve.engine import Engine
-from pkm_kinematics.solve.singularity import Singularity, joined, margins
+from pkm_kinematics.solve.singularity import Singularity
 from pkm_kinematics.solve.working_modes import WorkingModes
-from pkm_kinematics.status import Status, closes
-from pkm_runtime.codegen import AVAILABLE, MachineCode
+from pkm_kinematics.status import Status
+from pkm_runtime.codegen import AVAILABLE
 from pkm_runtime.errors import PkmError
 from pkm_runtime.introduction import Introduced
-from pkm_runtime.kernels.binding import bind, or_else
 
 if TYPE_CHECKING:
     from pkm_kinematics.assembly.method import AssemblyMethod
 
 __all__ = ["Kinematics", "ShapeError"]
-
-Explanation = Callable[[int, Array, float], str]  # of a status, joints and a residual
-
-
-_AT_ONCE = 1 << 15  # poses whose Jacobians are looked at together: more only fill the memory
 
 
 class Kinematics(Introduced):
@@ -140,7 +119,45 @@ class Kinematics(Introduced):
 
     # -- positions --------------------------------------------------------------------------------------------------
 
-    def inverse(self, pose: ArrayLike, seed: ArrayLike | None = None, mode: int | None = None) -> InverseSolution:
+    def at(
+        self, pose: ArrayLike | Configuration, seed: ArrayLike | None = None, mode: int | None = None
+    ) -> Configuration:
+        """The configuration at platform poses, with all that follows from it: solved once, when something is asked.
+
+        Every method that takes a pose takes it, too. `pose`, `seed` and `mode` are as in `inverse`; a configuration is
+        returned itself.
+
+        Raises:
+            PkmError: a configuration of another robot, or one with a seed or a mode.
+        """
+        if isinstance(pose, Configuration):
+            return self._own(pose, seed, mode)
+        e = self.engine
+        poses, shape = e.inputs.poses(pose)
+        choice = self.modes.choose(poses, seed, mode)
+        label = self.mode_label(mode) if mode is not None else "home" if seed is None else "nearest"
+        return Configuration(e, poses, shape, choice, mode, label, seed is not None)
+
+    def at_one(
+        self, pose: ArrayLike | Configuration, seed: ArrayLike | None = None, mode: int | None = None
+    ) -> Configuration:
+        """As `at`, for calls that take a single pose. Raises `ShapeError` for several."""
+        found = self.at(pose if isinstance(pose, Configuration) else self.engine.inputs.one_pose(pose), seed, mode)
+        if len(found.poses) != 1:
+            raise ShapeError(f"pose: expected a single pose, got {len(found.poses)}")
+        return found if found.shape == () else found.rows(slice(None), ())
+
+    def _own(self, found: Configuration, seed: ArrayLike | None, mode: int | None) -> Configuration:
+        if seed is not None or mode is not None:
+            raise PkmError("a configuration is in its mode: a seed or a mode goes with a pose")
+        if found.engine.mechanism is not self.mechanism:
+            raise PkmError(
+                f"a configuration of another description of {found.engine.mechanism.name}: ask for that of this one by "
+                "at(found.pose, seed=found.joints)"
+            )
+        return found
+
+    def inverse(self, pose: ArrayLike, seed: ArrayLike | None = None, mode: int | None = None) -> Configuration:
         """Joint positions for platform poses.
 
         Limbs that are solved by iteration follow the platform from home on a straight path; where they cannot, the
@@ -159,18 +176,11 @@ class Kinematics(Introduced):
             ShapeError: an array of the wrong shape.
             ModeError: no such working mode.
         """
-        e = self.engine
-        poses, shape = e.inputs.poses(pose)
-        choice = self.modes.choose(poses, seed, mode)
-        poses = e.spaces.into_space(poses, choice)
-        solved = e.positions.solve(poses, choice)
-        if mode is not None and seed is None:
-            e.ranges.bring_in(solved)
-        if e.iterated:
-            drop_uncertain(choice, solved)
-        return self._inverse_solution(poses, solved, shape, mode, seeded=seed is not None)
+        found = self.at(pose, seed, mode)
+        found.solved()
+        return found
 
-    def inverse_all(self, pose: ArrayLike) -> list[InverseSolution]:
+    def inverse_all(self, pose: ArrayLike) -> list[Configuration]:
         """All working modes at one pose, labelled, those without a real configuration included.
 
         Limbs in closed form give all their branches; limbs solved by iteration give those that a search meets.
@@ -183,46 +193,7 @@ class Kinematics(Introduced):
         """
         one = self.engine.inputs.one_pose(pose)
         found = self.modes.solutions(one)
-        return [self._inverse_solution(one[None], solved, (), mode, label) for mode, label, solved in found]
-
-    def _inverse_solution(
-        self,
-        poses: Array,
-        solved: Solved,
-        shape: tuple[int, ...],
-        mode: int | None,
-        label: str | None = None,
-        *,
-        seeded: bool = False,
-    ) -> InverseSolution:
-        if label is None:
-            label = self.mode_label(mode) if mode is not None else "nearest" if seeded else "home"
-        return InverseSolution(
-            shaped(solved.q, shape),
-            shaped(solved.status, shape),
-            shaped(solved.residual, shape),
-            shaped(solved.iterations, shape),
-            mode,
-            label,
-            self.engine.names,
-            self._explain_inverse[seeded],
-            partial(self._limb_conditions, poses, solved.q, solved.status),
-        )
-
-    def _limb_conditions(self, poses: Array, joints: Array, status: NDArray[np.int64]) -> Array:
-        return self.engine.jacobians.limb_conditions(poses, near(joints, len(poses)), status)
-
-    @cached_property
-    def _explain_inverse(self) -> tuple[Explanation, Explanation]:  # without a seed, and with one
-        return partial(explain_inverse, self.engine), partial(explain_inverse, self.engine, seeded=True)
-
-    @cached_property
-    def _explain_motion(self) -> tuple[Explanation, Explanation]:  # without a seed, and with one
-        return partial(explain_motion, self.engine), partial(explain_motion, self.engine, seeded=True)
-
-    @cached_property
-    def _explain_forward(self) -> Explanation:
-        return partial(explain_forward, self.engine)
+        return [Configuration.known(self.engine, one[None], (), solved, label, mode) for mode, label, solved in found]
 
     def forward(self, q: ArrayLike, near: ArrayLike | None = None, seed: ArrayLike | None = None) -> ForwardSolution:
         """Platform poses (..., 7) for actuated joint positions: the assembly mode that continues `near`.
@@ -243,9 +214,7 @@ class Kinematics(Introduced):
         if seed is None and is_vector(q, len(self.actuated_names)) and (near is None or is_vector(near, 7)):
             one = self._forward.near_one(q, near)
             if one is not None:
-                return ForwardSolution(
-                    *one, "nearest", self.engine.names, self._explain_forward, self.engine.jacobians.drive_conditions
-                )
+                return ForwardSolution(*one, "nearest", self.engine, False)
         targets, shape = as_rows(q, len(self.actuated_names), "q")
         starts = self.engine.home_row if near is None else self.engine.inputs.poses(near)[0]
         if len(starts) not in (1, len(targets)):
@@ -273,7 +242,7 @@ class Kinematics(Introduced):
         else:
             code, none = np.array([int(Status.INVALID_INPUT)]), np.zeros(1, dtype=np.int64)
             found = PoseRows(nans(1, 7), nans(1, width), code, np.zeros(1), none)
-        return self._forward_solution(found, (), explain=self._explain_nearest)
+        return self._forward_solution(found, (), nearest=True)
 
     def forward_all(self, q: ArrayLike) -> AssemblyModes:
         """All assembly modes of a single set of actuated joint positions, in the order of their distances from home.
@@ -307,24 +276,9 @@ class Kinematics(Introduced):
         """Name of the method by which `forward_all` works: an algebraic one, or `search`, which is not certified."""
         return self.assembly.name
 
-    @cached_property
-    def _explain_nearest(self) -> Explanation:
-        return partial(explain_nearest, self.engine)
-
-    def _forward_solution(
-        self, found: PoseRows, shape: tuple[int, ...], label: str = "nearest", explain: Explanation | None = None
-    ) -> ForwardSolution:
-        return ForwardSolution(
-            shaped(found.pose, shape),
-            shaped(found.joints, shape),
-            shaped(found.status, shape),
-            shaped(found.residual, shape),
-            shaped(found.iterations, shape),
-            label,
-            self.engine.names,
-            explain or self._explain_forward,
-            self.engine.jacobians.drive_conditions,
-        )
+    def _forward_solution(self, found: PoseRows, shape: tuple[int, ...], nearest: bool = False) -> ForwardSolution:
+        pose, joints, status, residual, iterations = (shaped(rows, shape) for rows in found)
+        return ForwardSolution(pose, joints, status, residual, iterations, "nearest", self.engine, nearest)
 
     def limit_violations(self, joints: ArrayLike) -> list[str]:
         """One sentence per joint outside its range; none for NaN, whose status says that there is no configuration.
@@ -357,62 +311,15 @@ class Kinematics(Introduced):
                 in the motion space. In a configuration-dependent motion space the nearest possible one is taken, and
                 INVALID_INPUT is more than 5 % away.
         """
-        e = self.engine
-        poses, shape = e.inputs.poses(pose)
-        twists, accelerations = e.inputs.rates(twist, acceleration, len(poses))
-        choice = self.modes.choose(poses, seed, mode)
-        poses = e.spaces.into_space(poses, choice)
-        astray = e.spaces.outside(poses, twists, choice)
-        if e.constant_space:
-            astray |= e.spaces.outside(poses, accelerations, choice)
-        else:
-            spaces, biases = e.spaces.at(poses, choice, twists)
-            wanted = biases if acceleration is None else accelerations
-            nearest, far = e.spaces.nearest_accelerations(wanted, spaces, biases)
-            accelerations = np.where(np.isfinite(nearest), nearest, accelerations)  # the solve says why there is none
-            astray |= far
-        solved = e.positions.solve(poses, choice, twists, accelerations)
-        if mode is not None and seed is None:
-            e.ranges.bring_in(solved)
-        if e.iterated:
-            drop_uncertain(choice, solved)
-        if astray.any() or not (all_finite(solved.qd) and all_finite(solved.qdd)):
-            astray |= ~(np.isfinite(solved.qd) & np.isfinite(solved.qdd)).all(axis=1)  # where numbers overflow
-            solved.status[astray & closes(solved.status)] = Status.INVALID_INPUT
-            solved.qd[astray], solved.qdd[astray] = np.nan, np.nan
-        parts = [x.reshape((*shape, x.shape[1])) for x in (solved.q, solved.qd, solved.qdd)]
-        return Motion(
-            parts[0],
-            parts[1],
-            parts[2],
-            solved.status.reshape(shape),
-            solved.residual.reshape(shape),
-            solved.regularity.reshape(shape),
-            e.names,
-            self._explain_motion[seed is not None],
-        )
+        return self.at(pose, seed, mode).motion(twist, acceleration)
 
     def inverse_jacobian(self, pose: ArrayLike, seed: ArrayLike | None = None, mode: int | None = None) -> Array:
-        """Actuated joint rates per platform twist: (..., n_actuated, 6) [rad/s, m/s] per [m/s, rad/s], base frame.
-
-        Only its action on the motion space is defined; `motion_jacobian` is that part alone. NaN where the pose has no
-        regular solution. `pose`, `seed` and `mode` are as in `inverse`.
-        """
-        poses, shape = self.engine.inputs.poses(pose)
-        choice = self.modes.choose(poses, seed, mode)
-        found = self.engine.jacobians.inverse(self.engine.spaces.into_space(poses, choice), choice)
-        return found.reshape(*shape, *found.shape[1:])
+        """Actuated joint rates per platform twist (..., n_actuated, 6): see `Configuration.inverse_jacobian`."""
+        return self.at(pose, seed, mode).inverse_jacobian
 
     def task_jacobian(self, pose: ArrayLike, seed: ArrayLike | None = None, mode: int | None = None) -> Array:
-        """Actuated joint rates per rates of the task coordinates: (..., n_actuated, k), columns as in `task.names`.
-
-        In the units of the joints; NaN where the pose has no regular solution. Without a branch for the platform, k = 6
-        and the columns are those of `inverse_jacobian`. `pose`, `seed` and `mode` are as in `inverse`.
-
-        Raises:
-            PkmError: the task coordinates depend on each other, such as a 3-PRS's, so that none can move alone.
-        """
-        return self.inverse_jacobian(pose, seed, mode) @ self.task_twists(pose)
+        """Actuated joint rates per task coordinate's rate (..., n_actuated, k): see `Configuration.task_jacobian`."""
+        return self.at(pose, seed, mode).task_jacobian
 
     def task_twists(self, pose: ArrayLike) -> Array:
         """Platform twist per rates of the task coordinates: (..., 6, k) linear, then angular, base frame.
@@ -420,90 +327,28 @@ class Kinematics(Introduced):
         The geometric Jacobian of the platform's own branch, columns as in `task.names`; `pose` is as in `inverse`.
         Raises `PkmError` if the task coordinates depend on each other.
         """
-        names = self.task.names
-        if len(names) not in (0, self.mobility):
-            raise PkmError(
-                f"the task coordinates {', '.join(names)} depend on each other: the platform has {self.mobility} "
-                "freedoms; motion_jacobian is in a basis of these"
-            )
         poses, shape = self.engine.inputs.poses(pose)
-        if not names:
-            return np.broadcast_to(np.eye(6), (*shape, 6, 6))
-        return self.engine.spaces.branch_twists(poses).reshape(*shape, 6, len(names))
+        return shaped(self.engine.spaces.task_twists(poses), shape)
 
     def motion_jacobian(self, pose: ArrayLike, seed: ArrayLike | None = None, mode: int | None = None) -> Array:
-        """Actuated rates per independent velocity, (..., n_actuated, mobility): `inverse_jacobian @ subspace`.
-
-        The K_a of the equations of motion, in the basis of `subspace`, which is not that of the task coordinates. NaN
-        where the pose has no regular solution. `pose`, `seed` and `mode` are as in `inverse`.
-        """
-        return self.inverse_jacobian(pose, seed, mode) @ self.subspace(pose, seed, mode)
+        """Actuated rates per independent velocity (..., n_actuated, mobility): see `Configuration.motion_jacobian`."""
+        return self.at(pose, seed, mode).motion_jacobian
 
     def motion_jacobian_rate(
         self, pose: ArrayLike, twist: ArrayLike, seed: ArrayLike | None = None, mode: int | None = None
     ) -> Array:
-        """Time derivative Kd (..., n_actuated, mobility) of `motion_jacobian` K along a motion, exact to rounding.
-
-        Actuated accelerations are `K ud + Kd u`, with `twist = S u`; the rate of the forward Jacobian J, with as many
-        actuators as degrees of freedom, is `-J Kd J`. NaN where the pose has no regular solution.
-
-        Args:
-            pose: as in `inverse`, like `seed` and `mode`.
-            twist: (..., 6) linear [m/s], then angular [rad/s].
-
-        Raises:
-            PkmError: the motion space is configuration-dependent, so that a basis has no rate of its own; `motion`
-                gives accelerations.
-        """
-        if not self.constant_space:
-            raise PkmError("the motion space turns with the pose: no basis of it stays, and its Jacobian has no rate")
-        poses, shape = self.engine.inputs.poses(pose)
-        twists = np.broadcast_to(self.engine.inputs.rates(twist, np.zeros(6), len(poses))[0], (len(poses), 6))
-        S, K = self.task.subspace, self.inverse_jacobian(poses, seed, mode)
-
-        def drift(rates: Array) -> Array:  # actuated accelerations at constant twist: D_t K t along t
-            return self.motion(poses, rates, np.zeros(6), seed, mode).actuated_accelerations
-
-        found = np.empty((len(poses), K.shape[1], S.shape[1]))
-        own = drift(twists)
-        for c, axis in enumerate(S.T):
-            # The sum of D_t K s and D_s K t by polarization; their difference is K of the fields' bracket: turns about
-            # base axes do not commute.
-            both = drift(twists + axis) - own - drift(np.broadcast_to(axis, twists.shape))
-            bracket = np.cross(axis[3:], twists[:, 3:])
-            found[:, :, c] = 0.5 * (both + np.einsum("nij,nj->ni", K[:, :, 3:], bracket))
-        return found.reshape(*shape, *found.shape[1:])
+        """Time derivative of `motion_jacobian` along a twist (..., 6): see `Configuration.motion_jacobian_rate`."""
+        return self.at(pose, seed, mode).motion_jacobian_rate(twist)
 
     def forward_jacobian(self, pose: ArrayLike, seed: ArrayLike | None = None, mode: int | None = None) -> Array:
-        """Platform twist per actuated joint rates: (..., 6, n_actuated) linear, then angular, base frame.
-
-        NaN at a type 2 singularity. `pose`, `seed` and `mode` are as in `inverse`.
-        """
-        S = self.subspace(pose, seed, mode)
-        K = self.inverse_jacobian(pose, seed, mode) @ S
-        U, values, Vt = np.linalg.svd(np.nan_to_num(K), full_matrices=False)
-        regular = self.engine.jacobians.conditions(per_unit_speed(K, S, self.characteristic_length)) > SINGULAR_BELOW
-        with np.errstate(divide="ignore", invalid="ignore"):
-            J = S @ (np.swapaxes(Vt, -1, -2) / values[..., None, :]) @ np.swapaxes(U, -1, -2)
-        return np.where(regular[..., None, None], J, np.nan)
+        """Platform twist per actuated joint rates (..., 6, n_actuated): see `Configuration.forward_jacobian`."""
+        return self.at(pose, seed, mode).forward_jacobian
 
     def platform_twist(
         self, pose: ArrayLike, rates: ArrayLike, seed: ArrayLike | None = None, mode: int | None = None
     ) -> Array:
-        """Platform twist (..., 6), base frame, for actuated joint rates at known poses; NaN at a type 2 singularity.
-
-        Args:
-            pose: as in `inverse`, like `seed` and `mode`.
-            rates: actuated joint rates (..., n_actuated) [rad/s, m/s].
-        """
-        F = self.forward_jacobian(pose, seed, mode)
-        rows, shape = as_rows(rates, F.shape[-1], "rates")
-        try:
-            np.broadcast_shapes(shape, F.shape[:-2])
-        except ValueError as error:
-            axes = f"{shape} do not go with those of the poses, {F.shape[:-2]}"
-            raise ShapeError(f"rates: leading axes {axes}") from error
-        return np.einsum("...ij,...j->...i", F, rows.reshape(*shape, -1))
+        """Platform twist (..., 6) for actuated joint rates (..., n_actuated): see `Configuration.platform_twist`."""
+        return self.at(pose, seed, mode).platform_twist(rates)
 
     def platform_acceleration(
         self,
@@ -513,57 +358,22 @@ class Kinematics(Introduced):
         seed: ArrayLike | None = None,
         mode: int | None = None,
     ) -> Array:
-        """Platform acceleration (..., 6), base frame, for actuated joint accelerations at known poses and twists.
-
-        Linear [m/s^2], then angular [rad/s^2]; NaN at a type 2 singularity.
-
-        Args:
-            pose: as in `inverse`, like `seed` and `mode`.
-            twist: (..., 6) linear [m/s], then angular [rad/s].
-            accelerations: of the actuated joints (..., n_actuated) [rad/s^2, m/s^2].
-        """
-        e = self.engine
-        poses, shape = e.inputs.poses(pose)
-        twists = e.inputs.rates(twist, np.zeros(6), len(poses))[0]
-        choice = self.modes.choose(poses, seed, mode)
-        poses = e.spaces.into_space(poses, choice)
-        bias = e.spaces.at(poses, choice, twists)[1]
-        imposed = self.motion(poses, twists, bias, seed, mode).actuated_accelerations
-        missing = rows_for(accelerations, imposed.shape[1], len(poses), "accelerations") - imposed
-        F = self.forward_jacobian(poses, seed, mode)
-        return np.asarray(bias + np.einsum("nij,nj->ni", F, missing)).reshape(*shape, 6)
+        """Platform acceleration (..., 6) for actuated accelerations: see `Configuration.platform_acceleration`."""
+        return self.at(pose, seed, mode).platform_acceleration(twist, accelerations)
 
     def subspace(self, pose: ArrayLike, seed: ArrayLike | None = None, mode: int | None = None) -> Array:
-        """Basis (..., 6, mobility) of the platform's possible twists: linear, then angular, base frame.
-
-        NaN where the pose has no regular solution. `pose`, `seed` and `mode` are as in `inverse`.
-        """
-        e = self.engine
-        poses, shape = e.inputs.poses(pose)
-        if e.constant_space:
+        """Basis (..., 6, mobility) of the platform's possible twists: see `Configuration.subspace`."""
+        if self.constant_space and not isinstance(pose, Configuration):  # no configuration has to be chosen for it
+            _, shape = self.engine.inputs.poses(pose)
             return np.broadcast_to(self.task.subspace, (*shape, *self.task.subspace.shape))
-        choice = self.modes.choose(poses, seed, mode)
-        return e.spaces.at(e.spaces.into_space(poses, choice), choice)[0].reshape(*shape, 6, self.mobility)
+        return self.at(pose, seed, mode).subspace
 
     def singularity(self, pose: ArrayLike, seed: ArrayLike | None = None, mode: int | None = None) -> Singularity:
         """Distances from the singularities of every type: see `pkm_kinematics.solve.singularity`.
 
         NaN where the pose has no solution. `pose`, `seed` and `mode` are as in `inverse`.
         """
-        e = self.engine
-        poses, shape = e.inputs.poses(pose)
-        choice = self.modes.choose(poses, seed, mode)
-        parts = []
-        for start in range(0, max(len(poses), 1), _AT_ONCE):
-            at = slice(start, start + _AT_ONCE)
-            some = choice.rows(at)
-            inside = e.spaces.into_space(poses[at], some)
-            K = e.jacobians.uniform(inside, some)
-            parts.append(
-                margins(K, *e.jacobians.limb_margins(inside, some), e.characteristic_length, e.jacobians.units)
-            )
-        found = parts[0] if len(parts) == 1 else joined(parts)
-        return found.reshaped(shape)
+        return self.at(pose, seed, mode).singularity
 
     # -- lean calls -------------------------------------------------------------------------------------------------
 
@@ -591,18 +401,11 @@ class Kinematics(Introduced):
             mode: working mode, 0 to `n_modes - 1`.
             joints: positions (n_joints,) [rad, m] in that mode before the first call; home's by default.
         """
-        e, branch = self.engine, self.modes.branch(mode)
-        data = e.data(self.modes.start(mode) if joints is None else joints)
-        if not self.direct_inverse:
-            return self.lean_positions(data, mode)
-        fixed = e.model, data, branch
-        return bind(inverse_direct, fixed, (self.home.copy(), np.zeros(len(self.actuated_names))))
+        return lean_calls.lean_inverse(self, mode, joints)
 
     def lean_positions(self, data: Data, mode: int = 0) -> Callable[[Array, Array], int]:
         """As `lean_inverse`, with all joints placed in `data`, the scratch of a kernel at home in the mode."""
-        kernel = inverse_carried if self.engine.iterated else inverse_whole
-        fixed = self.engine.model, data, self.modes.branch(mode)
-        return bind(kernel, fixed, (self.home.copy(), np.zeros(len(self.actuated_names))))
+        return lean_calls.lean_positions(self, data, mode)
 
     def lean_track(self, mode: int = 0) -> Callable[[Array, Array], tuple[int, float, int]]:
         """`call(q, pose) -> (status, error, iterations)`: forward kinematics that moves `pose` (7,) along with q.
@@ -621,36 +424,7 @@ class Kinematics(Introduced):
         Raises:
             PkmError: a configuration-dependent motion space, and more actuators than degrees of freedom.
         """
-        self.modes.branch(mode)  # None is a mode to `inverse`, and none to start in
-        e = self.engine
-        start = np.array(self.inverse(self.home, mode=mode).joints)
-        if not self.constant_space:
-            return self._track_graph(start)
-        home = start[e.actuated_column]
-        last, example = home.copy(), (home.copy(), self.home.copy())
-        general = bind(track_usable, (e.model, e.data(start), last, np.empty((len(e.model.bodies), 3))), example)
-        recording = record_newton_step(e.model, e.data(start), self.home, home) if self.straight else None
-        if recording is None:
-            return general
-        code = MachineCode(recording)
-        scratch, farthest = (np.empty(7), np.empty(RESULTS)), e.inputs.farthest(e.actuated_turning)
-        fixed = (code.address, self.characteristic_length, *scratch, last, farthest)
-        return or_else(bind(straight_track, fixed, example), general, code)
-
-    def _track_graph(self, start: Array) -> Callable[[Array, Array], tuple[int, float, int]]:
-        if not GraphTracker.serves(self.engine):
-            raise PkmError("lean_track needs as many actuators as freedoms where the motion space turns with the pose")
-        tracker, rest = GraphTracker(self.engine), np.zeros(len(self.actuated_names))
-        tracker.place(self.home, start)
-
-        def call(q: Array, pose: Array) -> tuple[int, float, int]:
-            status, gap, iterations, motion = tracker.observe(q, rest)
-            if not closes(status):
-                return int(status), gap, iterations
-            pose[:] = motion.pose
-            return int(Status.CONVERGED), gap, iterations
-
-        return call
+        return lean_calls.lean_track(self, mode)
 
     def lean_forward(self) -> Callable[[Array, Array], int]:
         """`call(q, points) -> status`: both assembly modes of a translational robot as platform origins (2, 3) [m].
@@ -658,29 +432,10 @@ class Kinematics(Introduced):
         Raises:
             PkmError: `assembly_method` is not "spheres", or there are not three actuators.
         """
-        if self.assembly_method != "spheres" or len(self.actuated_names) != 3:
-            raise PkmError("lean_forward needs a translational platform on three distances")
-        data = self.engine.data()
-        place_platform(data.state, self.home)
-        return bind(
-            forward_translation,
-            (self.engine.model, data, np.zeros((3, 3)), np.zeros((3, 3)), np.zeros(3)),
-            (self.home_joints[self.engine.actuated_column], np.zeros((2, 3))),
-        )
+        return lean_calls.lean_forward(self)
 
 
 @lru_cache(maxsize=2)
 def shared_kinematics(mechanism: Mechanism) -> Kinematics:
     """The `Kinematics` of a robot, the same object each time it is asked for; see `shared_mechanism`."""
     return Kinematics(mechanism)
-
-
-def drop_uncertain(choice: Choice, solved: Solved) -> None:
-    """Take back solutions beyond the end of a path from home: which mode they belong to is not known."""
-    if choice.certain.all():
-        return
-    solved.status[~choice.certain & (solved.status == Status.DIVERGED)] = Status.NOT_CONNECTED
-    stray = ~choice.certain & np.isfinite(solved.q).all(axis=1)
-    for values in (solved.q, solved.qd, solved.qdd):
-        values[stray] = np.nan
-    solved.status[stray] = Status.NOT_CONNECTED

@@ -152,9 +152,10 @@ class Hold:
 
 def hold_at(kinematics: Kinematics, pose: Array) -> Hold | None:
     """How the drives hold the platform at a pose (7,); None where it has no regular configuration."""
-    S = kinematics.subspace(pose)
+    at = kinematics.at(pose)
+    S = at.subspace
     speeds = np.linalg.norm(S * scaling(kinematics.characteristic_length)[:, None], axis=0)
-    K = kinematics.inverse_jacobian(pose) @ S / np.where(speeds > 0.0, speeds, 1.0)
+    K = at.motion_jacobian / np.where(speeds > 0.0, speeds, 1.0)
     if not np.isfinite(K).all() or K.shape[0] < K.shape[1]:
         return None
     lengths = np.linalg.norm(K, axis=1)

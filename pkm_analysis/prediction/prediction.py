@@ -19,8 +19,7 @@ from pkm_analysis.pictured import Pictured
 from pkm_description.mechanism import Array, Inertial
 from pkm_dynamics import Dynamics
 from pkm_dynamics.distribution import Distribution
-from pkm_kinematics import Kinematics
-from pkm_kinematics.solutions import Motion
+from pkm_kinematics import Kinematics, Motion
 from pkm_kinematics.status import Status
 from pkm_runtime.introduction import measure
 

@@ -140,13 +140,6 @@ def platform_motions(kinematics: Kinematics, q: Array, rates: Array, second: Arr
             raise RecordingError(f"sample {k}: forward kinematics: {answer.reason(0)}")
         poses[k] = near = answer.pose
         seed = answer.joints
-    J = kinematics.forward_jacobian(poses)
-    twists = np.einsum("kij,kj->ki", J, rates)
-    accelerations = np.zeros((n, 6))
-    if not kinematics.constant_space:
-        joints = kinematics.inverse(poses).joints
-        for k in range(n):
-            accelerations[k] = kinematics.engine.spaces.at_one(poses[k], joints[k], twists[k])[1]
-    drift = kinematics.motion(poses, twists, accelerations).actuated_accelerations
-    accelerations = accelerations + np.einsum("kij,kj->ki", J, second - drift)
-    return Motions(poses, twists, accelerations, 0.0)
+    at = kinematics.at(poses)
+    twists = at.platform_twist(rates)
+    return Motions(poses, twists, at.platform_acceleration(twists, second), 0.0)

@@ -7,6 +7,7 @@ import numpy as np
 
 from pkm_dynamics.kernels.direct_dynamics import direct_dynamics
 from pkm_dynamics.kernels.inverse_dynamics import conditioned_inverse_dynamics, task_force_here
+from pkm_kinematics.kernels.model_and_data import SOLVED
 from pkm_kinematics.kernels.position.positions import CONVERGED, INVALID_INPUT
 from pkm_kinematics.kernels.position.solve_poses import INSIDE, all_finite, check_pose
 from pkm_kinematics.kernels.rates.motion_space import is_off_space
@@ -33,10 +34,14 @@ def seed_joints(model, data, choice, k):
     """Write the seed of motion k into the state; the branch nearest to it is taken.
 
     Only joints that a solver reads: all of blocks solved by iteration, and, without a working mode, the driven joint of
-    those in closed form.
+    those in closed form. Where nothing is to be solved, all joints.
     """
     bodies, blocks, state = model.bodies, model.blocks, data.state
     seed = choice.seeds[k if choice.seeds.shape[0] > 1 else 0]
+    if choice.branch == SOLVED:
+        for i in range(2, bodies.shape[0]):
+            state[i].q = seed[bodies[i].column]
+        return
     for b in range(blocks.shape[0]):
         block = blocks[b]
         start = block.start

@@ -56,16 +56,12 @@ def random_motions(kinematics: Kinematics, n: int, seed: int = 0) -> Motions:
         drawn = _draw(kinematics, rng, n, size)
         poses = np.vstack([poses, drawn[regular(kinematics, drawn, size)]])
     poses = poses[:n]
-    twists, accelerations = np.empty((n, 6)), np.empty((n, 6))
     length = kinematics.engine.size
     rates = 10.0 * size * rng.uniform(-1.0, 1.0, (2, n, kinematics.mobility))
-    for k, pose in enumerate(poses):
-        joints = kinematics.inverse(pose).joints
-        S, _ = kinematics.engine.spaces.at_one(pose, joints)
-        unit = S * length / speeds(S, length)
-        twists[k] = unit @ rates[0, k]
-        S, bias = kinematics.engine.spaces.at_one(pose, joints, twists[k])
-        accelerations[k] = unit @ (10.0 * rates[1, k]) + bias
+    at = kinematics.inverse(poses)
+    unit = at.subspace * length / speeds(at.subspace, length)
+    twists = np.einsum("kij,kj->ki", unit, rates[0])
+    accelerations = np.einsum("kij,kj->ki", unit, 10.0 * rates[1]) + at.spaces(twists)[1]
     return Motions(poses, twists, accelerations, size)
 
 
@@ -88,12 +84,12 @@ def _draw(kinematics: Kinematics, rng: np.random.Generator, n: int, size: float)
 def regular(kinematics: Kinematics, poses: Array, size: float) -> np.ndarray:
     """Mask (n,) of the poses (n, 7) within limits and away from singularities."""
     good = np.isfinite(poses).all(axis=1)
-    answer = kinematics.motion(poses, np.zeros(6))
-    good &= answer.ok & (answer.limb_regularity > REGULAR)
+    at = kinematics.inverse(poses)
+    good &= at.ok & (at.condition > REGULAR)
     if good.any():
-        S = kinematics.subspace(poses[good])
+        at = at.rows(np.flatnonzero(good))
         lever = max(size, 0.1) * kinematics.engine.size  # that of which a rotation counts as a translation
-        K = kinematics.inverse_jacobian(poses[good]) @ (S / speeds(S, lever))
-        values = np.linalg.svd(kinematics.engine.jacobians.units[:, None] * K, compute_uv=False)
+        K = at.inverse_jacobian @ (at.subspace / speeds(at.subspace, lever))
+        values = np.linalg.svd(kinematics.engine.drive_units[:, None] * K, compute_uv=False)
         good[good] = values[:, -1] > REGULAR * values[:, 0]
     return good

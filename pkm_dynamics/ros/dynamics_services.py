@@ -16,7 +16,7 @@ from pkm_dynamics.dynamics import Dynamics
 from pkm_dynamics.observed_legs import Observed, ObservedLegs
 from pkm_dynamics.robot_model import checked_payload
 from pkm_interfaces.msg import AccelerationSolution, EffortSolution, SolveStatus
-from pkm_kinematics import Status
+from pkm_kinematics import Configuration, Status
 from pkm_runtime.errors import PkmError
 
 Array = NDArray[np.float64]
@@ -24,14 +24,14 @@ Array = NDArray[np.float64]
 
 def inverse_dynamics(dynamics: Dynamics, request: Any, response: Any) -> None:
     """Answer InverseDynamics."""
-    pose, twist, acceleration, wrench = _motions(dynamics, request)
-    answer = dynamics.inverse(pose, twist, acceleration, wrench, payload_of(request.payload))
+    at, twist, acceleration, wrench = _motions(dynamics, request)
+    answer = dynamics.inverse(at, twist, acceleration, wrench, payload_of(request.payload))
     solved = [bool(np.isfinite(row).all()) for row in answer.effort]
-    statuses, residual = _statuses(dynamics, pose, answer.status)
+    statuses, residual = _statuses(at, answer.status)
     response.actuated_names = dynamics.kinematics.actuated_names
     response.solutions = [
         EffortSolution(status=statuses[k], effort=answer.effort[k] if solved[k] else [], residual=residual[k])
-        for k in range(len(pose))
+        for k in range(len(statuses))
     ]
     response.status = _summary(statuses)
 
@@ -40,14 +40,16 @@ def direct_dynamics(dynamics: Dynamics, request: Any, response: Any) -> None:
     """Answer DirectDynamics; `RequestError` unless there is one set of efforts per motion, with all joints."""
     if len(request.efforts) != len(request.motions):
         raise RequestError(f"{len(request.efforts)} efforts for {len(request.motions)} motions")
-    pose, twist, _, wrench = _motions(dynamics, request)
+    at, twist, _, wrench = _motions(dynamics, request)
     names = dynamics.kinematics.actuated_names
     efforts = np.array(
         [messages.joint_values(one, names, "effort", f"efforts {k}") for k, one in enumerate(request.efforts)]
     )
-    answer = dynamics.direct(pose, twist, efforts, wrench)
-    statuses, residual = _statuses(dynamics, pose, answer.status)
-    response.solutions = [AccelerationSolution(status=statuses[k], residual=residual[k]) for k in range(len(pose))]
+    answer = dynamics.direct(at, twist, efforts, wrench)
+    statuses, residual = _statuses(at, answer.status)
+    response.solutions = [
+        AccelerationSolution(status=status, residual=gap) for status, gap in zip(statuses, residual, strict=True)
+    ]
     for solution, acceleration in zip(response.solutions, answer.acceleration, strict=True):
         if np.isfinite(acceleration).all():
             solution.acceleration = messages.to_acceleration(acceleration)
@@ -81,22 +83,21 @@ def payload_of(message: Any) -> Inertial | None:
         raise RequestError(str(error)) from error
 
 
-def _motions(dynamics: Dynamics, request: Any) -> tuple[Array, Array, Array, Array]:
-    """Poses (n, 7), twists, accelerations and wrenches (n, 6) of a request."""
+def _motions(dynamics: Dynamics, request: Any) -> tuple[Configuration, Array, Array, Array]:
+    """The solved configurations (n,), twists, accelerations and wrenches (n, 6) of a request."""
     messages.check_frame(request.header, dynamics.mechanism.base_link)
     motions: Sequence[Any] = request.motions
     messages.check_count(len(motions), "motions")
     return (
-        np.array([messages.pose_of(m.pose) for m in motions]),
+        dynamics.kinematics.inverse(np.array([messages.pose_of(m.pose) for m in motions])),
         np.array([messages.twist_of(m.twist) for m in motions]),
         np.array([messages.twist_of(m.acceleration) for m in motions]),
         np.array([messages.wrench_of(m.wrench) for m in motions]),
     )
 
 
-def _statuses(dynamics: Dynamics, pose: Array, codes: NDArray[np.int64]) -> tuple[list[SolveStatus], list[float]]:
+def _statuses(where: Configuration, codes: NDArray[np.int64]) -> tuple[list[SolveStatus], list[float]]:
     """A status with its reason, and the loop closure error, for each pose."""
-    where = dynamics.kinematics.inverse(pose)
     statuses = []
     for k, code in enumerate(codes):
         reason = ""

@@ -218,7 +218,7 @@ class ActuatorForm(Form):
         return np.concatenate([state.joints[self.kinematics.engine.actuated_column], self._speeds(state)])
 
     def _speeds(self, state: State) -> NDArray[Any]:
-        return np.asarray(self.kinematics.inverse_jacobian(state.pose, state.joints) @ state.twist)
+        return np.asarray(self.kinematics.inverse_jacobian(state.pose, seed=state.joints) @ state.twist)
 
     def _state(self, y: Array) -> State:
         k, m = self.kinematics, len(y) // 2

@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from pkm_description.mechanism import Array, Inertial
 from pkm_dynamics.dynamics import Dynamics
 from pkm_dynamics.simulation.forms import FORMS, ActuatorForm, AnyForm, Load, NoMotionHereError, State
-from pkm_kinematics import Status
+from pkm_kinematics import Configuration, Status
 from pkm_kinematics.batch import numbers
 from pkm_kinematics.solve.constraints import scaling
 from pkm_runtime.errors import PkmError
@@ -229,10 +229,11 @@ class _Log:
 
     def step(self, t: float, state: State) -> None:
         """Look at the margin to type 2 singularities after a step."""
-        found = self.kinematics.singularity(state.pose, state.joints)
+        at = self.kinematics.at(state.pose, seed=state.joints)
+        found = at.singularity
         self.margin = float(found.type2)
         self.lost = self.margin < LOST / NEAR * self.near
-        sign = float(found.determinant_sign) * self._orientation(state)
+        sign = float(found.determinant_sign) * self._orientation(at)
         if self.margin < self.least:
             self.least, self.least_time = self.margin, t
         inside = self.margin < self.near
@@ -245,12 +246,12 @@ class _Log:
             self.notices.append(f"{t:.6g} s: passed through a type 2 singularity into another assembly mode")
         self.inside, self.sign = inside, sign
 
-    def _orientation(self, state: State) -> float:
+    def _orientation(self, at: Configuration) -> float:
         """Orientation of the motion space's basis against the one before: the sign of a determinant depends on it."""
         k = self.kinematics
         if k.constant_space:
             return 1.0
-        S = k.subspace(state.pose, state.joints) * scaling(k.engine.characteristic_length)[:, None]
+        S = at.subspace * scaling(k.engine.characteristic_length)[:, None]
         if self.basis is not None:
             self.sense *= float(np.sign(np.linalg.det(self.basis.T @ S)))
         self.basis = S

@@ -9,7 +9,6 @@ with the actuators are searched.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,10 +17,9 @@ from pkm_description.mechanism import Array
 from pkm_kinematics.assembly.method import AssemblyMethod
 from pkm_kinematics.assembly.result import AssemblyPoses
 from pkm_kinematics.assembly.search.graph_search import passive_positions
-from pkm_kinematics.explain import explain_forward
+from pkm_kinematics.forward.solution import AssemblyModes, ForwardSolution
 from pkm_kinematics.kernels.model_and_data import SEEDED, Solved, near
 from pkm_kinematics.kernels.position.chain import TAU
-from pkm_kinematics.solutions import AssemblyModes, ForwardSolution
 from pkm_kinematics.solve.engine import Engine
 from pkm_kinematics.status import Status, closes
 
@@ -48,7 +46,6 @@ def all_modes(method: AssemblyMethod, q: Array) -> AssemblyModes:
         solved.status[(found.multiplicity[order] != 1) & closes(solved.status)] = Status.SINGULAR
     every = len(modes) == len(poses)
     labels = _labels(method.prefixes(q, *((poses, solved.q) if every else (poses[modes], solved.q[modes]))))
-    explain = partial(explain_forward, engine)
     answers = [
         ForwardSolution(
             poses[k],
@@ -57,9 +54,8 @@ def all_modes(method: AssemblyMethod, q: Array) -> AssemblyModes:
             error[k],
             solved.iterations[k],
             label,
-            engine.names,
-            explain,
-            engine.jacobians.drive_conditions,
+            engine,
+            False,
         )
         for k, label in zip(modes, labels, strict=True)
     ]

@@ -94,7 +94,8 @@ class ModeTracker:
     def _read_turning(self, pose: Array, joints: Array) -> float:
         """What the reader does not tell in a configuration-dependent motion space, whose basis is tracked here."""
         k = self.kinematics
-        K, S = k.inverse_jacobian(pose, seed=joints), k.engine.spaces.at_one(pose, joints)[0]
+        at = k.at(pose, seed=joints)
+        K, S = at.inverse_jacobian, at.subspace
         if not (np.isfinite(K).all() and np.isfinite(S).all()):
             return 0.0
         scaled = S * scaling(k.characteristic_length)[:, None]

@@ -116,7 +116,7 @@ class Tracker:
         status = Status(int(solution.status))
         if not closes(status):
             return self._lost(status, f"forward kinematics: {solution.reason(0)}", float(solution.residual))
-        jacobian = np.asarray(k.forward_jacobian(solution.pose, seed=solution.joints))
+        jacobian = np.asarray(solution.configuration.forward_jacobian)
         if not np.isfinite(jacobian).all():
             reason = "the platform's twist is not determined by the actuators (type 2 singularity)"
             return self._lost(Status.SINGULAR, reason, 0.0)
@@ -124,7 +124,7 @@ class Tracker:
             twist = jacobian @ qd
         if not np.isfinite(twist).all():
             return self._lost(Status.INVALID_INPUT, "an actuator velocity is too large", 0.0)
-        motion = k.motion(solution.pose, twist, seed=solution.joints)
+        motion = solution.configuration.motion(twist)
         if not (np.isfinite(motion.joints).all() and np.isfinite(motion.velocities).all()):
             return self._lost(Status(int(motion.status)), "the passive joints have no solution there", 0.0)
         self._beside = self._is_beside(solution.pose, motion.joints)

@@ -16,6 +16,7 @@ Records = NDArray[Any]
 
 NEAREST = -1  # branch: for each limb in closed form, the one nearest to where its joints are
 SEEDED = -2  # the same, of joint positions that somebody gave: those that close the loops are the answer themselves
+SOLVED = -3  # the seeds are the configurations: bodies are placed by them, and nothing is solved
 NEAREST_BRANCH = np.int64(NEAREST)  # the same between kernels, which numba compiles anew for a plain number
 
 
@@ -88,7 +89,7 @@ class Choice(NamedTuple):
     `certain` tells for which poses the solution is known to be of the mode asked for; kernels do not read it.
     """
 
-    branch: int  # of all limbs in closed form together, or NEAREST, or SEEDED
+    branch: int  # of all limbs in closed form together, or NEAREST, SEEDED, SOLVED
     seeds: Array  # (1 or n, n_joints) where iterations start, and what the nearest branch is nearest to
     certain: NDArray[np.bool_]  # (n,)
     from_home: bool = False  # seeds are those at home, from where joints count their turns; of a branch alone
@@ -125,7 +126,8 @@ class Solved(NamedTuple):
     status: NDArray[np.int64]  # (n,)
     residual: Array
     iterations: NDArray[np.int64]
-    regularity: Array
+    regularity: Array  # (n,) of the worst limb; 0 unless rates or the Jacobian are asked for
+    jacobian: Array  # (n, n_actuated, 6) actuated rates per twist; (n, 0, 6) where it is not asked for
 
     def rows(self, at: Any) -> Solved:
         """Some of the rows, as views where `at` is a slice."""

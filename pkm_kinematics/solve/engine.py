@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from pkm_description.mechanism import Mechanism
-from pkm_kinematics.solve.drive_jacobians import DriveJacobians
 from pkm_kinematics.solve.from_home import FromHome
 from pkm_kinematics.solve.inputs import Inputs
 from pkm_kinematics.solve.joint_ranges import JointRanges
@@ -22,5 +21,4 @@ class Engine(RobotConstants):
         self.ranges = JointRanges(self)
         self.positions = PositionSolver(self)
         self.spaces = PossibleTwists(self, self.inputs, self.positions)
-        self.jacobians = DriveJacobians(self, self.positions, self.spaces)
         self.from_home = FromHome(self, self.ranges, self.positions, self.spaces)

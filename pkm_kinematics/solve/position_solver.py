@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from pkm_description.mechanism import Array
 from pkm_kinematics.batch import BATCH, nans, over_cores
-from pkm_kinematics.kernels.model_and_data import SEEDED, Choice, Data, Model, Solved, near
+from pkm_kinematics.kernels.model_and_data import SEEDED, SOLVED, Choice, Data, Model, Solved, near
 from pkm_kinematics.kernels.position.closures import block_residual, closed
 from pkm_kinematics.kernels.position.kept_seeds import keep_seeds
 from pkm_kinematics.kernels.position.solve_poses import solve_many
@@ -40,74 +40,80 @@ class PositionSolver:
         """Rows whose seeds are configurations on a side that no closed form takes; to be solved by `iterating`."""
         if choice.branch != SEEDED or not len(poses):
             return np.empty(0, dtype=np.int64)
-        solved = self._solve(poses, choice, NO_RATES, NO_RATES)
+        solved = self._solve(poses, choice, NO_RATES, NO_RATES, False)
         solved.iterations.fill(-1)
-        self._keep(poses, choice, NO_RATES, NO_RATES, solved)
+        self._keep(poses, choice, solved)
         return np.flatnonzero(solved.iterations == 0)
 
     def over_rows(self, poses: Array, choice: Choice, kernel: Callable[[Model, Data, Choice, slice], None]) -> None:
-        """Call `kernel` for slices of the poses (n, 7) on all cores, then for each row beside closed forms again."""
+        """Call `kernel` for slices of the poses (n, 7) on all cores."""
         robot = self.robot
+        if choice.branch == SEEDED:
+            choice = near(self.solve(poses, choice).q, len(poses), SOLVED)
         over_cores(lambda at: kernel(robot.model, robot.data(), choice.rows(at), at), len(poses))
-        for k in self.beside_closed_forms(poses, choice).tolist():
-            at = slice(k, k + 1)
-            kernel(robot.iterating(robot.model), robot.data(), choice.rows(at), at)
 
-    def _keep(self, poses: Array, choice: Choice, twists: Array, accelerations: Array, solved: Solved) -> None:
+    def _keep(self, poses: Array, choice: Choice, solved: Solved) -> None:
         """Put seeds that close the loops in the place of other solutions: they are nearer to what the caller has.
 
         Closed forms have sides of which only home's are taken (of a leg turned over, of a guide pushed through its
         joint), and where the pose does not determine a limb's joints they take any.
         """
-        poses, moving = np.ascontiguousarray(poses), twists is not NO_RATES
-
-        def part(at: slice) -> None:
-            rates = (twists[at], accelerations[at]) if moving else (NO_RATES, NO_RATES)
-            self._keep_seeds(self.robot.model, choice.rows(at), poses[at], *rates, solved.rows(at))
-
-        if len(poses) < BATCH:
-            self._keep_seeds(self.robot.model, choice, poses, twists, accelerations, solved)
-        else:
-            over_cores(part, len(poses))
+        poses, model = np.ascontiguousarray(poses), self.robot.model
+        over_cores(lambda at: self._keep_seeds(model, choice.rows(at), poses[at], solved.rows(at)), len(poses))
 
     @cached_property
     def _keep_seeds(self) -> WithScratch:
-        poses, rates, solved = np.empty((1, 7)), np.empty((1, 6)), self._unsolved(1, True)
-        return WithScratch(
-            keep_seeds, self.robot.data, self.robot.model, self.robot.any_choice, poses, rates, rates, solved
-        )
+        robot = self.robot
+        example = robot.any_choice, np.empty((1, 7)), self._unsolved(1, True, True)
+        return WithScratch(keep_seeds, robot.data, robot.model, *example)
 
-    def solve(self, poses: Array, choice: Choice, twists: Array = NO_RATES, accelerations: Array = NO_RATES) -> Solved:
-        """Positions of all joints at poses (n, 7), and their rates for twists and accelerations (n, 6).
+    def solve(
+        self,
+        poses: Array,
+        choice: Choice,
+        twists: Array = NO_RATES,
+        accelerations: Array = NO_RATES,
+        jacobian: bool = False,
+    ) -> Solved:
+        """Positions of all joints at poses (n, 7), their rates for twists and accelerations (n, 6), the Jacobian.
 
-        INVALID_INPUT also where the joint positions to start from are not usable, and SINGULAR at seeds that a limb
-        could leave on its own. Without twists, rates have no columns. Runs on all cores if it pays.
+        The status is that of the positions: INVALID_INPUT also where the joint positions to start from are not usable,
+        and SINGULAR at seeds that a limb could leave on its own. Without twists, rates have no columns, and without
+        `jacobian` it has no rows. Runs on all cores if it pays.
         """
-        solved = self._solve(poses, choice, twists, accelerations)
+        if choice.branch == SEEDED and (jacobian or twists is not NO_RATES):
+            return self.more(poses, self.solve(poses, choice), twists, accelerations, jacobian)
+        solved = self._solve(poses, choice, twists, accelerations, jacobian)
         if choice.branch == SEEDED:
-            self._keep(poses, choice, twists, accelerations, solved)
+            self._keep(poses, choice, solved)
         if self.robot.gears:  # seeds, too
             self._keep_ratios(solved)
         return solved
 
-    def _solve(self, poses: Array, choice: Choice, twists: Array, accelerations: Array) -> Solved:
-        solved = self.by_blocks(poses, choice, twists, accelerations)
+    def more(self, poses: Array, solved: Solved, twists: Array, accelerations: Array, jacobian: bool) -> Solved:
+        """The same solutions with rates or the Jacobian, which are asked for as in `solve`; nothing is solved again."""
+        choice = near(solved.q, len(poses), SOLVED)
+        found = self.by_blocks(poses, choice, twists, accelerations, jacobian=jacobian)
+        return solved._replace(qd=found.qd, qdd=found.qdd, regularity=found.regularity, jacobian=found.jacobian)
+
+    def _solve(self, poses: Array, choice: Choice, twists: Array, accelerations: Array, jacobian: bool) -> Solved:
+        solved = self.by_blocks(poses, choice, twists, accelerations, jacobian=jacobian)
         if self.robot.divided and (
             np.count_nonzero(solved.status) or (solved.residual > EXACT * self.robot.size).any()
         ):
             # Where nothing carries limbs from home to the pose, a branch may have been left far from its crossing.
-            near = np.flatnonzero(
+            ajar = np.flatnonzero(
                 np.isin(solved.status, OPEN)
                 & ((solved.residual < FOLDED * self.robot.size) | (not self.robot.continues))
             )
-            lost = [k for k in near if self._folded(poses[k], choice.rows([k]))]
+            lost = [k for k in ajar if self._folded(poses[k], choice.rows([k]))]
             blunt = np.flatnonzero(closes(solved.status) & (solved.residual > EXACT * self.robot.size))
             if lost or len(blunt):
                 starts = np.vstack([choice.seeds_for(lost), solved.q[blunt]])
                 lost += list(blunt)
                 v, a = (x[lost] if len(x) else x for x in (twists, accelerations))
                 at = choice._replace(seeds=self._undivided_joints(poses[lost], starts), certain=choice.certain[lost])
-                again = self.by_blocks(poses[lost], at, v, a)
+                again = self.by_blocks(poses[lost], at, v, a, jacobian=jacobian)
                 found = closes(again.status) & (again.residual < solved.residual[lost])
                 for rows, better in zip(solved, again, strict=True):
                     rows[np.array(lost)[found]] = better[found]
@@ -122,7 +128,8 @@ class PositionSolver:
         torn &= closes(solved.status)
         if torn.any():
             solved.status[torn], solved.residual[torn] = Status.UNREACHABLE, np.inf
-            solved.q[torn], solved.qd[torn], solved.qdd[torn] = np.nan, np.nan, np.nan
+            for values in (solved.q, solved.qd, solved.qdd, solved.jacobian):
+                values[torn] = np.nan
 
     def _folded(self, pose: Array, choice: Choice) -> bool:
         """True where only blocks with more equations than joints stay open."""
@@ -149,12 +156,13 @@ class PositionSolver:
         twists: Array = NO_RATES,
         accelerations: Array = NO_RATES,
         by: Tables | None = None,
+        jacobian: bool = False,
     ) -> Solved:
         """`solve`, block after block; `by` other tables of the same robot."""
         n = len(poses)
         poses = np.ascontiguousarray(poses)
         moving = twists is not NO_RATES
-        solved = self._unsolved(n, moving)
+        solved = self._unsolved(n, moving, jacobian)
         if by is not None:
             model, data = self.robot.model.replace(**by.model.of_graph()), by.data(chain_state(self.robot.task))
             solve_many(model, data, choice, poses, twists, accelerations, solved)
@@ -172,25 +180,27 @@ class PositionSolver:
 
     @cached_property
     def _solve_many(self) -> WithScratch:
-        poses, rates, solved = np.empty((1, 7)), np.empty((1, 6)), self._unsolved(1, True)
+        poses, rates, solved = np.empty((1, 7)), np.empty((1, 6)), self._unsolved(1, True, True)
         return WithScratch(
             solve_many, self.robot.data, self.robot.model, self.robot.any_choice, poses, rates, rates, solved
         )
 
-    def _unsolved(self, n: int, moving: bool) -> Solved:
-        """Empty arrays for n solutions, and for their rates if `moving`."""
-        if n == 1 and not moving:
-            q, none, status, number, count = self._one_unsolved
-            return Solved(q.copy(), none, none, status.copy(), number.copy(), count.copy(), number.copy())
-        width = len(self.robot.joint_names)
+    def _unsolved(self, n: int, moving: bool, jacobian: bool) -> Solved:
+        """Empty arrays for n solutions, for their rates if `moving`, and for their Jacobians."""
+        if n == 1 and not (moving or jacobian):
+            q, none, status, number, count, no_jacobian = self._one_unsolved
+            return Solved(q.copy(), none, none, status.copy(), number.copy(), count.copy(), number.copy(), no_jacobian)
+        width, drives = len(self.robot.joint_names), len(self.robot.actuated_names)
         rates = width if moving else 0
         status, iterations = np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.int64)
-        return Solved(nans(n, width), nans(n, rates), nans(n, rates), status, np.zeros(n), iterations, np.zeros(n))
+        jacobians = nans(n, drives if jacobian else 0, 6)
+        positions, first, second = nans(n, width), nans(n, rates), nans(n, rates)
+        return Solved(positions, first, second, status, np.zeros(n), iterations, np.zeros(n), jacobians)
 
     @cached_property
     def _one_unsolved(self) -> tuple[NDArray[Any], ...]:  # copies are made sooner than arrays
         codes = np.zeros(1, dtype=np.int64)
-        return nans(1, len(self.robot.joint_names)), np.empty((1, 0)), codes, np.zeros(1), codes
+        return nans(1, len(self.robot.joint_names)), np.empty((1, 0)), codes, np.zeros(1), codes, np.empty((1, 0, 6))
 
     def placed_as(self, pose: Array, choice: Choice) -> Placed:
         """All bodies in place at one pose (7,) in the configuration chosen, on whichever side that is."""

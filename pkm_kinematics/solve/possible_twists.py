@@ -15,7 +15,7 @@ from pkm_description.rotations import (
     rotation_from_quaternion,
     transform_from_pose,
 )
-from pkm_kinematics.kernels.model_and_data import SEEDED, Choice, Data, Model, near
+from pkm_kinematics.kernels.model_and_data import SEEDED, Choice, Data, Model, Solved, near
 from pkm_kinematics.kernels.position.chain import read_chain
 from pkm_kinematics.kernels.position.solve_poses import INSIDE
 from pkm_kinematics.kernels.rates.motion_space import (
@@ -28,6 +28,7 @@ from pkm_kinematics.solve.constraints import scaling
 from pkm_kinematics.solve.inputs import Inputs
 from pkm_kinematics.solve.position_solver import OPEN, PositionSolver
 from pkm_kinematics.solve.robot_constants import RobotConstants
+from pkm_runtime.errors import PkmError
 from pkm_runtime.kernels.binding import Prepared
 
 ASTRAY = 0.05  # of an acceleration: what feedback and trajectories may miss of a motion space that turns
@@ -71,16 +72,17 @@ class PossibleTwists:
         motion_space(model, data, np.ascontiguousarray(self.allowed_at(pose)), twist, space, bias)
         return space, bias
 
-    def into_space(self, poses: Array, choice: Choice) -> Array:
+    def into_space(self, poses: Array, choice: Choice, solved: Solved | None = None) -> Array:
         """Poses (n, 7), those moved into a configuration-dependent motion space that miss it by rounding only.
 
         For poses in single precision. Kernels do so where the platform's branch alone is the motion space; here limbs
         hold the platform too, and the nearest configuration says where. Poses farther away stay; the same array where
-        nothing had to be done.
+        nothing had to be done. `solved` is what was found at the poses.
         """
         if self.robot.constant_space:
             return poses
-        solved = self.positions.by_blocks(poses, choice)
+        if solved is None:
+            solved = self.positions.by_blocks(poses, choice)
         near = np.flatnonzero(np.isin(solved.status, OPEN) & (solved.residual < ROUNDED * self.robot.size))
         if not len(near):
             return poses
@@ -101,6 +103,16 @@ class PossibleTwists:
         """Twists (6, c) that the platform's own branch allows at a pose."""
         return self.robot.task.subspace if self.robot.task.constant else self.branch_twists(pose[None])[0]
 
+    def task_twists(self, poses: Array) -> Array:
+        """Platform twists (n, 6, k) per rates of the task coordinates at poses (n, 7); see `Kinematics.task_twists`."""
+        names = self.robot.task.names
+        if len(names) not in (0, self.robot.mobility):
+            raise PkmError(
+                f"the task coordinates {', '.join(names)} depend on each other: the platform has "
+                f"{self.robot.mobility} freedoms; motion_jacobian is in a basis of these"
+            )
+        return self.branch_twists(poses) if names else np.broadcast_to(np.eye(6), (len(poses), 6, 6))
+
     def branch_twists(self, poses: Array) -> Array:
         """Twists (n, 6, k) of the platform per rate of each joint of its branch, at poses (n, 7); NaN if unusable."""
         found = np.full((len(poses), 6, len(self.robot.task.names)), np.nan)
@@ -115,14 +127,16 @@ class PossibleTwists:
             found[k] = allowed_twists(self.robot.model, data, poses[k])
         return found
 
-    def outside(self, poses: Array, rates: Array, choice: Choice) -> NDArray[np.bool_]:
-        """Which twists or accelerations (n, 6) the platform cannot have at poses (n, 7), or are too large to square."""
+    def outside(self, rates: Array, spaces: Array | None = None) -> NDArray[np.bool_]:
+        """Which twists or accelerations (n, 6) the platform cannot have, or are too large to square.
+
+        `spaces` (n, 6, mobility) are the motion spaces, where these are not constant.
+        """
         scale = self.rate_scale
-        if self.robot.constant_space:
+        if spaces is None:
             off: NDArray[np.bool_] = np.empty(len(rates), dtype=np.bool_)
             self._off_space(np.ascontiguousarray(rates), scale, self.onto_space, INSIDE, off)
             return off
-        spaces = self.at(poses, choice)[0]
         Q = np.linalg.qr(np.nan_to_num(spaces) * scale[:, None])[0]
         with np.errstate(invalid="ignore", over="ignore"):
             scaled = rates * scale

@@ -221,6 +221,15 @@ class RobotConstants:
             if joint.mimic is not None
         ]
 
+    @cached_property
+    def drive_units(self) -> Array:
+        """Units [m/s] of the drives' rates (n_actuated,) that make their Jacobian uniform, see `weigh_drives`.
+
+        One for all, unless some drives slide, some turn, and none is redundant.
+        """
+        mixed = len(set(self.actuated_turning)) > 1 and len(self.actuated_names) == self.mobility
+        return np.where(self.actuated_turning & mixed, self.characteristic_length, 1.0)
+
     def iterating(self, model: Model) -> Model:
         """A model of this robot whose limbs are all solved by iteration, and so stay on the sides of their seeds."""
         blocks = self.tables.blocks.copy()

@@ -20,7 +20,7 @@ from pkm_dynamics.energy import energy, power
 from pkm_dynamics.linear_form.random_motions import displaced
 from pkm_dynamics.natural_frequencies import StiffnessError, natural_frequencies
 from pkm_dynamics.simulation import simulate
-from pkm_kinematics import InverseSolution, Kinematics, Status
+from pkm_kinematics import Configuration, Kinematics, Status
 from pkm_kinematics.status import closes
 
 FREE = Distribution()  # efforts by least squares, whether or not the drives can give them
@@ -122,7 +122,7 @@ def sample(k: Kinematics, *, every: bool) -> list[int]:
     return sorted(set(np.linspace(0, k.n_modes - 1, min(MOST, k.n_modes)).astype(int).tolist()))
 
 
-def at_home(k: Kinematics) -> dict[str, InverseSolution]:
+def at_home(k: Kinematics) -> dict[str, Configuration]:
     """The configurations at home by the labels of their modes."""
     return {solution.label: solution for solution in k.inverse_all(k.home)}
 

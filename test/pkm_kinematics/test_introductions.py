@@ -13,7 +13,7 @@ from pkm_description import Mechanism, PkmError, load_mechanism
 from pkm_description.mechanism import Inertial
 from pkm_description.urdf.urdf_plus import parse
 from pkm_dynamics import Accelerations, Dynamics, Efforts, InverseDerivatives, Reactions
-from pkm_kinematics import ForwardSolution, InverseSolution, Kinematics, Motion, ShapeError, Singularity, Status
+from pkm_kinematics import Configuration, ForwardSolution, Kinematics, Motion, ShapeError, Singularity, Status
 from pkm_kinematics.solutions import AssemblyModes
 from pkm_kinematics.solve.working_modes import ModeError
 
@@ -123,7 +123,7 @@ def test_batches_give_counts(delta):
     poses[3, :2, 0] = np.nan
     ik = k.inverse(poses)
     assert str(ik).splitlines()[0] == (
-        "InverseSolution (home) of shape (4, 5): 17 CONVERGED, 1 UNREACHABLE, 2 INVALID_INPUT"
+        "Configuration (home) of shape (4, 5): 17 CONVERGED, 1 UNREACHABLE, 2 INVALID_INPUT"
     )
     assert f"reason(7): {ik.reason(7)}" in str(ik)
     assert len(str(ik).splitlines()) == 2
@@ -156,7 +156,7 @@ def test_lists_of_modes(delta):
     assert str(modes).splitlines()[0] == "AssemblyModes 2 by method 'spheres': every real one"
     assert str(modes).splitlines()[1].startswith("  +1: xyz 0 0 -0.84994")
     assert len(str(modes).splitlines()) == 3
-    assert "<InverseSolution (+++) CONVERGED: solved>" in repr(k.inverse_all(k.home))
+    assert "<Configuration (+++) CONVERGED: solved>" in repr(k.inverse_all(k.home))
 
 
 def test_by_name_of_what_is_not_there(delta):
@@ -216,7 +216,7 @@ def test_what_is_asked_instead_is_there(delta):
 ELSEWHERE = {"Kinematics", "Dynamics", "pkm_kinematics", "pkm_dynamics", "limits", "mass"}
 
 ANSWERS = (
-    *(InverseSolution, ForwardSolution, Motion, Singularity, Mechanism),
+    *(Configuration, ForwardSolution, Motion, Singularity, Mechanism),
     *(Efforts, Accelerations, Reactions, InverseDerivatives),
 )
 

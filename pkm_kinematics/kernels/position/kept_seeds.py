@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Joint positions that close the loops at a pose as they are, whichever of the solutions they are."""
 
-from pkm_kinematics.kernels.position.chain import chain_motion, place_chain, read_chain
+from pkm_kinematics.kernels.position.chain import place_chain, read_chain
 from pkm_kinematics.kernels.position.closures import closed, turned_over
 from pkm_kinematics.kernels.position.placement import place_platform
 from pkm_kinematics.kernels.position.positions import (
     CONVERGED,
-    INVALID_INPUT,
     JOINT_LIMIT,
     SINGULAR,
     place_block,
@@ -14,15 +13,13 @@ from pkm_kinematics.kernels.position.positions import (
 )
 from pkm_kinematics.kernels.position.solve_poses import (
     INSIDE,
-    all_finite,
     beyond_limits,
     check_pose,
     read_joints,
-    read_rates,
     take_seed,
     usable_seed,
 )
-from pkm_kinematics.kernels.rates.motion import accelerations, invert_blocks, move_platform, velocities
+from pkm_kinematics.kernels.rates.motion import invert_blocks
 from pkm_kinematics.kernels.records import PLATFORM
 from pkm_kinematics.kernels.regularity import is_regular
 from pkm_runtime.kernels.compiled import compiled
@@ -58,7 +55,7 @@ def is_away(model, seed, q):
 
 
 @compiled
-def keep_seeds(model, data, choice, poses, twists, accelerations_, out):
+def keep_seeds(model, data, choice, poses, out):
     """Put seeds that close the loops in the place of other solutions: `out` is a `Solved` of `solve_many` on entry.
 
     SINGULAR also where a limb can move on its own: the pose does not determine its joints.
@@ -85,18 +82,5 @@ def keep_seeds(model, data, choice, poses, twists, accelerations_, out):
         read_joints(model, data, out.q[k])
         beyond = beyond_limits(model, data)
         out.status[k] = JOINT_LIMIT if beyond else CONVERGED
-        out.regularity[k] = invert_blocks(model, data)
-        if not is_regular(out.regularity[k]):
+        if not is_regular(invert_blocks(model, data)):
             out.status[k] = SINGULAR
-            continue
-        if twists.shape[0] == 0:
-            continue
-        if not (all_finite(twists[k]) and all_finite(accelerations_[k])):
-            out.status[k] = INVALID_INPUT
-            continue
-        move_platform(state, twists[k], accelerations_[k])
-        velocities(model, data)
-        accelerations(model, data)
-        if chain.shape[0] > 1:
-            chain_motion(model, data)
-        read_rates(model, data, out.qd[k], out.qdd[k])

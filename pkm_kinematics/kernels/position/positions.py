@@ -3,7 +3,7 @@
 
 from math import cos, inf, isfinite, sin
 
-from pkm_kinematics.kernels.model_and_data import SLOWEST, VECTORS
+from pkm_kinematics.kernels.model_and_data import SLOWEST, SOLVED, VECTORS
 from pkm_kinematics.kernels.position.closed_form import read_angles, solve_closed_form
 from pkm_kinematics.kernels.position.closures import block_residual, closed, invert_block, turned_over, write_rows
 from pkm_kinematics.kernels.position.placement import place_body
@@ -114,12 +114,20 @@ def behind_iterated(model, b):
 def solve_positions(model, data, mode, angles):
     """Solve all joint positions for the platform pose in the state: (status, residual, iterations).
 
-    `mode` is a working mode, -1 for the nearest to the state; without `angles`, turning joints get no angle q.
+    `mode` is a working mode, -1 for the nearest to the state, SOLVED for the joint positions in the state themselves;
+    without `angles`, turning joints get no angle q.
     """
     bodies, closures, blocks, state, rows = model.bodies, model.closures, model.blocks, data.state, data.rows
     worst = 0.0
     iterations = 0
     status = CONVERGED
+    if mode == SOLVED:
+        for b in range(blocks.shape[0]):
+            place_block(bodies, blocks[b], state)
+            worst = worse(worst, write_block_rows(closures, blocks[b], state, rows))
+        if not isfinite(worst):  # NaN stands for the joints where there is no configuration
+            status = UNREACHABLE
+        return status, worst, iterations
     for b in range(blocks.shape[0]):
         block = blocks[b]
         if block.solver == CLOSED_FORM:

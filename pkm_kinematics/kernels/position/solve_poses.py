@@ -20,12 +20,12 @@ from pkm_kinematics.kernels.position.positions import (
     CONVERGED,
     INVALID_INPUT,
     JOINT_LIMIT,
-    SINGULAR,
     UNREACHABLE,
     closes,
     solve_positions,
 )
 from pkm_kinematics.kernels.rates.motion import accelerations, invert_blocks, move_platform, velocities
+from pkm_kinematics.kernels.rates.projection import inverse_jacobian
 from pkm_kinematics.kernels.records import PLATFORM
 from pkm_kinematics.kernels.regularity import is_regular
 from pkm_kinematics.kernels.vectors import add, axis_z, get, rotate
@@ -229,10 +229,12 @@ def read_rates(model, data, qd, qdd):
 def solve_many(model, data, choice, poses, twists, accelerations_, out):
     """Joint positions for poses (n, 7) into `out`, a `Solved`; rates too unless `twists`, `accelerations_` are empty.
 
-    These are (n, 6). Rows without a configuration stay as they are; those whose seed is not usable are INVALID_INPUT.
+    These are (n, 6). Rows without a configuration stay as they are, and so do rates and Jacobians that are not
+    determined; the status is that of the positions alone. Rows whose seed is not usable are INVALID_INPUT.
     """
     shared = choice.seeds.shape[0] == 1
     usable = shared and usable_seed(model, choice.seeds[0])
+    moving, driven = twists.shape[0] > 0, out.jacobian.shape[1] > 0
     for k in range(poses.shape[0]):
         seed = choice.seeds[0 if shared else k]
         if not shared:
@@ -249,18 +251,17 @@ def solve_many(model, data, choice, poses, twists, accelerations_, out):
         if not closes(found):
             continue
         read_joints(model, data, out.q[k])
-        if twists.shape[0] == 0:
-            continue
-        if not (all_finite(twists[k]) and all_finite(accelerations_[k])):
-            out.status[k] = INVALID_INPUT
+        if not (moving or driven):
             continue
         out.regularity[k] = invert_blocks(model, data)
         if not is_regular(out.regularity[k]):
-            out.status[k] = SINGULAR
             continue
-        move_platform(data.state, twists[k], accelerations_[k])
-        velocities(model, data)
-        accelerations(model, data)
-        if model.chain.shape[0] > 1:
-            chain_motion(model, data)
-        read_rates(model, data, out.qd[k], out.qdd[k])
+        if driven:
+            inverse_jacobian(model, data, out.jacobian[k])
+        if moving and all_finite(twists[k]) and all_finite(accelerations_[k]):
+            move_platform(data.state, twists[k], accelerations_[k])
+            velocities(model, data)
+            accelerations(model, data)
+            if model.chain.shape[0] > 1:
+                chain_motion(model, data)
+            read_rates(model, data, out.qd[k], out.qdd[k])
