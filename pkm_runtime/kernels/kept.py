@@ -40,7 +40,7 @@ _LOG = logging.getLogger(__name__)  # without a handler, warnings are lines on s
 _COUNTING = b"NRT_"  # how symbols of numba's reference counting begin, which few kernels use
 _SILENT_FOR = 2.0  # s of compiling; what takes longer is told
 _AGAIN_AFTER = 10.0  # s
-_BEGAN = time.time()
+_BEGAN = time.monotonic()
 _IMPORT = re.compile(r"^from (pkm_[\w.]+) import (\([^)]*\)|.*)$", re.MULTILINE)
 _NAME = re.compile(r"\w+")
 _ALL_BUT_DONE = 0.95  # computers differ
@@ -269,6 +269,7 @@ def source_stamp(file: str) -> str:
     """Hash of what a kernel is compiled from: its file, all files of the suite that this one imports, and so on.
 
     A file that changed since this process began may be in memory in either version: the hash is this process's alone.
+    That is asked of its age, for a clock that begins in 1970 may have been set meanwhile.
     """
     reached, left = {file}, [file]
     while left:
@@ -278,7 +279,7 @@ def source_stamp(file: str) -> str:
     seal = hashlib.sha256()
     for one in sorted(reached):
         seal.update(_contents(one))
-        if _BEGAN < os.stat(one).st_mtime <= time.time():  # not what a clock that is slow takes for the future
+        if 0.0 <= time.time() - os.stat(one).st_mtime < time.monotonic() - _BEGAN:
             seal.update(f"{os.getpid()} {_BEGAN}".encode())
     return seal.hexdigest()
 

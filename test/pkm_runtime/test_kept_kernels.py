@@ -170,6 +170,15 @@ def test_what_is_edited_while_a_process_runs_is_compiled_for_that_process_alone(
     assert call(tmp_path)[:2] == (2, 0)
 
 
+def test_a_clock_that_is_set_after_the_start_compiles_nothing_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As that of a small computer that begins in 1970 and is told the time a little later."""
+    call(tmp_path)
+    monkeypatch.setitem(globals(), "CALL", "import time\ntrue, time.time = time.time, lambda: 1e6\n" + CALL)
+    assert call(tmp_path, before="time.time = true")[:2] == (2, 0)
+
+
 LINKED = """
 from pkm_runtime.kernels.kept import COMPILING
 COMPILING.told_elsewhere = True  # else a busy computer has a line more
