@@ -128,7 +128,7 @@ def test_rows_tell_what_the_loop_sees(process: LoopProcess, kinematics) -> None:
     wakes: list[float] = []
 
     def periods() -> bool:
-        wakes.extend(one.wake for one in process.figures())
+        wakes.extend(process.figures().wakes)
         return len(wakes) > 20
 
     wait(periods)
