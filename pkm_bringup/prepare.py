@@ -39,7 +39,13 @@ from pkm_hardware.simulated.simulated_machine import SimulatedMachine
 from pkm_kinematics.forward.tracker import AssemblyModeTracker
 from pkm_kinematics.making import KERNELS, making
 
-_COMPILED = ("pkm_runtime", "pkm_kinematics", "pkm_dynamics", "pkm_hardware", "pkm_control")  # packages that have kernels
+_COMPILED = (
+    "pkm_runtime",
+    "pkm_kinematics",
+    "pkm_dynamics",
+    "pkm_hardware",
+    "pkm_control",
+)  # packages that have kernels
 _MARKS = 200  # of what was compiled; older ones go
 _PR_SET_PDEATHSIG = 1  # of prctl(2)
 

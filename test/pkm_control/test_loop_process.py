@@ -128,11 +128,46 @@ def test_rows_tell_what_the_loop_sees(process: LoopProcess, kinematics) -> None:
     wakes: list[float] = []
 
     def periods() -> bool:
-        wakes.extend(one.wake for one in process.figures())
+        wakes.extend(process.figures().wakes)
         return len(wakes) > 20
 
     wait(periods)
     assert np.all(np.diff(wakes) > 0.0)
+
+
+_AGES: list[float] = []  # s, in the loop's process: of each reading, when the drives got the command that answers it
+
+
+def time_commands(loop: ControlLoop) -> None:
+    """Have the loop note from now on how old readings are when drives get their commands."""
+    machine, read, write = loop.machine, loop.machine.read, loop.machine.write
+    readings: list[float] = []
+
+    def reading() -> object:
+        readings.append(time.monotonic())
+        return read()
+
+    def writing(command: object) -> None:
+        write(command)
+        _AGES.append(time.monotonic() - readings.pop())
+        assert not readings, "a reading went by without its command"
+
+    machine.read, machine.write = reading, writing  # type: ignore[method-assign]
+
+
+def ages(loop: ControlLoop) -> list[float]:
+    """What was noted."""
+    return _AGES
+
+
+def test_a_command_answers_the_reading_of_its_own_period(process: LoopProcess) -> None:
+    """So it is never older than that period, in which it was computed; a fault would tell of a second reading."""
+    held(process)
+    process.ask(time_commands)
+    wait(lambda: len(process.ask(ages)) > 100)
+    assert process.situation.mode is Mode.HOLDING
+    assert process.situation.state.fault == ""
+    assert np.median(process.ask(ages)) < 1.0 / 250.0
 
 
 def fail(loop: ControlLoop) -> None:
