@@ -7,12 +7,7 @@ controller, and asks the controller manager:
 
 * while the machine has published steadily, and its drives are on where it reports that: to activate the hardware
   component, then at once the wanted controllers, which begin at the machine's position (the manager refuses the other
-<<<<<<< HEAD
-  order, so that a last command may go out before them: the hardware node refuses positions far from those of a machine
-  at rest);
-=======
   order, so that a last command may go out before them: of a machine at rest, the hardware node refuses far positions);
->>>>>>> h_doc_control_b
 * when the machine, or its commander, is silent, when its drives are off, or when a command is not finite (a goal with
   NaN, which the trajectory controller accepts): to deactivate the component, so that nothing is commanded any more and
   the machine closes its brakes, then the controllers, which give their goals up.

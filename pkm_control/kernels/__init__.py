@@ -3,4 +3,4 @@
 
 from pkm_runtime.kernels.purposes import PURPOSES
 
-PURPOSES["pkm_control"] = ("for planning and control", 13.0)
+PURPOSES["pkm_control"] = ("for planning and control", 5.0)

@@ -10,7 +10,7 @@ from pkm_kinematics.kernels.position.positions import CONVERGED, SINGULAR
 from pkm_kinematics.kernels.rates.projection import drive_rates, inverse_jacobian
 from pkm_kinematics.kernels.rates.solve_motion import solve_motion
 from pkm_kinematics.kernels.records import PLATFORM
-from pkm_kinematics.kernels.regularity import factorise, is_regular, least_norm, make_uniform, weigh_drives
+from pkm_kinematics.kernels.regularity import factorise, is_regular, least_norm, make_uniform, solve_three, weigh_drives
 from pkm_runtime.kernels.compiled import compiled
 
 
@@ -33,9 +33,12 @@ def distribute(model, K, inverse, weights, b, effort):
     """
     m, n = K.shape
     make_uniform(model, K, b)
-    condition = factorise(K, m, n, inverse, weights)
+    condition = solve_three(K, b, effort) if m == 3 and n == 3 else 0.0
+    if not is_regular(condition):
+        condition = factorise(K, m, n, inverse, weights)
+        if is_regular(condition):
+            least_norm(K, m, n, inverse, weights, b, effort)
     if is_regular(condition):
-        least_norm(K, m, n, inverse, weights, b, effort)
         weigh_drives(model, m == n, effort)
     return condition
 

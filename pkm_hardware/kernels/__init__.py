@@ -3,4 +3,4 @@
 
 from pkm_runtime.kernels.purposes import PURPOSES
 
-PURPOSES["pkm_hardware"] = ("for the simulated machine", 13.0)
+PURPOSES["pkm_hardware"] = ("for the simulated machine", 8.0)

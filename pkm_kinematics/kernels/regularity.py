@@ -5,7 +5,8 @@ The number is the reciprocal condition in the norm of Frobenius, n / (|A| |A^-1|
 where the columns are of equal length and square to each other, 0 where they depend on each other. It is the
 conditioning index of Angeles and Lopez-Cajun ("Kinematic isotropy and the conditioning index of serial robotic
 manipulators", 1992), and within a factor n of the smallest singular value over the largest. It comes from Householder's
-QR, whose triangle is inverted: neither determinants nor normal equations, which lose half of the digits, decide.
+QR, whose triangle is inverted: neither determinants nor normal equations, which lose half of the digits, decide. Three
+equations in as many unknowns are solved by their determinant, wherever it is known well enough to be sure.
 
 Units are made uniform by a length: an angular velocity counts as the speed of a point at the characteristic length, and
 a direction that a closure holds as an arc at the robot's size. Joints of a limb slide or turn; there each joint's
@@ -24,6 +25,8 @@ from pkm_runtime.kernels.selection import larger
 # number, and so the rates by 1e-16 over its square: a hundredth here, all of them at 1e-8. Nothing real is held by
 # drives or joints that push ten million times as hard as the load.
 SINGULAR_BELOW = 1e-7
+# Square of a determinant over the sixth power of the norm above which it loses no more than three digits.
+BY_DETERMINANT = 1e-6
 
 
 @compiled
@@ -142,6 +145,32 @@ def least_norm(A, m, n, inverse, weights, b, x):
     for r in range(n, m):
         x[r] = 0.0
     turn_back(A, m, n, weights, x)
+
+
+@compiled
+def solve_three(A, b, x):
+    """x (3,) with A^T x = b (3,) for A (3, 3), by cross products of its rows; returns the reciprocal condition of A.
+
+    Half as long as a factorisation. Where the determinant has lost digits to cancellation, nothing is written, and 0
+    returned.
+    """
+    u0, u1, u2 = A[0, 0], A[0, 1], A[0, 2]
+    v0, v1, v2 = A[1, 0], A[1, 1], A[1, 2]
+    w0, w1, w2 = A[2, 0], A[2, 1], A[2, 2]
+    p0, p1, p2 = v1 * w2 - v2 * w1, v2 * w0 - v0 * w2, v0 * w1 - v1 * w0
+    q0, q1, q2 = w1 * u2 - w2 * u1, w2 * u0 - w0 * u2, w0 * u1 - w1 * u0
+    r0, r1, r2 = u1 * v2 - u2 * v1, u2 * v0 - u0 * v2, u0 * v1 - u1 * v0
+    determinant = u0 * p0 + u1 * p1 + u2 * p2
+    whole = (u0 * u0 + u1 * u1 + u2 * u2) + (v0 * v0 + v1 * v1 + v2 * v2) + (w0 * w0 + w1 * w1 + w2 * w2)
+    squared = determinant * determinant
+    if not squared > BY_DETERMINANT * (whole * whole * whole):
+        return 0.0
+    cofactors = (p0 * p0 + p1 * p1 + p2 * p2) + (q0 * q0 + q1 * q1 + q2 * q2) + (r0 * r0 + r1 * r1 + r2 * r2)
+    inverse = 1.0 / determinant
+    x[0] = (p0 * b[0] + p1 * b[1] + p2 * b[2]) * inverse
+    x[1] = (q0 * b[0] + q1 * b[1] + q2 * b[2]) * inverse
+    x[2] = (r0 * b[0] + r1 * b[1] + r2 * b[2]) * inverse
+    return 3.0 * sqrt(squared / (whole * cofactors))
 
 
 @compiled

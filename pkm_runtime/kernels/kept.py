@@ -21,7 +21,7 @@ import sys
 import tempfile
 import time
 from contextlib import suppress
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -113,19 +113,27 @@ class _Kept(caching.CompileResultCacheImpl):
         return kernel
 
 
+class _Index(caching.IndexDataCacheFile):
+    """What is cached of one kernel; nothing where an index names types that another version of the suite had."""
+
+    def _load_index(self) -> Any:
+        try:
+            return super()._load_index()
+        except (ImportError, AttributeError):
+            return {}
+
+
 class _OneKernel(caching.FunctionCache):
     _impl_class = _Kept
 
     def __init__(self, function: Any) -> None:
         super().__init__(function)
         locator = self._impl.locator
+        index = partial(_Index, filename_base=self._impl.filename_base, source_stamp=locator.get_source_stamp())
+        self._cache_file = index(cache_path=self._cache_path)
         beside = os.path.join(os.path.dirname(os.path.abspath(locator._py_file)), "__pycache__")
         self._beside = beside
-        self._installed: caching.IndexDataCacheFile | None = None
-        if not config.CACHE_DIR and beside != self._cache_path:
-            self._installed = caching.IndexDataCacheFile(
-                cache_path=beside, filename_base=self._impl.filename_base, source_stamp=locator.get_source_stamp()
-            )
+        self._installed = None if config.CACHE_DIR or beside == self._cache_path else index(cache_path=beside)
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         # numba's own refreshes the context here. Compilers do so themselves (`CompilerBase`); what they have compiled

@@ -14,6 +14,7 @@ from pkm_kinematics.kernels.regularity import (
     least_norm,
     nearest,
     orientation,
+    solve_three,
     turn_back,
 )
 
@@ -55,6 +56,29 @@ def test_matrices_of_less_rank_are_singular(shape):
         rank = int(rng.integers(0, n))
         A = 10.0 ** rng.uniform(-3, 3) * rng.normal(size=(m, rank)) @ rng.normal(size=(rank, n))
         assert not is_regular(factors(A)[0])
+
+
+def test_three_by_their_determinant_are_as_by_reflections():
+    """The same number and solution, or 0 where the determinant is not to be trusted, as it is not at rank 1."""
+    rng, decided = np.random.default_rng(8), 0
+    for spread in np.linspace(0.0, 8.0, 400):
+        U, V = np.linalg.qr(rng.normal(size=(3, 3)))[0], np.linalg.qr(rng.normal(size=(3, 3)))[0]
+        middle = rng.uniform(0.0, spread)
+        A = 10.0 ** rng.uniform(-6, 6) * U @ np.diag(10.0 ** -np.array([0.0, middle, spread])) @ V
+        b, x = rng.normal(size=3), np.full(3, np.nan)
+        condition = solve_three(A, b, x)
+        if condition == 0.0:
+            assert middle + spread > 2.0
+            continue
+        decided += 1
+        assert condition == pytest.approx(index(A), rel=1e-11)
+        # the determinant has lost three digits at most
+        np.testing.assert_allclose(x, np.linalg.solve(A.T, b), rtol=0.0, atol=1e-11 * np.abs(x).max())
+    assert decided > 50
+    for rank in (0, 1, 2):
+        for _ in range(200):
+            A = rng.normal(size=(3, rank)) @ rng.normal(size=(rank, 3))
+            assert solve_three(A, np.ones(3), np.zeros(3)) == 0.0
 
 
 def test_a_column_that_is_nothing_but_rounding_is_none():

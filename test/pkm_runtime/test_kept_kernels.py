@@ -74,6 +74,27 @@ def test_kernels_are_kept_beside_their_sources(tmp_path: Path) -> None:
     assert call(tmp_path) == (2, 0, tmp_path / "__pycache__", [])
 
 
+def test_an_index_that_names_a_type_of_an_older_version_is_made_anew(tmp_path: Path) -> None:
+    old = tmp_path / "old_version.py"
+    old.write_text("class Type:\n    pass\n")
+    call(tmp_path)
+    (index,) = (tmp_path / "__pycache__").glob("*.nbi")
+    mark = f"""
+import pickle
+from pathlib import Path
+import old_version
+import numba
+with Path({str(index)!r}).open("wb") as file:
+    pickle.dump(numba.__version__, file, protocol=-1)
+    file.write(pickle.dumps(("stamp", {{"key": old_version.Type}}), protocol=-1))
+"""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(tmp_path)])}
+    subprocess.run([sys.executable, "-c", mark], env=environment, check=True)
+    old.unlink()
+    assert call(tmp_path) == (0, 2, tmp_path / "__pycache__", [])
+    assert call(tmp_path) == (2, 0, tmp_path / "__pycache__", [])
+
+
 def test_of_two_processes_one_compiles(tmp_path: Path) -> None:
     slow = """
 import time
