@@ -29,7 +29,7 @@ from pkm_runtime.optional import optional_library
 from pkm_runtime.sweeps.chunks import slices
 
 ROWS = 1 << 10  # poses whose bounds are in memory at once
-TOUCHING = 1e-6  # m
+TOUCHING = 1e-6  # of the robot's size
 
 
 class ExactDistances:
@@ -99,7 +99,8 @@ class Clearance(Introduced):
         self.touching: list[str] = []
         self._set_pairs(pairs)
         rotations, places = self._at_home()
-        near = [k for k in range(len(pairs)) if self._distance(k, rotations, places) < TOUCHING]
+        least = TOUCHING * kinematics.engine.size
+        near = [k for k in range(len(pairs)) if self._distance(k, rotations, places) < least]
         self.touching = [self.names[k] for k in near]
         self._set_pairs([pair for k, pair in enumerate(pairs) if k not in near])
 

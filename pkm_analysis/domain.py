@@ -24,13 +24,14 @@ from pkm_analysis.following import Lattice
 from pkm_analysis.kernels.branch_positions import branch_positions
 from pkm_analysis.requirements.names import label_of
 from pkm_description.mechanism import Array
+from pkm_description.rotations import pose_distance
 from pkm_kinematics import Kinematics
 from pkm_runtime.introduction import listed, measure
 
 Range = tuple[float, float]
 Value = TypeVar("Value")
 UNLIMITED = 1e12  # rad or m
-SLACK = 1e-9  # m or rad beyond a limit: rounding
+SLACK = 1e-9  # rad, and of the robot's size, beyond a limit: rounding
 MOST_NODES = 50_000_000  # of a grid
 INDEPENDENT = 1e-6  # of unit velocities: smaller singular values are zero
 
@@ -45,6 +46,7 @@ class Coordinate:
     home: float
     lower: float  # limits of the platform, -inf and inf without
     upper: float
+    slack: float  # beyond a limit: rounding
 
 
 class TaskCoordinates:
@@ -68,6 +70,7 @@ class TaskCoordinates:
                 float(home),
                 float(low) if low > -UNLIMITED else -np.inf,
                 float(high) if high < UNLIMITED else np.inf,
+                SLACK * (engine.size if slide else 1.0),
             )
             for (name, home), slide, low, high in zip(at_home.items(), slides, lower, upper, strict=True)
         )
@@ -206,7 +209,7 @@ class Domain:
         """Raise `AnalysisError` where a coordinate is held outside the platform's limits."""
         for name, value in self.held.items():
             c = self.task.find(name)
-            if not c.lower - SLACK <= value <= c.upper + SLACK:
+            if not c.lower - c.slack <= value <= c.upper + c.slack:
                 problem = (
                     f"it is held at {value:.4g} {c.unit}, and the description allows {c.lower:.4g} to {c.upper:.4g}"
                 )
@@ -244,7 +247,8 @@ class Domain:
                 turned = np.tile(middle, (2, 1))
                 turned[1, k] += 2.0 * np.pi
                 a, b = self.poses(turned)[0]
-                whole = bool(np.abs(a[:3] - b[:3]).max() < 1e-9 and abs(abs(a[3:] @ b[3:]) - 1.0) < 1e-12)
+                length = self.task.kinematics.engine.size
+                whole = bool(pose_distance(a, b, length) < 1e-6 * length)
             found.append(bool(whole and not self._turning))
         return tuple(found)
 

@@ -17,8 +17,7 @@ from pkm_analysis.kernels.pose_quantities import REACH, TYPE1, TYPE2, WIDTH, pos
 from pkm_description.mechanism import Array
 from pkm_kinematics import Kinematics
 from pkm_kinematics.codegen import pose_inputs
-from pkm_kinematics.codegen.at_home import NEAR, some_numbers
-from pkm_kinematics.kernels.compiled_rotations import shift_pose
+from pkm_kinematics.codegen.at_home import near_home
 from pkm_kinematics.kernels.model_and_data import Data, Model
 from pkm_kinematics.kernels.position.solve_poses import take_seed
 from pkm_kinematics.kernels.records import PLATFORM
@@ -48,7 +47,7 @@ def straight_quantities(
     """
     tape, data = Tape(), kinematics.engine.data()
     take_seed(model, data, np.array(seed))
-    pose = pose_inputs(tape, 0, kinematics.home, kinematics.task.subspace)
+    pose = pose_inputs(tape, 0, kinematics.home, kinematics.task.subspace, kinematics.engine.size)
     out = np.zeros(WIDTH, dtype=object)
     freedoms = frame.freedoms if any(3 < k < WIDTH for k in wanted) else 0
     held = loose(data)
@@ -102,8 +101,7 @@ class PoseEvaluator:
             space = engine.spaces.at(engine.home_row, choice)[0][0]
             at = engine.placed(engine.home, self.start, self._branch)
         else:
-            pose = np.empty(7)
-            shift_pose(np.array(engine.home), np.ascontiguousarray(space @ some_numbers(space.shape[1])), NEAR, pose)
+            pose = near_home(engine.home, space, engine.size)
             at = engine.placed(pose, self.start, self._branch)
         return twist_frame(engine, at.model, at.data, np.nan_to_num(space))
 

@@ -56,10 +56,7 @@ def plan_cycle(planner: MotionPlanner, motion: MotionFile) -> Cycle:
     """Plan a motion file as a cycle, and the way to its start from home."""
     cycle = planner.plan_closed(motion)
     home = np.asarray(planner.kinematics.home, dtype=np.float64)
-    if np.linalg.norm(home - cycle.start) < 1e-6:
-        approach = planner.rest(home, 0.1)
-    else:
-        approach = planner.between(home, cycle.start)
+    approach = planner.rest(home, 0.1) if planner.same(home, cycle.start) else planner.between(home, cycle.start)
     return Cycle(approach, cycle)
 
 

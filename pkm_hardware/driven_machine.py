@@ -283,9 +283,12 @@ class DrivenMachine(Machine):
         self.saturated = self._limiter.limited.copy()
 
     def _rest(self) -> None:
-        """Disable the drives: no command for too long."""
+        """Disable the drives: no command for too long, be it that there was no reading to answer."""
         resting = self._driver.resting
-        reason = f"no command for {self.command_timeout:g} s: {resting or 'drives are off'} until they are enabled anew"
+        missing = "answer of the drives" if self.time - self._seen[0] > self.command_timeout else "command"
+        reason = (
+            f"no {missing} for {self.command_timeout:g} s: {resting or 'drives are off'} until they are enabled anew"
+        )
         if not self.real:
             self._let_go()
             self._driver.disable()

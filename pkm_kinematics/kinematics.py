@@ -36,8 +36,10 @@ from pkm_kinematics.kernels.path.track_reading import track_usable
 from pkm_kinematics.kernels.position.placement import place_platform
 from pkm_kinematics.kernels.position.solve_poses import inverse_direct, inverse_whole
 from pkm_kinematics.kernels.records import CLOSED_FORM
+from pkm_kinematics.kernels.regularity import SINGULAR_BELOW
 from pkm_kinematics.robot_summary import introduction
 from pkm_kinematics.solutions import AssemblyModes, ForwardSolution, InverseSolution, Motion
+from pkm_kinematics.solve.constraints import per_unit_speed
 from pkm_kinematics.solve.engine import Engine
 from pkm_kinematics.solve.singularity import Singularity, joined, margins
 from pkm_kinematics.solve.working_modes import WorkingModes
@@ -480,7 +482,7 @@ class Kinematics(Introduced):
         S = self.subspace(pose, seed, mode)
         K = self.inverse_jacobian(pose, seed, mode) @ S
         U, values, Vt = np.linalg.svd(np.nan_to_num(K), full_matrices=False)
-        regular = np.isfinite(K).all((-1, -2)) & (values[..., -1] > 1e-12 * values[..., 0])
+        regular = self.engine.jacobians.conditions(per_unit_speed(K, S, self.characteristic_length)) > SINGULAR_BELOW
         with np.errstate(divide="ignore", invalid="ignore"):
             J = S @ (np.swapaxes(Vt, -1, -2) / values[..., None, :]) @ np.swapaxes(U, -1, -2)
         return np.where(regular[..., None, None], J, np.nan)

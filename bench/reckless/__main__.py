@@ -23,6 +23,7 @@ from pathlib import Path
 
 import numpy as np
 
+from bench.reckless.jogs import HEADING
 from bench.reckless.judge import LOOKS, SHARE, Judge
 from bench.reckless.motions import Course, Draw, moves
 from bench.tables import table
@@ -327,7 +328,8 @@ def main() -> None:
                 out.write(json.dumps(asdict(tally)) + "\n")
             print(tally, flush=True)
     if given.write is not None:
-        given.write.write_text(page(known(given.journal)), "utf-8")
+        rest = given.write.read_text("utf-8").partition(HEADING)[1:] if given.write.is_file() else ()
+        given.write.write_text(page(known(given.journal)) + "".join(rest), "utf-8")
 
 
 if __name__ == "__main__":

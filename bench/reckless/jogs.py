@@ -1,18 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """Jogs and stops at random on the simulated machine, judged by what the machine does, not by what its controller says.
 
-`python -m bench.reckless.jogs [ROBOT ...] --jogs 200 --stops 50` says per robot what became of them. Jogs go in random
-directions at random speeds until something stops them, one after the other from where the last one ended; stops,
-pauses and lower speed overrides come at random instants of motions that are as fast as the checks admit.
+`python -m bench.reckless.jogs --minutes 60 --write docs/reckless.md` goes on where it was ended before, by its journal,
+until every robot has had all of them. Robots take turns, some jogs and stops each.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import re
 import time
 from collections import Counter
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 import numpy as np
 
@@ -41,7 +42,6 @@ from pkm_hardware.simulated.simulated_machine import SimulatedMachine
 from pkm_kinematics import Kinematics
 from pkm_kinematics.kernels.compiled_rotations import displacement_between
 from pkm_kinematics.solve.constraints import scaling
-from pkm_runtime.errors import PkmError
 
 ROBOTS = (
     "delta",
@@ -56,6 +56,8 @@ ROBOTS = (
     "cable_8",
 )
 JOGS, STOPS, SEED = 200, 50, 5  # of a robot
+JOURNAL = Path("reports/jogs.jsonl")
+HEADING = "\n## Jogs and stops\n\n"
 RATE = 500.0  # Hz
 OVER = 1.02  # of a limit: what is more breaks it
 _FALL = 0.05  # of the characteristic length, and rad of that: a platform so far from its reference falls
@@ -82,6 +84,8 @@ class Tally:
     """What became of a robot's jogs and stops; `speed` and `effort` are the most in shares of the limits."""
 
     robot: str
+    part: int = 0
+    seed: int = SEED
     jogs: int = 0
     stops: int = 0
     borders: Counter[str] = field(default_factory=Counter)
@@ -118,15 +122,24 @@ class Robot:
         self.kinematics = k = Kinematics(mechanism)
         self.dynamics = Dynamics(k)
         self.described = ActuatorLimits.of(mechanism)
-        self.draw = Draw(k, seed)
-        self.random = np.random.default_rng(seed + 1)
         self.home = np.array(k.home)
         self.length = k.characteristic_length
         x, y, z = (self.home[:3] + np.array((0.6, 0.0, 0.0)) * self.length).tolist()
         half = 0.2 * self.length
         self._post = KeepOuts({"post": RoundedBox((x, y, z), (half, 10.0 * half, 10.0 * half))}, margin=0.05 * half)
-        self.tally = Tally(name)
-        self.begin(0)
+        self.anew(0, seed)
+
+    def anew(self, part: int, seed: int) -> None:
+        """Begin another part of the trials.
+
+        Args:
+            part: its number.
+            seed: of the random numbers, with that.
+        """
+        self.draw = Draw(self.kinematics, seed + 1000 * part)
+        self.random = np.random.default_rng(seed + 1000 * part + 1)
+        self.tally = Tally(self.name, part, seed)
+        self.begin(part)
 
     def begin(self, variant: int) -> None:
         """Everything anew, at home.
@@ -333,14 +346,14 @@ class Robot:
         Returns:
             What became of them.
         """
-        begun = time.perf_counter()
+        begun, part = time.perf_counter(), self.tally.part
         for number in range(jogs):
             if number % _CHAIN == 0 or self.fell:
-                self.begin(number // _CHAIN)
+                self.begin(part + number // _CHAIN)
             self.jog(number)
         for number in range(stops):
             if number % _CHAIN == 0 or self.fell:
-                self.begin(number // _CHAIN)
+                self.begin(part + number // _CHAIN)
             self.stop(number)
         self.tally.seconds += time.perf_counter() - begun
         return self.tally
@@ -364,56 +377,106 @@ def _border(reason: str) -> str:
     return next((kind for words, kind in _BORDERS if re.search(words, reason)), reason)
 
 
+def known(journal: Path, seed: int) -> list[Tally]:
+    """The parts that a journal has of the trials with a seed."""
+    lines = journal.read_text("utf-8").splitlines() if journal.is_file() else []
+    tallies = [Tally(**{**one, "borders": Counter(one["borders"])}) for one in map(json.loads, lines)]
+    return [one for one in tallies if one.seed == seed]
+
+
+def total(tallies: list[Tally]) -> Tally:
+    """All parts of a robot as one."""
+    whole = Tally(tallies[0].robot, seed=tallies[0].seed)
+    for one in tallies:
+        for name in ("jogs", "stops", "borders", "falls", "led_back", "not_led_back", "seconds", "notes"):
+            setattr(whole, name, getattr(whole, name) + getattr(one, name))
+        for name in ("speed", "effort", "beyond", "longest"):
+            setattr(whole, name, max(getattr(whole, name), getattr(one, name)))
+    return whole
+
+
+PREFACE = """Jogs and stops of a simulated machine, judged by what it did, not by what its controller says. Made by
+`python -m bench.reckless.jogs --write docs/reckless.md --seed {seed}`, which goes on with its journal until every robot
+has had {jogs} jogs and {stops} stops; `--minutes` ends it in time, another seed gives it others.
+
+Jogs go in random directions at random speeds until something stops them, each from where the last one ended. Stops,
+pauses, short pauses and lower speed overrides come at random instants of motions that are as fast as the checks
+admit. Every eight jogs something else is the nearest border: the robot as described, weak drives, slow drives, a post
+in its way. A platform has fallen where it is further from its reference than 5 % of the characteristic length, or
+where its controller stops. Speeds of the drives, and the efforts that the reference asks for by inverse dynamics, are
+the most in shares of the limits. After each jog and stop `recover` is asked to lead back: there is nothing to do where
+the platform stands well.
+
+"""
+
+
 def page(tallies: list[Tally]) -> str:
     """The table of what became of them."""
+    wholes = [total([one for one in tallies if one.robot == name]) for name in dict.fromkeys(t.robot for t in tallies)]
     rows = [
         (
             one.robot,
-            f"{one.jogs} + {one.stops}",
+            str(one.jogs),
+            str(one.stops),
             ", ".join(f"{kind} {count}" for kind, count in one.borders.most_common()),
             str(one.falls),
             f"{one.speed:.3f}",
             f"{one.effort:.3f}",
             f"{one.beyond:.3f}",
-            f"{one.led_back}, {one.not_led_back}",
+            f"{one.jogs + one.stops - one.led_back - one.not_led_back}, {one.led_back}, {one.not_led_back}",
             f"{one.longest:.2f}",
         )
-        for one in tallies
+        for one in wholes
     ]
     header = (
         "robot",
-        "jogs + stops",
-        "borders",
+        "jogs",
+        "stops",
+        "borders that ended jogs",
         "falls",
-        "drive speed",
+        "speed of the drives",
         "effort of the reference",
         "beyond a range",
-        "led back, not",
-        "longest way to rest, s",
+        "nothing to do, led back, not",
+        "longest way to rest [s]",
     )
-    return table(header, rows)
+    text = table(header, rows) + "\n"
+    notes = [f"- {one.robot}: {note}" for one in wholes for note in one.notes]
+    return text + ("\n" + "\n".join(notes) + "\n" if notes else "")
 
 
 def main() -> None:
     """Do them, and print the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("robots", nargs="*", default=ROBOTS)
-    parser.add_argument("--jogs", type=int, default=JOGS)
-    parser.add_argument("--stops", type=int, default=STOPS)
-    parser.add_argument("--seed", type=int, default=SEED)
+    parser.add_argument("--jogs", type=int, default=JOGS, help="of each robot")
+    parser.add_argument("--stops", type=int, default=STOPS, help="of each robot")
+    parser.add_argument("--seed", type=int, default=SEED, help="of the random numbers")
+    parser.add_argument("--minutes", type=float, default=1e6, help="when to end")
+    parser.add_argument("--journal", type=Path, default=JOURNAL, help="where tallies are kept")
+    parser.add_argument("--write", type=Path, help="the page whose section is written")
     given = parser.parse_args()
-    tallies = []
-    for name in given.robots:
-        try:
-            tally = Robot(name, given.seed).trials(given.jogs, given.stops)
-        except PkmError as error:
-            print(f"{name}: {error}")
-            continue
-        tallies.append(tally)
-        print(page([tally]).splitlines()[-1], f" {tally.seconds:.0f} s", flush=True)
-        for note in tally.notes[:20]:
-            print("   ", note, flush=True)
+    done = {(one.robot, one.part) for one in known(given.journal, given.seed)}
+    given.journal.parent.mkdir(parents=True, exist_ok=True)
+    robots: dict[str, Robot] = {}
+    until, parts = time.monotonic() + 60.0 * given.minutes, -(-given.jogs // _CHAIN)
+    for part in range(parts):
+        for name in given.robots:
+            if (name, part) in done or time.monotonic() > until:
+                continue
+            robot = robots[name] = robots.get(name) or Robot(name, given.seed)
+            robot.anew(part, given.seed)
+            stops = given.stops * (part + 1) // parts - given.stops * part // parts
+            tally = robot.trials(min(_CHAIN, given.jogs - part * _CHAIN), stops)
+            with given.journal.open("a", encoding="utf-8") as out:
+                out.write(json.dumps(vars(tally)) + "\n")
+            print(tally, flush=True)
+    tallies = [one for one in known(given.journal, given.seed) if one.robot in given.robots]
     print(page(tallies))
+    if given.write is not None:
+        before = given.write.read_text("utf-8").partition(HEADING)[0]
+        preface = PREFACE.format(jogs=given.jogs, stops=given.stops, seed=given.seed)
+        given.write.write_text(before + HEADING + preface + page(tallies), "utf-8")
 
 
 if __name__ == "__main__":

@@ -22,7 +22,7 @@ from pkm_kinematics.solve.constraints import scaling
 from pkm_runtime.sweeps.chunks import map_chunks, slices
 
 CHUNK = 256  # boxes
-SAME = 1e-6  # rad and m: tolerance of the kinematics against these bounds
+SAME = 1e-6  # rad, and of the robot's size: tolerance of the kinematics against these bounds
 
 
 @dataclass(frozen=True, eq=False)
@@ -208,7 +208,8 @@ class Encloser:
             moved = bounds[..., end] + shift + outward * rounding
             bounds[..., end] = np.where(turns != 0.0, moved, bounds[..., end])
         with np.errstate(invalid="ignore"):
-            same = np.abs(centres - (middle + shift)) <= SAME * (1.0 + np.abs(centres))
+            units = np.where(turning, 1.0, self.kinematics.engine.size)
+            same = np.abs(centres - (middle + shift)) <= SAME * (units + np.abs(centres))
         decided &= same.all(axis=1)
 
 

@@ -21,7 +21,7 @@ from pkm_kinematics import Kinematics
 if TYPE_CHECKING:
     from typing import Unpack
 
-STRAIGHT = 1e-9  # m and rad: rounding of task coordinates on a straight line
+STRAIGHT = 1e-9  # rad, and of the robot's size: rounding of task coordinates on a straight line
 _TRIED = np.linspace(0.0, 1.0, 17)  # shares of a part at which poses are tried
 
 
@@ -81,10 +81,12 @@ def _require_straight(kinematics: Kinematics, poses: Array, at: Array) -> None:
     """Refuse a rotation whose task coordinates do not change in proportion, as about none of their axes."""
     turn = Rotation.from_quat(poses[0, 3:])
     vector = (turn.inv() * Rotation.from_quat(poses[1, 3:])).as_rotvec()
+    units = np.where(kinematics.task.chain["prismatic"][1:] == 1, kinematics.engine.size, 1.0)
     for share in (0.25, 0.5, 0.75):
         attitude = (turn * Rotation.from_rotvec(share * vector)).as_quat()
         pose = np.concatenate([poses[0, :3] + share * (poses[1, :3] - poses[0, :3]), attitude])
-        if np.abs(_coordinates(kinematics, pose) - (at[0] + share * (at[1] - at[0]))).max() > STRAIGHT:
+        missed = _coordinates(kinematics, pose) - (at[0] + share * (at[1] - at[0]))
+        if np.abs(missed / units).max() > STRAIGHT:
             raise AnalysisError(
                 "motion", "it turns about an axis that is none of the task coordinates'", "turn about one at a time"
             )

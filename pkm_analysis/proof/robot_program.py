@@ -175,7 +175,8 @@ class _Recorder:
         self.model, self.data = loose(self.engine.model), loose(self.engine.data(self.start))
         chain = self.engine.model.chain
         self.angles = Angles()
-        self.at = chain["home"][1:] + NEAR * some_numbers(len(chain) - 1)
+        units = np.where(chain["prismatic"][1:] == 1, self.engine.size, 1.0)
+        self.at = chain["home"][1:] + NEAR * units * some_numbers(len(chain) - 1)
         found = kinematics.inverse(self.at, mode=mode or None).joints
         self.there = found if np.isfinite(found).all() else self.start
 

@@ -24,7 +24,7 @@ from pkm_kinematics.status import closes
 from pkm_runtime.introduction import measure
 
 LEAST = 1e-4  # of the nodes inside: parts that are smaller are counted, not listed
-SAME_DRIVES = 1e-6  # m or rad
+SAME_DRIVES = 1e-6  # rad, and of the robot's size
 
 
 @dataclass(frozen=True)
@@ -122,13 +122,15 @@ class Regions(Pictured):
         """
         kinematics = self.graph.membership.robot.kinematics
         q = kinematics.inverse(kinematics.home).actuated if actuated is None else np.asarray(actuated, dtype=float)
+        units = np.where(kinematics.engine.actuated_turning, 1.0, kinematics.engine.size)
         found = []
         for solution in kinematics.forward_all(q):
             at = kinematics.engine.inputs.branch_at(solution.pose)
             point = np.array([at[c.name] for c in self.graph.domain.coordinates])
             for mode in self.graphs:
                 inverse = kinematics.inverse(solution.pose, mode=mode)
-                if closes(np.atleast_1d(inverse.status))[0] and np.abs(inverse.actuated - q).max() < SAME_DRIVES:
+                apart = np.abs((inverse.actuated - q) / units).max()
+                if closes(np.atleast_1d(inverse.status))[0] and apart < SAME_DRIVES:
                     found.append(Assembled(solution.label, mode, point, self.region_of(point, mode)))
                     break
         return found

@@ -195,8 +195,8 @@ class Membership:
                     continue
                 values = self.robot.coordinates.read(poses) if values is None else values
                 at = values[:, k]
-            codes[np.broadcast_to(at < c.lower - SLACK, codes.shape)] = self._platform + 2 * k
-            codes[np.broadcast_to(at > c.upper + SLACK, codes.shape)] = self._platform + 2 * k + 1
+            codes[np.broadcast_to(at < c.lower - c.slack, codes.shape)] = self._platform + 2 * k
+            codes[np.broadcast_to(at > c.upper + c.slack, codes.shape)] = self._platform + 2 * k + 1
 
 
 def _least(side: int) -> str:

@@ -7,10 +7,13 @@ needed; two loops at a kilohertz would keep a small computer busy.
 """
 
 import mmap
+import os
+import struct
 
 _LONGEST = 500  # bytes of a reason
 _WARNING = 2000  # bytes of a warning
-_SAID = mmap.mmap(-1, 2 + _LONGEST + _WARNING)  # shared by all that are forked from this process
+_SAID = mmap.mmap(-1, 2 + _LONGEST + _WARNING + 8)  # shared by all that are forked from this process
+_RUN = struct.Struct("<q")  # the number of the run's process, at the end
 
 
 def say_measured() -> None:
@@ -34,8 +37,8 @@ def is_cut_off() -> bool:
 
 
 def forget_measured() -> None:
-    """Clear all messages before another run."""
-    _SAID[:] = bytes(len(_SAID))
+    """Clear all messages before another run, whose process this is."""
+    _SAID[:] = bytes(len(_SAID) - _RUN.size) + _RUN.pack(os.getpid())
 
 
 def say_fault(reason: str) -> None:
@@ -48,9 +51,12 @@ def said_fault() -> str:
     return _text(2, _LONGEST)
 
 
-def say_untold(warning: str) -> None:
-    """Say that drives may be on, since they could not be reached: the last message of a run."""
+def say_untold(warning: str) -> bool:
+    """Say that drives may be on, since they could not be reached: the last message of a run. Whether it is a run's
+    process that began this one, lives, and will print that.
+    """
     _put(2 + _LONGEST, _WARNING, warning)
+    return os.getppid() == _RUN.unpack(_SAID[-_RUN.size :])[0]
 
 
 def said_untold() -> str:

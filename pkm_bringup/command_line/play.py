@@ -7,11 +7,13 @@ import argparse
 import gc
 import sys
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 
 from pkm_bringup.command_line.one_process import Interruption, run_in_one_process
 from pkm_bringup.command_line.outputs import check_report
+from pkm_bringup.guardian import Guardian
 from pkm_bringup.main_job import plan_cycle, run_motion
 from pkm_client import options
 from pkm_control.controllers.law_settings import POSITION
@@ -21,6 +23,7 @@ from pkm_control.loop.switching_on import hold, switch_on
 from pkm_control.motion.files.default_motion import motion_named
 from pkm_control.motion.path_events import PathEventError
 from pkm_control.motion.planning import MotionPlanner
+from pkm_control.robot_loop import MachineSettings, last_resort
 from pkm_description.mechanism import Mechanism
 from pkm_dynamics import Dynamics
 from pkm_hardware.machine import Lifecycle, Machine
@@ -77,6 +80,7 @@ def play(
     interruption: Interruption,
     realtime: bool = True,
     tool_file: str = "",
+    guardian: Guardian | None = None,
 ) -> tuple[Kinematics, Recording]:
     """Run a motion on a machine; return the robot's kinematics and the recording, with the drives disabled.
 
@@ -87,6 +91,7 @@ def play(
         interruption: ends it early.
         realtime: each period takes its time on the clock.
         tool_file: path of the file of the robot's tools; empty: none.
+        guardian: turns the drives off where this process cannot.
 
     Raises:
         PkmError: the motion or the machine cannot be used, the machine lacks an output, or does not start.
@@ -113,6 +118,8 @@ def play(
     going = f"home and{slowly} to the start of the motion, then {cycles} times {job.cycle.duration:.3g} s"
     print(f"{mechanism.name}: the drives go {going}; Ctrl-C turns them off", flush=True)
     interruption.motion_begins()
+    if guardian is not None:
+        guardian.begin()
     stopped = interruption.is_set
     loop.machine.unwanted = stopped
     try:
@@ -205,9 +212,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     def job(mechanism: Mechanism, interruption: Interruption) -> tuple[str, ...]:
         file = read_machine_file(given.hardware_file)
-        kinematics, recording = play(
-            mechanism, file, given.motion, given.cycles, given.dry, interruption, tool_file=given.tool_file
-        )
+        settings = MachineSettings(kind=file.kind, file=given.hardware_file)
+        guardian = None if given.dry else Guardian(partial(last_resort, mechanism, settings))
+        try:
+            kinematics, recording = play(
+                mechanism, file, given.motion, given.cycles, given.dry, interruption, True, given.tool_file, guardian
+            )
+        finally:
+            if guardian is not None:
+                guardian.end()
         if len(recording):
             publish_report(recording, Report.of(recording, kinematics), given.report)
         else:

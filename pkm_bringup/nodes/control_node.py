@@ -36,8 +36,8 @@ def main(args: list[str] | None = None) -> int:
         for number in ending_signals.ENDING:  # what is left takes a few seconds at most, and must be finished
             signal.signal(number, signal.SIG_IGN)
         if warning := shared.end():
-            print(f"pkm control: {warning}", file=sys.stderr, flush=True)
-            say_untold(warning)
+            if not say_untold(warning):
+                print(f"pkm control: {warning}", file=sys.stderr, flush=True)
             code = code or 1
     return code
 

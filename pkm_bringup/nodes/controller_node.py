@@ -408,6 +408,7 @@ class ControllerNode(Node):
 
     def destroy_node(self) -> None:
         """End the threads before the publishers go."""
+        self._operator.end()
         self._telling.end()
         if self._shared is not None:
             self._shared.end_publishing()

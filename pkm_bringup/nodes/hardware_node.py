@@ -26,8 +26,8 @@ from std_srvs.srv import Trigger
 
 from pkm_bringup.nodes.loop_monitor import LoopMonitor, loop_scheduling, realtime_priority
 from pkm_bringup.nodes.machine_thread import MachineThread, states_message
+from pkm_bringup.nodes.prompt_thread import PromptThread
 from pkm_bringup.nodes.shared_loop import SharedLoop
-from pkm_bringup.nodes.stop_thread import StopThread
 from pkm_control.controllers.force.force_file import read_force_file
 from pkm_control.loop import requests
 from pkm_control.loop.running_loop import Situation
@@ -169,10 +169,10 @@ class HardwareNode(LifecycleNode):
         self._power: _Power = self._alone if self._alone is not None else _PowerOfLoop(self._require_shared())
         self._watch = steady_timer(self, _LOOK_EVERY, self._look)
         self.create_service(Trigger, "~/enable", partial(self._answer, self._enable))
-        self.create_service(Trigger, "~/disable", partial(self._answer, self._disable))
         self.create_service(Trigger, "~/reset", partial(self._answer, self._reset))
-        stop = partial(self._answer, self._power.emergency_stop)
-        self._stop = StopThread(self, "~/emergency_stop", stop, topics.EMERGENCY_STOP, self._power.tell_emergency_stop)
+        off = {"~/disable": self._disable, "~/emergency_stop": self._power.emergency_stop}
+        answers = {name: partial(self._answer, act) for name, act in off.items()}
+        self._prompt = PromptThread(self, answers, {topics.EMERGENCY_STOP: self._power.tell_emergency_stop})
         self._description = RobotDescription(self, self._build, self._busy)
         self._diagnostics = diagnostics.Diagnostics(self, self._report, self._description)
 
@@ -263,7 +263,7 @@ class HardwareNode(LifecycleNode):
         """Disable the drives before the publishers go."""
         if self._shared is not None:
             self._shared.end_publishing()
-        self._stop.end()
+        self._prompt.end()
         self._switch_off(said=self._shared is not None)  # by the process, as its last word
         if self._shared is not None:
             self._shared.end()
@@ -305,8 +305,10 @@ class HardwareNode(LifecycleNode):
         return self._refused or self._fault or "the machine could not be enabled"
 
     def _disable(self) -> str:
+        """In a thread of its own: the life cycle follows in the executor's."""
         problem = self._power.disable()
-        self._follow_lifecycle()
+        if self.executor is not None:
+            self.executor.create_task(self._follow_lifecycle)
         return problem
 
     def _reset(self) -> str:

@@ -13,6 +13,7 @@ from rclpy.task import Future
 from std_msgs.msg import Header
 from std_srvs.srv import Trigger
 
+from pkm_bringup.nodes.prompt_thread import PromptThread
 from pkm_control.operation.answer import Answer
 from pkm_control.operation.controls import Controls
 from pkm_control.operation.operator import Operator
@@ -31,17 +32,18 @@ class OperatorServices:
         self._operator = operator
         self._logger = node.get_logger()
         self._node = node
-        for name, act in (
-            (topics.PAUSE, operator.pause),
-            (topics.RESUME, operator.resume),
-            (topics.STOP, operator.stop),
-        ):
-            node.create_service(Trigger, name, self._trigger(act))
+        prompt = {topics.PAUSE: operator.pause, topics.STOP: operator.stop}
+        self._prompt = PromptThread(node, {name: self._trigger(act) for name, act in prompt.items()})
+        node.create_service(Trigger, topics.RESUME, self._trigger(operator.resume))
         node.create_service(Trigger, topics.RECOVER, self._recover)
         node.create_service(SetSpeedOverride, topics.SET_SPEED_OVERRIDE, self._set_speed)
         node.create_service(ChangeWorkingMode, topics.CHANGE_WORKING_MODE, self._change_mode)
         node.create_subscription(TwistStamped, topics.JOG_TWIST, self._steer, topics.STREAM_IN)
         node.create_subscription(PoseStamped, topics.JOG_POSE, self._go_to, topics.EVENTS)
+
+    def end(self) -> None:
+        """Stop serving, before the node goes."""
+        self._prompt.end()
 
     @staticmethod
     def _trigger(act: Callable[[], Answer]) -> Callable[[Any, Any], Any]:

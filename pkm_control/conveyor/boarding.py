@@ -161,7 +161,7 @@ class Boarding:
         outputs = {name: values[rows] for name, values in motion.outputs.items()}
         if here is None:  # the leg before has set them
             outputs = {name: np.concatenate([[np.nan], values[1:]]) for name, values in outputs.items()}
-        elif _apart(here, poses[0]):
+        elif not self._planner.same(here, poses[0]):
             rows, dwells, poses = [rows[0], *rows], np.concatenate([[0.0], dwells]), np.vstack([here, poses])
             outputs = {name: np.concatenate([[np.nan], values]) for name, values in outputs.items()}
         part = replace(
@@ -238,10 +238,6 @@ def _passes(leg: Trajectory, pose: Array) -> Array:
     sample = leg.sample(np.linspace(0.0, leg.duration, _LOOKS))
     away = np.linalg.norm(sample.pose[:, :3] - pose[:3], axis=1) + 1.0 - np.abs(sample.pose[:, 3:] @ pose[3:])
     return np.asarray(sample.times[away <= away.min() + _SAME])
-
-
-def _apart(one: Array, other: Array) -> bool:
-    return bool(np.linalg.norm(one[:3] - other[:3]) > _SAME or abs(one[3:] @ other[3:]) < 1.0 - _SAME)
 
 
 def _known(belt: BeltState) -> BeltState:

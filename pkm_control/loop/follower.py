@@ -25,9 +25,9 @@ from pkm_control.motion.curve_check import MOVING, CurveCheck
 from pkm_control.motion.path_events import Effects
 from pkm_control.space.keep_out import KeepOuts
 from pkm_description.mechanism import Inertial
+from pkm_description.rotations import pose_distance
 from pkm_hardware.reading_watch import ReadingWatch
 from pkm_kinematics import Kinematics
-from pkm_kinematics.kernels.compiled_rotations import displacement_between
 from pkm_kinematics.kernels.short_vectors import separation
 from pkm_runtime.errors import PkmError
 
@@ -35,7 +35,7 @@ Array = NDArray[np.float64]
 
 _CLOCK_SLACK = 0.05  # s, by which the clock of the readings may differ from that of their arrival, in one period
 _SLOWEST = 1e-4  # of a plan: a motion that takes longer is meant to halt
-_BACK = 1e-3  # m and rad: nearer than this to its path the platform is back
+_BACK = 1e-3  # of the robot's size: nearer than this to its path the platform is back
 _NEAR = 0.2  # rad, and of the characteristic length: so near to home a platform is that was led there by hand
 _FAR = 0.05  # rad, and of the characteristic length: by so much more than errors differ the actuators of two modes
 CHANGING = "the robot is changing its working mode"
@@ -367,11 +367,16 @@ class TrajectoryFollower:
 
     # -- working modes ----------------------------------------------------------------------------------------------
 
+    def _apart(self, one: Array, other: Array) -> float:
+        """Distance of two poses, of the robot's size."""
+        size = self.controller.kinematics.engine.size
+        return float(pose_distance(one, other, size)) / size
+
     def begin_change(self, change: ModeChange) -> str:
         """Begin a change of the working mode that was planned from the held pose."""
         if self.mode is not Mode.HOLDING or self._hold is None or self._change is not None:
             return f"the controller is {self.mode.name.lower()}; it must hold the platform"
-        if np.abs(displacement_between(self._hold, change.way.pose)).max() > _BACK:
+        if self._apart(self._hold, change.way.pose) > _BACK:
             return "the platform was moved while a way was looked for"
         if self.controller.payload is not None:
             return "the platform carries a payload, with which no way to another working mode is looked for"
@@ -693,10 +698,8 @@ class TrajectoryFollower:
             self._border = self.jog.blocked and f"the jog ended: {self.jog.blocked}"
             if self._returning and self.motion is not None:
                 self._returning = False
-                missed = displacement_between(
-                    reference.pose, self.motion.trajectory.at(max(self._clock.time, 0.0)).pose
-                )
-                if np.abs(missed).max() < _BACK:
+                place = self.motion.trajectory.at(max(self._clock.time, 0.0)).pose
+                if self._apart(reference.pose, place) < _BACK:
                     self._aside = self._paused = False
                     self._set_pace()
             elif self._goes_on:

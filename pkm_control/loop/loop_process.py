@@ -53,6 +53,7 @@ _ROOM = 1 << 22  # bytes, for rows: some seconds of them
 _BEAT_EVERY = 0.05  # s: how often the process that asks says that it lives
 _STILL = 0.5  # s without a period, after which the loop has fallen silent
 _HOPELESS = 1.0  # s without a period, after which no answer is waited for
+_FROZEN = 3.0  # s of silence, after which the process of a loop with real drives is ended
 _LONGEST = 20.0  # s that one request may take; a board that is contacted takes some of them
 _LOOK = 0.02  # s, between two looks whether an answer can still come
 _LAST_RESORT = 15.0  # s, for turning off the drives of a loop that has died
@@ -174,9 +175,7 @@ class LoopProcess(RunningLoop):
         except LoopEndedError as error:
             if not self.real or self.resting:
                 return str(error)
-            if not self.failure:
-                self.say(f"{error}: it is ended, and the drives are turned off without it")
-                self._kill()
+            self._give_up(str(error))
             self._over.wait(_LAST_RESORT)
             return self.failure or str(error)
 
@@ -186,9 +185,23 @@ class LoopProcess(RunningLoop):
         self.tell(requests.emergency_stop)
 
     def _beat(self) -> None:
-        """In a thread: signal that this process lives."""
+        """In a thread: signal that this process lives, and end a loop that has left its real drives to themselves."""
+        silent, before = 0.0, time.monotonic()
         while not self._ended.wait(_BEAT_EVERY):
             self._marks.beat()
+            now = time.monotonic()
+            # as long as this process has lived: where the whole computer stood still, the loop may still be well
+            silent = silent + min(now - before, 2.0 * _BEAT_EVERY) if self.problem else 0.0
+            before = now
+            if silent > _FROZEN and self.real and not self.resting:
+                self._give_up(self.problem)
+                return
+
+    def _give_up(self, why: str) -> None:
+        """End a process that does not answer, after which the drives are disabled from here."""
+        if not self.failure:
+            self.say(f"{why}: it is ended, and the drives are turned off without it")
+            self._kill()
 
     def end(self) -> str:
         """End the process, drives off; returns a warning where a drive may still be on."""
@@ -287,9 +300,9 @@ class LoopProcess(RunningLoop):
         if not (self.resting or problem):
             return now
         nothing = np.zeros_like(now.action.command)
-        if problem and not self.failure:
+        if problem:
             return replace(now, action=Action(Mode.STOPPED, nothing, problem, gives_up=True), readable=False)
-        action = Action(Mode.WAITING, nothing, problem or UNCONFIGURED, speed=now.override, gives_up=True)
+        action = Action(Mode.WAITING, nothing, UNCONFIGURED, speed=now.override, gives_up=True)
         return replace(now, action=action, moving=False, readable=False)
 
     def _newest(self) -> Array | None:

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from pkm_control.loop.jogging import ANGULAR, LENGTHS, LINEAR
 from pkm_control.motion.braking import CHANGE
 from pkm_control.motion.curve_check import BRAKING, SHARE, CurveCheck
+from pkm_description.rotations import pose_distance
 from pkm_dynamics.actuator_dynamics import ActuatorDynamics
 from pkm_kinematics import Status
 from pkm_kinematics.kernels.compiled_rotations import displace, displacement_between
@@ -218,7 +219,7 @@ class ModeWays:
         """Home, and poses about it along the platform's degrees of freedom."""
         k = self._kinematics
         home, size = np.array(k.home), k.engine.size
-        if np.abs(displacement_between(pose, home)).max() > 1e-3:
+        if pose_distance(pose, home, size) > 1e-3 * size:
             yield home
         space = np.asarray(k.subspace(home)) * scaling(self._length)[:, None]
         n = space.shape[1]

@@ -34,6 +34,7 @@ _SILENCE = 1.0, 3.0  # s, of that process: after which the loop ends what moves,
 _ENABLED = 1.0  # s that the answer to `enable` waits for a controller that holds the platform
 _IDLE = 0.005  # s before the next period: as long the loop listens in between, where periods are long
 _UNASKED = 10  # periods between two looks at the socket
+_LEFT = "the process that commands the control loop has ended: {}"
 _PR_SET_NAME = 15  # of prctl(2)
 
 
@@ -76,8 +77,11 @@ class ServedLoop:
                     self._run()
         finally:
             if self._loop is not None:
+                left = self._running and self._loop.machine.real and self._channel.hung_up
                 warning = self._loop.shut_down()
-                if warning != self._warned and self._channel.hung_up:  # nothing else reports it
+                if left:
+                    print(_LEFT.format(warning or "the drives are off"), file=sys.stderr, flush=True)
+                elif warning != self._warned and self._channel.hung_up:  # nothing else reports it
                     print(warning, file=sys.stderr, flush=True)
                 self._channel.send((Kind.ENDED, 0, warning))
 

@@ -31,6 +31,7 @@ from pkm_control.motion.trajectory import PathPiece, Piece, Rest, Trajectory
 from pkm_control.space.keep_out import KeepOuts
 from pkm_control.space.tool import Tool
 from pkm_description.mechanism import Inertial
+from pkm_description.rotations import pose_distance
 from pkm_dynamics import Dynamics, Efforts
 from pkm_dynamics.motion_limits import ActuatorLimits, PlatformLimits
 from pkm_dynamics.weight import Carried, pulling
@@ -142,10 +143,15 @@ class MotionPlanner:
             self._dwell(pieces, motion, last)
         return self._with_events(motion, Trajectory(pieces, notes), arrivals)
 
+    def same(self, one: Array, other: Array) -> bool:
+        """Whether two poses are one, up to rounding."""
+        size = self.kinematics.engine.size
+        return bool(pose_distance(one, other, size) < 1e-6 * size)
+
     def plan_closed(self, motion: MotionFile) -> Trajectory:
         """As `plan`, as a cycle: a straight way back is added where the motion ends elsewhere than it begins."""
         cycle = self.plan(motion)
-        if np.linalg.norm(cycle.end[:3] - cycle.start[:3]) > 1e-6 or abs(cycle.end[3:] @ cycle.start[3:]) < 1.0 - 1e-12:
+        if not self.same(cycle.end, cycle.start):
             changes = cycle.events.payloads
             loaded = self.carrying(changes[-1].payload) if changes else self
             cycle = cycle.then(loaded.between(cycle.end, cycle.start))

@@ -74,7 +74,7 @@ class GoalQueue:
         self._settings = settings
         self._report = report
         self._queue: queue.Queue[GoalRequest | None] = queue.Queue()
-        self._checking: GoalRequest | None = None
+        self._waiting: list[GoalRequest] = []  # the one that is being checked included
         self._thread = threading.Thread(target=self._run, name="goals", daemon=True)
         self._thread.start()
 
@@ -87,6 +87,7 @@ class GoalQueue:
         except PkmError as error:
             self.refuse(goal, error)
             return
+        self._waiting.append(goal)
         self._queue.put(goal)
 
     def refuse(self, goal: GoalRequest, error: Exception) -> None:
@@ -104,10 +105,8 @@ class GoalQueue:
 
     def withdraw_waiting(self) -> None:
         """Withdraw all motions that wait or are being checked."""
-        checking = self._checking
-        for goal in (*self._queue.queue, checking):
-            if goal is not None and goal.motion is None:
-                goal.withdrawn = True
+        for goal in tuple(self._waiting):
+            goal.withdrawn |= goal.motion is None
 
     def close(self) -> None:
         """End the thread."""
@@ -116,7 +115,6 @@ class GoalQueue:
 
     def _run(self) -> None:
         while (goal := self._queue.get()) is not None:
-            self._checking = goal
             try:
                 self._admit(goal)
             except PkmError as error:
@@ -124,7 +122,7 @@ class GoalQueue:
             except Exception as error:  # the queue goes on: whatever one motion breaks, others come
                 self.refuse(goal, RuntimeError(f"the check failed: {error!r}"))
             goal.done = True
-            self._checking = None
+            self._waiting.remove(goal)
 
     def _require_free(self, loop: RunningLoop, patience: float) -> None:
         until = time.monotonic() + patience  # a computer that is busy may stall readings for some periods

@@ -26,7 +26,7 @@ def record_inverse(robot: RobotModel, branch: int) -> Recording | None:
     if not kinematics.straight:
         return None
     tape, S = Tape(), kinematics.task.subspace
-    motion = [pose_inputs(tape, 0, kinematics.home, S)]
+    motion = [pose_inputs(tape, 0, kinematics.home, S, kinematics.engine.size)]
     motion += [rate_inputs(tape, 0, TWIST, S), rate_inputs(tape, 0, ACCELERATION, S), free_inputs(tape, 0, WRENCH, 6)]
     effort = np.zeros(len(kinematics.actuated_names), dtype=object)
     fixed = loose(robot.model()), loose(kinematics.engine.data())
@@ -40,7 +40,7 @@ def record_direct(robot: RobotModel, branch: int) -> Recording | None:
     if not kinematics.straight:
         return None
     tape, S = Tape(), kinematics.task.subspace
-    motion = [pose_inputs(tape, 0, kinematics.home, S), rate_inputs(tape, 0, TWIST, S)]
+    motion = [pose_inputs(tape, 0, kinematics.home, S, kinematics.engine.size), rate_inputs(tape, 0, TWIST, S)]
     motion += [np.zeros(6), free_inputs(tape, 0, WRENCH, 6)]
     effort = free_inputs(tape, 1, 0, len(kinematics.actuated_names))
     out = np.zeros(6, dtype=object)

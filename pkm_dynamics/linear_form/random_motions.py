@@ -10,9 +10,10 @@ from scipy.spatial.transform import Rotation
 
 from pkm_description.mechanism import Array
 from pkm_kinematics import Kinematics
+from pkm_kinematics.solve.constraints import scaling
 from pkm_runtime.errors import PkmError
 
-WIDEST = 0.5  # m and rad
+WIDEST = 0.5  # rad, and of the robot's size
 NARROWEST = 2e-3
 SHRINK = 0.7
 REGULAR = 0.02  # ratio of singular values of the Jacobian, and of a limb's equations, below which a pose is left out
@@ -28,7 +29,7 @@ class NoMotionError(PkmError):
 
 @dataclass(frozen=True, eq=False)
 class Motions:
-    """n motions: poses (n, 7), twists and accelerations (n, 6), and the size of the box of the poses."""
+    """n motions: poses (n, 7), twists and accelerations (n, 6), and the size of their box [rad, and of the robot's]."""
 
     pose: Array
     twist: Array
@@ -56,23 +57,32 @@ def random_motions(kinematics: Kinematics, n: int, seed: int = 0) -> Motions:
         poses = np.vstack([poses, drawn[regular(kinematics, drawn, size)]])
     poses = poses[:n]
     twists, accelerations = np.empty((n, 6)), np.empty((n, 6))
+    length = kinematics.engine.size
     rates = 10.0 * size * rng.uniform(-1.0, 1.0, (2, n, kinematics.mobility))
     for k, pose in enumerate(poses):
         joints = kinematics.inverse(pose).joints
         S, _ = kinematics.engine.spaces.at_one(pose, joints)
-        twists[k] = S @ rates[0, k]
+        unit = S * length / speeds(S, length)
+        twists[k] = unit @ rates[0, k]
         S, bias = kinematics.engine.spaces.at_one(pose, joints, twists[k])
-        accelerations[k] = S @ (10.0 * rates[1, k]) + bias
+        accelerations[k] = unit @ (10.0 * rates[1, k]) + bias
     return Motions(poses, twists, accelerations, size)
+
+
+def speeds(S: Array, length: float) -> Array:
+    """Speeds (..., 1, f) [m/s] of twists (..., 6, f), rotations at `length` [m]."""
+    return np.asarray(np.linalg.norm(S * scaling(length)[:, None], axis=-2, keepdims=True))
 
 
 def _draw(kinematics: Kinematics, rng: np.random.Generator, n: int, size: float) -> Array:
     """Random poses (n, 7) around home, in the motion space: of the platform, else of the actuators."""
+    length, S = kinematics.engine.size, kinematics.task.subspace
     if kinematics.constant_space:
-        steps = rng.uniform(-size, size, (n, kinematics.mobility)) @ kinematics.task.subspace.T
+        steps = rng.uniform(-size, size, (n, kinematics.mobility)) @ (S * length / speeds(S, length)).T
         return np.array([displaced(kinematics.home, step) for step in steps])
     home = kinematics.inverse(kinematics.home).actuated
-    return kinematics.forward(home + rng.uniform(-size, size, (n, len(home)))).pose
+    units = np.where(kinematics.engine.actuated_turning, 1.0, length)
+    return kinematics.forward(home + units * rng.uniform(-size, size, (n, len(home)))).pose
 
 
 def regular(kinematics: Kinematics, poses: Array, size: float) -> np.ndarray:
@@ -82,8 +92,8 @@ def regular(kinematics: Kinematics, poses: Array, size: float) -> np.ndarray:
     good &= answer.ok & (answer.limb_regularity > REGULAR)
     if good.any():
         S = kinematics.subspace(poses[good])
-        lever = max(size, 0.1)  # that of which a rotation counts as a translation
-        speed = np.linalg.norm(S * np.repeat([1.0, lever], 3)[:, None], axis=-2, keepdims=True)
-        values = np.linalg.svd(kinematics.inverse_jacobian(poses[good]) @ (S / speed), compute_uv=False)
+        lever = max(size, 0.1) * kinematics.engine.size  # that of which a rotation counts as a translation
+        K = kinematics.inverse_jacobian(poses[good]) @ (S / speeds(S, lever))
+        values = np.linalg.svd(kinematics.engine.jacobians.units[:, None] * K, compute_uv=False)
         good[good] = values[:, -1] > REGULAR * values[:, 0]
     return good

@@ -10,7 +10,7 @@ from pkm_kinematics.kernels.compiled_rotations import shift_pose
 from pkm_runtime.codegen.tape import Tape
 
 # Recordings are made near home and in no special direction, so that nothing in them is zero by chance.
-NEAR = 1e-3  # m and rad
+NEAR = 1e-3  # rad, and of the robot's size
 
 
 def some_numbers(n: int) -> Array:
@@ -18,10 +18,17 @@ def some_numbers(n: int) -> Array:
     return np.sin(1.0 + np.arange(float(n)))
 
 
-def pose_inputs(tape: Tape, array: int, home: Array, subspace: Array) -> Array:
-    """A pose (7,) near `home` in the motion space (6, n), as the first numbers of input array `array`."""
-    pose = np.empty(7)
-    shift_pose(np.array(home), subspace @ some_numbers(subspace.shape[1]), NEAR, pose)
+def near_home(home: Array, subspace: Array, size: float) -> Array:
+    """A pose (7,) near `home` in the motion space (6, n) of a robot of a size [m]."""
+    pose, units = np.empty(7), np.repeat([size, 1.0], 3)
+    unit = np.linalg.norm(subspace, axis=0) / np.linalg.norm(subspace / units[:, None], axis=0)  # of each freedom
+    shift_pose(np.array(home), subspace @ (unit * some_numbers(subspace.shape[1])), NEAR, pose)
+    return pose
+
+
+def pose_inputs(tape: Tape, array: int, home: Array, subspace: Array, size: float) -> Array:
+    """The pose of `near_home` as the first numbers of input array `array`."""
+    pose = near_home(home, subspace, size)
     slides = np.flatnonzero(subspace[:3].any(axis=1))
     return tape.inputs(array, pose, [*slides, *([3, 4, 5, 6] if subspace[3:].any() else [])])
 

@@ -21,7 +21,7 @@ def record_newton_step(model: Model, data: Data, home: Array, actuated: Array) -
         return None
     tape = Tape()
     start = tape.inputs(0, actuated, range(m))
-    pose = pose_inputs(tape, 1, home, model.subspace)
+    pose = pose_inputs(tape, 1, home, model.subspace, float(model.task[0].size))
     q = tape.inputs(2, actuated, range(m))
     out = np.zeros(RESULTS, dtype=object)
     status = recorded(newton_step)(loose(model), loose(data), start, q, pose, out)

@@ -76,7 +76,12 @@ class DriveJacobians:
         found = np.zeros(len(poses))
         rows = np.flatnonzero(closes(status))
         if rows.size:
-            K = self.uniform(poses[rows], near(joints[rows], len(rows)))
-            none = np.zeros(len(rows))
-            found[rows] = np.nan_to_num(margins(K, none, none, self.robot.characteristic_length, self.units).condition)
+            found[rows] = self.conditions(self.uniform(poses[rows], near(joints[rows], len(rows))))
         return found
+
+    def conditions(self, K: Array) -> Array:
+        """Reciprocal conditions (...,) of drives' rates per unit speed (..., n_actuated, mobility); 0 for NaN."""
+        rows = K.reshape(-1, *K.shape[-2:])
+        none = np.zeros(len(rows))
+        found = margins(rows, none, none, self.robot.characteristic_length, self.units).condition
+        return np.nan_to_num(found).reshape(K.shape[:-2])

@@ -8,11 +8,13 @@ what another worker holds, and the scheduler reassigns its chunks.
 from __future__ import annotations
 
 import hashlib
+import socket
 import threading
 import time
 from collections import deque
 from collections.abc import Callable
 from typing import Any
+from urllib.parse import urlsplit
 
 from pkm_runtime.errors import UsageError
 from pkm_runtime.optional import optional_library
@@ -22,6 +24,8 @@ from pkm_runtime.sweeps.journal import code_stamp
 PACKAGE = '"dask[distributed]"'
 PURPOSE = "sweeps over a cluster"
 _ANSWERS_WITHIN = 20.0  # s
+_GREETING = 1 << 16  # bytes, that a scheduler says first; it says some hundred
+_LOOK = 0.5  # s
 _SENT = 8  # functions cached pickled here, and unpickled on each worker
 
 
@@ -37,10 +41,13 @@ class Cluster:
         self._pickle = optional_library("cloudpickle", PACKAGE, PURPOSE)
         self.address = address
         self._sent: deque[tuple[Any, bytes]] = deque(maxlen=_SENT)
+        about, remedy = f"scheduler {address}", "start one: dask scheduler"
         try:
+            if not _greets(address):
+                raise UsageError(about, "what answers there is no scheduler of Dask", remedy)
             self._client = distributed.Client(address, timeout=_ANSWERS_WITHIN, set_as_default=False)
-        except (OSError, ValueError, TypeError, ImportError) as error:
-            raise UsageError(f"scheduler {address}", "nobody answers there", "start one: dask scheduler") from error
+        except (OSError, ValueError, TypeError, ImportError, MemoryError) as error:
+            raise UsageError(about, "nobody answers there", remedy) from error
 
     @property
     def cores(self) -> int:
@@ -67,6 +74,44 @@ class Cluster:
     def close(self) -> None:
         """Disconnect; the cluster keeps running."""
         self._client.close()
+
+
+def _greets(address: str) -> bool:
+    """Whether a scheduler listens at an address: it speaks first, a short message led by its length.
+
+    Dask believes any length, and waits without end for the rest. Raises OSError where nobody listens, ValueError where
+    it is no address. True, without a look, where it is not plain TCP.
+    """
+    parts = urlsplit(address if "://" in address else f"tcp://{address}")
+    if parts.scheme != "tcp":
+        return True
+    if parts.hostname is None or parts.port is None:
+        raise ValueError(address)
+    until = time.monotonic() + _ANSWERS_WITHIN
+    while True:
+        try:
+            with socket.create_connection((parts.hostname, parts.port), max(until - time.monotonic(), _LOOK)) as there:
+                length = int.from_bytes(_heard(there, 8, until), "little")
+                return 0 < length <= _GREETING and len(_heard(there, length, until)) == length
+        except ConnectionRefusedError:  # one that is being started is waited for
+            if time.monotonic() > until:
+                raise
+            time.sleep(_LOOK)
+
+
+def _heard(there: socket.socket, count: int, until: float) -> bytes:
+    """So many bytes, or fewer where no more come in time."""
+    heard = b""
+    while len(heard) < count and (left := until - time.monotonic()) > 0.0:
+        there.settimeout(left)
+        try:
+            more = there.recv(count - len(heard))
+        except TimeoutError:
+            break
+        if not more:
+            break
+        heard += more
+    return heard
 
 
 class _Told:

@@ -9,9 +9,11 @@ from functools import cache
 import numpy as np
 import pytest
 
+from pkm_analysis import Analysis
 from pkm_description import load_mechanism
 from pkm_description.joint_geometry import freedoms
 from pkm_dynamics import Dynamics
+from pkm_dynamics.linear_form.random_motions import random_motions
 from pkm_kinematics import Kinematics
 from pkm_kinematics.kernels.compiled_rotations import shift_pose
 
@@ -152,3 +154,39 @@ def test_statuses_are_the_same(name, by):
     margins, larger = one.kinematics.singularity(poses), other.kinematics.singularity(large)
     for field in ("condition", "limb_regularity", "constraint_hold", "determinant_sign"):
         np.testing.assert_allclose(getattr(larger, field), getattr(margins, field), rtol=1e-6, atol=1e-9, err_msg=field)
+
+
+@pytest.mark.parametrize("by", SCALES)
+@pytest.mark.parametrize("name", ["delta", "five_bar", "gough_stewart", "planar_mixed", "tripod_3prs"])
+def test_motions_for_ranks_are_found(name, by):
+    """The same random motions, so that the base parameters are of the same number."""
+    one, other = robot(name, 1.0).kinematics, robot(name, by).kinematics
+    here, there = random_motions(one, 10), random_motions(other, 10)
+    expected = here.pose * np.repeat([by, 1.0], [3, 4])
+    np.testing.assert_allclose(there.pose, expected, rtol=1e-6, atol=1e-8 * by)
+    assert there.size == here.size
+
+
+@pytest.mark.parametrize("by", SCALES)
+@pytest.mark.parametrize("name", ["delta", "five_bar", "planar_3rrr", "wrist_3ups_s"])
+def test_assembly_modes_and_ways_to_them_are_the_same(name, by):
+    one, other = robot(name, 1.0).kinematics, robot(name, by).kinematics
+    units = np.where(one.engine.actuated_turning, 1.0, by)
+    home = one.home_joints[one.engine.actuated_column]
+    rng = np.random.default_rng(2)
+    shares = np.where(one.engine.actuated_turning, 0.05, 0.05 * one.engine.size)
+    for _ in range(3):
+        q = home + shares * rng.uniform(-1.0, 1.0, len(home))
+        here, there = one.forward(q), other.forward(units * q)
+        assert here.status == there.status
+        np.testing.assert_allclose(there.pose[:3] / by, here.pose[:3], atol=1e-8)
+        modes, others = one.forward_all(q), other.forward_all(units * q)
+        assert (len(modes), modes.certified) == (len(others), others.certified)
+        assert [mode.label for mode in modes] == [mode.label for mode in others]
+
+
+@pytest.mark.parametrize("by", SCALES)
+def test_a_workspace_is_as_much_larger(by):
+    one, other = robot("five_bar", 1.0).kinematics, robot("five_bar", by).kinematics
+    here, there = (Analysis(k).workspace(resolution=40, tolerance=1e-3 * k.engine.size) for k in (one, other))
+    assert there.size == pytest.approx(by**2 * here.size, rel=1e-6)

@@ -150,4 +150,5 @@ def test_the_last_line_says_that_drives_are_on(run: Run, times: int) -> None:
     last = run.text.rstrip().splitlines()[-1]
     assert UNTOLD in last
     assert "drive 3" in last
+    assert "pkm control: " not in run.text  # it is said once
     assert run.bench.on() == ["drive 3"]

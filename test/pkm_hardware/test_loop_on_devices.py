@@ -24,19 +24,21 @@ from pkm_control.robot_loop import ControllerSettings, MachineSettings, build_ro
 from pkm_dynamics.dynamics import shared_dynamics
 from pkm_hardware.machine import EMERGENCY_STOP, Lifecycle
 
-from .benches import DynamixelBench, wait_until
+from .benches import BENCHES, Bench, wait_until
 
 UNTOLD = "THE DRIVES COULD NOT BE TOLD"
 
 
 class Rig:
-    """A loop in its process, whose six drives are off."""
+    """A loop in its process, whose drives are off."""
 
-    def __init__(self, process: LoopProcess, bench: DynamixelBench, folder: Path, rate: float) -> None:
+    def __init__(self, process: LoopProcess, bench: Bench, folder: Path, rate: float) -> None:
         self.process, self.bench = process, bench
+        self.said: list[str] = []
+        process.say = self.said.append
         mechanism = bench.kinematics.mechanism
         dynamics = shared_dynamics(mechanism)
-        machine = MachineSettings(kind="dynamixel", file=str(folder / "machine.yaml"))
+        machine = MachineSettings(kind=bench.kind, file=str(folder / "machine.yaml"))
         settings = ControllerSettings(law="position", rate=rate, machine_file=machine.file)
 
         def planning(mode: int) -> tuple[CurveCheck, Jog]:
@@ -53,17 +55,23 @@ class Rig:
         assert wait_until(lambda: len(self.bench.on()) == self.bench.drives)
 
 
-@pytest.fixture(params=[50.0])
+@pytest.fixture
 def rig(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Rig]:
+    kind, rate = getattr(request, "param", ("dynamixel", 50.0))
     process = LoopProcess()  # before the device has its thread
     try:
-        with DynamixelBench(tmp_path, silence="1.0") as bench:
-            yield Rig(process, bench, tmp_path, request.param)
+        watchdog = "2.5" if kind == "dynamixel" else "30.0"  # the devices' own do not do what we should do
+        with BENCHES[kind](tmp_path, silence="1.0", watchdog=watchdog) as bench:
+            yield Rig(process, bench, tmp_path, rate)
             process.end()
     finally:
         process.end()
 
 
+each_driver = pytest.mark.parametrize("rig", [(kind, 50.0) for kind in BENCHES], indirect=True)
+
+
+@each_driver
 def test_drives_of_a_loop_that_dies_are_turned_off(rig: Rig) -> None:
     rig.enable()
     os.kill(rig.process.pid, signal.SIGKILL)
@@ -89,6 +97,7 @@ def test_what_the_last_resort_could_not_tell_is_the_last_word(rig: Rig) -> None:
     assert UNTOLD in rig.process.end()
 
 
+@each_driver
 def test_a_loop_that_is_ended_says_so(rig: Rig) -> None:
     rig.enable()
     os.kill(rig.process.pid, signal.SIGUSR1)
@@ -113,6 +122,19 @@ def test_nothing_is_done_by_a_loop_that_is_frozen(rig: Rig) -> None:
     assert not rig.bench.on()
 
 
+@each_driver
+def test_a_loop_that_stays_frozen_loses_its_drives(rig: Rig) -> None:
+    """Nobody has to ask for it."""
+    rig.enable()
+    os.kill(rig.process.pid, signal.SIGSTOP)
+    assert wait_until(lambda: not rig.bench.on(), 8.0)
+    assert wait_until(lambda: rig.process.gone, 5.0)
+    assert any("said nothing for" in text and "it is ended" in text for text in rig.said), rig.said
+    assert rig.process.failure.endswith("the drives were turned off")
+    assert rig.process.situation.mode is Mode.STOPPED
+
+
+@each_driver
 def test_the_end_of_a_frozen_loop_is_the_end_of_its_drives(rig: Rig) -> None:
     rig.enable()
     os.kill(rig.process.pid, signal.SIGSTOP)
@@ -183,7 +205,7 @@ def test_what_is_answered_after_a_fault_is_true(rig: Rig) -> None:
     assert UNTOLD in rig.process.emergency_stop()
 
 
-@pytest.mark.parametrize("rig", [10.0, 100.0], indirect=True)
+@pytest.mark.parametrize("rig", [("dynamixel", 10.0), ("dynamixel", 100.0)], indirect=True)
 def test_words_are_those_of_the_row(rig: Rig) -> None:
     """Who asks has the reason with the answer, and drives that are on are held when that is answered."""
     process = rig.process

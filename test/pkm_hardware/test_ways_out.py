@@ -18,6 +18,7 @@ from pkm_hardware.machine_file import read_machine_file
 from pkm_hardware.make_machine import make_machine
 
 from .benches import BENCHES, EXAMPLES, Bench, wait_until
+from .processes import begin
 
 UNTOLD = "THE DRIVES COULD NOT BE TOLD"
 
@@ -194,6 +195,31 @@ def test_pkm_play_ends_with_drives_off(
         assert seen == [bench.drives]
         assert not bench.on()
     assert UNTOLD not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGKILL, signal.SIGSTOP])
+@pytest.mark.parametrize("kind", BENCHES)
+def test_pkm_play_that_cannot_end_itself(kind: str, number: signal.Signals, tmp_path: Path) -> None:
+    """Its terminal is closed, it is killed, or it is frozen: another process is there for the last two."""
+    motion, output = tmp_path / "motion.csv", tmp_path / "output.txt"
+    motion.write_text(MOTION)
+    watchdog = "2.5" if kind == "dynamixel" else "30.0"  # of the device, which is not to do what we should do
+    with BENCHES[kind](tmp_path, silence="2.0", watchdog=watchdog) as bench:
+        robot = str(EXAMPLES / f"{PLAYED[kind]}.urdf.xacro")
+        words = [robot, "--hardware-file", str(tmp_path / "machine.yaml"), "--motion", str(motion), "--cycles", "1000"]
+        play = begin("pkm_bringup.command_line.play", [*words, "--report", str(tmp_path / "report")], output)
+        assert wait_until(lambda: len(bench.on()) == bench.drives, 60.0), output.read_text()
+        time.sleep(0.5)
+        assert play.pid is not None
+        os.kill(play.pid, number)
+        assert wait_until(lambda: not bench.on(), 15.0), bench.on()  # with what is imported and built meanwhile
+        if number == signal.SIGHUP:
+            play.join(60.0)
+            assert play.exitcode == 130
+        else:
+            assert wait_until(lambda: "the drives were turned off" in output.read_text(), 10.0), output.read_text()
+            play.join(5.0)
+            assert play.exitcode == -signal.SIGKILL
 
 
 def test_the_last_line_of_pkm_play_says_that_a_drive_is_on(tmp_path: Path, capfd: pytest.CaptureFixture) -> None:

@@ -50,6 +50,7 @@ class Hexapod:
         graph.start(HardwareNode, None, rate=RATE, machine="servos", hardware_file=str(file))
         graph.wait(lambda: self.says(DiagnosticStatus.WARN, "drives are off until they are enabled"), 120.0)
         assert not any(board.pulses)  # nobody has asked for them
+        graph.wait(lambda: self.states, 120.0)  # without a controller that commands, drives that are on are a fault
         self.enable()
         graph.wait(lambda: self.states and self.states[-1].mode == Mode.HOLDING, 120.0)
         self.client = ActionClient(graph.client, FollowPlatformTrajectory, topics.FOLLOW_TRAJECTORY)

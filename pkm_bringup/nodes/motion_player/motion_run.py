@@ -70,7 +70,7 @@ class MotionRun:
             self.recorder = recorder()
             self._go(MotionPoints.of(self.plan.job.cycle, self.order.cycles), self._complete)
 
-        if np.linalg.norm(here[:3] - start[:3]) < 1e-6 and abs(here[3:] @ start[3:]) > 1.0 - 1e-12:
+        if self.plan.planner.same(here, start):
             play()
             return
         try:

@@ -1,0 +1,23 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The workspace of a five-bar, and what ends it: limits of joints, stretched limbs, or a bound that you set.
+
+Every point of the border is known to a tenth of a millimetre here, with the condition that fails just beyond it.
+"""
+
+from pkm_analysis import Analysis
+from pkm_description import load_mechanism
+
+
+def main(picture: str = "08_workspace.png") -> None:
+    """Find where the robot can be while it stays well away from singularities, and draw it."""
+    analysis = Analysis(load_mechanism("five_bar"))
+    anywhere = analysis.workspace(tolerance=1e-4)
+    good = analysis.workspace(requirements=["condition > 0.3"], tolerance=1e-4)
+    print(anywhere)
+    print(f"{good.size / anywhere.size:.0%} of it has a condition above 0.3")
+    assert good.size < anywhere.size
+    good.plot(picture)
+
+
+if __name__ == "__main__":
+    main()
