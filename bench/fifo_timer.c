@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A thread that only wakes: at a rate [Hz], for some seconds, with a SCHED_FIFO priority. Prints its wake-up times [s].
- * What it misses, this computer misses.
+ * A thread that only wakes: at a rate [Hz], for some seconds, with a SCHED_FIFO priority, on one processor. Prints its
+ * wake-up times [s]. What it misses, this computer misses.
  */
 #define _GNU_SOURCE
 #include <sched.h>
@@ -11,11 +11,16 @@
 
 int main(int argc, char **argv)
 {
-    if (argc != 4)
+    if (argc != 5)
         return 2;
     const double rate = atof(argv[1]);
     const long count = (long)(rate * atof(argv[2])), period = (long)(1e9 / rate);
     const struct sched_param priority = {.sched_priority = atoi(argv[3])};
+    cpu_set_t processor;
+    CPU_ZERO(&processor);
+    CPU_SET(atoi(argv[4]), &processor);
+    if (sched_setaffinity(0, sizeof processor, &processor) != 0)
+        perror("processor");
     double *wakes = malloc((size_t)count * sizeof *wakes);
     if (wakes == NULL || mlockall(MCL_CURRENT | MCL_FUTURE) != 0)
         perror("memory");

@@ -126,8 +126,9 @@ class FixedRateLoop:
                 time.sleep(pause)
             while time.monotonic() < deadline:
                 pass
-        periods = self._tick - before
         self.last_wake = time.monotonic()
+        self._tick = max(self._tick, int((self.last_wake - self._start) * self.rate))  # woken too late, for the last
+        periods = self._tick - before
         lateness = self.last_wake - (self._start + self._tick * self.period)
         self.missed += periods - 1 + (lateness > 0.5 * self.period)
         return periods

@@ -60,7 +60,7 @@ from pkm_runtime.errors import PkmError
 FALLBACKS = ("gravity", "zero")
 _NEARLY = 0.8  # of a natural frequency that was logged: a lower one is logged anew
 _LOOK_EVERY = 0.05  # s, at goals, whether they are over
-_TELL_EVERY = 0.1  # s, goals how they go
+_TELL_EVERY = 0.2  # s, goals how they go
 
 
 class ControllerNode(Node):
@@ -167,9 +167,9 @@ class ControllerNode(Node):
 
     def _used_gains(self) -> tuple[float, float]:
         """Natural frequency, as far as rate and delay permit it, and damping; warns where that is less than asked."""
-        asked, damping, wanted = self._value("natural_frequency"), self._value("damping"), self._value("rate")
+        asked, damping, settings = self._value("natural_frequency"), self._value("damping"), self._settings
+        wanted = settings.rate
         rate = self._alone.rate if self._alone is not None else wanted
-        settings = self.settings
         used = settings.usable_frequency(asked, damping, rate)
         known = self._alone is None or self._alone.rate_is_known
         if known and used < asked and not (self._told and _NEARLY < used / self._told < 1.0 / _NEARLY):
@@ -195,7 +195,7 @@ class ControllerNode(Node):
             check = CurveCheck(dynamics.kinematics, dynamics, limits, mode, space)
             return check, Jog(check)
 
-        self._mechanism, self._space = mechanism, space
+        self._mechanism, self._space, self._settings = mechanism, space, self.settings
         self._command_rows = self._streams(mechanism)
         self._reference_rows = self._reference_stream(mechanism)
         self._set, self._outputs_set = {}, 0
@@ -265,16 +265,16 @@ class ControllerNode(Node):
         action, loop = now.action, self._controls.ready()
         for name, at, reading in self._conveyors.hear():
             loop.tell(requests.hear_belt, name, self._loop_time(at), reading)
-        if self._shared is not None and not action.gives_up:
+        if self._shared is not None and not action.gives_up and self._commands.get_subscription_count():
             self._command(stamp, action.command)
-        if action.reference is not None and action.mode is not Mode.WAITING:
-            wanted = action.reference
+        wanted = None if action.mode is Mode.WAITING else action.reference
+        if wanted is not None and self._reference.get_subscription_count():
             self._reference_rows.publish(stamp, np.concatenate((wanted.pose, wanted.twist, wanted.acceleration)))
         at = time.monotonic()
         if at >= self._next_state:
             self._next_state = at + 1.0 / self._value("state_rate")
-            commands = "position" if self._value("law") == POSITION else "effort"
             if self._state.get_subscription_count():  # making it takes longer than all else that is published
+                commands = "position" if self._value("law") == POSITION else "effort"
                 kinematics, clearance = self._controls.kinematics, self._clearance(now)
                 self._state.publish(motion_messages.state_message(action, stamp, kinematics, commands, clearance))
             self._conveyors.publish(stamp)

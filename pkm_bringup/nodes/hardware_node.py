@@ -13,6 +13,7 @@ nor before an axis that needs it has been homed.
 
 from __future__ import annotations
 
+import time
 from functools import partial
 from typing import Any, Protocol
 
@@ -151,7 +152,7 @@ class HardwareNode(LifecycleNode):
         self._publish_rate = declare(self, "publish_rate", 100.0, text, (1.0, 2000.0), fixed=True)
         priority = realtime_priority(self)
         self._shared = shared
-        self._told = Lifecycle.UNCONFIGURED
+        self._told, self._told_at = Lifecycle.UNCONFIGURED, 0.0  # s, monotonic
         self._failing = ""  # the fault that was logged last
         self._refused = ""  # why the last transition was
         self.exit_code: int | None = None  # once the node ends by itself
@@ -167,7 +168,6 @@ class HardwareNode(LifecycleNode):
             self._alone = MachineThread(self, self._rate, self._states, self._feel, self._monitor, scheduling)
         self._power: _Power = self._alone if self._alone is not None else _PowerOfLoop(self._require_shared())
         self._watch = steady_timer(self, _LOOK_EVERY, self._look)
-        self._teller = steady_timer(self, _TELL_EVERY, lambda: self._tell(self._told))
         self.create_service(Trigger, "~/enable", partial(self._answer, self._enable))
         self.create_service(Trigger, "~/reset", partial(self._answer, self._reset))
         off = {"~/disable": self._disable, "~/emergency_stop": self._power.emergency_stop}
@@ -350,7 +350,7 @@ class HardwareNode(LifecycleNode):
     def _look(self) -> None:
         """Publish what has changed: of a fault the reason, once. A loop that has died ends the node."""
         life = self._lifecycle
-        if life is not self._told:
+        if life is not self._told or time.monotonic() - self._told_at >= _TELL_EVERY:
             self._tell(life)
         fault = self._fault if life is Lifecycle.FAULT else ""
         if self._shared is not None and self._shared.process.failure and not self._shared.process.gone:
@@ -370,14 +370,14 @@ class HardwareNode(LifecycleNode):
 
     def _tell(self, life: Lifecycle) -> None:
         """Publish whether the drives follow commands."""
-        self._told = life
+        self._told, self._told_at = life, time.monotonic()
         if self.context.ok():
             self._life.publish(State(id=_LIFE[life], label=life.value))
 
     def publish(self, now: Situation, stamp: Any) -> None:
         """Publish the reading of one period of the shared loop, and its life cycle where that has changed."""
         state = now.state
-        if (life := self._lifecycle) is not self._told:
+        if (state.lifecycle is not self._told or not now.readable) and (life := self._lifecycle) is not self._told:
             self._tell(life)
         if self._rows is None or state.lifecycle not in (Lifecycle.INACTIVE, Lifecycle.ACTIVE) or not now.readable:
             return
@@ -393,8 +393,7 @@ class HardwareNode(LifecycleNode):
     def _note_periods(self) -> None:
         """Count the periods of the shared loop."""
         if self._shared is not None:
-            for one in self._shared.process.figures():
-                self._monitor.cycle(one.wake, one.missed, one.work)
+            self._monitor.cycles(self._shared.process.figures())
 
     def _report(self) -> diagnostics.Report:
         if self._rows is None or (self._alone is not None and self._alone.machine is None):

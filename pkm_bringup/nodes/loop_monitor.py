@@ -10,6 +10,7 @@ import numpy as np
 from rclpy.node import Node
 from rclpy.time import Time
 
+from pkm_control.loop.shared_rows import Figures
 from pkm_description.ros import topics
 from pkm_description.ros.parameters import declare
 from pkm_description.ros.periodic import steady_timer
@@ -40,6 +41,14 @@ class LoopMonitor:
         self._work += work
         self._cycles += 1
         self._missed = missed
+
+    def cycles(self, found: Figures) -> None:
+        """Note cycles."""
+        if len(found.wakes):
+            self._wakes += found.wakes.tolist()
+            self._work += float(found.work.sum())
+            self._cycles += len(found.wakes)
+            self._missed = int(found.missed[-1])
 
     def hold(self) -> None:
         """Note a cycle that was skipped because an input had not come in time."""

@@ -50,7 +50,7 @@ from pkm_viewer.report.report_files import publish_report
 from pkm_viewer.report.run_recorder import RunRecorder
 
 CUT_OFF = 130  # exit code of a run whose motion was interrupted
-_TICK = 0.1  # s, between two looks at what was published
+_TICK = 0.2  # s, between two looks at what was published
 _SILENT = 5.0  # s, of a node that publishes diagnostics once a second
 _PATIENCE = 30.0  # s, for nodes to be ready once the motion is planned
 _LOOP_PATIENCE = 2.5  # s, after the end, for loop statistics: they come once a second

@@ -38,7 +38,7 @@ from pkm_control.loop.jogging import Jog
 from pkm_control.loop.modes import Mode, Outcome
 from pkm_control.loop.running_loop import LoopEndedError, RunningLoop, Situation
 from pkm_control.loop.served_loop import serve_alone
-from pkm_control.loop.shared_rows import LIVES, Figures, Marks, Rows, Texts
+from pkm_control.loop.shared_rows import LIVES, Figures, Head, Marks, Rows, Texts
 from pkm_control.motion.curve_check import CurveCheck
 from pkm_control.motion.path_events import OutputEvent
 from pkm_description.mechanism import Inertial
@@ -257,7 +257,7 @@ class LoopProcess(RunningLoop):
         if self.failure:
             return Lifecycle.FAULT
         row = self._newest()
-        return Lifecycle.UNCONFIGURED if row is None else LIVES[int(row[5])]
+        return Lifecycle.UNCONFIGURED if row is None else LIVES[int(Head.of(row).lifecycle)]
 
     @property
     def texts(self) -> Texts:
@@ -313,56 +313,58 @@ class LoopProcess(RunningLoop):
                 return row
         return None
 
-    def figures(self) -> list[Figures]:
+    def figures(self) -> Figures:
         """Timing of the periods since the last call, without those that the ring has lost."""
-        rows, found = self._rows, []
+        rows = self._rows
         if rows is None:
-            return []
+            return Figures(np.zeros(0), np.zeros(0), np.zeros(0))
         count = rows.count
         if count < self._seen:
             self._seen = 0
-        for number in range(max(self._seen, count - rows.most // 2), count):
-            row = rows.row(number)
-            if row is not None and row[2] != self._wake:  # what is asked between periods has a row, too
-                self._wake = row[2]
-                found.append(Figures(float(row[2]), int(row[20]), float(row[21])))
-        self._seen = count
-        return found
+        found = rows.figures(max(self._seen, count - rows.most // 2), count)
+        anew = np.diff(found.wakes, prepend=self._wake) != 0.0  # what is asked between periods has a row, too
+        self._seen, self._wake = count, found.wakes[-1] if count > self._seen else self._wake
+        return Figures(*(part[anew] for part in found))
 
     def _situation(self, row: Array, rows: Rows) -> Situation:
         def part(name: str) -> Array:
             return rows.part(row, name)
 
+        head, texts = Head.of(row), self._texts_of(row, rows)
         reference = measured = None
-        if row[17]:
+        if head.has_reference:
             wanted = part("reference")
             reference = Reference(wanted[:7], wanted[7:13], wanted[13:])
-        if row[18]:
-            found, n = part("measured"), len(part("positions"))
-            unknown = np.full((n, 6), np.nan)
-            measured = Measured(part("positions"), part("velocities"), found[:7], found[7:], part("joints"), unknown)
-        mode, texts = Mode(int(row[4])), self._texts_of(row, rows)
-        action = Action(mode, part("command"), texts.reason, reference, measured, row[6], bool(row[15]))
-        lifecycle = LIVES[int(row[5])]
-        wrench = part("wrench") if row[19] else None
-        state = MachineState(
-            row[3], part("positions"), part("velocities"), part("efforts"), lifecycle, texts.fault, wrench
-        )
+        positions, velocities = part("positions"), part("velocities")
+        if head.has_measured:
+            found, unknown = part("measured"), np.full((len(positions), 6), np.nan)
+            measured = Measured(positions, velocities, found[:7], found[7:], part("joints"), unknown)
+        wrench = part("wrench") if head.has_wrench else None
         return Situation(
-            time=float(row[0]),
-            now=float(row[1]),
-            wake=float(row[2]),
-            action=action,
-            state=state,
-            hold=part("hold") if row[16] else None,
-            moving=bool(row[8]),
-            paused=bool(row[9]),
-            changing=bool(row[10]),
-            override=float(row[7]),
-            working_mode=int(row[11]),
-            silent_for=float(row[12]),
-            readable=bool(row[13]),
-            saturated=bool(row[14]),
+            time=head.time,
+            now=head.now,
+            wake=head.wake,
+            action=Action(
+                Mode(int(head.mode)),
+                part("command"),
+                texts.reason,
+                reference,
+                measured,
+                head.speed,
+                bool(head.gives_up),
+            ),
+            state=MachineState(
+                head.read, positions, velocities, part("efforts"), LIVES[int(head.lifecycle)], texts.fault, wrench
+            ),
+            hold=part("hold") if head.has_hold else None,
+            moving=bool(head.moving),
+            paused=bool(head.paused),
+            changing=bool(head.changing),
+            override=head.override,
+            working_mode=int(head.working_mode),
+            silent_for=head.silent_for,
+            readable=bool(head.readable),
+            saturated=bool(head.saturated),
         )
 
     def note_progress(self) -> None:
@@ -370,9 +372,11 @@ class LoopProcess(RunningLoop):
         row = self._newest()
         if row is None:
             return
+        head = Head.of(row)
         for motion in tuple(self._motions.values()):
             if motion.outcome is None:
-                motion.elapsed, motion.position_error, motion.rotation_error = row[22], row[23], row[24]
+                motion.elapsed, motion.position_error = head.elapsed, head.position_error
+                motion.rotation_error = head.rotation_error
 
     @property
     def check(self) -> CurveCheck:
@@ -388,7 +392,7 @@ class LoopProcess(RunningLoop):
         if self._planning is None:
             raise LoopEndedError("there is no robot")
         row = self._newest()
-        mode = 0 if row is None else int(row[11])
+        mode = 0 if row is None else int(Head.of(row).working_mode)
         if mode not in self._planned:
             self._planned[mode] = self._planning(mode)
         self._planned[mode][0].payload = self.payload
@@ -419,7 +423,12 @@ class LoopProcess(RunningLoop):
     def tell(self, request: Callable[..., Any], *arguments: Any) -> None:
         """Run a request in the loop between two periods."""
         with self._sending, contextlib.suppress(OSError):
-            self._channel.put((Kind.ASK, 0, request, arguments))
+            self._put(Kind.ASK, 0, request, arguments)
+
+    def _put(self, *message: Any) -> None:
+        """Send a message; the loop, which looks at the mark, does not look for it in vain."""
+        self._marks.send()
+        self._channel.put(message)
 
     def _send(self, kind: Kind, patience: float, *rest: Any) -> Any:
         """Send a request and wait for its answer while the loop lives, and while it is idle at most `patience` [s]."""
@@ -433,7 +442,7 @@ class LoopProcess(RunningLoop):
             self._numbers += 1
             number = self._numbers
             self._answers[number] = event, answer
-            self._channel.put((kind, number, *rest))
+            self._put(kind, number, *rest)
         except OSError as error:
             raise LoopEndedError(self.failure or f"the process of the control loop is gone: {error}") from error
         finally:

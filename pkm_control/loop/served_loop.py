@@ -33,6 +33,7 @@ from pkm_runtime.scheduling import LoopScheduling, settle
 _SILENCE = 1.0, 3.0  # s, of that process: after which the loop ends what moves, and turns the drives off
 _ENABLED = 1.0  # s that the answer to `enable` waits for a controller that holds the platform
 _IDLE = 0.005  # s before the next period: as long the loop listens in between, where periods are long
+_UNASKED = 10  # periods between two looks at the socket
 _LEFT = "the process that commands the control loop has ended: {}"
 _PR_SET_NAME = 15  # of prctl(2)
 
@@ -60,6 +61,8 @@ class ServedLoop:
         self._offs = self._stops = 0  # requests of the marks that have been done
         self._motion: Motion | None = None
         self._priority = 0
+        self._heard = 0  # messages
+        self._since = 0  # periods, since the socket was looked at
         self._answers: list[_Answer] = []  # that are sent when their row is written
         self._warned = ""  # the warning that the other process was given
         self._alone = False  # the other process does not live, as far as is known
@@ -98,6 +101,7 @@ class ServedLoop:
                     self._stops = stops
 
     def _handle(self, message: tuple[Any, ...]) -> None:
+        self._heard += 1
         with self._marks.doing():
             self._do(message)
 
@@ -188,7 +192,7 @@ class ServedLoop:
                     self._listen()  # at once, where periods are long: a stop waits for nothing
                     self._write(loop, rows, fixed, None)
                 periods = fixed.wait()
-                self._listen()
+                self._glance()
                 if not self._running:
                     break
                 self._watch(loop, self._marks.silence)
@@ -198,8 +202,19 @@ class ServedLoop:
             scheduling.release()
             self._send_answers()
 
+    def _glance(self) -> None:
+        """Execute pending requests. A look at the socket is a system call: it is taken where the other half has sent
+        something, and now and then, because that half may be gone.
+        """
+        self._since += 1
+        if self._marks.sent != self._heard or self._since > _UNASKED:
+            self._listen()
+        else:
+            self._stop_where_asked()
+
     def _listen(self) -> None:
         """Execute pending requests."""
+        self._since = 0
         self._stop_where_asked()
         for message in self._channel.poll():
             self._handle(message)

@@ -10,11 +10,12 @@ import struct
 import threading
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from pkm_control.controllers.controller import Reference
 from pkm_control.loop.followed_motion import Motion
 from pkm_control.loop.running_loop import Situation
 from pkm_hardware.machine import Lifecycle
@@ -23,9 +24,8 @@ from pkm_runtime.errors import shortened
 Array = NDArray[np.float64]
 
 LIVES = tuple(Lifecycle)
-_HEAD = 26  # numbers of a row before its vectors
 _BEAT, _ALIVE, _BUSY = 1, 2, 3  # places of times in memory
-_OFFS, _STOPS = 4, 5  # places of counts
+_OFFS, _STOPS, _SENT = 4, 5, 6  # places of counts
 _MARKS = 64  # bytes
 _SLOTS, _SLOT = 64, 1 << 14  # of texts; bytes of each
 _ROWS = _MARKS + _SLOTS * _SLOT  # where rows begin
@@ -35,12 +35,13 @@ class Marks:
     """What the two processes know of each other at once: numbers in shared memory.
 
     Times are monotonic [s]. `alive`: last activity of the loop; `busy`: since when it has been executing a request, 0
-    where it is not; `offs` and `stops`: how often drives off, and an emergency stop, were requested.
+    where it is not; `offs` and `stops`: how often drives off, and an emergency stop, were requested; `sent`: messages
+    that the loop was sent, or is being sent.
     """
 
     def __init__(self, memory: mmap.mmap) -> None:
-        self._times = np.frombuffer(memory, np.float64, _MARKS // 8)
-        self._counts = np.frombuffer(memory, np.int64, _MARKS // 8)
+        marks = memoryview(memory)[:_MARKS]
+        self._times, self._counts = marks.cast("d"), marks.cast("q")
         self._asking = threading.Lock()
 
     def beat(self) -> None:
@@ -50,7 +51,7 @@ class Marks:
     @property
     def silence(self) -> float:
         """Time since the last `beat` [s]."""
-        return time.monotonic() - float(self._times[_BEAT])
+        return time.monotonic() - self._times[_BEAT]
 
     def live(self) -> None:
         """In the loop's process: signal activity."""
@@ -59,12 +60,12 @@ class Marks:
     @property
     def alive(self) -> float:
         """Time of the last activity [s]."""
-        return float(self._times[_ALIVE])
+        return self._times[_ALIVE]
 
     @contextlib.contextmanager
     def doing(self) -> Iterator[None]:
         """In the loop's process: enclose what takes a while, such as a request or disabling drives."""
-        before = float(self._times[_BUSY])
+        before = self._times[_BUSY]
         self._times[_BUSY] = before or time.monotonic()
         try:
             yield
@@ -75,7 +76,7 @@ class Marks:
     @property
     def busy(self) -> float:
         """How long that has taken until now [s]; 0 outside."""
-        since = float(self._times[_BUSY])
+        since = self._times[_BUSY]
         return time.monotonic() - since if since else 0.0
 
     def ask_off(self) -> None:
@@ -91,19 +92,28 @@ class Marks:
     @property
     def offs(self) -> int:
         """How often drives off was requested."""
-        return int(self._counts[_OFFS])
+        return self._counts[_OFFS]
 
     @property
     def stops(self) -> int:
         """How often an emergency stop was requested."""
-        return int(self._counts[_STOPS])
+        return self._counts[_STOPS]
+
+    def send(self) -> None:
+        """Note that a message is about to be sent."""
+        with self._asking:
+            self._counts[_SENT] += 1
+
+    @property
+    def sent(self) -> int:
+        """How many messages were sent."""
+        return self._counts[_SENT]
 
 
 _SLOT_HEAD = struct.Struct("<2q")  # number of the texts, and how many bytes they have
 
 
-@dataclass(frozen=True)
-class Texts:
+class Texts(NamedTuple):
     """What a loop says in words."""
 
     reason: str = ""
@@ -113,11 +123,50 @@ class Texts:
 
     def packed(self, room: int) -> bytes:
         """As bytes, shortened to fit into `room`."""
-        words = [self.reason, self.fault, self.notice, self.force_lost]
-        data = json.dumps(words).encode()
+        data = json.dumps(self).encode()
         if len(data) > room:  # 6 bytes for one letter at most
-            data = json.dumps([shortened(word, room // 32) for word in words]).encode()
+            data = json.dumps([shortened(word, room // 32) for word in self]).encode()
         return data
+
+
+class Head(NamedTuple):
+    """Numbers of a row before its vectors; times in s, `missed` in deadlines, `texts` the number of the texts."""
+
+    time: float
+    now: float
+    wake: float
+    read: float
+    mode: float
+    lifecycle: float
+    speed: float
+    override: float
+    moving: float
+    paused: float
+    changing: float
+    working_mode: float
+    silent_for: float
+    readable: float
+    saturated: float
+    gives_up: float
+    has_hold: float
+    has_reference: float
+    has_measured: float
+    has_wrench: float
+    missed: float
+    work: float
+    elapsed: float
+    position_error: float
+    rotation_error: float
+    texts: float
+
+    @classmethod
+    def of(cls, row: Array) -> Head:
+        """That of a row."""
+        return cls(*row[:_HEAD].tolist())
+
+
+_HEAD = len(Head._fields)
+_WAKE, _MISSED, _WORK = (Head._fields.index(name) for name in ("wake", "missed", "work"))
 
 
 class Rows:
@@ -129,16 +178,19 @@ class Rows:
 
     def __init__(self, memory: mmap.mmap, n: int, joints: int) -> None:
         sizes = {
-            "hold": 7,
-            "reference": 19,
-            "measured": 13,
-            "wrench": 6,
             "positions": n,
             "velocities": n,
             "efforts": n,
             "command": n,
+            "hold": 7,
+            "reference": 19,
+            "measured": 13,
             "joints": joints,
+            "wrench": 6,
         }
+        self._nowhere, self._untouched = np.zeros(7), np.zeros(6)  # in place of what is not known
+        self._unwanted = Reference(self._nowhere, self._untouched, self._untouched)
+        self._unseen = self._nowhere, self._untouched, np.zeros(joints)
         self._memory, self._head = memory, struct.Struct(f"<{_HEAD}d")
         self._at, begin = {}, _HEAD
         for name, size in sizes.items():
@@ -168,7 +220,7 @@ class Rows:
 
     def texts(self, row: Array) -> Texts | None:
         """The texts of a row; None where others have replaced them."""
-        number = int(row[25])
+        number = int(Head.of(row).texts)
         if number == self._read[0]:
             return self._read[1]
         at = _MARKS + number % _SLOTS * _SLOT
@@ -191,9 +243,9 @@ class Rows:
         if texts != self._texts:
             self._say(texts)
         count = self.count
-        row, at = self._table[count % self.most], self._at
+        row = self._table[count % self.most]
         action, state = now.action, now.state
-        self._head.pack_into(
+        self._head.pack_into(  # in the order of `Head`
             self._memory,
             _ROWS + 8 * len(row) * (count % self.most),
             now.time,
@@ -223,29 +275,20 @@ class Rows:
             0.0 if motion is None else motion.rotation_error,
             self._texts_number,
         )
-        row[at["positions"]], row[at["velocities"]], row[at["efforts"]] = (
+        wanted, found = action.reference or self._unwanted, action.measured
+        numbers = (
             state.positions,
             state.velocities,
             state.efforts,
+            action.command,
+            self._nowhere if now.hold is None else now.hold,
+            wanted.pose,
+            wanted.twist,
+            wanted.acceleration,
+            *(self._unseen if found is None else (found.pose, found.twist, found.joints)),
+            self._untouched if state.wrench is None else state.wrench,
         )
-        row[at["command"]] = action.command
-        if now.hold is not None:
-            row[at["hold"]] = now.hold
-        if action.reference is not None:
-            wanted = action.reference
-            begin = at["reference"].start
-            row[begin : begin + 7], row[begin + 7 : begin + 13] = wanted.pose, wanted.twist
-            row[begin + 13 : begin + 19] = wanted.acceleration
-        if action.measured is not None:
-            found = action.measured
-            begin = at["measured"].start
-            row[begin : begin + 7], row[begin + 7 : begin + 13], row[at["joints"]] = (
-                found.pose,
-                found.twist,
-                found.joints,
-            )
-        if state.wrench is not None:
-            row[at["wrench"]] = state.wrench
+        np.concatenate(numbers, out=row[_HEAD:])
         self._count[0] = count + 1
 
     def row(self, number: int) -> Array | None:
@@ -255,15 +298,19 @@ class Rows:
         copy = self._table[number % self.most].copy()
         return copy if number > self.count - self.most else None
 
+    def figures(self, begin: int, end: int) -> Figures:
+        """Timing of the rows from `begin` to before `end`, which are to be the newest half of the ring."""
+        rows = self._table[np.arange(begin, end) % self.most]
+        return Figures(rows[:, _WAKE], rows[:, _MISSED], rows[:, _WORK])
+
     def part(self, row: Array, name: str) -> Array:
         """A vector of a row."""
         return row[self._at[name]]
 
 
-@dataclass(frozen=True)
-class Figures:
-    """Timing of one period: its beginning [s, monotonic], deadlines missed until then, its work [s]."""
+class Figures(NamedTuple):
+    """Timing of periods: their beginnings [s, monotonic], deadlines missed until then, and their work [s], all (n,)."""
 
-    wake: float
-    missed: int
-    work: float
+    wakes: Array
+    missed: Array
+    work: Array

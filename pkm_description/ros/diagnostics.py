@@ -18,7 +18,8 @@ Report = tuple[bytes, str, Mapping[str, object]]  # level, one sentence, values 
 
 
 _LOOK_EVERY = 0.2  # s, at the level: who waits for a node to be ready, or not to fail, is to hear it soon
-_AT_LEAST_EVERY = 5  # looks
+_LOOK_WELL_EVERY = 0.5  # s, once all is well: each look wakes the node's executor, which costs more than the look
+_AT_LEAST_EVERY = 1.0  # s
 
 
 class Diagnostics:
@@ -33,7 +34,8 @@ class Diagnostics:
         self._description = description
         self._publisher = node.create_publisher(DiagnosticArray, DIAGNOSTICS, EVENTS)
         self._level: bytes | None = None
-        self._looks = 0  # since the last message
+        self._silent = 0.0  # s, since the last message
+        self._every = _LOOK_EVERY
         self._timer = steady_timer(node, _LOOK_EVERY, self._look)
 
     def _look(self) -> None:
@@ -45,14 +47,18 @@ class Diagnostics:
             level = WARN if level == OK else level
         if self._timeless():
             level, message = ERROR, f"use_sim_time is set, and no time has come on /clock; {message}"
-        self._looks += 1
-        if level != self._level or self._looks >= _AT_LEAST_EVERY:
-            self._level, self._looks = level, 0
+        self._silent += self._every
+        if level != self._level or self._silent >= _AT_LEAST_EVERY - 1e-6:
+            self._level, self._silent = level, 0.0
             self._publish(level, message, values)
+        every = _LOOK_WELL_EVERY if level == OK else _LOOK_EVERY
+        if every != self._every:
+            self._every = every
+            self._timer.timer_period_ns = round(1e9 * every)
 
     def soon(self) -> None:
         """Publish at the next check, for a change beside the level. Thread-safe."""
-        self._looks = _AT_LEAST_EVERY
+        self._silent = _AT_LEAST_EVERY
 
     def _timeless(self) -> bool:
         """Whether the node's clock is a silent `/clock`."""

@@ -22,13 +22,14 @@ def steady_timer(node: Node, period: float, callback: Callable[[], None]) -> Tim
 
 
 class OwnThread:
-    """Calls `work` once per `period` [s] until `end`, which must come before the node is destroyed.
+    """Calls `work` once per `period` [s], or after as many seconds as it returns, until `end`, which must come before
+    the node is destroyed.
 
     Longer work is repeated at once. Its errors are logged and end nothing. It may use publishers and each
     `PolledSubscription`.
     """
 
-    def __init__(self, node: Node, period: float, work: Callable[[], None]) -> None:
+    def __init__(self, node: Node, period: float, work: Callable[[], float | None]) -> None:
         sys.setswitchinterval(min(sys.getswitchinterval(), _SWITCH_INTERVAL))
         self._node, self._period, self._work = node, period, work
         self._stop = threading.Event()
@@ -44,12 +45,13 @@ class OwnThread:
     def _run(self) -> None:
         due = time.monotonic()
         while not self._stop.wait(max(0.0, due - time.monotonic())):
-            due = max(due + self._period, time.monotonic())
+            pause = None
             try:
-                self._work()
+                pause = self._work()
             except Exception as error:
                 if not self._node.context.ok():
                     return  # the node is being shut down
                 if repr(error) != self._failed:
                     self._failed = repr(error)
                     self._node.get_logger().error(f"{type(error).__name__}: {error}")
+            due = max(due + (self._period if pause is None else pause), time.monotonic())

@@ -34,10 +34,13 @@ from pkm_kinematics import Status
 from pkm_runtime.errors import PkmError
 
 _NOTES_EVERY = 0.1  # s, the working mode that the robot is in
+_MODE_PATIENCE = 1.0  # s, that efforts wait for the working mode; then nobody tells it
+_UNHEARD_EVERY = 0.1  # s, between two references that are taken while nobody listens to their efforts
 
 
 class DynamicsNode(Node):
-    """Publishes the actuator efforts of the reference motion in the robot's working mode, and answers the services.
+    """Publishes the actuator efforts of the reference motion in the robot's working mode while somebody listens, and
+    answers the services.
 
     Where legs are observed, it also publishes the efforts for the acceleration of the last reference in the observed
     state, zero acceleration where no reference comes.
@@ -63,10 +66,11 @@ class DynamicsNode(Node):
             self, PlatformReference, topics.PLATFORM_REFERENCE, topics.STREAM_IN, raw=True
         )
         self._numbers = RawRows(PlatformReference, messages.reference_numbers)
-        self._robot_states = PolledSubscription(self, PlatformState, topics.PLATFORM_STATE, topics.STREAM_IN)
+        self._robot_states: PolledSubscription | None = None  # while somebody listens to the efforts
+        self._wanted = False  # efforts, by anybody
         self._modes: dict[str, int] = {}  # working modes by their labels
         self._mode: int | None = None  # that the robot is in; where None, efforts are those of what continues home
-        self._mode_noted = -math.inf  # s, monotonic
+        self._mode_asked = self._mode_noted = -math.inf  # s, monotonic: since when it is wanted, and when it came
         self._following = OwnThread(self, 1.0 / rate, self._poll)
         self.create_subscription(ObservedLegsMessage, topics.OBSERVED_LEGS, self._observe, topics.STREAM_IN)
         self.create_service(InverseDynamics, topics.INVERSE_DYNAMICS, self._inverse)
@@ -106,34 +110,52 @@ class DynamicsNode(Node):
         dynamics = self._dynamics
         return answered(self, response, lambda: solve(dynamics, request, response))
 
-    def _poll(self) -> None:
+    def _poll(self) -> float | None:
+        """Take a reference; returns when to look again [s], where that is not soon."""
+        self._wanted = self._out.get_subscription_count() > 0 or self._observed_out.get_subscription_count() > 0
         message = self._references.take()
         dynamics = self._dynamics
         if message is None or dynamics is None:
-            return
+            return None
         self._heard.note()
+        if not self._wanted:
+            self._forget_mode()
+            return _UNHEARD_EVERY
         stamp, numbers = self._numbers.row(message)
         pose, twist, self._acceleration = with_unit_quaternions(numbers[None, :7])[0], numbers[7:13], numbers[13:]
-        self._note_mode()
+        if not self._note_mode():
+            return None
         answer = dynamics.inverse(pose, twist, self._acceleration, mode=self._mode)
         if not np.isfinite(answer.effort).all():
             there = dynamics.kinematics.inverse(pose, mode=self._mode)
             known = there.ok and int(answer.status) != Status.CONVERGED
             reason = Status(int(answer.status)).meaning if known else there.reason(0)
             self._refused = reason or "the reference is not usable"
-            return
+            return None
         self._refused = ""
         self._efforts.publish(stamp, answer.effort)
         self._published += 1
+        return None
 
-    def _note_mode(self) -> None:
-        """Read the robot's working mode occasionally: reading the message costs as much as the efforts."""
-        if (now := time.monotonic()) - self._mode_noted < _NOTES_EVERY:
-            return
-        state = self._robot_states.take()
+    def _note_mode(self) -> bool:
+        """Read the robot's working mode occasionally: its message costs as much as the efforts. False while it is
+        still to come.
+        """
+        now = time.monotonic()
+        if self._robot_states is None:
+            self._robot_states = PolledSubscription(self, PlatformState, topics.PLATFORM_STATE, topics.STREAM_IN)
+            self._mode_asked = now
+        state = self._robot_states.take() if now - self._mode_noted >= _NOTES_EVERY else None
         if state is not None:
             self._mode_noted = now
             self._mode = self._modes.get(state.working_mode) if state.working_mode else self._mode
+        return self._mode_noted >= self._mode_asked or now - self._mode_asked > _MODE_PATIENCE
+
+    def _forget_mode(self) -> None:
+        """Listen to the mode no more: the kinematics publish states only while somebody does."""
+        if self._robot_states is not None:
+            self._robot_states.close()
+        self._robot_states, self._mode_noted, self._refused = None, -math.inf, ""
 
     def _observe(self, message: ObservedLegsMessage) -> None:
         if self._dynamics is None:
@@ -151,7 +173,8 @@ class DynamicsNode(Node):
 
     def _silent(self) -> bool:
         """Whether references have stopped."""
-        return bool(self._heard.seconds > self.get_parameter("stale_after").value)
+        longest = self.get_parameter("stale_after").value + (0.0 if self._wanted else _UNHEARD_EVERY)
+        return bool(self._heard.seconds > longest)
 
     def _report(self) -> diagnostics.Report:
         if self._dynamics is None:

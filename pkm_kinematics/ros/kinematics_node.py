@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -27,7 +27,7 @@ from pkm_description.ros.process import run_node
 from pkm_description.ros.robot_description import RobotDescription
 from pkm_description.ros.stamps import Age
 from pkm_description.ros.streams.polled import PolledSubscription
-from pkm_description.ros.streams.raw_rows import RowPublisher
+from pkm_description.ros.streams.raw_rows import RawRows, RowPublisher
 from pkm_description.ros.streams.sources import Sources
 from pkm_interfaces.msg import PlatformState, SolveStatus
 from pkm_interfaces.srv import SolveForward, SolveInverse
@@ -62,6 +62,8 @@ class KinematicsNode(Node):
         self._lock = threading.Lock()  # of what follows, which the tracking thread and the executor's use
         self._tracker: AssemblyModeTracker | None = None
         self._path = Path()
+        self._passed: list[tuple[Any, NDArray[np.float64]]] = []  # stamps and poses that are not in the path yet
+        self._place = [math.inf] * 3  # m: the newest of them
         self._path_seen_by = 0  # number of subscribers that have the present path
         self._margins_at = -math.inf  # s, monotonic: when the margins were computed
         self._mode_change = ""  # the last one
@@ -75,7 +77,7 @@ class KinematicsNode(Node):
         self._read_parameters()
         self._sources = Sources(self, topics.ACTUATED_JOINT_STATES, "measured states")
         self._states = PolledSubscription(
-            self, JointState, topics.ACTUATED_JOINT_STATES, topics.STREAM_IN, sources=self._sources
+            self, JointState, topics.ACTUATED_JOINT_STATES, topics.STREAM_IN, raw=True, sources=self._sources
         )
         self._tracking = OwnThread(self, 1.0 / rate, self._poll)
         self.create_service(SolveInverse, topics.SOLVE_INVERSE, self._solve_inverse)
@@ -88,13 +90,14 @@ class KinematicsNode(Node):
         sliding = {mechanism.joint_named[name].type is JointType.PRISMATIC for name in mechanism.actuated_joints}
         with self._lock:
             self._tracker = tracker
+            self._readings = RawRows(JointState, partial(_reading, tracker.kinematics.actuated_names), 3, 8)
             names = list(tracker.kinematics.joint_names)
             make = partial(_joints_message, names)
             self._joint_rows = RowPublisher(self._joints_out, make, 2 * len(names), groups=2)
             self._margins_at = -math.inf
             self._words: tuple[object, ...] = ()
             self._mode_change, self._unreported = "", False
-            self._path = Path()
+            self._path, self._passed, self._place = Path(), [], [math.inf] * 3
             self._path.header.frame_id = mechanism.base_link
             self._rate_unit = "actuator unit/s" if len(sliding) > 1 else "m/s" if sliding == {True} else "rad/s"
 
@@ -136,39 +139,37 @@ class KinematicsNode(Node):
             with self._lock:
                 self._measured(message)
 
-    def _measured(self, message: JointState) -> None:
+    def _measured(self, message: bytes) -> None:
         if self._tracker is None:
             return
         self._heard.note()
-        names = self._tracker.kinematics.actuated_names
         try:
-            positions = messages.joint_values(message, names, what="measured state")
-            velocities = np.zeros(len(names))
-            if message.velocity:
-                velocities = messages.joint_values(message, names, "velocity", "measured state")
+            stamp, numbers = self._readings.row(message)
             self._refused = self._sources.problem
         except PkmError as error:
             self._refused = str(error)
         if self._refused:
             return
-        motion = self._tracker.observe(positions, velocities)
-        self._publish(message, motion)
+        positions, velocities, _ = np.split(numbers, 3)
+        self._publish(stamp, self._tracker.observe(positions, velocities))
 
-    def _publish(self, message: JointState, motion: TrackedMotion) -> None:
+    def _publish(self, stamp: Any, motion: TrackedMotion) -> None:
         assert self._tracker is not None
         tracking, modes, now = self._tracker.tracking, self._tracker.modes, time.monotonic()
         words = motion.status, motion.reason, tracking, modes.working, modes.assembly
-        if words != self._words or now - self._margins_at >= _MARGINS_EVERY:
+        heard = self._state_out.get_subscription_count() > 0
+        if heard and (words != self._words or now - self._margins_at >= _MARGINS_EVERY):
             self._words, self._margins_at = words, now
             self._state_rows = RowPublisher(self._state_out, partial(self._moving, self._told(motion)), 14)
-        stamp = message.header.stamp
         if tracking:
             if modes.change:
                 self._mode_change, self._unreported = modes.change, True
                 self.get_logger().warn(modes.change)
-            self._joint_rows.publish(stamp, np.concatenate((motion.joints, motion.velocities)))
-            self._extend_path(message, motion)
-        self._state_rows.publish(stamp, np.concatenate((motion.pose, motion.twist, (motion.residual,))))
+            if self._joints_out.get_subscription_count():
+                self._joint_rows.publish(stamp, np.concatenate((motion.joints, motion.velocities)))
+            self._extend_path(stamp, motion.pose)
+        if heard:
+            self._state_rows.publish(stamp, np.concatenate((motion.pose, motion.twist, (motion.residual,))))
 
     def _told(self, motion: TrackedMotion) -> PlatformState:
         """The fields of a state other than the platform's motion."""
@@ -206,14 +207,12 @@ class KinematicsNode(Node):
         state.limb_distance = state.limit_margin = float("nan")
         return state
 
-    def _extend_path(self, message: JointState, motion: TrackedMotion) -> None:
-        points, place = self._path.poses, motion.pose[:3].tolist()
-        if points and math.dist(place, messages.vector_of(points[-1].pose.position)) < self._path_step:
-            return
-        point = PoseStamped(pose=messages.to_pose(motion.pose))
-        point.header.frame_id, point.header.stamp = self._path.header.frame_id, message.header.stamp
-        points.append(point)
-        del points[: -self._path_points]
+    def _extend_path(self, stamp: Any, pose: NDArray[np.float64]) -> None:
+        place = pose[:3].tolist()
+        if math.dist(place, self._place) >= self._path_step:
+            self._place = place
+            self._passed.append((stamp, pose))
+            del self._passed[: -self._path_points]
 
     # Now and then
 
@@ -234,6 +233,13 @@ class KinematicsNode(Node):
     def _publish_path(self) -> None:
         """Publish the path for new subscribers only: it is long."""
         listeners = self._path_out.get_subscription_count()
+        if listeners:
+            for stamp, pose in self._passed:
+                point = PoseStamped(pose=messages.to_pose(pose))
+                point.header.frame_id, point.header.stamp = self._path.header.frame_id, stamp
+                self._path.poses.append(point)
+            self._passed = []
+            del self._path.poses[: -self._path_points]
         if not self._path.poses or not listeners:
             self._path_seen_by = 0
             return
@@ -270,6 +276,13 @@ class KinematicsNode(Node):
         if self._commanded is not None and self._commanded.problem:
             return diagnostics.WARN, self._commanded.problem, values
         return diagnostics.OK, "tracking", values
+
+
+def _reading(names: Sequence[str], message: JointState) -> NDArray[np.float64]:
+    """Positions, velocities and efforts of the actuated joints (3 n,); velocities are 0 where the message has none."""
+    if message.velocity:
+        return messages.reading_of(names, message)
+    return np.concatenate((messages.joint_values(message, names, what="measured state"), np.zeros(2 * len(names))))
 
 
 def _joints_message(names: list[str], stamp: Any, numbers: NDArray[np.float64]) -> JointState:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from pkm_bringup.main_job import planned
 from pkm_control.loop import requests
@@ -30,7 +31,7 @@ from pkm_control.robot_loop import ControllerSettings, MachineSettings, build_ro
 from pkm_dynamics.dynamics import shared_dynamics
 from pkm_dynamics.motion_limits import ActuatorLimits
 from pkm_hardware.devices.servo_board import SimulatedServoBoard
-from pkm_hardware.machine import Lifecycle
+from pkm_hardware.machine import Lifecycle, MachineState
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "docs" / "examples"
 
@@ -128,11 +129,47 @@ def test_rows_tell_what_the_loop_sees(process: LoopProcess, kinematics) -> None:
     wakes: list[float] = []
 
     def periods() -> bool:
-        wakes.extend(one.wake for one in process.figures())
+        wakes.extend(process.figures().wakes)
         return len(wakes) > 20
 
     wait(periods)
     assert np.all(np.diff(wakes) > 0.0)
+
+
+_AGES: list[float] = []  # s of the machine, in the loop's process: of each reading when its command came
+
+
+def time_commands(loop: ControlLoop) -> None:
+    """Have the loop note from now on how old readings are when drives get their commands."""
+    machine, read, write = loop.machine, loop.machine.read, loop.machine.write
+    readings: list[float] = []
+
+    def reading() -> MachineState:
+        state = read()
+        readings.append(state.time)
+        return state
+
+    def writing(command: NDArray[np.float64]) -> None:
+        write(command)
+        _AGES.append(machine.time - readings.pop())
+        assert not readings, "a reading went by without its command"
+
+    machine.read, machine.write = reading, writing  # type: ignore[method-assign]
+
+
+def ages(loop: ControlLoop) -> list[float]:
+    """What was noted."""
+    return _AGES
+
+
+def test_a_command_answers_the_reading_of_its_own_period(process: LoopProcess) -> None:
+    """So it is no older than that period, in which it was computed; a fault would tell of a second reading."""
+    held(process)
+    process.ask(time_commands)
+    wait(lambda: len(process.ask(ages)) > 100)
+    assert process.situation.mode is Mode.HOLDING
+    assert process.situation.state.fault == ""
+    assert max(process.ask(ages)) == 0.0
 
 
 def fail(loop: ControlLoop) -> None:

@@ -54,3 +54,39 @@ def test_a_long_pause_is_counted_and_not_caught_up_by_a_burst() -> None:
 def test_a_rate_that_makes_no_sense_is_refused(rate: float) -> None:
     with pytest.raises(ValueError, match="rate"):
         FixedRateLoop(rate)
+
+
+class Clock:
+    """Time that passes where it is told to, and at each look."""
+
+    def __init__(self, late: list[float]) -> None:
+        self.now = 100.0  # s
+        self._late = late  # s: by which each sleep ends too late
+
+    def monotonic(self) -> float:
+        self.now += 1e-6
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds + (self._late.pop() if self._late else 0.0)
+
+
+def test_every_deadline_without_a_wake_up_within_half_a_period_counts_as_missed(monkeypatch) -> None:
+    """Counted anew from the wake-ups alone, whether the work is long, or the computer wakes the loop late."""
+    random, period = np.random.default_rng(7), 1e-3
+    late = np.where(random.random(4000) < 0.1, random.exponential(1.5 * period, 4000), 1e-5)
+    clock = Clock(list(late))
+    monkeypatch.setattr("pkm_runtime.fixed_rate.time", clock)
+    loop = FixedRateLoop(1.0 / period)
+    loop.restart()
+    began, wakes = clock.now, []
+    for _ in range(3000):
+        loop.wait()
+        wakes.append(loop.last_wake)
+        clock.now += random.exponential(1.2 * period) if random.random() < 0.1 else 0.2 * period
+    deadlines = began + period * np.arange(1, int((wakes[-1] - began) / period) + 1)
+    next_wake = np.array(wakes)[np.searchsorted(wakes, deadlines - 1e-5)]
+    found = int((next_wake - deadlines > 0.5 * period).sum())
+    assert loop.missed == pytest.approx(found, abs=2)  # of those on the edge
+    assert found > 300
+    assert statistics(np.array(wakes), 1.0 / period).missed == pytest.approx(found, rel=0.25)
