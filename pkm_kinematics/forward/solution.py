@@ -42,8 +42,9 @@ class ForwardSolution(ExplainedSolution):
     def configuration(self) -> Configuration:
         """The configuration found, for all that follows from it."""
         shape = np.shape(self.status)
-        status, residual, iterations = (np.atleast_1d(x).ravel() for x in (self.status, self.residual, self.iterations))
-        n, q = len(status), self.joints.reshape(-1, self.joints.shape[-1])
+        status, iterations = np.ravel(self.status), np.ravel(self.iterations)
+        residual, q = np.ravel(self.residual), self.joints.reshape(-1, self.joints.shape[-1])
+        n = len(status)
         found = Solved(
             q, np.empty((n, 0)), np.empty((n, 0)), status, residual, iterations, residual, np.empty((n, 0, 6))
         )
