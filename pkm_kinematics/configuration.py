@@ -68,7 +68,13 @@ class Configuration(ExplainedSolution):
     # -- solved once ------------------------------------------------------------------------------------------------
 
     def solved(self, twists: Array = NO_RATES, accelerations: Array = NO_RATES, jacobian: bool = False) -> Solved:
-        """Rows of the solution, with rates or the Jacobian along if they are asked for."""
+        """Rows of the solution, with rates or the Jacobian if they are asked for.
+
+        Args:
+            twists: (n, 6) of the platform at its origin, base axes [m/s, rad/s].
+            accelerations: (n, 6), likewise [m/s^2, rad/s^2].
+            jacobian: with the inverse Jacobian of every joint.
+        """
         e, known = self.engine, self.__dict__.get("_known")
         if known is None and e.constant_space:
             known = e.positions.solve(self.poses, self.choice, twists, accelerations, jacobian)
@@ -341,6 +347,9 @@ class Configuration(ExplainedSolution):
 
         Args:
             rates: actuated joint rates (..., n_actuated) [rad/s, m/s].
+
+        Raises:
+            ShapeError: the rates do not go with the poses.
         """
         F = self.forward_jacobian
         rows, shape = as_rows(rates, F.shape[-1], "rates")

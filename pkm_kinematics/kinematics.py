@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pkm_description.mechanism import Array, Mechanism
-from pkm_kinematics import lean_calls
+from pkm_kinematics import lean_kinematics
 from pkm_kinematics.batch import ShapeError, as_rows, is_vector, nans, rows_for, shaped
 from pkm_kinematics.configuration import Configuration, Motion
 from pkm_kinematics.forward.along_path import Forward, usable_poses
@@ -401,11 +401,11 @@ class Kinematics(Introduced):
             mode: working mode, 0 to `n_modes - 1`.
             joints: positions (n_joints,) [rad, m] in that mode before the first call; home's by default.
         """
-        return lean_calls.lean_inverse(self, mode, joints)
+        return lean_kinematics.lean_inverse(self, mode, joints)
 
     def lean_positions(self, data: Data, mode: int = 0) -> Callable[[Array, Array], int]:
         """As `lean_inverse`, with all joints placed in `data`, the scratch of a kernel at home in the mode."""
-        return lean_calls.lean_positions(self, data, mode)
+        return lean_kinematics.lean_positions(self, data, mode)
 
     def lean_track(self, mode: int = 0) -> Callable[[Array, Array], tuple[int, float, int]]:
         """`call(q, pose) -> (status, error, iterations)`: forward kinematics that moves `pose` (7,) along with q.
@@ -424,7 +424,7 @@ class Kinematics(Introduced):
         Raises:
             PkmError: a configuration-dependent motion space, and more actuators than degrees of freedom.
         """
-        return lean_calls.lean_track(self, mode)
+        return lean_kinematics.lean_track(self, mode)
 
     def lean_forward(self) -> Callable[[Array, Array], int]:
         """`call(q, points) -> status`: both assembly modes of a translational robot as platform origins (2, 3) [m].
@@ -432,7 +432,7 @@ class Kinematics(Introduced):
         Raises:
             PkmError: `assembly_method` is not "spheres", or there are not three actuators.
         """
-        return lean_calls.lean_forward(self)
+        return lean_kinematics.lean_forward(self)
 
 
 @lru_cache(maxsize=2)
