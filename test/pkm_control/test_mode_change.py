@@ -209,15 +209,16 @@ def test_a_way_whose_joints_range_forbids_it_is_refused(steered) -> None:
         planned_change(robot.follower, "+--")
 
 
-def test_a_follower_that_begins_in_another_mode_waits_and_says_so(steered) -> None:
+def test_a_follower_that_begins_in_another_mode_is_stopped_and_says_so(steered) -> None:
     """As after the restart of a controller: its efforts would be those of home's mode."""
     robot, anew = steered("five_bar"), steered("five_bar").follower
     robot.run(2 * PERIOD)
     changed_to(robot, "-+")
     state = robot.machine.read()
     action = anew.update(state.time, state.time, state.positions, state.velocities)
-    assert action.mode is Mode.WAITING
+    assert action.mode is Mode.STOPPED
     assert "working mode" in action.reason
+    assert action.gives_up
     assert not action.command.any()
 
 

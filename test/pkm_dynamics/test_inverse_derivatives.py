@@ -76,8 +76,9 @@ def quotients(dynamics, pose, twist, acceleration, seed, h, **outside):
 
 
 def step_for(kinematics, pose, seed, size):
-    """A step in the pose, shorter where the actuators run away."""
-    return 2e-3 * size / max(np.abs(kinematics.motion_jacobian(pose, seed)).max(), 1.0)
+    """A step in the pose, shorter where the actuators run away, and where a limb is nearly stretched."""
+    regularity = min(float(kinematics.singularity(pose, seed).limb_regularity), 1.0)
+    return 2e-3 * regularity * size / max(np.abs(kinematics.motion_jacobian(pose, seed)).max(), 1.0)
 
 
 def check(dynamics, pose, twist, acceleration, seed, size, **outside):
