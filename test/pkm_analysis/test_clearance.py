@@ -154,7 +154,7 @@ def test_robots_that_nothing_is_known_of_are_refused(monkeypatch: pytest.MonkeyP
     with pytest.raises(AnalysisError, match="0 bodies of the description have shapes"):
         Analysis(mechanism_from_urdf(urdf)).quantity("clearance")
     monkeypatch.setitem(sys.modules, "coal", None)
-    with pytest.raises(UsageError, match="they need coal, which is not installed; .*pip install coal"):
+    with pytest.raises(UsageError, match=r"they need coal, which is not installed; .*pip install coal"):
         Analysis(load_mechanism("delta")).quantity("clearance")
 
 
