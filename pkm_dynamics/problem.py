@@ -73,12 +73,12 @@ class Problem:
                 motions[:, part] = rows_for(values, 6, len(motions), name)
         status = np.empty(len(motions), dtype=np.int64)
         robot.check_motions(motions, engine.spaces.rate_scale, engine.spaces.onto_space, status)
-        usable = status == Status.CONVERGED
         if not fresh:
             found = at.solved().status
-            np.copyto(status, found, where=usable & ~closes(found))
+            if np.count_nonzero(found):
+                np.copyto(status, found, where=(status == Status.CONVERGED) & ~closes(found))
         elif engine.iterated and not choice.certain.all():
-            status[~choice.certain & usable] = Status.NOT_CONNECTED
+            status[~choice.certain & (status == Status.CONVERGED)] = Status.NOT_CONNECTED
         problem = cls(robot, at, motions, status, choice, model, fresh and payload is None)
         if not constant:
             problem._stay_in_space(acceleration is None)

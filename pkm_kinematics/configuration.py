@@ -20,7 +20,7 @@ from pkm_kinematics.solutions import Codes, ExplainedSolution, JointNames, quick
 from pkm_kinematics.solve.constraints import per_unit_speed
 from pkm_kinematics.solve.engine import Engine
 from pkm_kinematics.solve.position_solver import NO_RATES
-from pkm_kinematics.solve.singularity import Singularity, joined, margins
+from pkm_kinematics.solve.singularity import Singularity, conditions, joined, margins
 from pkm_kinematics.status import Status, closes
 from pkm_runtime.errors import PkmError
 from pkm_runtime.introduction import SHOWN, number
@@ -214,13 +214,14 @@ class Configuration(ExplainedSolution):
 
         NaN at a type 2 singularity.
         """
-        S = self.subspace
-        K = self.inverse_jacobian @ S
-        U, values, Vt = np.linalg.svd(np.nan_to_num(K), full_matrices=False)
-        regular = np.nan_to_num(self.drive_condition) > SINGULAR_BELOW
+        S, K = self._spaces_at_rest, self.uniform_jacobian  # drives have units of their own only if none is redundant
+        units = self.engine.drive_units
+        U, values, Vt = np.linalg.svd(np.nan_to_num(units[:, None] * K), full_matrices=False)
+        regular = (conditions(values, K.shape[2]) > SINGULAR_BELOW) & np.isfinite(K).all(axis=(1, 2))
         with np.errstate(divide="ignore", invalid="ignore"):
-            J = S @ (np.swapaxes(Vt, -1, -2) / values[..., None, :]) @ np.swapaxes(U, -1, -2)
-        return np.where(regular[..., None, None], J, np.nan)
+            per_unit = np.swapaxes(Vt / values[:, :, None], 1, 2) @ (np.swapaxes(U, 1, 2) * units)
+        J = per_unit_speed(S, S, self.engine.characteristic_length) @ per_unit
+        return shaped(np.where(regular[:, None, None], J, np.nan), self.shape)
 
     @property
     def subspace(self) -> Array:
@@ -271,9 +272,10 @@ class Configuration(ExplainedSolution):
     @property
     def drive_condition(self) -> Array:
         """Reciprocal condition (...,) of the drives' Jacobian in uniform units, 0 at singularities of types 1 and 2."""
-        K, none = self.uniform_jacobian, np.zeros(len(self.poses))
-        found = margins(K, none, none, self.engine.characteristic_length, self.engine.drive_units).condition
-        return shaped(found, self.shape)
+        K = self.engine.drive_units[:, None] * self.uniform_jacobian
+        known = np.asarray(np.isfinite(K).all(axis=(1, 2)))
+        values = np.linalg.svd(np.where(known[:, None, None], K, 0.0), compute_uv=False)
+        return shaped(np.where(known, conditions(values, K.shape[2]), np.nan), self.shape)
 
     # -- rates ------------------------------------------------------------------------------------------------------
 

@@ -59,6 +59,9 @@ class PositionSolver:
         joint), and where the pose does not determine a limb's joints they take any.
         """
         poses, model = np.ascontiguousarray(poses), self.robot.model
+        if len(poses) < BATCH:
+            self._keep_seeds(model, choice, poses, solved)
+            return
         over_cores(lambda at: self._keep_seeds(model, choice.rows(at), poses[at], solved.rows(at)), len(poses))
 
     @cached_property
@@ -193,7 +196,7 @@ class PositionSolver:
         width, drives = len(self.robot.joint_names), len(self.robot.actuated_names)
         rates = width if moving else 0
         status, iterations = np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.int64)
-        jacobians = nans(n, drives if jacobian else 0, 6)
+        jacobians = nans(n, drives, 6) if jacobian else self._one_unsolved[5] if n == 1 else np.empty((n, 0, 6))
         positions, first, second = nans(n, width), nans(n, rates), nans(n, rates)
         return Solved(positions, first, second, status, np.zeros(n), iterations, np.zeros(n), jacobians)
 

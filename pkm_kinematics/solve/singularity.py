@@ -98,8 +98,6 @@ def margins(
     uniform = values if (units == 1.0).all() else np.asarray(np.linalg.svd(safe * units[:, None], compute_uv=False))
     with np.errstate(divide="ignore", invalid="ignore"):
         slowest, amplification = 1.0 / values[:, 0], 1.0 / smallest
-        condition = f / np.sqrt((uniform**2).sum(axis=-1) * (uniform**-2.0).sum(axis=-1))
-    condition = np.where((smallest > 0.0) & (uniform[:, -1] > 0.0), condition, 0.0)
     sign = np.sign(np.linalg.det(safe)) if K.shape[-2] == f else np.ones(len(K))
     hide = np.where(finite, 0.0, np.nan)
     return Singularity(
@@ -109,9 +107,18 @@ def margins(
         determinant_sign=sign + hide,
         constraint_hold=constraint + hide,
         limb_regularity=regularity + hide,
-        condition=condition + hide,
+        condition=conditions(uniform, f) + hide,
         characteristic_length=length,
     )
+
+
+def conditions(values: Array, f: int) -> Array:
+    """Reciprocal conditions (n,) from the singular values (n, k) of Jacobians of f columns in uniform units."""
+    if values.shape[-1] < f:
+        return np.zeros(len(values))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        found = f / np.sqrt((values**2).sum(axis=-1) * (values**-2.0).sum(axis=-1))
+    return np.where(values[:, -1] > 0.0, found, 0.0)
 
 
 def joined(parts: list[Singularity]) -> Singularity:
