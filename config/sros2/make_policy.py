@@ -23,6 +23,8 @@ from xml.etree import ElementTree
 
 import rclpy
 from rclpy.node import Node, NodeNameNonExistentError
+from rclpy.qos import qos_profile_sensor_data
+from sensor_msgs.msg import JointState
 
 from pkm_bringup import bringup
 
@@ -84,6 +86,8 @@ def look(wanted: set[str], expected: Found | None = None) -> Found:
     """What each node of the running robot has had, when all are there and nothing new comes, or all is as expected."""
     rclpy.init()
     observer = Node("observer")
+    # heard, so that dynamics makes them, and hears for that what it does not hear otherwise
+    observer.create_subscription(JointState, "reference_efforts", lambda _: None, qos_profile_sensor_data)
     deadline, since, before = time.monotonic() + _PATIENCE, time.monotonic(), Found()
     try:
         while time.monotonic() < deadline:
