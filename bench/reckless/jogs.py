@@ -397,7 +397,7 @@ def total(tallies: list[Tally]) -> Tally:
 
 PREFACE = """Jogs and stops of a simulated machine, judged by what it did, not by what its controller says. Made by
 `python -m bench.reckless.jogs --write docs/reckless.md --seed {seed}`, which goes on with its journal until every robot
-has had {jogs} jogs and {stops} stops; `--minutes` ends it in time, another seed gives it others.
+has had {jogs} jogs and {stops} stops; a limit in minutes ends it earlier, another seed gives it others.
 
 Jogs go in random directions at random speeds until something stops them, each from where the last one ended. Stops,
 pauses, short pauses and lower speed overrides come at random instants of motions that are as fast as the checks
