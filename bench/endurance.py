@@ -56,7 +56,7 @@ class Judge:
 
         Args:
             names: of the joints.
-            positions: of them, with as many numbers as each has freedoms [rad or m].
+            positions: of them, with as many numbers as each has degrees of freedom [rad or m].
             pose: of the platform (7,).
 
         Returns:

@@ -20,7 +20,7 @@ _STEPS = 40  # from home to the pose that is timed
 
 
 def rows(names: Sequence[str] | None = None) -> list[list[str]]:
-    """Name, freedoms, moving bodies, and the times of lean inverse kinematics, inverse and direct dynamics.
+    """Name, degrees of freedom, moving bodies, and the times of lean inverse kinematics, inverse and direct dynamics.
 
     Of the robots of these `names`, of the whole gallery without; robots that have no such calls are left out.
     """

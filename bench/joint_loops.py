@@ -182,7 +182,7 @@ def path_beside_home(kinematics: Kinematics, rate: float) -> list[tuple[Array, A
     shares = shares**3 * (10.0 - 15.0 * shares + 6.0 * shares**2)
     home = np.asarray(kinematics.inverse(kinematics.home).actuated)
     at_home = kinematics.home
-    twist = kinematics.subspace(at_home).sum(axis=1)  # in all freedoms at once
+    twist = kinematics.subspace(at_home).sum(axis=1)  # in all degrees of freedom at once
     size = float(np.hypot(np.linalg.norm(twist[:3]) / kinematics.characteristic_length, np.linalg.norm(twist[3:])))
     way = _STEP / size * (kinematics.inverse_jacobian(at_home) @ twist)
     for sign in (1.0, -1.0):

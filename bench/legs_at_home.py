@@ -303,7 +303,7 @@ def _planar(leg: str) -> Legs:
     return robot
 
 
-ROBOTS: dict[str, tuple[Callable[[], Legs], str]] = {  # name: how it is made, and its freedoms
+ROBOTS: dict[str, tuple[Callable[[], Legs], str]] = {  # name: how it is made, and its degrees of freedom
     "3-UPU": (translational_upu, "3T"),
     "3-RUU": (lambda: _elbows(0.4, 0.15, "R", "xyz"), "3T"),
     "3-PUU": (lambda: _elbows(0.5, 0.15, "P", "xyz"), "3T"),

@@ -68,7 +68,7 @@ def pressing(kinematics: Kinematics, period: float) -> Pressing:
     jacobian = kinematics.inverse_jacobian(home)
     straight = onto @ normal / max(float(normal @ onto @ normal), 1e-9)  # which may turn the platform besides
     down = -2.0 * gap * (jacobian @ straight)
-    # the freedoms that are left, all of them at once
+    # the degrees of freedom that are left, all of them at once
     twist = (space - np.outer(straight, normal @ space)).sum(axis=1)
     size = float(np.hypot(np.linalg.norm(twist[:3]) / kinematics.characteristic_length, np.linalg.norm(twist[3:])))
     side = SLIDE / size * (jacobian @ twist) if size > 1e-9 else np.zeros_like(drives)

@@ -77,7 +77,8 @@ def home_coordinates(kinematics: Kinematics) -> Array:
 def draw(kinematics: Kinematics, rng: np.random.Generator, count: int, size: float) -> Array:
     """Random poses (count, 7) around home.
 
-    Positions of the platform's branch are drawn, or of the actuators where the platform has fewer freedoms than that.
+    Positions of the platform's branch are drawn, or of the actuators where the platform has fewer degrees of freedom
+    than that.
     """
     if kinematics.constant_space:
         home = home_coordinates(kinematics)

@@ -112,7 +112,7 @@ def _doubled_elbow() -> str:
 
 
 def _planar_joint() -> str:
-    """A planar platform of three freedoms on one planar joint."""
+    """A planar platform of three degrees of freedom on one planar joint."""
     seats = {"left": "-0.05 0 0", "right": "0.05 0 0", "guide": "0 0.05 0"}
     limbs = LEFT + RIGHT + GUIDE
     for name, seat in seats.items():
@@ -244,7 +244,10 @@ REFUSED: dict[str, tuple[str, str]] = {
         "without moving any mass",
     ),
     "a loop of a link with itself": (robot(PLAIN + loop("odd", "tip", "0 0 0", "tip")), "odd.*itself"),
-    "a gear between the motors": (robot(GEARED, ("left_motor",)), "right_motor.*mimic.*2 freedoms instead of 1"),
+    "a gear between the motors": (
+        robot(GEARED, ("left_motor",)),
+        "right_motor.*mimic.*2 degrees of freedom instead of 1",
+    ),
     "planar joint": (_planar_joint(), "planar joint cannot carry the platform"),
     "floating platform": (_floating_platform(), "floating joint cannot carry the platform"),
 }

@@ -81,8 +81,8 @@ or the machine stopped.
 `impedance` is a spring of 2 kN/m, which gives way to what it does not know of. `position` commands the drives' own
 loops, which carry the weight of the machine as it is, so hidden masses cost it little; what its drives saturate at is
 not marked. `hybrid` presses on a plane with {press:g} N, along the axis along which the robot is freest, and slides on
-it by {slide:.0%} of the characteristic length, there and back in all its other freedoms at once. Its errors are those
-beside the pressed axis while it slides; behind them stands the error of the force, RMS and maximum.
+it by {slide:.0%} of the characteristic length, there and back in all its other degrees of freedom at once. Its errors
+are those beside the pressed axis while it slides; behind them stands the error of the force, RMS and maximum.
 
 Who may carry what the controller is not told
 of leaves reserve for it: motions with the payload are planned to {less:.0%}. Planned to {left:.0%}, as the others are,

@@ -32,7 +32,7 @@ each other (0: not overconstrained). *Working modes* and *assembly modes* are th
 forward kinematics that the solvers find for the home pose; solutions beyond the joint limits count. Pictures show
 robots at home, with the frames of base and platform (x red, y green, z blue).
 
-| robot | | freedoms | limbs | actuators | repeated | working modes | assembly modes |
+| robot | | degrees of freedom | limbs | actuators | repeated | working modes | assembly modes |
 |---|---|---|---|---|---|---|---|
 """
 

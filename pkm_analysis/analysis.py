@@ -23,21 +23,21 @@ from pkm_analysis.requirements.quantity import Quantity
 from pkm_analysis.workspace.workspace import Workspace, workspace
 from pkm_description import Mechanism
 from pkm_kinematics import Kinematics
-from pkm_runtime.introduction import Introduced
+from pkm_runtime.describable import Describable
 from pkm_runtime.sweeps import Sweeps
 
 ANY: Range = (-1.0, 1.0)  # placeholder until the range is found
 
 
-class Analysis(Introduced):
+class Analysis(Describable):
     """Questions about a robot as a whole: workspaces, maps, loci of singularities, regions, paths.
 
     Arguments that methods share: `vary` names the task coordinates that vary, by default the robot's degrees of
-    freedom, of more than three the first three. `ranges` are their ends [m, rad] by name, the workspace's extent by
-    default; `hold` are values of the others [m, rad], home's by default. `requirements` are bounds such as "type2 > 0.2
-    rad/m", added to what limbs and joints allow. `joint_limits=False` and `platform_limits=False` ignore the limits in
-    the description. All methods raise `AnalysisError` for a faulty question, or one without an answer such as an empty
-    workspace.
+    degree of freedom, of more than three the first three. `ranges` are their ends [m, rad] by name, the workspace's
+    extent by default; `hold` are values of the others [m, rad], home's by default. `requirements` are bounds such as
+    "type2 > 0.2 rad/m", added to what limbs and joints allow. `joint_limits=False` and `platform_limits=False` ignore
+    the limits in the description. All methods raise `AnalysisError` for a faulty question, or one without an answer
+    such as an empty workspace.
 
     Args:
         robot: its description, or its kinematics.

@@ -24,7 +24,7 @@ from pkm_description.mechanism import Array, Joint
 from pkm_description.picture import link_poses
 from pkm_description.urdf.visuals import Visual
 from pkm_kinematics import Kinematics
-from pkm_runtime.introduction import Introduced, listed
+from pkm_runtime.describable import Describable, listed
 from pkm_runtime.optional import optional_library
 from pkm_runtime.sweeps.chunks import slices
 
@@ -69,7 +69,7 @@ class ExactDistances:
         return float(coal.distance(self._geometry[i], placed[0], self._geometry[j], placed[1], self._request, result))
 
 
-class Clearance(Introduced):
+class Clearance(Describable):
     """Distances between the bodies of a robot; `AnalysisError` without coal, or two bodies that can meet.
 
     Bodies are links fixed to each other, with their collision geometry, or, where the description has none, their

@@ -26,7 +26,7 @@ from pkm_analysis.requirements.names import label_of
 from pkm_description.mechanism import Array
 from pkm_description.rotations import pose_distance
 from pkm_kinematics import Kinematics
-from pkm_runtime.introduction import listed, measure
+from pkm_runtime.describable import listed, measure
 
 Range = tuple[float, float]
 Value = TypeVar("Value")

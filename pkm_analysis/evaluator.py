@@ -24,7 +24,7 @@ from pkm_kinematics.kernels.records import PLATFORM
 from pkm_kinematics.solve.constraints import limb_constraints, scaling
 from pkm_kinematics.solve.engine import Engine
 from pkm_kinematics.status import closes
-from pkm_runtime.codegen import Recording, Tape, loose, recorded
+from pkm_runtime.codegen import Recording, Tape, loose, trace
 from pkm_runtime.codegen.vector_code import LANES, VectorCode
 from pkm_runtime.sweeps.chunks import slices
 
@@ -52,7 +52,7 @@ def straight_quantities(
     freedoms = frame.freedoms if any(3 < k < WIDTH for k in wanted) else 0
     held = loose(data)
     try:
-        recorded(pose_quantities)(
+        trace(pose_quantities)(
             loose(model), held, branch, freedoms, frame.ranks, pose, np.zeros(SCRATCH, dtype=object), out
         )
     except (ZeroDivisionError, ValueError):  # singular at home: numbers, not terms, divided by zero
@@ -205,7 +205,7 @@ class PoseEvaluator:
 class TwistFrame(NamedTuple):
     """A basis of twists, and what each limb blocks of them."""
 
-    basis: Array  # (6, freedoms + blocked) [m/s, rad/s], contiguous
+    basis: Array  # (6, degrees of freedom + blocked) [m/s, rad/s], contiguous
     freedoms: int
     ranks: NDArray[np.int64]  # (limbs,) how many of the blocked velocities each limb blocks
 

@@ -38,7 +38,7 @@ Parameter = bool | int | float | str | list[str]  # of a node
 
 
 @dataclass(frozen=True)
-class Knob:
+class Setting:
     """A launch argument: `choices` are its only texts, if any; `span` bounds a number; `group` is for the help."""
 
     name: str
@@ -89,25 +89,25 @@ _PATIENCE = 0.1  # s, with readings of a simulated machine
 ENCLAVES = "/pkm"  # of SROS 2, one for each node: config/sros2/policy.xml
 
 KNOBS = (
-    Knob("robot", "delta", options.ROBOT, group="robot"),
-    Knob("xacro_args", "", options.XACRO_ARGS, group="robot"),
-    Knob(
+    Setting("robot", "delta", options.ROBOT, group="robot"),
+    Setting("xacro_args", "", options.XACRO_ARGS, group="robot"),
+    Setting(
         "motion",
         "auto",
         f"{options.MOTION}, or none; with a machine that is not simulated, auto is none",
         group="motion",
     ),
-    Knob("tool_file", "", options.TOOL_FILE, group="motion"),
-    Knob("motion_folder", "", "folder whose motion files may be asked for while the robot runs", group="motion"),
-    Knob("most_waypoints", "500", "waypoints of a motion that may be asked for", span=(2, 1000000), group="motion"),
-    Knob("cycles", "20", options.CYCLES, span=(1, 1000000), group="motion"),
-    Knob("stay", "true", options.STAY, SWITCH, group="motion"),
-    Knob("controller", LAWS[0], f"{options.CONTROLLER}, or none", (*LAWS, "none"), group="control"),
-    Knob("rate", "1000.0", options.RATE, span=(10.0, 10000.0), group="control"),
-    Knob("natural_frequency", str(NATURAL_FREQUENCY), options.FREQUENCY, span=(0.1, 1000.0), group="control"),
-    Knob("damping", str(DAMPING), options.RATIO, span=(0.3, 10.0), group="control"),
-    Knob("fallback", "gravity", "efforts when the measured state is stale", ("gravity", "zero"), group="control"),
-    Knob(
+    Setting("tool_file", "", options.TOOL_FILE, group="motion"),
+    Setting("motion_folder", "", "folder whose motion files may be asked for while the robot runs", group="motion"),
+    Setting("most_waypoints", "500", "waypoints of a motion that may be asked for", span=(2, 1000000), group="motion"),
+    Setting("cycles", "20", options.CYCLES, span=(1, 1000000), group="motion"),
+    Setting("stay", "true", options.STAY, SWITCH, group="motion"),
+    Setting("controller", LAWS[0], f"{options.CONTROLLER}, or none", (*LAWS, "none"), group="control"),
+    Setting("rate", "1000.0", options.RATE, span=(10.0, 10000.0), group="control"),
+    Setting("natural_frequency", str(NATURAL_FREQUENCY), options.FREQUENCY, span=(0.1, 1000.0), group="control"),
+    Setting("damping", str(DAMPING), options.RATIO, span=(0.3, 10.0), group="control"),
+    Setting("fallback", "gravity", "efforts when the measured state is stale", ("gravity", "zero"), group="control"),
+    Setting(
         "hardware",
         SIMULATED,
         "who is the machine: our simulation, a driver (loopback: none at all, what is commanded is read), or nobody "
@@ -115,19 +115,19 @@ KNOBS = (
         (SIMULATED, *KINDS, "none"),
         group="machine",
     ),
-    Knob("hardware_file", "", options.HARDWARE_FILE, group="machine"),
-    Knob("keep_out_file", "", options.KEEP_OUT_FILE, group="control"),
-    Knob("conveyor_file", "", options.CONVEYOR_FILE, group="control"),
-    Knob("force_file", "", options.FORCE_FILE, group="machine"),
-    Knob("realistic", "false", options.REALISTIC, SWITCH, group="machine"),
-    Knob("hidden_payload", "0.0", options.HIDDEN_PAYLOAD, span=(0.0, 1e6), group="machine"),
-    Knob(
+    Setting("hardware_file", "", options.HARDWARE_FILE, group="machine"),
+    Setting("keep_out_file", "", options.KEEP_OUT_FILE, group="control"),
+    Setting("conveyor_file", "", options.CONVEYOR_FILE, group="control"),
+    Setting("force_file", "", options.FORCE_FILE, group="machine"),
+    Setting("realistic", "false", options.REALISTIC, SWITCH, group="machine"),
+    Setting("hidden_payload", "0.0", options.HIDDEN_PAYLOAD, span=(0.0, 1e6), group="machine"),
+    Setting(
         "realtime_priority",
         str(PRIORITY),
         "SCHED_FIFO priority of the control loop, where permitted; 0: ordinary scheduling",
         span=(0, 98),
     ),
-    Knob(
+    Setting(
         "start",
         "auto",
         "who enables the drives: active, the robot itself at once; manual, somebody (pkm enable); auto, the robot "
@@ -135,32 +135,32 @@ KNOBS = (
         ("auto", "active", "manual"),
         group="machine",
     ),
-    Knob("report", "reports", options.REPORT, group="output"),
-    Knob("page", "true", options.PAGE, SWITCH, group="output"),
-    Knob("layers", "", options.LAYERS, group="output"),
-    Knob("host", "127.0.0.1", options.HOST, group="output"),
-    Knob("port", "8080", options.PORT, span=(1, 65535), group="output"),
-    Knob(
+    Setting("report", "reports", options.REPORT, group="output"),
+    Setting("page", "true", options.PAGE, SWITCH, group="output"),
+    Setting("layers", "", options.LAYERS, group="output"),
+    Setting("host", "127.0.0.1", options.HOST, group="output"),
+    Setting("port", "8080", options.PORT, span=(1, 65535), group="output"),
+    Setting(
         "operate",
         "local",
         "who may command from the page: browsers on this computer, everyone who reaches it, or nobody",
         ("local", "everyone", "nobody"),
         group="output",
     ),
-    Knob("browser", "false", "open the page in a browser, where there is a display", SWITCH, group="output"),
-    Knob(
+    Setting("browser", "false", "open the page in a browser, where there is a display", SWITCH, group="output"),
+    Setting(
         "joystick", "false", "steer the platform by what a node of the package joy publishes", SWITCH, group="control"
     ),
-    Knob("namespace", "", "namespace of all nodes and topics"),
-    Knob("frame_prefix", "", "before the name of every frame of the robot, such as left/"),
-    Knob(
+    Setting("namespace", "", "namespace of all nodes and topics"),
+    Setting("frame_prefix", "", "before the name of every frame of the robot, such as left/"),
+    Setting(
         "description",
         "own",
         "who publishes robot_description: a node of ours, or another (robot_state_publisher)",
         ("own", "other"),
     ),
-    Knob("use_sim_time", "false", "take the time from /clock", SWITCH),
-    Knob(
+    Setting("use_sim_time", "false", "take the time from /clock", SWITCH),
+    Setting(
         "publish_rate",
         "100.0",
         "highest rate of states, references and efforts as they are published [Hz]",
@@ -372,7 +372,7 @@ def parameters(node: NodeSpec, values: Values) -> dict[str, Parameter]:
                 values[knob] == "true" if isinstance(default[knob], bool) else type(default[knob])(values[knob])
             )
         except ValueError as error:
-            kind = "whole number" if isinstance(default[knob], int) else "number"
+            kind = "integer" if isinstance(default[knob], int) else "number"
             raise ValueError(f"{knob} is '{values[knob]}', not a {kind} such as {default[knob]}") from error
     if "motion" in typed:
         typed["motion"] = motion_of(values)

@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable
 from typing import NoReturn
 
-from pkm_hardware.machine import untold
+from pkm_hardware.machine import drives_may_be_on
 from pkm_runtime import ending_signals
 
 _BEAT_EVERY = 0.25  # s
@@ -69,7 +69,7 @@ class Guardian:
                 try:
                     warning = turn_off()
                 except Exception as error:
-                    warning = untold(error)
+                    warning = drives_may_be_on(error)
                 print(f"the command {how}: {warning or 'the drives were turned off'}", file=sys.stderr, flush=True)
         finally:
             os._exit(0)

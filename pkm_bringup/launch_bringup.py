@@ -46,23 +46,23 @@ _TOPIC_SYSTEM = "joint_state_topic_hardware_interface"  # the bridge; other plug
 
 KNOBS = (
     *bringup.KNOBS,
-    bringup.Knob("rviz", "true", "open RViz, where it is installed", bringup.SWITCH),
-    bringup.Knob("rviz_file", "", "what RViz shows; empty: rviz/pkm.rviz, fitted to the size of the robot"),
-    bringup.Knob(
+    bringup.Setting("rviz", "true", "open RViz, where it is installed", bringup.SWITCH),
+    bringup.Setting("rviz_file", "", "what RViz shows; empty: rviz/pkm.rviz, fitted to the size of the robot"),
+    bringup.Setting(
         "together",
         "true",
         "fork our nodes from one process, which starts them several times as fast; not done with ros2_control",
         bringup.SWITCH,
     ),
-    bringup.Knob("ros2_control", "false", "have controller_manager drive the machine", bringup.SWITCH),
-    bringup.Knob("command_interface", "effort", "what controllers of ros2_control command", ("effort", "position")),
-    bringup.Knob(
+    bringup.Setting("ros2_control", "false", "have controller_manager drive the machine", bringup.SWITCH),
+    bringup.Setting("command_interface", "effort", "what controllers of ros2_control command", ("effort", "position")),
+    bringup.Setting(
         "controllers",
         ros2_control.FORWARD,
         f"controllers of ros2_control to activate, separated by commas; {ros2_control.FORWARD}: our controller, in the "
         f"platform's coordinates, commands through it; {ros2_control.TRAJECTORY}: one loop per drive",
     ),
-    bringup.Knob(
+    bringup.Setting(
         "controllers_file", "", "their parameters; empty: config/controllers.yaml, fitted to the joints of the robot"
     ),
 )

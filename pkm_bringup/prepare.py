@@ -25,11 +25,11 @@ import numpy as np
 from pkm_bringup import bringup
 from pkm_bringup.main_job import planned
 from pkm_control.controllers.laws import make_controller
-from pkm_control.loop.control_loop import rehearse
+from pkm_control.loop.control_loop import warm_up
 from pkm_control.loop.follower import TrajectoryFollower
 from pkm_control.loop.guard import guard_of
 from pkm_description.load import shared_mechanism
-from pkm_description.urdf import kept_files
+from pkm_description.urdf import cache_files
 from pkm_dynamics import Dynamics
 from pkm_dynamics.dynamics import shared_dynamics
 from pkm_dynamics.motion_limits import ActuatorLimits
@@ -93,7 +93,7 @@ def note_compiled(text: str, controller: str, hardware: str) -> None:
     mark = _mark(text, controller, hardware)
     if mark is not None:
         with contextlib.suppress(OSError):
-            kept_files.write(mark, b"")
+            cache_files.write(mark, b"")
 
 
 def _mark(*what: str) -> Path | None:
@@ -102,9 +102,9 @@ def _mark(*what: str) -> Path | None:
     sources = sorted(file for name in _COMPILED for file in (packages / name).rglob("*.py"))
     times = [(str(file), (found := file.stat()).st_mtime_ns, found.st_size) for file in sources]
     digest = hashlib.sha256(repr((what, times, sys.version, version("numba"))).encode(errors="surrogatepass"))
-    for folder in kept_files.folders():
+    for folder in cache_files.folders():
         with contextlib.suppress(OSError):
-            if os.access(kept_files.made(folder), os.W_OK):
+            if os.access(cache_files.made(folder), os.W_OK):
                 for old in sorted(folder.glob("*.compiled"), key=lambda file: file.stat().st_mtime)[:-_MARKS]:
                     old.unlink(missing_ok=True)
                 return folder / f"{digest.hexdigest()[:32]}.compiled"
@@ -127,9 +127,9 @@ def load(dynamics: Dynamics, specs: Sequence[bringup.NodeSpec], values: bringup.
     with making(KERNELS):
         exercise(dynamics)
         if "controller" in wanted:
-            rehearse_controller(dynamics, values["controller"])
+            warm_up_controller(dynamics, values["controller"])
         if "hardware" in wanted and values["hardware"] == SIMULATED:
-            rehearse_machine(dynamics)
+            warm_up_machine(dynamics)
     if "motion_player" in wanted and bringup.motion_of(values) != "none":
         with making("planning the motion"):
             files = values["hardware_file"], values["tool_file"], values["keep_out_file"]
@@ -148,14 +148,14 @@ def exercise(dynamics: Dynamics) -> None:
     dynamics.inverse(home, still, still)
 
 
-def rehearse_controller(dynamics: Dynamics, law: str) -> None:
+def warm_up_controller(dynamics: Dynamics, law: str) -> None:
     """Warm up a controller at home."""
     kinematics, limits = dynamics.kinematics, ActuatorLimits.of(dynamics.mechanism)
     controller = make_controller(law, dynamics, limits, 1e-3)
     guard = guard_of(controller.commands, limits, 1.0, lambda pose: holding_efforts(dynamics, limits, pose))
-    rehearse(TrajectoryFollower(kinematics, controller, guard, lead=0.0), kinematics)
+    warm_up(TrajectoryFollower(kinematics, controller, guard, lead=0.0), kinematics)
 
 
-def rehearse_machine(dynamics: Dynamics) -> None:
+def warm_up_machine(dynamics: Dynamics) -> None:
     """Let a simulated machine pass a millisecond."""
-    SimulatedMachine(dynamics, ActuatorLimits.of(dynamics.mechanism)).rehearse()
+    SimulatedMachine(dynamics, ActuatorLimits.of(dynamics.mechanism)).warm_up()

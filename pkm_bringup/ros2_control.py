@@ -145,7 +145,8 @@ def effort_gains(mechanism: Mechanism, natural_frequency: float, rate: float) ->
     if not np.all(np.isfinite(mass)):
         raise SingularHomeError(mechanism.name)
     if len(mass) > kinematics.mobility:
-        why = f"it has {len(mass)} drives for {kinematics.mobility} freedoms, whose integrals push against each other"
+        count = f"{len(mass)} drives for {kinematics.mobility} degrees of freedom"
+        why = f"it has {count}, whose integrals push against each other"
         raise UnequalDrivesError(mechanism.name, why)
     inertia = np.diag(mass)
     shares = np.linalg.eigvalsh(mass / np.sqrt(np.outer(inertia, inertia)))

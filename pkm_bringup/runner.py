@@ -38,7 +38,7 @@ from pkm_client import options
 from pkm_description import PkmError
 from pkm_description.gallery import robot_names
 from pkm_description.ros.transport import transport_environment
-from pkm_description.urdf import kept_files
+from pkm_description.urdf import cache_files
 from pkm_runtime import ending_signals, safe_folders
 from pkm_runtime.optional import PAGE, PAGE_REMEDY, ROS, ROS_REMEDY, need
 from pkm_runtime.progress import progress
@@ -58,7 +58,7 @@ _PR_SET_PDEATHSIG, _PR_SET_NAME = 1, 15  # of prctl(2)
 def main(arguments: Sequence[str] | None = None) -> int:
     """Entry point: read the knobs, expand the robot's file, run the nodes, end them."""
     gc.disable()  # what is made until the nodes run stays: a collection would find nothing
-    values = read_knobs(arguments)
+    values = read_settings(arguments)
     specs = [*([bringup.DESCRIPTION] if values["description"] == "own" else []), *bringup.nodes(values)]
     set_up_discovery()
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # small matrices: threads only get in each other's way
@@ -167,7 +167,7 @@ def runtime_folder() -> tuple[Path, str]:
                 return Path(place), ""
     problems = []
     temporary = Path(tempfile.gettempdir()) / f"pkm_{os.getuid()}"
-    for folder in (kept_files.folders()[-1], temporary):
+    for folder in (cache_files.folders()[-1], temporary):
         try:
             return safe_folders.made(folder), f"{os.uname().nodename}_"
         except OSError as error:
@@ -203,7 +203,7 @@ def write_parameters(file: Path, **parameters: str) -> Path:
     return file
 
 
-def read_knobs(arguments: Sequence[str] | None = None) -> dict[str, str]:
+def read_settings(arguments: Sequence[str] | None = None) -> dict[str, str]:
     """The value of every knob, as text by name, from command line options, by default the process's own.
     At a terminal, the page is opened and the robot stays; a script wants the end of the motion.
     """

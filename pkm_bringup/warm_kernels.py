@@ -21,7 +21,7 @@ from pathlib import Path
 import numpy as np
 
 from pkm_bringup.main_job import plan_cycle, run_motion, simulated_loop
-from pkm_bringup.prepare import end_with_parent, exercise, note_compiled, rehearse_controller
+from pkm_bringup.prepare import end_with_parent, exercise, note_compiled, warm_up_controller
 from pkm_client import options
 from pkm_control.controllers.law_settings import LAWS
 from pkm_control.loop.control_loop import ControlLoop
@@ -36,7 +36,7 @@ from pkm_dynamics import Dynamics
 from pkm_hardware.machine_kinds import SIMULATED
 from pkm_kinematics.making import making
 from pkm_runtime.errors import PkmError
-from pkm_runtime.kernels.kept import COMPILING
+from pkm_runtime.kernels.kernel_cache import COMPILING
 from pkm_viewer.report.report import Report
 
 ANALYSES = "pkm_analysis.warm"  # which control does not import; found by name
@@ -105,7 +105,7 @@ def _warm_library(dynamics: Dynamics) -> None:
         kinematics.inverse(kinematics.task.chain["home"][-len(kinematics.task.names) :])
     kinematics.platform_twist(pose, np.zeros(len(kinematics.actuated_names)))
     exercise(dynamics)
-    rehearse_controller(dynamics, LAWS[0])
+    warm_up_controller(dynamics, LAWS[0])
 
 
 def _warm_run(loop: ControlLoop) -> None:

@@ -171,7 +171,7 @@ def within(lowest: float, highest: float, words: str, kind: type[float] | type[i
             raise argparse.ArgumentTypeError(f"{text} is not {words}")
         return value
 
-    parse.__name__ = "whole number" if kind is int else "number"  # which argparse calls a text that is none
+    parse.__name__ = "integer" if kind is int else "number"  # which argparse calls a text that is none
     return parse
 
 
@@ -180,5 +180,5 @@ number = within(-_LARGEST, _LARGEST, "a finite number")
 positive = within(_SMALLEST, _LARGEST, "a finite number greater than zero")
 not_negative = within(0.0, _LARGEST, "a finite number, zero or greater")
 share = within(0.0, 0.9, "between 0 and 0.9")
-port = within(1, 65535, "a whole number from 1 to 65535", int)
-count = within(1, 1_000_000, "a whole number from 1 to 1000000", int)
+port = within(1, 65535, "an integer from 1 to 65535", int)
+count = within(1, 1_000_000, "an integer from 1 to 1000000", int)

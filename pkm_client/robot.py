@@ -297,7 +297,7 @@ class Robot:
             PkmError: the file cannot be read, or planned. With `block`, too: it ended early, as `Task.result` says.
         """
         if cycles != int(cycles) or cycles < 1:
-            raise RefusedError(f"cycles is {cycles}; give a whole number greater than zero")
+            raise RefusedError(f"cycles is {cycles}; give an integer greater than zero")
         file = motion_named(os.fspath(motion), self.kinematics, self._tool_file)
         if on:
             return self._move(self._ride(file, cycles, on, at), block)

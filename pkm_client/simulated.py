@@ -18,7 +18,7 @@ from pkm_client.state import RobotState
 from pkm_control.controllers.law_settings import POSITION
 from pkm_control.conveyor.conveyor import BeltState, Conveyor, conveyor_named
 from pkm_control.conveyor.simulated_belt import SimulatedBelt
-from pkm_control.loop.control_loop import rehearse
+from pkm_control.loop.control_loop import warm_up
 from pkm_control.loop.followed_motion import Action, Motion, Tolerances
 from pkm_control.loop.loop_thread import LoopThread
 from pkm_control.loop.modes import Mode, Outcome
@@ -41,7 +41,7 @@ Array = NDArray[np.float64]
 
 _SILENCE = 20  # periods without a command after which the simulated machine closes its brakes, as over ROS
 _LOOK = 0.002  # s, between two looks at the queue
-_HAND_OVER = 0.005  # s, that the loop waits for who waited for this instant
+_HAND_OVER = 0.005  # s, that the loop waits for a caller that waited for this instant
 _END = 5.0  # s, for the loop to end
 _NONE = np.full(7, np.nan)
 
@@ -96,7 +96,7 @@ class SimulatedBackend:
         self.mechanism = mechanism
         self._realtime = realtime
         rehearsed = build_loop(mechanism, setup)
-        rehearse(rehearsed.follower, rehearsed.kinematics)
+        warm_up(rehearsed.follower, rehearsed.kinematics)
         loop = self.loop = build_loop(
             mechanism, setup, rehearsed.dynamics
         )  # what was rehearsed with has learned from it

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pkm_control.loop.modes import Mode
-from pkm_runtime.introduction import fixed
+from pkm_runtime.describable import fixed
 
 Array = NDArray[np.float64]
 

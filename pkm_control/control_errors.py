@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
+from pkm_runtime.describable import fixed
 from pkm_runtime.errors import PkmError, shortened
-from pkm_runtime.introduction import fixed
 
 
 class MotionFileError(PkmError):

@@ -30,7 +30,7 @@ from pkm_dynamics import Dynamics
 from pkm_dynamics.dynamics import shared_dynamics
 from pkm_dynamics.motion_limits import ActuatorLimits
 from pkm_dynamics.weight import holding_efforts
-from pkm_hardware.machine import Machine, untold
+from pkm_hardware.machine import Machine, drives_may_be_on
 from pkm_hardware.machine_file import read_machine_file
 from pkm_hardware.machine_kinds import LOOPBACK, SIMULATED
 from pkm_hardware.make_machine import limits_by_file, make_drives, make_machine
@@ -159,7 +159,7 @@ def last_resort(mechanism: Mechanism, settings: MachineSettings) -> str:
         try:
             driver.disable()  # something else is wrong, perhaps
         except Exception:
-            return untold(error)
+            return drives_may_be_on(error)
     finally:
         driver.close()
     return ""

@@ -95,7 +95,7 @@ def _check_mimics(joints: Sequence[Joint]) -> None:
             )
         if joint.type.dof != 1 or leader.type.dof != 1:
             raise DescriptionError(
-                label, f"{joint.name!r} and {leader.name!r} must both have one freedom", "use joints of one freedom"
+                label, f"{joint.name!r} and {leader.name!r} must both have one degree of freedom", "use such joints"
             )
 
 

@@ -17,8 +17,8 @@ from pkm_description.loops.home import HomeRequest, find_home
 from pkm_description.loops.limb_partition import LimbGraph
 from pkm_description.loops.mobility import check_moves_mass, mobility
 from pkm_description.mechanism import Mechanism, frozen
-from pkm_description.urdf import kept_robots, urdf_plus, xacro_expansion
-from pkm_description.urdf.kept_expansions import expand_robot
+from pkm_description.urdf import robot_cache, urdf_plus, xacro_expansion
+from pkm_description.urdf.expansion_cache import expand_robot
 from pkm_description.urdf.unit_slips import Slip, Suspect, suspects
 from pkm_description.urdf.xml_text import check_length, read_file, read_xml, root_tag
 from pkm_runtime.errors import shortened
@@ -38,10 +38,10 @@ def load_mechanism(source: str | os.PathLike[str], xacro_args: Mapping[str, str]
     text, origin = expand(source, xacro_args)
     if not origin:
         return mechanism_from_urdf(text)
-    mechanism = kept_robots.find(text, origin)
+    mechanism = robot_cache.find(text, origin)
     if mechanism is None:
         mechanism = mechanism_from_urdf(text, origin)
-        kept_robots.keep(mechanism)
+        robot_cache.keep(mechanism)
     return mechanism
 
 

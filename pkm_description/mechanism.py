@@ -15,7 +15,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from pkm_runtime.introduction import Introduced, alike, counted, listed, measure
+from pkm_runtime.describable import Describable, alike, counted, listed, measure
 
 Array = NDArray[np.float64]
 
@@ -245,7 +245,7 @@ class Mobility:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Mechanism(Introduced):
+class Mechanism(Describable):
     """A parallel robot as described. Built by `load_mechanism`, never changed.
 
     `joints` are in topological order. `platform_chain` names the joints from base to platform where these are the task
@@ -285,7 +285,7 @@ class Mechanism(Introduced):
 
     def _summary(self) -> str:
         return (
-            f"{self.name}: {counted(self.mobility.platform, 'freedom')} ({self.mobility.motion}), "
+            f"{self.name}: {counted(self.mobility.platform, 'degree of freedom')} ({self.mobility.motion}), "
             f"{counted(len(self.limbs), 'limb')}, {counted(len(self.actuated_joints), 'actuated joint')}"
         )
 

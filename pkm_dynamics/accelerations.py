@@ -17,11 +17,11 @@ from pkm_dynamics.problem import Problem
 from pkm_kinematics import Configuration, Status
 from pkm_kinematics.batch import as_rows, nans
 from pkm_kinematics.kernels.model_and_data import writeable
-from pkm_kinematics.solutions import Solution, quickly_made
-from pkm_runtime.introduction import vector
+from pkm_kinematics.solutions import Solution, fast_init
+from pkm_runtime.describable import vector
 
 
-@quickly_made
+@fast_init
 @dataclass(frozen=True, eq=False, repr=False)
 class Accelerations(Solution):
     """Answer of the direct dynamics: NaN where the status is not CONVERGED."""

@@ -51,7 +51,7 @@ class DistributionError(PkmError):
     """A distribution that does not fit the robot."""
 
 
-class _NoEndError(Exception):
+class _NoConvergenceError(Exception):
     """The method cycles or gives up, so that it is not known whether efforts within the bounds exist."""
 
 
@@ -112,7 +112,7 @@ def distribute(
     for k in np.flatnonzero(status == Status.CONVERGED):
         try:
             found = least(jacobians[k], efforts[k], distribution.norm, weights, lower, upper)
-        except _NoEndError:
+        except _NoConvergenceError:
             efforts[k], status[k] = np.nan, Status.DIVERGED
             continue
         if found is None:
@@ -213,7 +213,7 @@ def least_squares(N: Array, start: Array, weights: Array, lower: Array, upper: A
     x, r = np.zeros(len(z)), len(z)
     status = nearest_within(np.ascontiguousarray(rows), start - rows @ c, lower, upper, x, np.zeros((r + 6, r + 1)))
     if status == NO_END:
-        raise _NoEndError
+        raise _NoConvergenceError
     return np.asarray(np.linalg.solve(R, x - c)) if status == SHARED else None
 
 
@@ -236,7 +236,7 @@ def _linear_programme(
     if not found.success:
         if found.status == _INFEASIBLE:
             return None
-        raise _NoEndError
+        raise _NoConvergenceError
     if not peak:
         return np.asarray(found.x[:r])
     least_peak = found.x[r] * (1.0 + LEEWAY) / weights
@@ -326,5 +326,5 @@ class Sharing:
 
 
 def _dual(jacobian: Array, freedoms: int) -> Array:
-    """Orthonormal rows (freedoms, n_actuated) that give the work of efforts: the span of the Jacobian's rows."""
+    """Orthonormal rows (dof, n_actuated) that give the work of efforts: the span of the Jacobian's rows."""
     return np.ascontiguousarray(np.linalg.svd(jacobian, full_matrices=False)[2][:freedoms])

@@ -33,12 +33,12 @@ from pkm_kinematics import Configuration, Kinematics, Status
 from pkm_kinematics.batch import integer, is_vector, is_vector_or_none
 from pkm_kinematics.kernels.model_and_data import Model
 from pkm_kinematics.kinematics import shared_kinematics
-from pkm_runtime.introduction import Introduced, alike, vector
+from pkm_runtime.describable import Describable, alike, vector
 
 __all__ = ["Accelerations", "Dynamics", "Efforts"]
 
 
-class Dynamics(Introduced):
+class Dynamics(Describable):
     """Dynamics of one mechanism, with the inertia of every body, friction, gears and rotors.
 
     In all methods a `payload` is a body in the platform's frame. They raise `ShapeError` for an array of another shape,

@@ -16,10 +16,10 @@ from pkm_dynamics.distribution import Distribution, distribute, meant
 from pkm_dynamics.kernels.over_rows import inverse_dynamics_many
 from pkm_dynamics.problem import Problem
 from pkm_kinematics.batch import nans
-from pkm_kinematics.solutions import JointNames, NamedSolution, quickly_made
+from pkm_kinematics.solutions import JointNames, NamedSolution, fast_init
 
 
-@quickly_made
+@fast_init
 @dataclass(frozen=True, eq=False, repr=False)
 class Efforts(NamedSolution):
     """Answer of the inverse dynamics: NaN where the status is not CONVERGED.

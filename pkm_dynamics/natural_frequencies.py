@@ -19,8 +19,8 @@ from numpy.typing import ArrayLike
 from pkm_description.mechanism import Array, Inertial
 from pkm_dynamics.dynamics import Dynamics
 from pkm_kinematics import Configuration, Status
+from pkm_runtime.describable import Describable, vector
 from pkm_runtime.errors import PkmError
-from pkm_runtime.introduction import Introduced, vector
 
 
 class StiffnessError(PkmError):
@@ -28,7 +28,7 @@ class StiffnessError(PkmError):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Vibration(Introduced):
+class Vibration(Describable):
     """Natural vibrations at a pose, the lowest first.
 
     `frequency` (n,) is angular [rad/s]. `shape` (6, n): platform twists, linear [m] and angular [rad] at its origin, of

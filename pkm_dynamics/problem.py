@@ -20,7 +20,7 @@ from pkm_kinematics.batch import BATCH, all_finite, over_cores, rows_for, shaped
 from pkm_kinematics.configuration import Configuration
 from pkm_kinematics.kernels.model_and_data import Choice, Data, Model
 from pkm_kinematics.kernels.rates.solve_motion import solve_motion
-from pkm_kinematics.solutions import quickly_made
+from pkm_kinematics.solutions import fast_init
 from pkm_kinematics.status import closes
 
 POSE, TWIST, ACCELERATION, WRENCH = slice(0, 7), slice(7, 13), slice(13, 19), slice(19, 25)  # of a motion (25,)
@@ -29,7 +29,7 @@ Kernel = Callable[..., Any]  # of a model, a choice, motions, more arrays of as 
 Code = Callable[..., Any]  # the same by machine code, whose address stands in the place of model and choice
 
 
-@quickly_made
+@fast_init
 @dataclass(frozen=True, eq=False)
 class Problem:
     """Rows of platform motions for one robot. The solve writes `status`."""

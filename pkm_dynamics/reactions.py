@@ -29,8 +29,8 @@ from pkm_kinematics import Kinematics, Status
 from pkm_kinematics.kernels.records import BASE, PLATFORM
 from pkm_kinematics.model.tables import build_graph
 from pkm_kinematics.solutions import Solution
+from pkm_runtime.describable import listed, vector
 from pkm_runtime.errors import PkmError
-from pkm_runtime.introduction import listed, vector
 
 RANK = 1e-9  # of the largest singular value: below it an equation repeats others
 STRESSED = 1e-7  # of a unit of stress without load: what reaches a joint by rounding only

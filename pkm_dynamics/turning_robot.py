@@ -32,7 +32,7 @@ def turning_robot(robot: RobotModel, limb_data: Data) -> TurningRobot:
     """The robot for lean calls, configurations solved in `limb_data`; `PkmError` for redundant actuators."""
     engine = robot.kinematics.engine
     if not GraphTracker.serves(engine):
-        raise PkmError("lean calls need as many actuators as freedoms where the motion space turns with the pose")
+        raise PkmError("lean calls need an actuator per degree of freedom where the motion space depends on the pose")
     graph = engine.whole_graph
     limb = {name: i for i, name in enumerate(engine.tables.names)}
     both = [(i, limb[name]) for i, name in enumerate(graph.names) if name in limb and i > PLATFORM]

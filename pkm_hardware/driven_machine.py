@@ -24,7 +24,7 @@ from pkm_hardware.machine import (
     LifecycleError,
     Machine,
     MachineState,
-    untold,
+    drives_may_be_on,
 )
 from pkm_hardware.machine_drives import Drives
 from pkm_hardware.position_limiter import PositionLimiter
@@ -187,7 +187,7 @@ class DrivenMachine(Machine):
         return "; ".join(words for words in (self._driver.notice, dropped) if words)
 
     @property
-    def untold(self) -> str:
+    def drives_may_be_on(self) -> str:
         """The warning that drives may be on."""
         return self._untold
 
@@ -247,9 +247,9 @@ class DrivenMachine(Machine):
         self._driver.close()
         self._driver.open(self._scale.to_device(self._home))
         self._may_be_on, self._untold = False, ""
-        self._look_twice()
+        self._confirm()
 
-    def _look_twice(self) -> None:
+    def _confirm(self) -> None:
         """Read until two readings in a row agree, so that drives are not enabled at a misread position."""
         agreed = 0
         self._began = time.monotonic()
@@ -330,12 +330,12 @@ class DrivenMachine(Machine):
         self._homing, self._homed = None, True
         positions = self._scale.to_joints(reading.positions)
         self._seen = (self._seen[0], positions, self._seen[2])
-        self._watch.believe(positions)
+        self._watch.accept(positions)
         self._command, self._command_time = None, self.time
         self._limiter.start(positions)
 
     def _engage(self) -> None:
-        self._look_twice()
+        self._confirm()
         positions = self._seen[1]
         self._may_be_on = True
         self._driver.enable(self._scale.to_device(positions))
@@ -361,7 +361,7 @@ class DrivenMachine(Machine):
             with self.telling():
                 self._driver.disable()
         except Exception as error:
-            self._untold, self._told = untold(error) if self._may_be_on else "", time.monotonic()
+            self._untold, self._told = drives_may_be_on(error) if self._may_be_on else "", time.monotonic()
             return self._untold
         self._may_be_on, self._untold = False, ""
         return ""
@@ -389,10 +389,10 @@ class DrivenMachine(Machine):
                 self._watch = ReadingWatch(self.limits)
             self._blind, judged = blind, np.where(blind, last, positions)
         elapsed = taken - before
-        if doubt := self._watch.doubt(judged, max(elapsed, reading.time - self._asked)):
+        if doubt := self._watch.check(judged, max(elapsed, reading.time - self._asked)):
             self._dropped, self._doubt = self._dropped + 1, doubt
             return False
-        self._watch.believe(judged)
+        self._watch.accept(judged)
         if reading.velocities is not None:
             velocities = reading.velocities / self._scale.units
         else:

@@ -69,7 +69,7 @@ EMERGENCY_STOP = "emergency stop: drives are off until it is reset"
 NO_COMMAND = "no command for"  # how a machine begins that was left without one
 
 
-def untold(error: Exception) -> str:
+def drives_may_be_on(error: Exception) -> str:
     """The warning that drives may be on, since they could not be disabled because of `error`."""
     return f"THE DRIVES COULD NOT BE TOLD ({error}): cut their power"
 
@@ -112,7 +112,7 @@ class Machine(ABC):
         """Connect: inactive, brakes closed, readable, without fault; or a fault."""
 
     @property
-    def untold(self) -> str:
+    def drives_may_be_on(self) -> str:
         """The warning that drives may be on, since disabling them failed; empty where they are known to be off."""
         return ""
 
@@ -149,7 +149,7 @@ class Machine(ABC):
             if self.lifecycle is Lifecycle.INACTIVE:
                 self.cleanup()
         except Exception as error:
-            return untold(error)
+            return drives_may_be_on(error)
         return ""
 
     def reset(self) -> None:
@@ -157,7 +157,7 @@ class Machine(ABC):
         if self.lifecycle is Lifecycle.FAULT:
             self.configure()
 
-    def rehearse(self) -> None:
+    def warm_up(self) -> None:
         """Warm up: do once what is slow the first time, without moving anything."""
         return
 

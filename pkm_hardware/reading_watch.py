@@ -25,7 +25,7 @@ class ReadingWatch:
         self._speeds = _FASTER * limits.velocity
         self._last: Array | None = None
 
-    def doubt(self, positions: Array, elapsed: float) -> str:
+    def check(self, positions: Array, elapsed: float) -> str:
         """Why positions (n_actuated,) [rad or m] are implausible `elapsed` [s] after the last good ones, or empty."""
         if self._last is None or not math.isfinite(elapsed):
             return ""
@@ -36,6 +36,6 @@ class ReadingWatch:
         unit = self._units[k]
         return f"the reading of {self._names[k]} jumps by {abs(moved[k]):.4g} {unit}, faster than it can move"
 
-    def believe(self, positions: Array) -> None:
+    def accept(self, positions: Array) -> None:
         """Go on from positions (n_actuated,) [rad or m]."""
         self._last = positions.copy()

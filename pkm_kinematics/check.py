@@ -38,9 +38,9 @@ from pkm_kinematics.load_verdicts import of_masses, of_velocities, of_weight
 from pkm_kinematics.status import Status
 from pkm_kinematics.unit_verdicts import of_cosines, of_misfits, of_units
 from pkm_kinematics.verdicts import NEAR_SINGULAR, Verdict, of_drives, of_singularity
+from pkm_runtime.describable import ROUNDING, fixed, measure
 from pkm_runtime.errors import PkmError
-from pkm_runtime.introduction import ROUNDING, fixed, measure
-from pkm_runtime.kernels.kept import COMPILING
+from pkm_runtime.kernels.kernel_cache import COMPILING
 
 MODES_SHOWN = 16
 QUIET = 2.0  # s of silence before a line says what takes so long
@@ -187,24 +187,25 @@ def _remarks(mechanism: Mechanism) -> list[str]:
     m = mechanism.mobility
     notes = []
     if m.singular_home:
-        notes.append("home is a singularity: the number of freedoms there differs from that nearby; move <home>")
+        notes.append("home is a singularity: the degrees of freedom there differ from those nearby; move <home>")
     if m.uncontrolled:
-        notes.append(f"the actuators leave the platform {m.uncontrolled} freedom(s) everywhere (accepted by the file)")
+        notes.append(f"the actuators leave the platform {m.uncontrolled} degree(s) of freedom, as the file says")
     if m.redundant_actuators:
-        notes.append(f"{m.redundant_actuators} actuator(s) more than freedoms: efforts are shared by minimum norm")
+        notes.append(f"{m.redundant_actuators} redundant actuator(s): efforts are shared by minimum norm")
     if m.redundant_constraints:
         notes.append(
             f"overconstrained: {m.redundant_constraints} equation(s) of the loops repeat others; "
             "the real machine needs these lengths and directions to be exact, the solvers cope"
         )
     if m.idle:
-        notes.append(f"{m.idle} idle freedom(s) that neither platform nor actuators see, such as rods that spin")
+        notes.append(f"{m.idle} idle degree(s) of freedom of no effect on the platform, such as rods that spin")
     if m.left_out:
         branch = ", ".join(mechanism.platform_chain)
         notes.append(
             f"the platform's own branch ({branch}) counts: the limbs alone would leave the platform {m.left_out} more "
-            "freedom(s), which the branch takes away. That is right where the branch is built, as an ankle's universal "
-            "joint is, or where these freedoms do not matter, such as that of a pen that turns about its pin; where "
+            "degree(s) of freedom, which the branch takes away. That is right where the branch is built, as an ankle's "
+            "universal "
+            "joint is, or where these do not matter, such as that of a pen that turns about its pin; where "
             "the branch only names the task coordinates, the real platform is loose"
         )
     for limb in mechanism.limbs:
@@ -347,7 +348,7 @@ def _block(kinematics: Kinematics, block: Any) -> dict[str, Any]:
 
 
 def _belongs(block: dict[str, Any], limb: dict[str, Any]) -> bool:
-    """True where the limb carries a joint of the block; freedoms of a joint with several are `joint/freedom`."""
+    """True where the limb carries a joint of the block; a joint of several has names like `joint/x`."""
     return any(name.split("/")[0] in limb["joints"] for name in block["joints"])
 
 
@@ -397,7 +398,7 @@ def as_text(report: Report) -> str:
 def _mobility_text(report: Report) -> list[str]:
     m = report.mobility
     lines = [
-        f"Mobility  {m['platform']} ({m['motion']}), {m['actuators']} actuator(s), {m['idle']} idle freedom(s)",
+        f"Mobility  {m['platform']} ({m['motion']}), {m['actuators']} actuator(s), {m['idle']} idle",
         f"  Chebychev-Gruebler-Kutzbach count {m['gruebler']}{_counted_branch(report)}, "
         f"redundant constraints {m['redundant_constraints']}",
     ]
@@ -464,7 +465,7 @@ def _assembly_signs(modes: dict[str, Any]) -> str:
     """What precedes the number in the label of an assembly mode."""
     labels = [mode["label"] for mode in modes["assembly_modes"]]
     if any(label.startswith("redundant") for label in labels):
-        return "redundant: with more drives than freedoms no sign tells them apart"
+        return "redundant: with more drives than degrees of freedom no sign tells them apart"
     unknown = "?: the robot has no such sign, or none that is known" if any(la.startswith("?") for la in labels) else ""
     sign = "+ or -: the side of the type 2 singularities that lie between them"
     return "; ".join(filter(None, (sign if any(la[0] in "+-" for la in labels) else "", unknown)))

@@ -16,19 +16,19 @@ from pkm_kinematics.explain import explain_inverse, explain_motion
 from pkm_kinematics.kernels.model_and_data import SOLVED, Choice, Data, Model, Solved, near
 from pkm_kinematics.kernels.rates.motion_space import limb_margins
 from pkm_kinematics.kernels.regularity import SINGULAR_BELOW
-from pkm_kinematics.solutions import Codes, ExplainedSolution, JointNames, quickly_made
+from pkm_kinematics.solutions import Codes, ExplainedSolution, JointNames, fast_init
 from pkm_kinematics.solve.constraints import per_unit_speed
 from pkm_kinematics.solve.engine import Engine
 from pkm_kinematics.solve.position_solver import NO_RATES
 from pkm_kinematics.solve.singularity import Singularity, conditions, joined, margins
 from pkm_kinematics.status import Status, closes
+from pkm_runtime.describable import SHOWN, number
 from pkm_runtime.errors import PkmError
-from pkm_runtime.introduction import SHOWN, number
 
 _AT_ONCE = 1 << 15  # poses whose margins are looked at together: more only fill the memory
 
 
-@quickly_made
+@fast_init
 @dataclass(frozen=True, eq=False, repr=False)
 class Configuration(ExplainedSolution):
     """Where every joint is at platform poses: solved once, when something is first asked, and then known.
@@ -92,9 +92,9 @@ class Configuration(ExplainedSolution):
 
     def _keep(self, solved: Solved) -> Solved:
         if self.mode is not None and not self.seeded:
-            self.engine.ranges.bring_in(solved)
+            self.engine.ranges.wrap_into_limits(solved)
         if self.engine.iterated:
-            _drop_uncertain(self.choice, solved)
+            _invalidate_unverified_modes(self.choice, solved)
         self.__dict__["_known"] = solved
         return solved
 
@@ -380,7 +380,7 @@ class Configuration(ExplainedSolution):
         return np.asarray(found).reshape(*self.shape, 6)
 
 
-@quickly_made
+@fast_init
 @dataclass(frozen=True, eq=False, repr=False)
 class Motion(ExplainedSolution):
     """Velocities and accelerations of all joints of a configuration along a platform motion."""
@@ -437,7 +437,7 @@ class Motion(ExplainedSolution):
         return lines
 
 
-def _drop_uncertain(choice: Choice, solved: Solved) -> None:
+def _invalidate_unverified_modes(choice: Choice, solved: Solved) -> None:
     """Take back solutions beyond the end of a path from home: which mode they belong to is not known."""
     if choice.certain.all():
         return

@@ -30,8 +30,8 @@ from pkm_kinematics.solve.singularity import Singularity
 from pkm_kinematics.solve.working_modes import WorkingModes
 from pkm_kinematics.status import Status
 from pkm_runtime.codegen import AVAILABLE
+from pkm_runtime.describable import Describable
 from pkm_runtime.errors import PkmError
-from pkm_runtime.introduction import Introduced
 
 if TYPE_CHECKING:
     from pkm_kinematics.assembly.method import AssemblyMethod
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 __all__ = ["Kinematics", "ShapeError"]
 
 
-class Kinematics(Introduced):
+class Kinematics(Describable):
     """Kinematics of one mechanism. Immutable after construction; calls may run in several threads at once.
 
     Every method raises `ShapeError` for arrays of a wrong shape and `ModeError` for a working mode that the robot

@@ -22,7 +22,7 @@ from pkm_kinematics.kernels.position.solve_poses import inverse_direct, inverse_
 from pkm_kinematics.status import Status, closes
 from pkm_runtime.codegen import MachineCode
 from pkm_runtime.errors import PkmError
-from pkm_runtime.kernels.binding import bind, or_else
+from pkm_runtime.kernels.binding import bind, with_fallback
 
 if TYPE_CHECKING:
     from pkm_kinematics.kinematics import Kinematics
@@ -64,12 +64,12 @@ def lean_track(kinematics: Kinematics, mode: int) -> Callable[[Array, Array], tu
     code = MachineCode(recording)
     scratch, farthest = (np.empty(7), np.empty(RESULTS)), e.inputs.farthest(e.actuated_turning)
     fixed = (code.address, e.characteristic_length, *scratch, last, farthest)
-    return or_else(bind(straight_track, fixed, example), general, code)
+    return with_fallback(bind(straight_track, fixed, example), general, code)
 
 
 def _track_graph(kinematics: Kinematics, start: Array) -> Callable[[Array, Array], tuple[int, float, int]]:
     if not GraphTracker.serves(kinematics.engine):
-        raise PkmError("lean_track needs as many actuators as freedoms where the motion space turns with the pose")
+        raise PkmError("lean_track needs an actuator per degree of freedom where the motion space depends on the pose")
     tracker, rest = GraphTracker(kinematics.engine), np.zeros(len(kinematics.actuated_names))
     tracker.place(kinematics.home, start)
 

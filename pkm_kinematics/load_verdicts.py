@@ -14,7 +14,7 @@ from pkm_description.picture import link_poses
 from pkm_description.urdf.unit_slips import FAST, FAST_SLIDE
 from pkm_kinematics.kinematics import Kinematics
 from pkm_kinematics.verdicts import NEAR_SINGULAR, Verdict, hold_at
-from pkm_runtime.introduction import listed
+from pkm_runtime.describable import listed
 
 DENSE = 1000.0  # kg/m^3, water's: robots, with the air between their limbs, have less than a third of it
 LITTLE_LEFT = 0.8  # share of an effort limit: the rest is what a controller and a motion need

@@ -6,7 +6,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator
 
-from pkm_runtime.kernels.kept import COMPILING
+from pkm_runtime.kernels.kernel_cache import COMPILING
 from pkm_runtime.progress import progress
 
 KERNELS = "loading kernels"  # and what is compiled of them is told beside

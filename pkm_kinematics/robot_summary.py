@@ -7,7 +7,7 @@ from pkm_description.mechanism import Limb
 from pkm_kinematics.kernels.records import CLOSED_FORM
 from pkm_kinematics.solve.engine import Engine
 from pkm_kinematics.solve.working_modes import WorkingModes
-from pkm_runtime.introduction import alike, counted, listed
+from pkm_runtime.describable import alike, counted, listed
 
 
 def introduction(engine: Engine, modes: WorkingModes) -> list[str]:

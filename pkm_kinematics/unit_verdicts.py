@@ -11,7 +11,7 @@ import numpy as np
 from pkm_description.urdf.numbers_in_source import Written
 from pkm_description.urdf.unit_slips import LARGE, Slip, Suspect
 from pkm_kinematics.verdicts import Verdict
-from pkm_runtime.introduction import listed
+from pkm_runtime.describable import listed
 
 Blame = Callable[[Slip], Sequence[Written]]
 NAMED = 3  # elements; of more alike, their number is enough

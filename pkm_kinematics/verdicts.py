@@ -15,8 +15,8 @@ from pkm_description.mechanism import Array, Mechanism
 from pkm_kinematics.kinematics import Kinematics
 from pkm_kinematics.solve.constraints import scaling
 from pkm_kinematics.status import closes
+from pkm_runtime.describable import listed
 from pkm_runtime.errors import PkmError
-from pkm_runtime.introduction import listed
 
 Level = Literal["ok", "warning", "error"]
 

@@ -96,12 +96,12 @@ class Watchdog:
                 now, runs = time.monotonic(), time.clock_gettime(self._clock)
                 late = now - before - _LOOK_EVERY
                 if late > STARVED and runs - ran > _SHARE * late and not self._stop.is_set():
-                    self._bite(late)
+                    self._demote(late)
                 before, ran = now, runs
         except OSError:  # it has ended
             return
 
-    def _bite(self, late: float) -> None:
+    def _demote(self, late: float) -> None:
         if os.sched_getscheduler(self._number) & ~os.SCHED_RESET_ON_FORK == os.SCHED_FIFO:
             make_ordinary(self._number)
             self.bitten = True

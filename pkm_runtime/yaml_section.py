@@ -18,7 +18,7 @@ _LARGEST = 60_000  # bytes: some 600 lines, which take a second or two
 _GREATEST = 1e12  # of numbers, whose squares are numbers, too
 
 
-class _Short(reprlib.Repr):
+class _ShortRepr(reprlib.Repr):
     """Values as messages quote them, shortened: by aliases a few lines of a file become a text without end."""
 
     def __init__(self) -> None:
@@ -30,7 +30,7 @@ class _Short(reprlib.Repr):
         return self.repr_dict(value, level)
 
 
-_SHORT = _Short()
+_SHORT = _ShortRepr()
 
 
 class Section:
@@ -82,7 +82,7 @@ class Section:
         """An integer within bounds, both included."""
         value = self.number(key, default, bounds)
         if value != int(value):
-            raise self.wrong(key, f"{value:g} is no whole number", "give a whole number")
+            raise self.wrong(key, f"{value:g} is no integer", "give an integer")
         return int(value)
 
     def text(self, key: str, default: str | None = None, choices: Sequence[str] = ()) -> str:

@@ -65,7 +65,7 @@ class Scene:
         self._light()
         self._draw_links()
         server.on_client_connect(self._welcome)
-        server.on_client_disconnect(self._farewell)
+        server.on_client_disconnect(self._on_disconnect)
 
     @property
     def size(self) -> float:
@@ -215,7 +215,7 @@ class Scene:
         self._fit(client)
         client.camera.on_update(lambda camera: self._resized(client))
 
-    def _farewell(self, client: Any) -> None:
+    def _on_disconnect(self, client: Any) -> None:
         self._placed_clients.pop(client.client_id, None)
         self._eyes.pop(client.client_id, None)
 

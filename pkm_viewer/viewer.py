@@ -28,7 +28,7 @@ from pkm_viewer.layers import Layers
 from pkm_viewer.operations import IDLE, Operations, Readings
 from pkm_viewer.page_server import THIS_COMPUTER, PageServer
 from pkm_viewer.panels import markup
-from pkm_viewer.panels.asking import Desk
+from pkm_viewer.panels.asking import PageRequests
 from pkm_viewer.panels.capture import Capture
 from pkm_viewer.panels.distance_bars import LimitsPanel
 from pkm_viewer.panels.jog_panel import JogPanel, handle_ends
@@ -81,7 +81,7 @@ class RobotViewer:
         self._index: dict[tuple[str, ...], tuple[NDArray[np.int64], NDArray[np.int64]]] = {}
         self._readings = Readings()
         self._next_texts = self._next_plots = self._next_unseen = 0.0  # s, monotonic
-        self._desk: Desk | None = None
+        self._desk: PageRequests | None = None
         self._space: JogSpace | None = None
         self._pages: OpenPages | None = None
         self._modes: tuple[Sequence[str], str] = ((), "")
@@ -200,11 +200,11 @@ class RobotViewer:
 
     def attend(self, operations: Operations) -> None:
         """Give the browsers that may command the power of the drives."""
-        self._desk = Desk(self.server, operations, self.status.answer)
+        self._desk = PageRequests(self.server, operations, self.status.answer)
         self._pages = OpenPages(self._desk, _ORDER["pages"])
         self.status.make_room()
-        self.server.on_client_connect(self._greet)
-        self.server.on_client_disconnect(self._farewell)
+        self.server.on_client_connect(self._on_connect)
+        self.server.on_client_disconnect(self._on_disconnect)
 
     def operate(self, operations: Operations, space: JogSpace) -> None:
         """Give all controls to the browsers that may command."""
@@ -217,12 +217,12 @@ class RobotViewer:
         self._seed = [self._column[name] for name in space.kinematics.joint_names]
         self.server.on_client_connect(self._welcome)
 
-    def _greet(self, client: Any) -> None:
+    def _on_connect(self, client: Any) -> None:
         if self._desk is None or self._pages is None:
             return
         operates = self.server.may_operate(client.client_id)
         with self._lock:
-            self._pages.welcome(client, operates)
+            self._pages.on_connect(client, operates)
         if not operates:
             client.gui.add_html(markup.block(_WATCHES), order=_ORDER["run"])
             return
@@ -241,12 +241,12 @@ class RobotViewer:
         with self._lock:
             self._controls[client.client_id] = (run, jog)
 
-    def _farewell(self, client: Any) -> None:
+    def _on_disconnect(self, client: Any) -> None:
         with self._lock:
             self._controls.pop(client.client_id, None)
             self._power.pop(client.client_id, None)
             if self._pages is not None:
-                self._pages.farewell(client)
+                self._pages.on_disconnect(client)
 
     def _seeds(self) -> Array:
         """Joint positions of the kinematics."""

@@ -20,8 +20,8 @@ TINY = 1e-12  # kg, kg m^2: MuJoCo wants some inertia in every moving body
 class MujocoRobot:
     """The MuJoCo model of a mechanism; contacts, friction and joint limits are left out.
 
-    With `loops`, which must be spherical, they are equalities. Where the platform has a branch of six freedoms, a free
-    joint named `platform` stands for it if `free_platform`.
+    With `loops`, which must be spherical, they are equalities. Where the platform has a branch of six degrees of
+    freedom, a free joint named `platform` stands for it if `free_platform`.
     """
 
     def __init__(

@@ -27,7 +27,7 @@ from pkm_control.loop.follower import TrajectoryFollower
 from pkm_control.loop.guard import EffortGuard
 from pkm_control.loop.jogging import RENEWAL
 from pkm_control.loop.modes import Mode
-from pkm_control.loop.recovery import RecoveryError, go_back, way_back
+from pkm_control.loop.recovery import RecoveryError, go_back, recovery_pose
 from pkm_control.motion.braking import Braking
 from pkm_control.motion.curve_check import rounded
 from pkm_control.motion.point_trajectory import PointTrajectory
@@ -178,7 +178,7 @@ class Robot:
                 action = follower.silent(state.time, state.fault)
             else:
                 action = follower.update(state.time, state.time, state.positions, state.velocities)
-            if machine.lifecycle is Lifecycle.ACTIVE and not action.gives_up:
+            if machine.lifecycle is Lifecycle.ACTIVE and not action.withhold_command:
                 machine.write(action.command)
             pose = machine.pose.copy()
             machine.step(1.0 / RATE)
@@ -268,7 +268,7 @@ class Robot:
         """Recover, and see that it stands well afterwards."""
         follower = self.follower
         try:
-            there = way_back(seen(follower))
+            there = recovery_pose(seen(follower))
             problem = go_back(follower, there) if there is not None else ""
         except RecoveryError as error:
             there, problem = None, str(error)
@@ -361,7 +361,7 @@ class Robot:
 
 def _direction(random: np.random.Generator, n: int) -> Array:
     way = random.normal(size=n)
-    if random.random() < 0.3:  # along one freedom
+    if random.random() < 0.3:  # along one degree of freedom
         way = np.where(np.arange(n) == random.integers(n), way, 0.0)
     return np.asarray(way / max(float(np.linalg.norm(way)), 1e-9))
 

@@ -40,7 +40,7 @@ def plain_parser(
 def parser(task: str, description: str, epilog: str = "") -> argparse.ArgumentParser:
     """The parser of a task over a domain, with the options that these share."""
     p = plain_parser(task, description, epilog)
-    p.add_argument("--vary", metavar="NAMES", help="task coordinates that vary, such as x,y,z (default: its freedoms)")
+    p.add_argument("--vary", metavar="NAMES", help="coordinates that vary, such as x,y,z (default: all)")
     p.add_argument(
         "--range", action="append", default=[], metavar="NAME=A:B", help="range of one, such as x=-300mm:300mm"
     )

@@ -14,7 +14,7 @@ from pkm_analysis.maps.map_surfaces import colours_of
 from pkm_analysis.maps.statistics import Statistics
 from pkm_description.mechanism import Array
 from pkm_description.picture import View, facets
-from pkm_runtime.introduction import measure
+from pkm_runtime.describable import measure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -16,7 +16,7 @@ from pkm_analysis.indices.performance_indices import PerformanceIndices
 from pkm_analysis.indices.polytopes import ForcePolytope, VelocityPolytope, largest_ellipsoid
 from pkm_analysis.prediction.prediction import Prediction
 from pkm_description.mechanism import Array
-from pkm_runtime.introduction import measure
+from pkm_runtime.describable import measure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -18,7 +18,7 @@ from pkm_analysis.workspace.largest import Box, Cylinder
 from pkm_analysis.workspace.workspace import Workspace
 from pkm_description.mechanism import Array
 from pkm_description.picture import View, facets
-from pkm_runtime.introduction import measure
+from pkm_runtime.describable import measure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from pkm_analysis.analysis_errors import AnalysisError
 from pkm_analysis.domain import TaskCoordinates
 from pkm_analysis.indices.polytopes import ForcePolytope, VelocityPolytope, largest_ellipsoid
-from pkm_analysis.pictured import Pictured
+from pkm_analysis.plottable import Plottable
 from pkm_description.mechanism import Array
 from pkm_kinematics.kinematics import Kinematics
 from pkm_kinematics.solve.constraints import scaling
@@ -33,7 +33,7 @@ class Limits:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class PerformanceIndices(Pictured):
+class PerformanceIndices(Plottable):
     """Indices at poses (n,); NaN where there is no regular configuration.
 
     Rotations are scaled by `length`: 1 rad/s counts as `length` m/s, 1 N m as 1 / `length` N.
@@ -283,7 +283,7 @@ def part_of(S: Array, part: Part, length: float) -> Array:
         found.append(U)
     widths = {U.shape[1] for U in found}
     if widths == {0} or len(widths) != 1:
-        raise AnalysisError(f"part '{part}'", "the platform has no such freedom of its own", "take another part")
+        raise AnalysisError(f"part '{part}'", "the platform has no such degree of freedom", "take another part")
     return np.asarray(np.array([_aligned(U) for U in found]) / weights[:, None])
 
 

@@ -23,9 +23,9 @@ import scipy  # submodules load on first use
 
 from pkm_analysis.analysis_errors import AnalysisError
 from pkm_analysis.kernels.zonotope import faces_of
-from pkm_analysis.pictured import Pictured
+from pkm_analysis.plottable import Plottable
 from pkm_description.mechanism import Array
-from pkm_runtime.introduction import measure
+from pkm_runtime.describable import measure
 
 OUTSIDE = 1e-9  # of the limits: what rounding may leave a vertex outside
 FLAT = 1e-12  # a determinant, of unit rows, that is zero but for rounding
@@ -49,7 +49,7 @@ def largest_displacements(jacobians: Array, errors: Array) -> Array:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class VelocityPolytope(Pictured):
+class VelocityPolytope(Plottable):
     """Velocities v (f,) with |K v| <= limits."""
 
     _picture: ClassVar[str] = "performance_pictures.polytope_picture"
@@ -93,7 +93,7 @@ class VelocityPolytope(Pictured):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class ForcePolytope(Pictured):
+class ForcePolytope(Plottable):
     """Forces K^T tau (f,) of efforts |tau| <= limits."""
 
     _picture: ClassVar[str] = "performance_pictures.polytope_picture"

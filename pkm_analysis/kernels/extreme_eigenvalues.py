@@ -13,7 +13,7 @@ loses what is smaller than the root of rounding.
 from math import sqrt
 
 from pkm_runtime.kernels.compiled import compiled
-from pkm_runtime.kernels.selection import larger
+from pkm_runtime.kernels.selection import select_gt
 
 # Singular values closer to each other than one part in 2^SQUARINGS are not told apart: the error is a third of a part.
 SQUARINGS = 14
@@ -74,8 +74,8 @@ def length_along(K, m, P, n, x):
         size = P[k, k]
         for r in range(n):
             entry = P[k, r] if k < r else P[r, k]
-            x[r] = larger(size, best, entry, x[r])
-        best = larger(size, best, size, best)
+            x[r] = select_gt(size, best, entry, x[r])
+        best = select_gt(size, best, size, best)
     whole = x[0] * x[0]
     for r in range(1, n):
         whole = whole + x[r] * x[r]

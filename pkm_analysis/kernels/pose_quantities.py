@@ -18,7 +18,7 @@ from pkm_kinematics.kernels.records import CLOSED_FORM
 from pkm_kinematics.kernels.regularity import factorise, orientation
 from pkm_kinematics.kernels.vectors import dot, get
 from pkm_runtime.kernels.compiled import compiled
-from pkm_runtime.kernels.selection import larger
+from pkm_runtime.kernels.selection import select_gt
 
 TAU = 6.283185307179586
 UNLIMITED = 1e12  # rad or m: a limit beyond it is none
@@ -60,17 +60,17 @@ def place_limbs(model, data, branch, out):
             margin = solve_closed_form(bodies, closures, block, state, side)
             turn_joints(bodies, closures, block, state, side)
             residual = write_block_rows(closures, block, state, rows)
-            at = larger(reach, margin, float(b), at)
+            at = select_gt(reach, margin, float(b), at)
             reach = min(reach, margin)
             if not closed(block, residual):
-                at = larger(reach, 0.0, float(b), at)
+                at = select_gt(reach, 0.0, float(b), at)
                 reach = min(reach, -residual / block.size)
         else:
             residual, _ = solve_newton(model, data, block)
             if closed(block, residual) and turned_over(closures, block, state):
                 residual = block.size
             if not closed(block, residual):
-                at = larger(reach, -residual / block.size, float(b), at)
+                at = select_gt(reach, -residual / block.size, float(b), at)
                 reach = min(reach, -residual / block.size)
     out[REACH] = reach
     out[REACH_AT] = at
@@ -89,11 +89,11 @@ def limit_slack(model, data, out):
         rounding = LIMIT_SLACK * size if bodies[i].prismatic == 1 else LIMIT_SLACK
         if bodies[i].lower > -UNLIMITED:
             slack = scale * (state[i].q - bodies[i].lower + rounding)
-            at = larger(least, slack, 2.0 * i, at)
+            at = select_gt(least, slack, 2.0 * i, at)
             least = min(least, slack)
         if bodies[i].upper < UNLIMITED:
             slack = scale * (bodies[i].upper + rounding - state[i].q)
-            at = larger(least, slack, 2.0 * i + 1.0, at)
+            at = select_gt(least, slack, 2.0 * i + 1.0, at)
             least = min(least, slack)
     out[LIMIT] = least
     out[LIMIT_AT] = at
@@ -147,8 +147,8 @@ def add_projection(N, rank, b, G):
         for k in range(1, b):
             size = N[k, k]
             for r in range(b):
-                N[b, r] = larger(size, best, N[k, r], N[b, r])
-            best = larger(size, best, size, best)
+                N[b, r] = select_gt(size, best, N[k, r], N[b, r])
+            best = select_gt(size, best, size, best)
         # v N / |v| deflated: with v the column of the largest diagonal entry `best`, v v^T / best is what it spans
         for r in range(b):
             for c in range(b):
@@ -184,7 +184,7 @@ def pose_margins(model, data, f, ranks, scratch, out):
     at = 0.0
     for b in range(blocks.shape[0]):
         value = invert_block(model, data, blocks[b])
-        at = larger(regularity, value, float(b), at)
+        at = select_gt(regularity, value, float(b), at)
         regularity = min(regularity, value)
     out[REGULARITY] = regularity
     out[REGULARITY_AT] = at

@@ -17,7 +17,7 @@ from pkm_analysis.domain import Domain, Range
 from pkm_analysis.kernels.pose_quantities import REACH, TYPE2
 from pkm_analysis.layer_file import Sheet, in_base_frame, write_layer
 from pkm_analysis.maps.map_surfaces import level_surface
-from pkm_analysis.pictured import Pictured
+from pkm_analysis.plottable import Plottable
 from pkm_analysis.regions.grid_graph import BETWEEN, CONSTRAINT, LIMB, TYPE_2, GridGraph
 from pkm_analysis.requirements.membership import Membership
 from pkm_analysis.requirements.quantities import EVERYWHERE, singular_everywhere
@@ -25,7 +25,7 @@ from pkm_analysis.workspace.border import bisect
 from pkm_analysis.workspace.grid import extent
 from pkm_analysis.workspace.refine import facet_sizes
 from pkm_description.mechanism import Array
-from pkm_runtime.introduction import measure
+from pkm_runtime.describable import measure
 
 FINE = 1e-8  # of a step: how far a corner may be from type 1 and type 2, along an edge of the grid
 TYPE_1 = "type 1, a limb stretched or folded"
@@ -44,7 +44,7 @@ class Locus:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Loci(Pictured):
+class Loci(Plottable):
     """Surfaces of singularities of a robot in one working mode; `notes` say what cannot be said, and why."""
 
     _picture: ClassVar[str] = "singularity_pictures.loci_picture"
@@ -125,7 +125,7 @@ def loci(conditions: Membership, given: Mapping[str, Range], resolution: int | N
         sign = np.where(graph.nodes.sign == 0, np.nan, graph.nodes.sign.astype(float))
         found.append(_signed(graph, BETWEEN[TYPE_2], sign, TYPE2))
     else:
-        notes.append("more drives than freedoms: type 2 needs several equations at once, and is no surface")
+        notes.append("more drives than degrees of freedom: type 2 needs several equations at once, and is no surface")
     for k, code in enumerate((CONSTRAINT, LIMB)):
         side, whole = _sides(graph, code)
         if not whole:

@@ -17,13 +17,13 @@ from pkm_analysis.domain import Domain, check_resolution
 from pkm_analysis.kernels.pose_quantities import HOLD, REACH, REGULARITY, TYPE2, UNLIMITED
 from pkm_analysis.layer_file import write_layer
 from pkm_analysis.maps.map_surfaces import Isosurface, isosurfaces, map_sheets, round_values, surface_sheets
-from pkm_analysis.pictured import Pictured
+from pkm_analysis.plottable import Plottable
 from pkm_analysis.requirements.membership import INSIDE, Membership
 from pkm_analysis.requirements.quantities import EVERYWHERE, finite_nowhere, singular_everywhere
 from pkm_analysis.requirements.quantity import Batch, Quantity
 from pkm_analysis.workspace.grid import extent
 from pkm_description.mechanism import Array
-from pkm_runtime.introduction import measure
+from pkm_runtime.describable import measure
 from pkm_runtime.sweeps.chunks import slices
 
 NODES, SLOW_NODES = {1: 241, 2: 241, 3: 61}, {1: 61, 2: 61, 3: 15}  # along the longest coordinate
@@ -46,7 +46,7 @@ def asked(membership: Membership, quantity: Quantity) -> dict[str, Any]:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Map(Pictured):
+class Map(Plottable):
     """A quantity over one, two or three coordinates, with the conditions over the map's domain in `membership`.
 
     Attributes:
@@ -203,7 +203,7 @@ def _loci(
         loci["type 2: the drives lose hold"] = type2
     else:
         notes.append(
-            "more drives than freedoms: type 2 has no sign that changes, and needs several equations at once; "
+            "more drives than degrees of freedom: type 2 has no changing sign, and needs several equations at once; "
             f"its margin is {measure(_least(np.abs(type2), inside))} at least"
         )
     if singular_everywhere(type2):

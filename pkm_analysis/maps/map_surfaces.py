@@ -16,7 +16,7 @@ from pkm_analysis.analysis_errors import AnalysisError
 from pkm_analysis.domain import Domain, Range, through
 from pkm_analysis.layer_file import Sheet, in_base_frame
 from pkm_description.mechanism import Array
-from pkm_runtime.introduction import measure
+from pkm_runtime.describable import measure
 from pkm_runtime.optional import optional_library
 
 NONE = np.empty((0, 3)), np.empty((0, 3), dtype=np.int64)

@@ -15,13 +15,13 @@ from pkm_analysis.analysis_errors import AnalysisError
 from pkm_analysis.domain import Domain
 from pkm_analysis.kernels.pose_quantities import TYPE2
 from pkm_analysis.maps.map import asked
-from pkm_analysis.pictured import Pictured
+from pkm_analysis.plottable import Plottable
 from pkm_analysis.requirements.membership import INSIDE, Membership, Stop
 from pkm_analysis.requirements.quantities import EVERYWHERE, finite_nowhere, singular_everywhere
 from pkm_analysis.requirements.quantity import Batch, Quantity
 from pkm_analysis.workspace.grid import extent
 from pkm_description.mechanism import Array
-from pkm_runtime.introduction import ROUNDING, measure
+from pkm_runtime.describable import ROUNDING, measure
 
 CHUNK, SLOW_CHUNK = 1 << 18, 1 << 9  # poses
 PILOT, SLOW_PILOT = 1 << 14, 1 << 9  # random poses that set the histogram's range
@@ -34,7 +34,7 @@ Parts = tuple[NDArray[Any], ...]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Statistics(Pictured):
+class Statistics(Plottable):
     """A quantity over many poses, with the conditions over the domain in `membership`.
 
     `poses` were examined; all conditions hold at `inside` of them, of which `mean`, `deviation` (standard), `least` and

@@ -15,13 +15,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pkm_analysis.analysis_errors import AnalysisError
-from pkm_analysis.pictured import Pictured
+from pkm_analysis.plottable import Plottable
 from pkm_description.mechanism import Array, Inertial
 from pkm_dynamics import Dynamics
 from pkm_dynamics.distribution import Distribution
 from pkm_kinematics import Kinematics, Motion
 from pkm_kinematics.status import Status
-from pkm_runtime.introduction import measure
+from pkm_runtime.describable import measure
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Exceeded:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Prediction(Pictured):
+class Prediction(Plottable):
     """What a motion requires of the actuators (m) at its samples (n), and of all joints."""
 
     _elsewhere: ClassVar[dict[str, str]] = {

@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 from pkm_analysis.analysed_robot import Robot
 from pkm_analysis.analysis_errors import AnalysisError
 from pkm_analysis.domain import TaskCoordinates
-from pkm_analysis.pictured import Pictured
+from pkm_analysis.plottable import Plottable
 from pkm_analysis.proof.enclosures import Domain, Encloser, Enclosure
 from pkm_analysis.proof.requirements import Requirement
 from pkm_analysis.requirements.names import MOST_BOXES, RESOLUTION
@@ -56,7 +56,7 @@ class Part(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Proof(Pictured):
+class Proof(Plottable):
     """The outcome of a question.
 
     `verdict` is "proved" where the requirements hold at every pose, "refuted" where `point` is one at which they do

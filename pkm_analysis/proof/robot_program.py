@@ -32,7 +32,7 @@ from pkm_kinematics.kernels.rates.limb_system import limb_system
 from pkm_kinematics.kernels.records import BASE, CLOSED_FORM, PLATFORM
 from pkm_kinematics.kernels.vectors import rotate_back, sub
 from pkm_kinematics.kinematics import Kinematics
-from pkm_runtime.codegen import Tape, loose, recorded
+from pkm_runtime.codegen import Tape, loose, trace
 from pkm_runtime.codegen.tape import Number, Term, call, extreme, key, value
 
 HALF_PI = 0.5 * pi
@@ -47,8 +47,8 @@ class Angles:
     def __init__(self) -> None:
         self._found: dict[tuple[Any, Any], Number] = {}
         self.instead: list[tuple[Any, Callable[..., Any]]] = [(turn_to, self.turn_to), (aim, self.aim)]
-        self._frame, self._move = recorded(joint_frame), recorded(move_joint)
-        self._back, self._seen, self._sub = recorded(rotate_back), recorded(seen_from), recorded(sub)
+        self._frame, self._move = trace(joint_frame), trace(move_joint)
+        self._back, self._seen, self._sub = trace(rotate_back), trace(seen_from), trace(sub)
 
     def of(self, c: Number, s: Number) -> Number:
         """The angle [rad] of a joint with this cosine and sine."""
@@ -228,7 +228,7 @@ class _Recorder:
         for i, q in enumerate(coordinates):
             self.data.chain[1 + i].q = q
         R, p = np.zeros((3, 3), dtype=object), np.zeros(3, dtype=object)
-        recorded(place_chain)(self.model, self.data, R, p)
+        trace(place_chain)(self.model, self.data, R, p)
         return coordinates, [*p, *R.ravel()]
 
     def _place_platform(self, tape: Tape, placed: list[Number]) -> Any:
@@ -247,7 +247,7 @@ class _Recorder:
         for b, block in enumerate(self.model.blocks):
             if block.solver == CLOSED_FORM:
                 branch = (self.branch // block.stride) % block.branches
-                recorded(solve_closed_form, self.angles.instead)(bodies, closures, block, state, branch)
+                trace(solve_closed_form, self.angles.instead)(bodies, closures, block, state, branch)
                 chosen: tuple[list[int], list[int]] = [], []
             else:
                 chosen = self._square(b)
@@ -258,10 +258,10 @@ class _Recorder:
                 unknowns = tape.inputs(1, self.there[wanted], range(len(wanted)), first)
                 for i, y in zip(chosen[0], unknowns, strict=True):
                     state[i].q = y
-                recorded(place_block)(bodies, block, state)
+                trace(place_block)(bodies, block, state)
             if chosen[0] or self.constraints:
                 for k in range(block.closure_start, block.closure_start + block.closure_count):
-                    recorded(write_rows)(closures, state, rows, k)
+                    trace(write_rows)(closures, state, rows, k)
             if chosen[0]:
                 found.append(_Block(list(unknowns), [rows[r].gap for r in chosen[1]], wanted))
         return found
@@ -297,7 +297,7 @@ class _Recorder:
         Where its columns are independent nothing can move: no singularity of type 2, of the constraints, or inside a
         limb. Joints that are free by design, such as the spin of a rod, are left out. Where the limbs leave the
         platform what its branch alone holds, as the spin of the pin at a five-bar's tip, the platform's own degrees of
-        freedom are examined, without the constraints.
+        degree of freedom are examined, without the constraints.
         """
         held = self.kinematics.mechanism.mobility.left_out == 0
         freedoms = np.eye(6) if held else self.engine.task.subspace
@@ -311,7 +311,7 @@ class _Recorder:
             start = int(limb["closure_start"][0])
             end = int(limb["closure_start"][-1] + limb["closure_count"][-1])
             J, G = np.zeros((m, n), dtype=object), np.zeros((m, 6), dtype=object)
-            recorded(limb_system)(self.model, self.data, start, end, at, J, G)
+            trace(limb_system)(self.model, self.data, start, end, at, J, G)
             passive = [j for j in self._independent(range(first, stop), at) if self.model.bodies[at + j].actuator < 0]
             sides.append((row, J[:, passive], G @ freedoms))
         width = sum(J.shape[1] for _, J, _ in sides)

@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 
 from pkm_analysis.analysis_errors import AnalysisError
 from pkm_analysis.domain import Range, TaskCoordinates
-from pkm_analysis.pictured import Pictured
+from pkm_analysis.plottable import Plottable
 from pkm_analysis.proof import Inside, NoSingularity, Proof, Requirement, prove_path
 from pkm_analysis.regions.grid_graph import GridGraph, Indices
 from pkm_analysis.requirements.membership import INSIDE
 from pkm_description.mechanism import Array
-from pkm_runtime.introduction import measure
+from pkm_runtime.describable import measure
 
 CHECKS = 16  # checks of a path between neighbouring nodes
 WHOLE = 1.5 * np.pi  # rad: an angle with a larger range may be periodic
@@ -27,7 +27,7 @@ REPAIRS = 200  # most connections between nodes removed because something was fo
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Path(Pictured):
+class Path(Plottable):
     """A path that keeps the conditions of a grid, straight between waypoints, or the reason why there is none.
 
     `start`, `end` (d,) and `waypoints` (k, d), none without a path, are in m and rad; periodic angles are unwrapped.

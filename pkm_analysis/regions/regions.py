@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from pkm_analysis.analysis_errors import AnalysisError
 from pkm_analysis.domain import Range, size_unit
-from pkm_analysis.pictured import Pictured
+from pkm_analysis.plottable import Plottable
 from pkm_analysis.regions.grid_graph import TYPE_2, GridGraph
 from pkm_analysis.regions.path import WHOLE, Path, find_path
 from pkm_analysis.regions.touching import Touch, touches_between, touches_within
@@ -21,7 +21,7 @@ from pkm_analysis.requirements.membership import Membership
 from pkm_analysis.workspace.grid import extent
 from pkm_description.mechanism import Array
 from pkm_kinematics.status import closes
-from pkm_runtime.introduction import measure
+from pkm_runtime.describable import measure
 
 LEAST = 1e-4  # of the nodes inside: parts that are smaller are counted, not listed
 SAME_DRIVES = 1e-6  # rad, and of the robot's size
@@ -57,7 +57,7 @@ class Assembled:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Regions(Pictured):
+class Regions(Plottable):
     """The singularity-free regions of some working modes over a domain, the largest first, mode by mode.
 
     `numbers` are, for each mode, the region at each node of its grid, 0 for none. `crumbs` count the parts too small to
@@ -269,5 +269,5 @@ def _notes(graphs: dict[int, GridGraph]) -> tuple[str, ...]:
     graph = next(iter(graphs.values()))
     notes = []
     if not graph.measures.signed:
-        notes.append("more drives than freedoms: type 2 needs several equations at once, and separates no regions")
+        notes.append("more drives than degrees of freedom: type 2 separates no regions")
     return tuple(notes)

@@ -143,7 +143,7 @@ def _force(robot: Robot, name: str, direction: Array | None, turning: bool) -> Q
     evaluate = partial(_forces, limits=limits, wrenches=wrenches)
     home = Batch(robot, robot.kinematics.engine.home_row.copy(), ())
     if np.isinf(evaluate(home)).all():
-        problem = "the structure alone carries it: the platform has no freedom there"
+        problem = "the structure alone carries it: the platform has no degree of freedom there"
         remedy = f"take {'force' if turning else 'moment'}" if direction is None else "take a direction of its freedoms"
         raise AnalysisError(f"quantity {name}", problem, remedy)
     kind, without = ("moment", "force") if turning else ("force", "moment")

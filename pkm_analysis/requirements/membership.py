@@ -19,7 +19,7 @@ from pkm_analysis.requirements.names import KINDS
 from pkm_analysis.requirements.quantities import Requirement, joint_position
 from pkm_analysis.requirements.quantity import Batch
 from pkm_description.mechanism import Array
-from pkm_runtime.introduction import listed, measure
+from pkm_runtime.describable import listed, measure
 
 INSIDE, RANGE, NOWHERE, SEAM, FIRST = range(5)  # codes; what follows depends on the robot
 WHOLE = 1e-6  # rad: tolerance of a whole turn

@@ -63,7 +63,7 @@ def quantities(robot: Robot, assumed: Assumed = NOTHING_MORE) -> dict[str, Quant
             lambda b: np.abs(b.number(TYPE2)),
             (TYPE2,),
         ),
-        _number("constraint", "1", "hold of the limbs on the blocked freedoms, 0 where they lose one", HOLD),
+        _number("constraint", "1", "hold of the limbs on the blocked degrees of freedom, 0 where they lose one", HOLD),
         _number("limb_regularity", "1", "0 where a limb's passive joints are not determined, up to 1", REGULARITY),
         Quantity(
             "margin",
@@ -105,7 +105,7 @@ def quantities(robot: Robot, assumed: Assumed = NOTHING_MORE) -> dict[str, Quant
         version = repr(stiffness)
         found.append(Quantity("natural_frequency", "Hz", text, lambda b: _frequencies(b, stiffness), version=version))
     for name in DRIVEN:
-        with suppress(AnalysisError):  # the robot has no such limits, or freedoms
+        with suppress(AnalysisError):  # the robot has no such limits, or degrees of freedom
             found.append(drive_quantity(robot, name, assumed.sensors))
     return {one.name: one for one in found}
 

@@ -13,7 +13,7 @@ from pkm_analysis.analysis_errors import AnalysisError
 from pkm_analysis.domain import Coordinate, Range
 from pkm_analysis.requirements.membership import INSIDE, Membership
 from pkm_description.mechanism import Array
-from pkm_runtime.introduction import listed
+from pkm_runtime.describable import listed
 from pkm_runtime.sweeps.chunks import slices
 
 REACHES = (2.0, 4.0, 8.0, 16.0, 32.0, 0.5, 0.1, 0.02)  # of the robot's size: search distances from home, in order

@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 from pkm_analysis.analysis_errors import AnalysisError
 from pkm_analysis.domain import size_unit
 from pkm_analysis.kernels.full_boxes import largest_full_box
-from pkm_analysis.pictured import Pictured
+from pkm_analysis.plottable import Plottable
 from pkm_analysis.requirements.membership import INSIDE, Membership
 from pkm_analysis.workspace.grid import codes_on_grid
 from pkm_description.mechanism import Array
-from pkm_runtime.introduction import measure
+from pkm_runtime.describable import measure
 
 NODES, SLOW_NODES = 41, 17  # along each coordinate
 FACE = 15  # points along each side of a face that has to stay inside
@@ -30,7 +30,7 @@ SHRINK = 0.995
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Box(Pictured):
+class Box(Plottable):
     """A box between corners (d,) [m, rad] in which all conditions hold; `checked` random points were tested."""
 
     _picture: ClassVar[str] = "workspace_pictures.largest_picture"
@@ -66,7 +66,7 @@ class Box(Pictured):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Cylinder(Pictured):
+class Cylinder(Plottable):
     """An upright cylinder along the third coordinate in which all conditions hold; of two coordinates, a circle.
 
     `centre` (2,) and `radius` [m] of the circle; `bottom` and `top` in the third coordinate, 0 without one; `checked`

@@ -16,14 +16,14 @@ from numpy.typing import NDArray
 from pkm_analysis.analysis_errors import MESHES, AnalysisError, check_ending
 from pkm_analysis.domain import Domain, Range, check_resolution, size_unit
 from pkm_analysis.layer_file import Sheet, in_base_frame, write_layer
-from pkm_analysis.pictured import Pictured
+from pkm_analysis.plottable import Plottable
 from pkm_analysis.requirements.membership import INSIDE, SEAM, Membership, Stop
 from pkm_analysis.workspace.border import Codes, bisect, first_border, welded
 from pkm_analysis.workspace.grid import codes_on_grid, extent
 from pkm_analysis.workspace.largest import Box, Cylinder, largest_box, largest_cylinder
 from pkm_analysis.workspace.refine import Refined, facet_sizes, refine
 from pkm_description.mechanism import Array
-from pkm_runtime.introduction import measure
+from pkm_runtime.describable import measure
 from pkm_runtime.optional import optional_library
 from pkm_runtime.whole_files import whole
 
@@ -38,7 +38,7 @@ STAIRS = {1: 1.0, 2: math.pi / 4.0, 3: 2.0 / 3.0}  # size of a border by that of
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Workspace(Pictured):
+class Workspace(Plottable):
     """The set of points of a domain where all conditions hold.
 
     Attributes:

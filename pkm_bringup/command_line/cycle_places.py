@@ -120,6 +120,6 @@ def _require(kinematics: Kinematics, direction: Array, what: str) -> None:
     if kinematics.constant_space and not moves(kinematics, direction):
         mechanism = kinematics.mechanism
         raise CannotPickError(
-            f"{mechanism.name} cannot move {what}: its platform has {mechanism.mobility.platform} freedoms "
+            f"{mechanism.name} cannot move {what}: its platform has {mechanism.mobility.platform} degrees of freedom "
             f"({mechanism.mobility.motion})"
         )

@@ -46,12 +46,12 @@ def say_fault(reason: str) -> None:
     _put(2, _LONGEST, reason)
 
 
-def said_fault() -> str:
+def reported_fault() -> str:
     """The fault said since `forget_measured`; or empty."""
     return _text(2, _LONGEST)
 
 
-def say_untold(warning: str) -> bool:
+def say_drives_may_be_on(warning: str) -> bool:
     """Say that drives may be on, since they could not be reached: the last message of a run. Whether it is a run's
     process that began this one, lives, and will print that.
     """

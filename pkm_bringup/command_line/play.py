@@ -52,7 +52,7 @@ def parser() -> argparse.ArgumentParser:
         "play",
         "Run a motion on a machine that takes positions (hobby servos, Dynamixel, ODrive), without ROS: the way\n"
         "from the motion file to the drives in one process. The machine's file says which machine it is, on which\n"
-        "port, at which rate. It stands at home when it starts. Ctrl-C ends it, and the drives are let go.",
+        "port, at which rate. It stands at home when it starts. Ctrl-C ends it, and the drives are turned off.",
     )
     options.add_robot(p, "delta")
     machine = p.add_argument_group("machine")

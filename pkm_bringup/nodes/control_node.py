@@ -12,7 +12,7 @@ import sys
 
 from rclpy.node import Node
 
-from pkm_bringup.command_line.measured import say_untold
+from pkm_bringup.command_line.measured import say_drives_may_be_on
 from pkm_bringup.nodes.controller_node import ControllerNode
 from pkm_bringup.nodes.hardware_node import HardwareNode
 from pkm_bringup.nodes.shared_loop import SharedLoop
@@ -36,7 +36,7 @@ def main(args: list[str] | None = None) -> int:
         for number in ending_signals.ENDING:  # what is left takes a few seconds at most, and must be finished
             signal.signal(number, signal.SIG_IGN)
         if warning := shared.end():
-            if not say_untold(warning):
+            if not say_drives_may_be_on(warning):
                 print(f"pkm control: {warning}", file=sys.stderr, flush=True)
             code = code or 1
     return code

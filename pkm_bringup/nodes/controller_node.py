@@ -265,7 +265,7 @@ class ControllerNode(Node):
         action, loop = now.action, self._controls.ready()
         for name, at, reading in self._conveyors.hear():
             loop.tell(requests.hear_belt, name, self._loop_time(at), reading)
-        if self._shared is not None and not action.gives_up and self._commands.get_subscription_count():
+        if self._shared is not None and not action.withhold_command and self._commands.get_subscription_count():
             self._command(stamp, action.command)
         wanted = None if action.mode is Mode.WAITING else action.reference
         if wanted is not None and self._reference.get_subscription_count():

@@ -13,7 +13,7 @@ from rclpy.node import Node
 from pkm_bringup.nodes.loop_monitor import loop_scheduling
 from pkm_bringup.nodes.topic_machine import MachineTopics, TopicMachine
 from pkm_control.loop import requests
-from pkm_control.loop.control_loop import ControlLoop, rehearse
+from pkm_control.loop.control_loop import ControlLoop, warm_up
 from pkm_control.loop.follower_watches import ReadingRate
 from pkm_control.loop.loop_thread import LoopThread
 from pkm_control.loop.running_loop import Situation
@@ -80,7 +80,7 @@ class ControllerThread:
 
         `command` publishes a command with a stamp; `repeated` tells whether its receiver repeats the last one.
         """
-        rehearse(build_follower(mechanism, settings), shared_dynamics(mechanism).kinematics)
+        warm_up(build_follower(mechanism, settings), shared_dynamics(mechanism).kinematics)
         follower = build_follower(mechanism, settings)
         self.end("a new robot description has come")
         node = self._node
@@ -129,7 +129,7 @@ class ControllerThread:
             self._measured.note(stamp.sec + 1e-9 * stamp.nanosec)
             if self._unread:
                 self._unread = False
-                if thread is not None and self._heard.will_tell:  # what comes faster may come first
+                if thread is not None and self._heard.notifies:  # what comes faster may come first
                     thread.tell(requests.expect_machine)
         return 1
 

@@ -26,7 +26,7 @@ from std_srvs.srv import Trigger
 
 from pkm_bringup.nodes.loop_monitor import LoopMonitor, loop_scheduling, realtime_priority
 from pkm_bringup.nodes.machine_thread import MachineThread, states_message
-from pkm_bringup.nodes.prompt_thread import PromptThread
+from pkm_bringup.nodes.prompt_thread import RequestThread
 from pkm_bringup.nodes.shared_loop import SharedLoop
 from pkm_control.controllers.force.force_file import read_force_file
 from pkm_control.loop import requests
@@ -172,7 +172,7 @@ class HardwareNode(LifecycleNode):
         self.create_service(Trigger, "~/reset", partial(self._answer, self._reset))
         off = {"~/disable": self._disable, "~/emergency_stop": self._power.emergency_stop}
         answers = {name: partial(self._answer, act) for name, act in off.items()}
-        self._prompt = PromptThread(self, answers, {topics.EMERGENCY_STOP: self._power.tell_emergency_stop})
+        self._prompt = RequestThread(self, answers, {topics.EMERGENCY_STOP: self._power.tell_emergency_stop})
         self._description = RobotDescription(self, self._build, self._busy)
         self._diagnostics = diagnostics.Diagnostics(self, self._report, self._description)
 

@@ -41,7 +41,7 @@ class JoystickNode(Node):
         faster = declare(self, "faster", 2.5, "times that speed with the fast button", (1.0, 100.0), fixed=True)
         dead = declare(self, "dead_zone", 0.05, "share of a stick's way that is rest", (0.0, 0.9), fixed=True)
         self._silence = declare(
-            self, "silence", 0.5, "time without a message after which it counts as let go, s", (0.1, 60.0), fixed=True
+            self, "silence", 0.5, "time without a message after which it counts as released, s", (0.1, 60.0), fixed=True
         )
         self._hand = Hand(tuple(axes), held, fast, linear, angular, faster, dead)
         self._asked: Array | None = None

@@ -90,7 +90,7 @@ class MachineThread:
 
     def take(self, machine: Machine) -> None:
         """Replace the machine."""
-        machine.rehearse()
+        machine.warm_up()
         machine.unwanted = lambda: self._stopping
         with self.lock:
             self._effects.pass_on(machine)
@@ -128,7 +128,7 @@ class MachineThread:
             if self.machine is None:
                 return ""
             self.machine.deactivate()
-            return self.machine.untold
+            return self.machine.drives_may_be_on
 
     def emergency_stop(self, reason: str = EMERGENCY_STOP) -> str:
         """Drives off, until `reset`; returns the warning where a drive may still be on."""
@@ -138,7 +138,7 @@ class MachineThread:
             if self.machine is None or not self.running:
                 return "the machine is not configured: its drives are off"
             self.machine.emergency_stop(reason)
-            return self.machine.untold
+            return self.machine.drives_may_be_on
 
     def tell_emergency_stop(self) -> None:
         """The same without an answer."""

@@ -25,7 +25,7 @@ from rclpy.callback_groups import ReentrantCallbackGroup
 from rclpy.node import Node
 from rclpy.task import Future
 
-from pkm_bringup.command_line.measured import said_fault, say_cut_off, say_measured
+from pkm_bringup.command_line.measured import reported_fault, say_cut_off, say_measured
 from pkm_bringup.main_job import Plan, planned
 from pkm_bringup.nodes.motion_player import about
 from pkm_bringup.nodes.motion_player.motion_run import MotionRun, Order
@@ -168,7 +168,7 @@ class MotionPlayer(Node):
             self._await_plan(self._order, self._planning)
         elif self._order is not None and self._streams is not None:
             self._streams.take(None)
-            if self._everybody_is_well() and self._page_is_there():
+            if self._all_nodes_are_well() and self._page_is_there():
                 reference = self._reference_in.take()
                 if self._streams.run and reference is not None:
                     self._begin(self._order, self._streams, reference)
@@ -198,7 +198,7 @@ class MotionPlayer(Node):
             return "a motion runs already; stop it first"
         if request.cycles > _MOST_CYCLES:
             return f"cycles is {request.cycles}, more than {_MOST_CYCLES}"
-        ill = self._ill()
+        ill = self._faulty_nodes()
         return f"the robot is not ready: {'; '.join(ill)}" if ill else ""
 
     def _ordered(self, request: PlayMotion.Request) -> tuple[Order, Future]:
@@ -259,17 +259,17 @@ class MotionPlayer(Node):
                     self.get_logger().info(f"{name} speaks again")
             self._page = next((one.value for one in status.values if one.key == about.PAGE), self._page)
 
-    def _ill(self) -> list[str]:
+    def _faulty_nodes(self) -> list[str]:
         """Problems of the nodes that the motion needs."""
         ill = [f"{name} {self._told(name)}" for name, (level, _) in self._health.items() if level not in _WELL]
         if not self._client.server_is_ready():
             ill.append("the controller does not offer its action")
         return ill
 
-    def _everybody_is_well(self) -> bool:
+    def _all_nodes_are_well(self) -> bool:
         """Whether to begin; where a node has not become ready in good time, the run is over."""
         self._patient_since = self._patient_since or time.monotonic()  # not before the plan: making it takes its time
-        ill = self._ill()
+        ill = self._faulty_nodes()
         if ill and time.monotonic() - self._patient_since > _PATIENCE:
             problem = f"the motion does not begin after {_PATIENCE:.0f} s: {'; '.join(ill)}"
             self.get_logger().error(problem)
@@ -347,7 +347,7 @@ class MotionPlayer(Node):
         self._begun += 1
         source = order.plan.motion.source if order.plan is not None else ""
         self._last = dict(zip(about.MOTION, (order.motion, order.cycles, source, self._begun), strict=True))
-        self._diagnostics.soon()
+        self._diagnostics.update_soon()
         self._run = MotionRun(order, self._client, streams, self._tolerance, self._first_move)
         self._order = self._streams = None
         self._problem = ""
@@ -378,7 +378,7 @@ class MotionPlayer(Node):
 
     # The end
 
-    def wind_up(self) -> None:
+    def at_exit(self) -> None:
         """Report the completed part of a motion that is interrupted; pages of earlier ones are given up."""
         self._ending = True
         run = self._run
@@ -386,9 +386,9 @@ class MotionPlayer(Node):
         if self.exit_code is None and (begins or (run is not None and run.recorder is None)):
             where = "before the robot moved" if run is None else "on the way to the start of the motion"
             self.get_logger().info(f"ended {where}: nothing of the motion was run, and there is no report")
-            self.exit_code = 1 if self._failed or said_fault() else CUT_OFF
+            self.exit_code = 1 if self._failed or reported_fault() else CUT_OFF
         if run is not None and run.recorder is not None and self.exit_code is None:
-            fault, cut_off = said_fault(), not run.ended_at
+            fault, cut_off = reported_fault(), not run.ended_at
             if cut_off and not fault:
                 run.stopped = "somebody ended the run"
             run.end(fault)

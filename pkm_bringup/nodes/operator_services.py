@@ -13,7 +13,7 @@ from rclpy.task import Future
 from std_msgs.msg import Header
 from std_srvs.srv import Trigger
 
-from pkm_bringup.nodes.prompt_thread import PromptThread
+from pkm_bringup.nodes.prompt_thread import RequestThread
 from pkm_control.operation.answer import Answer
 from pkm_control.operation.controls import Controls
 from pkm_control.operation.operator import Operator
@@ -33,7 +33,7 @@ class OperatorServices:
         self._logger = node.get_logger()
         self._node = node
         prompt = {topics.PAUSE: operator.pause, topics.STOP: operator.stop}
-        self._prompt = PromptThread(node, {name: self._trigger(act) for name, act in prompt.items()})
+        self._prompt = RequestThread(node, {name: self._trigger(act) for name, act in prompt.items()})
         node.create_service(Trigger, topics.RESUME, self._trigger(operator.resume))
         node.create_service(Trigger, topics.RECOVER, self._recover)
         node.create_service(SetSpeedOverride, topics.SET_SPEED_OVERRIDE, self._set_speed)

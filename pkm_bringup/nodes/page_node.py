@@ -125,7 +125,7 @@ class PageNode(Node):
         """Publish that somebody sees the robot; from a thread of the page."""
         self._progress = about.SEEN
         if self._diagnostics is not None:
-            self._diagnostics.soon()
+            self._diagnostics.update_soon()
 
     def _prepare(self, viewer: RobotViewer, operations: PageOperations, mechanism: Mechanism) -> None:
         """Give the page its controls, when the robot is there; outside the executor, since it loads kernels."""

@@ -20,7 +20,7 @@ _LONGEST = 5.0  # s, of one wait
 _AGAIN = 0.1  # s, after an error
 
 
-class PromptThread:
+class RequestThread:
     """Serves Trigger services and Empty topics until `end`, which must precede the node's destruction.
 
     `services` by name: what answers, given request and response. `events` by topic: what any message does; it must not

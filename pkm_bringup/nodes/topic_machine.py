@@ -46,7 +46,7 @@ class MachineTopics:
         self._on_state(message.label)
 
     @property
-    def will_tell(self) -> bool:
+    def notifies(self) -> bool:
         """Whether a machine exists that reports its life cycle, and has not done so yet."""
         return not self.said and bool(self.node.count_publishers(topics.MACHINE_STATE))
 

@@ -26,14 +26,14 @@ class Reference:
     """Desired motion of the platform: pose (7,), twist (6,) and acceleration (6,), base frame.
 
     Efforts are held for a whole control period, so the acceleration that serves best is the one in its middle, half a
-    period after pose and twist. `soon` is the pose (7,) after the law's look-ahead time `ahead`; None where the motion
-    does not know it.
+    period after pose and twist. `update_soon` is the pose (7,) after the law's look-ahead time `ahead`; None where
+    the motion does not know it.
     """
 
     pose: Array
     twist: Array
     acceleration: Array
-    soon: Array | None = None
+    update_soon: Array | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,9 +66,9 @@ class Controller(ABC):
     """A control law with saturation.
 
     It looks `ahead` along the motion [s], and `commands` the ros2_control command interface of that name. A law that
-    `feels` needs a force-torque sensor: `Measured.wrench`. One that `yields` gives way to what pushes the platform, so
-    that it leaves its reference on purpose. After a call, `saturated` (n_actuated,) tells which actuators asked for
-    more than their limit, and `saturations` counts, per actuator, the calls in which that happened.
+    `uses_wrench` needs a force-torque sensor: `Measured.wrench`. One that `yields` gives way to what pushes the
+    platform, so that it leaves its reference on purpose. After a call, `saturated` (n_actuated,) tells which
+    actuators asked for more than their limit, and `saturations` counts, per actuator, the calls in which that happened.
 
     Args:
         natural_frequency: of the closed loop's tracking error [rad/s].
@@ -76,7 +76,7 @@ class Controller(ABC):
     """
 
     commands = "effort"
-    feels = False
+    uses_wrench = False
     yields = False
     ahead = 0.0
 

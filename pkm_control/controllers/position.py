@@ -45,8 +45,8 @@ class Position(Controller):
 
     def law(self, reference: Reference, measured: Measured) -> Array:
         """Positions (n_actuated,) of the reference at the time when the command has acted, before limits."""
-        if reference.soon is not None:
-            return self.model.positions(reference.soon)
+        if reference.update_soon is not None:
+            return self.model.positions(reference.update_soon)
         positions, dt = self.model.positions(reference.pose), self.ahead
         if not (reference.twist.any() or reference.acceleration.any()):
             return positions

@@ -43,7 +43,7 @@ class Channel:
         self._incoming.register(end, select.POLLIN)
 
     @property
-    def hung_up(self) -> bool:
+    def peer_closed(self) -> bool:
         """Whether the other half is gone, though its last messages may wait to be read."""
         return self.closed or bool(self._hang_up.poll(0))
 

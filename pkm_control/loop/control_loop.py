@@ -140,13 +140,13 @@ class ControlLoop:
         """Disable the drives; what moves ends at once. Returns a warning where a drive may still be on."""
         self.machine.deactivate()
         self._drives_off(reason)
-        return self.machine.untold
+        return self.machine.drives_may_be_on
 
     def emergency_stop(self, reason: str = EMERGENCY_STOP) -> str:
         """Disable the drives at once, until `reset`; a warning where a drive may still be on."""
         self.machine.emergency_stop(reason)
         self._drives_off(reason)
-        return self.machine.untold
+        return self.machine.drives_may_be_on
 
     def reset(self) -> str:
         """Lead the machine out of a fault: inactive, drives off."""
@@ -196,7 +196,7 @@ class ControlLoop:
             self.machine.step(periods / self.rate)
         except Exception as error:
             done = self._failed(error)
-        if self.machine.repeated and done.action.gives_up:
+        if self.machine.repeated and done.action.withhold_command:
             self._part(done.action)
         self._tell_follower()
         self.last = done
@@ -210,7 +210,7 @@ class ControlLoop:
             follower.force.hear(state.wrench, now)
         if machine.fault or not machine.readable:
             reason = machine.fault or machine.notice or f"the machine is {machine.lifecycle.value}"
-            action = replace(follower.silent(now, reason), reason=reason, gives_up=True)  # its drives are off
+            action = replace(follower.silent(now, reason), reason=reason, withhold_command=True)  # its drives are off
         elif state.time != self._read:
             self._read, self._came = state.time, now
             action = follower.update(state.time, now, state.positions, state.velocities)
@@ -218,7 +218,7 @@ class ControlLoop:
             action = follower.silent(now)
         else:
             action = self.last.action  # the drives have it already
-        if machine.lifecycle is Lifecycle.ACTIVE and not action.gives_up and action.mode is not Mode.WAITING:
+        if machine.lifecycle is Lifecycle.ACTIVE and not action.withhold_command and action.mode is not Mode.WAITING:
             machine.write(action.command)
         return Period(state, action)
 
@@ -231,7 +231,7 @@ class ControlLoop:
         self.follower.mode = Mode.STOPPED
         nothing = np.zeros(len(self.limits.names))
         state = self.machine.read() if self.last is None else self.last.state
-        return Period(state, Action(Mode.STOPPED, nothing, reason, gives_up=True))
+        return Period(state, Action(Mode.STOPPED, nothing, reason, withhold_command=True))
 
     def _part(self, action: Action) -> None:
         """Leave efforts that carry the weight and no more, for they act until the brakes close.
@@ -240,7 +240,12 @@ class ControlLoop:
         """
         before = None if self.last is None else self.last.action
         follower, guard = self.follower, self.follower.guard
-        if before is None or before.gives_up or before.measured is None or follower.controller.commands != "effort":
+        if (
+            before is None
+            or before.withhold_command
+            or before.measured is None
+            or follower.controller.commands != "effort"
+        ):
             return
         pose, weight = (action.measured or before.measured).pose, np.zeros(len(self.limits.names))
         with suppress(PkmError, FloatingPointError, np.linalg.LinAlgError):
@@ -266,7 +271,7 @@ class ControlLoop:
                 raise PathEventError(problem)
 
 
-def rehearse(follower: TrajectoryFollower, kinematics: Kinematics) -> None:
+def warm_up(follower: TrajectoryFollower, kinematics: Kinematics) -> None:
     """Warm up a follower that serves nothing else, at home and at rest, with a controller and a guard of its own.
     What is compiled, loaded or imported with the first call is so before time matters.
     """

@@ -79,4 +79,4 @@ class Action:
     reference: Reference | None = None
     measured: Measured | None = None
     speed: float = 1.0  # fraction of their plan at which motions run
-    gives_up: bool = False  # send nothing, so that the machine closes its brakes
+    withhold_command: bool = False  # send nothing, so that the machine closes its brakes

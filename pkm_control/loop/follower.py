@@ -115,7 +115,7 @@ class TrajectoryFollower:
         self._heard = -math.inf
         self._last: Action | None = None
         self._border = ""  # why the last jog ended, where that was not its own end
-        self._doubted = ""  # why readings were not believed for so long that nothing goes on
+        self._rejected_reason = ""  # why readings were not believed for so long that nothing goes on
         self._overtime = 0.0  # s, since the motion's end on its path
         self._paused = False
         self._stopping = ""  # why the motion is being ended on its path
@@ -331,7 +331,7 @@ class TrajectoryFollower:
         Returns:
             From where it is looked for, in words.
         """
-        self.stray.forgive()
+        self.stray.reset()
         if self._change is None or not self._change.lost:
             return "the pose that was last followed"
         self._give_up_change()
@@ -359,7 +359,7 @@ class TrajectoryFollower:
         self._from_home = bool(self.assembly.doubt)
         self.end(Outcome.STATE_LOST, "the machine was contacted anew")
         self._readings = ReadingWatch(self.controller.limits)
-        self._jogging, self._doubted, self._border = False, "", ""
+        self._jogging, self._rejected_reason, self._border = False, "", ""
         self._caught, self._goes_on, self._let_go = "", False, False
         self._heard, self._asked, self._last, self._unseen = -math.inf, -math.inf, None, None
         self._out_of_touch = False
@@ -498,11 +498,11 @@ class TrajectoryFollower:
         silence = now - self._heard
         self._out_of_touch |= now - self._asked > self.guard.max_age
         self._asked = now
-        doubt = self._readings.doubt(positions, max(silence, min(time - self.time, self.abort_after)))
+        doubt = self._readings.check(positions, max(silence, min(time - self.time, self.abort_after)))
         if doubt:
-            return self._disbelieved(now, silence, doubt)
+            return self._rejected(now, silence, doubt)
         if self._change is not None:
-            self._readings.believe(positions)
+            self._readings.accept(positions)
             return self._changing(self._change, time, now, positions, velocities)
         if self._from_home and not self._far_off(self.controller.kinematics.home, positions, _NEAR):
             self._from_home = False
@@ -517,26 +517,26 @@ class TrajectoryFollower:
             return self._leave_alone(now, self.assembly.doubt + ("; " + NOT_HOME if self._from_home else ""))
         if measured is None:
             return self.silent(now, self._observer.reason)
-        self._readings.believe(positions)
+        self._readings.accept(positions)
         self._out_of_touch = False
         self._last = self._believed(time, now, silence, measured)
         self.assembly.settle(min(max(silence, 0.0), self.guard.max_age), self.mode is Mode.HOLDING)
         return self._last
 
-    def _disbelieved(self, now: float, silence: float, doubt: str) -> Action:
+    def _rejected(self, now: float, silence: float, doubt: str) -> Action:
         """Go on as before for a reading that jumps; many of them count as a silence, after which nothing goes on."""
         if self._last is not None and silence <= self.guard.max_age:
             return self._last
-        self._doubted = doubt
+        self._rejected_reason = doubt
         return self.silent(now, doubt)
 
     def _believed(self, time: float, now: float, silence: float, measured: Measured) -> Action:
         if self.mode in (Mode.WAITING, Mode.STOPPED) and self._far_off(measured.pose, measured.positions, _FAR):
             return self._leave_alone(now, OTHER_MODE)
-        if silence > self.abort_after or self._doubted:
-            why = self._doubted or f"no usable reading for {silence:.3g} s"
+        if silence > self.abort_after or self._rejected_reason:
+            why = self._rejected_reason or f"no usable reading for {silence:.3g} s"
             self._stop_here(Outcome.STATE_LOST, why, measured)
-            self._doubted = ""
+            self._rejected_reason = ""
             self.machine.forget(now)
         passed = self._passed(time, silence)
         if self._unseen is not None:  # the reference has come to rest meanwhile
@@ -573,8 +573,8 @@ class TrajectoryFollower:
             self.mode = Mode.PAUSED if self.resting else Mode.TRACKING
         if self.force.lost and not self.moving and not reason:
             self.mode = Mode.STOPPED
-            return Action(self.mode, verdict.command, self.force.lost, reference, measured, 0.0, gives_up=True)
-        return Action(self.mode, verdict.command, reason, reference, measured, self.speed, verdict.gives_up)
+            return Action(self.mode, verdict.command, self.force.lost, reference, measured, 0.0, withhold_command=True)
+        return Action(self.mode, verdict.command, reason, reference, measured, self.speed, verdict.withhold_command)
 
     def _strayed(self, reference: Reference, measured: Measured) -> Action:
         """Give up a platform that has strayed; once it is located again, it is held at its measured pose."""
@@ -583,7 +583,7 @@ class TrajectoryFollower:
         self._let_go, self._jogging, self._hold = True, False, measured.pose.copy()
         self.mode = Mode.STOPPED
         nothing = np.zeros(len(self.controller.limits.names))
-        return Action(self.mode, nothing, self.stray.lost, reference, measured, 0.0, gives_up=True)
+        return Action(self.mode, nothing, self.stray.lost, reference, measured, 0.0, withhold_command=True)
 
     def _leave_alone(self, now: float, reason: str) -> Action:
         """Send nothing to a platform whose efforts would be those of another place, and throw it."""
@@ -592,13 +592,13 @@ class TrajectoryFollower:
         self.mode = Mode.WAITING if self.machine.problem(now) else Mode.STOPPED
         nothing = np.zeros(len(self.controller.limits.names))
         reasons = "; ".join(r for r in (self.stray.lost, reason) if r)
-        return Action(self.mode, nothing, reasons, speed=0.0, gives_up=True)
+        return Action(self.mode, nothing, reasons, speed=0.0, withhold_command=True)
 
     def _felt(self, measured: Measured, now: float) -> Measured:
         """Add the wrench for force laws; where it is unknown, end what moves, and go on once it is known again."""
         lost = self.force.lost
         if lost and not self.moving and self.force.fresh(now):
-            self.force.regain()
+            self.force.sensor_returned()
             self._stop_here(Outcome.STATE_LOST, lost, measured)
         measured = self.force.feel(measured, now)
         if self.force.lost and self.moving and not self._stopping:
@@ -621,7 +621,9 @@ class TrajectoryFollower:
         self._asked = now
         verdict = self.guard.check(now, {"measured state": heard}, None, self._observer.pose)
         if heard is None:
-            return Action(Mode.WAITING, verdict.command, reason or verdict.reason, speed=self.speed, gives_up=True)
+            return Action(
+                Mode.WAITING, verdict.command, reason or verdict.reason, speed=self.speed, withhold_command=True
+            )
         self.mode = Mode.STOPPED
         if now - heard > self.abort_after:
             self.end(Outcome.STATE_LOST, reason or verdict.reason)
@@ -630,10 +632,10 @@ class TrajectoryFollower:
                 self._change.pause()  # readings may come back; going on then takes a request
         reasons = "; ".join(r for r in (self.stray.lost, reason, verdict.reason) if r)
         if self._let_go or (reason and self._out_of_touch):  # efforts for where it was would throw it: brakes hold it
-            return Action(self.mode, 0.0 * verdict.command, reasons, speed=self.speed, gives_up=True)
-        command = verdict.command if verdict.gives_up else self._blindly(now, reasons)
+            return Action(self.mode, 0.0 * verdict.command, reasons, speed=self.speed, withhold_command=True)
+        command = verdict.command if verdict.withhold_command else self._blindly(now, reasons)
         command = verdict.command if command is None else command
-        return Action(self.mode, command, reasons, speed=self.speed, gives_up=verdict.gives_up)
+        return Action(self.mode, command, reasons, speed=self.speed, withhold_command=verdict.withhold_command)
 
     def _blindly(self, now: float, reason: str) -> Array | None:
         """The command that brings a moving platform to rest without readings, by the model; None where it rested."""
@@ -642,7 +644,7 @@ class TrajectoryFollower:
             return None
         if self._unseen is None:
             moved = last is not None and last.reference is not None and last.reference.twist.any()
-            if last is None or last.measured is None or not moved or last.gives_up:
+            if last is None or last.measured is None or not moved or last.withhold_command:
                 return None
             self._catch(reason, last.measured)
             self._unseen = self._heard

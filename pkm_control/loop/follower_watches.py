@@ -90,7 +90,7 @@ class StrayWatch:
     """Whether the platform is near its reference; where it has not been for a while, `lost` says why.
 
     A drive that does not follow, something that holds or pushes the platform, other efforts: the error grows, and with
-    it what the law asks of the drives. What is lost stays so until `forgive`. `largest` is the permitted distance [m];
+    it what the law asks of the drives. What is lost stays so until `reset`. `largest` is the permitted distance [m];
     0: a fifth of the characteristic length [m]. In rotation, twice as many radians as this is characteristic lengths.
     """
 
@@ -109,7 +109,7 @@ class StrayWatch:
         if self._score >= _LOST:
             self.lost = (
                 f"{far or 'the platform strays'}: something holds or pushes it, or a drive does not follow; "
-                "the drives are let go until it is recovered"
+                "the drives are off until it is recovered"
             )
 
     def _beyond(self, distance: float, angle: float) -> str:
@@ -123,7 +123,7 @@ class StrayWatch:
             )
         return ""
 
-    def forgive(self) -> None:
+    def reset(self) -> None:
         """Go on."""
         self._score, self.lost = 0, ""
 
@@ -135,7 +135,7 @@ class ForceWatch:
     """Adds sensor readings to measurements, as long as they are at most `max_age` [s] old.
 
     `lost` says why forces can no longer be followed, and is empty while they can. It stays until the readings are back
-    and `regain` was called, which is for a platform at rest.
+    and `sensor_returned` was called, which is for a platform at rest.
     """
 
     def __init__(self, controller: Controller, max_age: float) -> None:
@@ -153,7 +153,7 @@ class ForceWatch:
     def feel(self, measured: Measured, now: float) -> Measured:
         """Add the wrench where the law needs it and it is known; the law is told which. `now` as in `hear`."""
         controller = self._controller
-        if not controller.feels:
+        if not controller.uses_wrench:
             return measured
         age = now - self._heard
         if self._reading is None:
@@ -169,6 +169,6 @@ class ForceWatch:
         """Whether readings come."""
         return now - self._heard <= self._max_age
 
-    def regain(self) -> None:
+    def sensor_returned(self) -> None:
         """Follow forces again."""
         self.lost = ""

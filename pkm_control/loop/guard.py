@@ -37,13 +37,13 @@ def cause_of(reason: str) -> str:
 @dataclass(frozen=True, eq=False)
 class Verdict:
     """The `command` (n_actuated,) to apply; `reason` is empty where it is the requested one.
-    `gives_up`: there is nothing to apply; drives without commands close their brakes.
+    `withhold_command`: there is nothing to apply; drives without commands close their brakes.
     """
 
     command: Array
     reason: str
     saturated: NDArray[np.bool_]
-    gives_up: bool = False
+    withhold_command: bool = False
 
 
 class Guard(ABC):
@@ -124,7 +124,7 @@ class PositionGuard(Guard):
         none = np.zeros(self._n, dtype=bool)
         if self._last is not None and silence <= self.hold_time:
             return Verdict(self._last, reason + _HOLDING, none)
-        return Verdict(np.zeros(self._n), reason + _SILENT, none, gives_up=True)
+        return Verdict(np.zeros(self._n), reason + _SILENT, none, withhold_command=True)
 
 
 class EffortGuard(Guard):
@@ -170,7 +170,7 @@ class EffortGuard(Guard):
             weight = np.asarray(self.gravity(pose), dtype=np.float64)
             if np.all(np.isfinite(weight)):
                 return Verdict(np.clip(weight, self.least, self.most), reason + _GRAVITY, none)
-        return Verdict(np.zeros(self.most.shape), reason + _ZERO, none, gives_up=True)
+        return Verdict(np.zeros(self.most.shape), reason + _ZERO, none, withhold_command=True)
 
 
 def guard_of(

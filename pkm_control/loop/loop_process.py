@@ -42,7 +42,7 @@ from pkm_control.loop.shared_rows import LIVES, Figures, Head, Marks, Rows, Text
 from pkm_control.motion.curve_check import CurveCheck
 from pkm_control.motion.path_events import OutputEvent
 from pkm_description.mechanism import Inertial
-from pkm_hardware.machine import Lifecycle, MachineState, untold
+from pkm_hardware.machine import Lifecycle, MachineState, drives_may_be_on
 from pkm_runtime.errors import PkmError
 from pkm_runtime.scheduling import Watchdog
 
@@ -105,7 +105,7 @@ class LoopProcess(RunningLoop):
         self._last_resort: Callable[[], str] = lambda: ""
         self._reaping = threading.Lock()
         self._status: int | None = None  # as the process has ended, by `os.waitstatus_to_exitcode`
-        self.untold = ""  # the warning that drives may be on, since it has ended
+        self.drives_may_be_on = ""  # the warning that drives may be on, since it has ended
         self.payload: Inertial | None = None
         self.resting = True  # there are no periods, and the drives are off
         self._period = 0.0  # s
@@ -224,8 +224,8 @@ class LoopProcess(RunningLoop):
                 os.kill(self.pid, number)
             if self._reap(2.0) is not None:
                 break
-        self.untold = warning or self.untold
-        return self.untold
+        self.drives_may_be_on = warning or self.drives_may_be_on
+        return self.drives_may_be_on
 
     def _kill(self) -> None:
         """End a process that does not answer."""
@@ -301,8 +301,8 @@ class LoopProcess(RunningLoop):
             return now
         nothing = np.zeros_like(now.action.command)
         if problem:
-            return replace(now, action=Action(Mode.STOPPED, nothing, problem, gives_up=True), readable=False)
-        action = Action(Mode.WAITING, nothing, UNCONFIGURED, speed=now.override, gives_up=True)
+            return replace(now, action=Action(Mode.STOPPED, nothing, problem, withhold_command=True), readable=False)
+        action = Action(Mode.WAITING, nothing, UNCONFIGURED, speed=now.override, withhold_command=True)
         return replace(now, action=action, moving=False, readable=False)
 
     def _newest(self) -> Array | None:
@@ -351,7 +351,7 @@ class LoopProcess(RunningLoop):
                 reference,
                 measured,
                 head.speed,
-                bool(head.gives_up),
+                bool(head.withhold_command),
             ),
             state=MachineState(
                 head.read, positions, velocities, part("efforts"), LIVES[int(head.lifecycle)], texts.fault, wrench
@@ -473,7 +473,7 @@ class LoopProcess(RunningLoop):
                     answer += rest
                     event.set()
                 elif kind is Kind.ENDED:
-                    self.untold = rest[0]
+                    self.drives_may_be_on = rest[0]
                 elif kind is Kind.OUTPUT:
                     self.on_output(*rest)
                 elif kind is Kind.PAYLOAD:
@@ -497,8 +497,8 @@ class LoopProcess(RunningLoop):
             self.failure = f"{ended} ({_how(status)})" if died else ended
             if self.real and not self.resting:
                 if died:
-                    self.untold = self._turn_off()
-                self.failure += f"; {self.untold or 'the drives were turned off'}"
+                    self.drives_may_be_on = self._turn_off()
+                self.failure += f"; {self.drives_may_be_on or 'the drives were turned off'}"
         self._over.set()
         for motion in self._motions.values():
             if motion.outcome is None:
@@ -527,7 +527,7 @@ class LoopProcess(RunningLoop):
         try:
             return self._last_resort()
         except Exception as error:
-            return untold(error)
+            return drives_may_be_on(error)
 
     @property
     def gone(self) -> bool:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from pkm_control.controllers.controller import Controller, Measured, ModeModel, Reference
 from pkm_control.loop.jogging import Jog
-from pkm_control.loop.mode_way import Leg, ModeWay
+from pkm_control.loop.mode_transition import Leg, ModeTransition
 from pkm_control.loop.path_clock import PathClock
 from pkm_control.motion.curve_check import CurveCheck
 from pkm_control.space.keep_out import KeepOuts
@@ -55,7 +55,7 @@ class Step:
 
 
 class ModeChange:
-    """Follows a `ModeWay` from the held pose by computed torque in the actuators, at the controller's gains.
+    """Follows a `ModeTransition` from the held pose by computed torque in the actuators, at the controller's gains.
 
     A pause halts on the way, and so does a stop; `resume` goes on, `turn` goes back to the beginning. Where an actuator
     strays from its reference, or the drives were off, the robot is held where it is, with a `reason`, and goes back to
@@ -63,7 +63,7 @@ class ModeChange:
     is singular where the way begins.
     """
 
-    def __init__(self, way: ModeWay, ends: tuple[InMode, InMode], controller: Controller) -> None:
+    def __init__(self, way: ModeTransition, ends: tuple[InMode, InMode], controller: Controller) -> None:
         self.way = way
         self.ends = ends
         self.reason = self.lost = ""

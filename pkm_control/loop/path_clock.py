@@ -75,8 +75,10 @@ class PathClock:
     def reference(self, trajectory: PointTrajectory, lead: float, ahead: float = 0.0) -> Reference:
         """The present reference, its acceleration `lead` [s] later; the law looks `ahead` [s] along the motion."""
         at = trajectory.between(self.time, self.time + lead * self.rate)
-        soon = trajectory.at(self.time + max(self.rate + 0.5 * self.slope * ahead, 0.0) * ahead).pose if ahead else None
+        update_soon = (
+            trajectory.at(self.time + max(self.rate + 0.5 * self.slope * ahead, 0.0) * ahead).pose if ahead else None
+        )
         if self.rate == 1.0 and self.slope == 0.0:
-            return at if soon is None else replace(at, soon=soon)
+            return at if update_soon is None else replace(at, update_soon=update_soon)
         acceleration = self.rate**2 * at.acceleration + self.slope * at.twist
-        return Reference(at.pose, self.rate * at.twist, np.asarray(acceleration), soon)
+        return Reference(at.pose, self.rate * at.twist, np.asarray(acceleration), update_soon)

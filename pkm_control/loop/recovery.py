@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from pkm_control.loop.follower import HALTED, TrajectoryFollower
 from pkm_control.loop.jogging import LOW
 from pkm_control.loop.mode_change import InMode, ModeChange
-from pkm_control.loop.mode_way import ModeWay, ModeWays
+from pkm_control.loop.mode_transition import ModeTransition, ModeTransitions
 from pkm_control.loop.modes import Mode
 from pkm_control.loop.running_loop import RunningLoop
 from pkm_hardware.machine import Lifecycle
@@ -22,7 +22,7 @@ class RecoveryError(PkmError):
     """Nothing can be done; the message says why, and what would help."""
 
 
-def way_back(running: RunningLoop) -> Array | None:
+def recovery_pose(running: RunningLoop) -> Array | None:
     """The nearest good pose (7,) on the way home; None where the platform is within limits. RecoveryError: no way."""
     now = running.situation
     if now.mode in (Mode.WAITING, Mode.STOPPED):
@@ -46,11 +46,11 @@ def way_back(running: RunningLoop) -> Array | None:
 
 
 def go_back(follower: TrajectoryFollower, pose: Array) -> str:
-    """Move at low speed to a pose (7,) from `way_back`; why not, empty where it is done."""
+    """Move at low speed to a pose (7,) from `recovery_pose`; why not, empty where it is done."""
     return follower.jog_to(pose, LOW)
 
 
-def plan_change(running: RunningLoop, label: str) -> ModeWay | None:
+def plan_change(running: RunningLoop, label: str) -> ModeTransition | None:
     """Plan a change to another working mode at the held pose, which takes up to some seconds; None: already there.
     `label` is that of `Kinematics.mode_label`. RecoveryError: no such mode, or not held; PkmError: the reason why not.
     """
@@ -64,10 +64,10 @@ def plan_change(running: RunningLoop, label: str) -> ModeWay | None:
         return None
     if now.mode is not Mode.HOLDING:
         raise RecoveryError(f"the controller is {now.mode.name.lower()}; it must hold the platform")
-    return ModeWays(check).find(np.array(now.held), mode)
+    return ModeTransitions(check).find(np.array(now.held), mode)
 
 
-def change_on(follower: TrajectoryFollower, way: ModeWay) -> ModeChange:
+def change_on(follower: TrajectoryFollower, way: ModeTransition) -> ModeChange:
     """The change along a way from `plan_change`, for `TrajectoryFollower.begin_change`; PkmError: singular there."""
     check, pose = follower.check, way.pose
     ends = tuple(InMode.of(follower.controller, one, pose, check.space) for one in (check.mode, way.mode))
@@ -87,7 +87,7 @@ def continue_change(follower: TrajectoryFollower, label: str) -> str:
     return f"the robot is between the working modes {here} and {there}: choose one of them first"
 
 
-def in_words(way: ModeWay) -> str:
+def in_words(way: ModeTransition) -> str:
     """How long a change takes, and how far the platform leaves its place, for a person."""
     return (
         f"on the way, {way.duration:.1f} s; meanwhile the platform leaves its place by up to "

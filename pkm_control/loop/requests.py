@@ -15,7 +15,7 @@ from pkm_control.loop import recovery
 from pkm_control.loop.control_loop import ControlLoop
 from pkm_control.loop.followed_motion import Motion
 from pkm_control.loop.follower import CHANGING, HALTED
-from pkm_control.loop.mode_way import ModeWay
+from pkm_control.loop.mode_transition import ModeTransition
 from pkm_control.loop.modes import Outcome
 from pkm_hardware.machine import EMERGENCY_STOP
 from pkm_kinematics.kernels.compiled_rotations import displacement_between
@@ -101,17 +101,17 @@ def place(loop: ControlLoop, pose: Array, joints: Array) -> str:
     return ""
 
 
-def in_doubt(loop: ControlLoop) -> str:
+def position_doubt(loop: ControlLoop) -> str:
     """Why readings do not tell in which assembly mode the platform is; empty where they do."""
     return loop.follower.assembly.doubt
 
 
 def go_back(loop: ControlLoop, pose: Array) -> str:
-    """Move to a pose (7,) from `recovery.way_back`, at low speed."""
+    """Move to a pose (7,) from `recovery.recovery_pose`, at low speed."""
     return recovery.go_back(loop.follower, pose)
 
 
-def begin_change(loop: ControlLoop, way: ModeWay, stops: int) -> str:
+def begin_change(loop: ControlLoop, way: ModeTransition, stops: int) -> str:
     """Change the working mode on a planned way, unless there were more `stops` since it was requested."""
     if loop.stops != stops:
         return "it was stopped while a way to the other working mode was looked for: ask anew"

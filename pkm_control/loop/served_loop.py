@@ -18,7 +18,7 @@ from typing import Any, NoReturn
 
 from pkm_control.loop import requests
 from pkm_control.loop.channel import Channel, Kind
-from pkm_control.loop.control_loop import ControlLoop, rehearse
+from pkm_control.loop.control_loop import ControlLoop, warm_up
 from pkm_control.loop.followed_motion import Motion
 from pkm_control.loop.loop_thread import Request, situation_of
 from pkm_control.loop.modes import Mode
@@ -77,11 +77,11 @@ class ServedLoop:
                     self._run()
         finally:
             if self._loop is not None:
-                left = self._running and self._loop.machine.real and self._channel.hung_up
+                left = self._running and self._loop.machine.real and self._channel.peer_closed
                 warning = self._loop.shut_down()
                 if left:
                     print(_LEFT.format(warning or "the drives are off"), file=sys.stderr, flush=True)
-                elif warning != self._warned and self._channel.hung_up:  # nothing else reports it
+                elif warning != self._warned and self._channel.peer_closed:  # nothing else reports it
                     print(warning, file=sys.stderr, flush=True)
                 self._channel.send((Kind.ENDED, 0, warning))
 
@@ -89,7 +89,7 @@ class ServedLoop:
     def _unwanted(self) -> bool:
         """Whether drives that are being enabled are to be off."""
         marks = self._marks
-        return marks.offs != self._offs or marks.stops != self._stops or self.ending or self._channel.hung_up
+        return marks.offs != self._offs or marks.stops != self._stops or self.ending or self._channel.peer_closed
 
     def _stop_where_asked(self) -> None:
         """Do an emergency stop that the marks ask for; a request follows, for the answer."""
@@ -124,7 +124,7 @@ class ServedLoop:
                 raise LoopEndedError("there is no robot")
             elif request is requests.emergency_stop:
                 self._stop_where_asked()
-                answer = self._loop.machine.untold
+                answer = self._loop.machine.drives_may_be_on
             else:
                 asked = Request(rest[0], rest[1])
                 asked.run(self._loop)
@@ -150,8 +150,8 @@ class ServedLoop:
     ) -> tuple[bool, float]:
         self._loop = None
         rehearsed = build(*arguments)
-        rehearse(rehearsed.follower, rehearsed.kinematics)
-        rehearsed.machine.rehearse()
+        warm_up(rehearsed.follower, rehearsed.kinematics)
+        rehearsed.machine.warm_up()
         loop = build(*arguments)
         n, joints = len(loop.limits.names), len(loop.kinematics.joint_names)
         self._rows, self._priority = Rows(self._memory, n, joints), priority

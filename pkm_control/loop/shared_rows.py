@@ -147,7 +147,7 @@ class Head(NamedTuple):
     silent_for: float
     readable: float
     saturated: float
-    gives_up: float
+    withhold_command: float
     has_hold: float
     has_reference: float
     has_measured: float
@@ -263,7 +263,7 @@ class Rows:
             now.silent_for,
             now.readable,
             now.saturated,
-            action.gives_up,
+            action.withhold_command,
             now.hold is not None,
             action.reference is not None,
             action.measured is not None,

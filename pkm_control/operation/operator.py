@@ -9,13 +9,13 @@ from typing import Any
 
 from pkm_control.loop import requests
 from pkm_control.loop.modes import Mode
-from pkm_control.loop.recovery import in_words, plan_change, way_back
+from pkm_control.loop.recovery import in_words, plan_change, recovery_pose
 from pkm_control.loop.running_loop import RunningLoop
 from pkm_control.motion.trajectory import Array
 from pkm_control.operation.answer import Answer
 from pkm_control.operation.controls import Controls
+from pkm_runtime.describable import fixed
 from pkm_runtime.errors import PkmError
-from pkm_runtime.introduction import fixed
 
 _PATIENCE = 0.5  # s, for the next reading
 _LOOK = 0.005  # s
@@ -81,7 +81,7 @@ class Operator:
         try:
             loop = self._controls.ready()
             found = self._found_again(loop) if loop.situation.mode is Mode.STOPPED else ""
-            there = way_back(loop)
+            there = recovery_pose(loop)
             if there is None:
                 return Answer(True, found or "nothing is wrong: the platform stands well")
             problem = loop.ask(requests.go_back, there)
@@ -116,7 +116,7 @@ class Operator:
 
     def _found_again(self, loop: RunningLoop) -> str:
         """Look for the platform where it was last followed; return what came of it."""
-        doubt = loop.ask(requests.in_doubt)
+        doubt = loop.ask(requests.position_doubt)
         only = self._only_mode(loop, doubt) if doubt else ""
         before = loop.ask(requests.relocate)
         until = time.monotonic() + _PATIENCE

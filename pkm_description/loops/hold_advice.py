@@ -21,5 +21,5 @@ def hold_advice(motion: str) -> str:
         "the base and platform triangles may not be similar with their joints in the same order and direction",
         "3T3R": "the joint centres of a Gough-Stewart platform may not be similar polygons on circles of base and "
         "platform: bring pairs of legs together on the base and other pairs on the platform. In other robots of six "
-        "freedoms, no line may meet all lines along which rods push",
+        "degrees of freedom, no line may meet all lines along which rods push",
     }.get(motion, "the lines along which drives push may not depend on each other: other joint centres or directions")

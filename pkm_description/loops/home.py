@@ -190,7 +190,7 @@ def _check_branch(search: _Search, request: HomeRequest, pose: Array, q: Array, 
             "<pkm> <home>",
             f"{what} is unreachable: the joints that carry the platform, {joints}, miss it by "
             f"{np.linalg.norm(miss[:3]) * model.length:.3g} m and {np.linalg.norm(miss[3:]):.3g} rad",
-            "give a home pose that these joints can take, or the platform's branch the freedoms that it lacks",
+            "give a home pose that these joints can take, or add to the platform's branch what it lacks",
         )
     _check_limits(model, q, [joint for joint in model.free if joint.name in request.path], what)
 

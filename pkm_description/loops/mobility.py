@@ -60,8 +60,8 @@ def mobility(
     loose = _loose(model, generic_configuration, platform, actuated)
     _check_actuators(generic, len(configurations), actuated, platform, accept_singular, loose)
     equations = sum(6 - loop.type.dof for loop in model.loops)
-    # The kind of the freedoms may differ at a regular home: the legs of a robot that turn there without sliding may
-    # couple the two elsewhere. Home is where the literature tells the kind.
+    # The kind of the degrees of freedom may differ at a regular home: the legs of a robot that turn there without
+    # sliding may couple the two elsewhere. Home is where the literature tells the kind.
     regular = replace(at_home, rotations=generic.rotations) == generic
     freed, size = _freed_rank(model, generic_configuration, platform, chain)
     counted = Mobility(
@@ -156,7 +156,7 @@ def _check_actuators(
     if generic.platform == 0:
         raise DescriptionError(
             f"<pkm> platform_link {platform!r}",
-            "the loops leave it no freedom (mobility 0)",
+            "the loops leave it no degree of freedom (mobility 0)",
             "check directions of axes and types of loops: a closure is too strict",
         )
     if generic.left_when_locked == 0:
@@ -164,7 +164,7 @@ def _check_actuators(
     if generic.platform > len(actuated):
         raise DescriptionError(
             "<ros2_control>",
-            f"wrong number of actuators: the platform has {generic.platform} freedoms ({_motion(generic)}) "
+            f"wrong number of actuators: the platform has {generic.platform} degrees of freedom ({_motion(generic)}) "
             f"but {len(actuated)} joint(s) are actuated ({names})",
             "give further joints a command_interface, or remove freedoms",
         )
@@ -174,7 +174,7 @@ def _check_actuators(
     raise DescriptionError(
         "<ros2_control>",
         f"the actuated joints ({names}) leave the platform {generic.left_when_locked} of its "
-        f"{generic.platform} freedoms ({motion}), at all of {poses} poses around home; "
+        f"{generic.platform} degrees of freedom ({motion}), at all of {poses} poses around home; "
         f"held there, it still moves {loose}",
         "where a limb has no drive, or another has more than one: actuate joints in other limbs; where each limb has "
         f"its drive, this is an architecture singularity: change the geometry: {hold_advice(motion)} "
@@ -197,10 +197,10 @@ def _refuse_kinematic_redundancy(
         remedy = (
             f"where {platform!r} is a part of an articulated platform, name as platform_link the link that has all "
         )
-        remedy += f"freedoms: {some}; else make the joints of these drives fixed, or describe each stage by itself"
+        remedy += f"degrees of freedom: {some}; else fix the joints of these drives, or describe each stage by itself"
     raise DescriptionError(
         f"<pkm> platform_link {platform!r}" if others else "<ros2_control>",
-        f"kinematic redundancy: the mechanism has {counted.total - counted.idle} freedoms, "
+        f"kinematic redundancy: the mechanism has {counted.total - counted.idle} degrees of freedom, "
         f"{counted.kinematic_redundancy} more than its platform ({counted.motion}), whose pose leaves them open; "
         f"surplus drives: {', '.join(drives)}",
         remedy,
@@ -268,7 +268,8 @@ def check_gears(mechanism: Mechanism) -> None:
     if loose.platform > mechanism.mobility.platform:
         raise DescriptionError(
             f'<joint name="{geared[0]}"> <mimic>',
-            f"without {', '.join(geared)} as mimic joint(s) the platform would have {loose.platform} freedoms instead "
+            f"without {', '.join(geared)} as mimic joint(s) the platform would have {loose.platform} "
+            "degrees of freedom instead "
             f"of {mechanism.mobility.platform}: the solvers follow loops, not gears",
             "leave <mimic> out and drive both joints, or write the coupling as <loop>",
         )

@@ -56,7 +56,7 @@ class Diagnostics:
             self._every = every
             self._timer.timer_period_ns = round(1e9 * every)
 
-    def soon(self) -> None:
+    def update_soon(self) -> None:
         """Publish at the next check, for a change beside the level. Thread-safe."""
         self._silent = _AT_LEAST_EVERY
 

@@ -49,7 +49,7 @@ def _keep_clock(node: Node, parameters: list[Parameter]) -> SetParametersResult:
     return SetParametersResult(successful=True)
 
 
-class _Insisted(BaseException):
+class _SecondInterrupt(BaseException):
     """A repeated signal."""
 
 
@@ -64,7 +64,7 @@ def run_nodes(make: Callable[[], Sequence[Node]], args: list[str] | None = None)
     Ctrl-C and SIGTERM end first the nodes with their threads, then the context; rclpy's own handling would remove the
     context under the threads. A signal waits for the running callback; a second one, a while later, does not, since
     that callback may be compiling kernels. Their exit code is 0. A node ends by itself by setting its `exit_code`; an
-    interrupted one may have a method `wind_up` for remaining work. `make` is called with a context.
+    interrupted one may have a method `at_exit` for remaining work. `make` is called with a context.
     """
     stopping: list[float] = []  # when signals came, s
     insisted: list[int] = []  # the signal that interrupts
@@ -74,7 +74,7 @@ def run_nodes(make: Callable[[], Sequence[Node]], args: list[str] | None = None)
         stopping.append(time.monotonic())
         if stopping[-1] - stopping[0] > _INSISTING and not insisted and not ending:
             insisted.append(number)
-            raise _Insisted
+            raise _SecondInterrupt
 
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, stop)
@@ -96,9 +96,9 @@ def run_nodes(make: Callable[[], Sequence[Node]], args: list[str] | None = None)
         while not stopping and code() is None:
             executor.spin_once(timeout_sec=_LOOK_EVERY)
         for node in nodes:
-            if stopping and hasattr(node, "wind_up"):
-                node.wind_up()
-    except _Insisted:
+            if stopping and hasattr(node, "at_exit"):
+                node.at_exit()
+    except _SecondInterrupt:
         pass
     finally:
         ending.append(True)

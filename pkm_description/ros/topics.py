@@ -63,7 +63,7 @@ LATCHED = QoSProfile(
     reliability=ReliabilityPolicy.RELIABLE,
     durability=DurabilityPolicy.TRANSIENT_LOCAL,
 )
-LATCHED_EVENTS = QoSProfile(  # for who hears of each change, not of the newest state alone
+LATCHED_EVENTS = QoSProfile(  # for subscribers that need each change, not only the newest state
     depth=1000,
     history=HistoryPolicy.KEEP_LAST,
     reliability=ReliabilityPolicy.RELIABLE,

@@ -142,7 +142,7 @@ def _named(root: ET.Element, tag: str) -> Iterable[ET.Element]:
             raise DescriptionError(f"<{tag}> number {number}", "it has no name", 'add the attribute name="..."')
         if len(name) > NAME:
             raise DescriptionError(
-                f"<{tag}> number {number}", f"its name has {len(name)} letters", f"write {NAME} at most"
+                f"<{tag}> number {number}", f"its name has {len(name)} characters", f"write {NAME} at most"
             )
         if number > PARTS[tag]:
             raise DescriptionError("<robot>", f"it has more than {PARTS[tag]} {tag}s", "describe one robot in a file")
@@ -501,6 +501,8 @@ def _read_home(pkm: ET.Element, description: Description) -> None:
         label = f'<home> <joint name="{name}">'
         if name not in named:
             raise DescriptionError(
-                label, "no such joint of one freedom", "name an existing <joint>, or a freedom of one as <joint>/x"
+                label,
+                "no such joint with one degree of freedom",
+                "name an existing <joint>, or one of its degrees of freedom as <joint>/x",
             )
         description.home_joints[name] = _number(element, "position", label)

@@ -93,7 +93,7 @@ def expanded(task: dict[str, Any]) -> dict[str, str]:
     if unknown:
         return {"problem": unknown, "remedy": "correct the name of the argument"}
     if len(text) > task["longest"]:
-        return {"problem": f"it expands to {len(text)} letters", "remedy": f"stay below {task['longest']}"}
+        return {"problem": f"it expands to {len(text)} characters", "remedy": f"stay below {task['longest']}"}
     return {"text": text}
 
 

@@ -50,7 +50,7 @@ def check_length(text: str, place: str) -> None:
     """Refuse a text of more than `LETTERS` characters; the message calls it `place`."""
     if len(text) > LETTERS:
         raise DescriptionError(
-            place, f"it has {len(text)} letters, more than {LETTERS}", "leave out what is no description of a robot"
+            place, f"it has {len(text)} characters, more than {LETTERS}", "leave out what is no description of a robot"
         )
 
 
@@ -61,19 +61,19 @@ def root_tag(text: str) -> str:
 
     def start(tag: str, _attributes: dict[str, str]) -> None:
         found.append(tag)
-        raise _EnoughError
+        raise _StopParsingError
 
     def doctype(*_: object) -> None:
-        raise _EnoughError
+        raise _StopParsingError
 
     parser.StartElementHandler = start
     parser.StartDoctypeDeclHandler = doctype
-    with contextlib.suppress(_EnoughError, xml.parsers.expat.ExpatError, UnicodeError, ValueError):
+    with contextlib.suppress(_StopParsingError, xml.parsers.expat.ExpatError, UnicodeError, ValueError):
         parser.Parse(text.strip().removeprefix("\ufeff"), True)
     return found[0] if found else ""
 
 
-class _EnoughError(Exception):
+class _StopParsingError(Exception):
     """The root element has begun, or a document type, before which none is read."""
 
 

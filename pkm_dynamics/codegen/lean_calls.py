@@ -19,7 +19,7 @@ from pkm_dynamics.kernels.inverse_dynamics import inverse_dynamics
 from pkm_dynamics.robot_model import MANY, Record, RobotModel
 from pkm_dynamics.turning_robot import turning_robot
 from pkm_kinematics.kernels.position.positions import CONVERGED
-from pkm_runtime.kernels.binding import bind, or_else
+from pkm_runtime.kernels.binding import bind, with_fallback
 
 
 def lean_inverse(robot: RobotModel, mode: int) -> Callable[[Array, Array], int]:
@@ -66,7 +66,9 @@ def _lean(
     general = bind(kernel, (*fixed, *more), example)
     call, record = straight
     code = robot.code(record, branch, MANY)
-    return general if code is None else or_else(bind(call, (code.address, *more, *scratch), example), general, code)
+    return (
+        general if code is None else with_fallback(bind(call, (code.address, *more, *scratch), example), general, code)
+    )
 
 
 def _turning(

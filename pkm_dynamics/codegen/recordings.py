@@ -15,7 +15,7 @@ from pkm_dynamics.kernels.inverse_dynamics import conditioned_inverse_dynamics
 from pkm_dynamics.robot_model import RobotModel
 from pkm_kinematics.codegen import free_inputs, pose_inputs, rate_inputs
 from pkm_kinematics.kernels.position.positions import CONVERGED
-from pkm_runtime.codegen import Recording, Tape, loose, recorded
+from pkm_runtime.codegen import Recording, Tape, loose, trace
 
 POSE, TWIST, ACCELERATION, WRENCH = 0, 7, 13, 19  # where they begin in a motion (25,)
 
@@ -30,7 +30,7 @@ def record_inverse(robot: RobotModel, branch: int) -> Recording | None:
     motion += [rate_inputs(tape, 0, TWIST, S), rate_inputs(tape, 0, ACCELERATION, S), free_inputs(tape, 0, WRENCH, 6)]
     effort = np.zeros(len(kinematics.actuated_names), dtype=object)
     fixed = loose(robot.model()), loose(kinematics.engine.data())
-    status, condition = recorded(conditioned_inverse_dynamics)(*fixed, branch, np.concatenate(motion), effort)
+    status, condition = trace(conditioned_inverse_dynamics)(*fixed, branch, np.concatenate(motion), effort)
     return Recording(tape, 1, (*effort, condition)) if status == CONVERGED else None
 
 
@@ -45,5 +45,5 @@ def record_direct(robot: RobotModel, branch: int) -> Recording | None:
     effort = free_inputs(tape, 1, 0, len(kinematics.actuated_names))
     out = np.zeros(6, dtype=object)
     fixed = loose(robot.model()), loose(kinematics.engine.data())
-    status = recorded(direct_dynamics)(*fixed, branch, np.concatenate(motion), effort, out)
+    status = trace(direct_dynamics)(*fixed, branch, np.concatenate(motion), effort, out)
     return Recording(tape, 2, tuple(out)) if status == CONVERGED else None

@@ -21,8 +21,8 @@ from pkm_dynamics.simulation.forms import FORMS, ActuatorForm, AnyForm, Load, No
 from pkm_kinematics import Configuration, Status
 from pkm_kinematics.batch import numbers
 from pkm_kinematics.solve.constraints import scaling
+from pkm_runtime.describable import Describable, number
 from pkm_runtime.errors import PkmError
-from pkm_runtime.introduction import Introduced, number
 
 LoadFunction = Callable[[float, Array, Array], tuple[ArrayLike, ArrayLike]]
 
@@ -32,7 +32,7 @@ SHORTEST = 1e-9  # s: a step that still has no answer at this length ends the si
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Simulated(Introduced):
+class Simulated(Describable):
     """A motion at the times asked for: NaN, with the reason as status, after its early end.
 
     `slowest_actuation` is the margin to type 2 singularities, `Kinematics.singularity(...).type2`; `least_margin` its

@@ -252,7 +252,7 @@ class DynamixelDriver(Driver):
             words = [word for bit, word in _ERRORS.items() if error >> bit & 1] or [f"status {error}"]
             raise DeviceError(f"drive {one} on {self._name} reports: {', '.join(words)}; switch it off and on")
         if self._on and not state[0]:
-            raise DeviceError(f"drive {one} on {self._name} has let go by itself: has it lost its power?")
+            raise DeviceError(f"drive {one} on {self._name} has disabled its torque by itself: has it lost its power?")
         if self._on and state[BUS_WATCHDOG - TORQUE_ENABLE] == _BITTEN:
             silence = self._watchdog * _WATCHDOG_UNIT
             raise DeviceError(f"drive {one} on {self._name} has stopped: the computer was silent for {silence:g} s")

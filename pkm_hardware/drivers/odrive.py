@@ -168,7 +168,7 @@ class Board:
                     return heard[k + 1 : k + n + 1] == [str(IDLE)] * n
         return False
 
-    def hear_out(self) -> None:
+    def drain(self) -> None:
         """Wait for the answers to what `says_idle` asked before, so that none of them is taken for a later one."""
         until = time.monotonic() + _ANSWER
         while self.awaited > 0 and (left := until - time.monotonic()) > 0.0:
@@ -393,7 +393,7 @@ class ODriveDriver(Driver):
             if board.says_idle():
                 rows = [f"w axis{axis}.config.enable_watchdog 0" for _, axis in board.axes]
                 board.line.write(b"".join(map(with_checksum, rows)))
-                board.hear_out()
+                board.drain()
                 return True
         return False
 
@@ -464,7 +464,7 @@ class ODriveDriver(Driver):
             error = self._asked(board, f"r axis{axis}.{self._error}", time.monotonic() + self._silence)
             if error not in (None, "0"):
                 raise self._reported(board, axis, error)
-            raise DeviceError(f"{board.line.port}: axis{axis} has let go by itself: its state is {answer}")
+            raise DeviceError(f"{board.line.port}: axis{axis} has disabled its torque by itself: its state is {answer}")
         if not of_state and answer != "0":
             raise self._reported(board, axis, answer)
 

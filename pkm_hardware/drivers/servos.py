@@ -157,7 +157,7 @@ class ServoDriver(Driver):
         """The brake closed, pulses off; most servos are limp then."""
         self._on, self._unanswered = False, None
         until = time.monotonic() + TELLING
-        why, times = "it does not say that it has let go", 1
+        why, times = "it does not confirm that its torque is off", 1
         while True:
             try:
                 if self._is_off(times):

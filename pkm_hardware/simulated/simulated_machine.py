@@ -23,7 +23,7 @@ from pkm_hardware.simulated.drive_parts import Brakes, Encoder, EndStops
 from pkm_hardware.simulated.integrator import make_integrator
 from pkm_hardware.simulated.surroundings import STEP, Surroundings
 from pkm_kinematics.kernels.short_vectors import first_beyond, limit
-from pkm_runtime.introduction import fixed
+from pkm_runtime.describable import fixed
 
 Array = NDArray[np.float64]
 
@@ -193,7 +193,7 @@ class SimulatedMachine(Machine):
         if lost or self.fault:
             self.configure()
 
-    def rehearse(self) -> None:
+    def warm_up(self) -> None:
         """Pass a millisecond, so that everything is compiled before time matters."""
         self.configure()
         if self.fault:

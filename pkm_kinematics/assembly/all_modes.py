@@ -41,7 +41,7 @@ def all_modes(method: AssemblyMethod, q: Array) -> AssemblyModes:
     modes = [
         k for k, far in enumerate(error.tolist()) if far < ASSEMBLED or _agree(method, q, poses[k], k, solved, error)
     ]
-    engine.ranges.bring_in(solved, engine.ranges.passive_turned_freely)
+    engine.ranges.wrap_into_limits(solved, engine.ranges.passive_turned_freely)
     if any(times != 1 for times in found.multiplicity.tolist()):
         solved.status[(found.multiplicity[order] != 1) & closes(solved.status)] = Status.SINGULAR
     every = len(modes) == len(poses)

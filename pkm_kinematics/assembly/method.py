@@ -11,7 +11,7 @@ on the platform, and so needs neither a basis of a configuration-dependent motio
 | `spheres`, `circles`, `planar`, `schoenflies`, `distances` | the leg between the two points that keep a distance |
 | `surfaces` | the normal of the surface |
 | `plates` | the rod, that stands for a pair, and its moment about the platform's axis |
-| `constraints` | the wrench of the constraint, all six freedoms of the platform included |
+| `constraints` | the wrench of the constraint, all six degrees of freedom of the platform included |
 | `angles`, `planes` | that of the inverse Jacobian, with the sign of the working mode taken out |
 
 A robot with more actuators than degrees of freedom has no such determinant: its direct Jacobian loses rank on sets of

@@ -21,7 +21,7 @@ def some_numbers(n: int) -> Array:
 def near_home(home: Array, subspace: Array, size: float) -> Array:
     """A pose (7,) near `home` in the motion space (6, n) of a robot of a size [m]."""
     pose, units = np.empty(7), np.repeat([size, 1.0], 3)
-    unit = np.linalg.norm(subspace, axis=0) / np.linalg.norm(subspace / units[:, None], axis=0)  # of each freedom
+    unit = np.linalg.norm(subspace, axis=0) / np.linalg.norm(subspace / units[:, None], axis=0)  # of each dof
     shift_pose(np.array(home), subspace @ (unit * some_numbers(subspace.shape[1])), NEAR, pose)
     return pose
 

@@ -10,7 +10,7 @@ from pkm_kinematics.codegen.at_home import pose_inputs
 from pkm_kinematics.kernels.model_and_data import Data, Model
 from pkm_kinematics.kernels.path.newton import RESULTS, newton_step
 from pkm_kinematics.kernels.position.positions import CONVERGED
-from pkm_runtime.codegen.record_kernel import loose, recorded
+from pkm_runtime.codegen.record_kernel import loose, trace
 from pkm_runtime.codegen.tape import Recording, Tape
 
 
@@ -24,5 +24,5 @@ def record_newton_step(model: Model, data: Data, home: Array, actuated: Array) -
     pose = pose_inputs(tape, 1, home, model.subspace, float(model.task[0].size))
     q = tape.inputs(2, actuated, range(m))
     out = np.zeros(RESULTS, dtype=object)
-    status = recorded(newton_step)(loose(model), loose(data), start, q, pose, out)
+    status = trace(newton_step)(loose(model), loose(data), start, q, pose, out)
     return Recording(tape, 3, tuple(out)) if status == CONVERGED else None

@@ -78,7 +78,7 @@ class Forward:
             q = np.where(bad[:, None], np.nan, q) if bad.any() else q
         if e.constant_space:
             left = self._on_the_pose(q, starts, self._at_starts(q, starts, seed), found)
-            beside = self._beside_closed_forms(starts, seed, found)
+            beside = self._rows_off_closed_form_branches(starts, seed, found)
             if not left and not len(beside):
                 return found
             done = closes(found.status)
@@ -99,16 +99,16 @@ class Forward:
         )
         return found
 
-    def _beside_closed_forms(self, starts: Array, seed: Array | None, found: PoseRows) -> NDArray[np.int64]:
+    def _rows_off_closed_form_branches(self, starts: Array, seed: Array | None, found: PoseRows) -> NDArray[np.int64]:
         """Rows that begin on a side that closed forms do not take, whose paths therefore start elsewhere."""
         if seed is None:
             return np.empty(0, dtype=np.int64)
         n = len(found.status)
         if n == 1 and found.status.item() != Status.INVALID_INPUT:
-            return self.engine.positions.beside_closed_forms(starts, near(seed, 1, SEEDED))
+            return self.engine.positions.rows_off_closed_form_branches(starts, near(seed, 1, SEEDED))
         rows = np.flatnonzero(found.status != Status.INVALID_INPUT)
         here, seeds = (np.ascontiguousarray(np.broadcast_to(x, (n, x.shape[1]))[rows]) for x in (starts, seed))
-        return rows[self.engine.positions.beside_closed_forms(here, near(seeds, len(here), SEEDED))]
+        return rows[self.engine.positions.rows_off_closed_form_branches(here, near(seeds, len(here), SEEDED))]
 
     def _on_the_pose(self, q: Array, starts: Array, seeds: Array, found: PoseRows) -> int:
         """`found` by the paths on the pose alone from `seeds` (n, n_joints); returns how many are not CONVERGED."""

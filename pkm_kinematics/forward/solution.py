@@ -13,14 +13,14 @@ from pkm_description.mechanism import Array
 from pkm_kinematics.configuration import Configuration
 from pkm_kinematics.explain import explain_forward, explain_nearest
 from pkm_kinematics.kernels.model_and_data import Solved
-from pkm_kinematics.solutions import REASON, Codes, ExplainedSolution, JointNames, quickly_made
+from pkm_kinematics.solutions import REASON, Codes, ExplainedSolution, JointNames, fast_init
 from pkm_kinematics.solve.engine import Engine
 from pkm_kinematics.status import Status, closes
+from pkm_runtime.describable import SHOWN, Describable, vector
 from pkm_runtime.errors import shortened
-from pkm_runtime.introduction import SHOWN, Introduced, vector
 
 
-@quickly_made
+@fast_init
 @dataclass(frozen=True, eq=False, repr=False)
 class ForwardSolution(ExplainedSolution):
     """Platform poses for actuated joint positions; NaN where the status is neither CONVERGED nor JOINT_LIMIT.
@@ -75,7 +75,7 @@ class ForwardSolution(ExplainedSolution):
         return [] if np.isnan(self.pose).all() else [_pose(self.pose), *super()._values()]
 
 
-class AssemblyModes(Introduced, list[ForwardSolution]):
+class AssemblyModes(Describable, list[ForwardSolution]):
     """The assembly modes of one set of actuated joint positions, found by `method`, and how far to trust the list.
 
     Args:

@@ -66,7 +66,7 @@ class Tracker:
         if not self.kinematics.constant_space:
             return True
         seeds = near(np.array(joints), 1, SEEDED)
-        return len(self.kinematics.engine.positions.beside_closed_forms(np.array(pose)[None], seeds)) > 0
+        return len(self.kinematics.engine.positions.rows_off_closed_form_branches(np.array(pose)[None], seeds)) > 0
 
     def observe(self, positions: Array, velocities: Array) -> TrackedMotion:
         """The motion for actuator positions [rad, m] and velocities [rad/s, m/s] (n_actuated,)."""

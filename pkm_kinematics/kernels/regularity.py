@@ -18,7 +18,7 @@ A (m, n) is factorised in place: it holds the reflections, `weights` (n,) their 
 from math import sqrt
 
 from pkm_runtime.kernels.compiled import compiled
-from pkm_runtime.kernels.selection import larger
+from pkm_runtime.kernels.selection import select_gt
 
 # A reciprocal condition at or below it is singular. Rounding leaves 1e-16 in the matrix, hence an error of 1e-9 in what
 # is solved with it here. Where two branches of a limb meet it leaves the joints themselves off by 1e-16 over the
@@ -81,7 +81,7 @@ def reflect(A, m, n, k, weights):
     if not squared > 0.0:
         return 0.0
     length = sqrt(squared)
-    diagonal = larger(head, 0.0, -length, length)
+    diagonal = select_gt(head, 0.0, -length, length)
     A[k, k] = head - diagonal
     weights[k] = 1.0 / (squared - head * diagonal)
     for c in range(k + 1, n):
@@ -131,7 +131,7 @@ def orientation(inverse, n):
     for k in range(n):
         if k < n - 1:  # a reflection turns over; the last row needs none
             sign = -sign
-        sign = larger(0.0, inverse[k, k], -sign, sign)
+        sign = select_gt(0.0, inverse[k, k], -sign, sign)
     return sign
 
 

@@ -75,7 +75,7 @@ class Graph:
 def body_behind(freedom: Freedom, parent: int, at: Array, joint: Joint | None = None) -> tuple[Body, Array]:
     """The body that one degree of freedom moves, z along its axis, and the frame (4, 4) in it that was at `at` before.
 
-    `at` (4, 4) is the frame in the parent in which the freedom is given.
+    `at` (4, 4) is the frame in the parent in which the degree of freedom is given.
     """
     align = frame_along(freedom.axis)
     behind = np.eye(4)

@@ -21,7 +21,7 @@ from pkm_kinematics.kernels.position.chain import place_chains, read_chain
 from pkm_kinematics.kernels.position.solve_poses import FARTHEST
 from pkm_kinematics.solve.robot_constants import RobotConstants
 from pkm_kinematics.solve.whole_graph import FREE
-from pkm_runtime.introduction import listed
+from pkm_runtime.describable import listed
 
 
 class Inputs:

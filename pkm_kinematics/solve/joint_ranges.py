@@ -12,7 +12,7 @@ from pkm_description.mechanism import Array
 from pkm_kinematics.batch import nans
 from pkm_kinematics.kernels.model_and_data import Solved
 from pkm_kinematics.kernels.position.solve_poses import LIMIT_SLACK
-from pkm_kinematics.kernels.position.whole_turns import bring_in
+from pkm_kinematics.kernels.position.whole_turns import wrap_into_limits
 from pkm_kinematics.solve.robot_constants import RobotConstants
 from pkm_runtime.kernels.binding import Prepared
 
@@ -58,7 +58,7 @@ class JointRanges:
         left = np.minimum(joints - lower, upper - joints)
         return np.where(bounded, left / np.where(bounded, half, 1.0), np.inf)
 
-    def bring_in(self, solved: Solved, turned: NDArray[np.bool_] | None = None) -> None:
+    def wrap_into_limits(self, solved: Solved, turned: NDArray[np.bool_] | None = None) -> None:
         """Turn joints of rows with status JOINT_LIMIT into their ranges, in configurations that nobody followed there.
 
         Not for what continues a seed or home: between two positions a turn apart a joint passes its stops. `turned`
@@ -66,12 +66,12 @@ class JointRanges:
         """
         if np.count_nonzero(solved.status):
             freely = self.turned_freely if turned is None else turned
-            self._bring_in.call(*self.limits, freely, solved.status, solved.q)
+            self._wrap_into_limits.call(*self.limits, freely, solved.status, solved.q)
 
     @cached_property
-    def _bring_in(self) -> Prepared:
+    def _wrap_into_limits(self) -> Prepared:
         status, joints = np.zeros(1, dtype=np.int64), nans(1, len(self.robot.joint_names))
-        return Prepared(bring_in, *self.limits, self.turned_freely, status, joints)
+        return Prepared(wrap_into_limits, *self.limits, self.turned_freely, status, joints)
 
     @cached_property
     def turned_freely(self) -> NDArray[np.bool_]:

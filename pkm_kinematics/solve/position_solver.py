@@ -14,7 +14,7 @@ from pkm_description.mechanism import Array
 from pkm_kinematics.batch import BATCH, nans, over_cores
 from pkm_kinematics.kernels.model_and_data import SEEDED, SOLVED, Choice, Data, Model, Solved, near
 from pkm_kinematics.kernels.position.closures import block_residual, closed
-from pkm_kinematics.kernels.position.kept_seeds import keep_seeds
+from pkm_kinematics.kernels.position.seed_cache import keep_seeds
 from pkm_kinematics.kernels.position.solve_poses import solve_many
 from pkm_kinematics.model.blocks import build_undivided
 from pkm_kinematics.model.tables import Tables
@@ -36,7 +36,7 @@ class PositionSolver:
     def __init__(self, robot: RobotConstants) -> None:
         self.robot = robot
 
-    def beside_closed_forms(self, poses: Array, choice: Choice) -> NDArray[np.int64]:
+    def rows_off_closed_form_branches(self, poses: Array, choice: Choice) -> NDArray[np.int64]:
         """Rows whose seeds are configurations on a side that no closed form takes; to be solved by `iterating`."""
         if choice.branch != SEEDED or not len(poses):
             return np.empty(0, dtype=np.int64)
@@ -207,7 +207,7 @@ class PositionSolver:
 
     def placed_as(self, pose: Array, choice: Choice) -> Placed:
         """All bodies in place at one pose (7,) in the configuration chosen, on whichever side that is."""
-        beside = len(self.beside_closed_forms(pose[None], choice)) > 0
+        beside = len(self.rows_off_closed_form_branches(pose[None], choice)) > 0
         robot = self.robot
         model = robot.iterating(robot.model) if beside else robot.model
         return place(model, robot.data(), pose, choice.seeds[0], choice.branch)

@@ -9,7 +9,8 @@ characteristic length for rotations:
 * type 2 (the actuators lose hold of the platform): `slowest_actuation`, the smallest actuator speed that goes with unit
   platform speed, the smallest singular value of K, and its reciprocal `force_amplification`, the largest actuator
   effort for a unit load on the platform;
-* constraint (the limbs lose hold of a freedom that they should block): `constraint_hold`, the smallest singular value
+* constraint (the limbs lose hold of a degree of freedom that they should block): `constraint_hold`, the smallest
+singular value
   of the limbs' unit constraint wrenches on what the platform must not do;
 * inside a limb: `limb_regularity`, 0 where a limb's passive joints are not determined, up to 1.
 
@@ -26,13 +27,13 @@ from typing import Any
 import numpy as np
 
 from pkm_description.mechanism import Array
-from pkm_runtime.introduction import Introduced, measure
+from pkm_runtime.describable import Describable, measure
 
 LENGTH = "characteristic_length"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Singularity(Introduced):
+class Singularity(Describable):
     """Margins at one pose or at many (leading axes as the poses); NaN where the pose has no solution."""
 
     slowest_platform: Array  # m/s per rad/s (or per m/s): zero at type 1

@@ -124,7 +124,7 @@ class WorkingModes:
         solved = self.engine.positions.solve(self.engine.home[None], near(joints, 1, branch))
         if not closes(solved.status[0]):
             return joints
-        self.engine.ranges.bring_in(solved)
+        self.engine.ranges.wrap_into_limits(solved)
         return solved.q[0]
 
     @cached_property
@@ -210,7 +210,7 @@ class WorkingModes:
         if not self._searched:
             for mode in range(self._closed):
                 solved = self.engine.positions.solve(pose[None], near(self.start(mode), 1, mode))
-                self.engine.ranges.bring_in(solved)
+                self.engine.ranges.wrap_into_limits(solved)
                 yield mode, self.label(mode), solved
             return
         several = [len(c) > 1 for c in self._home_choices]
@@ -222,7 +222,7 @@ class WorkingModes:
                 tail = "".join(_sign(k) for k, many in zip(chosen, marked, strict=True) if many)
                 seed = self._combined([c[k] for c, k in zip(choices, chosen, strict=True)])
                 solved = self.engine.positions.solve(pose[None], near(seed, 1, mode))
-                self.engine.ranges.bring_in(solved)
+                self.engine.ranges.wrap_into_limits(solved)
                 yield None, head + tail or "only", solved
 
     def numbers_at(self, pose: Array, joints: Array, mode: int) -> list[int]:

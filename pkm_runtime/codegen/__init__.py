@@ -7,7 +7,7 @@ code says so and gives no result, and the kernel itself is called instead.
 """
 
 from pkm_runtime.codegen.machine_code import AVAILABLE, MachineCode
-from pkm_runtime.codegen.record_kernel import loose, recorded
+from pkm_runtime.codegen.record_kernel import loose, trace
 from pkm_runtime.codegen.tape import Recording, Tape
 
-__all__ = ["AVAILABLE", "MachineCode", "Recording", "Tape", "loose", "recorded"]
+__all__ = ["AVAILABLE", "MachineCode", "Recording", "Tape", "loose", "trace"]

@@ -13,17 +13,17 @@ import numpy as np
 
 from pkm_runtime.codegen.tape import FUNCTIONS, Number, call, extreme, select_larger
 from pkm_runtime.kernels.by_address import ByAddress
-from pkm_runtime.kernels.selection import larger, worse
+from pkm_runtime.kernels.selection import nan_max, select_gt
 
 
-def recorded(kernel: Any, instead: Sequence[tuple[Any, Callable[..., Any]]] = ()) -> Callable[..., Any]:
+def trace(kernel: Any, instead: Sequence[tuple[Any, Callable[..., Any]]] = ()) -> Callable[..., Any]:
     """A kernel as a Python function, with all kernels that it calls, whose numbers may be terms.
 
     `instead` pairs called kernels with replacements. Record arrays and arrays with terms must be `loose`.
     """
     done: dict[int, Callable[..., Any]] = {
-        id(worse): partial(extreme, "worse"),
-        id(larger): select_larger,
+        id(nan_max): partial(extreme, "worse"),
+        id(select_gt): select_larger,
     }
     done.update((id(one), other) for one, other in instead)
     return _recorded(kernel, done)

@@ -51,7 +51,7 @@ def bind(kernel: Any, fixed: tuple[Any, ...], example: tuple[Any, ...]) -> Calla
     return partial(kernel.overloads[types].entry_point, *fixed)
 
 
-def or_else(quick: Callable[..., Any], general: Callable[..., Any], code: object) -> Callable[..., Any]:
+def with_fallback(quick: Callable[..., Any], general: Callable[..., Any], code: object) -> Callable[..., Any]:
     """A call of `quick`, and of `general` if that answers ANOTHER_BRANCH, alone or with more; `code` is kept alive."""
 
     def call(*arguments: Any, _kept: object = code) -> Any:

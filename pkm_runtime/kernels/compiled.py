@@ -13,18 +13,18 @@ from typing import Any
 
 from numba import njit
 
-from pkm_runtime.kernels.kept import KeptKernels
+from pkm_runtime.kernels.kernel_cache import KernelCache
 
 _OPTIONS: dict[str, Any] = {"error_model": "numpy", "fastmath": {"contract"}, "nogil": True}
 
 
 def _kept(**options: Any) -> Callable[[Callable[..., Any]], Any]:
-    """A decorator: njit with these options, and a cache of the compiled kernel where `KeptKernels` says."""
+    """A decorator: njit with these options, and a cache of the compiled kernel where `KernelCache` says."""
 
     def decorate(function: Callable[..., Any]) -> Any:
         kernel = njit(**options)(function)
         if hasattr(kernel, "_cache"):  # not where NUMBA_DISABLE_JIT leaves it a function
-            kernel._cache = KeptKernels(function)
+            kernel._cache = KernelCache(function)
         return kernel
 
     return decorate

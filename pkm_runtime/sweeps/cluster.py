@@ -67,7 +67,9 @@ class Cluster:
         key = hashlib.sha256(sent).hexdigest()
 
         def begin(chunk: Any) -> Pending[Any]:
-            return _Told(self._client.submit(_called, key, sent, code_stamp(), chunk, pure=False), self.address)
+            return _WorkerProgress(
+                self._client.submit(_called, key, sent, code_stamp(), chunk, pure=False), self.address
+            )
 
         return begin
 
@@ -114,7 +116,7 @@ def _heard(there: socket.socket, count: int, until: float) -> bytes:
     return heard
 
 
-class _Told:
+class _WorkerProgress:
     """A future of Dask whose failures are reported as those of the cluster."""
 
     def __init__(self, future: Any, address: str) -> None:

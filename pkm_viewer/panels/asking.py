@@ -12,7 +12,7 @@ from pkm_viewer.operations import Operations
 from pkm_viewer.page_server import PageServer
 
 
-class Desk:
+class PageRequests:
     """Passes the requests of browsers that may command to the robot; `answered` gets every answer, None meanwhile."""
 
     def __init__(self, server: PageServer, operations: Operations, answered: Callable[[Answer | None], None]) -> None:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from pkm_control.operation.answer import Answer
 from pkm_viewer.fitting import round_length
 from pkm_viewer.jog_space import Coordinate, JogSpace, Target
-from pkm_viewer.panels.asking import Desk, Newest
+from pkm_viewer.panels.asking import Newest, PageRequests
 
 Array = NDArray[np.float64]
 
@@ -41,7 +41,7 @@ class JogPanel:
     def __init__(
         self,
         client: Any,
-        desk: Desk,
+        desk: PageRequests,
         space: JogSpace,
         joints: Callable[[], Array],
         size: float,

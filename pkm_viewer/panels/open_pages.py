@@ -7,24 +7,24 @@ import contextlib
 from typing import Any
 
 from pkm_viewer.panels import markup
-from pkm_viewer.panels.asking import Desk
+from pkm_viewer.panels.asking import PageRequests
 
 
 class OpenPages:
     """The pages that are open, numbered as they came; `order` is that of the line among the others."""
 
-    def __init__(self, desk: Desk, order: float) -> None:
+    def __init__(self, desk: PageRequests, order: float) -> None:
         self._desk, self._order = desk, order
         self._lines: dict[int, Any] = {}
         self._operators: set[int] = set()
 
-    def welcome(self, client: Any, operates: bool) -> None:
+    def on_connect(self, client: Any, operates: bool) -> None:
         """Add a browser, which may command or not."""
         self._lines[client.client_id] = client.gui.add_html("", order=self._order, visible=False)
         if operates:
             self._operators.add(client.client_id)
 
-    def farewell(self, client: Any) -> None:
+    def on_disconnect(self, client: Any) -> None:
         """Remove a browser."""
         self._lines.pop(client.client_id, None)
         self._operators.discard(client.client_id)

@@ -12,7 +12,7 @@ from typing import Any
 from viser._messages import RunJavascriptMessage
 
 from pkm_viewer.operations import Readings
-from pkm_viewer.panels.asking import Desk
+from pkm_viewer.panels.asking import PageRequests
 
 EMERGENCY_STOP, ENABLE, DISABLE, RESET = "Emergency stop", "Enable drives", "Disable drives", "Reset"
 _KEY = "escape"
@@ -38,7 +38,7 @@ _OVER_ALL = f"""(() => {{
 class PowerPanel:
     """Emergency stop, and those of enable, disable and reset that make sense; `order` is that among the panels."""
 
-    def __init__(self, client: Any, desk: Desk, order: float) -> None:
+    def __init__(self, client: Any, desk: PageRequests, order: float) -> None:
         self._desk = desk
         gui, ask = client.gui, desk.operations
         stop = gui.add_button(EMERGENCY_STOP, color="red", order=order, hint=_HINT)

@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 from pkm_control.operation.answer import Answer
-from pkm_viewer.panels.asking import Desk
+from pkm_viewer.panels.asking import PageRequests
 from pkm_viewer.panels.capture import Capture
 
 _BEGIN, _END, _DOWNLOAD = "Begin", "End", "Download"
@@ -15,7 +15,7 @@ _BEGIN, _END, _DOWNLOAD = "Begin", "End", "Download"
 class RecordPanel:
     """Begin, end, download; `capture` is shared by all browsers, `name` is the downloaded file's."""
 
-    def __init__(self, client: Any, desk: Desk, capture: Capture, name: str, order: float) -> None:
+    def __init__(self, client: Any, desk: PageRequests, capture: Capture, name: str, order: float) -> None:
         self._client, self._desk, self._capture, self._name = client, desk, capture, name
         with client.gui.add_folder("Record", order=order, expand_by_default=False):
             buttons = client.gui.add_button_group("Table", (_BEGIN, _END, _DOWNLOAD))

@@ -8,7 +8,7 @@ from typing import Any
 
 from pkm_control.operation.answer import Answer
 from pkm_viewer.operations import Motion, Readings
-from pkm_viewer.panels.asking import Desk, Newest
+from pkm_viewer.panels.asking import Newest, PageRequests
 
 _START, _PAUSE, _RESUME = "Start", "Pause", "Resume"
 _MOST_CYCLES = 100_000
@@ -17,7 +17,7 @@ _MOST_CYCLES = 100_000
 class RunPanel:
     """Stop, start, pause, resume, recover, speed, motion, cycles, working mode; `order` is that among the panels."""
 
-    def __init__(self, client: Any, desk: Desk, order: float) -> None:
+    def __init__(self, client: Any, desk: PageRequests, order: float) -> None:
         self._desk = desk
         ask = desk.operations
         gui = client.gui

@@ -137,7 +137,7 @@ def test_they_bound_workspaces_and_fill_maps() -> None:
 @pytest.mark.parametrize(
     ("robot", "name", "answer"),
     [
-        ("five_bar", "force:z", "no freedom there"),
+        ("five_bar", "force:z", "no degree of freedom there"),
         ("five_bar", "turning_speed", "take speed"),
         ("five_bar", "force:w", "'w' is no direction"),
         ("five_bar", "position_error", "--sensor-error"),

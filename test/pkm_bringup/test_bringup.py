@@ -18,11 +18,11 @@ import yaml
 
 from pkm_bringup import bringup, prepare, runner
 from pkm_bringup.bringup import NodeSpec
-from pkm_bringup.command_line.measured import forget_measured, said_fault
-from pkm_bringup.runner import Forked, Gate, ProcessGroup, main, read_knobs, ros_arguments, write_parameters
+from pkm_bringup.command_line.measured import forget_measured, reported_fault
+from pkm_bringup.runner import Forked, Gate, ProcessGroup, main, read_settings, ros_arguments, write_parameters
 from pkm_bringup.start import NODES
 from pkm_description import DescriptionError, PkmError, load_mechanism, mechanism_from_urdf, robot_names
-from pkm_description.urdf import kept_files
+from pkm_description.urdf import cache_files
 
 
 def started(command: list[str]) -> subprocess.Popen[bytes]:
@@ -101,7 +101,7 @@ def test_ros_arguments_carry_namespace_and_parameters() -> None:
 
 
 def test_runner_reads_knobs() -> None:
-    values = read_knobs(["my.urdf.xacro", "--rate", "500", "--page", "false", "--stay"])
+    values = read_settings(["my.urdf.xacro", "--rate", "500", "--page", "false", "--stay"])
     assert (values["robot"], values["rate"], values["page"], values["stay"]) == (
         "my.urdf.xacro",
         "500",
@@ -266,9 +266,9 @@ def test_an_unexpected_end_is_told(capfd: pytest.CaptureFixture[str]) -> None:
     group.start(NodeSpec("broken", "", ""), started([sys.executable, "-c", "raise SystemExit(7)"]))
     assert group.wait() == 7
     assert "broken ended with code 7" in capfd.readouterr().err
-    assert said_fault() == "broken ended with code 7"
+    assert reported_fault() == "broken ended with code 7"
     forget_measured()
-    assert said_fault() == ""
+    assert reported_fault() == ""
 
 
 def test_a_node_that_is_killed_ends_the_run_with_one() -> None:
@@ -277,7 +277,7 @@ def test_a_node_that_is_killed_ends_the_run_with_one() -> None:
     group.start(NodeSpec("killed", "", ""), killed)
     killed.kill()
     assert group.wait() == 1
-    assert said_fault() == "killed ended with code -9"
+    assert reported_fault() == "killed ended with code -9"
     forget_measured()
 
 
@@ -342,7 +342,7 @@ def processor_time_of_children() -> float:
         (["delta", "--rate", "fast"], "rate is 'fast', not a number from 10 to 10000"),
         (["delta", "--rate", "nan"], "rate is 'nan'"),
         (["delta", "--cycles", "0"], "cycles is '0', not a number from 1 to 1000000"),
-        (["delta", "--cycles", "2.5"], "cycles is '2.5', not a whole number such as 20"),
+        (["delta", "--cycles", "2.5"], "cycles is '2.5', not an integer such as 20"),
         (["delta", "--xacro-args", "a=b"], "write name:=value"),
         (["delta", "--report", "/proc/x"], "report '/proc/x' cannot be written to"),
         (["delta", "--report", "/dev/null"], "report '/dev/null' cannot be written to"),
@@ -364,9 +364,9 @@ def test_wrong_options_are_told_at_once_in_one_line(options: list[str], words: s
 
 
 def test_without_a_motion_the_robot_stays() -> None:
-    assert read_knobs(["delta", "--motion", "none"])["stay"] == "true"
-    assert read_knobs(["delta", "--motion", "none", "--no-stay"])["stay"] == "false"
-    assert read_knobs(["delta"])["stay"] == "false"
+    assert read_settings(["delta", "--motion", "none"])["stay"] == "true"
+    assert read_settings(["delta", "--motion", "none", "--no-stay"])["stay"] == "false"
+    assert read_settings(["delta"])["stay"] == "false"
     bringup.check(bringup.defaults(motion="none", stay="false", controller="none"))
 
 
@@ -505,7 +505,7 @@ def test_nodes_die_with_a_killed_runner(tmp_path: Path) -> None:
 
 
 def test_what_is_to_be_compiled_is_compiled_by_another_process_once(tmp_path: Path, monkeypatch) -> None:
-    monkeypatch.setattr(kept_files, "folders", lambda: (tmp_path,))
+    monkeypatch.setattr(cache_files, "folders", lambda: (tmp_path,))
     values = bringup.defaults(motion="circle")
     text, specs = bringup.description(values), [spec for spec in bringup.nodes(values) if spec.needed]
     done = tmp_path / "done"

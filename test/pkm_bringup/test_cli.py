@@ -18,7 +18,7 @@ import pytest
 from pkm_bringup import bringup
 from pkm_bringup.cli import COMMANDS, command, main
 from pkm_bringup.command_line import completion, reference
-from pkm_bringup.runner import read_knobs
+from pkm_bringup.runner import read_settings
 from pkm_bringup.simulate_options import read_options
 from pkm_client import options
 from pkm_runtime import optional
@@ -102,7 +102,7 @@ def test_every_knob_is_an_option_of_run() -> None:
     words = {name for action in parsers()["run"]._actions for name in action.option_strings}
     for knob in bringup.KNOBS:
         assert knob.name == "robot" or "--" + knob.name.replace("_", "-") in words
-    assert read_knobs([]) == {**bringup.defaults(), "stay": "false", "report": "reports"}
+    assert read_settings([]) == {**bringup.defaults(), "stay": "false", "report": "reports"}
 
 
 @pytest.mark.parametrize(
@@ -110,7 +110,7 @@ def test_every_knob_is_an_option_of_run() -> None:
 )
 def test_switches_are_said_in_three_ways(arguments: list[str], page: bool) -> None:
     assert read_options(["delta", *arguments]).page is page
-    assert read_knobs(["delta", *arguments])["page"] == str(page).lower()
+    assert read_settings(["delta", *arguments])["page"] == str(page).lower()
 
 
 def test_a_switch_takes_no_other_word(capsys: pytest.CaptureFixture[str]) -> None:
@@ -135,8 +135,8 @@ def test_a_frequency_that_the_rate_does_not_carry_is_lowered_and_told(capsys: py
         (["--rate", "0"], "0 is not a finite number greater than zero"),
         (["--rate", "fast"], "invalid number value: 'fast'"),
         (["--hidden-payload", "-1"], "-1 is not a finite number, zero or greater"),
-        (["--port", "0"], "0 is not a whole number from 1 to 65535"),
-        (["--cycles", "2.5"], "invalid whole number value: '2.5'"),
+        (["--port", "0"], "0 is not an integer from 1 to 65535"),
+        (["--cycles", "2.5"], "invalid integer value: '2.5'"),
     ],
 )
 def test_numbers_that_an_option_does_not_take(

@@ -111,9 +111,11 @@ def test_silence_holds_gravity_then_lets_go(loop: Loop) -> None:
     loop.follower.follow(motion)
     loop.run(20)
     last, heard = loop.machine.pose.copy(), loop.machine.time - PERIOD
-    soon = loop.follower.silent(heard + 6 * PERIOD)
-    assert soon.mode is Mode.STOPPED
-    np.testing.assert_allclose(soon.command, loop.gravity(last), atol=1.0)  # and what friction does not do of braking
+    update_soon = loop.follower.silent(heard + 6 * PERIOD)
+    assert update_soon.mode is Mode.STOPPED
+    np.testing.assert_allclose(
+        update_soon.command, loop.gravity(last), atol=1.0
+    )  # and what friction does not do of braking
     assert motion.outcome is None  # a short silence does not end it
     later = loop.follower.silent(heard + 0.15)
     assert not later.command.any()
@@ -192,19 +194,19 @@ def test_a_platform_that_strays_is_let_go_until_it_is_recovered(loop: Loop) -> N
     for _ in range(400):
         state = loop.machine.read()
         action = loop.follower.update(state.time, state.time, state.positions, state.velocities)
-        if action.gives_up:
+        if action.withhold_command:
             break
         loop.machine.write(np.full(3, 60.0))
         loop.machine.step(PERIOD)
-    assert action.gives_up
+    assert action.withhold_command
     assert action.mode is Mode.STOPPED
     assert "mm from where it should be" in action.reason
     error = np.linalg.norm(loop.machine.pose[:3] - np.array(loop.kinematics.home)[:3])
     assert 0.2 * loop.kinematics.characteristic_length < error < 0.3 * loop.kinematics.characteristic_length
     state = loop.machine.read()
     again = loop.follower.update(state.time + PERIOD, state.time + PERIOD, state.positions, state.velocities)
-    assert again.gives_up  # and so until somebody says that it may be held again
-    loop.follower.stray.forgive()
+    assert again.withhold_command  # and so until somebody says that it may be held again
+    loop.follower.stray.reset()
     found = loop.follower.update(state.time + 2 * PERIOD, state.time + 2 * PERIOD, state.positions, state.velocities)
     assert found.mode is Mode.JOGGING  # it is brought to rest from where it is found, as it moves there
     np.testing.assert_allclose(found.reference.pose, loop.machine.pose, atol=1e-6)

@@ -30,7 +30,7 @@ from pkm_kinematics.kernels.compiled_rotations import displace
 DT = 1e-3
 STILL = np.zeros(6)
 OMEGA = 60.0  # rad/s
-# planar, spatial, spherical, with three to six freedoms, iterated limbs, redundant drives, a space that turns
+# planar, spatial, spherical, with three to six degrees of freedom, iterated limbs, redundant drives, a space that turns
 ROBOTS = (
     "five_bar",
     "planar_3rrr",
@@ -64,7 +64,7 @@ def limits_of(dynamics: Dynamics) -> ActuatorLimits:
 
 
 def nearby(kinematics: Kinematics, share: float) -> Array:
-    """A pose off home in all freedoms by `share` of the characteristic length, or as many rad."""
+    """A pose off home in all degrees of freedom by `share` of the characteristic length, or as many rad."""
     freedoms = np.asarray(kinematics.subspace(kinematics.home))
     twist = freedoms @ np.ones(freedoms.shape[1])
     twist[3:] *= kinematics.characteristic_length

@@ -11,9 +11,9 @@ import pytest
 from bench.reckless.seen_follower import planned_change, seen
 from pkm_control.loop.followed_motion import Motion, Tolerances
 from pkm_control.loop.follower import HALTED
-from pkm_control.loop.mode_way import ModeWayError
+from pkm_control.loop.mode_transition import ModeTransitionError
 from pkm_control.loop.modes import Mode, Outcome
-from pkm_control.loop.recovery import RecoveryError, continue_change, way_back
+from pkm_control.loop.recovery import RecoveryError, continue_change, recovery_pose
 from pkm_hardware.simulated.imperfections import realistic_machine
 from pkm_kinematics.forward.tracker import AssemblyModeTracker
 from pkm_kinematics.kernels.compiled_rotations import displace, displacement_between
@@ -131,7 +131,7 @@ def test_a_stop_holds_it_on_the_way_and_it_goes_on_or_back(steered) -> None:
     assert follower.jog_to(follower.hold) == HALTED
     assert "change the working mode to -+ to go on, or to ++ to go back" in robot.actions[-1].reason
     with pytest.raises(RecoveryError, match="was halted"):
-        way_back(seen(follower))
+        recovery_pose(seen(follower))
     assert "between" in continue_change(follower, "+-")
     assert continue_change(follower, "++") == ""
     until_it_holds(robot)
@@ -205,7 +205,7 @@ def test_what_cannot_be_is_refused_with_the_true_reason(steered, name: str, labe
 def test_a_way_whose_joints_range_forbids_it_is_refused(steered) -> None:
     robot = steered("planar_3rrr")
     robot.run(2 * PERIOD)
-    with pytest.raises(ModeWayError, match="limb3_elbow"):
+    with pytest.raises(ModeTransitionError, match="limb3_elbow"):
         planned_change(robot.follower, "+--")
 
 
@@ -218,7 +218,7 @@ def test_a_follower_that_begins_in_another_mode_is_stopped_and_says_so(steered) 
     action = anew.update(state.time, state.time, state.positions, state.velocities)
     assert action.mode is Mode.STOPPED
     assert "working mode" in action.reason
-    assert action.gives_up
+    assert action.withhold_command
     assert not action.command.any()
 
 

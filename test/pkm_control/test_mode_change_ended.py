@@ -15,7 +15,7 @@ from pkm_control.loop import requests
 from pkm_control.loop.control_loop import ControlLoop
 from pkm_control.loop.follower import HALTED
 from pkm_control.loop.modes import Mode
-from pkm_control.loop.recovery import RecoveryError, plan_change, way_back
+from pkm_control.loop.recovery import RecoveryError, plan_change, recovery_pose
 from pkm_description import load_mechanism
 from pkm_dynamics import Dynamics
 from pkm_dynamics.motion_limits import ActuatorLimits
@@ -97,7 +97,7 @@ def test_a_change_that_is_ended_rests_until_a_mode_is_chosen(
         requests.require_ready(loop)
     assert follower.jog_to(follower.hold) == HALTED
     with pytest.raises(RecoveryError, match="was halted"):
-        way_back(seen(follower))
+        recovery_pose(seen(follower))
     assert requests.continue_change(loop, label) == ""
     until_it_holds(loop)
     assert loop.kinematics.mode_label(follower.check.mode) == label

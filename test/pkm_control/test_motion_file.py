@@ -185,11 +185,11 @@ HEAD = "x [m], y [m], z [m]\n"
 @pytest.mark.parametrize(
     ("text", "word"),
     [
-        (HEAD + "0, 0, 0\n" + "1" * 131_073 + ", 0, 0\n", "letters"),  # beyond what Python's csv takes in a cell
-        (HEAD + "0, 0, 0\n" + '"' + "1" * 200_000, "letters"),
-        ("x" * 200_000 + " [m], y [m], z [m]\n0, 0, 0\n1, 0, 0\n", "letters"),
+        (HEAD + "0, 0, 0\n" + "1" * 131_073 + ", 0, 0\n", "characters"),  # beyond what Python's csv takes in a cell
+        (HEAD + "0, 0, 0\n" + '"' + "1" * 200_000, "characters"),
+        ("x" * 200_000 + " [m], y [m], z [m]\n0, 0, 0\n1, 0, 0\n", "characters"),
         (HEAD + "0, 0, 0\n" * 300_000, "waypoint"),
-        ("#" * 60_000_000, "letters"),
+        ("#" * 60_000_000, "characters"),
     ],
 )
 def test_a_long_file_is_one_error(text: str, word: str) -> None:

@@ -84,15 +84,15 @@ def test_ranges_are_kept_and_nonsense_is_passed_on_as_such() -> None:
 
 def test_the_guard_holds_the_last_positions_for_a_while() -> None:
     guard = PositionGuard(np.array([-1.0]), np.array([1.0]), max_age=0.1, hold_time=0.5)
-    assert guard.check(0.0, {"state": None}, None).gives_up
+    assert guard.check(0.0, {"state": None}, None).withhold_command
     np.testing.assert_array_equal(guard.check(0.0, {"state": 0.0}, np.array([2.0])).command, [1.0])
     held = guard.check(0.3, {"state": 0.0}, None)
-    assert not held.gives_up
+    assert not held.withhold_command
     np.testing.assert_array_equal(held.command, [1.0])
     assert "holding the last positions" in held.reason
-    assert guard.check(0.7, {"state": 0.0}, None).gives_up
+    assert guard.check(0.7, {"state": 0.0}, None).withhold_command
     bad = [guard.check(t, {"state": t}, np.array([np.nan])) for t in (1.0, 1.2, 1.6)]
-    assert [verdict.gives_up for verdict in bad] == [False, False, True]
+    assert [verdict.withhold_command for verdict in bad] == [False, False, True]
 
 
 @pytest.fixture(scope="module")
@@ -205,7 +205,7 @@ def test_it_holds_where_it_is_found_after_a_silence(loop: Loop) -> None:
     loop.run(0.2)
     last = loop.machine.time
     assert loop.follower.silent(last + 0.2).mode is Mode.STOPPED
-    assert loop.follower.silent(last + 2.0).gives_up
+    assert loop.follower.silent(last + 2.0).withhold_command
     shifted = np.asarray(loop.kinematics.inverse(loop.way(0.004, 0.004, 1.0).poses[1]).actuated)
     action = loop.follower.update(last + 2.1, last + 2.1, shifted, np.zeros(6))
     assert action.mode is Mode.HOLDING

@@ -10,7 +10,7 @@ import pytest
 
 from bench.reckless.seen_follower import planned_change, seen
 from pkm_control.loop.modes import Mode
-from pkm_control.loop.recovery import RecoveryError, go_back, way_back
+from pkm_control.loop.recovery import RecoveryError, go_back, recovery_pose
 from pkm_hardware.machine import Lifecycle
 
 PERIOD = 4e-3  # s
@@ -24,7 +24,7 @@ def delta(steered):
 
 
 def test_nothing_is_wrong_at_home(delta) -> None:
-    assert way_back(seen(delta.follower)) is None
+    assert recovery_pose(seen(delta.follower)) is None
 
 
 @pytest.mark.parametrize(
@@ -35,7 +35,7 @@ def test_drives_that_are_off_are_to_be_enabled_first(delta, life: Lifecycle, way
     running.situation.mode = Mode.WAITING
     running.situation.state = SimpleNamespace(lifecycle=life, fault="it broke" if life is Lifecycle.FAULT else "")
     with pytest.raises(RecoveryError, match=f"the drives are off.*{way_out}"):
-        way_back(running)
+        recovery_pose(running)
 
 
 def test_a_platform_outside_a_limit_is_led_back_in(delta) -> None:
@@ -52,7 +52,7 @@ def test_a_platform_outside_a_limit_is_led_back_in(delta) -> None:
         follower.update(time, time, q, rest)
     assert follower.mode is Mode.HOLDING  # where it is found after a silence
     assert follower.mode is Mode.HOLDING
-    there = way_back(seen(follower))
+    there = recovery_pose(seen(follower))
     assert there is not None
     assert not check.deficits(there[None]).any()
     assert go_back(follower, there) == ""
@@ -75,7 +75,7 @@ def test_a_platform_outside_a_limit_is_led_back_in(delta) -> None:
 def test_without_readings_nothing_can_be_done(delta) -> None:
     delta.follower.silent(10.0)
     with pytest.raises(RecoveryError, match="no usable reading"):
-        way_back(seen(delta.follower))
+        recovery_pose(seen(delta.follower))
     assert "stopped" in delta.follower.jog_to(delta.offset(0.01))
 
 

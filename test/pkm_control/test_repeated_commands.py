@@ -40,7 +40,7 @@ def strayed(of_gallery) -> ControlLoop:
     machine.configure()
     machine.activate()
     for _ in range(1000):
-        if loop.period().action.gives_up:
+        if loop.period().action.withhold_command:
             break
         machine.other = True
     machine.other = False

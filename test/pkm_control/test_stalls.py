@@ -48,7 +48,7 @@ class Stalled:
     def note(self, action: Action) -> None:
         if not self.modes or self.modes[-1] is not action.mode:
             self.modes.append(action.mode)
-        if not action.gives_up:
+        if not action.withhold_command:
             assert np.isfinite(action.command).all()
             assert (np.abs(action.command) <= self.robot.limits.effort * (1.0 + 1e-9)).all()
             self.machine.write(action.command)
@@ -124,7 +124,7 @@ def test_a_stall_throws_no_robot(name: str, rate: float, monkeypatch: pytest.Mon
         assert stalled.modes.count(Mode.JOGGING) <= 1, case
         if action.mode is Mode.STOPPED:  # its brakes stopped it where readings do not go on from the last ones
             assert goes_on, case
-            assert action.gives_up, case
+            assert action.withhold_command, case
             assert action.reason, case
             assert not stalled.machine.twist.any(), case
             continue

@@ -26,7 +26,7 @@ def test_hybrid_presses_while_it_slides() -> None:
 
 
 def test_what_cannot_be_run_is_refused_with_the_reason() -> None:
-    assert "no freedom of its own" in try_out("agile_eye", HYBRID, EXACT).refused
+    assert "no degree of freedom of its own" in try_out("agile_eye", HYBRID, EXACT).refused
 
 
 def test_a_journal_is_read_and_missing_cells_are_named(tmp_path: Path) -> None:

@@ -305,7 +305,7 @@ CASES: dict[str, tuple[Callable[[], str], str, str, str]] = {
     "too few actuators": (
         swap(f'<joint name="right_motor">{COMMAND}</joint>', ""),
         "<ros2_control>",
-        "2 freedoms (2T) but 1 joint(s)",
+        "2 degrees of freedom (2T) but 1 joint(s)",
         "command_interface",
     ),
     "actuators that cannot hold the platform": (

@@ -263,7 +263,7 @@ def test_par2_arms_across_turn_alike() -> None:
         + '<link name="platform_y_slide"/><joint name="platform_y" type="prismatic"><parent link="platform_y_slide"/>'
         '<child link="platform"/><axis xyz="0 1 0"/></joint>',
     )
-    with pytest.raises(DescriptionError, match=r"3 freedoms \(3T\) but 2 joint"):
+    with pytest.raises(DescriptionError, match=r"3 degrees of freedom \(3T\) but 2 joint"):
         load_mechanism(freed)
 
 

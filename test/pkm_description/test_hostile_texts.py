@@ -192,7 +192,9 @@ def test_as_many_loops_as_are_allowed_are_closed_soon(monkeypatch: pytest.Monkey
 
 def test_what_an_error_quotes_is_cut() -> None:
     name = "x" * 1_000_000
-    assert "letters" in refused(f"<robot><pkm base_link='a' platform_link='b'/><link name='{name}'/></robot>").problem
+    assert (
+        "characters" in refused(f"<robot><pkm base_link='a' platform_link='b'/><link name='{name}'/></robot>").problem
+    )
     wide = PLAIN.replace('base_link="', f'gravity="{name}" base_link="', 1)
     assert " ... " in refused(wide).problem
 
@@ -210,7 +212,7 @@ def test_a_file_of_many_bytes_is_not_read(tmp_path: Path) -> None:
         out.truncate(5 * LETTERS)
     with pytest.raises(DescriptionError, match="bytes"):
         load_mechanism(file)
-    with pytest.raises(DescriptionError, match="letters"):
+    with pytest.raises(DescriptionError, match="characters"):
         load_mechanism("<robot>" + " " * LETTERS + "</robot>")
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Freedoms of every type of joint: their names, their axes, and the frames they lead to."""
+"""Degrees of freedom of every type of joint: their names, their axes, and the frames they lead to."""
 
 from __future__ import annotations
 

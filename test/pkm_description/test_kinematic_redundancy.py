@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Robots with more freedoms than their platform are refused; redundant drives and idle freedoms alone are not."""
+"""Robots with more degrees of freedom than their platform are refused; redundant drives and idle motions are not."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def planar_3prrr(locked: bool) -> str:
     )
 
 
-# How it is written, freedoms of its platform and of the whole, and the drives that may be locked.
+# How it is written, degrees of freedom of its platform and of the whole, and the drives that may be locked.
 REDUNDANT = {
     "two hexapods in series": (hexapods_in_series, 6, 12, [f"lower{k}_leg" for k in range(1, 7)]),
     "planar 3-RPR on a driven rail": (planar_on_a_rail, 3, 4, ["rail"]),
@@ -127,7 +127,7 @@ def test_more_freedoms_than_the_platform_are_refused(case: str) -> None:
         load_mechanism(make(locked=False))
     error = caught.value
     assert error.element == "<ros2_control>"
-    assert f"{total} freedoms, {total - platform} more than its platform" in error.problem
+    assert f"{total} degrees of freedom, {total - platform} more than its platform" in error.problem
     assert error.problem.endswith(", ".join(surplus))
     assert "fixed" in error.remedy
 

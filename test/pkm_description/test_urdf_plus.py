@@ -100,16 +100,16 @@ def test_floating_platform(example: str) -> None:
     assert mechanism.joint_named["free"].type is JointType.FLOATING
     assert len(mechanism.home_joints) == 4 + 6
     assert mechanism.mobility.platform == 2
-    # the search for home may start from a freedom of a joint that has several
+    # the search for home may start from a degree of freedom of a joint that has several
     started = text.replace("<home>", '<home><joint name="free/y" position="0.45"/>')
     assert parse(started).home_joints["free/y"] == 0.45
     assert load_mechanism(started).home[1, 3] == pytest.approx(0.446, abs=1e-3)
-    with pytest.raises(DescriptionError, match=r"free/angle.*no such joint of one freedom"):
+    with pytest.raises(DescriptionError, match=r"free/angle.*no such joint with one degree of freedom"):
         load_mechanism(text.replace("<home>", '<home><joint name="free/angle" position="1"/>'))
 
 
 def test_mimic_joint_couples_two_coordinates(example: str) -> None:
-    """With the right arm geared to the left, one drive is left and one freedom."""
+    """With the right arm geared to the left, one drive is left and one degree of freedom."""
     text = example.replace(
         '<parent link="base"/> <child link="right_arm"/>',
         '<parent link="base"/> <child link="right_arm"/> '

@@ -132,7 +132,7 @@ def test_what_is_shared_at_a_singularity_is_singular_too(name):
 
 
 def test_a_failed_rank_is_no_limit_of_efforts():
-    """Random Jacobians of three freedoms and four drives, of rank two: efforts that do the work are not determined."""
+    """Random Jacobians of three degrees of freedom and four drives, of rank two: the efforts are not determined."""
     rng = np.random.default_rng(4)
     K = rng.normal(size=(300, 4, 2)) @ rng.normal(size=(300, 2, 3))
     efforts, status = rng.normal(size=(300, 4)), np.zeros(300, dtype=np.int64)

@@ -118,7 +118,7 @@ def test_within_bounds(of_gallery, name, norm):
 @pytest.mark.parametrize("free", [1, 2, 3])
 @pytest.mark.parametrize("norm", [2.0, 4.0, np.inf])
 def test_several_free_directions(free, norm):
-    """Random Jacobians with up to three actuators more than freedoms, bounds on one side only for some."""
+    """Random Jacobians with up to three actuators more than degrees of freedom, bounds on one side only for some."""
     rng = np.random.default_rng(40 + free)
     n = 3
     for _ in range(5):

@@ -268,7 +268,7 @@ def test_a_drive_that_lets_go_by_itself_is_a_fault(machine: DrivenMachine, bus: 
     bus.put(4, 64, 1, 0)
     run_until(machine, lambda: bool(machine.fault), 1.0)
     assert "drive 4" in machine.fault
-    assert "has let go by itself" in machine.fault
+    assert "has disabled its torque by itself" in machine.fault
     assert not any(bus.torque(one) for one in IDS)
 
 

@@ -330,7 +330,7 @@ def test_an_axis_that_lets_go_by_itself_is_a_fault(biglide: Kinematics, board: S
     run_until(machine, lambda: False, 0.1, 0.01)
     board.axes[1].state = 1
     run_until(machine, lambda: bool(machine.fault), 1.0, 0.01)
-    assert "axis1 has let go by itself: its state is 1" in machine.fault
+    assert "axis1 has disabled its torque by itself: its state is 1" in machine.fault
     assert [axis.state for axis in board.axes] == [1, 1]
 
 

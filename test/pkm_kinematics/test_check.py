@@ -11,7 +11,7 @@ import pytest
 
 from pkm_description.load import expand
 from pkm_kinematics.check import as_text, examine, main
-from pkm_runtime.introduction import fixed, measure
+from pkm_runtime.describable import fixed, measure
 
 
 def test_delta_in_words() -> None:

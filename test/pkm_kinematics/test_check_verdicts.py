@@ -155,7 +155,7 @@ def test_similar_hexagons_on_circles_are_an_architecture_singularity(tmp_path: P
     assert not report.usable
     error = report.verdicts[-1]
     assert error.level == "error"
-    assert "of its 6 freedoms (3T3R), at all of 4 poses around home" in error.meaning
+    assert "of its 6 degrees of freedom (3T3R), at all of 4 poses around home" in error.meaning
     assert "architecture singularity" in error.remedy
     assert "similar polygons" in error.remedy
 
@@ -182,7 +182,7 @@ def test_an_ankle_with_both_rods_in_its_middle_gets_advice_for_ankles() -> None:
     """Behind the ankle, neither to the left nor to the right: nothing holds the roll."""
     text = changed(ANKLE, ('xyz="-0.06 0.04 ', 'xyz="-0.06 0.0 '), ('xyz="-0.06 -0.04 ', 'xyz="-0.06 0.0 '))
     (complaint,) = examine(text, modes=False).complaints
-    assert "1 of its 2 freedoms (2R)" in complaint.problem
+    assert "1 of its 2 degrees of freedom (2R)" in complaint.problem
     assert complaint.problem.endswith("it still moves about x")
     assert "left and right" in complaint.remedy
     assert "polygons" not in complaint.remedy
@@ -208,7 +208,7 @@ def test_an_ankle_is_told_in_moments_and_angles() -> None:
 
 
 def test_the_branch_of_an_ankle_counts() -> None:
-    """Two rods alone leave six freedoms, and the universal joint takes four of them away."""
+    """Two rods alone leave six degrees of freedom, and the universal joint takes four of them away."""
     report = examine(ANKLE, modes=False)
     text = as_text(report)
     assert "count 6 of the limbs, the platform free; 2 with the branch of the platform as a joint of its own" in text

@@ -17,15 +17,16 @@ from pkm_kinematics import Configuration, ForwardSolution, Kinematics, Motion, S
 from pkm_kinematics.forward.solution import AssemblyModes
 from pkm_kinematics.solve.working_modes import ModeError
 
-# freedoms, their kind, limbs, working modes, and how the limbs are solved, from what is published of these robots
+# degrees of freedom, their kind, limbs, working modes, and how the limbs are solved, from what is published of these
+# robots
 KNOWN = {
-    "delta": ("3 freedoms (3T), 3 limbs, 3 actuated joints", "working modes: 8"),
-    "gough_stewart": ("6 freedoms (3T3R), 6 limbs, 6 actuated joints", "working modes: 1"),
-    "five_bar": ("2 freedoms (2T), 2 limbs, 2 actuated joints", "working modes: 4"),
-    "agile_eye": ("3 freedoms (3R), 3 limbs, 3 actuated joints", "working modes: 8"),
-    "tripod_3prs": ("3 freedoms (1T2R), 3 limbs, 3 actuated joints", "working modes: 8"),
-    "quattro": ("4 freedoms (3T1R), 4 limbs, 4 actuated joints", "n_modes searches for them"),
-    "cable_8": ("6 freedoms (3T3R), 8 limbs, 8 actuated joints", "working modes: 1"),
+    "delta": ("3 degrees of freedom (3T), 3 limbs, 3 actuated joints", "working modes: 8"),
+    "gough_stewart": ("6 degrees of freedom (3T3R), 6 limbs, 6 actuated joints", "working modes: 1"),
+    "five_bar": ("2 degrees of freedom (2T), 2 limbs, 2 actuated joints", "working modes: 4"),
+    "agile_eye": ("3 degrees of freedom (3R), 3 limbs, 3 actuated joints", "working modes: 8"),
+    "tripod_3prs": ("3 degrees of freedom (1T2R), 3 limbs, 3 actuated joints", "working modes: 8"),
+    "quattro": ("4 degrees of freedom (3T1R), 4 limbs, 4 actuated joints", "n_modes searches for them"),
+    "cable_8": ("6 degrees of freedom (3T3R), 8 limbs, 8 actuated joints", "working modes: 1"),
 }
 UNITS = {"gough_stewart": "m", "tripod_3prs": "m", "cable_8": "m"}  # of the actuated joints; rad for the others
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Mechanisms of one freedom, whose platform moves on a curve: Theo Jansen's leg, followed through the whole turn.
+"""Mechanisms of one degree of freedom, whose platform moves on a curve: Theo Jansen's leg, followed through the whole
+turn.
 
 The judge is the leg drawn with compasses: every pin is where two circles about known pins meet.
 """

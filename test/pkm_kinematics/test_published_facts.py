@@ -108,7 +108,7 @@ def test_tri_scott_has_its_published_inverse_kinematics(of_gallery):
 
 
 def test_eclipse_is_singular_with_a_ball_on_the_axis_of_its_ring(of_gallery):
-    """Kim and others 2002: tilted by a quarter turn, the platform loses a freedom (type 1).
+    """Kim and others 2002: tilted by a quarter turn, the platform loses a degree of freedom (type 1).
 
     The carriage would have to go round at once; the margin is as small as the distance from the axis.
     """

@@ -36,8 +36,8 @@ def out_of_range(mechanism: Mechanism, names: tuple[str, ...], joints: np.ndarra
 def actuator_positions(kinematics: Kinematics) -> np.ndarray:
     """Random positions (200, n_actuated), beyond the ranges, too.
 
-    Those of more actuators than freedoms contradict each other, which takes long to find out: only some are random
-    there, and the others are those of random poses.
+    Those of more actuators than degrees of freedom contradict each other, which takes long to find out: only some are
+    random there, and the others are those of random poses.
     """
     rng = np.random.default_rng(11)
     actuated = kinematics.engine.actuated_column
@@ -103,7 +103,7 @@ def scaled(mechanism: Mechanism, s: float) -> Mechanism:
         for loop in mechanism.loops
     )
     at_home = mechanism.home_joints.copy()
-    for k, name in enumerate(mechanism.moving_joints):  # robots of this test have joints of one freedom only
+    for k, name in enumerate(mechanism.moving_joints):  # robots of this test have joints of one degree of freedom only
         if mechanism.joint_named[name].type is JointType.PRISMATIC:
             at_home[k] *= s
     return replace(mechanism, joints=joints, loops=loops, home_joints=at_home, home=frame(mechanism.home))

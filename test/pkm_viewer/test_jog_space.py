@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Task coordinates to jog: as many as there are freedoms, with spans that can be reached, on robots of every kind."""
+"""Task coordinates to jog: as many as there are degrees of freedom, with reachable spans, on robots of every kind."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ from pkm_viewer import page_server, viewer_process  # noqa: E402
 from pkm_viewer.fitting import view_of  # noqa: E402
 from pkm_viewer.operations import Readings  # noqa: E402
 from pkm_viewer.page_server import PageServer, refusal  # noqa: E402
-from pkm_viewer.panels.asking import Desk  # noqa: E402
+from pkm_viewer.panels.asking import PageRequests  # noqa: E402
 from pkm_viewer.panels.run import RunPanel  # noqa: E402
 from pkm_viewer.viewer import RobotViewer  # noqa: E402
 from pkm_viewer.viewer_process import ViewerProcess  # noqa: E402
@@ -357,7 +357,7 @@ def test_halted_on_its_way_the_robot_can_be_sent_back_to_the_old_mode() -> None:
         setattr(operations, name, None)
     server = SimpleNamespace(may_operate=lambda client: True)
     gui = Gui()
-    panel = RunPanel(SimpleNamespace(gui=gui), Desk(server, operations, lambda answer: None), 1.0)
+    panel = RunPanel(SimpleNamespace(gui=gui), PageRequests(server, operations, lambda answer: None), 1.0)
     modes = gui.handles["Working mode"]
     panel.show_modes(["++", "-+"], "++")
     modes.choose("++")

@@ -219,7 +219,7 @@ def test_a_huge_description_is_refused_and_not_kept(robot: Run) -> None:
     told = robot.graph.listen(Log, "/rosout")
     robot.graph.describe("x" * HUGE)
     robot.graph.wait(
-        lambda: {log.name.rpartition(".")[2] for log in list(told) if "100000000 letters" in log.msg} >= set(nodes)
+        lambda: {log.name.rpartition(".")[2] for log in list(told) if "100000000 characters" in log.msg} >= set(nodes)
     )
     for name in nodes:
         alive(robot, name)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from pkm_bringup import bringup
-from pkm_bringup.runner import read_knobs
+from pkm_bringup.runner import read_settings
 from pkm_control.control_errors import UnequalDrivesError
 
 LAUNCH_FILES = sorted((Path(__file__).parents[2] / "launch").glob("*.launch.py"))
@@ -88,7 +88,7 @@ def test_nodes_that_are_forked_get_the_values_of_the_launch_arguments() -> None:
         page="false",
         description="other" if publishes else "own",
     )
-    assert read_knobs(arguments) == wanted
+    assert read_settings(arguments) == wanted
 
 
 def test_layers_are_shown_beside_rviz_in_the_frames_of_the_robot(

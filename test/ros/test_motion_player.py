@@ -230,10 +230,10 @@ def test_what_somebody_stops_is_no_fault(outcome: Outcome, fault: str, stopped: 
 
 def test_the_exit_code_tells_of_a_fault_of_a_run_that_stayed(graph: Graph) -> None:
     player = graph.start(MotionPlayer, motion="none", stay=True)
-    player.wind_up()
+    player.at_exit()
     assert player.exit_code is None
     player._failed = True
-    player.wind_up()
+    player.at_exit()
     assert player.exit_code == 1
 
 
@@ -269,7 +269,7 @@ def test_who_ends_the_run_is_not_told_that_the_robot_stays(graph: Graph, monkeyp
     run.take, run.streams.stop = lambda everything: None, lambda: None
     run.recorder = SimpleNamespace(recording=lambda faults: recording)
     player._run = run
-    player.wind_up()
+    player.at_exit()
     assert player.exit_code == 130
     assert notes == [("a", "ended early: somebody ended the run")]
     graph.wait(lambda: any("no report: nothing moved" in log.msg for log in told))
@@ -285,7 +285,7 @@ def test_the_death_of_a_node_is_a_fault_of_the_run(graph: Graph, monkeypatch: py
     run.take, run.streams.stop, run.recorder = lambda everything: None, lambda: None, SimpleNamespace()
     player._publish = lambda *_: None
     player._run = run
-    player.wind_up()
+    player.at_exit()
     assert (run.fault, run.stopped) == (fault, "" if fault else "somebody ended the run")
     assert player.exit_code == (1 if fault else 130)
 
@@ -299,7 +299,7 @@ def test_who_ends_the_run_before_it_begins_is_told_that_nothing_was_run(
     graph.describe(load_mechanism("delta").urdf)
     player = graph.start(MotionPlayer, motion="circle", wait_for=["hardware"])
     graph.wait(lambda: player._order is not None)
-    player.wind_up()
+    player.at_exit()
     graph.wait(lambda: any("nothing of the motion was run, and there is no report" in log.msg for log in told))
     assert player.exit_code == (1 if fault else 130)
 

@@ -45,9 +45,9 @@ def test_the_page_has_a_row_for_each_robot_that_was_tried(tmp_path: Path) -> Non
 def test_a_cell_that_says_nothing_is_measured_again_and_one_that_failed_where_that_is_asked_for() -> None:
     refused, failed = bench.Seen(why_not="refused: too many"), bench.Seen(why_not="failed: nothing came")
     busy = bench.Seen(why_not="not measured: others took 1.2 of 2 processors")
-    untold = bench.Seen(1e-3, np.nan, 0.0, 250.0, "mrad")
-    assert bench.wanted(untold, 250.0, False)
-    assert str(untold) == "1, nan, 0 mrad; 250 Hz"
+    drives_may_be_on = bench.Seen(1e-3, np.nan, 0.0, 250.0, "mrad")
+    assert bench.wanted(drives_may_be_on, 250.0, False)
+    assert str(drives_may_be_on) == "1, nan, 0 mrad; 250 Hz"
     slow = bench.Seen(1e-3, 2e-3, 0.0, 180.0, "mrad")
     assert [bench.wanted(seen, 250.0, False) for seen in (None, busy, refused, failed, slow)] == [
         True,

@@ -23,7 +23,7 @@ class Admittance(ForceLaw):
     control's own lag a phase margin of about sixty degrees is left.
     """
 
-    feels = True
+    uses_wrench = True
 
     def tune(self) -> None:
         """Set the gains from the task's stiffness and contact."""

@@ -35,7 +35,7 @@ class Hybrid(ForceLaw):
     selected, or the robot has no degree of freedom along one.
     """
 
-    feels = True
+    uses_wrench = True
 
     def tune(self) -> None:
         """Set damping and integral gain of the selected axes."""
@@ -45,7 +45,7 @@ class Hybrid(ForceLaw):
         space = pressed.T @ self.freedoms.basis
         scale = np.where(np.abs(pressed[:3]).sum(axis=0) > 0.0, 1.0, self.length)
         if np.linalg.matrix_rank(space * scale[:, None], tol=1e-6) < pressed.shape[1]:
-            raise ValueError("the robot has no freedom of its own along each axis that is selected for force control")
+            raise ValueError("the robot has no degree of freedom of its own along each force-controlled axis")
         self._masses = np.array([self.freedoms.mass_along(axis) for axis in pressed.T])
         contact = self.task.contact_stiffness * scale**2
         own = np.minimum(np.sqrt(contact / self._masses), self.natural_frequency)

@@ -215,7 +215,7 @@ class _Parser:
 
     def parse(self) -> MotionFile:
         if len(self.text) > _MAX_LETTERS:
-            raise self.fail(None, None, *_too_long(f"{len(self.text)} letters"))
+            raise self.fail(None, None, *_too_long(f"{len(self.text)} characters"))
         rows = self.rows()
         if not rows:
             raise self.fail(None, None, "has no header row", "start the table with a line like: x [m], y [m], z [m]")
@@ -277,7 +277,7 @@ class _Parser:
             if "\x00" in line:
                 raise self.fail(number, None, "holds a NUL byte", "save the file as plain UTF-8 CSV")
             if len(line) > _MAX_LINE:
-                raise self.fail(number, None, f"has {len(line)} letters", "write one waypoint in a line")
+                raise self.fail(number, None, f"has {len(line)} characters", "write one waypoint in a line")
             if len(found) > _MAX_WAYPOINTS:
                 raise self.fail(number, None, f"is waypoint {len(found)}", f"write {_MAX_WAYPOINTS} at most")
             found.append((number, [cell.strip() for cell in next(csv.reader([line], skipinitialspace=True))]))

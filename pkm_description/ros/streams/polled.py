@@ -63,7 +63,7 @@ class PolledSubscription:
         """The oldest message in the queue and its publication time [s, system clock of the sender], or None."""
         with self._subscription.handle:
             if self._sources is not None:
-                self._sources.heed(self._subscription.handle.get_publisher_count())
+                self._sources.check(self._subscription.handle.get_publisher_count())
             taken = self._subscription.handle.take_message(self._subscription.msg_type, self._raw)
         return None if taken is None else (taken[0], 1e-9 * taken[1]["source_timestamp"])
 

@@ -32,7 +32,7 @@ class Sources:
         self.problem = ""
         self.sure = False
 
-    def heed(self, count: int) -> None:
+    def check(self, count: int) -> None:
         """Look again if `count`, the number of publishers by the node's subscription, has changed: a cheap check.
 
         An event of the middleware would wake the node's executor with every message.

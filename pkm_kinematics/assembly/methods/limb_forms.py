@@ -16,7 +16,7 @@ class LimbForms:
     Attributes:
         known: whether each actuated joint follows from one scalar equation, in a constant motion space, with as many
             limbs as degrees of freedom or more.
-        freedoms: numbers of independent translations and turns of the platform, where the space is constant.
+        degrees of freedom: numbers of independent translations and turns of the platform, where the space is constant.
         lifted: (n_limbs,) limbs that slide until the rest of them lies in a plane with the platform's point.
         spherical: (n_limbs,) limbs whose axes all meet.
         planar: (n_limbs,) limbs that move in a plane, and leave the distance across their axes.

@@ -110,7 +110,7 @@ class Plates(MethodByRows):
         return np.concatenate([legs, np.sum(legs * np.cross(self.axis, arms), axis=2)[:, :, None]], axis=2)
 
     def prefixes(self, q: Array, poses: Array, joints: Array) -> Sequence[str]:
-        """See `AssemblyMethod.prefixes`: a robot with a plate folded has more rods than freedoms, and no sign."""
+        """See `AssemblyMethod.prefixes`: a folded plate leaves more rods than degrees of freedom, and no sign."""
         signs = super().prefixes(q, poses, joints)
         return [sign if straight else UNKNOWN for sign, straight in zip(signs, self.unfolded(q, poses), strict=True)]
 

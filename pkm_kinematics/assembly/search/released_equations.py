@@ -34,7 +34,7 @@ def continue_modes(
 
     Args:
         releases: rows of the residual that may be dropped, one at a time; the others must leave exactly one degree of
-            freedom, as they do where the row says that an actuator has its value.
+            degree of freedom, as they do where the row says that an actuator has its value.
         periods: of these rows: 2 pi for a difference of two angles, infinite (the default) otherwise.
         budget: of points on the curves.
     """

@@ -13,7 +13,7 @@ from pkm_kinematics.kernels.model_and_data import BRANCH_SCRATCH
 from pkm_kinematics.kernels.position.closed_form import turn_to
 from pkm_kinematics.kernels.position.closures import inverse_of_tall
 from pkm_kinematics.kernels.position.placement import place_body, set_angle
-from pkm_kinematics.kernels.rates.motion import coast
+from pkm_kinematics.kernels.rates.motion import bias_acceleration
 from pkm_kinematics.kernels.records import BASE, PLATFORM
 from pkm_kinematics.kernels.regularity import is_regular
 from pkm_kinematics.kernels.vectors import add, cross, dot, get, put, rotate, rotate_back, sub
@@ -185,7 +185,7 @@ def chain_motion(model, data):
     put(state[0].dw, (0.0, 0.0, 0.0))
     put(state[0].dv, (0.0, 0.0, 0.0))
     for i in range(1, n + 1):
-        coast(chain, state, i)
+        bias_acceleration(chain, state, i)
     last = state[n]
     arm = sub(point, get(last.p))
     w = get(last.w)

@@ -9,7 +9,7 @@ from pkm_kinematics.kernels.position.closures import block_residual, closed, inv
 from pkm_kinematics.kernels.position.placement import place_body
 from pkm_kinematics.kernels.records import CLOSED_FORM
 from pkm_runtime.kernels.compiled import compiled
-from pkm_runtime.kernels.selection import worse
+from pkm_runtime.kernels.selection import nan_max
 
 # Status codes, as in pkm_kinematics.status.
 CONVERGED, UNREACHABLE, JOINT_LIMIT, SINGULAR, DIVERGED, INVALID_INPUT = range(6)
@@ -124,7 +124,7 @@ def solve_positions(model, data, mode, angles):
     if mode == SOLVED:
         for b in range(blocks.shape[0]):
             place_block(bodies, blocks[b], state)
-            worst = worse(worst, write_block_rows(closures, blocks[b], state, rows))
+            worst = nan_max(worst, write_block_rows(closures, blocks[b], state, rows))
         if not isfinite(worst):  # NaN stands for the joints where there is no configuration
             status = UNREACHABLE
         return status, worst, iterations
@@ -146,5 +146,5 @@ def solve_positions(model, data, mode, angles):
             # it came to rest where the gap is smallest, which says nothing of elsewhere, or it never came to rest
             if not closed(block, residual) and status == CONVERGED:
                 status = NOT_CONNECTED if done < NEWTON_ITERATIONS else DIVERGED
-        worst = worse(worst, residual)
+        worst = nan_max(worst, residual)
     return status, worst, iterations

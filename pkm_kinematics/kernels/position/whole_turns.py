@@ -9,7 +9,7 @@ from pkm_runtime.kernels.compiled import compiled
 
 
 @compiled
-def bring_in(lower, upper, turning, status, q):
+def wrap_into_limits(lower, upper, turning, status, q):
     """Turn joints q (n, n_joints) of rows with JOINT_LIMIT into their ranges, where one more turn fits: then CONVERGED.
 
     The shortest turn from home need not be the one that a limb took: it comes to another branch stretched or folded.

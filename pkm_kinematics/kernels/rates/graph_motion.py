@@ -15,7 +15,7 @@ from pkm_kinematics.kernels.position.positions import (
     solve_newton,
     write_block_rows,
 )
-from pkm_kinematics.kernels.rates.motion import coast, correct, relative_acceleration, row_acceleration
+from pkm_kinematics.kernels.rates.motion import bias_acceleration, correct, relative_acceleration, row_acceleration
 from pkm_kinematics.kernels.regularity import is_regular
 from pkm_kinematics.kernels.vectors import add, cross, get, put, scale, sub
 from pkm_runtime.kernels.compiled import compiled
@@ -86,7 +86,7 @@ def graph_accelerations(model, data, ud):
     for i in range(block.start, stop):
         a = bodies[i].actuator
         state[i].qdd = ud[a] if a >= 0 else 0.0
-        coast(bodies, state, i)
+        bias_acceleration(bodies, state, i)
     correct(bodies, block, state)
     for k in range(block.closure_start, block.closure_start + block.closure_count):
         closure = closures[k]
@@ -97,7 +97,7 @@ def graph_accelerations(model, data, ud):
                 if bodies[block.start + i].actuator < 0:
                     state[block.start + i].qdd -= work[block.inverse_at + r - block.rows_at + i * m] * rate
     for i in range(block.start, stop):
-        coast(bodies, state, i)
+        bias_acceleration(bodies, state, i)
     correct(bodies, block, state)
 
 

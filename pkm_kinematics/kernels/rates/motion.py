@@ -180,7 +180,7 @@ def closure_accelerations(closures, state, rows, out):
 
 
 @compiled
-def coast(bodies, state, i):
+def bias_acceleration(bodies, state, i):
     """Angular velocity and acceleration of body `i` while its joint turns or slides at constant rate."""
     me = state[i]
     parent = state[bodies[i].parent]
@@ -217,7 +217,7 @@ def accelerations(model, data):
         stop = block.start + block.count
         for i in range(block.start, stop):
             state[i].qdd = 0.0
-            coast(bodies, state, i)
+            bias_acceleration(bodies, state, i)
         for k in range(block.closure_start, block.closure_start + block.closure_count):
             closure = closures[k]
             opening, turning = relative_acceleration(closure, state, rows)

@@ -33,7 +33,7 @@ STILL = np.zeros(6)
 PRESS = 10.0  # N
 STIFFNESS = 2000.0  # N/m
 HIT = 0.1  # m/s
-# six, four, three and two freedoms, redundant actuators, cables, motion spaces that turn
+# six, four, three and two degrees of freedom, redundant actuators, cables, motion spaces that turn
 EVERYDAY = ("delta", "tripod_3prs")
 OTHERS = (
     "five_bar",
@@ -260,7 +260,7 @@ def test_a_law_that_is_pushed_away_does_not_let_go(law: str, of_gallery) -> None
         follower.force.hear(state.wrench, state.time)
         action = follower.update(state.time, state.time, state.positions, state.velocities)
         assert action.mode is not Mode.STOPPED, (i, action.reason)
-        assert not action.gives_up
+        assert not action.withhold_command
         if i == 5:
             follower.follow(motion)
         machine.write(action.command)
@@ -287,18 +287,18 @@ def test_a_silent_force_sensor_stops_on_the_path_and_then_lets_go(law: str, of_g
         if i == 5:
             assert action.mode is Mode.HOLDING
             follower.follow(motion)
-        if not action.gives_up:
+        if not action.withhold_command:
             machine.write(action.command)
         machine.step(DT)
         speeds.append(float(np.linalg.norm(machine.twist)))
         actions.append(action)
     assert motion.outcome is Outcome.STATE_LOST
     assert "force sensor is silent" in motion.reason
-    gone = next(i for i, action in enumerate(actions) if action.gives_up)
+    gone = next(i for i, action in enumerate(actions) if action.withhold_command)
     assert 310 < gone < 1200
     assert np.abs(np.diff(speeds[310:gone])).max() / DT < 1.0  # m/s^2
-    assert speeds[gone - 1] < 2e-3  # at rest before the drives let go
-    assert all(action.gives_up and action.mode is Mode.STOPPED for action in actions[gone:1400])
+    assert speeds[gone - 1] < 2e-3  # at rest before the drives turn off
+    assert all(action.withhold_command and action.mode is Mode.STOPPED for action in actions[gone:1400])
     assert actions[1350].reason.startswith("the force sensor is silent: the last reading is 1")
     assert speeds[1350] == 0.0  # on its brakes
     assert actions[-1].mode is Mode.HOLDING
@@ -323,7 +323,7 @@ def test_what_makes_no_sense_is_refused(of_gallery) -> None:
     with pytest.raises(ValueError, match="needs an axis"):
         make_controller(HYBRID, of_gallery["five_bar"].dynamics, limits, DT, task=task)
     out_of_plane = replace(task, selected=np.arange(6) == 2)
-    with pytest.raises(ValueError, match="no freedom of its own"):
+    with pytest.raises(ValueError, match="no degree of freedom of its own"):
         make_controller(HYBRID, of_gallery["five_bar"].dynamics, limits, DT, task=out_of_plane)
     with pytest.raises(ValueError, match="stiffness is"):
         replace(task, stiffness=np.full(6, -1.0))

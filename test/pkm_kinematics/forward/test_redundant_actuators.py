@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Forward kinematics of robots with more actuators than freedoms."""
+"""Forward kinematics of robots with more actuators than degrees of freedom."""
 
 import numpy as np
 

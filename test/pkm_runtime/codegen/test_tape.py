@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from pkm_kinematics.kernels.regularity import factorise, nearest
-from pkm_runtime.codegen import AVAILABLE, MachineCode, Recording, Tape, recorded
+from pkm_runtime.codegen import AVAILABLE, MachineCode, Recording, Tape, trace
 from pkm_runtime.codegen.call_code import ANOTHER_BRANCH
 from pkm_runtime.kernels.compiled import compiled
-from pkm_runtime.kernels.selection import worse
+from pkm_runtime.kernels.selection import nan_max
 
 pytestmark = pytest.mark.skipif(not AVAILABLE, reason="numba brings an LLVM before 16: no machine code for one robot")
 TWO = np.array([0.4, -1.3])
@@ -29,7 +29,7 @@ def run(code: MachineCode, x: np.ndarray, n: int) -> tuple[int, np.ndarray]:
 def code_of(kernel: object, x: np.ndarray, n: int, varying: object = None) -> MachineCode:
     """Code of `kernel(x, out (n,))` recorded at x."""
     tape, out = Tape(), np.zeros(n, dtype=object)
-    recorded(kernel)(tape.inputs(0, x, range(len(x)) if varying is None else varying), out)
+    trace(kernel)(tape.inputs(0, x, range(len(x)) if varying is None else varying), out)
     return MachineCode(Recording(tape, 1, tuple(out)))
 
 
@@ -39,7 +39,7 @@ def everything(x, out):
     b = x[1]
     out[0] = (a + 2.0) * (3.0 - b) / (1.0 + a * a) - -b
     out[1] = sqrt(abs(a)) + sin(a) * cos(b) + tanh(a - b)
-    out[2] = atan2(a, b) + hypot(a, b) + max(a, b, 0.1) * min(a, 0.3) + worse(abs(a), abs(b))
+    out[2] = atan2(a, b) + hypot(a, b) + max(a, b, 0.1) * min(a, 0.3) + nan_max(abs(a), abs(b))
     out[3] = a * 0.0 + 0.0 / b + (b - b)
     out[4] = 7.0
 

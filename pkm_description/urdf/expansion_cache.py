@@ -15,7 +15,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from pkm_description.gallery import LIMBS, ROBOTS
-from pkm_description.urdf import kept_files
+from pkm_description.urdf import cache_files
 from pkm_description.urdf.xacro_expansion import expand_file
 
 
@@ -24,15 +24,15 @@ def expand_robot(path: Path, arguments: Mapping[str, str] | None = None) -> str:
     wanted = json.dumps([path.name, sorted((name, str(value)) for name, value in (arguments or {}).items())])
     name = f"{hashlib.sha256(wanted.encode()).hexdigest()[:24]}.expanded"  # of a kind that no wheel takes
     state = _state()
-    for folder in kept_files.folders():
+    for folder in cache_files.folders():
         with contextlib.suppress(OSError, UnicodeDecodeError):
-            kept_state, _, text = kept_files.read(folder / name).decode().partition("\n")
+            kept_state, _, text = cache_files.read(folder / name).decode().partition("\n")
             if kept_state == state and text.endswith("</robot>\n"):
                 return text
     text = expand_file(path, arguments)
-    for folder in kept_files.folders():
+    for folder in cache_files.folders():
         with contextlib.suppress(OSError):
-            kept_files.write(folder / name, f"{state}\n{text}".encode())
+            cache_files.write(folder / name, f"{state}\n{text}".encode())
             break
     return text
 

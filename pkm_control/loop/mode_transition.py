@@ -44,7 +44,7 @@ _PEAK_SPEED = 15.0 / 8.0  # of `course`, for one unit in one second
 _SAME = 1e-6  # of the characteristic length
 
 
-class ModeWayError(PkmError):
+class ModeTransitionError(PkmError):
     """There is no way; the message says why."""
 
 
@@ -64,7 +64,7 @@ class Leg:
 
 
 @dataclass(frozen=True, eq=False)
-class ModeWay:
+class ModeTransition:
     """The legs of a way into working mode `mode`, from the configuration `joints` (n_joints,) at `pose` (7,).
     `farthest` [m] and `turned` [rad] say how far the platform leaves its pose meanwhile.
     """
@@ -76,7 +76,7 @@ class ModeWay:
     farthest: float
     turned: float
 
-    def back(self, mode: int) -> ModeWay:
+    def back(self, mode: int) -> ModeTransition:
         """The same way reversed, into the mode that it comes from; pose and joints stay those of its beginning."""
         legs = tuple(Leg(leg.end, leg.start, leg.duration) for leg in reversed(self.legs))
         return replace(self, mode=mode, legs=legs)
@@ -104,7 +104,7 @@ def course(s: float) -> tuple[float, float, float]:
     )
 
 
-class ModeWays:
+class ModeTransitions:
     """Looks for ways between the working modes of one machine, from that of `check`. Not thread-safe.
     ModeWayError: the robot cannot change its mode on ways like these. PkmError: it has redundant actuators.
     """
@@ -113,9 +113,13 @@ class ModeWays:
         self._check = check
         self._kinematics = k = check.kinematics
         if not k.constant_space:
-            raise ModeWayError("its motion space turns with the pose: control laws and ways of other modes are missing")
+            raise ModeTransitionError(
+                "its motion space turns with the pose: control laws and ways of other modes are missing"
+            )
         if k.engine.iterated:
-            raise ModeWayError("its limbs are solved by iteration, which does not tell into which mode a passage leads")
+            raise ModeTransitionError(
+                "its limbs are solved by iteration, which does not tell into which mode a passage leads"
+            )
         self._at = ActuatorDynamics(check.dynamics)
         self._reader = ModeReader(k.engine)
         self._length = k.characteristic_length
@@ -123,7 +127,7 @@ class ModeWays:
         self._floor = SHARE * self._margin()  # the robot is at home
         self._side = 0.0
 
-    def find(self, pose: Array, mode: int) -> ModeWay:
+    def find(self, pose: Array, mode: int) -> ModeTransition:
         """The way with the fewest legs from a pose (7,), base frame, to the same pose in another working mode.
         A ModeWayError says what blocks the straight one.
         """
@@ -131,16 +135,18 @@ class ModeWays:
         for m in (present, mode):
             end = k.inverse(pose, mode=m)
             if end.status != Status.CONVERGED:
-                raise ModeWayError(f"in working mode {k.mode_label(m)} the platform cannot be here: {end.reason(0)}")
+                raise ModeTransitionError(
+                    f"in working mode {k.mode_label(m)} the platform cannot be here: {end.reason(0)}"
+                )
         self._side = self._side_of(pose, present)
         if self._side_of(pose, mode) != self._side:
-            raise ModeWayError(
+            raise ModeTransitionError(
                 f"in working mode {k.mode_label(mode)} this pose is on the other side of the type 2 singularities: "
                 "every way there crosses one. Another pose may be on this side"
             )
         why = CurveCheck(k, self._check.dynamics, self._check.limits, mode, self._check.space).standing(pose)
         if why:
-            raise ModeWayError(f"in working mode {k.mode_label(mode)} the platform cannot be held here: {why}")
+            raise ModeTransitionError(f"in working mode {k.mode_label(mode)} the platform cannot be held here: {why}")
         poses = [np.array(pose), *self._other_poses(pose)]
         nodes = self._search(poses, present, mode)
         legs = [self._timed(*self._ends(poses, a, b)) for a, b in pairwise(nodes)]
@@ -151,7 +157,7 @@ class ModeWays:
                 farthest = max(farthest, float(np.linalg.norm(by[:3])))
                 turned = max(turned, float(np.linalg.norm(by[3:])))
         joints = np.array(k.inverse(pose, mode=present).joints)
-        return ModeWay(mode, np.array(pose), joints, tuple(legs), farthest, turned)
+        return ModeTransition(mode, np.array(pose), joints, tuple(legs), farthest, turned)
 
     # -- search -----------------------------------------------------------------------------------------------------
 
@@ -178,7 +184,7 @@ class ModeWays:
                 if other == goal:
                     return self._back(before, goal)
                 waiting.append(other)
-        raise ModeWayError(
+        raise ModeTransitionError(
             f"{first}; {looked - 1} other legs, limb by limb and by way of {len(poses) - 1} poses, lead no further"
         )
 
@@ -223,7 +229,7 @@ class ModeWays:
             yield home
         space = np.asarray(k.subspace(home)) * scaling(self._length)[:, None]
         n = space.shape[1]
-        most = 2 if n <= 3 else 1  # freedoms at once
+        most = 2 if n <= 3 else 1  # degrees of freedom at once
         ways = [np.array(d) for d in product((-1.0, 0.0, 1.0), repeat=n) if 1 <= np.count_nonzero(d) <= most]
         for share in OFFSETS:
             for way in sorted(ways, key=np.count_nonzero):
@@ -316,7 +322,7 @@ class ModeWays:
             if not problem:
                 return leg
             duration *= SLOWER
-        raise ModeWayError(f"efforts do not suffice on the way: {problem}")
+        raise ModeTransitionError(f"efforts do not suffice on the way: {problem}")
 
     def _short_in_time(self, leg: Leg, pose: Array, joints: Array) -> str:
         at = self._at

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from pkm_description.mechanism import Mechanism, frozen
-from pkm_description.urdf import kept_files
+from pkm_description.urdf import cache_files
 
 MOST = 100  # files that are kept
 _KIND = "robot"
@@ -39,9 +39,9 @@ class _Frozen(pickle.Pickler):
 def find(text: str, source: str) -> Mechanism | None:
     """The cached robot of an expanded text and its source file; None where missing or made by other sources."""
     name = _name(text, source)
-    for folder in kept_files.folders():
+    for folder in cache_files.folders():
         with contextlib.suppress(OSError):
-            content = kept_files.read(folder / name)
+            content = cache_files.read(folder / name)
             if hashlib.sha256(content[_DIGEST:]).digest() == content[:_DIGEST]:
                 found = pickle.loads(content[_DIGEST:])
                 return found if isinstance(found, Mechanism) else None
@@ -53,11 +53,11 @@ def keep(mechanism: Mechanism) -> None:
     out = io.BytesIO()
     _Frozen(out, protocol=pickle.HIGHEST_PROTOCOL).dump(mechanism)
     content = out.getvalue()
-    for folder in kept_files.folders():
+    for folder in cache_files.folders():
         with contextlib.suppress(OSError):
             _make_room(folder)
             file = folder / _name(mechanism.urdf, mechanism.source)
-            kept_files.write(file, hashlib.sha256(content).digest() + content)
+            cache_files.write(file, hashlib.sha256(content).digest() + content)
             return
 
 

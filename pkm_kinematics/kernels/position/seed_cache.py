@@ -23,7 +23,7 @@ from pkm_kinematics.kernels.rates.motion import invert_blocks
 from pkm_kinematics.kernels.records import PLATFORM
 from pkm_kinematics.kernels.regularity import is_regular
 from pkm_runtime.kernels.compiled import compiled
-from pkm_runtime.kernels.selection import worse
+from pkm_runtime.kernels.selection import nan_max
 
 SAME = 1e-6  # rad, and of the robot's size: configurations nearer than this are one
 
@@ -39,7 +39,7 @@ def gap_as_placed(model, data):
         residual = write_block_rows(model.closures, block, state, data.rows)
         if not closed(block, residual) or turned_over(model.closures, block, state):
             return -1.0
-        worst = worse(worst, residual)
+        worst = nan_max(worst, residual)
     return worst
 
 

@@ -7,13 +7,13 @@ import importlib
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
-from pkm_runtime.introduction import Introduced
+from pkm_runtime.describable import Describable
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-class Pictured(Introduced):
+class Plottable(Describable):
     """A result with a picture, the robot in it to scale."""
 
     _picture: ClassVar[str]  # module in `pkm_analysis.drawing`, and the function of it that draws the result

@@ -29,8 +29,8 @@ from llvmlite import binding
 from numba import core
 from numba.core.runtime import rtsys
 
+from pkm_runtime.kernels.compile_lock import CompileLock
 from pkm_runtime.kernels.purposes import purpose_of
-from pkm_runtime.kernels.turns import Turn
 from pkm_runtime.safe_folders import is_safe
 
 caching: Any = core.caching
@@ -214,7 +214,7 @@ class Compiling:
 COMPILING = Compiling()
 
 
-class KeptKernels(caching._Cache):
+class KernelCache(caching._Cache):
     """Cache of one kernel, for each signature; its folder is searched when the kernel is first called."""
 
     def __init__(self, function: Any) -> None:
@@ -225,8 +225,8 @@ class KeptKernels(caching._Cache):
         return _OneKernel(self._function)
 
     @cached_property
-    def _turn(self) -> Turn:
-        return Turn(self.cache_path, self._kept._impl.filename_base)
+    def _turn(self) -> CompileLock:
+        return CompileLock(self.cache_path, self._kept._impl.filename_base)
 
     @property
     def cache_path(self) -> str:

@@ -10,7 +10,7 @@ SHOWN = 16  # entries of one kind that a line lists before it says how many more
 ROUNDING = 1e-12  # SI units: what is shown as zero
 
 
-class Elsewhere:
+class MovedMethod:
     """An attribute that people try in vain: reading it raises an error with what to ask instead.
 
     A `__getattr__` could answer for every name, but would make every existing attribute slower to read.
@@ -26,7 +26,7 @@ class Elsewhere:
         raise AttributeError(f"{owner.__name__} has no attribute {self._name!r}: {self._instead}")
 
 
-class Introduced:
+class Describable:
     """Base of user-facing objects: `repr` in one line, `print` in a few, `dir` without internals.
 
     A subclass adds to its line in `_summary` and to the lines below in `_details`. Both must be cheap. None of this
@@ -42,7 +42,7 @@ class Introduced:
         super().__init_subclass__()
         for names, instead in cls.__dict__.get("_elsewhere", {}).items():
             for name in names.split():
-                setattr(cls, name, Elsewhere(name, instead))
+                setattr(cls, name, MovedMethod(name, instead))
 
     def _summary(self) -> str:
         return ""
@@ -71,7 +71,9 @@ class Introduced:
         return sorted(
             name
             for name in super().__dir__()
-            if not (name.startswith("_") or name in self._internal or isinstance(getattr(kind, name, None), Elsewhere))
+            if not (
+                name.startswith("_") or name in self._internal or isinstance(getattr(kind, name, None), MovedMethod)
+            )
         )
 
 
@@ -114,5 +116,6 @@ def alike(text_of: Mapping[str, str]) -> list[str]:
 
 
 def counted(number: int, what: str) -> str:
-    """A number and its noun, given in the singular: `3 limbs`."""
-    return f"{number} {what}{'' if number == 1 else 's'}"
+    """A number and its noun, given in the singular: `3 limbs`, `2 degrees of freedom`."""
+    noun, of, whose = what.partition(" of ")
+    return f"{number} {noun}{'' if number == 1 else 's'}{of}{whose}"

@@ -17,8 +17,8 @@ from pkm_kinematics import Kinematics
 from pkm_kinematics.check import _Progress
 from pkm_kinematics.making import making
 from pkm_runtime import progress
-from pkm_runtime.kernels import turns
-from pkm_runtime.kernels.kept import COMPILING, Compiling
+from pkm_runtime.kernels import compile_lock
+from pkm_runtime.kernels.kernel_cache import COMPILING, Compiling
 from pkm_runtime.kernels.purposes import PURPOSES
 
 for room in ("analysis", "analysis.proof", "control", "dynamics", "hardware", "kinematics"):
@@ -32,7 +32,7 @@ def twice(x):
     return 2 * x
 """
 CALL = """
-import pkm_runtime.kernels.kept as kept
+import pkm_runtime.kernels.kernel_cache as kept
 kept.COMPILING._next = float("inf")  # else a busy computer has a line more
 {before}
 from kernel import twice
@@ -109,18 +109,21 @@ kept.KeptKernels.save_overload = lambda *what: (time.sleep(1.0), keep(*what))
 
 def test_who_waits_in_vain_compiles(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The other process lives on, but could not compile the kernel."""
-    monkeypatch.setattr(turns, "_PATIENCE", 0.2)
-    holding = "import sys; from pkm_runtime.kernels.turns import Turn; Turn(sys.argv[1], 'a').take(); print(); input()"
+    monkeypatch.setattr(compile_lock, "_PATIENCE", 0.2)
+    holding = (
+        "import sys; from pkm_runtime.kernels.compile_lock import CompileLock; "
+        "CompileLock(sys.argv[1], 'a').take(); print(); input()"
+    )
     command = [sys.executable, "-c", holding, str(tmp_path)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
         assert other.stdout is not None
         other.stdout.readline()
-        assert not turns.Turn(str(tmp_path), "b").take()
+        assert not compile_lock.CompileLock(str(tmp_path), "b").take()
         started = time.monotonic()
-        assert turns.Turn(str(tmp_path), "a").take()
+        assert compile_lock.CompileLock(str(tmp_path), "a").take()
         assert time.monotonic() - started > 0.2
         other.kill()
-    assert not turns.Turn(str(tmp_path), "a").take()  # whatever its end, nothing is left locked
+    assert not compile_lock.CompileLock(str(tmp_path), "a").take()  # whatever its end, nothing is left locked
 
 
 def test_a_kernel_is_compiled_after_another_was_loaded(tmp_path: Path) -> None:
@@ -180,7 +183,7 @@ def test_a_clock_that_is_set_after_the_start_compiles_nothing_anew(
 
 
 LINKED = """
-from pkm_runtime.kernels.kept import COMPILING
+from pkm_runtime.kernels.kernel_cache import COMPILING
 COMPILING.told_elsewhere = True  # else a busy computer has a line more
 from kernel import twice
 from pkm_runtime.kernels.compiled import allocating, compiled

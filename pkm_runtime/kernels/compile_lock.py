@@ -20,7 +20,7 @@ _PATIENCE = 60.0  # s; whoever cannot compile a kernel, and lives on, keeps othe
 _AGAIN_AFTER = 0.02  # s
 
 
-class Turn:
+class CompileLock:
     """Which process compiles the kernel `name` of a cache folder; nests, as a kernel compiled for two signatures."""
 
     def __init__(self, folder: str, name: str) -> None:
