@@ -8,8 +8,8 @@ import importlib.util
 import subprocess
 import sys
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
+from unittest.mock import Mock
 
 import pytest
 
@@ -273,7 +273,8 @@ def test_a_process_that_hangs_before_its_node_is_there_ends_the_launch(
     installed_launch()
     from pkm_bringup import launch_bringup
 
-    monkeypatch.setattr(launch_bringup, "_IDLE", 1.5)
+    monkeypatch.setattr(launch_bringup, "_IDLE", 2.0)
+    monkeypatch.setattr(launch_bringup, "_WORK", 0.01)
     told: list[Any] = []
 
     class Context:
@@ -282,10 +283,8 @@ def test_a_process_that_hangs_before_its_node_is_there_ends_the_launch(
 
     code = "while True: pass" if works else "import time; time.sleep(60)"
     with subprocess.Popen([sys.executable, "-c", code]) as process:
-        node = SimpleNamespace(
-            node_executable="kinematics_node", process_details={"pid": process.pid}, return_code=None
-        )
-        waiting = launch_bringup._await_nodes(Context(), [node], "/nobody")
+        node = Mock(node_executable="kinematics_node", process_details={"pid": process.pid}, return_code=None)
+        waiting = launch_bringup._await_nodes(cast(Any, Context()), [node], "/nobody")
         try:
             asyncio.run(asyncio.wait_for(waiting, 8.0))
         except asyncio.TimeoutError:
