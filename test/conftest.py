@@ -5,7 +5,7 @@ Tests that take `robot` are asked of every robot that has regular states, those 
 a kind that a test does not concern are left out by `@pytest.mark.not_for(kind, ...)`. Nothing of that is skipped, so
 that a skip means that something is missing on this computer. Long tests carry the marker `slow`. A test of more robots
 than `EVERYDAY` is asked of these by day and of all at night, unless it carries `every_robot`: facts of single robots.
-What is left out is asked by `pytest -m slow`, as `./pkm nightly` does. Tests in `CLOCKS` alone run again where they fail.
+What is left out is asked by `pytest -m slow`, as `./pkm nightly` does. Only tests in `CLOCKS` run again on failure.
 """
 
 from __future__ import annotations
