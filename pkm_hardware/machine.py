@@ -179,13 +179,14 @@ class Machine(ABC):
         """Time without a command [s] while the drives are disabled for that reason; 0 while commands are followed."""
 
     @property
-    @abstractmethod
     def command_mode(self) -> CommandMode:
         """What commands mean."""
+        return self.modes[0]
 
-    @abstractmethod
     def set_command_mode(self, mode: CommandMode) -> None:
-        """Change what commands mean, to one of `modes`; the last command is forgotten."""
+        """Change what commands mean, to one of `modes` (else ValueError); the last command is forgotten."""
+        if mode is not self.command_mode:
+            raise ValueError(f"this machine takes commands by {self.command_mode.value}, not by {mode.value}")
 
     @abstractmethod
     def read(self) -> MachineState:

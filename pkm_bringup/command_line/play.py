@@ -14,16 +14,16 @@ import numpy as np
 from pkm_bringup.command_line.one_process import Interruption, run_in_one_process
 from pkm_bringup.command_line.outputs import check_report
 from pkm_bringup.guardian import Guardian
-from pkm_bringup.main_job import make_ready, plan_cycle, run_motion
+from pkm_bringup.main_job import Ready, make_ready, plan_cycle, run_motion
 from pkm_client import options
 from pkm_control.controllers.law_settings import POSITION
 from pkm_control.controllers.laws import make_controller
-from pkm_control.loop.control_loop import ControlLoop
-from pkm_control.loop.switching_on import hold, switch_on
+from pkm_control.loop.control_loop import ControlLoop, hold, switch_on
 from pkm_control.motion.files.default_motion import motion_named
 from pkm_control.motion.path_events import PathEventError
 from pkm_control.motion.planning import MotionPlanner
-from pkm_control.robot_loop import MachineSettings, last_resort
+from pkm_control.robot_loop import last_resort
+from pkm_control.simulation_setup import MachineSettings
 from pkm_description.mechanism import Mechanism
 from pkm_dynamics import Dynamics
 from pkm_hardware.machine import Lifecycle, Machine
@@ -116,13 +116,27 @@ def play(
         resting, approach, cycle = (
             make_ready(loop, one, times) for one, times in ((rest, 1), (job.approach, 1), (job.cycle, cycles))
         )
-    pace = FixedRateLoop(loop.rate)
     slowly = " slowly" if loop.machine.real else ""
     going = f"home and{slowly} to the start of the motion, then {cycles} times {job.cycle.duration:.3g} s"
     print(f"{mechanism.name}: the drives go {going}; Ctrl-C turns them off", flush=True)
     interruption.motion_begins()
     if guardian is not None:
         guardian.begin()
+    recording = _driven(loop, resting, approach, cycle, interruption, realtime)
+    notes = (f"commanded by position at {file.rate:g} Hz; {kind}", *_sent(drives, recording))
+    return kinematics, recording.about(waypoints.source, notes, _REMEDIES)
+
+
+def _driven(
+    loop: ControlLoop,
+    resting: Ready,
+    approach: Ready,
+    cycle: Ready,
+    interruption: Interruption,
+    realtime: bool,
+) -> Recording:
+    """Enable the drives, run the three motions, and disable the drives; the recording of the last."""
+    pace = FixedRateLoop(loop.rate)
     stopped = interruption.is_set
     loop.machine.unwanted = stopped
     gc.collect()
@@ -141,9 +155,7 @@ def play(
             loop.follower.set_override(1.0)
         if recording.faults:
             raise PkmError(recording.faults[0])
-        recording = run(cycle)
-        notes = (f"commanded by position at {file.rate:g} Hz; {kind}", *_sent(drives, recording))
-        return kinematics, recording.about(waypoints.source, notes, _REMEDIES)
+        return run(cycle)
     finally:
         interruption.motion_ended()
         interruption.warning = loop.shut_down()

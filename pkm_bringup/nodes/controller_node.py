@@ -40,8 +40,8 @@ from pkm_control.operation.controls import Controls
 from pkm_control.operation.goal_queue import START_DELAY, START_TOLERANCE, GoalQueue, GoalRequest
 from pkm_control.operation.motion_points import MotionPoints
 from pkm_control.operation.operator import Operator
-from pkm_control.robot_loop import ControllerSettings
 from pkm_control.ros import motion_messages
+from pkm_control.simulation_setup import ControllerSettings
 from pkm_control.space.keep_out import KeepOuts
 from pkm_control.space.keep_out_file import read_keep_outs
 from pkm_description.mechanism import Inertial, Mechanism

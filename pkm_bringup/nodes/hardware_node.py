@@ -31,7 +31,8 @@ from pkm_bringup.nodes.shared_loop import SharedLoop
 from pkm_control.controllers.force.force_file import read_force_file
 from pkm_control.loop import requests
 from pkm_control.loop.running_loop import Situation
-from pkm_control.robot_loop import MachineSettings, build_machine
+from pkm_control.robot_loop import build_machine
+from pkm_control.simulation_setup import MachineSettings
 from pkm_description.mechanism import Array, Mechanism
 from pkm_description.ros import diagnostics, messages, topics
 from pkm_description.ros.parameters import declare

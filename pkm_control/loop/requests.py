@@ -97,13 +97,13 @@ def relocate(loop: ControlLoop) -> str:
 
 def place(loop: ControlLoop, pose: Array, joints: Array) -> str:
     """Tell the controller where the platform is: its pose (7,), and the joints (n_joints,) there."""
-    loop.follower.place(pose, joints)
+    loop.follower.locator.place(pose, joints)
     return ""
 
 
 def position_doubt(loop: ControlLoop) -> str:
     """Why readings do not tell in which assembly mode the platform is; empty where they do."""
-    return loop.follower.assembly.doubt
+    return loop.follower.locator.assembly.doubt
 
 
 def go_back(loop: ControlLoop, pose: Array) -> str:
