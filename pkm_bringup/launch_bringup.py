@@ -9,6 +9,7 @@ from __future__ import annotations
 import atexit
 import os
 import tempfile
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -18,12 +19,9 @@ from launch import LaunchContext, LaunchDescription
 from launch.actions import (
     DeclareLaunchArgument,
     EmitEvent,
-    ExecuteProcess,
     OpaqueFunction,
-    RegisterEventHandler,
     SetEnvironmentVariable,
 )
-from launch.event_handlers import OnProcessExit
 from launch.events import Shutdown
 from launch.events.process import ProcessExited
 from launch.substitutions import LaunchConfiguration
@@ -31,7 +29,6 @@ from launch_ros.actions import Node
 from launch_ros.parameter_descriptions import ParameterValue
 
 from pkm_bringup import bringup, ros2_control
-from pkm_bringup.runner import CUT_OFF, command
 from pkm_control.controllers.law_settings import POSITION
 from pkm_description.load import load_mechanism, xacro_arguments
 from pkm_description.ros import topics
@@ -48,12 +45,6 @@ KNOBS = (
     *bringup.KNOBS,
     bringup.Setting("rviz", "true", "open RViz, where it is installed", bringup.SWITCH),
     bringup.Setting("rviz_file", "", "what RViz shows; empty: rviz/pkm.rviz, fitted to the size of the robot"),
-    bringup.Setting(
-        "together",
-        "true",
-        "fork our nodes from one process, which starts them several times as fast; not done with ros2_control",
-        bringup.SWITCH,
-    ),
     bringup.Setting("ros2_control", "false", "have controller_manager drive the machine", bringup.SWITCH),
     bringup.Setting("command_interface", "effort", "what controllers of ros2_control command", ("effort", "position")),
     bringup.Setting(
@@ -98,46 +89,28 @@ def _actions(names: list[str], context: LaunchContext) -> list[Any]:
     bringup.check(values)  # here, where what is wrong is said as of a launch argument
     if managed:
         found += _controller_manager(values)
-    together = values["together"] == "true" and not managed
     if _installed("robot_state_publisher"):
-        publisher = _robot_state_publisher(values)
-        ended = OnProcessExit(target_action=publisher, on_exit=partial(_other_ended, "robot_state_publisher", True))
-        found += [publisher, RegisterEventHandler(ended)]
+        found.append(_robot_state_publisher(values))
         values["description"] = "other"
-    elif not together:
+    else:
         found.append(_node(bringup.DESCRIPTION, values, robot_description=_text(values)))
     if values["rviz"] == "true" and _installed("rviz2"):
         found.append(_rviz(values))
         if values["layers"]:
             found.append(_layers(values))
-    if together:
-        nodes = ExecuteProcess(
-            cmd=command(values), name="pkm_nodes", output="screen", additional_env={CUT_OFF: "0"}, **_ENDS
-        )
-        ended = OnProcessExit(target_action=nodes, on_exit=_all_ended)
-        return [*found, nodes, RegisterEventHandler(ended)]
-    for spec in bringup.nodes(values):
-        node = _node(spec, values)
-        leads = spec.leads and values["stay"] == "false"
-        found += [node, RegisterEventHandler(OnProcessExit(target_action=node, on_exit=partial(_ended, spec, leads)))]
-    return found
+    return [*found, *(_node(spec, values) for spec in bringup.nodes(values))]
 
 
-def _all_ended(event: ProcessExited, context: LaunchContext) -> list[Any]:
-    """The end of the run, which the end of our nodes is."""
-    return (
-        []
-        if context.is_shutdown
-        else [EmitEvent(event=Shutdown(reason=f"our nodes ended with code {event.returncode}"))]
-    )
-
-
-def _ended(spec: bringup.NodeSpec, leads: bool, event: ProcessExited, context: LaunchContext) -> list[Any]:
-    """The end of the run, where the end of a node means that."""
-    if context.is_shutdown or not spec.stops_run(event.returncode, leads):
+def _ended(name: str, ends: Callable[[int], bool], event: ProcessExited, context: LaunchContext) -> list[Any]:
+    """The end of the run, where the end of a node with this exit code means that."""
+    if context.is_shutdown or not ends(event.returncode):
         return []
-    reason = "the motion is done" if leads else f"{spec.name} ended with code {event.returncode}"
-    return [EmitEvent(event=Shutdown(reason=reason))]
+    return [EmitEvent(event=Shutdown(reason=f"{name} ended with code {event.returncode}"))]
+
+
+def _ends_all(name: str) -> Callable[..., Any]:
+    """For a node that nothing works without."""
+    return partial(_ended, name, lambda code: True)
 
 
 def _node(spec: bringup.NodeSpec, values: bringup.Values, **texts: ParameterValue) -> Node:
@@ -148,6 +121,7 @@ def _node(spec: bringup.NodeSpec, values: bringup.Values, **texts: ParameterValu
         parameters.update(_in_ros2_control(spec, values, parameters))
         if topics.ACTUATED_JOINT_STATES in remappings and not _machine_on_topics(values):
             remappings[topics.ACTUATED_JOINT_STATES] = ros2_control.MEASURED_STATES
+    leads = spec.leads and values["stay"] == "false"
     secured = os.environ.get("ROS_SECURITY_ENABLE", "").lower() == "true"
     return Node(
         package="pkm_control",
@@ -158,6 +132,7 @@ def _node(spec: bringup.NodeSpec, values: bringup.Values, **texts: ParameterValu
         remappings=list(remappings.items()),
         ros_arguments=["--enclave", f"{bringup.ENCLAVES}/{spec.name}"] if secured else [],
         output="screen",
+        on_exit=partial(_ended, spec.name, partial(spec.stops_run, leads=leads)),
         **_ENDS,
     )
 
@@ -194,15 +169,21 @@ def _controller_manager(values: bringup.Values) -> list[Any]:
     known = ros2_control.controller_names(ros2_control.read_parameters(path))
     clock = {"use_sim_time": values["use_sim_time"] == "true"}
     in_manager = partial(Node, package="controller_manager", namespace=values["namespace"], output="screen", **_ENDS)
-    manager = in_manager(executable="ros2_control_node", parameters=[path, clock])
-    spawner = partial(in_manager, executable="spawner")
+    manager = in_manager(
+        executable="ros2_control_node", parameters=[path, clock], on_exit=_ends_all("ros2_control_node")
+    )
+    # else all others would wait for controllers for ever
+    not_loaded = partial(
+        _ended, "spawner", lambda code: code != 0
+    )  # else all others would wait for controllers for ever
+    spawner = partial(in_manager, executable="spawner", on_exit=not_loaded)
     patience = ["--controller-manager-timeout", _MANAGER_PATIENCE]
     if not _machine_on_topics(values):
         others = [name for name in known if name not in wanted]
         spawners = [spawner(arguments=[*wanted, "--param-file", path, *patience])]
         if others:
             spawners.append(spawner(arguments=[*others, "--inactive", "--param-file", path, *patience]))
-        return _with_ends(manager, spawners)
+        return [manager, *spawners]
     loaded = [*wanted, *(name for name in known if name not in wanted)]
     fed = ros2_control.FORWARD if values["controller"] != "none" else ""
     watch = Node(
@@ -212,34 +193,10 @@ def _controller_manager(values: bringup.Values) -> list[Any]:
         namespace=values["namespace"],
         parameters=[{"controllers": wanted, "forward_controller": fed, **clock}],
         output="screen",
+        on_exit=_ends_all(_WATCH),  # a dead machine would go unnoticed
         **_ENDS,
     )
-    ended = OnProcessExit(target_action=watch, on_exit=_watch_ended)
-    spawners = [spawner(arguments=[*loaded, "--inactive", "--param-file", path, *patience])]
-    return [*_with_ends(manager, spawners), watch, RegisterEventHandler(ended)]
-
-
-def _with_ends(manager: Node, spawners: list[Node]) -> list[Any]:
-    """The nodes, and handlers that end the run where they do: else all others would wait for controllers for ever."""
-    found: list[Any] = []
-    for node, lasts in [(manager, True), *((one, False) for one in spawners)]:
-        ended = OnProcessExit(target_action=node, on_exit=partial(_other_ended, node.node_executable, lasts))
-        found += [node, RegisterEventHandler(ended)]
-    return found
-
-
-def _other_ended(name: str, lasts: bool, event: ProcessExited, context: LaunchContext) -> list[Any]:
-    """The end of the run: a node that nothing works without is gone, or controllers are not loaded."""
-    if context.is_shutdown or not (lasts or event.returncode):
-        return []
-    return [EmitEvent(event=Shutdown(reason=f"{name} ended with code {event.returncode}"))]
-
-
-def _watch_ended(event: ProcessExited, context: LaunchContext) -> list[Any]:
-    """The end of the run: a dead machine would go unnoticed."""
-    if context.is_shutdown:
-        return []
-    return [EmitEvent(event=Shutdown(reason=f"{_WATCH} ended with code {event.returncode}"))]
+    return [manager, spawner(arguments=[*loaded, "--inactive", "--param-file", path, *patience]), watch]
 
 
 def _fitted_controllers(values: bringup.Values) -> str:
@@ -302,6 +259,7 @@ def _robot_state_publisher(values: bringup.Values) -> Node:
         package="robot_state_publisher",
         executable="robot_state_publisher",
         namespace=values["namespace"],
+        on_exit=_ends_all("robot_state_publisher"),
         parameters=[
             {
                 "robot_description": _text(values),
