@@ -42,8 +42,9 @@ class ActuatorPath:
         self._kinematics = kinematics
         parameters = np.linspace(0.0, self.length, _POINTS)
         poses, joints = self._followed(parameters, np.array(start, dtype=np.float64), there.joints[0])
-        first = kinematics.platform_twist(poses, np.tile(self._rate, (_POINTS, 1)), seed=joints)
-        second = kinematics.platform_acceleration(poses, first, np.zeros(len(self._rate)), seed=joints)
+        at = kinematics.at(poses, joints)
+        first = at.platform_twist(np.tile(self._rate, (_POINTS, 1)))
+        second = at.platform_acceleration(first, np.zeros(len(self._rate)))
         self._knots = parameters, poses, first, second
         self._curve = PointTrajectory(*self._knots)
 

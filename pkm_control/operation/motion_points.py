@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pkm_control.conveyor.conveyor import Ride
-from pkm_control.motion.curve_check import rounded
+from pkm_control.motion.curve_check import configuration
 from pkm_control.motion.path_events import NO_EVENTS, PathEvents
 from pkm_control.motion.point_trajectory import PointTrajectory, PointTrajectoryError
 from pkm_control.motion.trajectory import Trajectory
@@ -98,7 +98,7 @@ class MotionPoints:
             )
         if self.ride is not None:  # the platform is elsewhere
             return trajectory
-        answer = kinematics.inverse(rounded(kinematics, trajectory.poses))
+        answer = configuration(kinematics, trajectory.poses, None)
         bad = np.flatnonzero(~closes(answer.status))
         if bad.size:
             raise PointTrajectoryError(f"point {bad[0] - inserted}: {answer.reason(int(bad[0]))}")
