@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from pkm_description.mechanism import Inertial
 from pkm_dynamics.motion_limits import ActuatorLimits
+from pkm_hardware.drivers.driver import GIVEN_UP
 from pkm_kinematics.kernels.short_vectors import all_finite
 from pkm_runtime.errors import PkmError
 
@@ -156,6 +157,21 @@ class Machine(ABC):
         """Leave a fault for inactive, as after `configure`, or fault again. It moves nothing."""
         if self.lifecycle is Lifecycle.FAULT:
             self.configure()
+
+    def enable(self) -> str:
+        """Activate it, unless it is; why not, empty where it is active."""
+        if self.lifecycle not in (Lifecycle.INACTIVE, Lifecycle.ACTIVE):
+            return self.fault or f"the machine is {self.lifecycle.value}"
+        if self.lifecycle is Lifecycle.INACTIVE:
+            self.activate()
+        return self.fault or ("" if self.lifecycle is Lifecycle.ACTIVE else GIVEN_UP)
+
+    def reset_off(self) -> str:
+        """Reset it, drives off; why not, empty where it has no fault any more."""
+        self.reset()
+        if self.lifecycle is Lifecycle.ACTIVE:
+            self.deactivate()
+        return self.fault
 
     def warm_up(self) -> None:
         """Warm up: do once what is slow the first time, without moving anything."""

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -76,23 +75,11 @@ def pick_and_place(kinematics: Kinematics, places: Places) -> MotionFile:
     at_pick, at_place = np.concatenate([pick, home[3:]]), np.concatenate([place, turned])
     stations, labels = _stations(at_pick, at_place, lift)
     stops = np.array([label in ("pick", "place") for label in labels])
-    n = len(stations)
     dwells = np.where(stops, places.dwell, 0.0)
     dwells[-1] = 0.0  # the next cycle begins with it
-    return MotionFile(
-        source="pick and place",
-        relative_to_home=False,
-        straight=True,
-        poses=np.array(stations),
-        times=None,
-        speeds=np.full(n, math.inf),
-        angular_speeds=np.full(n, math.inf),
-        blends=np.where(stops, 0.0, lift if places.rounding is None else places.rounding),
-        dwells=dwells,
-        labels=tuple(labels),
-        lines=(),
-        limits=PlatformLimits.none(),
-    )
+    blends = np.where(stops, 0.0, lift if places.rounding is None else places.rounding)
+    named, free = tuple(labels), PlatformLimits.none()
+    return MotionFile.through("pick and place", np.array(stations), named, free, blends=blends, dwells=dwells)
 
 
 def moves(kinematics: Kinematics, direction: Array) -> bool:

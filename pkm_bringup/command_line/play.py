@@ -37,6 +37,7 @@ from pkm_kinematics.making import KERNELS, making
 from pkm_runtime.errors import PkmError
 from pkm_runtime.fixed_rate import FixedRateLoop
 from pkm_runtime.optional import NotInstalledError
+from pkm_runtime.uncollected import uncollected
 from pkm_viewer.report.recording import ENDING_OTHERS, Recording
 from pkm_viewer.report.report import Report
 from pkm_viewer.report.report_files import publish_report
@@ -140,26 +141,25 @@ def _driven(
     stopped = interruption.is_set
     loop.machine.unwanted = stopped
     gc.collect()
-    gc.disable()  # from here to the end nothing takes longer than a period: drives take silence for a fault
-    try:
-        if problem := loop.configure() or loop.enable():
-            raise PkmError(problem)
-        _home(loop.machine, interruption)
-        pace.restart()
-        hold(loop, pace if realtime else None)
-        run = partial(run_motion, loop, realtime=realtime, stopped=stopped, pace=pace)
-        recording = run(resting, recorded=False)
-        if not recording.faults and not stopped():
-            loop.follower.set_override(FIRST_MOVE if loop.machine.real else 1.0)
-            recording = run(approach, recorded=False)
-            loop.follower.set_override(1.0)
-        if recording.faults:
-            raise PkmError(recording.faults[0])
-        return run(cycle)
-    finally:
-        interruption.motion_ended()
-        interruption.warning = loop.shut_down()
-        gc.enable()
+    with uncollected():  # from here to the end nothing takes longer than a period: drives take silence for a fault
+        try:
+            if problem := loop.configure() or loop.enable():
+                raise PkmError(problem)
+            _home(loop.machine, interruption)
+            pace.restart()
+            hold(loop, pace if realtime else None)
+            run = partial(run_motion, loop, realtime=realtime, stopped=stopped, pace=pace)
+            recording = run(resting, recorded=False)
+            if not recording.faults and not stopped():
+                loop.follower.set_override(FIRST_MOVE if loop.machine.real else 1.0)
+                recording = run(approach, recorded=False)
+                loop.follower.set_override(1.0)
+            if recording.faults:
+                raise PkmError(recording.faults[0])
+            return run(cycle)
+        finally:
+            interruption.motion_ended()
+            interruption.warning = loop.shut_down()
 
 
 def _position_loop(dynamics: Dynamics, kind: str, file: MachineFile) -> ControlLoop:

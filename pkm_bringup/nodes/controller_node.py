@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from geometry_msgs.msg import InertiaStamped
@@ -27,7 +27,6 @@ from pkm_bringup.nodes.controller_thread import ControllerThread
 from pkm_bringup.nodes.conveyor_topics import ConveyorTopics
 from pkm_bringup.nodes.loop_monitor import realtime_priority
 from pkm_bringup.nodes.operator_services import OperatorServices
-from pkm_bringup.nodes.shared_loop import SharedLoop
 from pkm_control.controllers.force.force_file import read_force_file
 from pkm_control.controllers.law_settings import DAMPING, LAWS, NATURAL_FREQUENCY, POSITION
 from pkm_control.loop import requests
@@ -56,6 +55,9 @@ from pkm_hardware.make_machine import limits_by_file
 from pkm_interfaces.action import FollowPlatformTrajectory
 from pkm_interfaces.msg import ControllerState, Outputs, PlatformReference, PlatformTrajectory
 from pkm_runtime.errors import PkmError
+
+if TYPE_CHECKING:
+    from pkm_bringup.nodes.control_node import SharedLoop
 
 FALLBACKS = ("gravity", "zero")
 _NEARLY = 0.8  # of a natural frequency that was logged: a lower one is logged anew

@@ -29,7 +29,6 @@ from pkm_description.mechanism import Inertial
 from pkm_dynamics import Dynamics
 from pkm_dynamics.actuator_dynamics import ActuatorDynamics
 from pkm_dynamics.motion_limits import ActuatorLimits
-from pkm_hardware.drivers.driver import GIVEN_UP
 from pkm_hardware.machine import EMERGENCY_STOP, Lifecycle, Machine, MachineState
 from pkm_kinematics import Kinematics
 from pkm_runtime.errors import PkmError
@@ -123,14 +122,9 @@ class ControlLoop:
 
     def enable(self) -> str:
         """Enable the drives; the platform is held at its pose."""
-        machine = self.machine
-        if machine.lifecycle is Lifecycle.ACTIVE:
-            return ""
-        if machine.lifecycle is not Lifecycle.INACTIVE:
-            return machine.fault or f"the machine is {machine.lifecycle.value}"
-        machine.activate()
+        problem = self.machine.enable()
         self._tell_follower()
-        return machine.fault or ("" if machine.lifecycle is Lifecycle.ACTIVE else GIVEN_UP)
+        return problem
 
     def disable(self, reason: str = "the drives were disabled") -> str:
         """Disable the drives; what moves ends at once. Returns a warning where a drive may still be on."""
@@ -146,13 +140,11 @@ class ControlLoop:
 
     def reset(self) -> str:
         """Lead the machine out of a fault: inactive, drives off."""
-        self.machine.reset()
-        if self.machine.lifecycle is Lifecycle.ACTIVE:
-            self.machine.deactivate()
+        problem = self.machine.reset_off()
         self._read = math.nan
         self.follower.restart()
         self._tell_follower()
-        return self.machine.fault
+        return problem
 
     def shut_down(self, reason: str = "the robot was switched off") -> str:
         """Disable the drives and close the line in any state; a warning where a drive may still be on."""

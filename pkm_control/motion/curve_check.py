@@ -353,7 +353,7 @@ class CurveCheck:
         `steps` (n - 1,) are the times from sample to sample [s], None where the samples are no motion in time. Yields
         between its steps.
         """
-        k, n = self.kinematics, len(pose)
+        n = len(pose)
         configurations = self._at(pose)
         pose, motion = configurations.pose, configurations.motion(twist, acceleration)
         faults: list[Fault] = []
@@ -375,21 +375,16 @@ class CurveCheck:
         deficits, side = self._margins(at, inset)
         note(~np.isfinite(deficits).all(axis=1), lambda i: "the configuration is singular")
         note(np.diff(side, prepend=side[0]) != 0.0, lambda i: "it crosses a type 2 singularity")
-        deeper = np.zeros_like(deficits, dtype=bool)
-        deeper[1:] = (deficits[1:] > 0.0) & ~(deficits[1:] <= deficits[:-1] + _SAME)
+        deeper = (deficits[1:] > 0.0) & ~(deficits[1:] <= deficits[:-1] + _SAME)
         for which in range(deficits.shape[1]):
-            note(deeper[:, which], partial(self._lacking, which, joints, pose))
+            note(_after(deeper[:, which]), partial(self._lacking, which, joints, pose))
         turns = np.round(np.diff(joints, axis=0) / (2.0 * np.pi)) * self._ending
-        passed = np.zeros(end, dtype=bool)
-        passed[1:] = turns.any(axis=1)
-        note(passed, lambda i: f"{k.joint_names[int(np.argmax(np.abs(turns[i - 1])))]} would have to jump by a turn")
+        note(_after(turns.any(axis=1)), lambda i: f"{self._farthest(turns, i)} would have to jump by a turn")
         if steps is not None and end > 1:
-            steps = steps[: end - 1, None]
-            expected = 0.5 * (rates[1:] + rates[:-1]) * steps
+            expected = 0.5 * (rates[1:] + rates[:-1]) * steps[: end - 1, None]
             strays = np.abs(_turned_back(np.diff(joints, axis=0) - expected, self._endless))
-            jumps = np.zeros(end, dtype=bool)
-            jumps[1:] = (strays > _JUMP + 0.5 * np.abs(expected)).any(axis=1)
-            note(jumps, lambda i: f"{k.joint_names[int(np.argmax(strays[i - 1]))]} would have to jump")
+            jumps = _after((strays > _JUMP + 0.5 * np.abs(expected)).any(axis=1))
+            note(jumps, lambda i: f"{self._farthest(strays, i)} would have to jump")
         yield
         room = room or self._all
         actuated = np.abs(motion.actuated_velocities[part])
@@ -410,6 +405,10 @@ class CurveCheck:
             lambda i: self._over("effort", efforts[i], most[i], self.limits.effort, self.limits.effort_units),
         )
         return min(faults, key=lambda fault: fault.sample, default=None), deficits
+
+    def _farthest(self, ways: Array, i: int) -> str:
+        """Name of the joint that goes farthest to sample i, by ways (n - 1, n_joints) from sample to sample."""
+        return self.kinematics.joint_names[int(np.argmax(np.abs(ways[i - 1])))]
 
     def _effortless(self, status: int) -> str:
         """Why no efforts do a motion."""
@@ -471,6 +470,11 @@ def configuration(kinematics: Kinematics, pose: Array, mode: int | None = 0) -> 
         if closes(found.status):
             pose[k] = found.pose
     return kinematics.at(pose, mode=mode)
+
+
+def _after(bad: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Marks (n,) of samples that are bad on the way (n - 1,) from the one before."""
+    return np.concatenate([[False], bad])
 
 
 def _turned_back(angles: Array, endless: NDArray[np.bool_]) -> Array:

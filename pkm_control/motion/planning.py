@@ -189,21 +189,10 @@ class MotionPlanner:
             UnreachableMotionError: the path leaves the workspace.
             LimitError: no speed, however low, is within the limits.
         """
-        motion = MotionFile(
-            source="",
-            relative_to_home=False,
-            straight=True,
-            poses=np.vstack([start, end]).astype(np.float64),
-            times=None,
-            speeds=np.full(2, speed),
-            angular_speeds=np.full(2, math.inf),
-            blends=np.zeros(2),
-            dwells=np.zeros(2),
-            labels=("the start", "the goal"),
-            lines=(),
-            limits=self.platform,
-            tool=None if tool is None else replace(tool, mass=0.0),  # what is carried stays as it is
-        )
+        tool = None if tool is None else replace(tool, mass=0.0)  # what is carried stays as it is
+        poses = np.vstack([start, end]).astype(np.float64)
+        ends = ("the start", "the goal")
+        motion = MotionFile.through("", poses, ends, self.platform, speeds=np.full(2, speed), tool=tool)
         return self.plan(motion)
 
     @staticmethod

@@ -63,21 +63,7 @@ def tour(kinematics: Kinematics) -> MotionFile:
             if end is not None:
                 stations += [end, home]
                 labels += [f"end {axes(sign * direction * sizes)}", "home"]
-    n = len(stations)
-    return MotionFile(
-        source="tour",
-        relative_to_home=False,
-        straight=True,
-        poses=np.array(stations),
-        times=None,
-        speeds=np.full(n, math.inf),
-        angular_speeds=np.full(n, math.inf),
-        blends=np.zeros(n),
-        dwells=np.zeros(n),
-        labels=tuple(labels),
-        lines=(),
-        limits=_GENTLE,
-    )
+    return MotionFile.through("tour", np.array(stations), tuple(labels), _GENTLE)
 
 
 def _excursion(kinematics: Kinematics, unit: Array, longest: float) -> Array | None:
