@@ -173,10 +173,6 @@ def _is(name: str, *texts: str) -> Callable[[Values], bool]:
     return lambda values: values[name] in texts
 
 
-def _is_not(name: str, *texts: str) -> Callable[[Values], bool]:
-    return lambda values: values[name] not in texts
-
-
 def _realistic(values: Values) -> bool:
     return values["realistic"] == "true" and values["hardware"] == SIMULATED
 

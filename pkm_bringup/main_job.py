@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pkm_control.controllers.computed_torque import ComputedTorque
 from pkm_control.controllers.controller import Controller
@@ -41,8 +40,6 @@ from pkm_kinematics import Kinematics
 from pkm_runtime.fixed_rate import FixedRateLoop
 from pkm_runtime.uncollected import uncollected
 from pkm_viewer.report.recording import Mark, Recorder, Recording, Run
-
-Array = NDArray[np.float64]
 
 _LATER = 1.0  # s, for a driver to say what is wrong: it waits longer for a reading than the loop does
 _LONGER = 2.0  # s, that a motion may take longer which is stopped on its way

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pkm_bringup.command_line.one_process import Interruption
 from pkm_bringup.main_job import plan_cycle, run_motion
@@ -13,7 +12,7 @@ from pkm_control.controllers.law_settings import POSITION
 from pkm_control.loop.control_loop import ControlLoop, Period, switch_on
 from pkm_control.motion.files.default_motion import motion_named
 from pkm_control.robot_loop import build_loop, planner_of
-from pkm_description.mechanism import Mechanism
+from pkm_description.mechanism import Array, Mechanism
 from pkm_hardware.realism import NOTE, payload_note
 from pkm_hardware.simulated.simulated_machine import SimulatedMachine
 from pkm_kinematics.making import KERNELS, making
@@ -23,8 +22,6 @@ from pkm_viewer.report.recording import ENDING_OTHERS
 from pkm_viewer.report.report import Report
 from pkm_viewer.report.report_files import publish_report
 from pkm_viewer.viewer_process import ViewerProcess
-
-Array = NDArray[np.float64]
 
 _PICTURE_EVERY = 0.02  # s of machine time between two updates of the page
 

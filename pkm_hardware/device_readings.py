@@ -8,12 +8,11 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from pkm_description.mechanism import Array
 from pkm_dynamics.motion_limits import ActuatorLimits
 from pkm_hardware.drivers.driver import DeviceError, Driver, GivenUpError, Reading
 from pkm_hardware.machine_drives import Scale
 from pkm_hardware.reading_watch import ReadingWatch
-
-Array = NDArray[np.float64]
 
 _READINGS = 20  # of which two in a row have to agree before drives are enabled there
 

@@ -11,8 +11,8 @@ from dataclasses import replace
 from threading import RLock
 
 import numpy as np
-from numpy.typing import NDArray
 
+from pkm_description.mechanism import Array
 from pkm_dynamics.motion_limits import ActuatorLimits
 from pkm_hardware.device_readings import DeviceReadings
 from pkm_hardware.drivers.driver import DeviceError, GivenUpError, Reading
@@ -29,8 +29,6 @@ from pkm_hardware.machine import (
 )
 from pkm_hardware.machine_drives import Drives
 from pkm_hardware.position_limiter import PositionLimiter
-
-Array = NDArray[np.float64]
 
 _AGAIN = 1.0  # s between two attempts to disable drives that did not obey
 _LAST_WORD = 3.0  # s that the end waits for the loop to release the device

@@ -10,9 +10,8 @@ from dataclasses import dataclass
 from enum import Enum
 
 import numpy as np
-from numpy.typing import NDArray
 
-from pkm_description.mechanism import Inertial
+from pkm_description.mechanism import Array, Inertial
 from pkm_dynamics.motion_limits import ActuatorLimits
 from pkm_hardware.drivers.driver import GIVEN_UP
 from pkm_kinematics.kernels.short_vectors import all_finite
@@ -63,8 +62,6 @@ class MachineState:
     fault: str = ""
     wrench: Array | None = None
 
-
-Array = NDArray[np.float64]
 
 EMERGENCY_STOP = "emergency stop: drives are off until it is reset"
 NO_COMMAND = "no command for"  # how a machine begins that was left without one

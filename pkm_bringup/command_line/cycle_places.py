@@ -6,16 +6,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.spatial.transform import Rotation
 
 from pkm_control.motion.files.hints import in_metres, looks_like_millimetres
 from pkm_control.motion.files.motion_file import MotionFile
+from pkm_description.mechanism import Array
 from pkm_dynamics.motion_limits import PlatformLimits
 from pkm_kinematics import Kinematics
 from pkm_runtime.errors import PkmError
-
-Array = NDArray[np.float64]
 
 LIFT = 0.025  # m, as in the cycle that ships
 _IN_SPACE = 1e-6  # part of a direction that may lie outside the motion space

@@ -251,7 +251,3 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return recording.faults
 
     return run_in_one_process(given.robot, given.xacro_args, job)
-
-
-if __name__ == "__main__":
-    raise SystemExit(main())

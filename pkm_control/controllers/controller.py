@@ -7,19 +7,16 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pkm_control.controllers.law_settings import DAMPING, NATURAL_FREQUENCY
 from pkm_control.controllers.model import ControlModel
-from pkm_description.mechanism import Inertial
+from pkm_description.mechanism import Array, Inertial
 from pkm_dynamics import Dynamics
 from pkm_dynamics.actuator_inertia import actuator_mass_matrix
 from pkm_dynamics.distribution import Sharing
 from pkm_dynamics.motion_limits import ActuatorLimits
 from pkm_dynamics.weight import holding_efforts
 from pkm_kinematics import Kinematics
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

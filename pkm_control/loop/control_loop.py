@@ -13,7 +13,6 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pkm_control.controllers.controller import Controller
 from pkm_control.loop.followed_motion import Action, Motion
@@ -33,8 +32,6 @@ from pkm_hardware.machine import EMERGENCY_STOP, Lifecycle, Machine, MachineStat
 from pkm_kinematics import Kinematics
 from pkm_runtime.errors import PkmError
 from pkm_runtime.fixed_rate import FixedRateLoop
-
-Array = NDArray[np.float64]
 
 _COMES_TO_REST = 2.0  # s, for a platform that moves when its drives are enabled, or seems to by noise
 CATCH_UP = 0.002  # s that a simulated machine moves on at most while the loop is late

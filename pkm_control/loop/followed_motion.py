@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pkm_control.controllers.controller import Measured, Reference
 from pkm_control.conveyor.belt import Belt
@@ -19,9 +18,8 @@ from pkm_control.loop.path_clock import PathClock
 from pkm_control.motion.braking import CHANGE, Braking
 from pkm_control.motion.path_events import NO_EVENTS, PathEvents
 from pkm_control.motion.point_trajectory import PointTrajectory
+from pkm_description.mechanism import Array
 from pkm_kinematics.kernels.short_vectors import separation
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

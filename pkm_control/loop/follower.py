@@ -7,7 +7,6 @@ import math
 from collections.abc import Mapping
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pkm_control.controllers.controller import Controller, Measured, Reference
 from pkm_control.conveyor.belt import Belt
@@ -21,13 +20,11 @@ from pkm_control.loop.platform_locator import PlatformLocator
 from pkm_control.motion.curve_check import MOVING, CurveCheck
 from pkm_control.motion.path_events import Effects
 from pkm_control.space.keep_out import KeepOuts
-from pkm_description.mechanism import Inertial
+from pkm_description.mechanism import Array, Inertial
 from pkm_description.rotations import pose_distance
 from pkm_kinematics import Kinematics
 from pkm_kinematics.kernels.short_vectors import separation
 from pkm_runtime.errors import PkmError
-
-Array = NDArray[np.float64]
 
 _SLOWEST = 1e-4  # of a plan: a motion that takes longer is meant to halt
 _BACK = 1e-3  # of the robot's size: nearer than this to its path the platform is back

@@ -18,18 +18,16 @@ from collections.abc import Generator
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pkm_control.controllers.controller import Measured, Reference
 from pkm_control.motion.curve_check import CurveCheck, Room
 from pkm_control.motion.point_trajectory import PointTrajectory, rate_matrix, rate_matrix_rate
+from pkm_description.mechanism import Array
 from pkm_description.rotations import with_unit_quaternions
 from pkm_kinematics.kernels.compiled_rotations import displace, displacement_between
 from pkm_kinematics.solve.constraints import scaling
 from pkm_kinematics.status import closes
 from pkm_runtime.errors import PkmError
-
-Array = NDArray[np.float64]
 
 TICK = 0.01  # s, between two knots
 TICK_TURNING = 0.02  # s: the same where each needs forward kinematics

@@ -24,7 +24,6 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pkm_control.conveyor.conveyor import BeltState
 from pkm_control.loop import requests
@@ -38,13 +37,11 @@ from pkm_control.loop.served_loop import serve_alone
 from pkm_control.loop.shared_rows import LIVES, NO_FIGURES, Figures, Head, Marks, Rows, Texts
 from pkm_control.motion.curve_check import CurveCheck
 from pkm_control.motion.path_events import OutputEvent
-from pkm_description.mechanism import Inertial
+from pkm_description.mechanism import Array, Inertial
 from pkm_hardware.machine import Lifecycle, drives_may_be_on
 from pkm_runtime.child_processes import Child
 from pkm_runtime.errors import PkmError
 from pkm_runtime.scheduling import Watchdog
-
-Array = NDArray[np.float64]
 
 UNCONFIGURED = "the machine has not been configured"
 _ROOM = 1 << 22  # bytes, for rows: some seconds of them

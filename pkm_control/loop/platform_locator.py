@@ -6,15 +6,13 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pkm_control.controllers.controller import Controller, Measured
 from pkm_control.loop.platform_observer import PlatformObserver
+from pkm_description.mechanism import Array
 from pkm_hardware.reading_watch import ReadingWatch
 from pkm_kinematics import Kinematics
 from pkm_kinematics.kernels.short_vectors import magnitude
-
-Array = NDArray[np.float64]
 
 _CLOCK_SLACK = 0.05  # s, by which the clock of the readings may differ from that of their arrival, in one period
 _NEAR = 0.2  # rad, and of the characteristic length: so near to home a platform is that was led there by hand

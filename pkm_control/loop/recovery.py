@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pkm_control.loop.follower import HALTED, TrajectoryFollower
 from pkm_control.loop.jogging import LOW
@@ -12,10 +11,9 @@ from pkm_control.loop.mode_change import InMode, ModeChange
 from pkm_control.loop.mode_transition import ModeTransition, ModeTransitions
 from pkm_control.loop.modes import Mode
 from pkm_control.loop.running_loop import RunningLoop
+from pkm_description.mechanism import Array
 from pkm_hardware.machine import Lifecycle
 from pkm_runtime.errors import PkmError
-
-Array = NDArray[np.float64]
 
 
 class RecoveryError(PkmError):

@@ -7,7 +7,6 @@ Each takes the loop first. Operator requests return why not, in words; empty whe
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pkm_control.control_errors import GoalError
 from pkm_control.conveyor.conveyor import BeltState
@@ -17,11 +16,10 @@ from pkm_control.loop.followed_motion import Motion
 from pkm_control.loop.follower import CHANGING, HALTED
 from pkm_control.loop.mode_transition import ModeTransition
 from pkm_control.loop.modes import Outcome
+from pkm_description.mechanism import Array
 from pkm_hardware.machine import EMERGENCY_STOP
 from pkm_kinematics.kernels.compiled_rotations import displacement_between
 from pkm_runtime.errors import PkmError
-
-Array = NDArray[np.float64]
 
 FARTHEST = 600.0  # s: a start later than that is taken for a mistake, such as that of another clock
 PAUSED = "the controller is paused: resume or stop first"

@@ -226,7 +226,7 @@ class ServedLoop:
         if loop.last is None:
             return
         now = situation_of(loop, fixed.last_wake)
-        texts = Texts(now.action.reason, loop.machine.fault, loop.machine.notice, loop.follower.force.lost)
+        texts = Texts(now.action.reason, loop.machine.fault, loop.machine.notice)
         rows.write(now, loop.follower.motion, loop.machine.lifecycle, texts, fixed.missed, work or 0.0)
         self._marks.live()
         followed = work is not None and not (now.mode is Mode.WAITING and now.readable)

@@ -13,16 +13,14 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pkm_control.controllers.controller import Measured, Reference
 from pkm_control.loop.followed_motion import Action, Motion
 from pkm_control.loop.modes import Mode
 from pkm_control.loop.running_loop import Situation
+from pkm_description.mechanism import Array
 from pkm_hardware.machine import Lifecycle, MachineState
 from pkm_runtime.errors import shortened
-
-Array = NDArray[np.float64]
 
 LIVES = tuple(Lifecycle)
 _BEAT, _ALIVE, _BUSY = 1, 2, 3  # places of times in memory
@@ -120,7 +118,6 @@ class Texts(NamedTuple):
     reason: str = ""
     fault: str = ""
     notice: str = ""
-    force_lost: str = ""
 
     def packed(self, room: int) -> bytes:
         """As bytes, shortened to fit into `room`."""

@@ -15,11 +15,10 @@ from numpy.typing import NDArray
 
 from pkm_control.motion.point_trajectory import PointTrajectory
 from pkm_control.motion.rounded_path import RADIAN_AS_LENGTH, PathSample
+from pkm_description.mechanism import Array
 from pkm_kinematics import Kinematics
 from pkm_kinematics.kernels.compiled_rotations import displacement_between
 from pkm_kinematics.status import closes
-
-Array = NDArray[np.float64]
 
 _POINTS = 65  # where the path is computed; quintics between them are exact to rounding
 

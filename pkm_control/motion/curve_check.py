@@ -24,7 +24,7 @@ from pkm_control.motion.braking import Braking
 from pkm_control.motion.path_events import NO_EVENTS, PathEvents
 from pkm_control.motion.point_trajectory import PointTrajectory
 from pkm_control.space.keep_out import KeepOuts
-from pkm_description.mechanism import Inertial
+from pkm_description.mechanism import Array, Inertial
 from pkm_dynamics import Dynamics, Efforts
 from pkm_dynamics.distribution import Distribution
 from pkm_dynamics.motion_limits import ActuatorLimits
@@ -33,8 +33,6 @@ from pkm_kinematics import Configuration, Kinematics, Motion, Status
 from pkm_kinematics.solve.constraints import per_unit_speed, scaling
 from pkm_kinematics.solve.singularity import margins
 from pkm_kinematics.status import closes
-
-Array = NDArray[np.float64]
 
 SHARE = 0.02  # of home's margin: nearer to a singularity nothing may come
 SAMPLING = 5e-3  # s, between two samples

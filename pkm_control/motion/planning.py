@@ -30,15 +30,13 @@ from pkm_control.motion.tool_path import ToolCurve, ToolPath
 from pkm_control.motion.trajectory import PathPiece, Piece, Rest, Trajectory
 from pkm_control.space.keep_out import KeepOuts
 from pkm_control.space.tool import Tool
-from pkm_description.mechanism import Inertial
+from pkm_description.mechanism import Array, Inertial
 from pkm_description.rotations import pose_distance
 from pkm_dynamics import Dynamics, Efforts
 from pkm_dynamics.motion_limits import ActuatorLimits, PlatformLimits
 from pkm_dynamics.weight import Carried, pulling
 from pkm_hardware.realism import USUAL_RESERVE
 from pkm_kinematics import Kinematics, Status
-
-Array = NDArray[np.float64]
 
 _HOME_MODE = 0  # the working mode of home
 _JUMP = 0.02  # rad or m, between two points of a path that lie a fraction of that apart

@@ -14,15 +14,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
-from pkm_description.mechanism import Mechanism
+from pkm_description.mechanism import Array, Mechanism
 from pkm_hardware.drivers.driver import TELLING, DeviceError, Driver, Reading
 from pkm_hardware.drivers.serial_line import SerialLine
 from pkm_hardware.machine_drives import Drives
 from pkm_hardware.machine_file import FASTER, DeviceLimits, MachineFile, device_limits, homing_of, scale_of
-
-Array = NDArray[np.float64]
 
 IDLE, INDEX_SEARCH, CLOSED_LOOP = 1, 6, 8  # states of an axis
 _AWAY = 1e-4  # turns: a target further from where an axis stands asks it to move

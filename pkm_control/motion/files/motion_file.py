@@ -28,11 +28,9 @@ from scipy.spatial.transform import Rotation
 from pkm_control.control_errors import MotionFileError
 from pkm_control.motion.files.shipped import find_motion, unreadable
 from pkm_control.space.tool import Tool, ToolError, tool_named
-from pkm_description.mechanism import Joint, JointType, Mechanism
+from pkm_description.mechanism import Array, Joint, JointType, Mechanism
 from pkm_dynamics.motion_limits import PlatformLimits
 from pkm_hardware.drivers.driver import output_name
-
-Array = NDArray[np.float64]
 
 _LENGTH = {"m": 1.0, "mm": 1e-3}
 _ANGLE = {"rad": 1.0, "deg": math.pi / 180.0}
