@@ -470,9 +470,9 @@ def configuration(kinematics: Kinematics, pose: Array, mode: int | None = 0) -> 
     return kinematics.at(pose, mode=mode)
 
 
-def _after(bad: NDArray[np.bool_]) -> NDArray[np.bool_]:
+def _after(bad: ArrayLike) -> NDArray[np.bool_]:
     """Marks (n,) of samples that are bad on the way (n - 1,) from the one before."""
-    return np.concatenate([[False], bad])
+    return np.concatenate([[False], np.asarray(bad)])
 
 
 def _turned_back(angles: Array, endless: NDArray[np.bool_]) -> Array:
