@@ -29,6 +29,7 @@ from launch_ros.actions import Node
 from launch_ros.parameter_descriptions import ParameterValue
 
 from pkm_bringup import bringup, ros2_control
+from pkm_bringup.command_line.measured import FAULT_FILE
 from pkm_control.controllers.law_settings import POSITION
 from pkm_description.load import load_mechanism, xacro_arguments
 from pkm_description.ros import topics
@@ -78,6 +79,7 @@ def _actions(names: list[str], context: LaunchContext) -> list[Any]:
     """The nodes and handlers that the values of the launch arguments ask for."""
     values = {name: LaunchConfiguration(name).perform(context) for name in names}
     found: list[Any] = [SetEnvironmentVariable(*pair) for pair in transport_environment(os.environ).items()]
+    found.append(SetEnvironmentVariable(FAULT_FILE, _temporary(".fault")))
     managed = values["ros2_control"] == "true"
     if managed:
         if ros2_control.FORWARD not in _wanted(values):
@@ -105,7 +107,10 @@ def _ended(name: str, ends: Callable[[int], bool], event: ProcessExited, context
     """The end of the run, where the end of a node with this exit code means that."""
     if context.is_shutdown or not ends(event.returncode):
         return []
-    return [EmitEvent(event=Shutdown(reason=f"{name} ended with code {event.returncode}"))]
+    reason = f"{name} ended with code {event.returncode}"
+    if event.returncode != 0:
+        Path(context.environment[FAULT_FILE]).write_text(reason, encoding="utf-8")  # for the report of the motion
+    return [EmitEvent(event=Shutdown(reason=reason))]
 
 
 def _ends_all(name: str) -> Callable[..., Any]:

@@ -388,7 +388,7 @@ class MotionPlayer(Node):
             self.get_logger().info(f"ended {where}: nothing of the motion was run, and there is no report")
             self.exit_code = 1 if self._failed or reported_fault() else CUT_OFF
         if run is not None and run.recorder is not None and self.exit_code is None:
-            fault, cut_off = reported_fault() or self._why_lost(), not run.ended_at
+            fault, cut_off = reported_fault(), not run.ended_at
             if cut_off and not fault:
                 run.stopped = "somebody ended the run"
             run.end(fault)
@@ -397,11 +397,6 @@ class MotionPlayer(Node):
             self.exit_code = CUT_OFF if cut_off and not fault else self.exit_code
         if self.exit_code is None and self._failed:  # of a run that stayed after a fault
             self.exit_code = 1
-
-    def _why_lost(self) -> str:
-        """Why the motion cannot have gone on: where a run just ends, the controller is still there."""
-        there = "controller" in self.get_node_names() or "controller" not in self._health
-        return "" if there else "the process of the controller has ended"
 
     def _finish(self, run: MotionRun) -> None:
         """Report, and end; or wait for the next motion while the report is written."""

@@ -4,12 +4,14 @@
 from __future__ import annotations
 
 import importlib.util
+import tempfile
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from pkm_bringup import bringup
+from pkm_bringup.command_line.measured import FAULT_FILE
 from pkm_control.control_errors import UnequalDrivesError
 
 LAUNCH_FILES = sorted((Path(__file__).parents[2] / "launch").glob("*.launch.py"))
@@ -146,7 +148,12 @@ def ends_the_run(node: Any, code: int) -> list[Any]:
 
     told: dict[str, Any] = {"name": node.node_executable, "cmd": [], "cwd": None, "env": None, "pid": 1}
     event = ProcessExited(action=node, returncode=code, **told)
-    return list(node._ExecuteLocal__on_exit(event, LaunchContext()))  # the launch system tells nobody
+    context = LaunchContext()
+    with tempfile.NamedTemporaryFile("r", encoding="utf-8") as file:
+        context.environment[FAULT_FILE] = file.name
+        answers = list(node._ExecuteLocal__on_exit(event, context))  # the launch system tells nobody
+        assert bool(file.read()) == bool(answers and code)  # for the report
+    return answers
 
 
 @pytest.mark.parametrize(
