@@ -22,7 +22,7 @@ import sys
 import tempfile
 import textwrap
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from types import FrameType
@@ -70,10 +70,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         words = {spec.name: ros_arguments(spec, values) for spec in specs}
         alone = only_one(values["namespace"])
         with progress("loading libraries"):  # heavy: what is wrong with the options is said before
-            from pkm_bringup.prepare import build, compile_apart, prepare
-
-        compile_apart(text, [spec for spec in specs if spec.needed], values)
-        dynamics = build(text)
+            preparing = importlib.import_module("pkm_bringup.prepare")
+        preparing.compile_apart(text, [spec for spec in specs if spec.needed], values)
+        dynamics = preparing.build(text)
     except (PkmError, ValueError) as error:
         return refused(error)
     except KeyboardInterrupt:
@@ -86,31 +85,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             for arguments_of_node in words.values():
                 arguments_of_node += ["--params-file", str(file)]
 
-        gate = Gate()
-
-        def start(spec: bringup.NodeSpec) -> None:
-            group.start(spec, Forked(spec, words[spec.name], gate), spec.leads and values["stay"] != "true")
-
         try:
-            for spec in specs:
-                if not spec.needed:  # these import libraries of their own, for seconds, while this process goes on
-                    start(spec)
-            needed = [spec for spec in specs if spec.needed]
-            prepare(dynamics, needed, values)
-            for number in ending_signals.ENDING:
-                signal.signal(number, group.ask_to_stop)
-            gc.enable()
-            gate.open()
-            for spec in needed:
-                start(spec)
-            code = group.wait()
-            group.stop()
-            if group.leader_was_cut_off():
-                return interrupted()
-            if group.killed:
-                print(f"pkm run: {', '.join(group.killed)} did not end and had to be killed", file=sys.stderr)
-                code = code or 1
-            return 1 if said_untold() else code or group.code_of_leader() or (CUT_OFF if is_cut_off() else 0)
+            return _run(group, specs, words, values, lambda needed: preparing.prepare(dynamics, needed, values))
         except PkmError as error:
             return refused(error)
         except KeyboardInterrupt:
@@ -119,6 +95,40 @@ def main(arguments: Sequence[str] | None = None) -> int:
             group.stop()
             if warning := said_untold():
                 print(f"pkm run: {warning}", file=sys.stderr, flush=True)
+
+
+def _run(
+    group: ProcessGroup,
+    specs: Sequence[bringup.NodeSpec],
+    words: Mapping[str, Sequence[str]],
+    values: bringup.Values,
+    prepare: Callable[[Sequence[bringup.NodeSpec]], None],
+) -> int:
+    """Start the nodes, with their arguments by name, and wait for their end; the exit code of the run."""
+    gate = Gate()
+
+    def start(spec: bringup.NodeSpec) -> None:
+        group.start(spec, Forked(spec, words[spec.name], gate), spec.leads and values["stay"] != "true")
+
+    for spec in specs:
+        if not spec.needed:  # these import libraries of their own, for seconds, while this process goes on
+            start(spec)
+    needed = [spec for spec in specs if spec.needed]
+    prepare(needed)
+    for number in ending_signals.ENDING:
+        signal.signal(number, group.ask_to_stop)
+    gc.enable()
+    gate.open()
+    for spec in needed:
+        start(spec)
+    code = group.wait()
+    group.stop()
+    if group.leader_was_cut_off():
+        return interrupted()
+    if group.killed:
+        print(f"pkm run: {', '.join(group.killed)} did not end and had to be killed", file=sys.stderr)
+        code = code or 1
+    return 1 if said_untold() else code or group.code_of_leader() or (CUT_OFF if is_cut_off() else 0)
 
 
 def only_one(namespace: str) -> IO[str]:

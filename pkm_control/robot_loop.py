@@ -22,6 +22,7 @@ from pkm_hardware.machine import Machine, drives_may_be_on
 from pkm_hardware.machine_file import read_machine_file
 from pkm_hardware.machine_kinds import SIMULATED
 from pkm_hardware.make_machine import limits_by_file, make_drives, make_machine
+from pkm_hardware.simulated.drive_parts import Encoder
 from pkm_hardware.simulated.imperfections import realistic_machine
 from pkm_hardware.simulated.simulated_machine import SimulatedMachine
 from pkm_kinematics import Kinematics
@@ -38,7 +39,7 @@ def build_machine(mechanism: Mechanism, settings: MachineSettings, dynamics: Dyn
     if settings.realistic:
         machine = realistic_machine(mechanism, timeout, payload)
     else:
-        limits, encoder = ActuatorLimits.of(mechanism), settings.encoder
+        limits, encoder = ActuatorLimits.of(mechanism), Encoder(*settings.encoder) if settings.encoder else None
         machine = SimulatedMachine(dynamics, limits, encoder=encoder, command_timeout=timeout, payload=payload)
     if settings.force_file or settings.touches:
         machine.surround(read_force_file(settings.force_file).surroundings)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from pkm_control.controllers.law_settings import (
     COMPUTED_TORQUE,
@@ -19,9 +19,6 @@ from pkm_control.controllers.law_settings import (
 from pkm_hardware.machine_kinds import LOOPBACK, SIMULATED
 from pkm_hardware.realism import DELAY, RESERVE, USUAL_RESERVE
 
-if TYPE_CHECKING:
-    from pkm_hardware.simulated.drive_parts import Encoder
-
 STALE_PERIODS = 5  # control periods without a new reading after which efforts stop
 Fallback = Literal["zero", "gravity"]
 
@@ -34,7 +31,7 @@ class MachineSettings:
     file: str = ""
     force_file: str = ""
     command_timeout: float = 0.02
-    encoder: Encoder | None = None
+    encoder: tuple[float, float, float] | None = None  # resolution, and noises, of an `Encoder`
     realistic: bool = False
     hidden_payload: float = 0.0
     touches: bool = False  # there are solids and a force-torque sensor, without a force file, too

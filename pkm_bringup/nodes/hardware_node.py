@@ -41,7 +41,6 @@ from pkm_description.ros.robot_description import RobotDescription
 from pkm_description.ros.streams.raw_rows import RowPublisher
 from pkm_hardware.machine import Lifecycle
 from pkm_hardware.machine_kinds import KINDS, SIMULATED
-from pkm_hardware.simulated.drive_parts import Encoder
 from pkm_runtime.errors import PkmError
 from pkm_runtime.scheduling import settle
 
@@ -221,7 +220,7 @@ class HardwareNode(LifecycleNode):
         force = "path of the force file: the sensor, and what a simulated machine may touch (docs/force.md)"
         return MachineSettings(
             command_timeout=declare(self, "command_timeout", 0.02, timeout, (0.001, 60.0), fixed=True),
-            encoder=Encoder(
+            encoder=(
                 declare(
                     self, "encoder_resolution", 0.0, "one step of an encoder, rad or m; 0: exact", (0, 1), fixed=True
                 ),

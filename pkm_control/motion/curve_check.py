@@ -384,25 +384,25 @@ class CurveCheck:
             jumps = _after((strays > _JUMP + 0.5 * np.abs(expected)).any(axis=1))
             note(jumps, lambda i: f"{self._farthest(strays, i)} would have to jump")
         yield
-        room = room or self._all
-        actuated = np.abs(motion.actuated_velocities[part])
-        units = [f"{u}/s" for u in self.limits.length_units]
-        note(
-            (actuated > room.velocity * (1.0 + _SLACK)).any(axis=1),
-            lambda i: self._over("velocity", actuated[i], room.velocity, self.limits.velocity, units),
+        drives = (
+            np.abs(motion.actuated_velocities[part]),
+            self._efforts_of(at, twist[part], acceleration[part], None if carried is None else carried[part], room),
         )
-        carried = None if carried is None else carried[part]
-        answer = self._efforts_of(at, twist[part], acceleration[part], carried, room)
-        efforts = np.abs(answer.effort)
-        most = np.tile(room.effort, (end, 1))
-        if end == n:
-            most[-1] = room.standing
-        note(~np.isfinite(efforts).all(axis=1), lambda i: self._effortless(int(answer.status[i])))
-        note(
-            (efforts > most * (1.0 + _SLACK)).any(axis=1),
-            lambda i: self._over("effort", efforts[i], most[i], self.limits.effort, self.limits.effort_units),
-        )
+        self._judge_drives(note, *drives, room or self._all, end == n)
         return min(faults, key=lambda fault: fault.sample, default=None), deficits
+
+    def _judge_drives(self, note: Callable[..., None], speeds: Array, answer: Efforts, room: Room, whole: bool) -> None:
+        """Note where the actuators are not fast or strong enough; `whole`: the last sample is that of the curve."""
+        limits, efforts = self.limits, np.abs(answer.effort)
+        units = [f"{u}/s" for u in limits.length_units]
+        most = np.tile(room.effort, (len(efforts), 1))
+        if whole:
+            most[-1] = room.standing
+        fast = (speeds > room.velocity * (1.0 + _SLACK)).any(axis=1)
+        note(fast, lambda i: self._over("velocity", speeds[i], room.velocity, limits.velocity, units))
+        note(~np.isfinite(efforts).all(axis=1), lambda i: self._effortless(int(answer.status[i])))
+        weak = (efforts > most * (1.0 + _SLACK)).any(axis=1)
+        note(weak, lambda i: self._over("effort", efforts[i], most[i], limits.effort, limits.effort_units))
 
     def _farthest(self, ways: Array, i: int) -> str:
         """Name of the joint that goes farthest to sample i, by ways (n - 1, n_joints) from sample to sample."""
