@@ -191,16 +191,10 @@ def _controller_manager(values: bringup.Values) -> list[Any]:
         return [manager, *spawners]
     loaded = [*wanted, *(name for name in known if name not in wanted)]
     fed = ros2_control.FORWARD if values["controller"] != "none" else ""
-    watch = Node(
-        package="pkm_control",
-        executable="machine_watch_node",
-        name=_WATCH,
-        namespace=values["namespace"],
-        parameters=[{"controllers": wanted, "forward_controller": fed, **clock}],
-        output="screen",
-        on_exit=_ends_all(_WATCH),  # a dead machine would go unnoticed
-        **_ENDS,
-    )
+    told = {"controllers": wanted, "forward_controller": fed}
+    # without it a dead machine would go unnoticed
+    ends = {"output": "screen", "on_exit": _ends_all(_WATCH)}
+    watch = _other("pkm_control", "machine_watch_node", values, told, name=_WATCH, **ends)
     return [manager, spawner(arguments=[*loaded, "--inactive", "--param-file", path, *patience]), watch]
 
 
@@ -223,32 +217,14 @@ def _rviz(values: bringup.Values) -> Node:
         template = rviz_view.read_view(f"{get_package_share_directory('pkm_control')}/rviz/pkm.rviz")
         mechanism = load_mechanism(bringup.description(values))
         rviz_view.write_view(rviz_view.fitted_view(template, mechanism), path)
-    return Node(
-        package="rviz2",
-        executable="rviz2",
-        namespace=values["namespace"],
-        arguments=["-d", path],
-        parameters=[{"use_sim_time": values["use_sim_time"] == "true"}],
-        **_ENDS,
-    )
+    return _other("rviz2", "rviz2", values, arguments=["-d", path])
 
 
 def _layers(values: bringup.Values) -> Node:
     """The node that shows surfaces of an analysis in RViz."""
-    return Node(
-        package="pkm_control",
-        executable="layers_node",
-        namespace=values["namespace"],
-        parameters=[
-            {
-                "files": ",".join(str(path) for path in layer_files(values["layers"])),
-                "frame_prefix": values["frame_prefix"],
-                "use_sim_time": values["use_sim_time"] == "true",
-            }
-        ],
-        output="screen",
-        **_ENDS,
-    )
+    files = ",".join(str(path) for path in layer_files(values["layers"]))
+    told = {"files": files, "frame_prefix": values["frame_prefix"]}
+    return _other("pkm_control", "layers_node", values, told, output="screen")
 
 
 def _temporary(suffix: str) -> str:
@@ -260,20 +236,18 @@ def _temporary(suffix: str) -> str:
 
 def _robot_state_publisher(values: bringup.Values) -> Node:
     """The node that publishes /robot_description, and /tf from joint_states."""
-    return Node(
-        package="robot_state_publisher",
-        executable="robot_state_publisher",
-        namespace=values["namespace"],
-        on_exit=_ends_all("robot_state_publisher"),
-        parameters=[
-            {
-                "robot_description": _text(values),
-                "publish_frequency": float(values["publish_rate"]),
-                "use_sim_time": values["use_sim_time"] == "true",
-            }
-        ],
-        **_ENDS,
-    )
+    told = {"robot_description": _text(values), "publish_frequency": float(values["publish_rate"])}
+    name = "robot_state_publisher"
+    return _other(name, name, values, told, on_exit=_ends_all(name))
+
+
+def _other(
+    package: str, executable: str, values: bringup.Values, parameters: dict[str, Any] | None = None, **more: Any
+) -> Node:
+    """A node beside those of `bringup.py`."""
+    told = {**(parameters or {}), "use_sim_time": values["use_sim_time"] == "true"}
+    place = values["namespace"]
+    return Node(package=package, executable=executable, namespace=place, parameters=[told], **more, **_ENDS)
 
 
 def _text(values: bringup.Values) -> ParameterValue:

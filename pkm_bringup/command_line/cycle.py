@@ -140,20 +140,10 @@ def as_json(figures: Figures, search: dict[str, Any] | None = None) -> str:
         }
         for i, name in enumerate(figures.actuated_names)
     ]
-    found: dict[str, Any] = {
-        "robot": figures.robot,
-        "motion": figures.motion,
-        "cycles_per_minute": figures.cycles_per_minute,
-        "duration": figures.duration,
-        "payload": figures.payload,
-        "reserve": figures.reserve,
-        "platform_speed": figures.platform_speed,
-        "platform_acceleration": figures.platform_acceleration,
-        "platform_turn_rate": figures.platform_turn_rate,
-        "platform_turn_acceleration": figures.platform_turn_acceleration,
-        "bounded_by": list(figures.notes),
-        "actuators": actuators,
-    }
+    alike = ("robot", "motion", "cycles_per_minute", "duration", "payload", "reserve", "platform_speed")
+    alike += ("platform_acceleration", "platform_turn_rate", "platform_turn_acceleration")
+    found: dict[str, Any] = {name: getattr(figures, name) for name in alike}
+    found |= {"bounded_by": list(figures.notes), "actuators": actuators}
     return json.dumps(found if search is None else {**found, "search": search}, indent=1)
 
 

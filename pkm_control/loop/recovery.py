@@ -6,7 +6,6 @@ from __future__ import annotations
 import numpy as np
 
 from pkm_control.loop.follower import HALTED, TrajectoryFollower
-from pkm_control.loop.jogging import LOW
 from pkm_control.loop.mode_change import InMode, ModeChange
 from pkm_control.loop.mode_transition import ModeTransition, ModeTransitions
 from pkm_control.loop.modes import Mode
@@ -41,11 +40,6 @@ def recovery_pose(running: RunningLoop) -> Array | None:
     if there is None:
         raise RecoveryError("no way home from here keeps the limits; the platform is held where it is, move it by hand")
     return there
-
-
-def go_back(follower: TrajectoryFollower, pose: Array) -> str:
-    """Move at low speed to a pose (7,) from `recovery_pose`; why not, empty where it is done."""
-    return follower.jog_to(pose, LOW)
 
 
 def plan_change(running: RunningLoop, label: str) -> ModeTransition | None:

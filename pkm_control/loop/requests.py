@@ -14,6 +14,7 @@ from pkm_control.loop import recovery
 from pkm_control.loop.control_loop import ControlLoop
 from pkm_control.loop.followed_motion import Motion
 from pkm_control.loop.follower import CHANGING, HALTED
+from pkm_control.loop.jogging import LOW
 from pkm_control.loop.mode_transition import ModeTransition
 from pkm_control.loop.modes import Outcome
 from pkm_description.mechanism import Array
@@ -106,7 +107,7 @@ def position_doubt(loop: ControlLoop) -> str:
 
 def go_back(loop: ControlLoop, pose: Array) -> str:
     """Move to a pose (7,) from `recovery.recovery_pose`, at low speed."""
-    return recovery.go_back(loop.follower, pose)
+    return loop.follower.jog_to(pose, LOW)
 
 
 def begin_change(loop: ControlLoop, way: ModeTransition, stops: int) -> str:
