@@ -178,9 +178,7 @@ def _controller_manager(values: bringup.Values) -> list[Any]:
         executable="ros2_control_node", parameters=[path, clock], on_exit=_ends_all("ros2_control_node")
     )
     # else all others would wait for controllers for ever
-    not_loaded = partial(
-        _ended, "spawner", lambda code: code != 0
-    )  # else all others would wait for controllers for ever
+    not_loaded = partial(_ended, "spawner", lambda code: code != 0)
     spawner = partial(in_manager, executable="spawner", on_exit=not_loaded)
     patience = ["--controller-manager-timeout", _MANAGER_PATIENCE]
     if not _machine_on_topics(values):
