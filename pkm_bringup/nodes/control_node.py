@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import signal
 import sys
+from collections.abc import Iterator
 
 from rclpy.node import Node
 
@@ -26,8 +27,9 @@ def main(args: list[str] | None = None) -> int:
     shared = SharedLoop()  # forked from here, before there are other threads
     ask_for_short_slices()  # for the threads to come: a stop gets through soon, whatever else runs
 
-    def make() -> list[Node]:
-        return [ControllerNode(shared), HardwareNode(shared)]
+    def make() -> Iterator[Node]:
+        yield ControllerNode(shared)
+        yield HardwareNode(shared)
 
     code = 1
     try:
