@@ -103,7 +103,7 @@ class RobotViewer:
         gui.configure_theme(show_logo=False, show_share_button=False, brand_color=(21, 101, 192))
         gui.main_panel.dock_right()
         gui.main_panel.set_width(_WIDTH)
-        self.status = StatusPanel(self.server, _ORDER["status"])
+        self.status = StatusPanel(self.server, self._mechanism, _ORDER["status"])
         measured = gui.add_panel()
         with measured.add_tab("Measured"):
             self.limits = LimitsPanel(self.server, self._mechanism)

@@ -134,7 +134,7 @@ def _serve(
                 pose=seen[n : n + 7],
                 error=float(seen[n + 8]),
                 speed=float(seen[n + 9]),
-                efforts=seen[n + 10 : -1],
+                efforts=None if np.isnan(seen[n + 10 : -1]).any() else seen[n + 10 : -1],
             )
             viewer.look(joint_names, seen[:n], readings)
         time.sleep(1.0 / _PICTURES_PER_SECOND)

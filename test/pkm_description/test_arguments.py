@@ -24,7 +24,7 @@ def test_listed_arguments_are_all_there_is_and_their_defaults_are_the_robot(robo
     for one in found:
         assert one.meaning, one.name
         assert one.unit or one.name in {*TOPICS, "actuation"}, one.name
-    assert TOPICS <= {one.name for one in found}
+    assert {one.name for one in found} >= TOPICS
     lengths = {one.name: one.default for one in found}
     assert expand_file(path, lengths) == expand_file(path)
 
