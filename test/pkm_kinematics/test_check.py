@@ -33,6 +33,19 @@ def test_delta_in_words() -> None:
         assert expected in text
 
 
+def test_the_verdict_and_warnings_come_first_in_twenty_lines() -> None:
+    for name, warnings in (("delta", 0), ("gough_stewart", 1), ("h4", 0)):
+        report = examine(name, modes=name == "delta")
+        lines = as_text(report, everything=False).splitlines()
+        noun = "warning" if warnings == 1 else "warnings"
+        assert lines[0] == f"{name}: usable, {warnings} {noun}"
+        assert lines[1].startswith("  warning: ") == bool(warnings)
+        assert len(lines) <= 20
+        assert lines[-1].startswith("--all tells more")
+        assert "Graph" not in "".join(lines)
+    assert "limb1_arm, limb2_arm, limb3_arm, limb4_arm: revolute" in "\n".join(lines)
+
+
 def test_nothing_is_less_than_zero_by_rounding() -> None:
     """Neither `-0.0000` for an angle of -1e-17, nor a margin of 5e-17: rounding is no number to a reader."""
     for name in ("delta", "hexa", "griffis_duffy"):
