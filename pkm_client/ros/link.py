@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The link to a robot that runs over ROS: a node in a thread of its own, with the names of docs/running.md.
+"""The link to a robot that runs over ROS: a node in a thread of its own, with the names of docs/running_reference.md.
 
 It imports nothing of the numerics, so that `pkm stop` starts soon.
 """
