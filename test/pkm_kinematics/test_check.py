@@ -73,6 +73,15 @@ def test_remarks_name_what_is_unusual() -> None:
     assert any(remark.startswith("overconstrained: 8") for remark in overconstrained.remarks)
 
 
+def test_the_robot_of_ten_lines_is_one(tmp_path: Path) -> None:
+    page = Path(__file__).resolve().parents[2] / "docs" / "description.md"
+    text = page.read_text(encoding="utf-8").partition("```xml\n")[2].partition("```")[0]
+    assert len(text.splitlines()) == 10
+    report = examine(text, modes=False)
+    assert report.usable, as_text(report)
+    assert report.mobility["platform"] == 2
+
+
 def test_json_is_strict(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["five_bar", "--json", "--no-modes"]) == 0
     out = capsys.readouterr().out
