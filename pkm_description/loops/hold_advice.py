@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-
 WEAK_ADVICE = {
     "3T": "of a Delta: rods that lean more, by a smaller platform, a wider base or a home nearer to it",
     "3T3R": "of a hexapod, hobby ones too: legs that lean more, by a lower home or a base wider than the platform, and "
