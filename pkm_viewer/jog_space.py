@@ -9,12 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial.transform import Rotation
 
+from pkm_description.mechanism import Array
 from pkm_description.picture import extent
 from pkm_kinematics import Kinematics, Status
 from pkm_kinematics.kernels.compiled_rotations import displacement_between
 from pkm_viewer.fitting import diagonal
-
-Array = NDArray[np.float64]
 
 _STEPS = 24  # from home to the end of a span that is tried; and again, from the last of them that is good to the next
 _TIMES = 3

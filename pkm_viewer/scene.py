@@ -13,15 +13,12 @@ from typing import Any
 
 import numpy as np
 import trimesh
-from numpy.typing import NDArray
 
-from pkm_description.mechanism import Mechanism
+from pkm_description.mechanism import Array, Mechanism
 from pkm_description.rotations import quaternion_from_rotation
 from pkm_description.urdf.visuals import Visual, visuals_of
 from pkm_viewer import fitting
 from pkm_viewer.page_server import PageServer
-
-Array = NDArray[np.float64]
 
 _TRAIL_POINTS = 600
 _TRAIL_SHARE = 1e-3  # of the robot's size, between two points of the trail
@@ -144,13 +141,12 @@ class Scene:
     def _add_plain(self, name: str, shape: trimesh.Trimesh, visual: Visual) -> None:
         """Draw a shape in its one colour."""
         *colour, opacity = (round(255 * channel) for channel in visual.colour)
-        lift = max(0, _DARKEST - max(colour))
         shape = trimesh.graph.smooth_shade(shape, angle=_SHARP)
         self._server.scene.add_mesh_simple(
             name,
             np.asarray(shape.vertices),
             np.asarray(shape.faces),
-            color=tuple(channel + lift for channel in colour),
+            color=np.array(colour) + max(0, _DARKEST - max(colour)),
             opacity=None if opacity >= 255 else opacity / 255,
             cast_shadow=False,
             receive_shadow=False,

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from pkm_control.operation.answer import Answer
 from pkm_description.joint_geometry import home_positions
-from pkm_description.mechanism import Mechanism
+from pkm_description.mechanism import Array, Mechanism
 from pkm_description.picture import link_poses
 from pkm_viewer.jog_space import JogSpace
 from pkm_viewer.layers import Layers
@@ -40,8 +40,6 @@ from pkm_viewer.panels.record import RecordPanel
 from pkm_viewer.panels.run import RunPanel
 from pkm_viewer.panels.situation import StatusPanel
 from pkm_viewer.scene import Scene
-
-Array = NDArray[np.float64]
 
 _TEXTS_EVERY, _PLOTS_EVERY = 0.2, 0.4  # s
 _UNSEEN_EVERY = 1.0  # s, between two pictures that no browser shows

@@ -15,12 +15,9 @@ from multiprocessing.sharedctypes import RawArray
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from pkm_description.mechanism import Mechanism
+from pkm_description.mechanism import Array, Mechanism
 from pkm_viewer.operations import Readings
-
-Array = NDArray[np.float64]
 
 _PICTURES_PER_SECOND = 30.0
 _START_TIMEOUT = 30.0  # s

@@ -181,8 +181,13 @@ def parser() -> argparse.ArgumentParser:
     )
     options.add_robot(p)
     p.add_argument("-o", "--output", metavar="FILE", help="file to write: the hardware file, or ROBOT_machine.yaml")
-    p.add_argument("--hardware-file", default="", metavar="FILE", help="file of the machine to begin with")
-    p.add_argument("--port", default="", help=f"of the board (default: that of the file, or {_FILE['port']})")
+    p.add_argument("--hardware-file", default="", metavar="FILE", help=options.HARDWARE_FILE + "; to begin with")
+    p.add_argument(
+        "--serial-port",
+        default="",
+        metavar="PORT",
+        help=f"of the board (default: that of the file, or {_FILE['port']})",
+    )
     p.add_argument("--simulate", action=options.Switch, default=False, help=options.SIMULATE)
     return p
 
@@ -197,7 +202,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         mechanism = load_mechanism(given.robot, xacro_arguments(given.xacro_args))
         values = read_yaml(given.hardware_file)[1] if given.hardware_file else _FILE
-        values = {**values, **({"port": given.port} if given.port else {})}
+        values = {**values, **({"port": given.serial_port} if given.serial_port else {})}
         values = set_up(mechanism, values, input, given.simulate)
         text = yaml.safe_dump(_plain(values), sort_keys=False)
         write_whole(output, f"# docs/hardware.md explains every key.\n{text}")

@@ -18,7 +18,6 @@ from typing import Any
 import numpy as np
 import rclpy
 from geometry_msgs.msg import TwistStamped
-from numpy.typing import NDArray
 from rclpy.action import ActionClient
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
@@ -30,14 +29,13 @@ from pkm_client.client_errors import NoRobotError
 from pkm_client.state import RobotState
 from pkm_control.loop.modes import Mode, unready_to_jog
 from pkm_control.operation.answer import Answer
+from pkm_description.mechanism import Array
 from pkm_description.ros import messages, topics
 from pkm_description.ros.streams.polled import PolledSubscription
 from pkm_description.ros.transport import transport_environment
 from pkm_interfaces.action import FollowPlatformTrajectory
 from pkm_interfaces.msg import ControllerState, Outputs
 from pkm_interfaces.srv import ChangeWorkingMode, SetSpeedOverride
-
-Array = NDArray[np.float64]
 
 _PATIENCE = 10.0  # s, for an answer
 _PLANNING = 60.0  # s, for one that takes planning

@@ -139,12 +139,8 @@ class _Export:
         for joint, frame in zip(joints, frames, strict=True):
             self._joint(body, joint, back @ frame)
         moving = any(joint.type is not JointType.FIXED for joint in joints)
-        self._inertial(body, link, small=moving and not self._has_mass(link))
+        self._inertial(body, link, small=moving and self.mechanism.link_named[link].inertial.massless)
         self.pictures.add(body, link)
-
-    def _has_mass(self, link: str) -> bool:
-        inertial = self.mechanism.link_named[link].inertial
-        return not inertial.massless
 
     def _joint(self, body: ET.Element, joint: Joint, frame: Array) -> None:
         R, p = frame[:3, :3], frame[:3, 3]

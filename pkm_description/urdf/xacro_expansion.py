@@ -39,14 +39,14 @@ def expand_file(path: Path, arguments: Mapping[str, str] | None = None, patience
 
     Raises `DescriptionError` where xacro or the XML parser refuses the file, or time runs out.
     """
-    return _expand(str(path.resolve()), None, arguments, patience)
+    return str(_answer(str(path.resolve()), None, arguments, patience)["text"])
 
 
 def expand_text(
     text: str, arguments: Mapping[str, str] | None = None, patience: float = PATIENCE, beside: Path | None = None
 ) -> str:
     """`expand_file` for a text; relative includes are resolved from the working directory, or from `beside`."""
-    return _expand(None if beside is None else str(beside.resolve()), text, arguments, patience)
+    return str(_answer(None if beside is None else str(beside.resolve()), text, arguments, patience)["text"])
 
 
 @dataclass(frozen=True)
@@ -62,16 +62,13 @@ class Argument:
 def arguments_of(path: Path) -> list[Argument]:
     """The arguments of a xacro file, then those of what it includes; DescriptionError as by `expand_file`."""
     answer = _answer(str(path.resolve()), None, None, PATIENCE)
-    defaults, told = answer["defaults"], {}
+    defaults: dict[str, str] = answer["defaults"]
+    told: dict[str, tuple[str, str]] = {}
     for file in answer["files"]:
         for name, unit, meaning in _ARGUMENT.findall(Path(file).read_text(encoding="utf-8")):
             told.setdefault(name, (unit, meaning))
     names = sorted(defaults, key=list(told).index) if defaults.keys() <= told.keys() else list(defaults)
     return [Argument(name, defaults[name], *told.get(name, ())) for name in names]
-
-
-def _expand(path: str | None, text: str | None, arguments: Mapping[str, str] | None, patience: float) -> str:
-    return str(_answer(path, text, arguments, patience)["text"])
 
 
 def _answer(path: str | None, text: str | None, arguments: Mapping[str, str] | None, patience: float) -> dict[str, Any]:

@@ -10,16 +10,14 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pkm_control.operation.answer import Answer
+from pkm_description.mechanism import Array
 from pkm_runtime.describable import fixed
 from pkm_viewer.fitting import round_length
 from pkm_viewer.jog_space import Coordinate, JogSpace, Target
 from pkm_viewer.panels.asking import Newest, PageRequests
 from pkm_viewer.panels.situation import attitude
-
-Array = NDArray[np.float64]
 
 GIZMO_SHARE = 0.16  # of the robot's size: how long the arrows and how wide the rings are
 HANDS_OFF = 3.0  # s, after the last touch, before sliders and gizmo follow the robot again: people type slowly

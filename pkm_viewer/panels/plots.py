@@ -7,14 +7,11 @@ from collections import deque
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from viser import uplot
 
-from pkm_description.mechanism import Mechanism
+from pkm_description.mechanism import Array, Mechanism
 from pkm_viewer.operations import Readings
 from pkm_viewer.page_server import PageServer
-
-Array = NDArray[np.float64]
 
 _SPAN = 10.0  # s that are shown
 _APART = 0.05  # s, at least, between two points

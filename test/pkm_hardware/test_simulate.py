@@ -97,7 +97,7 @@ def test_servo_setup_finds_channels_signs_and_offsets(tmp_path: Path, monkeypatc
             board, ["5", "", "1.0e", "2", "", "0", "1", "4"], ["3", "", "-2", "", "", ""], ["y", "n", "", *"yyyn"]
         )
         monkeypatch.setattr("builtins.input", person)
-        assert servo_setup.main([HEXAPOD, "--port", board.port, "-o", str(output)]) == 0
+        assert servo_setup.main([HEXAPOD, "--serial-port", board.port, "-o", str(output)]) == 0
         assert not any(board.pulses)
         moved = np.array([row for _, row in board.history])
     assert max(person.held) == 1
@@ -142,6 +142,6 @@ def test_servo_setup_leaves_no_pulses_where_it_is_broken_off(monkeypatch: pytest
 
     monkeypatch.setattr("builtins.input", breaks_off)
     with SimulatedServoBoard() as board:
-        assert servo_setup.main([HEXAPOD, "--port", board.port, "-o", str(tmp_path / "no.yaml")]) == 130
+        assert servo_setup.main([HEXAPOD, "--serial-port", board.port, "-o", str(tmp_path / "no.yaml")]) == 130
         assert not any(board.pulses)
     assert not (tmp_path / "no.yaml").exists()
