@@ -48,6 +48,7 @@ class MachineSettings:
 
     kind: str = SIMULATED
     file: str = ""
+    simulate: bool = False  # the device behind the driver
     force_file: str = ""
     command_timeout: float = 0.02
     encoder: Encoder | None = None
@@ -94,7 +95,7 @@ def build_machine(mechanism: Mechanism, settings: MachineSettings) -> Machine:
     """Make a machine, unconfigured; a PkmError says why it cannot be built."""
     if settings.kind != SIMULATED:
         file = read_machine_file(settings.file) if settings.file else None
-        return make_machine(settings.kind, shared_dynamics(mechanism).kinematics, file)
+        return make_machine(settings.kind, shared_dynamics(mechanism).kinematics, file, settings.simulate)
     payload = Inertial(mass=settings.hidden_payload) if settings.hidden_payload > 0.0 else None
     if settings.realistic:
         machine = realistic_machine(mechanism, settings.command_timeout, payload)
@@ -148,7 +149,7 @@ def last_resort(mechanism: Mechanism, settings: MachineSettings) -> str:
     """Disable the drives of a machine whose own process has died, through a driver of this one.
     Returns a warning where they may still be on; empty where they confirm that they are off.
     """
-    if settings.kind == SIMULATED:
+    if settings.kind == SIMULATED or settings.simulate:
         return ""
     kinematics = shared_dynamics(mechanism).kinematics
     drives = make_drives(settings.kind, kinematics, read_machine_file(settings.file) if settings.file else None)

@@ -32,7 +32,8 @@ _GREETING = 1.0  # s
 _BY_POSITION = "3"  # control mode
 _PASSED_ON, _FILTERED = "1", "3"  # input modes that follow positions which come one after the other
 _SAME = 1.0 + 1e-4  # of a limit that was written before, and rounded
-_ANSWER = 0.05  # s, for a board that was told to let go
+_REFERENCE, _FAR = 0.3, 1e9  # turns: of a simulated motor, to its switch or index, and to its stops
+_ANSWER = 0.05  # s, for a board to say that its axes are idle
 
 
 _ACTIVE_ERRORS = "active_errors"
@@ -232,6 +233,24 @@ class ODriveDriver(Driver):
         self._loads = np.zeros(n)
         self._blind = np.array([bool(name) for name in properties.index])  # without its index
         self._searching = np.zeros(n, dtype=bool)
+
+    def simulate(self, positions: Array) -> None:
+        """Motors at these positions; those with a switch or an index have it `_REFERENCE` further, which has no names
+        but those of the firmware. They have no stops.
+        """
+        from pkm_hardware.devices.odrive_board import SimulatedODrive
+
+        for board in self._boards:
+            device = SimulatedODrive()
+            for actuator, number in board.axes:
+                axis = device.axes[number]
+                axis.values[self._current] = axis.values["config.motor.current_soft_max"]
+                axis.place = float(positions[actuator])
+                axis.stops = (-_FAR, _FAR)
+                axis.switch_below, axis.switch_above = axis.place - _REFERENCE, axis.place + _REFERENCE
+                if self._properties.index[actuator]:
+                    axis.index = axis.place + _REFERENCE
+            board.line.port = device.switch_on()
 
     def open(self, home: Array) -> None:
         """Open the lines, set every axis idle, clear old errors, correct the settings, and read the positions."""
