@@ -116,6 +116,7 @@ KNOBS = (
         group="machine",
     ),
     Setting("hardware_file", "", options.HARDWARE_FILE, group="machine"),
+    Setting("simulate", "false", options.SIMULATE, SWITCH, group="machine"),
     Setting("keep_out_file", "", options.KEEP_OUT_FILE, group="control"),
     Setting("conveyor_file", "", options.CONVEYOR_FILE, group="control"),
     Setting("force_file", "", options.FORCE_FILE, group="machine"),
@@ -189,7 +190,8 @@ def _notes(values: Values) -> list[str]:
     law = f"{values['controller']}, {values['natural_frequency']} rad/s asked, damping {values['damping']}"
     described = [f"described with {values['xacro_args']}"] if values["xacro_args"] else []
     if values["controller"] == POSITION:
-        return [f"commanded by position; machine: {values['hardware']}, which measures no efforts", *described]
+        device = f"{values['hardware']}, simulated" if values["simulate"] == "true" else values["hardware"]
+        return [f"commanded by position; machine: {device}, which measures no efforts", *described]
     if values["hardware"] != SIMULATED:
         return [law, *described]
     payload = payload_note(float(values["hidden_payload"]))
@@ -209,6 +211,7 @@ def _of_controller(values: Values) -> dict[str, Parameter]:
 _HARDWARE = {
     "machine": "hardware",
     "hardware_file": "hardware_file",
+    "simulate": "simulate",
     "rate": "rate",
     "start": "start",
     "realistic": "realistic",
@@ -431,6 +434,9 @@ def _check_machine(values: Values) -> None:
     read_keep_outs(values["keep_out_file"])
     read_tools(values["tool_file"])
     read_conveyors(values["conveyor_file"])
+    if values["simulate"] == "true" and (kind not in KINDS or kind == LOOPBACK):
+        devices = ", ".join(name for name in KINDS if name != LOOPBACK)
+        raise ValueError(f"simulate is for the devices {devices}, and hardware is '{kind}'")
     file = read_machine_file(values["hardware_file"]) if values["hardware_file"] else None
     if kind not in KINDS:
         return

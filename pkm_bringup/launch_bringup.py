@@ -6,19 +6,26 @@ Needs `launch` and `launch_ros`, which a ROS 2 installation has and a bare machi
 
 from __future__ import annotations
 
+import asyncio
 import atexit
+import math
 import os
 import tempfile
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import rclpy
+import rclpy.node
 from ament_index_python.packages import PackageNotFoundError, get_package_share_directory
 from launch import LaunchContext, LaunchDescription
 from launch.actions import (
     DeclareLaunchArgument,
     EmitEvent,
+    OpaqueCoroutine,
     OpaqueFunction,
     SetEnvironmentVariable,
 )
@@ -40,7 +47,15 @@ from pkm_viewer.layer_files import layer_files
 _ENDS = {"sigterm_timeout": "40", "sigkill_timeout": "5"}  # s, after SIGINT: a report may be drawn on a busy computer
 _MANAGER_PATIENCE = "30"  # s, of the spawners, with the controller manager
 _WATCH = "machine_watch"
+_IDLE = 20.0  # s without processor time, of a process whose node is not there: it hangs
+_LOOK_EVERY = 0.5  # s
+_WORK = 0.2  # s of processor time that a process gets in `_IDLE` however busy the computer is, where it wants it
 _TOPIC_SYSTEM = "joint_state_topic_hardware_interface"  # the bridge; other plugins of ros2_control are the machine
+_NAMES = {spec.executable: spec.nodes for spec in (bringup.DESCRIPTION, *bringup.NODES) if spec.needed} | {
+    "robot_state_publisher": ("robot_state_publisher",),
+    "ros2_control_node": ("controller_manager",),
+    "machine_watch_node": (_WATCH,),
+}  # names of the nodes that nothing works without, by executable
 
 KNOBS = (
     *bringup.KNOBS,
@@ -100,7 +115,53 @@ def _actions(names: list[str], context: LaunchContext) -> list[Any]:
         found.append(_rviz(values))
         if values["layers"]:
             found.append(_layers(values))
-    return [*found, *(_node(spec, values) for spec in bringup.nodes(values))]
+    found += [_node(spec, values) for spec in bringup.nodes(values)]
+    awaited = [one for one in found if isinstance(one, Node) and one.node_executable in _NAMES]
+    if _secured():  # the launch has no enclave
+        return found
+    return [*found, OpaqueCoroutine(coroutine=_await_nodes, args=[awaited, f"/{values['namespace'].strip('/')}"])]
+
+
+async def _await_nodes(context: LaunchContext, processes: Sequence[Node], namespace: str) -> None:
+    """End the run where a process hangs before its nodes are there, for which all others would wait."""
+    busy = dict.fromkeys(processes, (0.0, time.monotonic()))  # processor time [s], and since when there was no more
+    with _graph() as graph:
+        while busy:
+            await asyncio.sleep(_LOOK_EVERY)
+            there = {name for name, space in graph.get_node_names_and_namespaces() if space == namespace}
+            for process, (before, since) in list(busy.items()):
+                absent, details = set(_NAMES[process.node_executable]) - there, process.process_details
+                worked = _processor_time(details["pid"]) if details else 0.0
+                if not absent or process.return_code is not None:
+                    del busy[process]
+                elif worked > before + _WORK:
+                    busy[process] = worked, time.monotonic()
+                elif time.monotonic() - since > _IDLE:
+                    reason = f"{', '.join(sorted(absent))} is not there, and its process has hung for {_IDLE:g} s"
+                    await context.emit_event(Shutdown(reason=reason))
+                    return
+
+
+@contextmanager
+def _graph() -> Iterator[rclpy.node.Node]:
+    """A node that sees which others there are."""
+    context = rclpy.Context()
+    rclpy.init(args=[], context=context)
+    node = rclpy.create_node(f"launch_{os.getpid()}", context=context, enable_rosout=False)
+    try:
+        yield node
+    finally:
+        node.destroy_node()
+        rclpy.shutdown(context=context)
+
+
+def _processor_time(pid: int) -> float:
+    """The processor time that a process has had [s]; endless where it is gone."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+    except OSError:
+        return math.inf
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def _ended(name: str, ends: Callable[[int], bool], event: ProcessExited, context: LaunchContext) -> list[Any]:
@@ -127,7 +188,6 @@ def _node(spec: bringup.NodeSpec, values: bringup.Values, **texts: ParameterValu
         if topics.ACTUATED_JOINT_STATES in remappings and not _machine_on_topics(values):
             remappings[topics.ACTUATED_JOINT_STATES] = ros2_control.MEASURED_STATES
     leads = spec.leads and values["stay"] == "false"
-    secured = os.environ.get("ROS_SECURITY_ENABLE", "").lower() == "true"
     return Node(
         package="pkm_control",
         executable=spec.executable,
@@ -135,11 +195,15 @@ def _node(spec: bringup.NodeSpec, values: bringup.Values, **texts: ParameterValu
         namespace=values["namespace"],
         parameters=[parameters],
         remappings=list(remappings.items()),
-        ros_arguments=["--enclave", f"{bringup.ENCLAVES}/{spec.name}"] if secured else [],
+        ros_arguments=["--enclave", f"{bringup.ENCLAVES}/{spec.name}"] if _secured() else [],
         output="screen",
         on_exit=partial(_ended, spec.name, partial(spec.stops_run, leads=leads)),
         **_ENDS,
     )
+
+
+def _secured() -> bool:
+    return os.environ.get("ROS_SECURITY_ENABLE", "").lower() == "true"
 
 
 def _in_ros2_control(spec: bringup.NodeSpec, values: bringup.Values, parameters: dict[str, Any]) -> dict[str, Any]:

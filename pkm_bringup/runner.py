@@ -45,7 +45,6 @@ from pkm_runtime.progress import progress
 from pkm_runtime.safe_folders import is_safe
 
 _PATIENCE = (30.0, 2.0, 1.0)  # s, after SIGINT (a report may be drawn, on a busy computer), SIGTERM and SIGKILL
-_BUSY = 5.0  # s, for a node that has neither a report to make nor drives: then it is interrupted at what it does
 _INSISTING = 1.0  # s: a signal this long after the first one is another wish
 _TELLING = 8.0  # s, for a node that disables real drives, however often the end is requested
 _SOON = 1.0  # s: an end that takes longer says what it waits for
@@ -411,7 +410,7 @@ class ProcessGroup:
     def stop(self) -> None:
         """End all processes: first by request, finally by force, which a further signal hastens."""
         self._stopping = True
-        asked, began, warned, hastened = self._asked, time.monotonic(), False, False
+        asked, began, warned = self._asked, time.monotonic(), False
         for number, patience in zip((signal.SIGINT, signal.SIGTERM, signal.SIGKILL), self._patience, strict=True):
             alive = [process for process in self.processes.values() if process.poll() is None]
             if number == signal.SIGKILL:
@@ -420,9 +419,6 @@ class ProcessGroup:
             deadline = time.monotonic() + patience
             while alive and time.monotonic() < deadline and (self._asked == asked or self._has_drives(alive, began)):
                 alive = [process for process in alive if process.poll() is None]
-                if not hastened and time.monotonic() - began > min(_BUSY, patience):
-                    hastened = True
-                    self._signal((process for process in alive if not self._has_duties(process)), signal.SIGTERM)
                 if alive and not warned and time.monotonic() - began > _SOON:
                     warned = True
                     names = ", ".join(name for name, process in self.processes.items() if process in alive)
@@ -431,11 +427,6 @@ class ProcessGroup:
             asked = self._asked
             if not alive:
                 return
-
-    def _has_duties(self, process: Process) -> bool:
-        """Whether a process has a report to make, or drives to disable, when it is asked to end."""
-        name = next(name for name, one in self.processes.items() if one is process)
-        return self._specs[name].leads or "hardware" in self._specs[name].nodes
 
     def _has_drives(self, alive: Sequence[Process], began: float) -> bool:
         """Whether one of them may still be disabling drives; its report is waited for."""

@@ -44,7 +44,8 @@ class _Watcher:
         joints, pose = action.measured.joints, action.measured.pose
         if isinstance(machine, SimulatedMachine):  # which knows better than its encoders
             joints, pose = machine.joints, machine.pose
-        efforts = action.command if self._loop.controller.commands == "effort" else period.state.efforts
+        by_effort = self._loop.controller.commands == "effort"
+        efforts = action.command if by_effort else np.full_like(action.command, np.nan)
         self._viewer.update(joints, pose, machine.time, error, speed, efforts)
 
 

@@ -10,7 +10,6 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pkm_client.client_errors import NoRobotError
 from pkm_client.motion_task import Result
@@ -30,13 +29,11 @@ from pkm_control.operation.motion_points import MotionPoints
 from pkm_control.operation.operator import Operator
 from pkm_control.robot_loop import build_loop
 from pkm_control.simulation_setup import Setup
-from pkm_description.mechanism import Inertial, Mechanism
+from pkm_description.mechanism import Array, Inertial, Mechanism
 from pkm_dynamics.motion_limits import ActuatorLimits
 from pkm_hardware.simulated.simulated_machine import SimulatedMachine
 from pkm_kinematics.kernels.compiled_rotations import displacement_between
 from pkm_runtime.fixed_rate import FixedRateLoop
-
-Array = NDArray[np.float64]
 
 _SILENCE = 20  # periods without a command after which the simulated machine closes its brakes, as over ROS
 _LOOK = 0.002  # s, between two looks at the queue

@@ -33,7 +33,7 @@ def build_machine(mechanism: Mechanism, settings: MachineSettings, dynamics: Dyn
     dynamics = dynamics or shared_dynamics(mechanism)
     if settings.kind != SIMULATED:
         file = read_machine_file(settings.file) if settings.file else None
-        return make_machine(settings.kind, dynamics.kinematics, file)
+        return make_machine(settings.kind, dynamics.kinematics, file, settings.simulate)
     payload = Inertial(mass=settings.hidden_payload) if settings.hidden_payload > 0.0 else None
     timeout = settings.command_timeout
     if settings.realistic:
@@ -81,7 +81,7 @@ def last_resort(mechanism: Mechanism, settings: MachineSettings) -> str:
     """Disable the drives of a machine whose own process has died, through a driver of this one.
     Returns a warning where they may still be on; empty where they confirm that they are off.
     """
-    if settings.kind == SIMULATED:
+    if settings.kind == SIMULATED or settings.simulate:
         return ""
     kinematics = shared_dynamics(mechanism).kinematics
     drives = make_drives(settings.kind, kinematics, read_machine_file(settings.file) if settings.file else None)

@@ -29,6 +29,7 @@ class MachineSettings:
 
     kind: str = SIMULATED
     file: str = ""
+    simulate: bool = False  # the device behind the driver
     force_file: str = ""
     command_timeout: float = 0.02
     encoder: tuple[float, float, float] | None = None  # resolution, and noises, of an `Encoder`

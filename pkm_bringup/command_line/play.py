@@ -58,6 +58,7 @@ def parser() -> argparse.ArgumentParser:
     options.add_robot(p, "delta")
     machine = p.add_argument_group("machine")
     machine.add_argument("--hardware-file", default="", required=True, metavar="FILE", help=options.HARDWARE_FILE)
+    machine.add_argument("--simulate", action=options.Switch, default=False, help=options.SIMULATE)
     machine.add_argument(
         "--dry",
         action=options.Switch,
@@ -82,6 +83,7 @@ def play(
     realtime: bool = True,
     tool_file: str = "",
     guardian: Guardian | None = None,
+    simulate: bool = False,
 ) -> tuple[Kinematics, Recording]:
     """Run a motion on a machine; return the robot's kinematics and the recording, with the drives disabled.
 
@@ -93,6 +95,7 @@ def play(
         realtime: each period takes its time on the clock.
         tool_file: path of the file of the robot's tools; empty: none.
         guardian: turns the drives off where this process cannot.
+        simulate: with a simulated device.
 
     Raises:
         PkmError: the motion or the machine cannot be used, the machine lacks an output, or does not start.
@@ -105,7 +108,7 @@ def play(
         drives = _rest_of_the_file(kinematics, file) if dry else None
         limits = limits_of(mechanism, file)
         planner = MotionPlanner(kinematics, dynamics, limits, reserve=USUAL_RESERVE)
-        loop = _position_loop(dynamics, kind, file)
+        loop = _position_loop(dynamics, kind, file, simulate)
         _rehearse(dynamics, planner, file)
     with making("planning the motion"):
         waypoints = motion_named(motion, kinematics, tool_file)
@@ -124,7 +127,8 @@ def play(
     if guardian is not None:
         guardian.begin()
     recording = _driven(loop, resting, approach, cycle, interruption, realtime)
-    notes = (f"commanded by position at {file.rate:g} Hz; {kind}", *_sent(drives, recording))
+    device = f"{kind}, simulated" if simulate and not dry else kind
+    notes = (f"commanded by position at {file.rate:g} Hz; {device}", *_sent(drives, recording))
     return kinematics, recording.about(waypoints.source, notes, _REMEDIES)
 
 
@@ -162,9 +166,9 @@ def _driven(
             interruption.warning = loop.shut_down()
 
 
-def _position_loop(dynamics: Dynamics, kind: str, file: MachineFile) -> ControlLoop:
+def _position_loop(dynamics: Dynamics, kind: str, file: MachineFile, simulate: bool = False) -> ControlLoop:
     """Control loop of a machine that takes positions, with the position law."""
-    machine = make_machine(kind, dynamics.kinematics, file)
+    machine = make_machine(kind, dynamics.kinematics, file, simulate)
     return ControlLoop.of(machine, make_controller(POSITION, dynamics, machine.limits, 1.0 / file.rate), file.rate)
 
 
@@ -233,10 +237,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     def job(mechanism: Mechanism, interruption: Interruption) -> tuple[str, ...]:
         file = read_machine_file(given.hardware_file)
         settings = MachineSettings(kind=file.kind, file=given.hardware_file)
-        guardian = None if given.dry else Guardian(partial(last_resort, mechanism, settings))
+        real = not (given.dry or given.simulate)
+        guardian = Guardian(partial(last_resort, mechanism, settings)) if real else None
         try:
             kinematics, recording = play(
-                mechanism, file, given.motion, given.cycles, given.dry, interruption, True, given.tool_file, guardian
+                mechanism,
+                file,
+                given.motion,
+                given.cycles,
+                given.dry,
+                interruption,
+                tool_file=given.tool_file,
+                guardian=guardian,
+                simulate=given.simulate,
             )
         finally:
             if guardian is not None:

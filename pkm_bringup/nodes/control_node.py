@@ -10,7 +10,7 @@ from __future__ import annotations
 import signal
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 
 from builtin_interfaces.msg import Time
@@ -144,8 +144,9 @@ def main(args: list[str] | None = None) -> int:
     shared = SharedLoop()  # forked from here, before there are other threads
     ask_for_short_slices()  # for the threads to come: a stop gets through soon, whatever else runs
 
-    def make() -> list[Node]:
-        return [ControllerNode(shared), HardwareNode(shared)]
+    def make() -> Iterator[Node]:
+        yield ControllerNode(shared)
+        yield HardwareNode(shared)
 
     code = 1
     try:

@@ -231,6 +231,7 @@ class HardwareNode(LifecycleNode):
             hidden_payload=declare(self, "hidden_payload", 0.0, payload, (0.0, 1e6), fixed=True),
             kind=declare(self, "machine", SIMULATED, kind, choices=(SIMULATED, *KINDS), fixed=True),
             file=declare(self, "hardware_file", "", "path of the machine's file (docs/hardware.md)", fixed=True),
+            simulate=declare(self, "simulate", False, "the device behind the driver is a simulated one", fixed=True),
             force_file=declare(self, "force_file", "", force, fixed=True),
         )
 

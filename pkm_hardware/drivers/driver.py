@@ -76,6 +76,12 @@ class Driver(ABC):
         if self.unwanted():
             raise GivenUpError
 
+    def simulate(self, positions: Array) -> None:
+        """Speak to a simulated device, on a pseudo terminal, in place of the real one; it stands at positions
+        (n_actuated,) until it is commanded. Call it before `open`.
+        """
+        raise NotImplementedError
+
     @abstractmethod
     def open(self, home: Array) -> None:
         """Connect; disable the drives and confirm that they are off; read and correct the device's settings.

@@ -84,6 +84,15 @@ class DynamixelDriver(Driver):
         self._turn = 0
         self._last: Reading | None = None
 
+    def simulate(self, positions: Array) -> None:
+        """Drives that reach their goals at once; they have no stops, so that none is found by running against one."""
+        from pkm_hardware.devices.dynamixel_bus import SimulatedDynamixels
+
+        bus = SimulatedDynamixels(self._ids)
+        for one, position in zip(self._ids, positions, strict=True):
+            bus.stand(one, round(float(position)))
+        self._name = self._port.port_name = bus.switch_on()
+
     def open(self, home: Array) -> None:
         """Open the port, disable the drives and ask each for its position."""
         try:

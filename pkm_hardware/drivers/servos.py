@@ -104,6 +104,12 @@ class ServoDriver(Driver):
         self._unanswered: float | None = None  # when the oldest line was sent that has no acknowledgement, s
         self._garbled = 0
 
+    def simulate(self, positions: Array) -> None:
+        """A board whose servos follow their pulses at once."""
+        from pkm_hardware.devices.servo_board import SimulatedServoBoard
+
+        self._line.port = SimulatedServoBoard(self._highest + 1).switch_on()
+
     def open(self, home: Array) -> None:
         """Open the port, wait for the board's greeting, and switch the servos off."""
         self._positions = home.copy()

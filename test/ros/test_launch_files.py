@@ -3,10 +3,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import importlib.util
+import subprocess
+import sys
 import tempfile
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
+from unittest.mock import Mock
 
 import pytest
 
@@ -259,3 +263,31 @@ def test_the_end_of_the_motion_ends_the_launch_unless_the_robot_stays(stay: str,
     assert bool(ends_the_run(nodes["motion_player_node"], 0)) == ends
     assert ends_the_run(nodes["motion_player_node"], 1)
     assert ends_the_run(nodes["control_node"], 0)
+
+
+@pytest.mark.parametrize("works", [False, True])
+def test_a_process_that_hangs_before_its_node_is_there_ends_the_launch(
+    works: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a busy computer a node may take minutes to come, but its process works."""
+    installed_launch()
+    from pkm_bringup import launch_bringup
+
+    monkeypatch.setattr(launch_bringup, "_IDLE", 2.0)
+    monkeypatch.setattr(launch_bringup, "_WORK", 0.01)
+    told: list[Any] = []
+
+    class Context:
+        async def emit_event(self, event: Any) -> None:
+            told.append(event)
+
+    code = "while True: pass" if works else "import time; time.sleep(60)"
+    with subprocess.Popen([sys.executable, "-c", code]) as process:
+        node = Mock(node_executable="kinematics_node", process_details={"pid": process.pid}, return_code=None)
+        waiting = launch_bringup._await_nodes(cast(Any, Context()), [node], "/nobody")
+        try:
+            asyncio.run(asyncio.wait_for(waiting, 8.0))
+        except asyncio.TimeoutError:
+            assert works
+        process.kill()
+    assert [event.reason.split()[0] for event in told] == ([] if works else ["kinematics"])
