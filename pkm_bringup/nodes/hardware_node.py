@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import time
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from geometry_msgs.msg import WrenchStamped
@@ -63,36 +63,10 @@ _LIFE = {
 _OFF = "the machine is not configured: its drives are off"
 
 
-class _Machine(Protocol):
-    """The machine as the node sees it. Calls return why not, empty where it is done; `running`: whether it was
-    configured, `problem`: why nothing is known of it, `refused`: how many commands were, None where none are heard.
-    """
-
-    @property
-    def running(self) -> bool: ...
-    @property
-    def problem(self) -> str: ...
-    @property
-    def lifecycle(self) -> Lifecycle: ...
-    @property
-    def fault(self) -> str: ...
-    @property
-    def notice(self) -> str: ...
-    @property
-    def silent_for(self) -> float: ...
-    @property
-    def saturated(self) -> bool: ...
-    def configure(self) -> str: ...
-    def enable(self) -> str: ...
-    def disable(self) -> str: ...
-    def emergency_stop(self) -> str: ...
-    def tell_emergency_stop(self) -> None: ...
-    def reset(self) -> str: ...
-    def end(self) -> str: ...
-
-
 class _SharedMachine:
-    """The machine of a loop in another process."""
+    """The machine of a loop in another process, with the face of a `MachineThread`: calls return why not, empty where
+    done. `running`: whether it was configured, `problem`: why nothing is known of it.
+    """
 
     def __init__(self, shared: SharedLoop) -> None:
         self._shared = shared
@@ -196,12 +170,12 @@ class HardwareNode(LifecycleNode):
         self._life = self.create_publisher(State, topics.MACHINE_STATE, topics.LATCHED)
         self._monitor = LoopMonitor(self, self._rate, self._note_periods)
         self._alone: MachineThread | None = None
-        if shared is not None:
-            self._machine: _Machine = _SharedMachine(shared)
-        else:
+        if shared is None:
             scheduling = loop_scheduling(self, priority)
             self._alone = MachineThread(self, self._rate, self._states, self._feel, self._monitor, scheduling)
-            self._machine = self._alone
+            self._machine: MachineThread | _SharedMachine = self._alone
+        else:
+            self._machine = _SharedMachine(shared)
         self._watch = steady_timer(self, _LOOK_EVERY, self._look)
         self.create_service(Trigger, "~/enable", partial(self._answer, self._enable))
         self.create_service(Trigger, "~/reset", partial(self._answer, self._reset))

@@ -12,6 +12,8 @@ import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import reduce
+from operator import xor
 
 import numpy as np
 
@@ -82,10 +84,7 @@ def without_checksum(line: bytes) -> str | None:
 
 
 def _xor(data: bytes) -> int:
-    value = 0
-    for byte in data:
-        value ^= byte
-    return value
+    return reduce(xor, data, 0)
 
 
 @dataclass

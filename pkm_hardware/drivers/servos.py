@@ -11,6 +11,8 @@ import math
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
+from operator import xor
 
 import numpy as np
 
@@ -47,10 +49,7 @@ def without_checksum(line: bytes) -> str | None:
 
 
 def _xor(data: bytes) -> int:
-    value = 0
-    for byte in data:
-        value ^= byte
-    return value
+    return reduce(xor, data, 0)
 
 
 @dataclass(frozen=True)
