@@ -174,10 +174,6 @@ def _is(name: str, *texts: str) -> Callable[[Values], bool]:
     return lambda values: values[name] in texts
 
 
-def _is_not(name: str, *texts: str) -> Callable[[Values], bool]:
-    return lambda values: values[name] not in texts
-
-
 def _realistic(values: Values) -> bool:
     return values["realistic"] == "true" and values["hardware"] == SIMULATED
 
@@ -375,8 +371,8 @@ def parameters(node: NodeSpec, values: Values) -> dict[str, Parameter]:
                 values[knob] == "true" if isinstance(default[knob], bool) else type(default[knob])(values[knob])
             )
         except ValueError as error:
-            kind = "integer" if isinstance(default[knob], int) else "number"
-            raise ValueError(f"{knob} is '{values[knob]}', not a {kind} such as {default[knob]}") from error
+            kind = "an integer" if isinstance(default[knob], int) else "a number"
+            raise ValueError(f"{knob} is '{values[knob]}', not {kind} such as {default[knob]}") from error
     if "motion" in typed:
         typed["motion"] = motion_of(values)
     if node.leads:

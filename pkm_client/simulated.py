@@ -17,11 +17,10 @@ from pkm_client.state import RobotState
 from pkm_control.controllers.law_settings import POSITION
 from pkm_control.conveyor.conveyor import BeltState, Conveyor, conveyor_named
 from pkm_control.conveyor.simulated_belt import SimulatedBelt
-from pkm_control.loop.control_loop import warm_up
+from pkm_control.loop.control_loop import switch_on, warm_up
 from pkm_control.loop.followed_motion import Action, Motion, Tolerances
 from pkm_control.loop.loop_thread import LoopThread
 from pkm_control.loop.modes import Mode, Outcome
-from pkm_control.loop.switching_on import switch_on
 from pkm_control.motion.path_events import OutputEvent
 from pkm_control.operation.answer import Answer
 from pkm_control.operation.controls import Controls

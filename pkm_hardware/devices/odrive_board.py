@@ -71,7 +71,7 @@ class SimulatedAxis:
 
 
 class SimulatedODrive(SimulatedDevice):
-    """Answers with checksums where the question had one."""
+    """Answers with checksums where the question had one, and as real ones do, not while it sends another answer."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -97,8 +97,8 @@ class SimulatedODrive(SimulatedDevice):
             if not star or not digits.isdigit() or int(digits) != _xor(body):
                 continue  # as the protocol has it: a wrong line is ignored
             answer = self._answer(body.decode("latin-1").split())
-            if answer:
-                answers += f"{answer}*{_xor(answer.encode())}\r\n".encode()
+            if answer and not answers:
+                answers = f"{answer}*{_xor(answer.encode())}\r\n".encode()
         return answers
 
     def _answer(self, words: list[str]) -> str:

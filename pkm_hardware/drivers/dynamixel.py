@@ -15,14 +15,11 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import serial
 from dynamixel_sdk import COMM_SUCCESS, GroupSyncRead, GroupSyncWrite, PacketHandler, PortHandler
-from numpy.typing import NDArray
 
-from pkm_description.mechanism import Mechanism
+from pkm_description.mechanism import Array, Mechanism
 from pkm_hardware.drivers.driver import TELLING, DeviceError, Driver, Reading
 from pkm_hardware.machine_drives import Drives
 from pkm_hardware.machine_file import FASTER, DeviceLimits, MachineFile, device_limits, homing_of, scale_of
-
-Array = NDArray[np.float64]
 
 DRIVE_MODE, OPERATING_MODE, CURRENT_LIMIT, VELOCITY_LIMIT, MAX_POSITION, MIN_POSITION, SETTINGS_END = (
     10,

@@ -19,7 +19,7 @@ from pkm_bringup import bringup
 from pkm_bringup.cli import COMMANDS, command, main
 from pkm_bringup.command_line import completion, reference
 from pkm_bringup.runner import read_settings
-from pkm_bringup.simulate_options import read_options
+from pkm_bringup.simulate_command import read_options
 from pkm_client import options
 from pkm_runtime import optional
 
