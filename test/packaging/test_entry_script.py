@@ -112,6 +112,8 @@ def test_progress_does_not_repeat_itself(script: ModuleType, tmp_path: Path, cap
     assert capfd.readouterr().err == "    20 s: compiling kernels\n    20 s: drawing\n"
     log.write_text("pkm: compiling kernels, once on this computer: for proofs, about 12% done: 12 s ...\n")
     assert script.last_line(log) == "compiling kernels: for proofs, about 12% done"
+    log.write_text("pkm: compiling kernels, once on this computer: about 12% done: 12 s, about 88 s left ...\n")
+    assert script.last_line(log) == "compiling kernels: about 12% done, about 88 s left"
     time.sleep(0.3)
     ticker.tick("drawing")
     ticker.tick("drawing")
