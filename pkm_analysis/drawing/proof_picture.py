@@ -94,12 +94,12 @@ def _slice(axes: Axes, found: Proof, pair: tuple[int, int]) -> None:
 
 def _names(found: Proof, part: Part) -> list[str]:
     """Names of a box's parameters, with units."""
-    return [f"{found.names[k]} [{found.units[k]}]" for k in part.domain.directions.argmax(axis=0)]
+    return [f"{c.label} [{c.unit}]" for c in part.domain.coordinates]
 
 
 def _bar(axes: Axes, found: Proof) -> None:
     """One parameter: a bar along it, for paths with the coordinates above."""
-    path = len(found.parts) > 1 or np.count_nonzero(found.parts[0].domain.directions) > 1
+    path = len(found.parts) > 1 or not found.parts[0].domain.coordinates
     start = 0.0
     for part in found.parts:
         ((low, high),) = _along(part.domain.box[None])
@@ -137,12 +137,12 @@ def _coordinates(axes: Axes, found: Proof) -> None:
     def end(part: Part, which: int) -> Array:
         box = part.domain.box
         corner = box[:, which] if len(box) == 1 else np.array([1.0 - which, float(which)])
-        return part.domain.coordinates(corner)
+        return part.domain.values(corner)
 
     values = np.array([end(found.parts[0], 0), *(end(part, 1) for part in found.parts)])
-    for k, name in enumerate(found.names):
-        if np.ptp(values[:, k]) > 0.0:
-            axes.plot(range(len(values)), values[:, k], lw=1.6, label=f"{name} [{found.units[k]}]")
+    for c, column in zip(found.task.all, values.T, strict=True):
+        if np.ptp(column) > 0.0:
+            axes.plot(range(len(column)), column, lw=1.6, label=f"{c.label} [{c.unit}]")
     low, high = axes.get_ylim()
     axes.set_ylim(low - 0.4 * (high - low), high)  # room for the bar
     grid(axes)

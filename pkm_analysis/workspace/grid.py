@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from pkm_analysis.analysis_errors import AnalysisError
 from pkm_analysis.domain import Coordinate, Range
-from pkm_analysis.requirements.membership import INSIDE, Membership
+from pkm_analysis.requirements.conditions import INSIDE, Membership
 from pkm_description.mechanism import Array
 from pkm_runtime.describable import listed
 from pkm_runtime.sweeps.chunks import slices

@@ -10,15 +10,8 @@ import pytest
 from scipy.optimize import nnls
 
 from pkm_analysis.analysis_errors import AnalysisError
-from pkm_analysis.indices import (
-    ForcePolytope,
-    Limits,
-    VelocityPolytope,
-    largest_ellipsoid,
-    performance_indices,
-    polytopes,
-)
-from pkm_analysis.indices.polytopes import zonotope_faces
+from pkm_analysis.indices import Limits, performance_indices, polytopes
+from pkm_analysis.polytopes import ForcePolytope, VelocityPolytope, largest_ellipsoid, zonotope_faces
 from pkm_description import load_mechanism
 from pkm_kinematics.kinematics import Kinematics
 
@@ -129,7 +122,7 @@ def test_parts_of_a_motion():
     longer = performance_indices(kinematics, kinematics.home, part="translation", length=1.0)
     np.testing.assert_allclose(moving.transmission, longer.transmission)
     assert "rotations at" in repr(whole)
-    with pytest.raises(AnalysisError, match="no such freedom"):
+    with pytest.raises(AnalysisError, match="no such degree of freedom"):
         performance_indices(Kinematics(load_mechanism("delta")), [[0.0, 0.0, -0.85]], part="rotation")
     with pytest.raises(AnalysisError, match="not positive"):
         performance_indices(kinematics, kinematics.home, length=0.0)
