@@ -161,8 +161,10 @@ def performance_indices(
     if rows.shape[1] != len(known):
         labels = ("x [m]", "y [m]", "z [m]", "qx", "qy", "qz", "qw")
     condition = transmission[:, -1] / transmission[:, 0]
-    name = kinematics.mechanism.name
-    return PerformanceIndices(rows, L, part, transmission, condition, weighted, *numbers, axes, name, labels)
+    name, (fastest, slowest, strongest, weakest) = kinematics.mechanism.name, numbers
+    return PerformanceIndices(
+        rows, L, part, transmission, condition, weighted, fastest, slowest, strongest, weakest, axes, name, labels
+    )
 
 
 def polytopes(

@@ -14,7 +14,7 @@ import math
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
@@ -287,14 +287,14 @@ def predict(
         first = int(np.argmin(reached))
         raise AnalysisError("motion", f"at {at[first]:.4g} s: {found.reason(first)}", "keep it inside the workspace")
     loads = dynamics.reactions(found.at, twists, accelerations, wrench, payload=payload, distribution=distribution)
-    asked = dynamics.inverse(found.at, twists, accelerations, wrench, payload=payload, distribution=distribution)
+    inverse = partial(dynamics.inverse, payload=payload, distribution=distribution)
+    effort = inverse(found.at, twists, accelerations, wrench).effort
     # the last sample may still move or decelerate; in a rest after it nothing does
     still, pressed = np.zeros(6), None if wrench is None else np.broadcast_to(wrench, (len(at), 6))[-1]
-    last = found.at.rows(np.array([len(at) - 1]), ())
-    holding = dynamics.inverse(last, still, still, pressed, payload=payload, distribution=distribution).effort
+    holding = inverse(found.at.rows(np.array([len(at) - 1]), ()), still, still, pressed).effort
     joints = [k.mechanism.joint_named[name] for name in k.actuated_names]
     armature = np.array([0.0 if joint.drive is None else joint.drive.armature for joint in joints])
-    velocity, acceleration, effort = found.actuated_velocities, found.actuated_accelerations, asked.effort
+    velocity, acceleration = found.actuated_velocities, found.actuated_accelerations
     force, moment = (np.linalg.norm(loads.wrench[..., part], axis=-1) for part in (slice(0, 3), slice(3, 6)))
     base = [np.linalg.norm(loads.base[:, part], axis=-1).max() for part in (slice(0, 3), slice(3, 6))]
     effort_limits = np.array([joint.limits.effort for joint in joints])
@@ -534,7 +534,10 @@ def _read(
     if len(rows) < 2:
         remedy = f"write a header, name, {', '.join(columns)}, and rows"
         raise AnalysisError(f"table {path}", "it has no entries", remedy)
-    factors = _header(path, rows[0][1], columns, needed)
+    factors = [_column(path.name, cell, columns) for cell in rows[0][1]]
+    missing = [name for name in ("name", *needed) if name not in [one for one, _ in factors]]
+    if missing:
+        raise AnalysisError(path.name, f"it has no column {missing[0]}", "add it")
     found = []
     for line, row in rows[1:]:
         about = f"{path.name}, line {line}"
@@ -547,32 +550,24 @@ def _read(
     return found
 
 
-def _header(
-    path: Path, cells: list[str], columns: dict[str, dict[str, float]], needed: tuple[str, ...]
-) -> list[tuple[str, float]]:
-    found = []
-    for cell in cells:
-        match = _HEAD.fullmatch(cell)
-        name, unit = (match["name"], match["unit"] or "") if match else (cell, "")
-        about = f"{path.name}, column {name}"
-        if name != "name" and name not in columns:
-            raise AnalysisError(about, "there is none of that name", f"use name, {', '.join(columns)}")
-        units = _PURE if name == "name" else columns[name]
-        if unit not in units:
-            known = ", ".join(f"[{one}]" for one in units if one)
-            raise AnalysisError(about, f"it has the unit [{unit}]" if unit else "it has no unit", f"write {known}")
-        found.append((name, units[unit]))
-    missing = [name for name in ("name", *needed) if name not in [one for one, _ in found]]
-    if missing:
-        raise AnalysisError(path.name, f"it has no column {missing[0]}", "add it")
-    return found
+def _column(table: str, cell: str, columns: dict[str, dict[str, float]]) -> tuple[str, float]:
+    """Name of a column, and the factor to SI units."""
+    match = _HEAD.fullmatch(cell)
+    name, unit = (match["name"], match["unit"] or "") if match else (cell, "")
+    about, units = f"{table}, column {name}", {"name": _PURE, **columns}
+    if name not in units:
+        raise AnalysisError(about, "there is none of that name", f"use name, {', '.join(columns)}")
+    if unit not in units[name]:
+        known = ", ".join(f"[{one}]" for one in units[name] if one)
+        raise AnalysisError(about, f"it has the unit [{unit}]" if unit else "it has no unit", f"write {known}")
+    return name, units[name][unit]
 
 
 def _number(about: str, cell: str) -> float:
     try:
         value = float(cell)
     except ValueError:
-        raise AnalysisError(about, f"{cell.strip()!r} is no number", "write one") from None
+        value = math.nan
     if math.isnan(value):
-        raise AnalysisError(about, "it is no number", "write one")
+        raise AnalysisError(about, f"{cell.strip()!r} is no number", "write one")
     return value

@@ -13,7 +13,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import pkm_analysis
-from pkm_analysis.command_line.task_answers import Found, Task, add_output, answered
+from pkm_analysis.command_line.question import Task
+from pkm_analysis.command_line.task_answers import Found, add_output, answered
 from pkm_analysis.requirements.grammar import nearest
 from pkm_description.command_options import add_robot
 

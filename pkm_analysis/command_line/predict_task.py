@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import pkm_analysis
 from pkm_analysis import prediction
 from pkm_analysis.analysis_errors import AnalysisError
-from pkm_analysis.command_line import question
-from pkm_analysis.command_line.task_answers import MOTIONS, Found, Task
+from pkm_analysis.command_line.question import Task
+from pkm_analysis.command_line.task_answers import MOTIONS, Found
 from pkm_description.mechanism import Inertial
 
 if TYPE_CHECKING:
@@ -19,35 +19,6 @@ if TYPE_CHECKING:
     from pkm_runtime.sweeps import Sweeps
 
 EXCEEDED = 3
-
-
-def parser() -> argparse.ArgumentParser:
-    """The command line."""
-    p = question.parser(
-        "predict",
-        "What a motion asks of every drive: peak and RMS effort and speed, power, energy, thermal duty;\n"
-        "what every joint transmits; and which limits of the description it exceeds. With a table of motors, and of\n"
-        "gears, which of them provide it, which fit all drives, and why the others do not.",
-        "Times in the motion file are kept, whatever they ask for; without times it is run as fast as limits\n"
-        "allow. Tables are CSV: name, continuous [N m], peak [N m], speed [rpm], inertia [kg cm^2] of motors;\n"
-        "name, ratio, and efficiency, inertia [kg cm^2], peak [N m], speed [rpm] of gears.\n"
-        f"Exit status: 0 within all limits, {EXCEEDED} beyond some or too hot, 1 no answer, 2 wrong command line.",
-        "MOTION [options]",
-        (),
-    )
-    p.add_argument("motion", metavar="MOTION", help="a motion file (CSV), a motion that ships, or auto")
-    text = "mass at the platform's origin, where the file says none [kg]"
-    p.add_argument("--payload", type=_not_negative, default=0.0, metavar="KG", help=text)
-    p.add_argument("--closed", action="store_true", help="add a way back where the motion ends elsewhere")
-    pause = p.add_mutually_exclusive_group()
-    pause.add_argument("--rest", type=_not_negative, default=0.0, metavar="S", help="rest after each run [s]")
-    text = "runs of the motion per minute, with a rest after each"
-    pause.add_argument("--cycles-per-minute", type=_positive, metavar="N", help=text)
-    text = "effort that each drive can give for ever [N m, N], for its thermal duty"
-    p.add_argument("--continuous", type=_positive, nargs="+", metavar="EFFORT", help=text)
-    p.add_argument("--motors", metavar="FILE", help="table of motors to choose from")
-    p.add_argument("--gears", metavar="FILE", help="table of gears to choose from; without, motors drive directly")
-    return p
 
 
 def _wrong(given: argparse.Namespace) -> str:
@@ -77,7 +48,7 @@ def _answer(given: argparse.Namespace, mechanism: Mechanism, sweeps: Sweeps) -> 
         each = zip(found.names, duty, verdicts, strict=True)
         lines += [f"{name}: thermal duty {100.0 * one:.3g} %, {verdict}" for name, one, verdict in each]
     choices = prediction.choose_drives(found, motors, gears, rest)
-    results = [found, choices] if choices else [found]
+    results: list[Any] = [found, choices] if choices else [found]
     numbers |= choices.to_dict() if choices else {}
     status = EXCEEDED if found.exceeded or hot else 0
     return Found(robot.name, "what a motion asks for", results, numbers, lines, status)
@@ -108,4 +79,38 @@ def _positive(text: str) -> float:
     return value
 
 
-TASKS = {"predict": Task(parser, _answer, _wrong)}
+_NUMBER = {"type": _not_negative, "default": 0.0}
+_PREDICT = Task(
+    "predict",
+    "What a motion asks of every drive: peak and RMS effort and speed, power, energy, thermal duty;\n"
+    "what every joint transmits; and which limits of the description it exceeds. With a table of motors, and of\n"
+    "gears, which of them provide it, which fit all drives, and why the others do not.",
+    _answer,
+    ("--closed",),
+    {
+        "motion": {"metavar": "MOTION", "help": "a motion file (CSV), a motion that ships, or auto"},
+        "--payload": {
+            **_NUMBER,
+            "metavar": "KG",
+            "help": "mass at the platform's origin, where the file says none [kg]",
+        },
+        "--rest": {**_NUMBER, "metavar": "S", "help": "rest after each run [s]"},
+        "--cycles-per-minute": {"type": _positive, "metavar": "N", "help": "runs per minute, with a rest after each"},
+        "--continuous": {
+            "type": _positive,
+            "nargs": "+",
+            "metavar": "EFFORT",
+            "help": "effort that each drive can give for ever [N m, N], for its thermal duty",
+        },
+        "--motors": {"metavar": "FILE", "help": "table of motors to choose from"},
+        "--gears": {"metavar": "FILE", "help": "table of gears to choose from; without, motors drive directly"},
+    },
+    "Times in the motion file are kept, whatever they ask for; without times it is run as fast as limits\n"
+    "allow. Tables are CSV: name, continuous [N m], peak [N m], speed [rpm], inertia [kg cm^2] of motors;\n"
+    "name, ratio, and efficiency, inertia [kg cm^2], peak [N m], speed [rpm] of gears.\n"
+    f"Exit status: 0 within all limits, {EXCEEDED} beyond some or too hot, 1 no answer, 2 wrong command line.",
+    "MOTION [options]",
+    ("--rest", "--cycles-per-minute"),
+    wrong=_wrong,
+)
+TASKS = {"predict": _PREDICT}

@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Options that tasks share: which robot, where, under which conditions."""
+"""Tasks and their options, and what people say in them: which robot, where, under which conditions."""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import pkm_analysis
 from pkm_analysis.analysis_errors import AnalysisError
-from pkm_analysis.command_line.task_answers import add_output, add_picture
+from pkm_analysis.command_line.task_answers import Answer, add_output
 from pkm_analysis.requirements.grammar import in_si, read_number, read_range, read_value
 from pkm_description.command_options import add_robot
 
@@ -20,15 +21,16 @@ if TYPE_CHECKING:
     from pkm_description import Mechanism
     from pkm_runtime.sweeps import Sweeps
 
-_TEXTS: dict[str, dict[str, Any]] = {  # options of several tasks: what argparse is told
+SEVERAL: dict[str, Any] = {"nargs": "+", "action": "extend", "default": []}
+SHARED: dict[str, dict[str, Any]] = {  # options of several tasks: what argparse is told
     "--vary": {"metavar": "NAMES", "help": "coordinates that vary, such as x,y,z (default: all)"},
-    "--range": {"metavar": "NAME=A:B", "help": "ranges, such as x=-300mm:300mm yaw=-10:10deg"},
-    "--hold": {"metavar": "NAME=VALUE", "help": "values of others, such as yaw=20deg"},
-    "--require": {
+    "--range": {**SEVERAL, "metavar": "NAME=A:B", "help": "ranges, such as x=-300mm:300mm yaw=-10:10deg"},
+    "--hold": {**SEVERAL, "metavar": "NAME=VALUE", "help": "values of others, such as yaw=20deg"},
+    "--require --that": {
         "action": "append",
         "default": [],
         "metavar": "BOUND",
-        "help": "such as 'type2 > 0.2 rad/m', or 'no singularity'",
+        "help": "what is to hold, such as 'type2 > 0.2 rad/m' or 'no singularity'; may be given several times",
     },
     "--mode": {"type": int, "metavar": "N", "help": "number of a working mode (default: home's)"},
     "--stiffness": {"type": float, "metavar": "K", "help": "of the drives [N m/rad or N/m], for natural_frequency"},
@@ -41,39 +43,47 @@ _TEXTS: dict[str, dict[str, Any]] = {  # options of several tasks: what argparse
     "--quantity": {"default": "type2", "metavar": "NAME", "help": "what is asked for, see map --help (default: type2)"},
     "--layer": {"metavar": "FILE", "help": "surfaces as .glb, which 'pkm run --layers' and RViz show"},
     "--no-joint-limits": {"action": "store_true", "help": "do without limits of joints"},
+    "--closed": {"action": "store_true", "help": "of a motion: add a way back where it ends elsewhere"},
 }
-_SEVERAL: dict[str, Any] = {"nargs": "+", "action": "extend", "default": []}
-_WHERE = ("--vary", "--range", "--hold", "--require", "--mode", "--stiffness", "--sensor-error", "--resolution")
+CONDITIONS = ("--require --that", "--mode", "--stiffness", "--sensor-error")
+WHERE = ("--vary", "--range", "--hold", *CONDITIONS, "--resolution")
+EXIT = "Exit status: 0 found, 1 there is none, or a question with a fault, 2 wrong command line."
 
 
-def parser(
-    task: str, description: str, epilog: str = "", usage: str | None = "[options]", options: Iterable[str] = _WHERE
-) -> argparse.ArgumentParser:
-    """The parser of a task: the robot, options that several tasks share, where the answer goes.
+@dataclass(frozen=True)
+class Task:
+    """A task of the command: `options` are names of `SHARED`, `own` ones come with what argparse is told.
 
-    Without `usage`, that of its options.
+    Of the options `either` at most one is given, and one at least where that is `needed`. `wrong` says what is wrong
+    with options that are readable; `no_answer` is the exit status without an answer.
     """
-    prog = f"pkm analyse ROBOT {task}"
-    p = argparse.ArgumentParser(
-        prog=prog,
-        usage=usage and f"{prog} {usage}",
-        description=description,
-        epilog=epilog,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    add_robot(p)
-    for name in options:
-        several = _SEVERAL if name in ("--range", "--hold") else {}
-        names = ("--require", "--that") if name == "--require" else (name,)
-        p.add_argument(*names, **several, **_TEXTS[name])
-    add_output(p)
-    add_picture(p)
-    return p
 
+    word: str
+    description: str
+    answer: Answer
+    options: tuple[str, ...] = WHERE
+    own: Mapping[str, dict[str, Any]] = field(default_factory=dict)
+    epilog: str = EXIT
+    usage: str | None = "[options]"
+    either: tuple[str, ...] = ()
+    needed: bool = False
+    wrong: Callable[[argparse.Namespace], str] = lambda given: ""
+    no_answer: int = 1
 
-def over_a_domain(task: str, description: str, epilog: str, *more: str) -> argparse.ArgumentParser:
-    """The parser of a task over a domain, with `more` of the options that several have."""
-    return parser(task, description, epilog, options=(*_WHERE, *more))
+    def parser(self) -> argparse.ArgumentParser:
+        """Its command line."""
+        prog, form = f"pkm analyse ROBOT {self.word}", argparse.RawDescriptionHelpFormatter
+        usage = self.usage and f"{prog} {self.usage}"
+        p = argparse.ArgumentParser(
+            prog=prog, usage=usage, description=self.description, epilog=self.epilog, formatter_class=form
+        )
+        add_robot(p)
+        one = p.add_mutually_exclusive_group(required=self.needed) if self.either else p
+        for name, told in {**{name: SHARED[name] for name in self.options}, **self.own}.items():
+            (one if name in self.either else p).add_argument(*name.split(), **told)
+        add_output(p)
+        p.add_argument("--picture", metavar="FILE", help="picture as .png, .svg or .pdf")
+        return p
 
 
 def sensor_errors(robot: Robot, words: list[str] | None) -> tuple[float, ...]:

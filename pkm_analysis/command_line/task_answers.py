@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pkm_analysis.analysis_errors import MESHES, PICTURES, check_ending
 from pkm_analysis.requirements.grammar import check_coordinate, check_name, check_proved
@@ -61,20 +61,6 @@ def add_output(p: argparse.ArgumentParser) -> None:
     p.add_argument("--json", nargs="?", const=PRINTED, metavar="FILE", help=text)
     text = f"page to write, FILE.html or a directory (default: {REPORTS}/, and none where JSON is printed)"
     p.add_argument("--report", type=Path, metavar="PAGE", help=text)
-
-
-def add_picture(p: argparse.ArgumentParser) -> None:
-    """Add the option for a picture file."""
-    p.add_argument("--picture", metavar="FILE", help="picture as .png, .svg or .pdf")
-
-
-class Task(NamedTuple):
-    """A task of the command."""
-
-    parser: Callable[[], argparse.ArgumentParser]
-    answer: Answer
-    wrong: Callable[[argparse.Namespace], str] = lambda given: ""  # what is wrong with options that are readable
-    no_answer: int = 1  # exit status without an answer
 
 
 def answered(word: str, given: argparse.Namespace, answer: Answer, no_answer: int = 1) -> int:

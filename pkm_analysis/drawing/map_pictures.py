@@ -146,7 +146,7 @@ def statistics_picture(found: Statistics) -> Figure:
     shares, widths = 100.0 * found.counts / known, np.diff(found.edges)
     axes.bar(found.edges[:-1], shares, widths, align="edge", color=COLOURS[0], alpha=0.75)
     axes.axvline(found.mean, color=INK, lw=1.2)
-    place = {"xycoords": ("data", "axes fraction"), "fontsize": 8, "va": "top"}
+    place: dict[str, Any] = {"xycoords": ("data", "axes fraction"), "fontsize": 8, "va": "top"}
     axes.annotate(f" mean {measure(found.mean)}", (found.mean, 0.98), **place)
     axes.set_xlabel(found.quantity.axis)
     axes.set_ylabel("share of the poses inside, each bar [%]")

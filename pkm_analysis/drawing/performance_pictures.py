@@ -194,10 +194,12 @@ def drives_picture(found: Drives) -> Figure:
         edges = [BEYOND if use > 100.0 else "none" for use in uses]
         axes.barh(rows, uses, 0.9 * width, color=COLOURS[k % len(COLOURS)], edgecolor=edges, lw=1.5, label=name)
     axes.axvline(100.0, color=INK, lw=1.0)
-    axes.set_xscale("log")
+    axes.set_xlim(0.0, 300.0)
     axes.set_yticks(range(len(pairs)), [pair for pair, _ in pairs], fontsize=8)
     axes.invert_yaxis()
-    axes.set_xlabel("largest share of a limit that is used [%]; edged in red where the pair fails", fontsize=9)
+    axes.set_xlabel(
+        "largest share of a limit that is used [%], 300 at most; edged in red where the pair fails", fontsize=9
+    )
     grid(axes)
     legend(figure, axes.get_legend_handles_labels()[0], 4)
     figure.suptitle(found._summary(), color=INK, fontsize=11)

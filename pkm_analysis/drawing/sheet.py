@@ -172,7 +172,7 @@ class Scene:
         axes.set_axis_off()
         start = view.middle - 0.42 * size
         arrow = {"arrowstyle": "-|>", "color": INK, "lw": 1.2, "shrinkA": 0, "shrinkB": 0}
-        text = {"fontsize": 9, "ha": "center", "color": INK}
+        text: dict[str, Any] = {"fontsize": 9, "ha": "center", "color": INK}
         for direction, name in zip(self.frame if self.lengths else np.eye(3), self.names, strict=True):
             away = 0.1 * size * view.seen(direction)[:2]
             axes.annotate("", start + away, start, arrowprops=arrow)

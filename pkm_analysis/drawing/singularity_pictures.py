@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -30,7 +30,7 @@ def loci_picture(found: Loci) -> Figure:
 
     domain = found.domain
     figure = sheet(15.0, 6.0)
-    shades = [tuple(part / 255.0 for part in LOCUS_COLOURS.get(one.name, OTHER)) for one in found.loci]
+    shades: list[Any] = [tuple(part / 255.0 for part in LOCUS_COLOURS.get(one.name, OTHER)) for one in found.loci]
     for axes, axis in zip(figure.subplots(1, 3), (2, 1, 0), strict=True):
         c = domain.coordinates[axis]
         value = through(c, float(domain.lower[axis]), float(domain.upper[axis]))
@@ -97,7 +97,14 @@ def _panel(axes: Axes, found: Regions, mode: int, varying: tuple[int, ...]) -> N
     if len(varying) == 1:
         ticks, there = [*ticks, np.zeros(1)], there[:, None]
         axes.set_yticks([])
-    look = {"cmap": colours, "vmin": 0.5, "vmax": most + 0.5, "shading": "nearest", "rasterized": True, "zorder": 1}
+    look: dict[str, Any] = {
+        "cmap": colours,
+        "vmin": 0.5,
+        "vmax": most + 0.5,
+        "shading": "nearest",
+        "rasterized": True,
+        "zorder": 1,
+    }
     axes.pcolormesh(*ticks, there.T, **look)
     if len(varying) > 1:
         draw_robot(axes, graph.membership.robot, coordinates)

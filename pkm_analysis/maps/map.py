@@ -148,8 +148,8 @@ def quantity_map(
         unknown = int(np.isnan(values[inside]).sum())
         notes = (*notes, f"{quantity.name} is infinite or unknown at {unknown} of the nodes")
     flat = values.ravel()
-    ends = ((float(flat[k]), points[k]) for k in (int(np.nanargmin(flat)), int(np.nanargmax(flat))))
-    return Map(membership, quantity, axes, values, inside, loci, *ends, float(np.nanmean(flat)), notes)
+    least, most = ((float(flat[k]), points[k]) for k in (int(np.nanargmin(flat)), int(np.nanargmax(flat))))
+    return Map(membership, quantity, axes, values, inside, loci, least, most, float(np.nanmean(flat)), notes)
 
 
 def _of(membership: Membership, quantity: Quantity, points: Array) -> tuple[Array, ...]:

@@ -144,7 +144,7 @@ def statistics(
     outside = [int(code) for code in np.flatnonzero(codes) if code != INSIDE]
     stops = sorted(((membership.stop(code), float(codes[code] / n)) for code in outside), key=lambda stop: -stop[1])
     histogram = (edges, counts[1:-1], (int(counts[0]), int(counts[-1])))
-    numbers = (n, int(codes[INSIDE]), float(middle + shifted), deviation, *ends, *histogram)
+    numbers: tuple[Any, ...] = (n, int(codes[INSIDE]), float(middle + shifted), deviation, *ends, *histogram)
     return Statistics(membership, quantity, *numbers, tuple(stops), (EVERYWHERE,) if everywhere else ())
 
 

@@ -139,7 +139,7 @@ class Proof(Plottable):
         what, cost = " and ".join(self.that), f"({self.boxes} boxes, {self.seconds:.2g} s)"
         if self.refuted is not None:
             values = zip(self.task.all, self.refuted.point, strict=True)
-            there = ", ".join(f"{c.label} {shown(x, c.unit, 9)}" for c, x in values)
+            there = ", ".join(f"{c.label} {shown(x, c.unit, 6)}" for c, x in values)
             way = "" if self.way is None else f", {100.0 * self.way:.4g} % of the way"
             return f"refuted: '{self.refuted.violated}' does not hold at {there}{way}"
         if self.ok:
@@ -246,13 +246,12 @@ class _Search:
 
     def answer(self, stretches: Sequence[Stretch]) -> Proof:
         """Try poses, then branch and bound each stretch until one is refuted."""
+        constraints = any(one.quantity.name == REGULAR for one in self.wanted)
+        encloser = Encloser(stretches[0].domain, self.robot.mode, constraints)
         refuted = self.attempt(np.concatenate([one.tried for one in stretches]))
         none, parts = np.zeros((0, stretches[0].domain.dimension, 2)), list[Part]()
         if refuted is not None:
             parts.append(Part(stretches[0].domain, none, none, 0.0))
-        else:
-            constraints = any(one.quantity.name == REGULAR for one in self.wanted)
-            encloser = Encloser(stretches[0].domain, self.robot.mode, constraints)
         for stretch in stretches if refuted is None else ():
             part, refuted = self.over(encloser.on(stretch.domain), sum(one.share for one in parts), len(stretches))
             if refuted is not None and not stretch.every:  # perhaps not on the path

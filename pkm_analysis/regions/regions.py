@@ -103,7 +103,7 @@ class Regions(OverGrid):
     notes: tuple[str, ...] = ()
 
     @property
-    def graph(self) -> GridGraph:
+    def graph(self) -> GridGraph:  # type: ignore[override]
         """The first mode's grid."""
         return next(iter(self.graphs.values()))
 

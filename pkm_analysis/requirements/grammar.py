@@ -194,8 +194,8 @@ def check_proved(text: str) -> None:
 
 def familiar(unit: str) -> tuple[str, float]:
     """The unit that a person uses in place of an SI unit, mm or deg, and the factor to it."""
-    if unit == "m":
-        return "mm", 1e3
+    if unit in ("m", "rad/s"):
+        return ("mm", 1e3) if unit == "m" else ("deg/s", 1.0 / DEGREE)
     words = [re.sub(r"^rad(?=$|\^)", "deg", word) for word in unit.split(" ")] if "/" not in unit else [unit]
     powers = [int(word.partition("^")[2] or 1) for word in words if word.startswith("deg")]
     return " ".join(words), DEGREE ** -sum(powers)
