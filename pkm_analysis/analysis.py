@@ -298,10 +298,7 @@ class Analysis(Describable):
         return Domain.of_box(task, list(ends.values()))
 
     def prove_path(
-        self,
-        that: str | Requirement | Iterable[str | Requirement],
-        waypoints: ArrayLike,
-        **settings: Unpack[Settings],
+        self, that: str | Requirement | Iterable[str | Requirement], waypoints: ArrayLike, **settings: Unpack[Settings]
     ) -> Proof:
         """Whether requirements hold along a path that is straight in task coordinates between waypoints.
 

@@ -206,12 +206,12 @@ class Clearance(Describable):
         self._spans = np.stack([ends - counts, ends], axis=1).astype(np.int64)
         self._capsules = np.array([capsule_around(s) for body in self.bodies for s in body.shapes])
         self._balls = np.array([_ball(self._capsules[a:b]) for a, b in self._spans])
-        self.touching: list[str] = []
         self._set_pairs(pairs)
-        rotations, places = self._at_home()
-        least = TOUCHING * kinematics.engine.size
-        near = [k for k in range(len(pairs)) if self._distance(k, rotations, places) < least]
-        self.touching = [self.names[k] for k in near]
+        frames, least = link_poses(mechanism), TOUCHING * kinematics.engine.size
+        home = [(frames[body.link][:3, :3], frames[body.link][:3, 3]) for body in self.bodies]
+        placed = ((s, home[pairs[k][0]], t, home[pairs[k][1]], k) for s, t, k in self._shape_pairs)
+        near = {k for *shapes, k in placed if self.exact.between(*shapes) < least}
+        self.touching = [self.names[k] for k in sorted(near)]
         self._set_pairs([pair for k, pair in enumerate(pairs) if k not in near])
 
     def _set_pairs(self, pairs: list[tuple[int, int]]) -> None:
@@ -240,18 +240,6 @@ class Clearance(Describable):
         """Numbers of `pose_quantities` that place the bodies: positions of the limbs' joints."""
         return tuple(WIDTH + int(c) for c in self.kinematics.engine.body_column[2:] if c >= 0)
 
-    def _at_home(self) -> tuple[Array, Array]:
-        frames = link_poses(self.kinematics.mechanism)
-        of = np.array([frames[body.link] for body in self.bodies])
-        return np.ascontiguousarray(of[:, :3, :3]), np.ascontiguousarray(of[:, :3, 3])
-
-    def _distance(self, pair: int, rotations: Array, places: Array) -> float:
-        """Exact distance of a pair of bodies placed by (b, 3, 3) and (b, 3)."""
-        i, j, at = self._pairs[pair]
-        first, second = (rotations[i], places[i]), (rotations[j], places[j])
-        stop = at + len(self.bodies[i].shapes) * len(self.bodies[j].shapes)
-        return min(self.exact.between(s, first, t, second) for s, t, _ in self._shape_pairs[at:stop])
-
     def placed(self, poses: Array, joints: Array) -> tuple[Array, Array]:
         """Rotations (n, b, 3, 3) and positions (n, b, 3) of bodies in the base frame, for platform poses (n, 7).
 
@@ -278,10 +266,8 @@ class Clearance(Describable):
         missing = [body.link for body in self.bodies if body.link not in frames]
         if missing:
             raise AnalysisError("clearance", f"link {missing[0]} hangs on the platform's branch", "tie it elsewhere")
-        return (
-            np.ascontiguousarray(np.stack([frames[b.link][0] for b in self.bodies], axis=1)),
-            np.ascontiguousarray(np.stack([frames[b.link][1] for b in self.bodies], axis=1)),
-        )
+        rotations, places = (np.stack([frames[b.link][k] for b in self.bodies], axis=1) for k in (0, 1))
+        return np.ascontiguousarray(rotations), np.ascontiguousarray(places)
 
     def of(self, poses: Array, joints: Array, bound: float = np.inf) -> tuple[Array, NDArray[np.int64]]:
         """Least distances (n,) [m], not positive in contact, and the pairs (n,) that have them, indices of `names`.

@@ -191,12 +191,7 @@ def polytopes(
 
 
 def _asked(
-    kinematics: Kinematics,
-    poses: ArrayLike,
-    limits: Limits | None,
-    part: Part,
-    length: float | None,
-    mode: int | None,
+    kinematics: Kinematics, poses: ArrayLike, limits: Limits | None, part: Part, length: float | None, mode: int | None
 ) -> tuple[Array, float, Array, Callable[[Array], tuple[VelocityPolytope, ForcePolytope]]]:
     """Rows of poses, the length [m], rates (n, m, f), and the polytopes of rates within the limits."""
     rows = np.atleast_2d(np.asarray(poses, dtype=float))

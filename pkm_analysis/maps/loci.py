@@ -76,12 +76,7 @@ class Loci(OverGrid):
 
     def to_dict(self) -> dict[str, Any]:
         """The numbers, for JSON."""
-        return {
-            **self.asked,
-            "quantity": "loci of singularities",
-            "areas": self.sizes,
-            "notes": list(self.notes),
-        }
+        return {**self.asked, "quantity": "loci of singularities", "areas": self.sizes, "notes": list(self.notes)}
 
 
 def loci(conditions: Membership, given: Mapping[str, Range], resolution: int | None = None) -> Loci:
@@ -125,8 +120,7 @@ def _surface(graph: GridGraph, name: str, values: Array) -> tuple[Locus, Array, 
     """Zeros of values at nodes, NaN where unknown; and the nodes below and above each corner (n, 3)."""
     points, triangles = level_surface(values.reshape(graph.shape), 0.0)
     start = np.array([axis[0] for axis in graph.axes])
-    places = (start + graph.steps * end for end in (points, np.floor(points), np.ceil(points)))
-    corners, low, high = places
+    corners, low, high = (start + graph.steps * end for end in (points, np.floor(points), np.ceil(points)))
     return Locus(name, corners, triangles), low, high
 
 

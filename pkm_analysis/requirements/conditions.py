@@ -230,11 +230,7 @@ class Membership:
 
 
 def over_orientations(
-    robot: Robot,
-    kind: str,
-    angles: Mapping[str, Range] | None,
-    steps: int,
-    requirements: Sequence[Requirement] = (),
+    robot: Robot, kind: str, angles: Mapping[str, Range] | None, steps: int, requirements: Sequence[Requirement] = ()
 ) -> Membership:
     """The conditions of a workspace of positions of one of `KINDS`, over ranges that do not matter.
 

@@ -179,10 +179,7 @@ class Workspace(OverDomain):
 
 
 def workspace(
-    conditions: Membership,
-    ranges: Mapping[str, Range],
-    tolerance: float | None = None,
-    resolution: int | None = None,
+    conditions: Membership, ranges: Mapping[str, Range], tolerance: float | None = None, resolution: int | None = None
 ) -> Workspace:
     """The workspace in which conditions hold, over a domain whose ranges do not matter.
 
@@ -245,23 +242,15 @@ def _compared(membership: Membership, size: float, error: float, pitch: float) -
 
 
 def _refined(codes: Codes, on_grid: NDArray[np.int32], axes: list[Array], tolerance: float, thorough: bool) -> Refined:
-    if len(axes) == 1:
-        corners, simplices, stops = ends(codes, on_grid, axes[0], tolerance)
-        return Refined(corners, simplices, stops, 0.0, True)
-    return refine(codes, *first_border(codes, on_grid, axes, 0.5 * tolerance), tolerance, thorough)
-
-
-def ends(
-    codes: Codes, on_grid: NDArray[np.int32], axis: Array, tolerance: float
-) -> tuple[Array, NDArray[np.int64], NDArray[np.int32]]:
-    """Ends of the intervals that a workspace of one coordinate consists of; see `first_border`."""
-    from_step = np.concatenate([[axis[0] - (axis[1] - axis[0])], axis, [axis[-1] + (axis[1] - axis[0])]])
-    solid = np.concatenate([[False], on_grid == INSIDE, [False]])
+    if len(axes) > 1:
+        return refine(codes, *first_border(codes, on_grid, axes, 0.5 * tolerance), tolerance, thorough)
+    (axis,), step = axes, axes[0][1] - axes[0][0]  # ends of intervals
+    places = np.concatenate([[axis[0] - step], axis, [axis[-1] + step]])[:, None]
+    solid = np.pad(on_grid == INSIDE, 1)
     change = np.flatnonzero(solid[1:] != solid[:-1])
-    first, second = from_step[change][:, None], from_step[change + 1][:, None]
-    low_inside = solid[change][:, None]
-    corners, stops = bisect(codes, np.where(low_inside, first, second), np.where(low_inside, second, first), tolerance)
-    return corners, np.arange(len(corners), dtype=np.int64)[:, None], stops
+    first, second, inner = places[change], places[change + 1], solid[change][:, None]
+    corners, stops = bisect(codes, np.where(inner, first, second), np.where(inner, second, first), tolerance)
+    return Refined(corners, np.arange(len(corners), dtype=np.int64)[:, None], stops, 0.0, True)
 
 
 def depth(inside: NDArray[np.bool_], axes: list[Array]) -> float:
