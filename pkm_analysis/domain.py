@@ -114,29 +114,18 @@ class TaskCoordinates:
         mobility = self.kinematics.mobility
         if self.kinematics.task.names and len(self.all) == mobility:
             return self.all
-        rates = self._rates()  # of the coordinates per velocity of the platform
-        order = sorted(range(len(self.all)), key=lambda k: -np.linalg.norm(rates[k]))
-        chosen: list[int] = []
-        for k in order:
-            rows = rates[[*chosen, k]]
-            if np.linalg.svd(rows, compute_uv=False)[-1] > INDEPENDENT and len(chosen) < mobility:
-                chosen.append(k)
-        return tuple(self.all[k] for k in sorted(chosen))
-
-    def _rates(self) -> Array:
-        """Rates (k, f) of the coordinates at home, angles at the characteristic length."""
-        engine = self.kinematics.engine
-        choice = self.kinematics.modes.choose(engine.home_row)
-        space = np.nan_to_num(engine.spaces.at(engine.home_row, choice)[0][0])
-        unit = space / np.maximum(np.linalg.norm(space, axis=0), 1e-300)
-        turns = scipy.spatial.transform.Rotation.from_quat(engine.home[3:]).as_matrix()
-        if self.kinematics.task.names and len(self.all) == space.shape[1]:
-            return np.eye(len(self.all))
-        local = np.vstack([turns.T @ unit[:3], (turns.T @ unit[3:])[::-1]])  # x y z, yaw pitch roll
         if len(self.all) != 6:
-            problem = f"the platform's branch has {len(self.all)} joints for {self.kinematics.mobility} freedoms"
+            problem = f"the platform's branch has {len(self.all)} joints for {mobility} degrees of freedom"
             raise AnalysisError("domain", problem, "name the coordinates that vary")
-        return np.asarray(local)
+        space = np.nan_to_num(self.kinematics.subspace(self.kinematics.home))
+        unit = space / np.maximum(np.linalg.norm(space, axis=0), 1e-300)
+        turn = scipy.spatial.transform.Rotation.from_quat(self.kinematics.engine.home[3:]).as_matrix().T
+        rates = np.vstack([turn @ unit[:3], (turn @ unit[3:])[::-1]])  # of x y z, yaw pitch roll
+        chosen: list[int] = []
+        for k in sorted(range(6), key=lambda k: -np.linalg.norm(rates[k])):
+            independent = np.linalg.svd(rates[[*chosen, k]], compute_uv=False)[-1] > INDEPENDENT
+            chosen += [k] if independent and len(chosen) < mobility else []
+        return tuple(self.all[k] for k in sorted(chosen))
 
     def poses(self, values: Array) -> tuple[Array, NDArray[np.bool_]]:
         """Poses (n, 7) at all task coordinates (n, k), in order; and where they are known: everywhere."""

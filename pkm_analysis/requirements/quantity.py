@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from pkm_analysis.analysed_robot import Robot
 from pkm_analysis.analysis_errors import AnalysisError
-from pkm_analysis.kernels.pose_quantities import HOLD, REACH, REGULARITY, TYPE1, TYPE2, UNLIMITED, WIDTH
+from pkm_analysis.evaluator import margins_of
+from pkm_analysis.kernels.pose_quantities import REACH, WIDTH
 from pkm_analysis.requirements.grammar import PROVED
 from pkm_description.mechanism import Array
 from pkm_dynamics import Distribution
@@ -51,14 +52,11 @@ class Batch:
             return np.where(closes(self.configuration.status), 1.0, -1.0)
         if which >= WIDTH:
             return np.asarray(self.configuration.joints[:, which - WIDTH])
-        margins = self.configuration.singularity
-        exact = {
-            TYPE1: margins.slowest_platform,
-            TYPE2: margins.slowest_actuation * margins.determinant_sign,
-            HOLD: np.minimum(margins.constraint_hold, UNLIMITED),
-            REGULARITY: margins.limb_regularity,
-        }
-        return exact[which]
+        return self._margins[which]
+
+    @cached_property
+    def _margins(self) -> dict[int, Array]:
+        return margins_of(self.configuration)
 
     def clearance(self, bound: float = np.inf) -> tuple[Array, NDArray[np.int64]]:
         """Least distances (n,) [m] between bodies, on the right side of a bound, and the pairs that have them."""
