@@ -33,6 +33,7 @@ from pkm_kinematics.kernels.position.solve_poses import take_seed
 from pkm_kinematics.kernels.records import PLATFORM
 from pkm_kinematics.solve.constraints import limb_constraints, scaling
 from pkm_kinematics.solve.engine import Engine
+from pkm_kinematics.solve.singularity import margins as drive_margins
 from pkm_kinematics.status import closes
 from pkm_runtime.codegen import Recording, Tape, loose, trace
 from pkm_runtime.codegen.vector_code import LANES, VectorCode
@@ -195,14 +196,15 @@ class PoseEvaluator:
             out[:, which] = values * (sense if which == TYPE2 else 1.0)
 
 
-def margins_of(at: Configuration) -> dict[int, Array]:
-    """TYPE1, TYPE2 with the sign of the determinant, HOLD and REGULARITY (n,), exact to rounding."""
-    margins = at.singularity
+def margins_of(at: Configuration, limbs: bool = True) -> dict[int, Array]:
+    """TYPE1, TYPE2 with the sign of the determinant, HOLD and REGULARITY (n,), exact; the last two of `limbs` alone."""
+    none = np.full(len(at.poses), np.nan)
+    found = at.singularity if limbs else drive_margins(at.uniform_jacobian, none, none, at.engine.characteristic_length)
     return {
-        TYPE1: margins.slowest_platform,
-        TYPE2: margins.slowest_actuation * margins.determinant_sign,
-        HOLD: np.minimum(margins.constraint_hold, UNLIMITED),
-        REGULARITY: margins.limb_regularity,
+        TYPE1: found.slowest_platform,
+        TYPE2: found.slowest_actuation * found.determinant_sign,
+        HOLD: np.minimum(found.constraint_hold, UNLIMITED),
+        REGULARITY: found.limb_regularity,
     }
 
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from pkm_analysis.analysis_errors import PICTURES, check_ending
 from pkm_analysis.domain import Coordinate, Domain, TaskCoordinates
+from pkm_analysis.requirements.grammar import familiar
 from pkm_description.mechanism import Array
 from pkm_description.picture import View, facets
 from pkm_runtime.whole_files import whole
@@ -115,12 +116,21 @@ def cut(corners: Array, triangles: NDArray[np.int64], axis: int, value: float) -
 
 
 def label(axes: Axes, coordinates: Sequence[Coordinate]) -> None:
-    """Label the axes, with units, and use equal scales for lengths."""
-    axes.set_xlabel(f"{coordinates[0].label} [{coordinates[0].unit}]")
-    if len(coordinates) > 1:
-        axes.set_ylabel(f"{coordinates[1].label} [{coordinates[1].unit}]")
-        if coordinates[0].unit == coordinates[1].unit:
-            axes.set_aspect("equal", adjustable="datalim")
+    """Label the axes in mm and deg, and use equal scales for lengths."""
+    from matplotlib.ticker import MaxNLocator
+
+    class Degrees(MaxNLocator):
+        def tick_values(self, vmin: float, vmax: float) -> Any:
+            return np.radians(super().tick_values(float(np.degrees(vmin)), float(np.degrees(vmax))))
+
+    for axis, c in zip((axes.xaxis, axes.yaxis), coordinates, strict=False):
+        unit, factor = familiar(c.unit)
+        axis.set_label_text(f"{c.label} [{unit}]")
+        if unit == "deg":
+            axis.set_major_locator(Degrees(7, steps=[1, 2, 3, 4.5, 6, 9, 10]))
+        axis.set_major_formatter(lambda value, _, factor=factor: f"{factor * value:.5g}")
+    if len(coordinates) > 1 and coordinates[0].unit == coordinates[1].unit:
+        axes.set_aspect("equal", adjustable="datalim")
     axes.tick_params(labelsize=8)
     grid(axes)
 

@@ -335,7 +335,8 @@ class _Search:
         return None
 
     def _at(self, coordinates: Array) -> Batch:
-        return Batch(self.robot, self.robot.coordinates.poses(coordinates)[0], exact=True)
+        needs = tuple(which for one in self.wanted for which in one.quantity.needs)
+        return Batch(self.robot, self.robot.coordinates.poses(coordinates)[0], needs, exact=True)
 
     def _between(self, batch: Batch, coordinates: Array) -> Array:
         """Coordinates (1, c) between two poses whose Jacobians have determinants of opposite sign, (0, c) if none."""

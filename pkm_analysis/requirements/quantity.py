@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from pkm_analysis.analysed_robot import Robot
 from pkm_analysis.analysis_errors import AnalysisError
 from pkm_analysis.evaluator import margins_of
-from pkm_analysis.kernels.pose_quantities import REACH, WIDTH
+from pkm_analysis.kernels.pose_quantities import HOLD, REACH, REGULARITY, WIDTH
 from pkm_analysis.requirements.grammar import PROVED
 from pkm_description.mechanism import Array
 from pkm_dynamics import Distribution
@@ -56,7 +56,7 @@ class Batch:
 
     @cached_property
     def _margins(self) -> dict[int, Array]:
-        return margins_of(self.configuration)
+        return margins_of(self.configuration, limbs=HOLD in self._wanted or REGULARITY in self._wanted)
 
     def clearance(self, bound: float = np.inf) -> tuple[Array, NDArray[np.int64]]:
         """Least distances (n,) [m] between bodies, on the right side of a bound, and the pairs that have them."""

@@ -47,8 +47,10 @@ def asked(kinematics: Kinematics, domain: Domain, *that: str, mode: int | None =
 def slack(kinematics: Kinematics, that: str, coordinates: Any, mode: int | None = None) -> np.ndarray:
     """How far a requirement is from its bound at task coordinates (n, c)."""
     robot = Robot(kinematics, mode)
-    batch = Batch(robot, robot.coordinates.poses(np.asarray(coordinates))[0], exact=True)
-    return requirement(robot, that, Assumed(None, (1e-4,))).at(batch)[0]
+    wanted = requirement(robot, that, Assumed(None, (1e-4,)))
+    return wanted.at(
+        Batch(robot, robot.coordinates.poses(np.asarray(coordinates))[0], wanted.quantity.needs, exact=True)
+    )[0]
 
 
 @pytest.fixture(scope="module")
