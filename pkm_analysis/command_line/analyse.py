@@ -7,12 +7,14 @@ Tasks are in modules that are imported on demand; the robot is the first argumen
 from __future__ import annotations
 
 import argparse
+import contextlib
 import importlib
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import pkm_analysis
+from pkm_analysis.analysis_errors import AnalysisError
 from pkm_analysis.command_line.question import Task
 from pkm_analysis.command_line.task_answers import Found, add_output, answered
 from pkm_analysis.requirements.grammar import nearest
@@ -85,8 +87,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _overview(given: argparse.Namespace, mechanism: Mechanism, sweeps: Sweeps) -> Found:
     analysis = pkm_analysis.Analysis(mechanism, sweeps=sweeps)
     kinematics, found = analysis.robot.kinematics, analysis.workspace()
+    tilts = []
+    with contextlib.suppress(AnalysisError):  # most platforms do not turn about two axes
+        tilts.append(analysis.tilt())
     names = [c.name for c in found.domain.coordinates][:2]
     charts = [analysis.map(quantity, vary=names) for quantity in OVERVIEW]
     numbers = {"robot": analysis.robot.name, "workspace": found.to_dict(), "maps": [c.to_dict() for c in charts]}
+    numbers |= {"tilt": tilts[0].to_dict()} if tilts else {}
     home = [str(kinematics), str(kinematics.singularity(kinematics.home))]
-    return Found(analysis.robot.name, "what it can do", [found, *charts], numbers, home)
+    return Found(analysis.robot.name, "what it can do", [*tilts, found, *charts], numbers, home)
