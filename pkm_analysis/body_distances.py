@@ -54,7 +54,7 @@ def bodies_of(mechanism: Mechanism) -> tuple[list[Body], set[frozenset[str]], st
             link = leader[link]
         return link
 
-    chain = set(mechanism.platform_chain)
+    chain = set(mechanism.virtual_chain)
     ties = [(j.parent, j.child, j.type is JointType.FIXED) for j in mechanism.joints if j.name not in chain]
     ties += [(loop.predecessor, loop.successor, loop.type is LoopType.FIXED) for loop in mechanism.loops]
     for a, b, fixed in ties:
@@ -256,7 +256,7 @@ class Clearance(Describable):
         if mechanism.platform_chain:
             frames[mechanism.platform_link] = platform
         for joint in mechanism.joints:
-            if joint.name in mechanism.platform_chain or joint.parent not in frames:
+            if joint.name in mechanism.virtual_chain or joint.parent not in frames:
                 continue
             values = {
                 f.name: joints[row[f.name]] if f.name in row else np.full(n, home.get(f.name, 0.0))
