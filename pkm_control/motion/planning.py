@@ -21,8 +21,7 @@ from numpy.typing import NDArray
 from pkm_control.control_errors import LimitError, UnreachableMotionError
 from pkm_control.motion.actuator_path import ActuatorPath
 from pkm_control.motion.files.hints import hint_of
-from pkm_control.motion.files.motion_events import events_of, payloads_of
-from pkm_control.motion.files.motion_file import MotionFile
+from pkm_control.motion.files.motion_file import MotionFile, events_of, payloads_of
 from pkm_control.motion.rounded_path import Path, PathSample, RoundedPath
 from pkm_control.motion.time_law import PathBounds, SmoothTimeLaw, fastest
 from pkm_control.motion.timed_curve import TimedCurve
