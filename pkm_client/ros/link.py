@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The link to a robot that runs over ROS, with the names of docs/running.md. It imports nothing of the solvers."""
+"""The link to a robot that runs over ROS, by the names of docs/running_reference.md. It imports no solver."""
 
 from __future__ import annotations
 

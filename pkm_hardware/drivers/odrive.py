@@ -12,17 +12,16 @@ import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import reduce
+from operator import xor
 
 import numpy as np
-from numpy.typing import NDArray
 
-from pkm_description.mechanism import Mechanism
+from pkm_description.mechanism import Array, Mechanism
 from pkm_hardware.drivers.driver import TELLING, DeviceError, Driver, Reading
 from pkm_hardware.drivers.serial_line import SerialLine
 from pkm_hardware.machine_drives import Drives
 from pkm_hardware.machine_file import FASTER, DeviceLimits, MachineFile, device_limits, homing_of, scale_of
-
-Array = NDArray[np.float64]
 
 IDLE, INDEX_SEARCH, CLOSED_LOOP = 1, 6, 8  # states of an axis
 _AWAY = 1e-4  # turns: a target further from where an axis stands asks it to move
@@ -32,7 +31,8 @@ _GREETING = 1.0  # s
 _BY_POSITION = "3"  # control mode
 _PASSED_ON, _FILTERED = "1", "3"  # input modes that follow positions which come one after the other
 _SAME = 1.0 + 1e-4  # of a limit that was written before, and rounded
-_ANSWER = 0.05  # s, for a board that was told to let go
+_REFERENCE, _FAR = 0.3, 1e9  # turns: of a simulated motor, to its switch or index, and to its stops
+_ANSWER = 0.05  # s, for a board to say that its axes are idle
 
 
 _ACTIVE_ERRORS = "active_errors"
@@ -84,10 +84,7 @@ def without_checksum(line: bytes) -> str | None:
 
 
 def _xor(data: bytes) -> int:
-    value = 0
-    for byte in data:
-        value ^= byte
-    return value
+    return reduce(xor, data, 0)
 
 
 @dataclass
@@ -232,6 +229,24 @@ class ODriveDriver(Driver):
         self._loads = np.zeros(n)
         self._blind = np.array([bool(name) for name in properties.index])  # without its index
         self._searching = np.zeros(n, dtype=bool)
+
+    def simulate(self, positions: Array) -> None:
+        """Motors at these positions; those with a switch or an index have it `_REFERENCE` further, which has no names
+        but those of the firmware. They have no stops.
+        """
+        from pkm_hardware.devices.odrive_board import SimulatedODrive
+
+        for board in self._boards:
+            device = SimulatedODrive()
+            for actuator, number in board.axes:
+                axis = device.axes[number]
+                axis.values[self._current] = axis.values["config.motor.current_soft_max"]
+                axis.place = float(positions[actuator])
+                axis.stops = (-_FAR, _FAR)
+                axis.switch_below, axis.switch_above = axis.place - _REFERENCE, axis.place + _REFERENCE
+                if self._properties.index[actuator]:
+                    axis.index = axis.place + _REFERENCE
+            board.line.port = device.switch_on()
 
     def open(self, home: Array) -> None:
         """Open the lines, set every axis idle, clear old errors, correct the settings, and read the positions."""

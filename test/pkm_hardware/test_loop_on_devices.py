@@ -21,7 +21,8 @@ from pkm_control.loop.loop_process import LoopProcess
 from pkm_control.loop.modes import Mode
 from pkm_control.loop.running_loop import LoopEndedError
 from pkm_control.motion.curve_check import CurveCheck
-from pkm_control.robot_loop import ControllerSettings, MachineSettings, build_robot_loop, last_resort
+from pkm_control.robot_loop import build_robot_loop, last_resort
+from pkm_control.simulation_setup import ControllerSettings, MachineSettings
 from pkm_dynamics.dynamics import shared_dynamics
 from pkm_hardware.machine import EMERGENCY_STOP, Lifecycle
 
