@@ -99,6 +99,7 @@ class MotionPlanner:
         self.payload = payload
         self.space = space
         self.mode = mode
+        self.done = ""  # how far it is with a motion
         self._coarser = 1 if kinematics.constant_space else _COARSER
         self._velocity = (1.0 - reserve) * actuators.velocity
         self._acceleration = (1.0 - reserve) * actuators.acceleration
@@ -132,6 +133,7 @@ class MotionPlanner:
         stops = [0, *self._inner_stops(motion), len(motion) - 1]
         self._dwell(pieces, motion, 0)
         for first, last in pairwise(stops):
+            self.done = f"waypoint {first + 1} of {len(motion)}"
             piece, note = self._plan_free(motion, first, last, limits)
             pieces.append(piece)
             notes.append(note)
