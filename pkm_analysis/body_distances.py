@@ -210,7 +210,7 @@ class Clearance(Describable):
         frames, least = link_poses(mechanism), TOUCHING * kinematics.engine.size
         home = [(frames[body.link][:3, :3], frames[body.link][:3, 3]) for body in self.bodies]
         placed = ((s, home[pairs[k][0]], t, home[pairs[k][1]], k) for s, t, k in self._shape_pairs)
-        near = {k for *shapes, k in placed if self.exact.between(*shapes) < least}
+        near = {k for s, at, t, other, k in placed if self.exact.between(s, at, t, other) < least}
         self.touching = [self.names[k] for k in sorted(near)]
         self._set_pairs([pair for k, pair in enumerate(pairs) if k not in near])
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -128,11 +129,15 @@ def label(axes: Axes, coordinates: Sequence[Coordinate]) -> None:
         axis.set_label_text(f"{c.label} [{unit}]")
         if unit == "deg":
             axis.set_major_locator(Degrees(7, steps=[1, 2, 3, 4.5, 6, 9, 10]))
-        axis.set_major_formatter(lambda value, _, factor=factor: f"{factor * value:.5g}")
+        axis.set_major_formatter(partial(_scaled, factor))
     if len(coordinates) > 1 and coordinates[0].unit == coordinates[1].unit:
         axes.set_aspect("equal", adjustable="datalim")
     axes.tick_params(labelsize=8)
     grid(axes)
+
+
+def _scaled(factor: float, value: float, _: int | None) -> str:
+    return f"{factor * value:.5g}"
 
 
 def grid(axes: Axes) -> None:
@@ -186,7 +191,8 @@ class Scene:
         for direction, name in zip(self.frame if self.lengths else np.eye(3), self.names, strict=True):
             away = 0.1 * size * view.seen(direction)[:2]
             axes.annotate("", start + away, start, arrowprops=arrow)
-            axes.text(*(start + 1.25 * away), name, va="center", **text)
+            place = start + 1.25 * away
+            axes.text(place[0], place[1], name, va="center", **text)
         if self.lengths:
             bar = max(one for one in (d * 10.0**p for p in range(-5, 4) for d in (1, 2, 5)) if one <= 0.25 * size)
             right, low = view.middle[0] + 0.45 * size, view.middle[1] - 0.46 * size

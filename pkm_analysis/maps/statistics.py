@@ -140,12 +140,13 @@ def statistics(
         raise finite_nowhere(quantity, f"{domain.in_words()} ({n} poses)", everywhere)
     shifted, middle = sums[0] / known, 0.5 * (edges[0] + edges[-1])
     deviation = float(np.sqrt(max(sums[1] / known - shifted**2, 0.0)))
-    ends = ((float(one[0]), one[1:]) for one in (least, most))
+    first, last = ((float(one[0]), one[1:]) for one in (least, most))
     outside = [int(code) for code in np.flatnonzero(codes) if code != INSIDE]
     stops = sorted(((membership.stop(code), float(codes[code] / n)) for code in outside), key=lambda stop: -stop[1])
-    histogram = (edges, counts[1:-1], (int(counts[0]), int(counts[-1])))
-    numbers: tuple[Any, ...] = (n, int(codes[INSIDE]), float(middle + shifted), deviation, *ends, *histogram)
-    return Statistics(membership, quantity, *numbers, tuple(stops), (EVERYWHERE,) if everywhere else ())
+    beyond, notes = (int(counts[0]), int(counts[-1])), (EVERYWHERE,) if everywhere else ()
+    mean, inside, bars = float(middle + shifted), int(codes[INSIDE]), counts[1:-1]
+    asked = (membership, quantity, n, inside, mean, deviation)
+    return Statistics(*asked, first, last, edges, bars, beyond, tuple(stops), notes)
 
 
 def _singular_everywhere(membership: Membership, n: int) -> bool:
