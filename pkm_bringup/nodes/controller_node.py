@@ -12,7 +12,7 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import fields
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from geometry_msgs.msg import InertiaStamped
@@ -28,6 +28,7 @@ from pkm_bringup.nodes.controller_thread import ControllerThread
 from pkm_bringup.nodes.conveyor_topics import ConveyorTopics
 from pkm_bringup.nodes.loop_monitor import realtime_priority
 from pkm_bringup.nodes.operator_services import OperatorServices
+from pkm_bringup.nodes.shared_loop import SharedLoop
 from pkm_control.controllers.force.force_file import read_force_file
 from pkm_control.controllers.law_settings import DAMPING, LAWS, NATURAL_FREQUENCY, POSITION
 from pkm_control.loop import requests
@@ -55,9 +56,6 @@ from pkm_hardware.make_machine import limits_by_file
 from pkm_interfaces.action import FollowPlatformTrajectory
 from pkm_interfaces.msg import ControllerState, Outputs, PlatformReference, PlatformTrajectory
 from pkm_runtime.errors import PkmError
-
-if TYPE_CHECKING:
-    from pkm_bringup.nodes.control_node import SharedLoop
 
 FALLBACKS = ("gravity", "zero")
 _PARAMETERS = {"delay": "command_delay", "machine_file": "hardware_file"}  # of settings that are called otherwise

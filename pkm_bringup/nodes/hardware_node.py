@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import time
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from geometry_msgs.msg import WrenchStamped
@@ -27,6 +27,7 @@ from std_srvs.srv import Trigger
 from pkm_bringup.nodes.loop_monitor import LoopMonitor, loop_scheduling, realtime_priority
 from pkm_bringup.nodes.machine_thread import MachineThread, states_message
 from pkm_bringup.nodes.prompt_thread import RequestThread
+from pkm_bringup.nodes.shared_loop import SharedLoop
 from pkm_control.controllers.force.force_file import read_force_file
 from pkm_control.loop import requests
 from pkm_control.loop.running_loop import Situation
@@ -43,9 +44,6 @@ from pkm_hardware.machine import Lifecycle
 from pkm_hardware.machine_kinds import KINDS, SIMULATED
 from pkm_runtime.errors import PkmError
 from pkm_runtime.scheduling import settle
-
-if TYPE_CHECKING:
-    from pkm_bringup.nodes.control_node import SharedLoop
 
 STARTS = ("auto", "active", "manual")
 """Who enables the drives: `active`, the node itself, as soon as there is a robot; `manual`, somebody; `auto`, the node
