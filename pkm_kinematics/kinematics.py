@@ -183,7 +183,8 @@ class Kinematics(Describable):
     def inverse_all(self, pose: ArrayLike) -> list[Configuration]:
         """All working modes at one pose, labelled, those without a real configuration included.
 
-        Limbs in closed form give all their branches; limbs solved by iteration give those that a search meets.
+        Limbs in closed form give all their branches; limbs solved by iteration give those that a search meets. A leg
+        turned over, whose length is negative where it is drawn positive, is none of them: a seed leads there.
 
         Args:
             pose: (7,), or task coordinates (k,).

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pkm_description import Mechanism
     from pkm_runtime.sweeps import Sweeps
 
-OVERVIEW = ("type2", "condition")  # mapped by default
+OVERVIEW = ("type2", "isotropy")  # mapped by default
 
 DOMAIN = "pkm_analysis.command_line.domain_tasks"
 TASKS = {  # word: module, and what it does

@@ -16,11 +16,12 @@ from pkm_analysis.plottable import Plottable
 from pkm_description.mechanism import Array
 from pkm_kinematics.kinematics import Kinematics
 from pkm_kinematics.solve.constraints import scaling
+from pkm_kinematics.solve.singularity import conditions
 
 Part = Literal["all", "translation", "rotation"]
 
 
-_SMALL_IS_BAD = ("condition", "weighted_condition", "smallest transmission", "slowest", "weakest")
+_SMALL_IS_BAD = ("condition", "isotropy", "smallest transmission", "slowest", "weakest")
 _LARGE_IS_BAD = ("largest transmission", "speed_ratio", "force_ratio", "ellipsoid_ratio")
 
 
@@ -40,14 +41,14 @@ class PerformanceIndices(Plottable):
     """
 
     _picture: ClassVar[str] = "performance_pictures.indices_picture"
-    _elsewhere: ClassVar[dict[str, str]] = {"manipulability gci": "see condition and transmission, and worst()"}
+    _elsewhere: ClassVar[dict[str, str]] = {"manipulability gci": "see condition, isotropy, and worst()"}
 
     coordinates: Array  # (n, c) task coordinates, or poses (n, 7)
     length: float  # m
     part: Part
     transmission: Array  # (n, f) platform speed by actuator speed along the principal directions, largest first
-    condition: Array  # (n,) smallest over largest transmission factor, 1 where isotropic
-    weighted_condition: Array  # (n,) 1 / (|J| |J^-1|) with |J|^2 = tr(J J^T) / f, 1 where isotropic
+    condition: Array  # (n,) reciprocal, as that of `Singularity`: 1 / (|J| |J^-1|) with |J|^2 = tr(J J^T) / f
+    isotropy: Array  # (n,) smallest over largest transmission factor, 1 where isotropic
     fastest: Array  # (n,) m/s: largest speed within the actuators' limits
     slowest: Array  # (n,) m/s: largest speed possible in every direction
     strongest: Array  # (n,) N: largest force within the limits
@@ -147,14 +148,13 @@ def performance_indices(
     """
     rows, L, speeds, (efforts, middle), K = _asked(kinematics, poses, limits, part, length, mode)
     n, _, f = K.shape
-    transmission, weighted = np.full((n, f), np.nan), np.full(n, np.nan)
+    transmission, condition = np.full((n, f), np.nan), np.full(n, np.nan)
     numbers, axes = np.full((4, n), np.nan), np.full((n, f), np.nan)
     for k in np.flatnonzero(np.isfinite(K).all(axis=(1, 2))):
         values = np.linalg.svd(K[k], compute_uv=False)[:f]
         with np.errstate(divide="ignore"):
             transmission[k] = 1.0 / values[::-1]
-        if values[-1] > 0.0:
-            weighted[k] = f / (np.linalg.norm(values) * np.linalg.norm(transmission[k]))
+        condition[k] = conditions(values[None], f)[0]
         velocity, force = VelocityPolytope(K[k], speeds), ForcePolytope(K[k], efforts, middle)
         numbers[:, k] = velocity.fastest, velocity.slowest, force.strongest, force.weakest
         if ellipsoids and values[-1] > 0.0:
@@ -165,8 +165,8 @@ def performance_indices(
         length=L,
         part=part,
         transmission=transmission,
-        condition=transmission[:, -1] / transmission[:, 0],
-        weighted_condition=weighted,
+        condition=condition,
+        isotropy=transmission[:, -1] / transmission[:, 0],
         fastest=fastest,
         slowest=slowest,
         strongest=strongest,

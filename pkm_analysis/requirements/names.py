@@ -11,7 +11,7 @@ from pkm_analysis.analysis_errors import AnalysisError
 
 OF_LIMBS = ("reach", "joint_limits", "type1", "type2", "type2_signed", "margin", "constraint", "limb_regularity")
 OF_DRIVES = (
-    "condition",
+    "isotropy",
     "smallest_transmission",
     "largest_transmission",
     "speed",

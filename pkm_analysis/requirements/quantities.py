@@ -73,7 +73,7 @@ def quantities(robot: Robot, assumed: Assumed = NOTHING_MORE) -> dict[str, Quant
             (TYPE1, TYPE2),
         ),
         Quantity(
-            "condition",
+            "isotropy",
             "1",
             f"smallest over largest singular value of the inverse Jacobian, 1 where isotropic{at}",
             lambda b: b.number(TYPE1) * np.abs(b.number(TYPE2)),
