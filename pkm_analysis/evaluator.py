@@ -25,7 +25,7 @@ from pkm_kinematics.solve.constraints import limb_constraints, scaling
 from pkm_kinematics.solve.engine import Engine
 from pkm_kinematics.status import closes
 from pkm_runtime.codegen import Recording, Tape, loose, trace
-from pkm_runtime.codegen.vector_code import LANES, VectorCode
+from pkm_runtime.codegen.machine_code import LANES, VectorCode
 from pkm_runtime.sweeps.chunks import slices
 
 SCRATCH = (8, 14, 14)  # of `pose_quantities`
