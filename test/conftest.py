@@ -3,8 +3,9 @@
 
 Tests that take `robot` are asked of every robot that has regular states, those that take `robot_name` of all; robots of
 a kind that a test does not concern are left out by `@pytest.mark.not_for(kind, ...)`. Nothing of that is skipped, so
-that a skip means that something is missing on this computer. Long tests carry the marker `slow`, or `few_robots`, which
-means slow for all robots but `EVERYDAY`; they are left out unless asked for: `pytest -m slow`.
+that a skip means that something is missing on this computer. Long tests carry the marker `slow`. A test of more robots
+than `EVERYDAY` is asked of these by day and of all at night, unless it carries `every_robot`: facts of single robots.
+What is left out is asked by `pytest -m slow`, as `./pkm nightly` does. Only tests in `CLOCKS` run again on failure.
 """
 
 from __future__ import annotations
@@ -83,7 +84,7 @@ KINDS = {
     ),
     "loaded branch": ("five_bar", "planar_redundant", "two_rpr", "wrist_3ups_s"),  # the platform's own, by reactions
 }
-EVERYDAY = (  # one or two of each kind; long tests carry `few_robots` and are asked of the others at night
+EVERYDAY = (  # one or two of each kind
     "agile_eye",
     "cable_8",
     "delta",
@@ -96,19 +97,35 @@ EVERYDAY = (  # one or two of each kind; long tests carry `few_robots` and are a
     "tripod_3prs",
 )
 STATES = 1000
+CLOCKS = {  # tests that a busy computer can fail, and why: these alone run a second time, which is reported
+    "pkm_bringup": "runs of whole robots, in real time",
+    "pkm_client": "a robot that runs in real time",
+    "pkm_hardware": "drivers and devices with time-outs",
+    "pkm_runtime/test_fixed_rate": "a loop's own deadlines",
+    "pkm_viewer": "a page that is drawn while a robot runs",
+    "browser": "a browser that has to answer",
+    "ros": "nodes that answer within seconds",
+}
 
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "slow: long tests; run with -m slow")
-    config.addinivalue_line("markers", "few_robots: slow for other robots than those of every day")
+    config.addinivalue_line("markers", "every_robot: asked of all robots by day too")
     config.addinivalue_line("markers", "not_for(*kinds): leave out the robots of these kinds")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out what was not asked for: slow tests, and robots that a test does not concern."""
     slow = "slow" in config.getoption("markexpr")
+    asked: dict[str, set[str]] = {}  # the robots of the gallery that are named by a test
     for item in items:
-        if item.get_closest_marker("few_robots") and not _everyday(item):
+        asked.setdefault(item.nodeid.partition("[")[0], set()).update(_named_robots(item))
+        if any(item.nodeid.startswith(f"test/{part}") for part in CLOCKS):
+            item.add_marker(pytest.mark.flaky(reruns=1))
+    for item in items:
+        many = len(asked[item.nodeid.partition("[")[0]]) > len(EVERYDAY) and not item.get_closest_marker("every_robot")
+        named = _named_robots(item)
+        if many and named and not named & set(EVERYDAY):
             item.add_marker("slow")
     left_out = [item for item in items if (item.get_closest_marker("slow") and not slow) or not _concerned(item)]
     config.hook.pytest_deselected(items=left_out)
@@ -136,10 +153,10 @@ def pytest_pycollect_makemodule(module_path: Path, parent: pytest.Collector) -> 
     return module
 
 
-def _everyday(item: pytest.Item) -> bool:
-    """Whether a test is of a robot of every day."""
-    given = item.callspec.params if isinstance(item, pytest.Function) else {}
-    return any(given.get(name) in EVERYDAY for name in ("robot", "robot_name", "name"))
+def _named_robots(item: pytest.Item) -> set[str]:
+    """The robots of the gallery that the parameters of a test name."""
+    given = getattr(item, "callspec", None)
+    return {given.params.get(name) for name in ("robot", "robot_name", "name")} & set(_robots) if given else set()
 
 
 def _concerned(item: pytest.Item) -> bool:

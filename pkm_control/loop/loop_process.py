@@ -49,7 +49,7 @@ from pkm_runtime.scheduling import Watchdog
 Array = NDArray[np.float64]
 
 UNCONFIGURED = "the machine has not been configured"
-_ROOM = 1 << 22  # bytes, for rows: some seconds of them
+_ROOM = 1 << 23  # bytes, for rows: more than two seconds at 2 kHz, of which half is read once a second
 _BEAT_EVERY = 0.05  # s: how often the process that asks says that it lives
 _STILL = 0.5  # s without a period, after which the loop has fallen silent
 _HOPELESS = 1.0  # s without a period, after which no answer is waited for

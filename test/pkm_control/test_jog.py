@@ -39,7 +39,6 @@ def delta(steered):
     return steered("delta")
 
 
-@pytest.mark.few_robots
 def test_a_reckless_hand_stays_inside(robot) -> None:
     random = np.random.default_rng(4)
     robot.run(2 * PERIOD)

@@ -129,7 +129,6 @@ def test_drives_settle_where_they_are_told(name: str, mode: CommandMode) -> None
     assert np.abs(machine.read().positions - target).max() < 0.01 * np.abs(before - target).max()
 
 
-@pytest.mark.few_robots
 @pytest.mark.parametrize("law", EFFORT_LAWS)
 @pytest.mark.parametrize("name", FIXED_SPACE)
 def test_follows_a_motion_to_its_end(name: str, law: str) -> None:

@@ -75,6 +75,7 @@ def test_every_robot_has_its_facts() -> None:
     assert sorted(FACTS) == list(robot_names())
 
 
+@pytest.mark.every_robot
 @pytest.mark.parametrize("name", robot_names())
 def test_mobility_and_limbs(name: str) -> None:
     mechanism = load(name)
@@ -91,6 +92,7 @@ def test_mobility_and_limbs(name: str) -> None:
     assert bool(mechanism.platform_chain) == (name not in ("tricept", "reactionless_four_bar"))
 
 
+@pytest.mark.every_robot
 @pytest.mark.parametrize("name", robot_names())
 def test_home_closes_inside_the_limits_where_the_drives_start(name: str) -> None:
     mechanism = load(name)
@@ -105,6 +107,7 @@ def test_home_closes_inside_the_limits_where_the_drives_start(name: str) -> None
             assert joint.drive.initial_value == pytest.approx(values[joint.name], abs=1e-3), joint.name
 
 
+@pytest.mark.every_robot
 @pytest.mark.parametrize("name", sorted(set(robot_names()) - {"planar_3rrr", "reactionless_four_bar"}))
 def test_no_body_is_flat(name: str) -> None:
     """A flat body is on the border of what is rigid: with rounding errors, RViz cannot draw its inertia.
@@ -116,6 +119,7 @@ def test_no_body_is_flat(name: str) -> None:
         assert link.inertial.massless or low + middle - high > 1e-6 * high, link.name
 
 
+@pytest.mark.every_robot
 @pytest.mark.parametrize("name", robot_names())
 def test_every_number_says_where_it_comes_from(name: str) -> None:
     text = robot_path(name).read_text()
@@ -318,6 +322,7 @@ def test_quattro_plate_shears_to_turn_the_tool() -> None:
 
 
 @pytest.mark.skipif(shutil.which("check_urdf") is None, reason="urdfdom's check_urdf is not installed")
+@pytest.mark.every_robot
 @pytest.mark.parametrize("name", robot_names())
 def test_ordinary_urdf_tools_read_it(name: str, tmp_path: Path) -> None:
     """urdfdom, the parser behind robot_state_publisher and RViz, accepts the text and ignores what it does not know."""
@@ -328,6 +333,7 @@ def test_ordinary_urdf_tools_read_it(name: str, tmp_path: Path) -> None:
     assert "Successfully Parsed XML" in result.stdout
 
 
+@pytest.mark.every_robot
 @pytest.mark.parametrize("name", robot_names())
 def test_names_that_ros_needs_unique(name: str) -> None:
     root = ET.fromstring(load(name).urdf.strip())
@@ -336,7 +342,6 @@ def test_names_that_ros_needs_unique(name: str) -> None:
         assert len(names) == len(set(names)), tag
 
 
-@pytest.mark.few_robots
 @pytest.mark.parametrize("name", [name for name in robot_names() if name != "reactionless_four_bar"])
 def test_home_is_found_without_hints(name: str) -> None:
     """The pose alone leads to a closed configuration inside the limits, if not always in the same working mode.

@@ -94,7 +94,6 @@ def check(dynamics, pose, twist, acceleration, seed, size, **outside):
         assert np.abs(ours - theirs).max() < CLOSE * np.abs(theirs).max() + noise, what
 
 
-@pytest.mark.few_robots
 def test_against_differences(robot):
     for pose, twist, acceleration in zip(*asked(robot), strict=True):
         seed = robot.kinematics.inverse(pose).joints

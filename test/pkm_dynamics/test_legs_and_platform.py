@@ -29,7 +29,6 @@ def legs_have_loops(mechanism: Mechanism) -> bool:
     return len(set(touched)) < len(touched)
 
 
-@pytest.mark.few_robots
 @pytest.mark.parametrize("name", robot_names())
 def test_agrees_with_the_main_formulation(name, of_gallery):
     """Inverse and direct model, friction and rotors and a wrench included, and M_rob."""

@@ -172,7 +172,6 @@ def agree(found: Array, expected: Array, what: str) -> bool:
 PRODUCT = [False, pytest.param(True, marks=pytest.mark.slow)]
 
 
-@pytest.mark.few_robots
 @pytest.mark.parametrize("every", PRODUCT)
 @pytest.mark.parametrize("name", robot_names())
 def test_calls_in_a_mode_are_those_at_its_joints(of_gallery, name: str, every: bool) -> None:
@@ -204,7 +203,6 @@ def test_modes_at_home_are_those_listed(of_gallery, name: str, every: bool) -> N
     assert not apart or np.nanmin(apart) > 1e-6  # no two modes are one configuration
 
 
-@pytest.mark.few_robots
 @pytest.mark.parametrize("every", PRODUCT)
 @pytest.mark.parametrize("name", robot_names())
 def test_lean_calls_in_a_mode_are_those_at_its_joints(of_gallery, name: str, every: bool) -> None:

@@ -35,7 +35,6 @@ def seen_at(model, pose, twist):
     )
 
 
-@pytest.mark.few_robots
 @pytest.mark.parametrize("name", ROBOTS)
 def test_efforts_agree_with_the_main_formulation(name, of_gallery):
     """From the pose, and from the directions alone; friction, rotors and a wrench included."""

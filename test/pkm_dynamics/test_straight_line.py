@@ -31,7 +31,6 @@ def error(found, expected):
     return (np.abs(found - expected).max(axis=-1) / np.abs(expected).max(axis=-1)).max()
 
 
-@pytest.mark.few_robots
 @pytest.mark.not_for("without straight lines", "singular everywhere")
 def test_code_gives_what_the_kernels_give(robot: Dynamics) -> None:
     states, rng = random_motions(robot.kinematics, N), np.random.default_rng(4)

@@ -60,7 +60,6 @@ def assert_same(found: object, expected: object, what: str) -> None:
     np.testing.assert_allclose(a, b, rtol=0.0, atol=SAME * (scale or 1.0), err_msg=what)
 
 
-@pytest.mark.few_robots
 @pytest.mark.parametrize("name", robot_names())
 def test_it_says_what_the_calls_with_poses_say(of_gallery, name: str) -> None:
     k = of_gallery[name].kinematics
@@ -96,7 +95,6 @@ def test_it_says_what_the_calls_with_poses_say(of_gallery, name: str) -> None:
         assert_same(at.motion_jacobian_rate(twists), k.motion_jacobian_rate(poses, twists), "motion_jacobian_rate")
 
 
-@pytest.mark.few_robots
 @pytest.mark.parametrize("name", robot_names())
 def test_the_dynamics_take_it_in_place_of_a_pose(of_gallery, name: str) -> None:
     k = of_gallery[name].kinematics

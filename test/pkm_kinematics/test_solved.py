@@ -55,7 +55,6 @@ def actuator_positions(kinematics: Kinematics) -> np.ndarray:
     return np.vstack([q[:20], of_poses])
 
 
-@pytest.mark.few_robots
 @pytest.mark.parametrize("name", robot_names())
 def test_forward_knows_the_joint_limits(name: str) -> None:
     kinematics = Kinematics(load_mechanism(name))
@@ -130,7 +129,6 @@ def test_the_scale_costs_no_digits(name: str, scale: float) -> None:
     assert (found.residual < 1e-13 * other.engine.size).all()
 
 
-@pytest.mark.few_robots
 @pytest.mark.parametrize("name", robot_names())
 def test_no_joint_is_outside_its_range_by_whole_turns(name: str, of_gallery) -> None:
     k: Kinematics = of_gallery[name].kinematics

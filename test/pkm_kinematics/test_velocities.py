@@ -35,7 +35,9 @@ def test_rates_against_difference_quotients(robot):
     kinematics, states, motion = robot.kinematics, robot.states, robot.motion
     chain = [kinematics.joint_names.index(name) for name in kinematics.task.names]
     # where a limb is nearly stretched, the seventh derivative is what a quotient shows
-    for k in np.flatnonzero(motion.limb_regularity > 0.2)[:40]:
+    chosen = np.flatnonzero(motion.limb_regularity > 0.2)[:40]
+    assert len(chosen) == 40
+    for k in chosen:
         poses = curve(
             kinematics.mechanism,
             states.joints[k, chain],
@@ -117,7 +119,9 @@ def test_jacobian_rate_against_difference_quotients(robot):
             kinematics.motion_jacobian_rate(states.pose[0], states.twist[0])
         return
     S, ahead = kinematics.subspace(states.pose[0]), np.empty(7)
-    for k in np.flatnonzero(robot.motion.limb_regularity > 0.2)[:20]:
+    chosen = np.flatnonzero(robot.motion.limb_regularity > 0.2)[:20]
+    assert len(chosen) == 20
+    for k in chosen:
         pose, twist = states.pose[k], states.twist[k]
         quotient = 0.0
         for step, weight in zip(STEPS, FIRST, strict=True):

@@ -278,7 +278,7 @@ def test_who_ends_the_run_is_not_told_that_the_robot_stays(graph: Graph, monkeyp
 
 @pytest.mark.parametrize("fault", ["", "controller ended with code -9"], ids=["asked", "died"])
 def test_the_death_of_a_node_is_a_fault_of_the_run(graph: Graph, monkeypatch: pytest.MonkeyPatch, fault: str) -> None:
-    monkeypatch.setattr(motion_player_node, "said_fault", lambda: fault)
+    monkeypatch.setattr(motion_player_node, "reported_fault", lambda: fault)
     player = graph.start(MotionPlayer, motion="none", stay=True)
     player._timer.cancel()
     run = MotionRun(Order("circle", 1, lambda _: None, plan=SimpleNamespace()), None, SimpleNamespace(), 0.0)
@@ -294,7 +294,7 @@ def test_the_death_of_a_node_is_a_fault_of_the_run(graph: Graph, monkeypatch: py
 def test_who_ends_the_run_before_it_begins_is_told_that_nothing_was_run(
     graph: Graph, monkeypatch: pytest.MonkeyPatch, fault: str
 ) -> None:
-    monkeypatch.setattr(motion_player_node, "said_fault", lambda: fault)
+    monkeypatch.setattr(motion_player_node, "reported_fault", lambda: fault)
     told = graph.listen(Log, "/rosout")
     graph.describe(load_mechanism("delta").urdf)
     player = graph.start(MotionPlayer, motion="circle", wait_for=["hardware"])
