@@ -231,16 +231,19 @@ def predict(
     k = dynamics.kinematics
     at, found = _followed(k, times, poses, twists, accelerations, mode)
     # efforts that are beyond joint limits are efforts as well: the seeds are the joints themselves
-    loads = dynamics.reactions(
-        poses, twists, accelerations, wrench, payload=payload, seed=found.joints, distribution=distribution
-    )
-    effort = dynamics.inverse(
-        poses, twists, accelerations, wrench, payload=payload, seed=found.joints, distribution=distribution
-    ).effort
+    solved = k.at(poses, seed=found.joints)
+    carried = (twists, accelerations, wrench)
+    loads = dynamics.reactions(solved, *carried, payload=payload, distribution=distribution)
+    effort = dynamics.inverse(solved, *carried, payload=payload, distribution=distribution).effort
     # the last sample may still move or decelerate; in a rest after it nothing does
     still, pressed = np.zeros(6), None if wrench is None else np.broadcast_to(wrench, (len(at), 6))[-1]
     holding = dynamics.inverse(
-        np.asarray(poses)[-1], still, still, pressed, payload=payload, seed=found.joints[-1], distribution=distribution
+        k.at(np.asarray(poses)[-1], seed=found.joints[-1]),
+        still,
+        still,
+        pressed,
+        payload=payload,
+        distribution=distribution,
     ).effort
     mechanism = k.mechanism
     joints = [mechanism.joint_named[name] for name in k.actuated_names]

@@ -206,4 +206,4 @@ def efforts_at_rest(dynamics: Dynamics, poses: ArrayLike, mode: int | None = Non
     """
     kinematics = dynamics.kinematics
     distribution = Distribution(bounds=kinematics.mechanism.effort_range) if shared(kinematics) else None
-    return dynamics.inverse(poses, mode=mode, distribution=distribution)
+    return dynamics.inverse(dynamics.kinematics.at(poses, mode=mode), distribution=distribution)

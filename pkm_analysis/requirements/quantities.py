@@ -190,7 +190,9 @@ def _frequencies(batch: Batch, stiffness: float) -> Array:
     values = np.full(len(batch.poses), np.nan)
     for k in np.flatnonzero(batch.number(REACH) >= 0.0):
         try:
-            vibration = natural_frequencies(batch.robot.dynamics, batch.poses[k], stiffness, mode=batch.robot.mode)
+            vibration = natural_frequencies(
+                batch.robot.dynamics, batch.robot.kinematics.at(batch.poses[k], mode=batch.robot.mode), stiffness
+            )
         except StiffnessError:  # a singular configuration
             continue
         values[k] = float(vibration.frequency[0]) / (2.0 * np.pi)

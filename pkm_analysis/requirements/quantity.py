@@ -56,7 +56,9 @@ class Batch:
     @cached_property
     def gravity_efforts(self) -> Array:
         """Least-squares efforts (n, n_actuated) [N m, N] against gravity, limits ignored; NaN without configuration."""
-        answer = self.robot.dynamics.inverse(self.poses, mode=self.robot.mode, distribution=Distribution())
+        answer = self.robot.dynamics.inverse(
+            self.robot.kinematics.at(self.poses, mode=self.robot.mode), distribution=Distribution()
+        )
         return np.asarray(answer.effort)
 
 

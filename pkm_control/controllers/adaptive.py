@@ -117,8 +117,9 @@ class Adaptive(Controller):
 
     def law(self, reference: Reference, measured: Measured) -> Array:
         """Efforts (n_actuated,) of the adaptive law before limits [N m or N]; learns from the error."""
-        wanted = self.kinematics.motion(reference.pose, reference.twist, seed=measured.joints)
-        psi, _ = self.dynamics.regressor(reference.pose, reference.twist, reference.acceleration, seed=measured.joints)
+        at = self.kinematics.at(reference.pose, seed=measured.joints)
+        wanted = at.motion(reference.twist)
+        psi, _ = self.dynamics.regressor(at, reference.twist, reference.acceleration)
         error = np.asarray(wanted.actuated) - measured.positions
         sliding = np.asarray(wanted.actuated_velocities) - measured.velocities + self.slope * error
         feedback = self.viscosity * self.mass @ sliding

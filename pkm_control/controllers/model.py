@@ -82,7 +82,11 @@ class ControlModel:
             return self._effort_out.copy()
         if self._kinematics.constant_space:
             return np.full(len(self._effort_out), np.nan)
-        answer = self._dynamics.inverse(  # by least squares, as the lean call: `Sharing` comes after the law
-            pose, twist, acceleration, wrench=wrench, seed=joints, distribution=Distribution()
+        answer = self._dynamics.inverse(
+            self._dynamics.kinematics.at(pose, seed=joints),
+            twist,
+            acceleration,
+            wrench=wrench,
+            distribution=Distribution(),
         )
         return np.asarray(answer.effort, dtype=np.float64)

@@ -401,7 +401,7 @@ class TrajectoryFollower:
         self._observer.start(there.pose, there.joints)
         dynamics, mode = self.controller.dynamics, there.check.mode
         self.guard.gravity = lambda pose: np.asarray(
-            dynamics.gravity(pose, payload=self.controller.payload, mode=mode).effort
+            dynamics.gravity(dynamics.kinematics.at(pose, mode=mode), payload=self.controller.payload).effort
         )
         self._hold = there.pose.copy()
 

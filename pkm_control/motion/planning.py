@@ -536,7 +536,9 @@ class MotionPlanner:
 
     def _efforts(self, pose: Array, twist: Array, acceleration: Array, carried: Carried) -> Efforts:
         wrench = carried.wrench(self.kinematics.mechanism.gravity, pose, twist, acceleration)
-        return self.dynamics.inverse(pose, twist, acceleration, wrench, mode=self.mode, distribution=self._pulling)
+        return self.dynamics.inverse(
+            self.kinematics.at(pose, mode=self.mode), twist, acceleration, wrench, distribution=self._pulling
+        )
 
     def _joint_rates(self, pose: Array, twist: Array) -> Array:
         return np.asarray(self.kinematics.motion(pose, twist, mode=self.mode).actuated_velocities, dtype=np.float64)

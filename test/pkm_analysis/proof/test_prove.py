@@ -307,7 +307,7 @@ def test_other_working_modes(delta, mode):
     domain = Domain.of_box([[-0.05, 0.05], [-0.05, 0.05], [-0.9, -0.8]])
     proof = prove(delta, domain, Margin("margin", 0.01, above=True), mode)
     poses = _random(domain, 2000)
-    known = delta.inverse(poses, mode=mode)
+    known = delta.inverse(delta.kinematics.at(poses, mode=mode))
     slack = Margin("margin", 0.01, above=True).at(delta, poses, mode)
     assert proof.ok == bool((slack > 0.0).all())
     inside = prove(delta, domain, Inside(), mode)
