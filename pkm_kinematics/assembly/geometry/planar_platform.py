@@ -2,9 +2,9 @@
 """Forward kinematics of a rigid platform in a plane (3-RRR, 3-PRR, 3-RPR): points of it on circles; at most 6 poses.
 
 Everything is in 2-D coordinates of the plane of motion. A limb with its actuator locked holds a platform point at a
-distance from a base point. Two of three such equations, less the third, are linear in the position; elimination leaves a
-trigonometric polynomial of degree 3 in the orientation phi (Gosselin and Sefrioui, 1991: the sextic of the 3-RPR). It is
-written in u = exp(i phi), so that real solutions are the roots on the unit circle and phi = pi is a point like any other,
+distance from a base point. Two of three such equations, less the third, are linear in the position; elimination leaves
+a trigonometric polynomial of degree 3 in phi (Gosselin and Sefrioui, 1991: the sextic of the 3-RPR). It is
+written in u = exp(i phi), so that real solutions are the roots on the unit circle and phi = pi is a point as any other,
 and its coefficients come from values on that circle by a discrete Fourier transform, with no expansion by hand.
 """
 

@@ -18,8 +18,8 @@ from numpy.typing import ArrayLike
 
 from pkm_kinematics.assembly.geometry.candidates import consistent, polished, status_of
 from pkm_kinematics.assembly.geometry.self_motion import real_roots, square_system
-from pkm_kinematics.assembly.homotopy.start_systems import solve_by_monodromy
 from pkm_kinematics.assembly.homotopy.quadrics import Complex
+from pkm_kinematics.assembly.homotopy.start_systems import solve_by_monodromy
 from pkm_kinematics.assembly.result import Array, AssemblyStatus, SolutionSet, no_solutions
 
 SOLUTIONS = 16

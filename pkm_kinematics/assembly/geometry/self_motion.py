@@ -30,7 +30,7 @@ def real_roots(
 
 
 def square_system(quadrics: Array, square: Array, n: int, last: Array) -> Array:
-    """n combinations of quadrics (k, s, s), k >= n, and `last`, of unit norm: a part `square` (k,) in the first alone."""
+    """n combinations of k >= n quadrics (k, s, s), and `last`, of norm 1; the part `square` (k,) in the first alone."""
     count = len(quadrics)
     basis = np.linalg.qr(np.column_stack([square, np.eye(count)]))[0].T if square.any() else np.eye(count)
     mixed = np.einsum("ij,jab->iab", basis, quadrics)

@@ -16,8 +16,8 @@ from numpy.typing import ArrayLike
 from pkm_kinematics.assembly.geometry.candidates import status_of
 from pkm_kinematics.assembly.geometry.self_motion import real_roots
 from pkm_kinematics.assembly.geometry.study import rotation_form
-from pkm_kinematics.assembly.homotopy.start_systems import start_system
 from pkm_kinematics.assembly.homotopy.quadrics import Complex
+from pkm_kinematics.assembly.homotopy.start_systems import start_system
 from pkm_kinematics.assembly.result import Array, AssemblyStatus, SolutionSet, no_solutions
 
 SOLUTIONS = 8

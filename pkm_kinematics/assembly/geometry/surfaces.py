@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pkm_kinematics.assembly.geometry.candidates import polished, status_of
-from pkm_kinematics.assembly.homotopy.start_systems import start_system
 from pkm_kinematics.assembly.homotopy.quadrics import Complex
 from pkm_kinematics.assembly.homotopy.roots import all_roots
+from pkm_kinematics.assembly.homotopy.start_systems import start_system
 from pkm_kinematics.assembly.result import Array, AssemblyStatus, SolutionSet, no_solutions
 
 INFINITE = (1e-7, 1e-13)  # |z_0^2| of unit vectors below which there is no finite point: multiple, simple

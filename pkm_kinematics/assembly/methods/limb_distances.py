@@ -32,8 +32,7 @@ from pkm_kinematics.assembly.geometry.translation import point_on_spheres
 from pkm_kinematics.assembly.method import AssemblyMethod
 from pkm_kinematics.assembly.methods.limb_forms import LimbForms
 from pkm_kinematics.assembly.result import AssemblyPoses, SolutionSet, poses_from
-from pkm_kinematics.kernels.path.distances import distances
-from pkm_kinematics.kernels.path.leg_sides import leg_sides
+from pkm_kinematics.kernels.path.distances import distances, leg_sides
 from pkm_kinematics.model.tables import Tables
 from pkm_kinematics.solve.engine import Engine
 from pkm_runtime.kernels.binding import Prepared, WithScratch
