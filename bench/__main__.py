@@ -83,7 +83,7 @@ def report(everything: bool, picture: Path | None = None) -> str:
             "Lean calls. Robots marked *iterated* have limbs without a closed form, solved by Newton's method from\n"
             "the last configuration; those whose motion space turns with the pose are timed at home.",
             table(
-                ["robot", "freedoms", "bodies", "iterated", "IK", "IK + ID", "IK + FD", "IK + ID per body"],
+                ["robot", "degrees of freedom", "bodies", "iterated", "IK", "IK + ID", "IK + FD", "IK + ID per body"],
                 gallery.rows(),
             ),
         ]

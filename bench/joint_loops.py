@@ -45,7 +45,7 @@ moved by 2 % of its characteristic length in half a second, on the simulated mac
 launch files make. Two numbers are the largest errors of a driven joint: while it is held (it sags until the integrals
 carry the weight), and while it moves. The loops here are emulated, with a delay of two periods
 (`python -m bench.joint_loops --write docs/joint_loops.md`); what was seen with the real stack is in
-[running.md](running.md).
+[running_reference.md](running_reference.md#one-loop-per-drive).
 
 By *effort* means a PID with the gains of `pkm_bringup/ros2_control.py`. Where a robot is much lighter in one
 direction than in another, gains that the light one carries are too soft for the heavy one; where drives are redundant,

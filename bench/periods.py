@@ -13,8 +13,7 @@ import time
 import numpy as np
 
 from pkm_bringup.main_job import planned, run_motion, simulated_loop
-from pkm_control.loop.control_loop import Period
-from pkm_control.loop.switching_on import switch_on
+from pkm_control.loop.control_loop import Period, switch_on
 from pkm_description import load_mechanism
 from pkm_dynamics.dynamics import shared_dynamics
 

@@ -218,7 +218,7 @@ SOLVED: dict[str, str] = {
 
 # text, and words that its error must hold; where two pins share a gap, either may be named
 REFUSED: dict[str, tuple[str, str]] = {
-    "one actuator for two freedoms": (robot(PLAIN, ("left_motor",)), "wrong number of actuators.*2T"),
+    "one actuator for two degrees of freedom": (robot(PLAIN, ("left_motor",)), "wrong number of actuators.*2T"),
     "a tip that turns on its pin": (_hung(), "wrong number of actuators.*2T1R"),
     "a loop that cannot close": (
         robot(TIP + BRANCH + limb("left", -0.125, forearm=0.1) + RIGHT),
@@ -237,7 +237,7 @@ REFUSED: dict[str, tuple[str, str]] = {
         _doubled_elbow()
         .replace('"left_motor"><command', '"left_elbow_again"><command')
         .replace('"right_motor"><command', '"left_elbow"><command'),
-        "leave the platform 1 of its 2 freedoms",
+        "leave the platform 1 of its 2 degrees of freedom",
     ),
     "no mass anywhere": (
         robot(PLAIN.replace("<inertial>", "<ignored>").replace("</inertial>", "</ignored>")),

@@ -34,9 +34,8 @@ from pkm_control.controllers.law_settings import (
     highest_natural_frequency,
 )
 from pkm_control.controllers.laws import make_controller
-from pkm_control.loop.control_loop import ControlLoop, Period
+from pkm_control.loop.control_loop import ControlLoop, Period, switch_on
 from pkm_control.loop.platform_observer import PlatformObserver
-from pkm_control.loop.switching_on import switch_on
 from pkm_description import load_mechanism, robot_names
 from pkm_description.mechanism import Inertial, Mechanism
 from pkm_dynamics import Dynamics

@@ -37,7 +37,7 @@ def bodies_of(mechanism: Mechanism) -> tuple[list[Body], set[frozenset[str]], st
             link = leader[link]
         return link
 
-    chain = set(mechanism.platform_chain)
+    chain = set(mechanism.virtual_chain)
     ties = [(j.parent, j.child, j.type is JointType.FIXED) for j in mechanism.joints if j.name not in chain]
     ties += [(loop.predecessor, loop.successor, loop.type is LoopType.FIXED) for loop in mechanism.loops]
     for a, b, fixed in ties:

@@ -158,7 +158,7 @@ class Clearance(Describable):
         if mechanism.platform_chain:
             frames[mechanism.platform_link] = platform
         for joint in mechanism.joints:
-            if joint.name in mechanism.platform_chain or joint.parent not in frames:
+            if joint.name in mechanism.virtual_chain or joint.parent not in frames:
                 continue
             values = {
                 f.name: joints[row[f.name]] if f.name in row else np.full(n, home.get(f.name, 0.0))

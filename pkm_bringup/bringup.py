@@ -116,6 +116,7 @@ KNOBS = (
         group="machine",
     ),
     Setting("hardware_file", "", options.HARDWARE_FILE, group="machine"),
+    Setting("simulate", "false", options.SIMULATE, SWITCH, group="machine"),
     Setting("keep_out_file", "", options.KEEP_OUT_FILE, group="control"),
     Setting("conveyor_file", "", options.CONVEYOR_FILE, group="control"),
     Setting("force_file", "", options.FORCE_FILE, group="machine"),
@@ -173,10 +174,6 @@ def _is(name: str, *texts: str) -> Callable[[Values], bool]:
     return lambda values: values[name] in texts
 
 
-def _is_not(name: str, *texts: str) -> Callable[[Values], bool]:
-    return lambda values: values[name] not in texts
-
-
 def _realistic(values: Values) -> bool:
     return values["realistic"] == "true" and values["hardware"] == SIMULATED
 
@@ -193,7 +190,8 @@ def _notes(values: Values) -> list[str]:
     law = f"{values['controller']}, {values['natural_frequency']} rad/s asked, damping {values['damping']}"
     described = [f"described with {values['xacro_args']}"] if values["xacro_args"] else []
     if values["controller"] == POSITION:
-        return [f"commanded by position; machine: {values['hardware']}, which measures no efforts", *described]
+        device = f"{values['hardware']}, simulated" if values["simulate"] == "true" else values["hardware"]
+        return [f"commanded by position; machine: {device}, which measures no efforts", *described]
     if values["hardware"] != SIMULATED:
         return [law, *described]
     payload = payload_note(float(values["hidden_payload"]))
@@ -213,6 +211,7 @@ def _of_controller(values: Values) -> dict[str, Parameter]:
 _HARDWARE = {
     "machine": "hardware",
     "hardware_file": "hardware_file",
+    "simulate": "simulate",
     "rate": "rate",
     "start": "start",
     "realistic": "realistic",
@@ -372,8 +371,8 @@ def parameters(node: NodeSpec, values: Values) -> dict[str, Parameter]:
                 values[knob] == "true" if isinstance(default[knob], bool) else type(default[knob])(values[knob])
             )
         except ValueError as error:
-            kind = "integer" if isinstance(default[knob], int) else "number"
-            raise ValueError(f"{knob} is '{values[knob]}', not a {kind} such as {default[knob]}") from error
+            kind = "an integer" if isinstance(default[knob], int) else "a number"
+            raise ValueError(f"{knob} is '{values[knob]}', not {kind} such as {default[knob]}") from error
     if "motion" in typed:
         typed["motion"] = motion_of(values)
     if node.leads:
@@ -435,6 +434,9 @@ def _check_machine(values: Values) -> None:
     read_keep_outs(values["keep_out_file"])
     read_tools(values["tool_file"])
     read_conveyors(values["conveyor_file"])
+    if values["simulate"] == "true" and (kind not in KINDS or kind == LOOPBACK):
+        devices = ", ".join(name for name in KINDS if name != LOOPBACK)
+        raise ValueError(f"simulate is for the devices {devices}, and hardware is '{kind}'")
     file = read_machine_file(values["hardware_file"]) if values["hardware_file"] else None
     if kind not in KINDS:
         return

@@ -17,6 +17,7 @@ COMMANDS = {  # word: module, and what it does
     ),
     "simulate": ("pkm_bringup.simulate_command", "the same in one process, without ROS"),
     "play": ("pkm_bringup.command_line.play", "run a motion on a machine of your own, without ROS"),
+    "servo-setup": ("pkm_bringup.command_line.servo_setup", "find signs and offsets of hobby servos, one by one"),
     "move": ("pkm_client.verbs", "have a robot that runs over ROS go to a pose"),
     "follow": ("pkm_client.verbs", "have it run a motion file"),
     "jog": ("pkm_client.verbs", "steer its platform for some time"),

@@ -3,16 +3,18 @@
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 import socket
 import sys
 import threading
 from collections.abc import Callable
-from typing import NoReturn
+from functools import partial
 
 from pkm_hardware.machine import drives_may_be_on
 from pkm_runtime import ending_signals
+from pkm_runtime.child_processes import Child
 
 _BEAT_EVERY = 0.25  # s
 _LOOK_EVERY = 0.1  # s
@@ -28,12 +30,8 @@ class Guardian:
 
     def __init__(self, turn_off: Callable[[], str]) -> None:
         self._end, theirs = socket.socketpair()
-        for stream in (sys.stdout, sys.stderr):
-            stream.flush()
         self._watched = os.getpid()
-        self._pid = os.fork()
-        if self._pid == 0:
-            self._guard(theirs, turn_off)
+        self._child = Child(partial(self._guard, theirs, turn_off))
         theirs.close()
         self._over = threading.Event()
         self._heart: threading.Thread | None = None
@@ -50,29 +48,26 @@ class Guardian:
             self._heart.join()
         self._end.sendall(_WELL)
         self._end.close()
-        os.waitpid(self._pid, 0)
+        self._child.wait(math.inf)
 
     def _beat(self) -> None:
         while not self._over.wait(_BEAT_EVERY):
             self._end.send(_BEAT)
 
-    def _guard(self, end: socket.socket, turn_off: Callable[[], str]) -> NoReturn:
+    def _guard(self, end: socket.socket, turn_off: Callable[[], str]) -> None:
         """In the child: wait for what becomes of the parent."""
-        try:
-            os.setsid()
-            for number in ending_signals.ENDING:
-                signal.signal(number, signal.SIG_IGN)
-            for first, last in ((3, end.fileno()), (end.fileno() + 1, os.sysconf("SC_OPEN_MAX"))):
-                os.closerange(first, last)  # a line that stayed open here could not be taken away
-            end.settimeout(_LOOK_EVERY)
-            if how := self._what_became(end):
-                try:
-                    warning = turn_off()
-                except Exception as error:
-                    warning = drives_may_be_on(error)
-                print(f"the command {how}: {warning or 'the drives were turned off'}", file=sys.stderr, flush=True)
-        finally:
-            os._exit(0)
+        os.setsid()
+        for number in ending_signals.ENDING:
+            signal.signal(number, signal.SIG_IGN)
+        for first, last in ((3, end.fileno()), (end.fileno() + 1, os.sysconf("SC_OPEN_MAX"))):
+            os.closerange(first, last)  # a line that stayed open here could not be taken away
+        end.settimeout(_LOOK_EVERY)
+        if how := self._what_became(end):
+            try:
+                warning = turn_off()
+            except Exception as error:
+                warning = drives_may_be_on(error)
+            print(f"the command {how}: {warning or 'the drives were turned off'}", file=sys.stderr, flush=True)
 
     def _what_became(self, end: socket.socket) -> str:
         """How the parent has left its drives; empty where they are off."""

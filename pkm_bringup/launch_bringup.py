@@ -6,24 +6,29 @@ Needs `launch` and `launch_ros`, which a ROS 2 installation has and a bare machi
 
 from __future__ import annotations
 
+import asyncio
 import atexit
+import math
 import os
 import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import rclpy
+import rclpy.node
 from ament_index_python.packages import PackageNotFoundError, get_package_share_directory
 from launch import LaunchContext, LaunchDescription
 from launch.actions import (
     DeclareLaunchArgument,
     EmitEvent,
-    ExecuteProcess,
+    OpaqueCoroutine,
     OpaqueFunction,
-    RegisterEventHandler,
     SetEnvironmentVariable,
 )
-from launch.event_handlers import OnProcessExit
 from launch.events import Shutdown
 from launch.events.process import ProcessExited
 from launch.substitutions import LaunchConfiguration
@@ -31,7 +36,7 @@ from launch_ros.actions import Node
 from launch_ros.parameter_descriptions import ParameterValue
 
 from pkm_bringup import bringup, ros2_control
-from pkm_bringup.runner import CUT_OFF, command
+from pkm_bringup.command_line.measured import FAULT_FILE
 from pkm_control.controllers.law_settings import POSITION
 from pkm_description.load import load_mechanism, xacro_arguments
 from pkm_description.ros import topics
@@ -42,18 +47,20 @@ from pkm_viewer.layer_files import layer_files
 _ENDS = {"sigterm_timeout": "40", "sigkill_timeout": "5"}  # s, after SIGINT: a report may be drawn on a busy computer
 _MANAGER_PATIENCE = "30"  # s, of the spawners, with the controller manager
 _WATCH = "machine_watch"
+_IDLE = 20.0  # s without processor time, of a process whose node is not there: it hangs
+_LOOK_EVERY = 0.5  # s
+_WORK = 0.2  # s of processor time that a process gets in `_IDLE` however busy the computer is, where it wants it
 _TOPIC_SYSTEM = "joint_state_topic_hardware_interface"  # the bridge; other plugins of ros2_control are the machine
+_NAMES = {spec.executable: spec.nodes for spec in (bringup.DESCRIPTION, *bringup.NODES) if spec.needed} | {
+    "robot_state_publisher": ("robot_state_publisher",),
+    "ros2_control_node": ("controller_manager",),
+    "machine_watch_node": (_WATCH,),
+}  # names of the nodes that nothing works without, by executable
 
 KNOBS = (
     *bringup.KNOBS,
     bringup.Setting("rviz", "true", "open RViz, where it is installed", bringup.SWITCH),
     bringup.Setting("rviz_file", "", "what RViz shows; empty: rviz/pkm.rviz, fitted to the size of the robot"),
-    bringup.Setting(
-        "together",
-        "true",
-        "fork our nodes from one process, which starts them several times as fast; not done with ros2_control",
-        bringup.SWITCH,
-    ),
     bringup.Setting("ros2_control", "false", "have controller_manager drive the machine", bringup.SWITCH),
     bringup.Setting("command_interface", "effort", "what controllers of ros2_control command", ("effort", "position")),
     bringup.Setting(
@@ -87,6 +94,7 @@ def _actions(names: list[str], context: LaunchContext) -> list[Any]:
     """The nodes and handlers that the values of the launch arguments ask for."""
     values = {name: LaunchConfiguration(name).perform(context) for name in names}
     found: list[Any] = [SetEnvironmentVariable(*pair) for pair in transport_environment(os.environ).items()]
+    found.append(SetEnvironmentVariable(FAULT_FILE, _temporary(".fault")))
     managed = values["ros2_control"] == "true"
     if managed:
         if ros2_control.FORWARD not in _wanted(values):
@@ -98,46 +106,77 @@ def _actions(names: list[str], context: LaunchContext) -> list[Any]:
     bringup.check(values)  # here, where what is wrong is said as of a launch argument
     if managed:
         found += _controller_manager(values)
-    together = values["together"] == "true" and not managed
     if _installed("robot_state_publisher"):
-        publisher = _robot_state_publisher(values)
-        ended = OnProcessExit(target_action=publisher, on_exit=partial(_other_ended, "robot_state_publisher", True))
-        found += [publisher, RegisterEventHandler(ended)]
+        found.append(_robot_state_publisher(values))
         values["description"] = "other"
-    elif not together:
+    else:
         found.append(_node(bringup.DESCRIPTION, values, robot_description=_text(values)))
     if values["rviz"] == "true" and _installed("rviz2"):
         found.append(_rviz(values))
         if values["layers"]:
             found.append(_layers(values))
-    if together:
-        nodes = ExecuteProcess(
-            cmd=command(values), name="pkm_nodes", output="screen", additional_env={CUT_OFF: "0"}, **_ENDS
-        )
-        ended = OnProcessExit(target_action=nodes, on_exit=_all_ended)
-        return [*found, nodes, RegisterEventHandler(ended)]
-    for spec in bringup.nodes(values):
-        node = _node(spec, values)
-        leads = spec.leads and values["stay"] == "false"
-        found += [node, RegisterEventHandler(OnProcessExit(target_action=node, on_exit=partial(_ended, spec, leads)))]
-    return found
+    found += [_node(spec, values) for spec in bringup.nodes(values)]
+    awaited = [one for one in found if isinstance(one, Node) and one.node_executable in _NAMES]
+    if _secured():  # the launch has no enclave
+        return found
+    return [*found, OpaqueCoroutine(coroutine=_await_nodes, args=[awaited, f"/{values['namespace'].strip('/')}"])]
 
 
-def _all_ended(event: ProcessExited, context: LaunchContext) -> list[Any]:
-    """The end of the run, which the end of our nodes is."""
-    return (
-        []
-        if context.is_shutdown
-        else [EmitEvent(event=Shutdown(reason=f"our nodes ended with code {event.returncode}"))]
-    )
+async def _await_nodes(context: LaunchContext, processes: Sequence[Node], namespace: str) -> None:
+    """End the run where a process hangs before its nodes are there, for which all others would wait."""
+    busy = dict.fromkeys(processes, (0.0, time.monotonic()))  # processor time [s], and since when there was no more
+    with _graph() as graph:
+        while busy:
+            await asyncio.sleep(_LOOK_EVERY)
+            there = {name for name, space in graph.get_node_names_and_namespaces() if space == namespace}
+            for process, (before, since) in list(busy.items()):
+                absent, details = set(_NAMES[process.node_executable]) - there, process.process_details
+                worked = _processor_time(details["pid"]) if details else 0.0
+                if not absent or process.return_code is not None:
+                    del busy[process]
+                elif worked > before + _WORK:
+                    busy[process] = worked, time.monotonic()
+                elif time.monotonic() - since > _IDLE:
+                    reason = f"{', '.join(sorted(absent))} is not there, and its process has hung for {_IDLE:g} s"
+                    await context.emit_event(Shutdown(reason=reason))
+                    return
 
 
-def _ended(spec: bringup.NodeSpec, leads: bool, event: ProcessExited, context: LaunchContext) -> list[Any]:
-    """The end of the run, where the end of a node means that."""
-    if context.is_shutdown or not spec.stops_run(event.returncode, leads):
+@contextmanager
+def _graph() -> Iterator[rclpy.node.Node]:
+    """A node that sees which others there are."""
+    context = rclpy.Context()
+    rclpy.init(args=[], context=context)
+    node = rclpy.create_node(f"launch_{os.getpid()}", context=context, enable_rosout=False)
+    try:
+        yield node
+    finally:
+        node.destroy_node()
+        rclpy.shutdown(context=context)
+
+
+def _processor_time(pid: int) -> float:
+    """The processor time that a process has had [s]; endless where it is gone."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+    except OSError:
+        return math.inf
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def _ended(name: str, ends: Callable[[int], bool], event: ProcessExited, context: LaunchContext) -> list[Any]:
+    """The end of the run, where the end of a node with this exit code means that."""
+    if context.is_shutdown or not ends(event.returncode):
         return []
-    reason = "the motion is done" if leads else f"{spec.name} ended with code {event.returncode}"
+    reason = f"{name} ended with code {event.returncode}"
+    if event.returncode != 0:
+        Path(context.environment[FAULT_FILE]).write_text(reason, encoding="utf-8")  # for the report of the motion
     return [EmitEvent(event=Shutdown(reason=reason))]
+
+
+def _ends_all(name: str) -> Callable[..., Any]:
+    """For a node that nothing works without."""
+    return partial(_ended, name, lambda code: True)
 
 
 def _node(spec: bringup.NodeSpec, values: bringup.Values, **texts: ParameterValue) -> Node:
@@ -148,7 +187,7 @@ def _node(spec: bringup.NodeSpec, values: bringup.Values, **texts: ParameterValu
         parameters.update(_in_ros2_control(spec, values, parameters))
         if topics.ACTUATED_JOINT_STATES in remappings and not _machine_on_topics(values):
             remappings[topics.ACTUATED_JOINT_STATES] = ros2_control.MEASURED_STATES
-    secured = os.environ.get("ROS_SECURITY_ENABLE", "").lower() == "true"
+    leads = spec.leads and values["stay"] == "false"
     return Node(
         package="pkm_control",
         executable=spec.executable,
@@ -156,10 +195,15 @@ def _node(spec: bringup.NodeSpec, values: bringup.Values, **texts: ParameterValu
         namespace=values["namespace"],
         parameters=[parameters],
         remappings=list(remappings.items()),
-        ros_arguments=["--enclave", f"{bringup.ENCLAVES}/{spec.name}"] if secured else [],
+        ros_arguments=["--enclave", f"{bringup.ENCLAVES}/{spec.name}"] if _secured() else [],
         output="screen",
+        on_exit=partial(_ended, spec.name, partial(spec.stops_run, leads=leads)),
         **_ENDS,
     )
+
+
+def _secured() -> bool:
+    return os.environ.get("ROS_SECURITY_ENABLE", "").lower() == "true"
 
 
 def _in_ros2_control(spec: bringup.NodeSpec, values: bringup.Values, parameters: dict[str, Any]) -> dict[str, Any]:
@@ -194,52 +238,26 @@ def _controller_manager(values: bringup.Values) -> list[Any]:
     known = ros2_control.controller_names(ros2_control.read_parameters(path))
     clock = {"use_sim_time": values["use_sim_time"] == "true"}
     in_manager = partial(Node, package="controller_manager", namespace=values["namespace"], output="screen", **_ENDS)
-    manager = in_manager(executable="ros2_control_node", parameters=[path, clock])
-    spawner = partial(in_manager, executable="spawner")
+    manager = in_manager(
+        executable="ros2_control_node", parameters=[path, clock], on_exit=_ends_all("ros2_control_node")
+    )
+    # else all others would wait for controllers for ever
+    not_loaded = partial(_ended, "spawner", lambda code: code != 0)
+    spawner = partial(in_manager, executable="spawner", on_exit=not_loaded)
     patience = ["--controller-manager-timeout", _MANAGER_PATIENCE]
     if not _machine_on_topics(values):
         others = [name for name in known if name not in wanted]
         spawners = [spawner(arguments=[*wanted, "--param-file", path, *patience])]
         if others:
             spawners.append(spawner(arguments=[*others, "--inactive", "--param-file", path, *patience]))
-        return _with_ends(manager, spawners)
+        return [manager, *spawners]
     loaded = [*wanted, *(name for name in known if name not in wanted)]
     fed = ros2_control.FORWARD if values["controller"] != "none" else ""
-    watch = Node(
-        package="pkm_control",
-        executable="machine_watch_node",
-        name=_WATCH,
-        namespace=values["namespace"],
-        parameters=[{"controllers": wanted, "forward_controller": fed, **clock}],
-        output="screen",
-        **_ENDS,
-    )
-    ended = OnProcessExit(target_action=watch, on_exit=_watch_ended)
-    spawners = [spawner(arguments=[*loaded, "--inactive", "--param-file", path, *patience])]
-    return [*_with_ends(manager, spawners), watch, RegisterEventHandler(ended)]
-
-
-def _with_ends(manager: Node, spawners: list[Node]) -> list[Any]:
-    """The nodes, and handlers that end the run where they do: else all others would wait for controllers for ever."""
-    found: list[Any] = []
-    for node, lasts in [(manager, True), *((one, False) for one in spawners)]:
-        ended = OnProcessExit(target_action=node, on_exit=partial(_other_ended, node.node_executable, lasts))
-        found += [node, RegisterEventHandler(ended)]
-    return found
-
-
-def _other_ended(name: str, lasts: bool, event: ProcessExited, context: LaunchContext) -> list[Any]:
-    """The end of the run: a node that nothing works without is gone, or controllers are not loaded."""
-    if context.is_shutdown or not (lasts or event.returncode):
-        return []
-    return [EmitEvent(event=Shutdown(reason=f"{name} ended with code {event.returncode}"))]
-
-
-def _watch_ended(event: ProcessExited, context: LaunchContext) -> list[Any]:
-    """The end of the run: a dead machine would go unnoticed."""
-    if context.is_shutdown:
-        return []
-    return [EmitEvent(event=Shutdown(reason=f"{_WATCH} ended with code {event.returncode}"))]
+    told = {"controllers": wanted, "forward_controller": fed}
+    # without it a dead machine would go unnoticed
+    ends = {"output": "screen", "on_exit": _ends_all(_WATCH)}
+    watch = _other("pkm_control", "machine_watch_node", values, told, name=_WATCH, **ends)
+    return [manager, spawner(arguments=[*loaded, "--inactive", "--param-file", path, *patience]), watch]
 
 
 def _fitted_controllers(values: bringup.Values) -> str:
@@ -261,32 +279,14 @@ def _rviz(values: bringup.Values) -> Node:
         template = rviz_view.read_view(f"{get_package_share_directory('pkm_control')}/rviz/pkm.rviz")
         mechanism = load_mechanism(bringup.description(values))
         rviz_view.write_view(rviz_view.fitted_view(template, mechanism), path)
-    return Node(
-        package="rviz2",
-        executable="rviz2",
-        namespace=values["namespace"],
-        arguments=["-d", path],
-        parameters=[{"use_sim_time": values["use_sim_time"] == "true"}],
-        **_ENDS,
-    )
+    return _other("rviz2", "rviz2", values, arguments=["-d", path])
 
 
 def _layers(values: bringup.Values) -> Node:
     """The node that shows surfaces of an analysis in RViz."""
-    return Node(
-        package="pkm_control",
-        executable="layers_node",
-        namespace=values["namespace"],
-        parameters=[
-            {
-                "files": ",".join(str(path) for path in layer_files(values["layers"])),
-                "frame_prefix": values["frame_prefix"],
-                "use_sim_time": values["use_sim_time"] == "true",
-            }
-        ],
-        output="screen",
-        **_ENDS,
-    )
+    files = ",".join(str(path) for path in layer_files(values["layers"]))
+    told = {"files": files, "frame_prefix": values["frame_prefix"]}
+    return _other("pkm_control", "layers_node", values, told, output="screen")
 
 
 def _temporary(suffix: str) -> str:
@@ -298,19 +298,18 @@ def _temporary(suffix: str) -> str:
 
 def _robot_state_publisher(values: bringup.Values) -> Node:
     """The node that publishes /robot_description, and /tf from joint_states."""
-    return Node(
-        package="robot_state_publisher",
-        executable="robot_state_publisher",
-        namespace=values["namespace"],
-        parameters=[
-            {
-                "robot_description": _text(values),
-                "publish_frequency": float(values["publish_rate"]),
-                "use_sim_time": values["use_sim_time"] == "true",
-            }
-        ],
-        **_ENDS,
-    )
+    told = {"robot_description": _text(values), "publish_frequency": float(values["publish_rate"])}
+    name = "robot_state_publisher"
+    return _other(name, name, values, told, on_exit=_ends_all(name))
+
+
+def _other(
+    package: str, executable: str, values: bringup.Values, parameters: dict[str, Any] | None = None, **more: Any
+) -> Node:
+    """A node beside those of `bringup.py`."""
+    told = {**(parameters or {}), "use_sim_time": values["use_sim_time"] == "true"}
+    place = values["namespace"]
+    return Node(package=package, executable=executable, namespace=place, parameters=[told], **more, **_ENDS)
 
 
 def _text(values: bringup.Values) -> ParameterValue:

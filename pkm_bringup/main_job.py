@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pkm_control.controllers.computed_torque import ComputedTorque
 from pkm_control.controllers.controller import Controller
@@ -39,9 +38,8 @@ from pkm_hardware.realism import USUAL_RESERVE
 from pkm_hardware.simulated.simulated_machine import SimulatedMachine
 from pkm_kinematics import Kinematics
 from pkm_runtime.fixed_rate import FixedRateLoop
+from pkm_runtime.uncollected import uncollected
 from pkm_viewer.report.recording import Mark, Recorder, Recording, Run
-
-Array = NDArray[np.float64]
 
 _LATER = 1.0  # s, for a driver to say what is wrong: it waits longer for a reading than the loop does
 _LONGER = 2.0  # s, that a motion may take longer which is stopped on its way
@@ -156,41 +154,44 @@ def run_motion(
     loop.on_output = lambda event: recorder.mark(Mark(follower.time - motion.start, event.name, event.value))
     fixed = pace or FixedRateLoop(loop.rate)
     faults: tuple[str, ...] = ()
-    collects = gc.isenabled()
-    if collects:
+    if gc.isenabled():
         gc.collect()
-        gc.disable()  # a collection takes longer than a period
     try:
-        if pace is None:
-            fixed.restart()
-        missed = fixed.missed
-        while motion.outcome is None:
-            if stopped is not None and stopped():
-                follower.stop("ended")
-            periods = fixed.wait() if realtime else 1
-            wake = fixed.last_wake if realtime else math.nan
-            done = loop.period(periods)
-            action, state = done.action, done.state
-            if action.reference is None or action.measured is None or action.mode is Mode.STOPPED:
-                faults = (_why_stopped(loop, fixed, realtime) or cause_of(motion.reason or action.reason),)
-                break
-            if motion.outcome not in (None, Outcome.SUCCESSFUL, Outcome.PREEMPTED):
-                faults = (cause_of(motion.reason),)
-            poses = (action.reference.pose, action.measured.pose)
-            efforts = action.command if loop.controller.commands == "effort" else state.efforts
-            readings = (state.positions, state.velocities)
-            recorder.add(follower.time - motion.start, wake, poses, readings, efforts, loop.controller.saturated)
-            if watch is not None:
-                watch(done)
+        with uncollected():  # a collection takes longer than a period
+            if pace is None:
+                fixed.restart()
+            missed = fixed.missed
+            while motion.outcome is None:
+                if stopped is not None and stopped():
+                    follower.stop("ended")
+                periods = fixed.wait() if realtime else 1
+                done = loop.period(periods)
+                action = done.action
+                if action.reference is None or action.measured is None or action.mode is Mode.STOPPED:
+                    faults = (_why_stopped(loop, fixed, realtime) or cause_of(motion.reason or action.reason),)
+                    break
+                if motion.outcome not in (None, Outcome.SUCCESSFUL, Outcome.PREEMPTED):
+                    faults = (cause_of(motion.reason),)
+                _record(recorder, loop, done, follower.time - motion.start, fixed.last_wake if realtime else math.nan)
+                if watch is not None:
+                    watch(done)
     finally:
         follower.end(Outcome.PREEMPTED, "ended")
         loop.on_output = lambda _: None
-        if collects:
-            gc.enable()
     if faults:
         loop.disable()
     run = Run(loop.kinematics.mechanism.name, "", loop.rate, cycles, path.cycle, begun=begun)
     return recorder.recording(run, fixed.missed - missed, faults)
+
+
+def _record(recorder: Recorder, loop: ControlLoop, done: Period, time: float, wake: float) -> None:
+    """Add a period with a reference and a measurement, `time` [s] after the start of the motion."""
+    action, state = done.action, done.state
+    assert action.reference is not None
+    assert action.measured is not None
+    poses = (action.reference.pose, action.measured.pose)
+    efforts = action.command if loop.controller.commands == "effort" else state.efforts
+    recorder.add(time, wake, poses, (state.positions, state.velocities), efforts, loop.controller.saturated)
 
 
 def _why_stopped(loop: ControlLoop, fixed: FixedRateLoop, realtime: bool) -> str:

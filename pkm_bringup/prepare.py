@@ -9,10 +9,10 @@ nodes that each do it at the same time take half a minute on two cores. The node
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import gc
 import hashlib
 import importlib
+import math
 import os
 import signal
 import sys
@@ -24,20 +24,19 @@ import numpy as np
 
 from pkm_bringup import bringup
 from pkm_bringup.main_job import planned
-from pkm_control.controllers.laws import make_controller
 from pkm_control.loop.control_loop import warm_up
-from pkm_control.loop.follower import TrajectoryFollower
-from pkm_control.loop.guard import guard_of
+from pkm_control.robot_loop import build_follower
+from pkm_control.simulation_setup import ControllerSettings
 from pkm_description.load import shared_mechanism
 from pkm_description.urdf import cache_files
 from pkm_dynamics import Dynamics
 from pkm_dynamics.dynamics import shared_dynamics
 from pkm_dynamics.motion_limits import ActuatorLimits
-from pkm_dynamics.weight import holding_efforts
 from pkm_hardware.machine_kinds import SIMULATED
 from pkm_hardware.simulated.simulated_machine import SimulatedMachine
 from pkm_kinematics.forward.tracker import AssemblyModeTracker
 from pkm_kinematics.making import KERNELS, making
+from pkm_runtime.child_processes import Child, end_with_parent
 
 _COMPILED = (
     "pkm_runtime",
@@ -47,7 +46,6 @@ _COMPILED = (
     "pkm_control",
 )  # packages that have kernels
 _MARKS = 200  # of what was compiled; older ones go
-_PR_SET_PDEATHSIG = 1  # of prctl(2)
 
 
 def build(text: str) -> Dynamics:
@@ -66,25 +64,18 @@ def compile_apart(text: str, specs: Sequence[bringup.NodeSpec], values: bringup.
     mark = _mark(text, values["controller"], values["hardware"])
     if mark is None or mark.exists():
         return
-    sys.stdout.flush()
-    pid = os.fork()
-    if pid == 0:
-        code = 1
-        try:
-            end_with_parent()
-            load(build(text), specs, values)
-            code = 0
-        except BaseException:
-            pass  # it is done again, and fails again, where it can be reported
-        finally:
-            os._exit(code)
-    if os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0:
+
+    def compile_all() -> None:
+        interrupt_silently()
+        load(build(text), specs, values)
+
+    if Child(compile_all, silent=True).wait(math.inf) == 0:  # else it fails again where it can be reported
         note_compiled(text, values["controller"], values["hardware"])
 
 
-def end_with_parent() -> None:
+def interrupt_silently() -> None:
     """Let a child end with its parent, and silently by Ctrl-C: its parent reports it."""
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+    end_with_parent()
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
@@ -150,10 +141,7 @@ def exercise(dynamics: Dynamics) -> None:
 
 def warm_up_controller(dynamics: Dynamics, law: str) -> None:
     """Warm up a controller at home."""
-    kinematics, limits = dynamics.kinematics, ActuatorLimits.of(dynamics.mechanism)
-    controller = make_controller(law, dynamics, limits, 1e-3)
-    guard = guard_of(controller.commands, limits, 1.0, lambda pose: holding_efforts(dynamics, limits, pose))
-    warm_up(TrajectoryFollower(kinematics, controller, guard, lead=0.0), kinematics)
+    warm_up(build_follower(dynamics.mechanism, ControllerSettings(law), dynamics), dynamics.kinematics)
 
 
 def warm_up_machine(dynamics: Dynamics) -> None:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import ctypes
 import fcntl
 import gc
 import importlib
@@ -23,11 +22,11 @@ import sys
 import tempfile
 import textwrap
 import time
-import traceback
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from types import FrameType
-from typing import IO, NoReturn, Protocol
+from typing import IO, Protocol
 
 import yaml
 
@@ -40,19 +39,18 @@ from pkm_description.gallery import robot_names
 from pkm_description.ros.transport import transport_environment
 from pkm_description.urdf import cache_files
 from pkm_runtime import ending_signals, safe_folders
+from pkm_runtime.child_processes import Child, end_with_parent, name_process
 from pkm_runtime.optional import PAGE, PAGE_REMEDY, ROS, ROS_REMEDY, need
 from pkm_runtime.progress import progress
 from pkm_runtime.safe_folders import is_safe
 
 _PATIENCE = (30.0, 2.0, 1.0)  # s, after SIGINT (a report may be drawn, on a busy computer), SIGTERM and SIGKILL
-_BUSY = 5.0  # s, for a node that has neither a report to make nor drives: then it is interrupted at what it does
 _INSISTING = 1.0  # s: a signal this long after the first one is another wish
 _TELLING = 8.0  # s, for a node that disables real drives, however often the end is requested
 _SOON = 1.0  # s: an end that takes longer says what it waits for
 _AT_TERMINAL = ("stay", "browser")  # knobs that are on by default at a terminal
 _NICENESS = 5  # of nodes that keep no time; where it is allowed, loops get as much less: they go first
-CUT_OFF = "PKM_EXIT_CODE_OF_CTRL_C"
-_PR_SET_PDEATHSIG, _PR_SET_NAME = 1, 15  # of prctl(2)
+CUT_OFF = 130  # exit code of an interrupted run: what shells expect
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -71,10 +69,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         words = {spec.name: ros_arguments(spec, values) for spec in specs}
         alone = only_one(values["namespace"])
         with progress("loading libraries"):  # heavy: what is wrong with the options is said before
-            from pkm_bringup.prepare import build, compile_apart, prepare
-
-        compile_apart(text, [spec for spec in specs if spec.needed], values)
-        dynamics = build(text)
+            preparing = importlib.import_module("pkm_bringup.prepare")
+        preparing.compile_apart(text, [spec for spec in specs if spec.needed], values)
+        dynamics = preparing.build(text)
     except (PkmError, ValueError) as error:
         return refused(error)
     except KeyboardInterrupt:
@@ -87,31 +84,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             for arguments_of_node in words.values():
                 arguments_of_node += ["--params-file", str(file)]
 
-        gate = Gate()
-
-        def start(spec: bringup.NodeSpec) -> None:
-            group.start(spec, Forked(spec, words[spec.name], gate), spec.leads and values["stay"] != "true")
-
         try:
-            for spec in specs:
-                if not spec.needed:  # these import libraries of their own, for seconds, while this process goes on
-                    start(spec)
-            needed = [spec for spec in specs if spec.needed]
-            prepare(dynamics, needed, values)
-            for number in ending_signals.ENDING:
-                signal.signal(number, group.ask_to_stop)
-            gc.enable()
-            gate.open()
-            for spec in needed:
-                start(spec)
-            code = group.wait()
-            group.stop()
-            if group.leader_was_cut_off():
-                return interrupted()
-            if group.killed:
-                print(f"pkm run: {', '.join(group.killed)} did not end and had to be killed", file=sys.stderr)
-                code = code or 1
-            return 1 if said_untold() else code or group.code_of_leader() or (cut_off() if is_cut_off() else 0)
+            return _run(group, specs, words, values, lambda needed: preparing.prepare(dynamics, needed, values))
         except PkmError as error:
             return refused(error)
         except KeyboardInterrupt:
@@ -120,6 +94,40 @@ def main(arguments: Sequence[str] | None = None) -> int:
             group.stop()
             if warning := said_untold():
                 print(f"pkm run: {warning}", file=sys.stderr, flush=True)
+
+
+def _run(
+    group: ProcessGroup,
+    specs: Sequence[bringup.NodeSpec],
+    words: Mapping[str, Sequence[str]],
+    values: bringup.Values,
+    prepare: Callable[[Sequence[bringup.NodeSpec]], None],
+) -> int:
+    """Start the nodes, with their arguments by name, and wait for their end; the exit code of the run."""
+    gate = Gate()
+
+    def start(spec: bringup.NodeSpec) -> None:
+        group.start(spec, Forked(spec, words[spec.name], gate), spec.leads and values["stay"] != "true")
+
+    for spec in specs:
+        if not spec.needed:  # these import libraries of their own, for seconds, while this process goes on
+            start(spec)
+    needed = [spec for spec in specs if spec.needed]
+    prepare(needed)
+    for number in ending_signals.ENDING:
+        signal.signal(number, group.ask_to_stop)
+    gc.enable()
+    gate.open()
+    for spec in needed:
+        start(spec)
+    code = group.wait()
+    group.stop()
+    if group.leader_was_cut_off():
+        return interrupted()
+    if group.killed:
+        print(f"pkm run: {', '.join(group.killed)} did not end and had to be killed", file=sys.stderr)
+        code = code or 1
+    return 1 if said_untold() else code or group.code_of_leader() or (CUT_OFF if is_cut_off() else 0)
 
 
 def only_one(namespace: str) -> IO[str]:
@@ -183,12 +191,7 @@ def set_up_discovery() -> None:
 def interrupted() -> int:
     """Report that there was no run; the exit code of that."""
     print("\npkm run: ended before the robot was there; nothing was run, and there is no report", file=sys.stderr)
-    return cut_off()
-
-
-def cut_off() -> int:
-    """The exit code of an interrupted run: what shells expect, or what the caller asked for."""
-    return int(os.environ.get(CUT_OFF, "130"))
+    return CUT_OFF
 
 
 def refused(error: Exception) -> int:
@@ -244,12 +247,6 @@ def parser(at_terminal: bool = False) -> argparse.ArgumentParser:
     return p
 
 
-def command(values: bringup.Values) -> list[str]:
-    """The command that runs a robot with these values of the knobs."""
-    given = [f"--{knob.name.replace('_', '-')}={values[knob.name]}" for knob in bringup.KNOBS if knob.name != "robot"]
-    return [sys.executable, "-m", "pkm_bringup.start", values["robot"], *given]
-
-
 def ros_arguments(spec: bringup.NodeSpec, values: bringup.Values) -> list[str]:
     """The arguments that a node is started with: its name, namespace, remappings and parameters."""
     arguments = ["--ros-args", *([] if spec.holds else ["-r", f"__node:={spec.name}"])]
@@ -298,60 +295,35 @@ class Gate:
         os.read(self._inner, 1)
 
 
-class Forked:
-    """A node in a process that is forked from this one, with all that has been made and imported here.
-
-    To be made while this process has no other thread and has not initialised ROS. The node is imported at once, and
+class Forked(Child):
+    """A node in a process that is forked from this one, before ROS is initialised. The node is imported at once, and
     begins when the gate is open.
     """
 
     def __init__(self, spec: bringup.NodeSpec, arguments: Sequence[str], gate: Gate) -> None:
-        for stream in (sys.stdout, sys.stderr):
-            stream.flush()  # else the child writes it again
-        self._code: int | None = None
-        self.pid = os.fork()
-        if self.pid == 0:
-            _become(spec, arguments, gate)
-
-    def poll(self) -> int | None:
-        """Exit code, None while it runs."""
-        if self._code is None:
-            pid, status = os.waitpid(self.pid, os.WNOHANG)
-            if pid:
-                self._code = os.waitstatus_to_exitcode(status)
-        return self._code
+        super().__init__(partial(_become, spec, arguments, gate))
 
 
-def _become(spec: bringup.NodeSpec, arguments: Sequence[str], gate: Gate) -> NoReturn:
-    """In the child: run the node, and end."""
-    code = 1
-    try:
-        os.setsid()
-        _die_with_parent()
-        _name_process(f"pkm {spec.name}")
-        niceness = -_NICENESS if spec.keeps_time else _NICENESS
-        with contextlib.suppress(OSError):  # a lower one takes a permission
-            os.nice(niceness)
-        with contextlib.suppress(OSError):  # where the kernel weighs sessions, of which each node is one
-            Path("/proc/self/autogroup").write_text(str(niceness))
-        for number in ending_signals.ENDING:
-            signal.signal(number, signal.SIG_DFL)
-        with open(os.devnull) as nothing:
-            os.dup2(nothing.fileno(), 0)
-        sys.argv = [spec.executable, *arguments]
-        module = importlib.import_module(spec.module)
-        gc.enable()
-        gate.wait()
-        code = module.main()
-    except SystemExit as end:
-        code = end.code if isinstance(end.code, int) else 1
-    except BaseException:
-        traceback.print_exc()
-    finally:
-        for stream in (sys.stdout, sys.stderr):
-            with contextlib.suppress(OSError, ValueError):
-                stream.flush()
-        os._exit(code)  # what this process's parent would do at its end is not the child's to do
+def _become(spec: bringup.NodeSpec, arguments: Sequence[str], gate: Gate) -> int | None:
+    """In the child: run the node; its exit code."""
+    os.setsid()
+    end_with_parent()
+    name_process(f"pkm {spec.name}")
+    niceness = -_NICENESS if spec.keeps_time else _NICENESS
+    with contextlib.suppress(OSError):  # a lower one takes a permission
+        os.nice(niceness)
+    with contextlib.suppress(OSError):  # where the kernel weighs sessions, of which each node is one
+        Path("/proc/self/autogroup").write_text(str(niceness))
+    for number in ending_signals.ENDING:
+        signal.signal(number, signal.SIG_DFL)
+    with open(os.devnull) as nothing:
+        os.dup2(nothing.fileno(), 0)
+    sys.argv = [spec.executable, *arguments]
+    module = importlib.import_module(spec.module)
+    gc.enable()
+    gate.wait()
+    code: int | None = module.main()
+    return code
 
 
 class ProcessGroup:
@@ -438,7 +410,7 @@ class ProcessGroup:
     def stop(self) -> None:
         """End all processes: first by request, finally by force, which a further signal hastens."""
         self._stopping = True
-        asked, began, warned, hastened = self._asked, time.monotonic(), False, False
+        asked, began, warned = self._asked, time.monotonic(), False
         for number, patience in zip((signal.SIGINT, signal.SIGTERM, signal.SIGKILL), self._patience, strict=True):
             alive = [process for process in self.processes.values() if process.poll() is None]
             if number == signal.SIGKILL:
@@ -447,9 +419,6 @@ class ProcessGroup:
             deadline = time.monotonic() + patience
             while alive and time.monotonic() < deadline and (self._asked == asked or self._has_drives(alive, began)):
                 alive = [process for process in alive if process.poll() is None]
-                if not hastened and time.monotonic() - began > min(_BUSY, patience):
-                    hastened = True
-                    self._signal((process for process in alive if not self._has_duties(process)), signal.SIGTERM)
                 if alive and not warned and time.monotonic() - began > _SOON:
                     warned = True
                     names = ", ".join(name for name, process in self.processes.items() if process in alive)
@@ -459,25 +428,10 @@ class ProcessGroup:
             if not alive:
                 return
 
-    def _has_duties(self, process: Process) -> bool:
-        """Whether a process has a report to make, or drives to disable, when it is asked to end."""
-        name = next(name for name, one in self.processes.items() if one is process)
-        return self._specs[name].leads or "hardware" in self._specs[name].nodes
-
     def _has_drives(self, alive: Sequence[Process], began: float) -> bool:
         """Whether one of them may still be disabling drives; its report is waited for."""
         names = (name for name, process in self.processes.items() if process in alive)
         return time.monotonic() - began < _TELLING and any("hardware" in self._specs[name].nodes for name in names)
-
-
-def _die_with_parent() -> None:
-    """In the child, before it becomes the node: ask the kernel for SIGTERM when the parent dies."""
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
-
-
-def _name_process(name: str) -> None:
-    """Give this process a name for `ps` and `top`, which else show the parent's."""
-    ctypes.CDLL(None).prctl(_PR_SET_NAME, name.encode()[:15])
 
 
 if __name__ == "__main__":

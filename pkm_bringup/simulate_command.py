@@ -9,29 +9,100 @@
 
 from __future__ import annotations
 
+import argparse
 import importlib
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
 
 from pkm_bringup.command_line.outputs import check_host, check_report
-from pkm_bringup.simulate_options import Options, parser, read_options
+from pkm_client import options
 from pkm_control.controllers.force.force_file import read_force_file
+from pkm_control.controllers.law_settings import POSITION
 from pkm_control.motion.files.shipped import AUTO, find_motion
+from pkm_control.simulation_setup import Setup
 from pkm_control.space.keep_out_file import read_keep_outs
 from pkm_control.space.tool import read_tools
 from pkm_description.load import expand, xacro_arguments
 from pkm_runtime.errors import PkmError
 
-__all__ = ["main", "parser"]
-
 _RUN, _JOB = "pkm_bringup.command_line.one_process", "pkm_bringup.simulated_job"  # loaded once all is in order
+
+
+@dataclass(frozen=True)
+class Options(Setup):
+    """The values of the command line; those of the robot are its `Setup`."""
+
+    robot: str = ""
+    xacro_args: str = ""
+    motion: str = AUTO
+    cycles: int = 1
+    stay: bool = False
+    report: Path = Path()
+    page: bool = False
+    host: str = ""
+    port: int = 0
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line."""
+    p = options.parser(
+        "simulate",
+        "Bring a robot to life in one process, without ROS: simulated machine, controller, browser page. It\n"
+        "does a motion; then the figures are printed and written. Ctrl-C ends it at any time.",
+    )
+    options.add_robot(p, "delta")
+    motion = p.add_argument_group("motion")
+    options.add_motion(motion)
+    options.add_tool_file(motion)
+    motion.add_argument("--cycles", type=options.count, default=20, metavar="N", help=options.CYCLES)
+    motion.add_argument("--stay", action=options.Switch, default=False, help=options.STAY)
+    options.add_control(p.add_argument_group("control"))
+    machine = p.add_argument_group("machine")
+    machine.add_argument("--realistic", action=options.Switch, default=False, help=options.REALISTIC)
+    machine.add_argument(
+        "--hidden-payload",
+        type=options.not_negative,
+        default=0.0,
+        metavar="KG",
+        help=options.HIDDEN_PAYLOAD,
+    )
+    machine.add_argument("--force-file", default="", metavar="FILE", help=options.FORCE_FILE)
+    machine.add_argument("--keep-out-file", default="", metavar="FILE", help=options.KEEP_OUT_FILE)
+    output = p.add_argument_group("output")
+    options.add_report(output)
+    options.add_page(output)
+    return p
+
+
+def read_options(arguments: Sequence[str] | None = None) -> Options:
+    """The options of a command line, by default the process's own. Ends the process where it is wrong.
+    A natural frequency that the rate does not permit is lowered with a notice, as in the controller's node.
+    """
+    command = parser()
+    given = Options(**vars(command.parse_args(arguments)))
+    if given.controller == POSITION and (given.hidden_payload > 0.0 or given.realistic):
+        option = "--realistic" if given.realistic else "--hidden-payload"
+        command.error(
+            f"{option} is of a machine with masses; with --controller {POSITION} it is where it is told to be"
+        )
+    delay, most = 0.5 + given.delay, given.highest_frequency
+    if given.natural_frequency <= most or given.controller == POSITION:
+        return given
+    print(
+        f"--natural-frequency is lowered from {given.natural_frequency:g} to {most:.3g} rad/s: {given.rate:g} Hz with "
+        f"a delay of {delay:g} periods and a damping of {given.damping:g} carry no more",
+        file=sys.stderr,
+    )
+    return replace(given, natural_frequency=most)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; return its exit status: 0 done, 1 failed, 2 bad arguments, 130 interrupted."""
-    options = read_options(arguments)
+    given = read_options(arguments)
     try:
-        _check(options)
+        _check(given)
     except (PkmError, ValueError) as error:
         print(f"pkm simulate: {error}", file=sys.stderr)
         return 2
@@ -39,27 +110,27 @@ def main(arguments: Sequence[str] | None = None) -> int:
     simulate = importlib.import_module(_JOB).simulate
     return int(
         run_in_one_process(
-            options.robot,
-            options.xacro_args,
-            lambda mechanism, interruption: simulate(mechanism, options, interruption),
+            given.robot,
+            given.xacro_args,
+            lambda mechanism, interruption: simulate(mechanism, given, interruption),
         )
     )
 
 
-def _check(options: Options) -> None:
+def _check(given: Options) -> None:
     """Refuse at once what can be refused without the robot."""
-    check_report(options.report)
-    if options.page:
-        check_host(options.host)
-    if options.motion != AUTO:
-        find_motion(options.motion)
+    check_report(given.report)
+    if given.page:
+        check_host(given.host)
+    if given.motion != AUTO:
+        find_motion(given.motion)
     for read, file in (
-        (read_force_file, options.force_file),
-        (read_keep_outs, options.keep_out_file),
-        (read_tools, options.tool_file),
+        (read_force_file, given.force_file),
+        (read_keep_outs, given.keep_out_file),
+        (read_tools, given.tool_file),
     ):
         read(file)
-    expand(options.robot, xacro_arguments(options.xacro_args))
+    expand(given.robot, xacro_arguments(given.xacro_args))
 
 
 if __name__ == "__main__":

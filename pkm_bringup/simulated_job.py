@@ -4,17 +4,15 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pkm_bringup.command_line.one_process import Interruption
 from pkm_bringup.main_job import plan_cycle, run_motion
-from pkm_bringup.simulate_options import Options
+from pkm_bringup.simulate_command import Options
 from pkm_control.controllers.law_settings import POSITION
-from pkm_control.loop.control_loop import ControlLoop, Period
-from pkm_control.loop.switching_on import switch_on
+from pkm_control.loop.control_loop import ControlLoop, Period, switch_on
 from pkm_control.motion.files.default_motion import motion_named
 from pkm_control.robot_loop import build_loop, planner_of
-from pkm_description.mechanism import Mechanism
+from pkm_description.mechanism import Array, Mechanism
 from pkm_hardware.realism import NOTE, payload_note
 from pkm_hardware.simulated.simulated_machine import SimulatedMachine
 from pkm_kinematics.making import KERNELS, making
@@ -24,8 +22,6 @@ from pkm_viewer.report.recording import ENDING_OTHERS
 from pkm_viewer.report.report import Report
 from pkm_viewer.report.report_files import publish_report
 from pkm_viewer.viewer_process import ViewerProcess
-
-Array = NDArray[np.float64]
 
 _PICTURE_EVERY = 0.02  # s of machine time between two updates of the page
 
@@ -48,17 +44,18 @@ class _Watcher:
         joints, pose = action.measured.joints, action.measured.pose
         if isinstance(machine, SimulatedMachine):  # which knows better than its encoders
             joints, pose = machine.joints, machine.pose
-        efforts = action.command if self._loop.controller.commands == "effort" else period.state.efforts
+        by_effort = self._loop.controller.commands == "effort"
+        efforts = action.command if by_effort else np.full_like(action.command, np.nan)
         self._viewer.update(joints, pose, machine.time, error, speed, efforts)
 
 
 def simulate(mechanism: Mechanism, options: Options, interruption: Interruption) -> tuple[str, ...]:
     """Run the job of the options; return the faults that ended it early."""
     with making(KERNELS):
-        loop = build_loop(mechanism, options.setup)
+        loop = build_loop(mechanism, options)
     with making("planning the motion"):
         motion = motion_named(options.motion, loop.kinematics, options.tool_file)
-        job = plan_cycle(planner_of(loop, options.setup), motion)
+        job = plan_cycle(planner_of(loop, options), motion)
     print(f"{mechanism.name}: {motion.source}, one cycle takes {job.cycle.duration:.4f} s")
     for note in job.cycle.notes:
         print(f"  {note}")
@@ -115,7 +112,7 @@ def _conditions(options: Options) -> tuple[str, ...]:
 
 def _warm_up(loop: ControlLoop, options: Options) -> None:
     """Run a few periods that do not count: what is compiled or cached on first use must not cost a deadline."""
-    rest = planner_of(loop, options.setup).rest(np.asarray(loop.kinematics.home, dtype=np.float64), 0.02)
+    rest = planner_of(loop, options).rest(np.asarray(loop.kinematics.home, dtype=np.float64), 0.02)
     run_motion(loop, rest, recorded=False)
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import compileall
 import importlib
+import math
 import os
 import sys
 import tempfile
@@ -21,11 +22,10 @@ from pathlib import Path
 import numpy as np
 
 from pkm_bringup.main_job import plan_cycle, run_motion, simulated_loop
-from pkm_bringup.prepare import end_with_parent, exercise, note_compiled, warm_up_controller
+from pkm_bringup.prepare import exercise, interrupt_silently, note_compiled, warm_up_controller
 from pkm_client import options
 from pkm_control.controllers.law_settings import LAWS
-from pkm_control.loop.control_loop import ControlLoop
-from pkm_control.loop.switching_on import switch_on
+from pkm_control.loop.control_loop import ControlLoop, switch_on
 from pkm_control.motion.files.default_motion import motion_named
 from pkm_control.motion.files.shipped import AUTO
 from pkm_control.motion.planning import MotionPlanner
@@ -35,6 +35,7 @@ from pkm_description.mechanism import Mechanism
 from pkm_dynamics import Dynamics
 from pkm_hardware.machine_kinds import SIMULATED
 from pkm_kinematics.making import making
+from pkm_runtime.child_processes import Child
 from pkm_runtime.errors import PkmError
 from pkm_runtime.kernels.kernel_cache import COMPILING
 from pkm_viewer.report.report import Report
@@ -51,7 +52,7 @@ def warm_kernels(mechanism: Mechanism) -> float:
     started = time.perf_counter()
     other = _in_other_process(mechanism) if len(os.sched_getaffinity(0)) > 1 else None
     _warm_library(Dynamics(mechanism))
-    if other is None or os.waitstatus_to_exitcode(os.waitpid(other, 0)[1]) != 0:
+    if other is None or other.wait(math.inf) != 0:
         _warm_rest(mechanism)
     return time.perf_counter() - started
 
@@ -66,20 +67,15 @@ def warm_kind(name: str) -> float:
     return time.perf_counter() - started
 
 
-def _in_other_process(mechanism: Mechanism) -> int:
-    """Begin with the second half in a child, whose number is returned; what fails there is done again here."""
-    sys.stdout.flush()
-    pid = os.fork()
-    if pid == 0:
-        code = 1
-        try:
-            end_with_parent()
-            COMPILING.told_elsewhere = True
-            _warm_rest(mechanism)
-            code = 0
-        finally:
-            os._exit(code)
-    return pid
+def _in_other_process(mechanism: Mechanism) -> Child:
+    """Begin with the second half in a child; what fails there is done again here."""
+
+    def warm() -> None:
+        interrupt_silently()
+        COMPILING.told_elsewhere = True
+        _warm_rest(mechanism)
+
+    return Child(warm, silent=True)
 
 
 def _warm_rest(mechanism: Mechanism) -> None:

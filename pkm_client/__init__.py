@@ -7,20 +7,26 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from pkm_client.client_errors import MotionEndedError, NoRobotError, RefusedError
-from pkm_client.motion_task import Result, Task
-from pkm_client.state import RobotState
 
 if TYPE_CHECKING:
+    from pkm_client.motion_task import Result, Task
     from pkm_client.robot import Robot
+    from pkm_client.state import RobotState
     from pkm_control.simulation_setup import Setup
 
 __all__ = ["MotionEndedError", "NoRobotError", "RefusedError", "Result", "Robot", "RobotState", "Setup", "Task"]
 
-_LATE = {"Robot": "pkm_client.robot", "Setup": "pkm_control.simulation_setup"}
+_LATE = {
+    "Result": "pkm_client.motion_task",
+    "Robot": "pkm_client.robot",
+    "RobotState": "pkm_client.state",
+    "Setup": "pkm_control.simulation_setup",
+    "Task": "pkm_client.motion_task",
+}
 
 
 def __getattr__(name: str) -> Any:
-    """Import heavy modules on first access, so that `pkm stop` does not wait for solvers that it does not use."""
+    """Import heavy modules on first access, so that `pkm estop` does not wait for what it does not use."""
     if name not in _LATE:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(importlib.import_module(_LATE[name]), name)

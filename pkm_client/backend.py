@@ -7,19 +7,14 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Protocol
 
-import numpy as np
-from numpy.typing import NDArray
-
 from pkm_client.motion_task import Result
 from pkm_client.state import RobotState
 from pkm_control.conveyor.conveyor import BeltState, Conveyor
 from pkm_control.loop.followed_motion import Tolerances
 from pkm_control.operation.answer import Answer
 from pkm_control.operation.motion_points import MotionPoints
-from pkm_description.mechanism import Inertial, Mechanism
+from pkm_description.mechanism import Array, Inertial, Mechanism
 from pkm_dynamics.motion_limits import ActuatorLimits
-
-Array = NDArray[np.float64]
 
 
 class Goal(Protocol):
@@ -28,19 +23,15 @@ class Goal(Protocol):
     @property
     def share(self) -> float:
         """How much of the motion is done, 0 to 1."""
-        ...
 
     def wait_begun(self) -> bool:
         """Wait until it is admitted or refused; True: admitted."""
-        ...
 
     def wait(self) -> Result:
         """Wait for its end; the outcome INVALID_GOAL says that it was refused."""
-        ...
 
     def cancel(self) -> None:
         """End it on its path, or keep it from beginning."""
-        ...
 
 
 class Backend(Protocol):
@@ -54,92 +45,70 @@ class Backend(Protocol):
     @property
     def mechanism(self) -> Mechanism:
         """The robot's description."""
-        ...
 
     @property
     def limits(self) -> ActuatorLimits:
         """Limits of the robot's actuators."""
-        ...
 
     @property
     def time(self) -> float:
         """The robot's clock [s]."""
-        ...
 
     @property
     def outputs(self) -> dict[str, float]:
         """Values that motions have set the outputs to, by name."""
-        ...
 
     @property
     def payload(self) -> Inertial | None:
         """The platform's payload as the controller knows it; None: nothing."""
-        ...
 
     def state(self) -> RobotState:
         """Return a snapshot of the robot, not older than the call."""
-        ...
 
     def belt(self, name: str) -> tuple[Conveyor, BeltState]:
         """Return a conveyor's description and its present state; raise `ConveyorError` where there is none so named."""
-        ...
 
     def begin(self, motion: MotionPoints, tolerances: Tolerances) -> Goal:
         """Hand a motion to the controller, which admits or refuses it."""
-        ...
 
     def steer(self, twist: Array) -> Answer:
         """Jog at a twist (6,) [m/s, rad/s], base axes, for a quarter of a second."""
-        ...
 
     def pause(self) -> Answer:
         """Halt on the path."""
-        ...
 
     def resume(self) -> Answer:
         """Go on with what was halted."""
-        ...
 
     def stop(self) -> Answer:
         """End any motion, and hold."""
-        ...
 
     def enable(self) -> Answer:
         """Enable the drives."""
-        ...
 
     def disable(self) -> Answer:
         """Disable the drives."""
-        ...
 
     def emergency_stop(self) -> Answer:
         """Disable the drives at once, until a reset."""
-        ...
 
     def reset(self) -> Answer:
         """Clear a fault of the machine; its drives stay disabled."""
-        ...
 
     def recover(self) -> Answer:
         """Recover the robot from a stop."""
-        ...
 
     def change_working_mode(self, label: str) -> Answer:
         """Begin the change to the working mode of this label, or continue it."""
-        ...
 
     def set_speed(self, fraction: float) -> Answer:
         """Run motions at a fraction of their planned speed."""
-        ...
 
     def wait(self, seconds: float) -> None:
         """Let time pass on the robot's clock."""
-        ...
 
     def waiting(self) -> AbstractContextManager[None]:
         """Within this context somebody waits for the robot, so a simulation may run faster than real time."""
-        ...
 
     def close(self) -> None:
         """Release the robot."""
-        ...

@@ -9,12 +9,13 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 from pkm_control.loop.modes import Outcome
+from pkm_runtime.describable import Describable
 
 _REST = 5.0  # s, within which what is cancelled comes to rest
 
 
-@dataclass(frozen=True)
-class Result:
+@dataclass(frozen=True, repr=False)
+class Result(Describable):
     """How a motion ended: `reason` in words where there is one; errors over the motion, position [m], rotation [rad].
 
     Of several motions one after the other, `max_` is the largest of all, and `rms_` that of the last.
@@ -27,8 +28,12 @@ class Result:
     rms_rotation_error: float = 0.0
     max_rotation_error: float = 0.0
 
+    def _summary(self) -> str:
+        errors = f"error at most {1e3 * self.max_position_error:.3g} mm, {1e3 * self.max_rotation_error:.3g} mrad"
+        return f"{self.outcome.name}: {self.reason or errors}"
 
-class Task:
+
+class Task(Describable):
     """Work of the robot under way, in a thread of its own.
 
     Args:
@@ -48,6 +53,11 @@ class Task:
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._run, name="task", daemon=True)
         self._thread.start()
+
+    def _summary(self) -> str:
+        if self._error is not None:
+            return f"ended: {self._error}"
+        return self._result._summary() if self._result is not None else f"under way, {100.0 * self.progress:.0f} % done"
 
     @property
     def done(self) -> bool:

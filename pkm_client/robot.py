@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from pkm_client.backend import Backend, Goal
 from pkm_client.client_errors import MotionEndedError, RefusedError
@@ -36,14 +36,13 @@ from pkm_control.operation.motion_points import MotionPoints
 from pkm_control.simulation_setup import Setup
 from pkm_control.space.tool import Tool, read_tools, tool_named
 from pkm_description import load_mechanism
-from pkm_description.mechanism import Inertial, Mechanism
+from pkm_description.mechanism import Array, Inertial, Mechanism
 from pkm_dynamics.dynamics import shared_dynamics
 from pkm_hardware.realism import USUAL_RESERVE
 from pkm_kinematics import Configuration, ForwardSolution, Kinematics
 from pkm_kinematics.kernels.compiled_rotations import displacement_between
 from pkm_runtime.optional import ROS, ROS_REMEDY, need
 
-Array = NDArray[np.float64]
 Leg = tuple[Trajectory, int]  # a plan, and how often it is run
 Plan = list[Leg] | MotionPoints  # legs one after the other, or a motion on a conveyor
 
@@ -206,7 +205,7 @@ class Robot:
         """
         solution = self.kinematics.inverse(self._pose(pose, tool), mode=self._mode_of(self.state))
         if not solution.ok:
-            raise RefusedError(self._with_tool(tool) + solution.reason())
+            raise RefusedError((f"with tool '{tool}' there: " if tool else "") + solution.reason())
         return solution
 
     def tool_pose(self, tool: str) -> Array:
@@ -457,10 +456,6 @@ class Robot:
         if np.shape(pose) != (7,):
             there = np.concatenate([there[:3], used.on_platform(there)[3:]])
         return used.of_platform(there)
-
-    @staticmethod
-    def _with_tool(tool: str) -> str:
-        return f"with tool '{tool}' there: " if tool else ""
 
     def _way(self, here: Array, there: Array, speed: float, tool: str = "") -> list[Leg]:
         if np.abs(displacement_between(here, there)).max() < _THERE:

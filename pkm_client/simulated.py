@@ -10,7 +10,6 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pkm_client.client_errors import NoRobotError
 from pkm_client.motion_task import Result
@@ -18,11 +17,10 @@ from pkm_client.state import RobotState
 from pkm_control.controllers.law_settings import POSITION
 from pkm_control.conveyor.conveyor import BeltState, Conveyor, conveyor_named
 from pkm_control.conveyor.simulated_belt import SimulatedBelt
-from pkm_control.loop.control_loop import warm_up
+from pkm_control.loop.control_loop import switch_on, warm_up
 from pkm_control.loop.followed_motion import Action, Motion, Tolerances
 from pkm_control.loop.loop_thread import LoopThread
 from pkm_control.loop.modes import Mode, Outcome
-from pkm_control.loop.switching_on import switch_on
 from pkm_control.motion.path_events import OutputEvent
 from pkm_control.operation.answer import Answer
 from pkm_control.operation.controls import Controls
@@ -31,13 +29,11 @@ from pkm_control.operation.motion_points import MotionPoints
 from pkm_control.operation.operator import Operator
 from pkm_control.robot_loop import build_loop
 from pkm_control.simulation_setup import Setup
-from pkm_description.mechanism import Inertial, Mechanism
+from pkm_description.mechanism import Array, Inertial, Mechanism
 from pkm_dynamics.motion_limits import ActuatorLimits
 from pkm_hardware.simulated.simulated_machine import SimulatedMachine
 from pkm_kinematics.kernels.compiled_rotations import displacement_between
 from pkm_runtime.fixed_rate import FixedRateLoop
-
-Array = NDArray[np.float64]
 
 _SILENCE = 20  # periods without a command after which the simulated machine closes its brakes, as over ROS
 _LOOK = 0.002  # s, between two looks at the queue

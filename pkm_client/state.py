@@ -7,12 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pkm_control.loop.modes import Mode
+from pkm_description.mechanism import Array
 from pkm_runtime.describable import fixed
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,11 +13,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from pkm_client import options
 from pkm_client.client_errors import RefusedError
-from pkm_client.motion_task import Result
 from pkm_control.operation.answer import Answer
 from pkm_runtime.errors import PkmError
 from pkm_runtime.optional import ROS, ROS_REMEDY, need
@@ -25,12 +22,13 @@ from pkm_runtime.progress import progress
 from pkm_runtime.scheduling import ask_for_short_slices
 
 if TYPE_CHECKING:
+    from pkm_client.motion_task import Result
     from pkm_client.robot import Robot
     from pkm_client.ros.link import RosLink
     from pkm_client.state import RobotState
 
 NAMESPACE = "namespace of all nodes and topics"
-_LOOKING = "looking for the running robot"
+_WAITING = "waiting for the running robot"
 TIMEOUT = "how long the running robot may take to be found [s]"
 
 
@@ -65,7 +63,7 @@ def ask_robot(word: str, given: argparse.Namespace, act: Callable[[Robot], str])
         hardware_file, tool_file = (getattr(given, name, "") for name in ("hardware_file", "tool_file"))
         connect = importlib.import_module("pkm_client.robot").Robot.connect
         conveyor_file = getattr(given, "conveyor_file", "")
-        with progress(_LOOKING):
+        with progress(_WAITING):
             robot = connect(
                 given.namespace, given.timeout, hardware_file, tool_file=tool_file, conveyor_file=conveyor_file
             )
@@ -75,19 +73,33 @@ def ask_robot(word: str, given: argparse.Namespace, act: Callable[[Robot], str])
     return reported(word, asked)
 
 
-def ask_link(word: str, given: argparse.Namespace, act: Callable[[RosLink], str], only: str = "") -> int:
-    """Run `act` with a link alone, for commands without planning, which starts sooner; `only` as in `RosLink`."""
+def ask_link(word: str, given: argparse.Namespace, act: Callable[[RosLink], str]) -> int:
+    """Run `act` with a link alone, for commands without planning, which starts sooner."""
 
     def asked() -> str:
         need(f"pkm {word}", ROS, ROS_REMEDY)
-        with progress(_LOOKING):
-            kind = importlib.import_module("pkm_client.ros.link").RosLink
-            ask_for_short_slices()
-            link = kind(given.namespace, given.timeout, False, only)
+        with progress(_WAITING):
+            link = importlib.import_module("pkm_client.ros.link").RosLink(given.namespace, given.timeout, False)
         try:
             return act(link)
         finally:
             link.close()
+
+    return reported(word, asked)
+
+
+def ask_service(word: str, given: argparse.Namespace, service: str) -> int:
+    """Ask one service alone, which starts as soon as can be."""
+
+    def asked() -> str:
+        need(f"pkm {word}", ROS, ROS_REMEDY)
+        with progress(_WAITING):
+            ask_for_short_slices()
+            node = importlib.import_module("pkm_client.ros.client_node").ClientNode(given.namespace)
+            try:
+                return answered(node.trigger(service, given.timeout))
+            finally:
+                node.close()
 
     return reported(word, asked)
 
@@ -206,7 +218,7 @@ def as_json(state: RobotState) -> str:
 def _plain(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _plain(one) for key, one in value.items()}
-    if isinstance(value, np.ndarray):
+    if hasattr(value, "tolist"):  # an array
         return [_plain(one) for one in value.tolist()]
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
@@ -222,14 +234,14 @@ def _nothing(_: argparse.ArgumentParser) -> None:
 
 @dataclass(frozen=True)
 class Verb:
-    """A command `pkm word`: its options and what it does, with a `Robot` if it plans, else with a link alone."""
+    """A command `pkm word`: its options, and the service that it asks or what it does, with a `Robot` if it plans."""
 
     word: str
     description: str
-    act: Callable[[Any, argparse.Namespace], str]
+    act: Callable[[Any, argparse.Namespace], str] = lambda *_: ""
     options: Callable[[argparse.ArgumentParser], None] = _nothing
     plans: bool = False
-    only: str = ""  # as in `RosLink`
+    service: str = ""
     read: Callable[[argparse.ArgumentParser, list[str]], argparse.Namespace] = argparse.ArgumentParser.parse_args
 
     def parser(self) -> argparse.ArgumentParser:
@@ -243,11 +255,9 @@ class Verb:
         given = self.read(self.parser(), list(sys.argv[1:] if arguments is None else arguments))
         if self.plans:
             return ask_robot(self.word, given, lambda robot: self.act(robot, given))
-        return ask_link(self.word, given, lambda link: self.act(link, given), self.only)
-
-
-def _plain_verb(word: str, description: str, act: Callable[[RosLink], Answer], only: str = "") -> Verb:
-    return Verb(word, description, lambda link, _: answered(act(link)), only=only)
+        if self.service:
+            return ask_service(self.word, given, self.service)
+        return ask_link(self.word, given, lambda link: self.act(link, given))
 
 
 _ALL = (
@@ -272,45 +282,42 @@ _ALL = (
         _jog_options,
         plans=True,
     ),
-    _plain_verb(
-        "pause", "Halt the motion that runs on its path; 'pkm resume' goes on with it.", lambda link: link.pause()
+    Verb(
+        "pause",
+        "Halt the motion that runs on its path; 'pkm resume' goes on with it.",
+        service="pause",
     ),
-    _plain_verb(
+    Verb(
         "resume",
         "Go on with the motion that was paused; after a jog, the platform first moves\nback to the path.",
-        lambda link: link.resume(),
+        service="resume",
     ),
-    _plain_verb(
+    Verb(
         "stop",
         "End the motion or the jog that runs by a deceleration on its way; the platform\nis held then.",
-        lambda link: link.stop(),
-        "stop",
+        service="stop",
     ),
-    _plain_verb(
+    Verb(
         "estop",
         "Emergency stop: turn the drives of the running robot off at once. They stay off until\n"
         "`pkm reset` and `pkm enable`.",
-        lambda link: link.emergency_stop(),
-        "hardware/emergency_stop",
+        service="hardware/emergency_stop",
     ),
-    _plain_verb(
+    Verb(
         "enable",
         "Have the drives of the running robot follow commands. The platform is held where it\nis; nothing else moves.",
-        lambda link: link.enable(),
-        "hardware/enable",
+        service="hardware/enable",
     ),
-    _plain_verb(
+    Verb(
         "disable",
         "Turn the drives of the running robot off. What moves ends at once, and brakes close;\n"
         "a machine without brakes sinks under its weight.",
-        lambda link: link.disable(),
-        "hardware/disable",
+        service="hardware/disable",
     ),
-    _plain_verb(
+    Verb(
         "reset",
         "Lead the machine out of a fault. Nothing moves: its drives stay off until `pkm enable`.",
-        lambda link: link.reset(),
-        "hardware/reset",
+        service="hardware/reset",
     ),
     Verb(
         "speed",
@@ -318,10 +325,10 @@ _ALL = (
         _speed,
         _speed_options,
     ),
-    _plain_verb(
+    Verb(
         "recover",
         "Lead the robot out of a stop: find its platform again, or move it back inside\nthe limits at low speed.",
-        lambda link: link.recover(),
+        service="recover",
     ),
     Verb(
         "mode",

@@ -72,10 +72,7 @@ class UnequalDrivesError(PkmError):
 
 
 class ReportError(PkmError):
-    """A report's page that cannot be drawn; `code` is the drawing process's exit code, `table` the file written."""
-
-    def __init__(self, code: int, table: str) -> None:
-        super().__init__(f"its page could not be drawn (exit code {code}); the table is {table}")
+    """A report that cannot be written; the message says what of it, why, and what there is."""
 
 
 class GoalError(PkmError):

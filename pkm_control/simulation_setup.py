@@ -1,17 +1,76 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The settings of a robot that is simulated in this process. Nothing heavy is imported."""
+"""The settings of a robot's loop, as plain data that another process can build it from. Nothing heavy is imported."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from typing import Literal
 
 from pkm_control.controllers.law_settings import (
     COMPUTED_TORQUE,
     DAMPING,
+    FORCE_LAWS,
+    LAWS,
     NATURAL_FREQUENCY,
+    POSITION,
     highest_natural_frequency,
 )
+from pkm_hardware.machine_kinds import LOOPBACK, SIMULATED
 from pkm_hardware.realism import DELAY, RESERVE, USUAL_RESERVE
+
+STALE_PERIODS = 5  # control periods without a new reading after which efforts stop
+Fallback = Literal["zero", "gravity"]
+
+
+@dataclass(frozen=True)
+class MachineSettings:
+    """A machine, as the parameters of the hardware node describe it; `hidden_payload` in kg, `command_timeout` in s."""
+
+    kind: str = SIMULATED
+    file: str = ""
+    simulate: bool = False  # the device behind the driver
+    force_file: str = ""
+    command_timeout: float = 0.02
+    encoder: tuple[float, float, float] | None = None  # resolution, and noises, of an `Encoder`
+    realistic: bool = False
+    hidden_payload: float = 0.0
+    touches: bool = False  # there are solids and a force-torque sensor, without a force file, too
+
+
+@dataclass(frozen=True)
+class ControllerSettings:
+    """A controller, as the parameters of the controller node describe it.
+
+    `rate` is in Hz, `natural_frequency` in rad/s, `stale_periods` and `delay` in periods (`delay` from a reading to the
+    beginning of the time in which its command acts), times in s, `following_error` in m.
+    """
+
+    law: str = LAWS[0]
+    rate: float = 1000.0
+    natural_frequency: float = NATURAL_FREQUENCY
+    damping: float = DAMPING
+    delay: float = 0.0
+    stale_periods: int = 10
+    fallback: Fallback = "gravity"
+    hold_time: float = 0.5
+    abort_after: float = 1.0
+    following_error: float = 0.0
+    machine_file: str = ""
+    force_file: str = ""
+    keep_out_file: str = ""
+    conveyor_file: str = ""
+
+    @property
+    def period(self) -> float:
+        """Of the loop [s]."""
+        return 1.0 / self.rate
+
+    def usable_frequency(self, asked: float, damping: float, rate: float) -> float:
+        """The natural frequency [rad/s], at most `asked`, that readings at a rate [Hz] permit."""
+        if self.law == POSITION:  # which has no gains
+            return asked
+        return min(asked, highest_natural_frequency(1.0 / rate, damping, 0.5 + self.delay))
 
 
 @dataclass(frozen=True)
@@ -45,3 +104,30 @@ class Setup:
     def highest_frequency(self) -> float:
         """Natural frequency that rate and delay permit [rad/s]."""
         return highest_natural_frequency(1.0 / self.rate, self.damping, 0.5 + self.delay)
+
+    @property
+    def machine(self) -> MachineSettings:
+        """The machine: with the law `position` a loopback, whose readings are its commands."""
+        return MachineSettings(
+            LOOPBACK if self.controller == POSITION else SIMULATED,
+            force_file=self.force_file,
+            command_timeout=math.inf,
+            realistic=self.realistic,
+            hidden_payload=self.hidden_payload,
+            touches=self.controller in FORCE_LAWS,
+        )
+
+    @property
+    def control(self) -> ControllerSettings:
+        """The controller."""
+        return ControllerSettings(
+            self.controller,
+            self.rate,
+            self.natural_frequency,
+            self.damping,
+            self.delay,
+            STALE_PERIODS,
+            force_file=self.force_file,
+            keep_out_file=self.keep_out_file,
+            conveyor_file=self.conveyor_file,
+        )

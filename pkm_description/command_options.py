@@ -7,7 +7,7 @@ import argparse
 from typing import Any
 
 ROBOT = "a robot of the gallery, or the path of a .urdf.xacro or .urdf file"
-XACRO_ARGS = "arguments of the robot's xacro file: 'name:=value name:=value'"
+XACRO_ARGS = "arguments of the robot's xacro file: 'name:=value name:=value' (pkm check ROBOT --args)"
 
 
 def add_robot(p: argparse.ArgumentParser, default: str | None = None) -> None:

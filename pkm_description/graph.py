@@ -143,23 +143,21 @@ def check_determined(joints: Sequence[Joint], loops: Sequence[Loop], platform: s
 def platform_chain(
     links: Sequence[Link], joints: Sequence[Joint], loops: Sequence[Loop], platform: str
 ) -> tuple[str, ...]:
-    """Names of the joints from base to platform if these are virtual, that is the task coordinates, else empty.
+    """Names of the joints from base to platform if these are the task coordinates, else empty.
 
-    Virtual joints are not actuated, and their links are massless, carry no other joint and end no loop. Otherwise the
-    platform hangs on a real limb. `joints` are in topological order.
+    They are not actuated, and their links carry no other joint, end no loop, and are massless; or all of them turn, as
+    those of an ankle whose cross has a mass. `joints` are in topological order.
     """
     path = path_from_base(joints, platform)
     between = {joint.child for joint in path[:-1]}
-    massless = {link.name for link in links if link.inertial.massless}
     on_path = {joint.name for joint in path}
     carries = {joint.parent for joint in joints if joint.name not in on_path}
     closed = {link for loop in loops for link in (loop.predecessor, loop.successor)}
-    virtual = (
-        between <= massless
-        and not between & (carries | closed)
-        and not any(joint.actuated or joint.mimic for joint in path)
-    )
-    return tuple(joint.name for joint in path) if virtual else ()
+    massless = {link.name for link in links if link.inertial.massless}
+    turns = (JointType.REVOLUTE, JointType.CONTINUOUS, JointType.FIXED)
+    alone = not between & (carries | closed) and not any(joint.actuated or joint.mimic for joint in path)
+    coordinates = alone and (between <= massless or all(joint.type in turns for joint in path))
+    return tuple(joint.name for joint in path) if coordinates else ()
 
 
 def rigid_with(joints: Sequence[Joint], link: str) -> set[str]:

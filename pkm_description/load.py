@@ -159,14 +159,16 @@ def _checked(description: urdf_plus.Description, text: str, source: str) -> Mech
     joints = graph.ordered_tree(description.links, description.joints, description.base_link)
     platform, actuated = description.platform_link, description.actuated
     chain = graph.platform_chain(description.links, joints, description.loops, platform)
-    structure = LimbGraph(description.links, joints, description.loops, description.base_link, platform, chain)
+    massive = {link.name for link in description.links if not link.inertial.massless}
+    virtual = () if any(joint.name in chain[:-1] and joint.child in massive for joint in joints) else chain
+    structure = LimbGraph(description.links, joints, description.loops, description.base_link, platform, virtual)
     path = tuple(joint.name for joint in graph.path_from_base(joints, platform))
     model = ClosureModel(description.links, joints, description.loops, description.base_link)
     home = find_home(
         model,
         HomeRequest(description.home, description.home_joints, platform, tuple(actuated), path, structure.connected()),
     )
-    counted = mobility(model, home, platform, actuated, chain, description.accept_singular)
+    counted = mobility(model, home, platform, actuated, virtual, description.accept_singular)
     graph.check_determined(joints, description.loops, platform)
     if not description.kinematics_only:
         check_moves_mass(model, home, platform, actuated)

@@ -249,7 +249,7 @@ class Mechanism(Describable):
     """A parallel robot as described. Built by `load_mechanism`, never changed.
 
     `joints` are in topological order. `platform_chain` names the joints from base to platform where these are the task
-    coordinates (massless links that carry nothing else), and is empty where the platform hangs on a real limb. `limbs`
+    coordinates, and is empty where the platform hangs on a limb alone. With masses it is a limb as well. `limbs`
     are the connected parts without base and platform and what is rigidly fixed to these. The bodies of an articulated
     platform beside `platform_link`, with their joints and loops, are `articulated_platform` and no limb. `home_joints`
     are coordinates that close every loop with the platform at `home`: one number [m or rad] per degree of freedom of
@@ -302,6 +302,12 @@ class Mechanism(Describable):
         lines += ["actuated joints", *(f"  {line}" for line in alike(actuated))]
         lines.append(f"task coordinates: {self.coordinates_in_words()}")
         return lines
+
+    @cached_property
+    def virtual_chain(self) -> tuple[str, ...]:
+        """The joints of the platform's chain where its links are massless: no bodies of the robot."""
+        between = [self.joint_named[name].child for name in self.platform_chain[:-1]]
+        return self.platform_chain if all(self.link_named[link].inertial.massless for link in between) else ()
 
     def coordinates_in_words(self) -> str:
         """The task coordinates with their units, or their replacement."""

@@ -11,9 +11,10 @@ from dataclasses import replace
 from threading import RLock
 
 import numpy as np
-from numpy.typing import NDArray
 
+from pkm_description.mechanism import Array
 from pkm_dynamics.motion_limits import ActuatorLimits
+from pkm_hardware.device_readings import DeviceReadings
 from pkm_hardware.drivers.driver import DeviceError, GivenUpError, Reading
 from pkm_hardware.homing import Homing, HomingError
 from pkm_hardware.machine import (
@@ -28,11 +29,7 @@ from pkm_hardware.machine import (
 )
 from pkm_hardware.machine_drives import Drives
 from pkm_hardware.position_limiter import PositionLimiter
-from pkm_hardware.reading_watch import ReadingWatch
 
-Array = NDArray[np.float64]
-
-_READINGS = 20  # of which two in a row have to agree before drives are enabled there
 _AGAIN = 1.0  # s between two attempts to disable drives that did not obey
 _LAST_WORD = 3.0  # s that the end waits for the loop to release the device
 
@@ -64,14 +61,8 @@ class DrivenMachine(Machine):
         self._limiter = PositionLimiter(limits)
         self._homing: Homing | None = None
         self._homed = not drives.homing
-        self._watch = ReadingWatch(limits)
-        self._blind: NDArray[np.bool_] | None = None  # axes whose encoders have not found their index
-        self._fresh = True  # the last exchange brought a reading
-        self._dropped, self._doubt = 0, ""
+        self._readings = DeviceReadings(limits, drives.home, real)
         self._began = -math.inf  # s, `time.monotonic`: the period; what is asked for in it has its time
-        self._asked = -math.inf  # s, `time.monotonic`: when the last reading was
-        none = np.zeros(len(drives.home))
-        self._seen = (self.time, drives.home.copy(), none)  # time of the last reading, positions, velocities
         self._command: Array | None = None
         self._command_time = -math.inf
         self._blocked = 0.0  # s of calls that blocked the commander: they are no silence of its
@@ -93,8 +84,7 @@ class DrivenMachine(Machine):
             self._ended = None
             self._homed, self._homing, self._scale = not self._axes, None, self._described
             self._released = True
-            self._dropped, self._doubt, self._blind = 0, "", None
-            self._seen = (self.time, self._home.copy(), np.zeros_like(self._home))
+            self._readings.restart(self.time, self._home)
             if self._attempt(self._make_contact):
                 self.lifecycle = Lifecycle.INACTIVE
 
@@ -183,7 +173,8 @@ class DrivenMachine(Machine):
             return f"homing: {self._homing.doing}"
         if not self._homed and self.lifecycle is Lifecycle.INACTIVE:
             return "positions are unknown: activate, and the axes are homed"
-        dropped = f"{self._dropped} readings were dropped: {self._doubt}" if self._dropped else ""
+        seen = self._readings
+        dropped = f"{seen.dropped} readings were dropped: {seen.doubt}" if seen.dropped else ""
         return "; ".join(words for words in (self._driver.notice, dropped) if words)
 
     @property
@@ -197,19 +188,9 @@ class DrivenMachine(Machine):
         silent = self.lifecycle is Lifecycle.ACTIVE and self._released
         return self.time - self._command_time if silent else 0.0
 
-    @property
-    def command_mode(self) -> CommandMode:
-        """Commands are positions."""
-        return CommandMode.POSITION
-
-    def set_command_mode(self, mode: CommandMode) -> None:
-        """Refuse every mode but positions (ValueError)."""
-        if mode is not CommandMode.POSITION:
-            raise ValueError(f"this machine takes positions, not commands by {mode.value}")
-
     def read(self) -> MachineState:
         """The last reading, with the time at which it was taken; efforts are not measured and are zero."""
-        taken, positions, velocities = self._seen
+        taken, positions, velocities = self._readings.last
         efforts = np.zeros_like(positions)
         return MachineState(taken, positions.copy(), velocities.copy(), efforts, self.lifecycle, self.fault)
 
@@ -229,8 +210,13 @@ class DrivenMachine(Machine):
             self._began = time.monotonic()
             if self.readable or self._homing is not None or self.lifecycle is Lifecycle.INACTIVE:
                 self._attempt(lambda: self._exchange(dt))
-            elif self._untold and self._ended is None and time.monotonic() - self._told > _AGAIN:
-                self._tell_again()
+            elif (
+                (before := self._untold)
+                and self._ended is None
+                and time.monotonic() - self._told > _AGAIN
+                and not self._tell_off()
+            ):
+                self.fault = self.fault.replace(before, "the drives are off by now")  # a line came back to life
 
     def output_problem(self, name: str) -> str:
         """Why the device cannot set an output; empty where it can."""
@@ -250,30 +236,18 @@ class DrivenMachine(Machine):
         self._confirm()
 
     def _confirm(self) -> None:
-        """Read until two readings in a row agree, so that drives are not enabled at a misread position."""
-        agreed = 0
         self._began = time.monotonic()
-        self._watch = ReadingWatch(self.limits)
-        for _ in range(_READINGS):
-            if self._driver.unwanted():
-                raise GivenUpError
-            reading = self._driver.exchange(None)
-            if reading.time <= self._asked:
-                continue
-            agreed += 1
-            if not self._take(reading):
-                self._watch = ReadingWatch(self.limits)
-                self._take(reading)
-                agreed = 1
-            if agreed == 2:
-                return
-        raise DeviceError(
-            f"no two readings{self._driver.where} agree: {self._doubt or self._driver.notice or 'none comes'}"
-        )
+        self._readings.confirm(self._driver, self._scale, self.time, self._began)
+
+    def _trade(self, targets: Array | None) -> Reading:
+        """Exchange targets (n_actuated,), in the device's units, and reading with the device."""
+        reading = self._driver.exchange(targets)
+        self._readings.take(reading, self._scale, self.time, self._began)
+        return reading
 
     def _exchange(self, dt: float) -> None:
         if self.lifecycle is not Lifecycle.ACTIVE:
-            self._take(self._driver.exchange(None))
+            self._trade(None)
             return
         if self._homing is not None:
             self._home_axes(self._homing, dt)
@@ -285,16 +259,17 @@ class DrivenMachine(Machine):
             self._engage()
         if self._released:
             if self.lifecycle is Lifecycle.ACTIVE:
-                self._take(self._driver.exchange(None))
+                self._trade(None)
             return
-        wanted = self._home_or_command()
-        self._take(self._driver.exchange(self._scale.to_device(self._limiter.follow(wanted, dt))))
+        if self._command is None:  # none yet: it stays where it was measured
+            self._command = self._readings.last[1].copy()
+        self._trade(self._scale.to_device(self._limiter.follow(self._command, dt)))
         self.saturated = self._limiter.limited.copy()
 
     def _rest(self) -> None:
         """Disable the drives: no command for too long, be it that there was no reading to answer."""
         resting = self._driver.resting
-        silent = self.time - self._seen[0] > self.command_timeout
+        silent = self.time - self._readings.last[0] > self.command_timeout
         missing = "no answer of the drives for" if silent else NO_COMMAND
         reason = f"{missing} {self.command_timeout:g} s: {resting or 'drives are off'} until they are enabled anew"
         if not self.real:
@@ -306,19 +281,11 @@ class DrivenMachine(Machine):
         else:
             self._fail(reason)
 
-    def _home_or_command(self) -> Array:
-        """The target (n_actuated,): as commanded, or as measured before the first command."""
-        if self._command is None:
-            self._command = self._seen[1].copy()
-        return self._command
-
     def _home_axes(self, homing: Homing, dt: float) -> None:
         """One period of homing, which waits while no reading comes; at its end the scale gets its zeros."""
-        places = self._scale.to_device(self._seen[1])
-        targets = homing.targets(places, self._scale.units, dt if self._fresh else 0.0)
-        reading = self._driver.exchange(targets)
-        self._fresh = self._take(reading)
-        if not self._fresh:
+        places, fresh = self._scale.to_device(self._readings.last[1]), self._readings.fresh
+        reading = self._trade(homing.targets(places, self._scale.units, dt if fresh else 0.0))
+        if not self._readings.fresh:
             return
         homing.observe(reading, self._scale.units)
         if not homing.done:
@@ -329,14 +296,13 @@ class DrivenMachine(Machine):
         self._scale = replace(self._scale, zero=zero, offset=offset)
         self._homing, self._homed = None, True
         positions = self._scale.to_joints(reading.positions)
-        self._seen = (self._seen[0], positions, self._seen[2])
-        self._watch.accept(positions)
+        self._readings.place(positions)
         self._command, self._command_time = None, self.time
         self._limiter.start(positions)
 
     def _engage(self) -> None:
         self._confirm()
-        positions = self._seen[1]
+        positions = self._readings.last[1]
         self._may_be_on = True
         self._driver.enable(self._scale.to_device(positions))
         if self._driver.unwanted():
@@ -344,14 +310,12 @@ class DrivenMachine(Machine):
         self._command_time = self.time
         self._limiter.start(positions)
         self._released = False
-        self._fresh = True
 
     def _let_go(self) -> None:
         """Send no more commands."""
         self._released = True
         self._homing = None
-        taken, positions, velocities = self._seen
-        self._seen = (taken, positions, np.zeros_like(velocities))
+        self._readings.rest()
 
     def _tell_off(self, always: bool = False) -> str:
         """Disable the drives where they may be on; the warning if that failed."""
@@ -366,47 +330,15 @@ class DrivenMachine(Machine):
         self._may_be_on, self._untold = False, ""
         return ""
 
-    def _tell_again(self) -> None:
-        """Try again: a line may come back to life."""
-        before = self._untold
-        if not self._tell_off():
-            self.fault = self.fault.replace(before, "the drives are off by now")
-
-    def _take(self, reading: Reading) -> bool:
-        """Accept a reading if it is new and plausible; whether it was."""
-        if reading.time <= self._asked:
-            return False
-        positions = self._scale.to_joints(reading.positions)
-        before, last, _ = self._seen
-        if positions.shape != last.shape or not np.isfinite(positions).all():
-            raise DeviceError(f"positions that cannot be: {reading.positions}")
-        age = max(self._began - reading.time, 0.0) if self.real else 0.0
-        taken = max(self.time - age, before)
-        judged = positions
-        if reading.indices is not None:  # an axis that finds its index counts anew from there
-            blind = np.isnan(reading.indices)
-            if self._blind is None or (blind != self._blind).any():
-                self._watch = ReadingWatch(self.limits)
-            self._blind, judged = blind, np.where(blind, last, positions)
-        elapsed = taken - before
-        if doubt := self._watch.check(judged, max(elapsed, reading.time - self._asked)):
-            self._dropped, self._doubt = self._dropped + 1, doubt
-            return False
-        self._watch.accept(judged)
-        if reading.velocities is not None:
-            velocities = reading.velocities / self._scale.units
-        else:
-            velocities = (positions - last) / elapsed if elapsed > 0.0 else np.zeros_like(positions)
-        self._asked = reading.time
-        self._seen = (taken, positions, velocities)
-        return True
-
     def _attempt(self, act: Callable[[], None]) -> bool:
         """Run `act`; any exception becomes a fault, after which the drives are disabled."""
         try:
             act()
         except GivenUpError as error:
-            self._give_up(str(error))
+            if self.lifecycle is Lifecycle.ACTIVE:  # enabling was abandoned: no fault, where drives can be disabled
+                self.deactivate()
+            else:
+                self._fail(str(error))
             return False
         except (DeviceError, HomingError) as error:
             self._fail(str(error))
@@ -415,13 +347,6 @@ class DrivenMachine(Machine):
             self._fail(f"{type(error).__name__}: {error}")
             return False
         return True
-
-    def _give_up(self, reason: str) -> None:
-        """Abandon enabling before all drives were on: no fault, where they can be disabled."""
-        if self.lifecycle is Lifecycle.ACTIVE:
-            self.deactivate()
-        else:
-            self._fail(reason)
 
     def _fail(self, reason: str, always: bool = False) -> None:
         self._let_go()

@@ -14,11 +14,9 @@ from dataclasses import dataclass
 from enum import Enum
 
 import numpy as np
-from numpy.typing import NDArray
 
+from pkm_description.mechanism import Array
 from pkm_hardware.drivers.driver import Reading
-
-Array = NDArray[np.float64]
 
 METHODS = SWITCH, STOP, INDEX = "switch", "stop", "index"
 _SLOWER = 0.2  # of the speed, at the second approach of a switch

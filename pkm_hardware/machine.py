@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from enum import Enum
 
 import numpy as np
-from numpy.typing import NDArray
 
-from pkm_description.mechanism import Inertial
+from pkm_description.mechanism import Array, Inertial
 from pkm_dynamics.motion_limits import ActuatorLimits
+from pkm_hardware.drivers.driver import GIVEN_UP
 from pkm_kinematics.kernels.short_vectors import all_finite
 from pkm_runtime.errors import PkmError
 
@@ -62,8 +62,6 @@ class MachineState:
     fault: str = ""
     wrench: Array | None = None
 
-
-Array = NDArray[np.float64]
 
 EMERGENCY_STOP = "emergency stop: drives are off until it is reset"
 NO_COMMAND = "no command for"  # how a machine begins that was left without one
@@ -157,6 +155,21 @@ class Machine(ABC):
         if self.lifecycle is Lifecycle.FAULT:
             self.configure()
 
+    def enable(self) -> str:
+        """Activate it, unless it is; why not, empty where it is active."""
+        if self.lifecycle not in (Lifecycle.INACTIVE, Lifecycle.ACTIVE):
+            return self.fault or f"the machine is {self.lifecycle.value}"
+        if self.lifecycle is Lifecycle.INACTIVE:
+            self.activate()
+        return self.fault or ("" if self.lifecycle is Lifecycle.ACTIVE else GIVEN_UP)
+
+    def reset_off(self) -> str:
+        """Reset it, drives off; why not, empty where it has no fault any more."""
+        self.reset()
+        if self.lifecycle is Lifecycle.ACTIVE:
+            self.deactivate()
+        return self.fault
+
     def warm_up(self) -> None:
         """Warm up: do once what is slow the first time, without moving anything."""
         return
@@ -179,13 +192,14 @@ class Machine(ABC):
         """Time without a command [s] while the drives are disabled for that reason; 0 while commands are followed."""
 
     @property
-    @abstractmethod
     def command_mode(self) -> CommandMode:
         """What commands mean."""
+        return self.modes[0]
 
-    @abstractmethod
     def set_command_mode(self, mode: CommandMode) -> None:
-        """Change what commands mean, to one of `modes`; the last command is forgotten."""
+        """Change what commands mean, to one of `modes` (else ValueError); the last command is forgotten."""
+        if mode is not self.command_mode:
+            raise ValueError(f"this machine takes commands by {self.command_mode.value}, not by {mode.value}")
 
     @abstractmethod
     def read(self) -> MachineState:

@@ -6,8 +6,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from pkm_description.mechanism import Array
 from pkm_hardware.drivers.driver import Driver
 from pkm_hardware.homing import AxisHoming
 
@@ -32,9 +32,6 @@ class Scale:
     def to_joints(self, device: Array) -> Array:
         """Joint positions (n_actuated,) [rad or m] for the device's (n_actuated,) in its units."""
         return np.asarray(self.offset + (device - self.zero) / self.units)
-
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

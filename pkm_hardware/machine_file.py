@@ -12,9 +12,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
-from pkm_description.mechanism import Mechanism
+from pkm_description.mechanism import Array, Mechanism
 from pkm_description.urdf.unit_slips import FAST, FAST_SLIDE, LARGE, looks_like_degrees
 from pkm_dynamics.motion_limits import ActuatorLimits
 from pkm_hardware.homing import METHODS, AxisHoming
@@ -23,8 +22,6 @@ from pkm_hardware.machine_kinds import KINDS, LOOPBACK
 from pkm_runtime.errors import ConfigurationError
 from pkm_runtime.optional import need
 from pkm_runtime.yaml_section import Section, read_yaml
-
-Array = NDArray[np.float64]
 
 _TURN = 2.0 * math.pi
 

@@ -38,16 +38,20 @@ def limits_by_file(mechanism: Mechanism, path: str) -> ActuatorLimits:
     return limits_of(mechanism, read_machine_file(path)) if path else ActuatorLimits.of(mechanism)
 
 
-def make_drives(kind: str, kinematics: Kinematics, file: MachineFile | None) -> Drives:
-    """Driver and scale by kind (one of `KINDS`) and file, as `check_kind` permits them; no device is opened."""
+def make_drives(kind: str, kinematics: Kinematics, file: MachineFile | None, simulate: bool = False) -> Drives:
+    """Driver and scale by kind (one of `KINDS`) and file, as `check_kind` permits them; no device is opened.
+    With `simulate` the device is a simulated one in this process, which stands at home.
+    """
     check_kind(kind, file)
     home = np.array(kinematics.inverse(kinematics.home).actuated, dtype=np.float64)
     drives: Drives = importlib.import_module(KINDS[kind].module).drives(file, kinematics.mechanism, home)
+    if simulate and kind != LOOPBACK:
+        drives.driver.simulate(drives.scale.to_device(home))
     return drives
 
 
-def make_machine(kind: str, kinematics: Kinematics, file: MachineFile | None) -> DrivenMachine:
+def make_machine(kind: str, kinematics: Kinematics, file: MachineFile | None, simulate: bool = False) -> DrivenMachine:
     """An unconfigured machine behind the driver of `make_drives`, which raises the same errors."""
-    drives = make_drives(kind, kinematics, file)
+    drives = make_drives(kind, kinematics, file, simulate)
     timeout = _LOOPBACK_TIMEOUT if file is None else file.command_timeout
     return DrivenMachine(limits_of(kinematics.mechanism, file), drives, timeout, real=kind != LOOPBACK)

@@ -4,11 +4,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from pkm_description.mechanism import Array
 from pkm_dynamics.motion_limits import ActuatorLimits
-
-Array = NDArray[np.float64]
 
 
 class PositionLimiter:

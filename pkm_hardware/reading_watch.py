@@ -5,13 +5,9 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-from numpy.typing import NDArray
-
+from pkm_description.mechanism import Array
 from pkm_dynamics.motion_limits import ActuatorLimits
 from pkm_kinematics.kernels.short_vectors import first_beyond
-
-Array = NDArray[np.float64]
 
 _FASTER = 1.5  # times its largest speed: what an actuator is believed to do
 _LATE = 0.005  # s, by which the time of a reading may be off

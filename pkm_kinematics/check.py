@@ -29,6 +29,7 @@ from pkm_description.mechanism import Joint, Limb, Loop, Mechanism
 from pkm_description.urdf.numbers_in_source import Written, blamed, taken_as_radians
 from pkm_description.urdf.unit_slips import Slip, suspects
 from pkm_description.urdf.urdf_plus import parse
+from pkm_description.urdf.xacro_expansion import Argument, arguments_of
 from pkm_description.urdf.xml_text import read_file, read_xml
 from pkm_kinematics.kernels import records
 from pkm_kinematics.kinematics import Kinematics
@@ -37,10 +38,10 @@ from pkm_kinematics.making import making
 from pkm_kinematics.status import Status
 from pkm_kinematics.unit_verdicts import of_cosines, of_misfits, of_units
 from pkm_kinematics.verdicts import NEAR_SINGULAR, Verdict, of_drives, of_singularity
-from pkm_runtime.describable import ROUNDING, fixed, measure
+from pkm_runtime.describable import ROUNDING, alike, counted, fixed, measure
 from pkm_runtime.errors import PkmError
 
-MODES_SHOWN = 16
+MODES_SHOWN, REMARKS_SHOWN = 16, 4
 
 
 @dataclass(frozen=True)
@@ -355,40 +356,64 @@ def _plain(value: float) -> float | None:
 # -- text --------------------------------------------------------------------------------------------------------------
 
 
-def as_text(report: Report) -> str:
-    """The report for a person."""
+def as_text(report: Report, everything: bool = True) -> str:
+    """The report for a person: what is wrong comes first. Not `everything`: some 20 lines, where it is usable."""
+    everything = everything or not report.usable
+    warnings = [verdict for verdict in report.verdicts if verdict.level == "warning"]
+    lines = [f"{report.source}: {'usable' if report.usable else 'NOT usable'}, {counted(len(warnings), 'warning')}"]
+    lines += [line for verdict in warnings for line in _verdict_text(verdict)]
+    for error in (verdict for verdict in report.verdicts if verdict.level == "error"):
+        lines += ["", f"ERROR {error.about}", f"  problem: {error.meaning}", f"  remedy:  {error.remedy}"]
+    lines += ["", *(_everything(report) if everything else _in_short(report))]
+    return "\n".join(lines).rstrip("\n")
+
+
+def _in_short(report: Report) -> list[str]:
+    """What the robot is."""
+    lines = [_robot_text(report), *_mobility_text(report)[::2], *_home_text(report)]
+    lines += alike({a["joint"]: _actuator_text(a) for a in report.actuators})
+    if report.modes:
+        lines += _modes_text(report.modes)[:2]
+    lines += [line for verdict in report.verdicts if verdict.level == "ok" for line in _verdict_text(verdict)]
+    lines += [f"  - {remark}" for remark in report.remarks[:REMARKS_SHOWN]]
+    more = len(report.remarks) - REMARKS_SHOWN
+    remarks = f"{counted(more, 'more remark')}, " if more > 0 else ""
+    return [*lines, f"--all tells more: {remarks}the graph, how each limb is solved, the modes, the margins"]
+
+
+def _everything(report: Report) -> list[str]:
     lines: list[str] = []
     if report.description:
-        d = report.description
-        lines += [
-            f"Robot {d['name']}: {d['links']} links, {d['joints']} moving joints, {d['loops']} loops, "
-            f"{d['mass']:.4g} kg",
-        ]
+        lines += [_robot_text(report), *_mobility_text(report)]
     if report.tree:
         lines += ["", "Graph (~: loops that end at the link)", *(f"  {line}" for line in report.tree)]
         lines += ["", "Loops", *(f"  {line}" for line in report.loops)]
     if report.description:
-        lines += ["", *_mobility_text(report)]
         lines += ["", "Limbs", *(line for limb in report.limbs for line in _limb_text(limb))]
     if report.articulated_platform:
         lines += ["", "Articulated platform", *_limb_text(report.articulated_platform)]
     if report.home:
-        pose, rpy = report.home["pose"], report.home["rpy"]
-        lines += ["", "Actuators", *(_actuator_text(a) for a in report.actuators)]
-        lines += ["", f"Home  xyz {_vector(pose[:3])} m, rpy {_vector(rpy)} rad"]
+        lines += ["", "Actuators", *(f"  {a['joint']}: {_actuator_text(a)}" for a in report.actuators)]
+        lines += ["", *_home_text(report)]
     if report.modes:
-        lines += _modes_text(report.modes)
+        lines += ["", *_modes_text(report.modes)]
     if report.singularity:
         lines += _singularity_text(report.singularity)
     if report.remarks:
         lines += ["", "Remarks", *(f"  - {line}" for line in report.remarks)]
-    verdicts = [verdict for verdict in report.verdicts if verdict.level != "error"]
-    if verdicts:
-        lines += ["", "Verdicts", *(line for verdict in verdicts for line in _verdict_text(verdict))]
-    for error in (verdict for verdict in report.verdicts if verdict.level == "error"):
-        lines += ["", f"ERROR {error.about}", f"  problem: {error.meaning}", f"  remedy:  {error.remedy}"]
-    lines += ["", f"{report.source}: {'usable' if report.usable else 'NOT usable'}"]
-    return "\n".join(lines).lstrip("\n")
+    good = [verdict for verdict in report.verdicts if verdict.level == "ok"]
+    return lines + (["", "Verdicts", *(line for one in good for line in _verdict_text(one))] if good else [])
+
+
+def _robot_text(report: Report) -> str:
+    d = report.description
+    counts = f"{d['links']} links, {d['joints']} moving joints, {d['loops']} loops"
+    return f"Robot {d['name']}: {counts}, {d['mass']:.4g} kg"
+
+
+def _home_text(report: Report) -> list[str]:
+    pose, rpy = report.home["pose"], report.home["rpy"]
+    return [f"Home  xyz {_vector(pose[:3])} m, rpy {_vector(rpy)} rad"]
 
 
 def _mobility_text(report: Report) -> list[str]:
@@ -433,7 +458,7 @@ def _actuator_text(a: dict[str, Any]) -> str:
     length, force = ("m", "N") if a["type"] == "prismatic" else ("rad", "N m")
     lower, upper = ("-inf" if a["lower"] is None else measure(a["lower"]), _or_none(a["upper"], ""))
     return (
-        f"  {a['joint']} ({a['type']}): home {fixed(a['home'], 4)} {length}, range {lower} to {upper} {length}, "
+        f"{a['type']}, home {fixed(a['home'], 4)} {length}, range {lower} to {upper} {length}, "
         f"at most {_or_none(a['velocity'], f' {length}/s')}, {_or_none(a['effort'], f' {force}')}"
     )
 
@@ -446,12 +471,12 @@ def _modes_text(modes: dict[str, Any]) -> list[str]:
     labels = modes["working_labels"]
     listed = f" ({', '.join(labels)}{', ...' if len(labels) < modes['working'] else ''})" if len(labels) > 1 else ""
     trust = "every real one" if modes["assembly_certified"] else modes["assembly_caution"]
-    lines = ["", f"Working modes at home  {modes['working']}{listed}"]
-    if labels != ["only"]:
-        lines.append("  a sign per limb that can take two ways to a pose, in the order of the limbs: + is home's way")
+    lines = [f"Working modes at home  {modes['working']}{listed}"]
     lines.append(f"Assembly modes at home  {modes['assembly']} by method '{modes['assembly_method']}': {trust}")
+    if labels != ["only"]:
+        lines.append("  working: a sign per limb with two ways to a pose, in the order of the limbs: + is home's way")
     if len(modes["assembly_modes"]) > 1:
-        lines.append(f"  {_assembly_signs(modes)}, and a number; the same positions of the drives in all")
+        lines.append(f"  assembly: {_assembly_signs(modes)}, and a number; the same positions of the drives in all")
     for mode in modes["assembly_modes"][:MODES_SHOWN]:
         lines.append(f"  {mode['label']}: xyz {_vector(mode['pose'][:3])} m, quaternion {_vector(mode['pose'][3:])}")
     return lines
@@ -499,6 +524,16 @@ def _json(report: Report) -> str:
     return json.dumps(strict(asdict(report)), indent=1, ensure_ascii=False)
 
 
+def _arguments_text(path: Path | None) -> str:
+    """A row for each argument of a xacro file."""
+    found = [] if path is None or path.suffix != ".xacro" else arguments_of(path)
+    width = [
+        max(len(getattr(one, what)) for one in found or [Argument("", "")]) for what in ("name", "unit", "meaning")
+    ]
+    rows = [f"{a.name:{width[0]}}  {a.unit:{width[1]}}  {a.meaning:{width[2]}}  {a.default}" for a in found]
+    return "\n".join(rows or ["its file has no arguments"])
+
+
 def parser() -> argparse.ArgumentParser:
     """The command line."""
     p = argparse.ArgumentParser(
@@ -509,6 +544,8 @@ def parser() -> argparse.ArgumentParser:
     )
     add_robot(p)
     p.add_argument("--json", action="store_true", help="print the report as JSON (infinite or undefined: null)")
+    p.add_argument("--all", action="store_true", help="print the graph, limbs, modes and margins, too")
+    p.add_argument("--args", action="store_true", help="list the arguments of the robot's file that --xacro-args sets")
     p.add_argument("--no-modes", action="store_true", help="skip the search for working and assembly modes")
     return p
 
@@ -522,15 +559,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except DescriptionError as error:
         command.error(str(error))
     try:
-        if not given.robot.lstrip().startswith("<"):
-            find_robot(given.robot)
+        path = None if given.robot.lstrip().startswith("<") else find_robot(given.robot)
+        if given.args:
+            print(_arguments_text(path))
+            return 0
     except DescriptionError as error:  # nothing to be judged
         print(f"pkm check: {error}", file=sys.stderr)
         return 1
     phases = ["checking the robot"]
     with making(phases[0], lambda: f"{phases[0]}: {phases[-1]}"):
         report = examine(given.robot, xacro_args, not given.no_modes, phases.append)
-    print(_json(report) if given.json else as_text(report))
+    print(_json(report) if given.json else as_text(report, given.all))
     return 0 if report.usable else 1
 
 

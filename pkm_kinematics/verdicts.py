@@ -10,7 +10,7 @@ from typing import Literal
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from pkm_description.loops.hold_advice import hold_advice
+from pkm_description.loops.hold_advice import WEAK_ADVICE, hold_advice
 from pkm_description.mechanism import Array, Mechanism
 from pkm_kinematics.kinematics import Kinematics
 from pkm_kinematics.solve.constraints import scaling
@@ -146,7 +146,8 @@ class Hold:
             self.amplification,
             f"{meaning}; the drives hold {self.independence:.2g} of what independent ones would (below {WEAK:g}: weak)",
             "move <home> away from the type 2 singularity nearby, or spread the lines along which the drives push: "
-            "other joint centres, longer lever arms; and keep to poses with a margin (Kinematics.singularity)",
+            f"{WEAK_ADVICE.get(motion, 'other joint centres, longer lever arms')}; and keep to poses with a margin "
+            "(Kinematics.singularity)",
         )
 
 

@@ -8,9 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from pkm_description.mechanism import Array
 
 FLOOR_CELLS = 20  # on a side, no less than a quarter of it under the robot
 _FLAT = 0.3  # a robot less high than this fraction of its width is looked at from above

@@ -9,14 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial.transform import Rotation
 
+from pkm_description.mechanism import Array
 from pkm_description.picture import extent
 from pkm_kinematics import Kinematics, Status
 from pkm_kinematics.kernels.compiled_rotations import displacement_between
 from pkm_viewer.fitting import diagonal
 
-Array = NDArray[np.float64]
-
-_STEPS = 24  # from home to the end of a span that is tried
+_STEPS = 24  # from home to the end of a span that is tried; and again, from the last of them that is good to the next
+_TIMES = 3
 _NEAR = 0.1  # of the distance from singularities that home has: a span ends before
 _SMALL = 1e-5  # m or rad, for differences
 _SHARE = 0.5  # of the robot's size, the longest span to a side
@@ -151,12 +151,16 @@ class JogSpace:
         longest = self._reach if slides else _TURN
         ends = []
         for sign in (-1.0, 1.0):
-            steps = sign * np.linspace(0.0, longest, _STEPS + 1)[1:]
-            rows = np.tile(home, (_STEPS, 1))
-            rows[:, k] += steps
-            good = self._allowed(rows)
-            count = _STEPS if good.all() else int(np.argmin(good))
-            ends.append(float(home[k] + (steps[count - 1] if count else 0.0)))
+            reach, step = 0.0, longest / _STEPS
+            for _ in range(_TIMES):
+                rows = np.tile(home, (_STEPS, 1))
+                rows[:, k] += sign * (reach + step * np.arange(1, _STEPS + 1))
+                good = self._allowed(rows)
+                reach += step * (_STEPS if good.all() else int(np.argmin(good)))
+                if good.all():
+                    break
+                step /= _STEPS
+            ends.append(float(home[k] + sign * reach))
         if ends[1] - ends[0] < longest / _STEPS:  # parasitic motion: no coordinate moves alone
             share = 0.3 * longest
             ends = [float(home[k]) - share, float(home[k]) + share]

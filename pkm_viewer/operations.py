@@ -7,12 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-import numpy as np
-from numpy.typing import NDArray
-
 from pkm_control.operation.answer import Answer
-
-Array = NDArray[np.float64]
+from pkm_description.mechanism import Array
 
 DISTANCES = ("type 1 (serial)", "type 2 (parallel)", "of the constraints", "inside a limb")
 """Kinds of singularities, in the order of `Readings.distances`."""

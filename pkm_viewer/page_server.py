@@ -14,6 +14,7 @@ import io
 import ipaddress
 import socket
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -64,15 +65,8 @@ class PageServer(viser.ViserServer):
         remote, local = connection.remote_address, connection.local_address
         return bool(remote and local) and may_operate(self._operate, remote[0], local[0])
 
-    def _input(self, number: str) -> Any:
-        """The handle of an input, of the page or of a browser's part of it."""
-        return self._handle("_gui_input_handle_from_uuid", number)
-
-    def _command(self, number: str) -> Any:
-        """The handle of a command that a key stands for, of the page or of a browser's part of it."""
-        return self._handle("_command_handle_from_uuid", number)
-
     def _handle(self, kind: str, number: str) -> Any:
+        """The handle of an input or of a command that a key stands for, of the page or of a browser's part of it."""
         for gui in (self.gui, *(client.gui for client in self.get_clients().values())):
             handle = getattr(gui, kind).get(number)
             if handle is not None:
@@ -96,7 +90,8 @@ class PageServer(viser.ViserServer):
                 return process_request(connection, request)
 
             async def admitted(connection: Any) -> None:
-                await handler(Admitted(connection, self._lets(connection), self._input, self._command))
+                handles = (partial(self._handle, f"_{kind}_handle_from_uuid") for kind in ("gui_input", "command"))
+                await handler(Admitted(connection, self._lets(connection), *handles))
 
             started.append(host)
             return serve(admitted, *arguments, process_request=guarded, **options)

@@ -13,15 +13,12 @@ from typing import Any
 
 import numpy as np
 import trimesh
-from numpy.typing import NDArray
 
-from pkm_description.mechanism import Mechanism
+from pkm_description.mechanism import Array, Mechanism
 from pkm_description.rotations import quaternion_from_rotation
 from pkm_description.urdf.visuals import Visual, visuals_of
 from pkm_viewer import fitting
 from pkm_viewer.page_server import PageServer
-
-Array = NDArray[np.float64]
 
 _TRAIL_POINTS = 600
 _TRAIL_SHARE = 1e-3  # of the robot's size, between two points of the trail
@@ -38,6 +35,7 @@ _STICKS_OUT = 0.02  # of the robot's size: by how much a link reaches beyond all
 _GROWS = 0.05  # of the robot's size, beyond what sticks out, so that the picture seldom changes
 _DIRECTIONS = np.array([d for d in itertools.product((-1.0, 0.0, 1.0), repeat=3) if any(d)])
 _DIRECTIONS /= np.linalg.norm(_DIRECTIONS, axis=1, keepdims=True)
+_DARKEST = 60  # of 255: a darker part would be a hole without shape
 _SHARP = 0.6  # rad: edges between facets that turn by more are seen as edges
 _MESHES = (".stl", ".obj", ".ply", ".dae", ".glb", ".gltf", ".off")
 
@@ -142,13 +140,13 @@ class Scene:
 
     def _add_plain(self, name: str, shape: trimesh.Trimesh, visual: Visual) -> None:
         """Draw a shape in its one colour."""
-        red, green, blue, opacity = (round(255 * channel) for channel in visual.colour)
+        *colour, opacity = (round(255 * channel) for channel in visual.colour)
         shape = trimesh.graph.smooth_shade(shape, angle=_SHARP)
         self._server.scene.add_mesh_simple(
             name,
             np.asarray(shape.vertices),
             np.asarray(shape.faces),
-            color=(red, green, blue),
+            color=np.array(colour) + max(0, _DARKEST - max(colour)),
             opacity=None if opacity >= 255 else opacity / 255,
             cast_shadow=False,
             receive_shadow=False,

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from pkm_control.operation.answer import Answer
 from pkm_description.joint_geometry import home_positions
-from pkm_description.mechanism import Mechanism
+from pkm_description.mechanism import Array, Mechanism
 from pkm_description.picture import link_poses
 from pkm_viewer.jog_space import JogSpace
 from pkm_viewer.layers import Layers
@@ -40,8 +40,6 @@ from pkm_viewer.panels.record import RecordPanel
 from pkm_viewer.panels.run import RunPanel
 from pkm_viewer.panels.situation import StatusPanel
 from pkm_viewer.scene import Scene
-
-Array = NDArray[np.float64]
 
 _TEXTS_EVERY, _PLOTS_EVERY = 0.2, 0.4  # s
 _UNSEEN_EVERY = 1.0  # s, between two pictures that no browser shows
@@ -103,7 +101,7 @@ class RobotViewer:
         gui.configure_theme(show_logo=False, show_share_button=False, brand_color=(21, 101, 192))
         gui.main_panel.dock_right()
         gui.main_panel.set_width(_WIDTH)
-        self.status = StatusPanel(self.server, _ORDER["status"])
+        self.status = StatusPanel(self.server, self._mechanism, _ORDER["status"])
         measured = gui.add_panel()
         with measured.add_tab("Measured"):
             self.limits = LimitsPanel(self.server, self._mechanism)

@@ -15,12 +15,9 @@ from multiprocessing.sharedctypes import RawArray
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from pkm_description.mechanism import Mechanism
+from pkm_description.mechanism import Array, Mechanism
 from pkm_viewer.operations import Readings
-
-Array = NDArray[np.float64]
 
 _PICTURES_PER_SECOND = 30.0
 _START_TIMEOUT = 30.0  # s
@@ -134,7 +131,7 @@ def _serve(
                 pose=seen[n : n + 7],
                 error=float(seen[n + 8]),
                 speed=float(seen[n + 9]),
-                efforts=seen[n + 10 : -1],
+                efforts=None if np.isnan(seen[n + 10 : -1]).any() else seen[n + 10 : -1],
             )
             viewer.look(joint_names, seen[:n], readings)
         time.sleep(1.0 / _PICTURES_PER_SECOND)

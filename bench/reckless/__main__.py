@@ -88,6 +88,9 @@ HEADER = (
 
 PREFACE = """# Reckless motions
 
+A test of what keeps robots safe: do the checks of motions ever let one through that leaves the range of a joint, or
+meets a singularity?
+
 Goals and streams at random, half meant well, half as nobody should ask for them: what was admitted, what was refused,
 and what a judge says afterwards who shares nothing with the checks but the joint positions, and believes these where
 Pinocchio closes the loops with them. Made by `python -m bench.reckless --write docs/reckless.md`, which goes on with

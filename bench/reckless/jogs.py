@@ -29,7 +29,7 @@ from pkm_control.loop.jogging import RENEWAL
 from pkm_control.loop.modes import Mode
 from pkm_control.loop.recovery import RecoveryError, go_back, recovery_pose
 from pkm_control.motion.braking import Braking
-from pkm_control.motion.curve_check import rounded
+from pkm_control.motion.curve_check import configuration
 from pkm_control.motion.point_trajectory import PointTrajectory
 from pkm_control.space.keep_out import KeepOuts, RoundedBox
 from pkm_description import load_mechanism
@@ -214,10 +214,10 @@ class Robot:
         references = [one.reference for one in self.actions if one.reference is not None]
         self.actions = []
         if references:
-            pose = rounded(self.kinematics, np.array([one.pose for one in references]))
+            at = configuration(self.kinematics, np.array([one.pose for one in references]))
             twist = np.array([one.twist for one in references])
             acceleration = np.array([one.acceleration for one in references])
-            answer = self.dynamics.inverse(pose, twist, acceleration, distribution=self.follower.check.shared)
+            answer = self.dynamics.inverse(at, twist, acceleration, distribution=self.follower.check.shared)
             shares = np.abs(np.asarray(answer.effort)) / self.limits.effort
             most = float(np.nanmax(shares)) if np.isfinite(shares).all() else np.inf
             tally.effort = max(tally.effort, most)

@@ -66,7 +66,3 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print("pkm completion: needs the package shtab: pip install shtab", file=sys.stderr)
         return 1
     return 0
-
-
-if __name__ == "__main__":
-    raise SystemExit(main())

@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pkm_bringup.command_line import cycle_search
 from pkm_bringup.command_line.cycle_places import LIFT, CannotPickError, Places, pick_and_place
@@ -26,7 +25,7 @@ from pkm_control.motion.files.motion_file import MotionFile
 from pkm_control.motion.planning import MotionPlanner
 from pkm_description import load_mechanism
 from pkm_description.load import xacro_arguments
-from pkm_description.mechanism import Inertial
+from pkm_description.mechanism import Array, Inertial
 from pkm_dynamics import Dynamics
 from pkm_dynamics.motion_limits import ActuatorLimits
 from pkm_hardware.realism import USUAL_RESERVE
@@ -35,8 +34,6 @@ from pkm_kinematics.making import making
 from pkm_runtime.errors import PkmError
 from pkm_runtime.whole_files import write_whole
 from pkm_viewer.report.report import Use
-
-Array = NDArray[np.float64]
 
 _RATE = 1000.0  # Hz, at which efforts and speeds are looked at
 _STILL = 1e-9  # m/s or rad/s: rounding
@@ -144,20 +141,10 @@ def as_json(figures: Figures, search: dict[str, Any] | None = None) -> str:
         }
         for i, name in enumerate(figures.actuated_names)
     ]
-    found: dict[str, Any] = {
-        "robot": figures.robot,
-        "motion": figures.motion,
-        "cycles_per_minute": figures.cycles_per_minute,
-        "duration": figures.duration,
-        "payload": figures.payload,
-        "reserve": figures.reserve,
-        "platform_speed": figures.platform_speed,
-        "platform_acceleration": figures.platform_acceleration,
-        "platform_turn_rate": figures.platform_turn_rate,
-        "platform_turn_acceleration": figures.platform_turn_acceleration,
-        "bounded_by": list(figures.notes),
-        "actuators": actuators,
-    }
+    alike = ("robot", "motion", "cycles_per_minute", "duration", "payload", "reserve", "platform_speed")
+    alike += ("platform_acceleration", "platform_turn_rate", "platform_turn_acceleration")
+    found: dict[str, Any] = {name: getattr(figures, name) for name in alike}
+    found |= {"bounded_by": list(figures.notes), "actuators": actuators}
     return json.dumps(found if search is None else {**found, "search": search}, indent=1)
 
 
@@ -305,7 +292,3 @@ def _share(use: Use, i: int) -> str:
 
 def _finite(value: float) -> float | None:
     return float(value) if np.isfinite(value) else None
-
-
-if __name__ == "__main__":
-    raise SystemExit(main())

@@ -3,20 +3,17 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.spatial.transform import Rotation
 
 from pkm_control.motion.files.hints import in_metres, looks_like_millimetres
 from pkm_control.motion.files.motion_file import MotionFile
+from pkm_description.mechanism import Array
 from pkm_dynamics.motion_limits import PlatformLimits
 from pkm_kinematics import Kinematics
 from pkm_runtime.errors import PkmError
-
-Array = NDArray[np.float64]
 
 LIFT = 0.025  # m, as in the cycle that ships
 _IN_SPACE = 1e-6  # part of a direction that may lie outside the motion space
@@ -76,23 +73,11 @@ def pick_and_place(kinematics: Kinematics, places: Places) -> MotionFile:
     at_pick, at_place = np.concatenate([pick, home[3:]]), np.concatenate([place, turned])
     stations, labels = _stations(at_pick, at_place, lift)
     stops = np.array([label in ("pick", "place") for label in labels])
-    n = len(stations)
     dwells = np.where(stops, places.dwell, 0.0)
     dwells[-1] = 0.0  # the next cycle begins with it
-    return MotionFile(
-        source="pick and place",
-        relative_to_home=False,
-        straight=True,
-        poses=np.array(stations),
-        times=None,
-        speeds=np.full(n, math.inf),
-        angular_speeds=np.full(n, math.inf),
-        blends=np.where(stops, 0.0, lift if places.rounding is None else places.rounding),
-        dwells=dwells,
-        labels=tuple(labels),
-        lines=(),
-        limits=PlatformLimits.none(),
-    )
+    blends = np.where(stops, 0.0, lift if places.rounding is None else places.rounding)
+    named, free = tuple(labels), PlatformLimits.none()
+    return MotionFile.through("pick and place", np.array(stations), named, free, blends=blends, dwells=dwells)
 
 
 def moves(kinematics: Kinematics, direction: Array) -> bool:

@@ -16,16 +16,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 from pkm_bringup.command_line.cycle_places import CannotPickError, Places, moves, pick_and_place
 from pkm_control.motion.files.motion_file import MotionFile
 from pkm_control.motion.planning import MotionPlanner
+from pkm_description.mechanism import Array
 from pkm_kinematics import Kinematics
 from pkm_runtime.errors import PkmError
-
-Array = NDArray[np.float64]
 
 _ENDLESS = 1e3  # s: of a cycle that cannot be planned
 _GRID = ((0.0, 0.5, 1.0), (0.5, 1.0))  # shares of the range of heights; of the lift, of corners

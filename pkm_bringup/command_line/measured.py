@@ -6,10 +6,13 @@ node's death is the reason. What is left to do then, a page of pictures, takes s
 needed; two loops at a kilohertz would keep a small computer busy.
 """
 
+import contextlib
 import mmap
 import os
 import struct
+from pathlib import Path
 
+FAULT_FILE = "PKM_FAULT_FILE"  # variable with the path of the file in which a launch writes why it ends
 _LONGEST = 500  # bytes of a reason
 _WARNING = 2000  # bytes of a warning
 _SAID = mmap.mmap(-1, 2 + _LONGEST + _WARNING + 8)  # shared by all that are forked from this process
@@ -47,8 +50,10 @@ def say_fault(reason: str) -> None:
 
 
 def reported_fault() -> str:
-    """The fault said since `forget_measured`; or empty."""
-    return _text(2, _LONGEST)
+    """The fault said since `forget_measured`, or written by a launch; or empty."""
+    with contextlib.suppress(OSError):
+        return _text(2, _LONGEST) or Path(os.environ.get(FAULT_FILE, "")).read_text(encoding="utf-8")
+    return ""
 
 
 def say_drives_may_be_on(warning: str) -> bool:

@@ -14,16 +14,16 @@ import numpy as np
 from pkm_bringup.command_line.one_process import Interruption, run_in_one_process
 from pkm_bringup.command_line.outputs import check_report
 from pkm_bringup.guardian import Guardian
-from pkm_bringup.main_job import make_ready, plan_cycle, run_motion
+from pkm_bringup.main_job import Ready, make_ready, plan_cycle, run_motion
 from pkm_client import options
 from pkm_control.controllers.law_settings import POSITION
 from pkm_control.controllers.laws import make_controller
-from pkm_control.loop.control_loop import ControlLoop
-from pkm_control.loop.switching_on import hold, switch_on
+from pkm_control.loop.control_loop import ControlLoop, hold, switch_on
 from pkm_control.motion.files.default_motion import motion_named
 from pkm_control.motion.path_events import PathEventError
 from pkm_control.motion.planning import MotionPlanner
-from pkm_control.robot_loop import MachineSettings, last_resort
+from pkm_control.robot_loop import last_resort
+from pkm_control.simulation_setup import MachineSettings
 from pkm_description.mechanism import Mechanism
 from pkm_dynamics import Dynamics
 from pkm_hardware.machine import Lifecycle, Machine
@@ -37,6 +37,7 @@ from pkm_kinematics.making import KERNELS, making
 from pkm_runtime.errors import PkmError
 from pkm_runtime.fixed_rate import FixedRateLoop
 from pkm_runtime.optional import NotInstalledError
+from pkm_runtime.uncollected import uncollected
 from pkm_viewer.report.recording import ENDING_OTHERS, Recording
 from pkm_viewer.report.report import Report
 from pkm_viewer.report.report_files import publish_report
@@ -57,6 +58,7 @@ def parser() -> argparse.ArgumentParser:
     options.add_robot(p, "delta")
     machine = p.add_argument_group("machine")
     machine.add_argument("--hardware-file", default="", required=True, metavar="FILE", help=options.HARDWARE_FILE)
+    machine.add_argument("--simulate", action=options.Switch, default=False, help=options.SIMULATE)
     machine.add_argument(
         "--dry",
         action=options.Switch,
@@ -81,6 +83,7 @@ def play(
     realtime: bool = True,
     tool_file: str = "",
     guardian: Guardian | None = None,
+    simulate: bool = False,
 ) -> tuple[Kinematics, Recording]:
     """Run a motion on a machine; return the robot's kinematics and the recording, with the drives disabled.
 
@@ -92,6 +95,7 @@ def play(
         realtime: each period takes its time on the clock.
         tool_file: path of the file of the robot's tools; empty: none.
         guardian: turns the drives off where this process cannot.
+        simulate: with a simulated device.
 
     Raises:
         PkmError: the motion or the machine cannot be used, the machine lacks an output, or does not start.
@@ -104,7 +108,7 @@ def play(
         drives = _rest_of_the_file(kinematics, file) if dry else None
         limits = limits_of(mechanism, file)
         planner = MotionPlanner(kinematics, dynamics, limits, reserve=USUAL_RESERVE)
-        loop = _position_loop(dynamics, kind, file)
+        loop = _position_loop(dynamics, kind, file, simulate)
         _rehearse(dynamics, planner, file)
     with making("planning the motion"):
         waypoints = motion_named(motion, kinematics, tool_file)
@@ -116,43 +120,55 @@ def play(
         resting, approach, cycle = (
             make_ready(loop, one, times) for one, times in ((rest, 1), (job.approach, 1), (job.cycle, cycles))
         )
-    pace = FixedRateLoop(loop.rate)
     slowly = " slowly" if loop.machine.real else ""
     going = f"home and{slowly} to the start of the motion, then {cycles} times {job.cycle.duration:.3g} s"
     print(f"{mechanism.name}: the drives go {going}; Ctrl-C turns them off", flush=True)
     interruption.motion_begins()
     if guardian is not None:
         guardian.begin()
+    recording = _driven(loop, resting, approach, cycle, interruption, realtime)
+    device = f"{kind}, simulated" if simulate and not dry else kind
+    notes = (f"commanded by position at {file.rate:g} Hz; {device}", *_sent(drives, recording))
+    return kinematics, recording.about(waypoints.source, notes, _REMEDIES)
+
+
+def _driven(
+    loop: ControlLoop,
+    resting: Ready,
+    approach: Ready,
+    cycle: Ready,
+    interruption: Interruption,
+    realtime: bool,
+) -> Recording:
+    """Enable the drives, run the three motions, and disable the drives; the recording of the last."""
+    pace = FixedRateLoop(loop.rate)
     stopped = interruption.is_set
     loop.machine.unwanted = stopped
     gc.collect()
-    gc.disable()  # from here to the end nothing takes longer than a period: drives take silence for a fault
-    try:
-        if problem := loop.configure() or loop.enable():
-            raise PkmError(problem)
-        _home(loop.machine, interruption)
-        pace.restart()
-        hold(loop, pace if realtime else None)
-        run = partial(run_motion, loop, realtime=realtime, stopped=stopped, pace=pace)
-        recording = run(resting, recorded=False)
-        if not recording.faults and not stopped():
-            loop.follower.set_override(FIRST_MOVE if loop.machine.real else 1.0)
-            recording = run(approach, recorded=False)
-            loop.follower.set_override(1.0)
-        if recording.faults:
-            raise PkmError(recording.faults[0])
-        recording = run(cycle)
-        notes = (f"commanded by position at {file.rate:g} Hz; {kind}", *_sent(drives, recording))
-        return kinematics, recording.about(waypoints.source, notes, _REMEDIES)
-    finally:
-        interruption.motion_ended()
-        interruption.warning = loop.shut_down()
-        gc.enable()
+    with uncollected():  # from here to the end nothing takes longer than a period: drives take silence for a fault
+        try:
+            if problem := loop.configure() or loop.enable():
+                raise PkmError(problem)
+            _home(loop.machine, interruption)
+            pace.restart()
+            hold(loop, pace if realtime else None)
+            run = partial(run_motion, loop, realtime=realtime, stopped=stopped, pace=pace)
+            recording = run(resting, recorded=False)
+            if not recording.faults and not stopped():
+                loop.follower.set_override(FIRST_MOVE if loop.machine.real else 1.0)
+                recording = run(approach, recorded=False)
+                loop.follower.set_override(1.0)
+            if recording.faults:
+                raise PkmError(recording.faults[0])
+            return run(cycle)
+        finally:
+            interruption.motion_ended()
+            interruption.warning = loop.shut_down()
 
 
-def _position_loop(dynamics: Dynamics, kind: str, file: MachineFile) -> ControlLoop:
+def _position_loop(dynamics: Dynamics, kind: str, file: MachineFile, simulate: bool = False) -> ControlLoop:
     """Control loop of a machine that takes positions, with the position law."""
-    machine = make_machine(kind, dynamics.kinematics, file)
+    machine = make_machine(kind, dynamics.kinematics, file, simulate)
     return ControlLoop.of(machine, make_controller(POSITION, dynamics, machine.limits, 1.0 / file.rate), file.rate)
 
 
@@ -221,10 +237,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     def job(mechanism: Mechanism, interruption: Interruption) -> tuple[str, ...]:
         file = read_machine_file(given.hardware_file)
         settings = MachineSettings(kind=file.kind, file=given.hardware_file)
-        guardian = None if given.dry else Guardian(partial(last_resort, mechanism, settings))
+        real = not (given.dry or given.simulate)
+        guardian = Guardian(partial(last_resort, mechanism, settings)) if real else None
         try:
             kinematics, recording = play(
-                mechanism, file, given.motion, given.cycles, given.dry, interruption, True, given.tool_file, guardian
+                mechanism,
+                file,
+                given.motion,
+                given.cycles,
+                given.dry,
+                interruption,
+                tool_file=given.tool_file,
+                guardian=guardian,
+                simulate=given.simulate,
             )
         finally:
             if guardian is not None:
@@ -239,7 +264,3 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return recording.faults
 
     return run_in_one_process(given.robot, given.xacro_args, job)
-
-
-if __name__ == "__main__":
-    raise SystemExit(main())

@@ -11,7 +11,8 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
-from typing import Any
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from geometry_msgs.msg import InertiaStamped
@@ -27,7 +28,6 @@ from pkm_bringup.nodes.controller_thread import ControllerThread
 from pkm_bringup.nodes.conveyor_topics import ConveyorTopics
 from pkm_bringup.nodes.loop_monitor import realtime_priority
 from pkm_bringup.nodes.operator_services import OperatorServices
-from pkm_bringup.nodes.shared_loop import SharedLoop
 from pkm_control.controllers.force.force_file import read_force_file
 from pkm_control.controllers.law_settings import DAMPING, LAWS, NATURAL_FREQUENCY, POSITION
 from pkm_control.loop import requests
@@ -40,8 +40,8 @@ from pkm_control.operation.controls import Controls
 from pkm_control.operation.goal_queue import START_DELAY, START_TOLERANCE, GoalQueue, GoalRequest
 from pkm_control.operation.motion_points import MotionPoints
 from pkm_control.operation.operator import Operator
-from pkm_control.robot_loop import ControllerSettings
 from pkm_control.ros import motion_messages
+from pkm_control.simulation_setup import ControllerSettings
 from pkm_control.space.keep_out import KeepOuts
 from pkm_control.space.keep_out_file import read_keep_outs
 from pkm_description.mechanism import Inertial, Mechanism
@@ -57,7 +57,11 @@ from pkm_interfaces.action import FollowPlatformTrajectory
 from pkm_interfaces.msg import ControllerState, Outputs, PlatformReference, PlatformTrajectory
 from pkm_runtime.errors import PkmError
 
+if TYPE_CHECKING:
+    from pkm_bringup.nodes.control_node import SharedLoop
+
 FALLBACKS = ("gravity", "zero")
+_PARAMETERS = {"delay": "command_delay", "machine_file": "hardware_file"}  # of settings that are called otherwise
 _NEARLY = 0.8  # of a natural frequency that was logged: a lower one is logged anew
 _LOOK_EVERY = 0.05  # s, at goals, whether they are over
 _TELL_EVERY = 0.2  # s, goals how they go
@@ -148,22 +152,8 @@ class ControllerNode(Node):
     @property
     def settings(self) -> ControllerSettings:
         """The controller's settings by the parameters."""
-        return ControllerSettings(
-            law=self._value("law"),
-            rate=self._value("rate"),
-            natural_frequency=self._value("natural_frequency"),
-            damping=self._value("damping"),
-            delay=self._value("command_delay"),
-            stale_periods=self._value("stale_periods"),
-            fallback=self._value("fallback"),
-            hold_time=self._value("hold_time"),
-            abort_after=self._value("abort_after"),
-            following_error=self._value("following_error"),
-            machine_file=self._value("hardware_file"),
-            force_file=self._value("force_file"),
-            keep_out_file=self._value("keep_out_file"),
-            conveyor_file=self._value("conveyor_file"),
-        )
+        names = (field.name for field in fields(ControllerSettings))
+        return ControllerSettings(**{name: self._value(_PARAMETERS.get(name, name)) for name in names})
 
     def _used_gains(self) -> tuple[float, float]:
         """Natural frequency, as far as rate and delay permit it, and damping; warns where that is less than asked."""
@@ -195,16 +185,19 @@ class ControllerNode(Node):
             check = CurveCheck(dynamics.kinematics, dynamics, limits, mode, space)
             return check, Jog(check)
 
+        def reference(stamp: Any, numbers: Any) -> PlatformReference:
+            return motion_messages.reference_message(numbers, stamp, mechanism.base_link)
+
         self._mechanism, self._space, self._settings = mechanism, space, self.settings
         self._command_rows = self._streams(mechanism)
-        self._reference_rows = self._reference_stream(mechanism)
+        self._reference_rows = RowPublisher(self._reference, reference, motion_messages.REFERENCE_NUMBERS)
         self._set, self._outputs_set = {}, 0
         self.tell_outputs(0.0)
         self.tell_payload(0.0, None)
         self._gains = self._used_gains()
         if self._alone is not None:
             frame, repeated = force.sensor_frame or mechanism.platform_link, bool(self._value("forward_to"))
-            self._alone.build(mechanism, self.settings, frame, self._command, repeated)
+            self._alone.build(mechanism, self.settings, frame, self._command_rows, repeated)
         elif self._shared is not None:
             self._shared.offer_controller(mechanism, self.settings, planning, self._priority, self)
 
@@ -242,15 +235,6 @@ class ControllerNode(Node):
 
         return forwarded if self._value("forward_to") else RowPublisher(self._commands, command, len(names)).publish
 
-    def _reference_stream(self, mechanism: Mechanism) -> RowPublisher:
-        def reference(stamp: Any, numbers: Any) -> PlatformReference:
-            return motion_messages.reference_message(numbers, stamp, mechanism.base_link)
-
-        return RowPublisher(self._reference, reference, motion_messages.REFERENCE_NUMBERS)
-
-    def _command(self, stamp: Any, values: Any) -> None:
-        self._command_rows(stamp, values)
-
     def _busy(self) -> str:
         """Why no other robot can be taken now."""
         if self._shared is not None:
@@ -266,7 +250,7 @@ class ControllerNode(Node):
         for name, at, reading in self._conveyors.hear():
             loop.tell(requests.hear_belt, name, self._loop_time(at), reading)
         if self._shared is not None and not action.withhold_command and self._commands.get_subscription_count():
-            self._command(stamp, action.command)
+            self._command_rows(stamp, action.command)
         wanted = None if action.mode is Mode.WAITING else action.reference
         if wanted is not None and self._reference.get_subscription_count():
             self._reference_rows.publish(stamp, np.concatenate((wanted.pose, wanted.twist, wanted.acceleration)))

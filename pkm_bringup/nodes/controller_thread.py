@@ -18,7 +18,8 @@ from pkm_control.loop.follower_watches import ReadingRate
 from pkm_control.loop.loop_thread import LoopThread
 from pkm_control.loop.running_loop import Situation
 from pkm_control.operation.controls import Controls
-from pkm_control.robot_loop import ControllerSettings, build_follower
+from pkm_control.robot_loop import build_follower
+from pkm_control.simulation_setup import ControllerSettings
 from pkm_description.mechanism import Array, Mechanism
 from pkm_dynamics.dynamics import shared_dynamics
 from pkm_runtime.fixed_rate import AIR, OVERLOADED, sleep_precisely

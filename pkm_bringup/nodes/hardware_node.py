@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import time
 from functools import partial
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from geometry_msgs.msg import WrenchStamped
@@ -27,11 +27,11 @@ from std_srvs.srv import Trigger
 from pkm_bringup.nodes.loop_monitor import LoopMonitor, loop_scheduling, realtime_priority
 from pkm_bringup.nodes.machine_thread import MachineThread, states_message
 from pkm_bringup.nodes.prompt_thread import RequestThread
-from pkm_bringup.nodes.shared_loop import SharedLoop
 from pkm_control.controllers.force.force_file import read_force_file
 from pkm_control.loop import requests
 from pkm_control.loop.running_loop import Situation
-from pkm_control.robot_loop import MachineSettings, build_machine
+from pkm_control.robot_loop import build_machine
+from pkm_control.simulation_setup import MachineSettings
 from pkm_description.mechanism import Array, Mechanism
 from pkm_description.ros import diagnostics, messages, topics
 from pkm_description.ros.parameters import declare
@@ -41,9 +41,11 @@ from pkm_description.ros.robot_description import RobotDescription
 from pkm_description.ros.streams.raw_rows import RowPublisher
 from pkm_hardware.machine import Lifecycle
 from pkm_hardware.machine_kinds import KINDS, SIMULATED
-from pkm_hardware.simulated.drive_parts import Encoder
 from pkm_runtime.errors import PkmError
 from pkm_runtime.scheduling import settle
+
+if TYPE_CHECKING:
+    from pkm_bringup.nodes.control_node import SharedLoop
 
 STARTS = ("auto", "active", "manual")
 """Who enables the drives: `active`, the node itself, as soon as there is a robot; `manual`, somebody; `auto`, the node
@@ -61,29 +63,10 @@ _LIFE = {
 _OFF = "the machine is not configured: its drives are off"
 
 
-class _Power(Protocol):
-    """Enables and disables the drives; returns why not, empty where it is done."""
-
-    @property
-    def running(self) -> bool: ...
-
-    def configure(self) -> str: ...
-
-    def enable(self) -> str: ...
-
-    def disable(self) -> str: ...
-
-    def emergency_stop(self) -> str: ...
-
-    def tell_emergency_stop(self) -> None: ...
-
-    def reset(self) -> str: ...
-
-    def end(self) -> str: ...
-
-
-class _PowerOfLoop:
-    """The power of drives whose loop is in another process."""
+class _SharedMachine:
+    """The machine of a loop in another process, with the face of a `MachineThread`: calls return why not, empty where
+    done. `running`: whether it was configured, `problem`: why nothing is known of it.
+    """
 
     def __init__(self, shared: SharedLoop) -> None:
         self._shared = shared
@@ -92,6 +75,30 @@ class _PowerOfLoop:
     @property
     def running(self) -> bool:
         return self._shared.running
+
+    @property
+    def problem(self) -> str:
+        return self._shared.process.problem
+
+    @property
+    def lifecycle(self) -> Lifecycle:
+        return self._shared.process.lifecycle
+
+    @property
+    def fault(self) -> str:
+        return self.problem or self._shared.process.texts.fault
+
+    @property
+    def notice(self) -> str:
+        return self._shared.process.texts.notice
+
+    @property
+    def silent_for(self) -> float:
+        return self._shared.process.situation.silent_for if self._shared.process.begun else 0.0
+
+    @property
+    def saturated(self) -> bool:
+        return self._shared.process.begun and self._shared.process.situation.saturated
 
     def configure(self) -> str:
         self._beginning = True
@@ -166,13 +173,15 @@ class HardwareNode(LifecycleNode):
         if shared is None:
             scheduling = loop_scheduling(self, priority)
             self._alone = MachineThread(self, self._rate, self._states, self._feel, self._monitor, scheduling)
-        self._power: _Power = self._alone if self._alone is not None else _PowerOfLoop(self._require_shared())
+            self._machine: MachineThread | _SharedMachine = self._alone
+        else:
+            self._machine = _SharedMachine(shared)
         self._watch = steady_timer(self, _LOOK_EVERY, self._look)
         self.create_service(Trigger, "~/enable", partial(self._answer, self._enable))
         self.create_service(Trigger, "~/reset", partial(self._answer, self._reset))
-        off = {"~/disable": self._disable, "~/emergency_stop": self._power.emergency_stop}
+        off = {"~/disable": self._disable, "~/emergency_stop": self._machine.emergency_stop}
         answers = {name: partial(self._answer, act) for name, act in off.items()}
-        self._prompt = RequestThread(self, answers, {topics.EMERGENCY_STOP: self._power.tell_emergency_stop})
+        self._prompt = RequestThread(self, answers, {topics.EMERGENCY_STOP: self._machine.tell_emergency_stop})
         self._description = RobotDescription(self, self._build, self._busy)
         self._diagnostics = diagnostics.Diagnostics(self, self._report, self._description)
 
@@ -185,7 +194,7 @@ class HardwareNode(LifecycleNode):
         force = "path of the force file: the sensor, and what a simulated machine may touch (docs/force.md)"
         return MachineSettings(
             command_timeout=declare(self, "command_timeout", 0.02, timeout, (0.001, 60.0), fixed=True),
-            encoder=Encoder(
+            encoder=(
                 declare(
                     self, "encoder_resolution", 0.0, "one step of an encoder, rad or m; 0: exact", (0, 1), fixed=True
                 ),
@@ -196,12 +205,9 @@ class HardwareNode(LifecycleNode):
             hidden_payload=declare(self, "hidden_payload", 0.0, payload, (0.0, 1e6), fixed=True),
             kind=declare(self, "machine", SIMULATED, kind, choices=(SIMULATED, *KINDS), fixed=True),
             file=declare(self, "hardware_file", "", "path of the machine's file (docs/hardware.md)", fixed=True),
+            simulate=declare(self, "simulate", False, "the device behind the driver is a simulated one", fixed=True),
             force_file=declare(self, "force_file", "", force, fixed=True),
         )
-
-    def _require_shared(self) -> SharedLoop:
-        assert self._shared is not None
-        return self._shared
 
     @property
     def _begins_by_itself(self) -> bool:
@@ -218,8 +224,8 @@ class HardwareNode(LifecycleNode):
             self._alone.take(build_machine(mechanism, self._settings))
             settle()
             self.attach()
-        else:
-            self._require_shared().offer_machine(mechanism, self._settings, self, self._publish_rate)
+        elif self._shared is not None:
+            self._shared.offer_machine(mechanism, self._settings, self, self._publish_rate)
 
     def attach(self) -> None:
         """The machine exists: connect, and enable it where it begins by itself."""
@@ -231,22 +237,22 @@ class HardwareNode(LifecycleNode):
 
     def _busy(self) -> str:
         """Why no other robot can be taken now."""
-        return "the machine is configured; clean it up first" if self._power.running else ""
+        return "the machine is configured; clean it up first" if self._machine.running else ""
 
     # Life cycle, as controller_manager would call it on a SystemInterface
 
     def on_configure(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Connect the machine, drives off, and begin to publish its state; a simulated one is at home."""
-        problem = self._description.problem if self._rows is None else self._power.configure()
+        problem = self._description.problem if self._rows is None else self._machine.configure()
         return self._done(problem, super().on_configure, state)
 
     def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Drives on, brakes open."""
-        return self._done(self._power.enable(), super().on_activate, state)
+        return self._done(self._machine.enable(), super().on_activate, state)
 
     def on_deactivate(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Drives off, brakes closed."""
-        self._power.disable()
+        self._machine.disable()
         return super().on_deactivate(state)
 
     def on_cleanup(self, state: LifecycleState) -> TransitionCallbackReturn:
@@ -277,7 +283,7 @@ class HardwareNode(LifecycleNode):
         return TransitionCallbackReturn.FAILURE
 
     def _switch_off(self, said: bool = False) -> None:
-        if self._power.running and (warning := self._power.end()) and not said:
+        if self._machine.running and (warning := self._machine.end()) and not said:
             self.get_logger().error(warning)
         self._tell(Lifecycle.UNCONFIGURED)
 
@@ -287,26 +293,26 @@ class HardwareNode(LifecycleNode):
         """Do it; `act` returns why not, and nothing where it is done."""
         problem = act()
         response.success = not problem
-        response.message = problem or self._fault or f"the machine is {self._lifecycle.value}"
+        response.message = problem or self._machine.fault or f"the machine is {self._lifecycle.value}"
         return response
 
     def _enable(self) -> str:
         if self._lifecycle is Lifecycle.ACTIVE:
-            return self._power.enable()  # as far as is known here: the machine is asked
+            return self._machine.enable()  # as far as is known here: the machine is asked
         if self._lifecycle is Lifecycle.FAULT:
-            return self._problem or f"{self._fault or 'the machine has a fault'}; reset first"
-        if not self._power.running:
+            return self._machine.problem or f"{self._machine.fault or 'the machine has a fault'}; reset first"
+        if not self._machine.running:
             self.trigger_configure()
         self._follow_lifecycle()
         self._refused = ""
         self.trigger_activate()
         if self._lifecycle is Lifecycle.ACTIVE and not self._refused:
             return ""
-        return self._refused or self._fault or "the machine could not be enabled"
+        return self._refused or self._machine.fault or "the machine could not be enabled"
 
     def _disable(self) -> str:
         """In a thread of its own: the life cycle follows in the executor's."""
-        problem = self._power.disable()
+        problem = self._machine.disable()
         if self.executor is not None:
             self.executor.create_task(self._follow_lifecycle)
         return problem
@@ -314,7 +320,7 @@ class HardwareNode(LifecycleNode):
     def _reset(self) -> str:
         if self._lifecycle is not Lifecycle.FAULT:
             return "there is no fault to reset"
-        problem = self._power.reset()
+        problem = self._machine.reset()
         self._follow_lifecycle()
         return problem
 
@@ -322,37 +328,17 @@ class HardwareNode(LifecycleNode):
 
     @property
     def _lifecycle(self) -> Lifecycle:
-        if not self._power.running:
+        machine = self._machine
+        if not machine.running:
             return Lifecycle.UNCONFIGURED
-        return Lifecycle.FAULT if self._problem else self._said
-
-    @property
-    def _problem(self) -> str:
-        """Why nothing is known of the machine: its loop has ended, or is silent."""
-        return "" if self._shared is None else self._shared.process.problem
-
-    @property
-    def _said(self) -> Lifecycle:
-        """The life cycle as the machine reported last."""
-        if not self._power.running:
-            return Lifecycle.UNCONFIGURED
-        if self._alone is not None and self._alone.machine is not None:
-            return self._alone.machine.lifecycle
-        return self._require_shared().process.lifecycle
-
-    @property
-    def _fault(self) -> str:
-        if self._alone is not None:
-            return self._alone.machine.fault if self._alone.machine is not None else ""
-        process = self._require_shared().process
-        return process.problem or process.texts.fault
+        return Lifecycle.FAULT if machine.problem else machine.lifecycle
 
     def _look(self) -> None:
         """Publish what has changed: of a fault the reason, once. A loop that has died ends the node."""
         life = self._lifecycle
         if life is not self._told or time.monotonic() - self._told_at >= _TELL_EVERY:
             self._tell(life)
-        fault = self._fault if life is Lifecycle.FAULT else ""
+        fault = self._machine.fault if life is Lifecycle.FAULT else ""
         if self._shared is not None and self._shared.process.failure and not self._shared.process.gone:
             return  # what becomes of its drives is still being seen to
         if fault and fault != self._failing:
@@ -365,7 +351,7 @@ class HardwareNode(LifecycleNode):
     def _follow_lifecycle(self) -> None:
         """Make the node inactive when the machine's drives are off: to be enabled anew."""
         active = self._state_machine.current_state[0] == State.PRIMARY_STATE_ACTIVE
-        if active and self._said is not Lifecycle.ACTIVE:
+        if active and not (self._machine.running and self._machine.lifecycle is Lifecycle.ACTIVE):
             self.trigger_deactivate()
 
     def _tell(self, life: Lifecycle) -> None:
@@ -407,40 +393,23 @@ class HardwareNode(LifecycleNode):
         if self._alone is not None:
             values["commands refused"] = self._alone.inbox.refused
         if self._lifecycle is Lifecycle.FAULT:
-            return diagnostics.ERROR, self._fault, values
+            return diagnostics.ERROR, self._machine.fault, values
         if self._lifecycle is Lifecycle.INACTIVE:
-            notice = self._notice or "the drives are off until they are enabled"
+            notice = self._machine.notice or "the drives are off until they are enabled"
             return diagnostics.WARN, notice, values
         if self._alone is not None and (commanders := self._alone.inbox.sources.look()):
             return diagnostics.ERROR, commanders, values
         if self._alone is not None and self._alone.inbox.problem:
             return diagnostics.WARN, f"the last command was refused: {self._alone.inbox.problem}", values
-        silent, saturated = self._silence_and_saturation()
-        if silent:
+        if silent := self._machine.silent_for:
             level = diagnostics.ERROR if self._alone is None or self._alone.inbox.heard else diagnostics.WARN
             what = "the brakes are closed" if self._settings.kind == SIMULATED else "drives are in their safe state"
             return level, f"no command for {silent:.2f} s: {what}", values
-        if self._notice:
-            return diagnostics.WARN, self._notice, values
-        if saturated:
+        if self._machine.notice:
+            return diagnostics.WARN, self._machine.notice, values
+        if self._machine.saturated:
             return diagnostics.WARN, "a drive is at its limit", values
         return diagnostics.OK, self._lifecycle.value, values
-
-    @property
-    def _notice(self) -> str:
-        if self._alone is not None:
-            return self._alone.machine.notice if self._alone.machine is not None else ""
-        return self._require_shared().process.texts.notice
-
-    def _silence_and_saturation(self) -> tuple[float, bool]:
-        """Time without a command [s], and whether a drive is at its limit."""
-        if self._alone is not None:
-            machine = self._alone.machine
-            return (machine.silent_for, bool(np.any(machine.saturated))) if machine is not None else (0.0, False)
-        if not self._require_shared().process.begun:
-            return 0.0, False
-        now = self._require_shared().process.situation
-        return now.silent_for, now.saturated
 
 
 def main(args: list[str] | None = None) -> int:

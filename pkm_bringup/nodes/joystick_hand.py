@@ -8,9 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from pkm_description.mechanism import Array
 
 NONE = -1  # no such axis or button
 DIRECTIONS = ("x", "y", "z", "rx", "ry", "rz")

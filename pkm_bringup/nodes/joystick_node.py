@@ -17,7 +17,7 @@ from sensor_msgs.msg import Joy
 
 from pkm_bringup.nodes.joystick_hand import Hand
 from pkm_description.mechanism import Array
-from pkm_description.ros import messages, topics
+from pkm_description.ros import diagnostics, messages, topics
 from pkm_description.ros.parameters import declare
 from pkm_description.ros.periodic import steady_timer
 from pkm_description.ros.process import run_node
@@ -49,8 +49,9 @@ class JoystickNode(Node):
         self._moving = False
         self._told = ""
         self._out = self.create_publisher(TwistStamped, topics.JOG_TWIST, topics.EVENTS)
-        self.create_subscription(Joy, topics.JOY, self._hear, topics.EVENTS)
+        self._in = self.create_subscription(Joy, topics.JOY, self._hear, topics.EVENTS)
         self._timer = steady_timer(self, _RENEW, self._renew)
+        self._diagnostics = diagnostics.Diagnostics(self, self._report)
 
     def _hear(self, message: Joy) -> None:
         lacks = self._hand.lacks(len(message.axes), len(message.buttons))
@@ -75,6 +76,15 @@ class JoystickNode(Node):
         message = TwistStamped(twist=messages.to_twist(twist))
         message.header.stamp = self.get_clock().now().to_msg()
         self._out.publish(message)
+
+    def _report(self) -> diagnostics.Report:
+        silent = time.monotonic() - self._heard
+        if silent > self._silence:
+            for_how_long = f" for {silent:.3g} s" if np.isfinite(silent) else ": does the node of the package joy run?"
+            return diagnostics.WARN, f"no joystick is heard on {self._in.topic_name}{for_how_long}", {}
+        if self._told:
+            return diagnostics.WARN, self._told, {}
+        return diagnostics.OK, "jogs" if self._moving else "its button is not held", {}
 
 
 def main(args: list[str] | None = None) -> int:

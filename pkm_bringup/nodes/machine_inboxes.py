@@ -10,13 +10,11 @@ import time
 from collections.abc import Callable, Sequence
 from functools import partial
 
-import numpy as np
 from geometry_msgs.msg import InertiaStamped
-from numpy.typing import NDArray
 from rclpy.node import Node
 from sensor_msgs.msg import JointState
 
-from pkm_description.mechanism import Inertial
+from pkm_description.mechanism import Array, Inertial
 from pkm_description.ros import messages, topics
 from pkm_description.ros.messages import RequestError
 from pkm_description.ros.streams.polled import PolledSubscription
@@ -26,8 +24,6 @@ from pkm_dynamics.ros.dynamics_services import payload_of
 from pkm_hardware.machine import CommandMode, Machine
 from pkm_interfaces.msg import Outputs
 from pkm_runtime.errors import PkmError
-
-Array = NDArray[np.float64]
 
 _FIELDS = (("effort", CommandMode.EFFORT), ("velocity", CommandMode.VELOCITY), ("position", CommandMode.POSITION))
 

@@ -32,7 +32,6 @@ from pkm_bringup.nodes.machine_inboxes import CommandInbox, EffectsInbox
 from pkm_description.ros.parameters import declare
 from pkm_description.ros.stamps import FollowingStamps
 from pkm_description.ros.streams.raw_rows import RowPublisher
-from pkm_hardware.drivers.driver import GIVEN_UP
 from pkm_hardware.machine import EMERGENCY_STOP, CommandMode, Lifecycle, Machine, MachineState
 from pkm_runtime.fixed_rate import FixedRateLoop
 from pkm_runtime.scheduling import LoopScheduling
@@ -88,6 +87,33 @@ class MachineThread:
         """Whether there are periods."""
         return self._thread is not None
 
+    problem = ""  # as of a loop in another process, which may have ended
+
+    @property
+    def lifecycle(self) -> Lifecycle:
+        """Of the machine."""
+        return Lifecycle.UNCONFIGURED if self.machine is None else self.machine.lifecycle
+
+    @property
+    def fault(self) -> str:
+        """Of the machine."""
+        return "" if self.machine is None else self.machine.fault
+
+    @property
+    def notice(self) -> str:
+        """What is worth a warning."""
+        return "" if self.machine is None else self.machine.notice
+
+    @property
+    def silent_for(self) -> float:
+        """Time without a command [s] for which drives are off; 0 where they are not."""
+        return 0.0 if self.machine is None else self.machine.silent_for
+
+    @property
+    def saturated(self) -> bool:
+        """Whether a drive is at its limit."""
+        return self.machine is not None and bool(np.any(self.machine.saturated))
+
     def take(self, machine: Machine) -> None:
         """Replace the machine."""
         machine.warm_up()
@@ -114,13 +140,7 @@ class MachineThread:
     def enable(self) -> str:
         """Drives on."""
         with self.lock:
-            machine = self.machine
-            if machine is not None and machine.lifecycle is Lifecycle.ACTIVE:
-                return ""
-            if machine is None or machine.lifecycle is not Lifecycle.INACTIVE:
-                return (machine.fault or f"the machine is {machine.lifecycle.value}") if machine else "no machine"
-            machine.activate()
-            return machine.fault or ("" if machine.lifecycle is Lifecycle.ACTIVE else GIVEN_UP)
+            return "no machine" if self.machine is None else self.machine.enable()
 
     def disable(self) -> str:
         """Drives off; returns the warning where a drive may still be on."""
@@ -149,13 +169,9 @@ class MachineThread:
         if self.inbox.sources.look():
             return self.inbox.sources.problem
         with self.lock:
-            machine = self.machine
-            if machine is None or not self.running:
+            if self.machine is None or not self.running:
                 return "the machine is not configured"
-            machine.reset()
-            if machine.lifecycle is Lifecycle.ACTIVE:
-                machine.deactivate()
-            return machine.fault
+            return self.machine.reset_off()
 
     def end(self) -> str:
         """Drives off, and no more periods; returns the warning where a drive may still be on."""

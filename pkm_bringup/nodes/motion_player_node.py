@@ -68,37 +68,7 @@ class MotionPlayer(Node):
 
     def __init__(self) -> None:
         super().__init__("motion_player")
-        self._motion = declare(
-            self, "motion", "auto", "motion file: a shipped one, a path, auto, or none for the time being", fixed=True
-        )
-        self._cycles = declare(self, "cycles", 20, "how often it is run", (1, _MOST_CYCLES), fixed=True)
-        self._reserve = declare(self, "reserve", 0.2, "of efforts and speeds, left by plans", (0.0, 0.9), fixed=True)
-        self._notes = declare(self, "notes", [""], "conditions that the report names, in words", fixed=True)
-        self._report = declare(self, "report", "", "directory for page and table; empty: none", fixed=True)
-        self._rate = declare(self, "rate", 1000.0, "rate of the controller, Hz", (1.0, 10000.0), fixed=True)
-        text = "path of the machine's file, for its limits"
-        machine_file = declare(self, "hardware_file", "", text, fixed=True)
-        text = "path of the file of the robot's tools, which motions may name (docs/motion_files.md)"
-        tool_file = declare(self, "tool_file", "", text, fixed=True)
-        text = "path of the file of places to keep out of (docs/keep_out.md)"
-        self._files = machine_file, tool_file, declare(self, "keep_out_file", "", text, fixed=True)
-        text = "whose motion files may be asked for, besides the shipped motions and `motion`; empty: none"
-        folders = declare(self, "motion_folders", [""], text, fixed=True)
-        self._folders = [folder for folder in folders if folder]
-        text = f"waypoints of a motion that may be asked for; {TIMED} times as many where they have times"
-        self._most = declare(self, "most_waypoints", 500, text, (2, 1_000_000), fixed=True)
-        self._stay = declare(self, "stay", False, "stay when the motion is done, and run others on request", fixed=True)
-        self._tolerance = declare(
-            self, "path_tolerance", 0.02, "distance from the path that ends the run, m; 0: any", (0.0, 10.0), fixed=True
-        )
-        waiting = declare(
-            self, "wait_for", [""], "nodes to be well before the motion begins, and while it runs", fixed=True
-        )
-        self._wait_for_page = declare(
-            self, "wait_for_page", False, "let the first motion wait for the page, for a few seconds", fixed=True
-        )
-        text = "speed of the way to a motion's start, as a share of what limits allow"
-        self._first_move = declare(self, "first_move", 1.0, text, (0.01, 1.0), fixed=True)
+        waiting = self._declare()
         self._page = ""  # how far it is, as it says
         self._page_since = 0.0  # s, on the monotonic clock: all but the page is there; 0: not yet
         self._health = dict.fromkeys((name for name in waiting if name), _NEVER)
@@ -129,6 +99,39 @@ class MotionPlayer(Node):
         self._diagnostics = diagnostics.Diagnostics(self, self._report_health, self._description)
         if self._stay:  # a request waits for its answer, and others are to be refused meanwhile
             self.create_service(PlayMotion, topics.PLAY_MOTION, self._asked, callback_group=ReentrantCallbackGroup())
+
+    def _declare(self) -> list[str]:
+        """Declare the parameters; the nodes that it waits for."""
+        self._motion = declare(
+            self, "motion", "auto", "motion file: a shipped one, a path, auto, or none for the time being", fixed=True
+        )
+        self._cycles = declare(self, "cycles", 20, "how often it is run", (1, _MOST_CYCLES), fixed=True)
+        self._reserve = declare(self, "reserve", 0.2, "of efforts and speeds, left by plans", (0.0, 0.9), fixed=True)
+        self._notes = declare(self, "notes", [""], "conditions that the report names, in words", fixed=True)
+        self._report = declare(self, "report", "", "directory for page and table; empty: none", fixed=True)
+        self._rate = declare(self, "rate", 1000.0, "rate of the controller, Hz", (1.0, 10000.0), fixed=True)
+        text = "path of the machine's file, for its limits"
+        machine_file = declare(self, "hardware_file", "", text, fixed=True)
+        text = "path of the file of the robot's tools, which motions may name (docs/motion_files.md)"
+        tool_file = declare(self, "tool_file", "", text, fixed=True)
+        text = "path of the file of places to keep out of (docs/keep_out.md)"
+        self._files = machine_file, tool_file, declare(self, "keep_out_file", "", text, fixed=True)
+        text = "whose motion files may be asked for, besides the shipped motions and `motion`; empty: none"
+        folders = declare(self, "motion_folders", [""], text, fixed=True)
+        self._folders = [folder for folder in folders if folder]
+        text = f"waypoints of a motion that may be asked for; {TIMED} times as many where they have times"
+        self._most = declare(self, "most_waypoints", 500, text, (2, 1_000_000), fixed=True)
+        self._stay = declare(self, "stay", False, "stay when the motion is done, and run others on request", fixed=True)
+        self._tolerance = declare(
+            self, "path_tolerance", 0.02, "distance from the path that ends the run, m; 0: any", (0.0, 10.0), fixed=True
+        )
+        self._wait_for_page = declare(
+            self, "wait_for_page", False, "let the first motion wait for the page, for a few seconds", fixed=True
+        )
+        text = "speed of the way to a motion's start, as a share of what limits allow"
+        self._first_move = declare(self, "first_move", 1.0, text, (0.01, 1.0), fixed=True)
+        text = "nodes to be well before the motion begins, and while it runs"
+        return list(declare(self, "wait_for", [""], text, fixed=True))
 
     def _build(self, mechanism: Mechanism) -> None:
         first = self._mechanism is None

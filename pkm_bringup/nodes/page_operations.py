@@ -7,20 +7,17 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
 from geometry_msgs.msg import PoseStamped
-from numpy.typing import NDArray
 from rclpy.node import Node
 from std_msgs.msg import Empty
 from std_srvs.srv import Trigger
 
 from pkm_control.motion.files.shipped import AUTO, motion_names
 from pkm_control.operation.answer import Answer
+from pkm_description.mechanism import Array
 from pkm_description.ros import messages, topics
 from pkm_interfaces.srv import ChangeWorkingMode, PlayMotion, SetSpeedOverride, SolveInverse
 from pkm_viewer.operations import IDLE
-
-Array = NDArray[np.float64]
 
 _PATIENCE = 10.0  # s, for an answer
 _LONG_PATIENCE = 300.0  # s, where a motion is planned or a way is looked for

@@ -58,6 +58,7 @@ class TopicMachine(Machine):
     forward controller, repeats the last one.
     """
 
+    modes = (CommandMode.EFFORT,)  # what commands mean is the publisher's
     real = elsewhere = True
 
     def __init__(
@@ -107,14 +108,6 @@ class TopicMachine(Machine):
     def silent_for(self) -> float:
         """Zero: the machine itself knows."""
         return 0.0
-
-    @property
-    def command_mode(self) -> CommandMode:
-        """Always effort: what commands mean is the publisher's."""
-        return CommandMode.EFFORT
-
-    def set_command_mode(self, mode: CommandMode) -> None:
-        """Nothing: the publisher has the mode."""
 
     def wait(self, longest: float, ended: Callable[[], bool]) -> None:
         """Wait for the next reading, at most `longest` [s] or until `ended`."""

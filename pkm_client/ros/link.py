@@ -1,95 +1,58 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The link to a robot that runs over ROS: a node in a thread of its own, with the names of docs/running.md.
-
-It imports nothing of the numerics, so that `pkm stop` starts soon.
-"""
+"""The link to a robot that runs over ROS, by the names of docs/running_reference.md. It imports no solver."""
 
 from __future__ import annotations
 
-import atexit
-import itertools
-import os
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
 
 import numpy as np
-import rclpy
 from geometry_msgs.msg import TwistStamped
 from numpy.typing import NDArray
 from rclpy.action import ActionClient
-from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
 from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 from std_srvs.srv import Trigger
 
 from pkm_client.client_errors import NoRobotError
+from pkm_client.ros.client_node import LOOK, ClientNode
 from pkm_client.state import RobotState
 from pkm_control.loop.modes import Mode, unready_to_jog
 from pkm_control.operation.answer import Answer
 from pkm_description.ros import messages, topics
 from pkm_description.ros.streams.polled import PolledSubscription
-from pkm_description.ros.transport import transport_environment
 from pkm_interfaces.action import FollowPlatformTrajectory
 from pkm_interfaces.msg import ControllerState, Outputs
 from pkm_interfaces.srv import ChangeWorkingMode, SetSpeedOverride
 
 Array = NDArray[np.float64]
 
-_PATIENCE = 10.0  # s, for an answer
 _PLANNING = 60.0  # s, for one that takes planning
 _SILENT = 2.0  # s without a state after which the controller is gone: it says a hundred a second
-_LOOK = 0.02  # s
 _NONE = np.full(7, np.nan)
-_numbers = itertools.count(1)
 
 
-@contextmanager
-def _transport() -> Iterator[None]:
-    """Within this context a new node uses the suite's transport; the environment is restored afterwards."""
-    before = dict(os.environ)
-    os.environ.update(transport_environment(os.environ, "SUBNET"))
-    try:
-        yield
-    finally:
-        for name in set(os.environ) - set(before):
-            del os.environ[name]
-        os.environ.update(before)
-
-
-class RosLink:
-    """Calls the nodes of a robot. Its node, context and executor are its own, apart from other ROS use in the process.
+class RosLink(ClientNode):
+    """Calls the nodes of a robot.
 
     Args:
         timeout: time allowed for finding the robot's nodes [s].
         ready: within the timeout, wait for the first reading of the machine, too.
-        only: the one service that is needed and waited for; empty: all.
 
     Raises:
         NoRobotError: nodes do not answer in that time; says what is missing.
-        ValueError: an invalid namespace.
     """
 
-    def __init__(self, namespace: str, timeout: float, ready: bool = True, only: str = "") -> None:
-        self._only = only
+    def __init__(self, namespace: str, timeout: float, ready: bool = True) -> None:
         self._state: ControllerState | None = None
         self._heard = 0.0  # s, on the monotonic clock: when it came
         self._text = ""
         self._news = threading.Condition()
-        self._closing = False
-        self._context = rclpy.Context()
-        with _transport():
-            rclpy.init(args=[], context=self._context)
-            self._node = node = Node(
-                f"robot_client_{os.getpid()}_{next(_numbers)}",
-                context=self._context,
-                namespace=namespace,
-                use_global_arguments=False,
-                start_parameter_services=False,
-            )
+        super().__init__(namespace)
+        node = self._node
         self._states_lock = threading.Lock()
         self._joints: dict[str, tuple[float, float]] = {}
         self._states = PolledSubscription(node, JointState, topics.HARDWARE_STATES, topics.STREAM_IN)
@@ -106,39 +69,16 @@ class RosLink:
         self._mode = node.create_client(ChangeWorkingMode, topics.CHANGE_WORKING_MODE)
         self._action = ActionClient(node, FollowPlatformTrajectory, topics.FOLLOW_TRAJECTORY)
         self._subscribe(node)
-        self._executor = SingleThreadedExecutor(context=self._context)
-        self._executor.add_node(node)
-        self._thread = threading.Thread(target=self._spin, name="robot client", daemon=True)
-        self._thread.start()
-        atexit.register(self.close)  # a thread that spins while Python ends takes the process down
-        self._find(timeout, ready)
+        deadline = time.monotonic() + timeout
+        self._find(self._missing, timeout)
+        while ready and self._state is not None and self._state.mode == Mode.WAITING and time.monotonic() < deadline:
+            time.sleep(LOOK)
 
     def _subscribe(self, node: Node) -> None:
         """Subscribe to further topics, before anything is waited for."""
         return
 
-    def _spin(self) -> None:
-        while not self._closing and self._context.ok():
-            self._executor.spin_once(timeout_sec=0.1)
-
-    def _find(self, timeout: float, ready: bool) -> None:
-        """Wait for all nodes; raise `NoRobotError` with what is missing."""
-        deadline = time.monotonic() + timeout
-        while missing := self._missing():
-            if time.monotonic() > deadline:
-                where, domain = self._node.get_namespace(), os.environ.get("ROS_DOMAIN_ID", "0")
-                self.close()
-                raise NoRobotError(
-                    f"no robot answers in namespace '{where}' within {timeout:g} s: nothing of {', '.join(missing)}; "
-                    f"is it running, and in this ROS_DOMAIN_ID ({domain})?"
-                )
-            time.sleep(_LOOK)
-        while ready and self._state is not None and self._state.mode == Mode.WAITING and time.monotonic() < deadline:
-            time.sleep(_LOOK)
-
     def _missing(self) -> list[str]:
-        if self._only:
-            return [] if self._triggers[self._only].service_is_ready() else [self._only]
         asked = {name: client for name, client in self._triggers.items() if not name.startswith("hardware/")}
         clients = {**asked, topics.SET_SPEED_OVERRIDE: self._speed, topics.CHANGE_WORKING_MODE: self._mode}
         missing = [] if self._text else [topics.ROBOT_DESCRIPTION]
@@ -234,21 +174,12 @@ class RosLink:
         """No effect: a robot over ROS runs the same whether or not somebody waits."""
         yield
 
-    def close(self) -> None:
-        """Destroy the node; the robot continues what it does."""
-        if self._closing:
-            return
-        self._closing = True
-        atexit.unregister(self.close)
+    # -- inside -----------------------------------------------------------------------------------------------------
+
+    def _release(self) -> None:
         with self._news:
             self._news.notify_all()
-        self._thread.join(2.0)
-        self._executor.shutdown(timeout_sec=2.0)
         self._action.destroy()
-        self._node.destroy_node()
-        rclpy.shutdown(context=self._context)
-
-    # -- inside -----------------------------------------------------------------------------------------------------
 
     def _described(self, message: String) -> None:
         self._text = self._text or message.data
@@ -272,24 +203,6 @@ class RosLink:
             return "the client was closed"
         silent = time.monotonic() - self._heard
         return f"the controller has said nothing for {silent:.1f} s" if silent > _SILENT else ""
-
-    def _require_open(self) -> None:
-        if self._closing:
-            raise NoRobotError("the client was closed")
-
-    def _call(self, client: Any, request: Any, patience: float = _PATIENCE) -> Answer:
-        """Call a service and wait for its answer."""
-        self._require_open()
-        name = client.srv_name.rpartition("/")[2]
-        if not client.service_is_ready():
-            raise NoRobotError(f"nobody offers '{name}' any more")
-        done = threading.Event()
-        future = client.call_async(request)
-        future.add_done_callback(lambda _: done.set())
-        if not done.wait(patience):
-            client.remove_pending_request(future)
-            raise NoRobotError(f"'{name}' is not answered within {patience:g} s")
-        return Answer(future.result().success, future.result().message)
 
     def _read_joints(self) -> None:
         """Process joint messages received since the last call."""

@@ -7,11 +7,10 @@ from collections.abc import Sequence
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pkm_control.controllers.controller import Controller, Measured, ModeModel, Reference
 from pkm_control.controllers.law_settings import DAMPING, NATURAL_FREQUENCY
-from pkm_description.mechanism import Inertial
+from pkm_description.mechanism import Array, Inertial
 from pkm_dynamics import Dynamics
 from pkm_dynamics.actuator_inertia import actuator_mass_matrix
 from pkm_dynamics.linear_form.base_parameters import base_parameters
@@ -19,8 +18,6 @@ from pkm_dynamics.linear_form.random_motions import random_motions
 from pkm_dynamics.linear_form.regressor import payload_parameters
 from pkm_dynamics.motion_limits import ActuatorLimits
 from pkm_kinematics import Kinematics
-
-Array = NDArray[np.float64]
 
 POSITIVE = (".m", ".armature", ".viscous", ".coulomb")  # parameters that are never below zero
 _CHANCE = 60  # motions over which the size of the regressor is taken
@@ -117,7 +114,7 @@ class Adaptive(Controller):
 
     def law(self, reference: Reference, measured: Measured) -> Array:
         """Efforts (n_actuated,) of the adaptive law before limits [N m or N]; learns from the error."""
-        at = self.kinematics.at(reference.pose, seed=measured.joints)
+        at = self.kinematics.at(reference.pose, measured.joints)
         wanted = at.motion(reference.twist)
         psi, _ = self.dynamics.regressor(at, reference.twist, reference.acceleration)
         error = np.asarray(wanted.actuated) - measured.positions

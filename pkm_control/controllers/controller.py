@@ -7,18 +7,16 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pkm_control.controllers.law_settings import DAMPING, NATURAL_FREQUENCY
 from pkm_control.controllers.model import ControlModel
-from pkm_description.mechanism import Inertial
+from pkm_description.mechanism import Array, Inertial
 from pkm_dynamics import Dynamics
 from pkm_dynamics.actuator_inertia import actuator_mass_matrix
 from pkm_dynamics.distribution import Sharing
 from pkm_dynamics.motion_limits import ActuatorLimits
+from pkm_dynamics.weight import holding_efforts
 from pkm_kinematics import Kinematics
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,6 +32,11 @@ class Reference:
     twist: Array
     acceleration: Array
     update_soon: Array | None = None
+
+    @classmethod
+    def at_rest(cls, pose: Array) -> Reference:
+        """Rest at a pose (7,)."""
+        return cls(pose, np.zeros(6), np.zeros(6))
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,6 +130,10 @@ class Controller(ABC):
     def load(self, payload: Inertial | None) -> None:
         """Set the platform's payload, platform frame; None: nothing."""
         self.model.payload = payload
+
+    def weight(self, pose: Array) -> Array:
+        """Efforts (n_actuated,) that carry the robot and its payload at a pose (7,)."""
+        return holding_efforts(self.dynamics, self.limits, pose, payload=self.payload)
 
     @abstractmethod
     def law(self, reference: Reference, measured: Measured) -> Array:

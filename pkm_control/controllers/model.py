@@ -4,9 +4,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from pkm_description.mechanism import Inertial
+from pkm_description.mechanism import Array, Inertial
 from pkm_description.rotations import pose_distance
 from pkm_dynamics import Distribution, Dynamics
 from pkm_dynamics.weight import payload_wrench
@@ -14,8 +13,6 @@ from pkm_kinematics import Kinematics
 from pkm_kinematics.forward.graph_tracker import GraphTracker
 from pkm_kinematics.kernels.short_vectors import all_finite
 from pkm_kinematics.status import closes
-
-Array = NDArray[np.float64]
 
 _HOME_MODE = 0  # the working mode of home
 ROUNDED = 1e-6  # of the characteristic length: by how much interpolation may miss a motion space that turns
@@ -82,11 +79,7 @@ class ControlModel:
             return self._effort_out.copy()
         if self._kinematics.constant_space:
             return np.full(len(self._effort_out), np.nan)
-        answer = self._dynamics.inverse(
-            self._dynamics.kinematics.at(pose, seed=joints),
-            twist,
-            acceleration,
-            wrench=wrench,
-            distribution=Distribution(),
-        )
+        at = self._kinematics.at(pose, seed=joints)
+        # by least squares, as the lean call: `Sharing` comes after the law
+        answer = self._dynamics.inverse(at, twist, acceleration, wrench=wrench, distribution=Distribution())
         return np.asarray(answer.effort, dtype=np.float64)

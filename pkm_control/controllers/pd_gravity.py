@@ -4,16 +4,14 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pkm_control.controllers.controller import Controller, Measured, ModeModel, Reference
 from pkm_control.controllers.law_settings import DAMPING, NATURAL_FREQUENCY
+from pkm_description.mechanism import Array
 from pkm_dynamics import Dynamics
 from pkm_dynamics.actuator_inertia import actuator_mass_matrix
 from pkm_dynamics.motion_limits import ActuatorLimits
 from pkm_kinematics import Kinematics
-
-Array = NDArray[np.float64]
 
 
 class PdGravity(Controller):

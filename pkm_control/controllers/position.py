@@ -4,16 +4,14 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pkm_control.controllers.controller import Controller, Measured, Reference
 from pkm_control.controllers.law_settings import DAMPING, NATURAL_FREQUENCY
+from pkm_description.mechanism import Array
 from pkm_dynamics import Dynamics
 from pkm_dynamics.motion_limits import ActuatorLimits
 from pkm_hardware.position_limiter import PositionLimiter
 from pkm_kinematics import Kinematics
-
-Array = NDArray[np.float64]
 
 
 class Position(Controller):

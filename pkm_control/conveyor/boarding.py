@@ -12,7 +12,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pkm_control.conveyor.conveyor import STANDS, BeltState, Conveyor, ConveyorError, Ride
 from pkm_control.conveyor.riding import RidingTrajectory
@@ -23,9 +22,7 @@ from pkm_control.motion.path_events import NO_EVENTS
 from pkm_control.motion.planning import MotionPlanner
 from pkm_control.motion.trajectory import Trajectory
 from pkm_control.operation.motion_points import MotionPoints
-from pkm_description.mechanism import Inertial
-
-Array = NDArray[np.float64]
+from pkm_description.mechanism import Array, Inertial
 
 _RESERVE = 0.1  # of speeds and efforts, left to the controller on the belt
 _SHORTEST = 0.15  # s, to board and to leave where the platform is there already

@@ -7,11 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from pkm_description.mechanism import Array
 from pkm_runtime.errors import PkmError
-
-Array = NDArray[np.float64]
 
 STANDS = 0.005  # m/s: slower than that, a belt stands
 _ENDS = 1e-9  # s

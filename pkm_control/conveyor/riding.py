@@ -12,15 +12,13 @@ path, as it was predicted to, and both come to rest together, on the curve that 
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pkm_control.controllers.controller import Reference
 from pkm_control.conveyor.belt import Belt
 from pkm_control.conveyor.conveyor import STANDS, BeltState, Conveyor, ConveyorError, Ride
 from pkm_control.loop.path_clock import PathClock
 from pkm_control.motion.point_trajectory import PointTrajectory
-
-Array = NDArray[np.float64]
+from pkm_description.mechanism import Array
 
 _SLOWER = 0.1  # of the predicted speed, by which a belt may run otherwise when a motion begins
 _LATE = 0.01  # m, by which a belt may have passed the start of a motion

@@ -13,7 +13,6 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pkm_control.controllers.controller import Controller
 from pkm_control.loop.followed_motion import Action, Motion
@@ -23,20 +22,18 @@ from pkm_control.loop.guard import guard_of
 from pkm_control.loop.modes import Mode, Outcome
 from pkm_control.motion.path_events import OutputEvent, PathEventError
 from pkm_control.motion.point_trajectory import PointTrajectory
+from pkm_control.simulation_setup import STALE_PERIODS
 from pkm_control.space.keep_out import KeepOuts
 from pkm_description.mechanism import Inertial
 from pkm_dynamics import Dynamics
 from pkm_dynamics.actuator_dynamics import ActuatorDynamics
 from pkm_dynamics.motion_limits import ActuatorLimits
-from pkm_dynamics.weight import holding_efforts
-from pkm_hardware.drivers.driver import GIVEN_UP
 from pkm_hardware.machine import EMERGENCY_STOP, Lifecycle, Machine, MachineState
 from pkm_kinematics import Kinematics
 from pkm_runtime.errors import PkmError
+from pkm_runtime.fixed_rate import FixedRateLoop
 
-Array = NDArray[np.float64]
-
-STALE_PERIODS = 5  # control periods without a new reading after which efforts stop
+_COMES_TO_REST = 2.0  # s, for a platform that moves when its drives are enabled, or seems to by noise
 CATCH_UP = 0.002  # s that a simulated machine moves on at most while the loop is late
 
 
@@ -86,12 +83,7 @@ class ControlLoop:
         """
         if not (math.isfinite(rate) and rate > 0.0):
             raise ValueError(f"rate is {rate} Hz; give a number greater than zero")
-        dynamics, limits = controller.dynamics, machine.limits
-
-        def weight(pose: Array) -> Array:
-            return holding_efforts(dynamics, limits, pose, payload=controller.payload)
-
-        guard = guard_of(controller.commands, limits, STALE_PERIODS / rate, weight)
+        guard = guard_of(controller.commands, machine.limits, STALE_PERIODS / rate, controller.weight)
         follower = TrajectoryFollower(controller.kinematics, controller, guard, (0.5 + delay) / rate, space=space)
         return cls(machine, follower, rate)
 
@@ -127,14 +119,9 @@ class ControlLoop:
 
     def enable(self) -> str:
         """Enable the drives; the platform is held at its pose."""
-        machine = self.machine
-        if machine.lifecycle is Lifecycle.ACTIVE:
-            return ""
-        if machine.lifecycle is not Lifecycle.INACTIVE:
-            return machine.fault or f"the machine is {machine.lifecycle.value}"
-        machine.activate()
+        problem = self.machine.enable()
         self._tell_follower()
-        return machine.fault or ("" if machine.lifecycle is Lifecycle.ACTIVE else GIVEN_UP)
+        return problem
 
     def disable(self, reason: str = "the drives were disabled") -> str:
         """Disable the drives; what moves ends at once. Returns a warning where a drive may still be on."""
@@ -150,13 +137,11 @@ class ControlLoop:
 
     def reset(self) -> str:
         """Lead the machine out of a fault: inactive, drives off."""
-        self.machine.reset()
-        if self.machine.lifecycle is Lifecycle.ACTIVE:
-            self.machine.deactivate()
+        problem = self.machine.reset_off()
         self._read = math.nan
         self.follower.restart()
         self._tell_follower()
-        return self.machine.fault
+        return problem
 
     def shut_down(self, reason: str = "the robot was switched off") -> str:
         """Disable the drives and close the line in any state; a warning where a drive may still be on."""
@@ -269,6 +254,29 @@ class ControlLoop:
         for problem in (self.machine.output_problem(name) for name in names):
             if problem:
                 raise PathEventError(problem)
+
+
+def switch_on(loop: ControlLoop) -> None:
+    """Connect a machine that stands at home, enable its drives, hold the platform; PkmError: drives are off then."""
+    for problem in (loop.configure(), loop.enable()):
+        if problem:
+            raise PkmError(problem)
+    hold(loop)
+
+
+def hold(loop: ControlLoop, pace: FixedRateLoop | None = None) -> None:
+    """Run periods, at a pace or as fast as they can, until the platform is held; PkmError, drives off, where it is
+    not within `_COMES_TO_REST`.
+    """
+    for k in range(STALE_PERIODS + round(_COMES_TO_REST * loop.rate)):
+        loop.period(pace.wait() if pace is not None else 1)
+        if loop.follower.mode is Mode.HOLDING:
+            return
+        if k >= STALE_PERIODS and loop.follower.mode is not Mode.JOGGING:  # it is not being brought to rest
+            break
+    fault = loop.fault or "the machine does not tell where it is"
+    loop.disable()
+    raise PkmError(fault)
 
 
 def warm_up(follower: TrajectoryFollower, kinematics: Kinematics) -> None:

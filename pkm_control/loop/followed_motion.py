@@ -1,22 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A motion that is being followed, and the action of one period."""
+"""A motion that is being followed, its run on its path, and the action of one period."""
 
 from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pkm_control.controllers.controller import Measured, Reference
+from pkm_control.conveyor.belt import Belt
+from pkm_control.conveyor.riding import Passenger, RidingTrajectory
 from pkm_control.loop.modes import Mode, Outcome
+from pkm_control.loop.path_clock import PathClock
 from pkm_control.motion.braking import CHANGE, Braking
 from pkm_control.motion.path_events import NO_EVENTS, PathEvents
 from pkm_control.motion.point_trajectory import PointTrajectory
-
-Array = NDArray[np.float64]
+from pkm_description.mechanism import Array
+from pkm_kinematics.kernels.short_vectors import separation
 
 
 @dataclass(frozen=True)
@@ -80,3 +83,88 @@ class Action:
     measured: Measured | None = None
     speed: float = 1.0  # fraction of their plan at which motions run
     withhold_command: bool = False  # send nothing, so that the machine closes its brakes
+
+
+class PathRun:
+    """A motion under way: where on its path it is, and what keeps it from going on.
+
+    `paused`: a pause was requested and not ended; `stopping`: why it is being ended on its path, or empty. `aside`: the
+    platform is away from the path, `returning`: on its way back there, `goes_on`: once it rests, on with the motion.
+    `left_behind`: it is being ended because its belt is not as predicted.
+    """
+
+    def __init__(self, motion: Motion, time: float, override: float, belts: Mapping[str, Belt]) -> None:
+        trajectory = motion.trajectory
+        self.motion = motion
+        self.clock = PathClock(time - motion.start, override, motion.braking)
+        self.paused = self.aside = self.returning = self.goes_on = self.left_behind = False
+        self.stopping = ""
+        self.passenger: Passenger | None = None
+        if isinstance(trajectory, RidingTrajectory):
+            self.passenger = Passenger(trajectory, belts[trajectory.ride.frame])
+        self._overtime = 0.0  # s, since its end on its path
+
+    @property
+    def begun(self) -> bool:
+        """Whether it moves, or has moved."""
+        return self.clock.time >= 0.0
+
+    @property
+    def resting(self) -> bool:
+        """Whether it is halted on its path."""
+        return self.clock.at_rest and self.clock.wanted == 0.0
+
+    @property
+    def pose(self) -> Array:
+        """Pose (7,) at which it is on its path."""
+        return self.motion.trajectory.at(max(self.clock.time, 0.0)).pose
+
+    def set_pace(self, override: float) -> None:
+        """Run at a fraction (0 to 1) of the planned speed, where nothing halts it."""
+        self.clock.wanted = 0.0 if self.paused or self.stopping else override
+
+    def leave(self) -> None:
+        """Halt at once, as the platform leaves the path; go on later, unless it was paused."""
+        self.goes_on = not self.paused or self.goes_on
+        self.clock = PathClock(self.clock.time, 0.0, self.motion.braking)
+        self.paused = self.aside = True
+        self.returning = False
+
+    def stop_outcome(self, lost: str) -> Outcome:
+        """How it ends once it is stopped; `lost`: why forces can no longer be followed, or empty."""
+        return Outcome.STATE_LOST if lost or self.left_behind else Outcome.PREEMPTED
+
+    def advance(self, passed: float, time: float) -> str:
+        """Let time pass [s], until `time` of the readings; why it has to end, because of its belt, or empty."""
+        self.clock.advance(passed)
+        return "" if self.passenger is None else self.passenger.advance(time, self.clock, bool(self.stopping))
+
+    def reference(self, lead: float, ahead: float) -> Reference:
+        """The present reference; `lead` and `ahead` as in `PathClock.reference`."""
+        if self.passenger is not None:
+            return self.passenger.reference(self.clock, lead)
+        return self.clock.reference(self.motion.trajectory, lead, ahead)
+
+    def judge(self, passed: float, reference: Reference, measured: Measured) -> tuple[Outcome, str] | None:
+        """Compare with the tolerances: the outcome and the reason where it fails or is done."""
+        motion, elapsed = self.motion, self.clock.time
+        position, rotation = separation(measured.pose, reference.pose)
+        motion.elapsed = min(elapsed, motion.trajectory.duration)
+        allowed = motion.tolerances
+        if elapsed <= motion.trajectory.duration:
+            motion.note(position, rotation)
+            reason = ""
+            if position > allowed.path_position:
+                reason = f"{1e3 * position:.3f} mm from the path, more than {1e3 * allowed.path_position:.3f} mm"
+            elif rotation > allowed.path_rotation:
+                reason = f"{rotation:.4g} rad from the path, more than {allowed.path_rotation:.4g} rad"
+            return (Outcome.PATH_TOLERANCE_VIOLATED, reason) if reason else None
+        self._overtime += passed
+        if self.left_behind:
+            return Outcome.STATE_LOST, self.stopping
+        if position <= allowed.goal_position and rotation <= allowed.goal_rotation:
+            return Outcome.SUCCESSFUL, ""
+        if self._overtime > allowed.goal_time:
+            reason = f"{1e3 * position:.3f} mm and {rotation:.4g} rad from the goal"
+            return Outcome.GOAL_TOLERANCE_VIOLATED, reason
+        return None

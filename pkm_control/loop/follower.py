@@ -7,37 +7,29 @@ import math
 from collections.abc import Mapping
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pkm_control.controllers.controller import Controller, Measured, Reference
 from pkm_control.conveyor.belt import Belt
-from pkm_control.conveyor.riding import Passenger, RidingTrajectory
-from pkm_control.loop.assembly_watch import CROSSED, AssemblyWatch
-from pkm_control.loop.followed_motion import Action, Motion
+from pkm_control.loop.followed_motion import Action, Motion, PathRun
 from pkm_control.loop.follower_watches import ForceWatch, MachineWatch, StrayWatch
 from pkm_control.loop.guard import Guard
 from pkm_control.loop.jogging import Jog
 from pkm_control.loop.mode_change import InMode, ModeChange
 from pkm_control.loop.modes import Mode, Outcome, unready_to_jog
-from pkm_control.loop.path_clock import PathClock
-from pkm_control.loop.platform_observer import PlatformObserver
+from pkm_control.loop.platform_locator import PlatformLocator
 from pkm_control.motion.curve_check import MOVING, CurveCheck
 from pkm_control.motion.path_events import Effects
 from pkm_control.space.keep_out import KeepOuts
-from pkm_description.mechanism import Inertial
+from pkm_description.mechanism import Array, Inertial
 from pkm_description.rotations import pose_distance
-from pkm_hardware.reading_watch import ReadingWatch
 from pkm_kinematics import Kinematics
 from pkm_kinematics.kernels.short_vectors import separation
 from pkm_runtime.errors import PkmError
 
-Array = NDArray[np.float64]
-
-_CLOCK_SLACK = 0.05  # s, by which the clock of the readings may differ from that of their arrival, in one period
 _SLOWEST = 1e-4  # of a plan: a motion that takes longer is meant to halt
 _BACK = 1e-3  # of the robot's size: nearer than this to its path the platform is back
-_NEAR = 0.2  # rad, and of the characteristic length: so near to home a platform is that was led there by hand
 _FAR = 0.05  # rad, and of the characteristic length: by so much more than errors differ the actuators of two modes
+_LOST = (Mode.WAITING, Mode.STOPPED)
 CHANGING = "the robot is changing its working mode"
 HALTED = "the robot was halted on the way to another working mode: change to that one, or back, first"
 WERE_OFF = "the drives were turned off"
@@ -45,7 +37,6 @@ OTHER_MODE = (
     "the robot is not in the working mode of the controller, as where a limb was stretched through a singularity of "
     "type 1: its drives do not lead it back from there, it must be led back by hand and then recovered"
 )
-NOT_HOME = "near home alone its mode is known again, and it is not there: it must be led home by hand"
 
 
 class TrajectoryFollower:
@@ -72,6 +63,10 @@ class TrajectoryFollower:
     * A motion on a moving frame is ended by a deceleration on its way where its belt departs from the prediction, and
       by a pause or a lower speed override: a belt does not wait.
 
+    `run` is the motion under way, `change` the change of the working mode, each None where there is none; `known_hold`
+    the pose (7,) that is held at rest, None before the first reading; `time` [s] that of the last reading, on the clock
+    of the readings.
+
     Args:
         lead: from a reading to the middle of the time in which its efforts act [s]: half a period where they are
             applied at once, one period more where they take effect in the next. The acceleration is that of then.
@@ -92,46 +87,34 @@ class TrajectoryFollower:
         belts: Mapping[str, Belt] | None = None,
         following_error: float = 0.0,
     ) -> None:
+        def load(payload: Inertial | None) -> None:
+            controller.load(payload)
+            self.check.payload = payload
+
         self.controller = controller
         self.guard = guard
         self.lead = lead
         self.abort_after = abort_after
-        self.motion: Motion | None = None
+        self.run: PathRun | None = None
+        self.change: ModeChange | None = None
         self.mode = Mode.WAITING
         self.override = 1.0
-        self.time = 0.0  # s: of the last reading, on the clock of the readings
+        self.time = 0.0
         self.check = CurveCheck(kinematics, controller.dynamics, controller.limits, space=space)
         self.jog = Jog(self.check)
         self.force = ForceWatch(controller, guard.max_age)
         self.belts = dict(belts or {})
         self.machine = MachineWatch()
         self.stray = StrayWatch(kinematics.characteristic_length, following_error)
-        self.assembly = AssemblyWatch(kinematics)
-        self._readings = ReadingWatch(controller.limits)
-        self.effects = Effects(on_payload=self._load)
-        self._observer = PlatformObserver(kinematics)
-        self._clock = PathClock()
-        self._hold: Array | None = None
-        self._heard = -math.inf
+        self.locator = PlatformLocator(controller, guard.max_age)
+        self.effects = Effects(on_payload=load)
+        self.known_hold: Array | None = None
         self._last: Action | None = None
         self._border = ""  # why the last jog ended, where that was not its own end
-        self._rejected_reason = ""  # why readings were not believed for so long that nothing goes on
-        self._overtime = 0.0  # s, since the motion's end on its path
-        self._paused = False
-        self._stopping = ""  # why the motion is being ended on its path
-        self._passenger: Passenger | None = None  # the motion, where it rides on a belt
-        self._left_behind = False  # it is being ended because its belt is not as predicted
         self._jogging = False
         self._caught = ""  # why the platform is being brought to rest from where it was found
-        self._goes_on = False  # after that, on with the motion
         self._let_go = False  # it strayed, or cannot be told where it is
-        self._from_home = False  # its assembly mode is known again where it is near home
-        self._asked = -math.inf  # s, clock of the caller: when anything was last asked
-        self._out_of_touch = False  # nothing was asked for so long that the platform may be anywhere
         self._unseen: float | None = None  # s, clock of the caller: until when it came to rest without readings
-        self._aside = False  # the platform was jogged away from the path of the paused motion
-        self._returning = False  # it is on its way back there
-        self._change: ModeChange | None = None
         self._gravity = guard.gravity  # in the mode that a change comes from
 
     # -- motions ----------------------------------------------------------------------------------------------------
@@ -140,72 +123,57 @@ class TrajectoryFollower:
         """Follow a motion from now on; its `outcome` tells how it ends. A motion under way ends as preempted."""
         self.end(Outcome.PREEMPTED, "another motion took over")
         self._jogging, self._border = False, ""
-        self.motion = motion
+        self.run = PathRun(motion, self.time, self.override, self.belts)
         trajectory = motion.trajectory
         self.effects.begin(motion.events, trajectory.cycle, round(trajectory.duration / max(trajectory.cycle, 1e-9)))
-        self._clock = PathClock(self.time - motion.start, self.override, motion.braking)
-        if isinstance(motion.trajectory, RidingTrajectory):
-            self._passenger = Passenger(motion.trajectory, self.belts[motion.trajectory.ride.frame])
-        self._overtime = 0.0
 
     def drives_off(self, reason: str) -> None:
         """End at once what moves, because the drives do not follow any more. A change of the working mode is halted:
         the robot is between two modes, and is held there once drives are on, until somebody chooses one of them.
         """
         self.end(Outcome.STATE_LOST, reason)
-        if self._change is not None:
-            self._change.hold_here(WERE_OFF)
+        if self.change is not None:
+            self.change.hold_here(WERE_OFF)
 
     def end(self, outcome: Outcome, reason: str = "") -> None:
         """End the motion under way at once, if any; the platform holds at its reference."""
-        if self.motion is None:
-            return
-        self.motion.outcome, self.motion.reason = outcome, reason
-        self.motion = self._passenger = None
-        self.effects.end()
-        self._paused = self._aside = self._returning = self._goes_on = False
-        self._stopping, self._left_behind = "", False
+        if self.run is not None:
+            self.run.motion.outcome, self.run.motion.reason = outcome, reason
+            self.run = None
+            self.effects.end()
+
+    @property
+    def motion(self) -> Motion | None:
+        """The motion under way."""
+        return None if self.run is None else self.run.motion
 
     @property
     def moving(self) -> bool:
         """Whether the reference moves, or is about to."""
-        if self._change is not None:
-            return not self._change.resting
-        return self._jogging or (self.motion is not None and not self.resting)
+        if self.change is not None:
+            return not self.change.resting
+        return self._jogging or (self.run is not None and not self.run.resting)
 
     @property
     def paused(self) -> bool:
         """Whether a pause was requested and not ended."""
-        return self._paused if self._change is None else self._change.halted
-
-    @property
-    def change(self) -> ModeChange | None:
-        """The change of the working mode that is under way, or halted on its way."""
-        return self._change
+        if self.change is not None:
+            return self.change.halted
+        return self.run is not None and self.run.paused
 
     @property
     def hold(self) -> Array:
         """Pose (7,) that is held at rest; PkmError where no reading has come yet."""
-        if self._hold is None:
+        if self.known_hold is None:
             raise PkmError("no measured state yet")
-        return self._hold
-
-    @property
-    def known_hold(self) -> Array | None:
-        """The same; None where no reading has come yet."""
-        return self._hold
-
-    @property
-    def resting(self) -> bool:
-        """Whether a motion is halted on its path."""
-        return self.motion is not None and self._clock.at_rest and self._clock.wanted == 0.0 and not self._jogging
+        return self.known_hold
 
     @property
     def speed(self) -> float:
         """Present fraction of the planned speed."""
-        if self._change is not None:
-            return self._change.rate
-        return self.override if self.motion is None else self._clock.rate
+        if self.change is not None:
+            return self.change.rate
+        return self.override if self.run is None else self.run.clock.rate
 
     # -- what an operator asks for ----------------------------------------------------------------------------------
 
@@ -216,70 +184,73 @@ class TrajectoryFollower:
         if 0.0 < fraction < _SLOWEST:
             return f"the fraction is {fraction:g}; the slowest is {_SLOWEST:g}, and 0 halts"
         self.override = abs(float(fraction))  # which -0.0 is not
-        if self._passenger is not None and fraction < 1.0 and not self._stopping:
+        if self.run is not None and self.run.passenger is not None and fraction < 1.0 and not self.run.stopping:
             self.stop("its speed was lowered, and a conveyor waits for nobody")
-        self._set_pace()
+        if self.change is not None:
+            self.change.set_pace(self.override)
+        elif self.run is not None:
+            self.run.set_pace(self.override)
         return ""
 
     def pause(self) -> str:
         """Halt the motion on its path."""
-        if self._change is not None:
-            self._change.pause()
-            return ""
-        if self._goes_on:
-            self._goes_on = False  # it stays paused
-            return ""
-        if self._jogging:
+        run = self.run
+        if self.change is not None:
+            self.change.pause()
+        elif run is not None and run.goes_on:
+            run.goes_on = False  # it stays paused
+        elif self._jogging:
             return "the platform is being jogged, which a stop ends"
-        if self.motion is None:
+        elif run is None:
             return "no motion runs"
-        if self._stopping:
+        elif run.stopping:
             return "the motion is being stopped"
-        if self._passenger is not None:
+        elif run.passenger is not None:
             return self.stop("paused on a moving frame, which waits for nobody")
-        self._paused = True
-        self._set_pace()
+        else:
+            run.paused = True
+            run.set_pace(self.override)
         return ""
 
     def resume(self) -> str:
         """Go on with the motion that is paused."""
-        if self._change is not None:
-            return self._change.resume(self.override)
-        if self.motion is None or not self._paused:
+        run = self.run
+        if self.change is not None:
+            return self.change.resume(self.override)
+        if run is None or not run.paused:
             return "nothing is paused"
-        if self._stopping:
+        if run.stopping:
             return "the motion is being stopped"
         if self._caught:
-            self._goes_on = True
+            run.goes_on = True
             return ""
         if self._jogging:
             return "the platform is being jogged"
-        if self._aside:
-            problem = self.jog_to(self.motion.trajectory.at(max(self._clock.time, 0.0)).pose)
-            self._returning = not problem
+        if run.aside:
+            problem = self.jog_to(run.pose)
+            run.returning = not problem
             return problem
-        self._paused = False
-        self._set_pace()
-        if self.override == 0.0:
-            return "the speed override is 0: raise it to go on"
-        return ""
+        run.paused = False
+        run.set_pace(self.override)
+        return "" if self.override else "the speed override is 0: raise it to go on"
 
     def stop(self, reason: str = "stopped") -> str:
         """Decelerate on the way, then hold; `reason` is for the outcome of the motion."""
-        if self._change is not None:
+        run = self.run
+        if self.change is not None:
             return self.pause()
-        if not self._jogging and self.motion is None:
+        if not self._jogging and run is None:
             return "nothing moves"
-        self._returning = False
         if self._jogging:
             self.jog.release()
-        if self.motion is None:
+        if run is None:
             return ""
-        if self._clock.time < 0.0 or self._aside or self._clock.at_rest:
+        run.returning = False
+        if not run.begun or run.aside or run.clock.at_rest:
             self.end(Outcome.PREEMPTED, reason)
-            return ""
-        self._stopping = reason
-        self._set_pace()
+        else:
+            run.stopping = reason
+            run.set_pace(self.override)
         return ""
 
     def steer(self, twist: Array, now: float) -> str:
@@ -288,42 +259,38 @@ class TrajectoryFollower:
             return "the twist is not finite"
         if not np.any(twist) and not self._jogging:
             return ""
-        problem = self._unready_to_jog()
+        problem = self._begin_jog()
         if not problem:
-            self._begin_jog()
             self.jog.steer(twist, now)
         return problem
 
     def jog_to(self, pose: Array, speed: float = 1.0) -> str:
         """Move to a pose (7,), base frame, from `Jog.nearest`, at a fraction of the usual jog speed."""
-        problem = self._unready_to_jog()
-        if problem:
-            return problem
-        self._begin_jog()
-        try:
-            self.jog.go_to(pose, speed)
-        except PkmError as error:
-            return str(error)
-        return ""
+        problem = self._begin_jog()
+        if not problem:
+            try:
+                self.jog.go_to(pose, speed)
+            except PkmError as error:
+                return str(error)
+        return problem
 
-    def _unready_to_jog(self) -> str:
-        if self.mode in (Mode.WAITING, Mode.STOPPED):
+    def _begin_jog(self) -> str:
+        """Be ready to jog; why not, empty where it is."""
+        run = self.run
+        if self.mode in _LOST:
             return unready_to_jog(self.mode)
-        if self._change is not None:
-            return HALTED if self._change.resting else CHANGING
-        if self._returning:
+        if self.change is not None:
+            return HALTED if self.change.resting else CHANGING
+        if run is not None and run.returning:
             return "the platform is on its way back to its path"
-        if self.motion is not None and not self._jogging and not (self._paused and self._clock.at_rest):
+        if run is not None and not self._jogging and not (run.paused and run.clock.at_rest):
             return unready_to_jog(Mode.TRACKING)
-        return ""
-
-    def _begin_jog(self) -> None:
-        assert self._hold is not None
         if not self._jogging:
-            self.jog.start(self._hold)
-        self._jogging, self._border = True, ""
-        self._caught, self._goes_on = "", False
-        self._aside = self.motion is not None
+            self.jog.start(self.hold)
+        self._jogging, self._border, self._caught = True, "", ""
+        if run is not None:
+            run.aside, run.goes_on = True, False
+        return ""
 
     def relocate(self) -> str:
         """Look for the platform anew with the next reading; what was lost is forgiven, but not a doubt.
@@ -332,104 +299,64 @@ class TrajectoryFollower:
             From where it is looked for, in words.
         """
         self.stray.reset()
-        if self._change is None or not self._change.lost:
+        if self.change is None or not self.change.lost:
             return "the pose that was last followed"
-        self._give_up_change()
-        self._observer.forget(self.check.mode)
-        self.assembly.doubt, self._from_home = CROSSED, True
+        self.change, self.guard.gravity = None, self._gravity
+        self.locator.search_from_home(self.check.mode)
         return "home"
 
-    def place(self, pose: Array, joints: Array) -> None:
-        """Take the next reading as one that goes on from a configuration, beyond doubt.
-
-        Args:
-            pose: of the platform (7,), base frame.
-            joints: positions (n_joints,) there.
-        """
-        self._observer.start(pose, joints)
-        self.assembly.forget()
-
     def restart(self) -> None:
-        """Take the next reading as the first one, of a platform at home: the machine was contacted anew.
-
-        After a doubt about its assembly mode it must be near home indeed.
-        """
+        """Take the next reading as the first one, of a platform at home: the machine was contacted anew."""
         self.relocate()
-        self._observer.forget(self.check.mode)
-        self._from_home = bool(self.assembly.doubt)
+        self.locator.restart(self.check.mode)
         self.end(Outcome.STATE_LOST, "the machine was contacted anew")
-        self._readings = ReadingWatch(self.controller.limits)
-        self._jogging, self._rejected_reason, self._border = False, "", ""
-        self._caught, self._goes_on, self._let_go = "", False, False
-        self._heard, self._asked, self._last, self._unseen = -math.inf, -math.inf, None, None
-        self._out_of_touch = False
+        self._jogging, self._border, self._caught, self._let_go = False, "", "", False
+        self._last = self._unseen = None
         self.mode = Mode.WAITING
 
     # -- working modes ----------------------------------------------------------------------------------------------
 
-    def _apart(self, one: Array, other: Array) -> float:
-        """Distance of two poses, of the robot's size."""
-        size = self.controller.kinematics.engine.size
-        return float(pose_distance(one, other, size)) / size
-
     def begin_change(self, change: ModeChange) -> str:
         """Begin a change of the working mode that was planned from the held pose."""
-        if self.mode is not Mode.HOLDING or self._hold is None or self._change is not None:
+        if self.mode is not Mode.HOLDING or self.known_hold is None or self.change is not None:
             return f"the controller is {self.mode.name.lower()}; it must hold the platform"
-        if self._apart(self._hold, change.way.pose) > _BACK:
+        if _apart(self.controller.kinematics, self.known_hold, change.way.pose) > _BACK:
             return "the platform was moved while a way was looked for"
         if self.controller.payload is not None:
             return "the platform carries a payload, with which no way to another working mode is looked for"
         if self.controller.commands != "effort":
             return f"a way to another working mode takes efforts, and this law commands a {self.controller.commands}"
-        self._change, self._gravity = change, self.guard.gravity
+        self.change, self._gravity = change, self.guard.gravity
         self.guard.gravity = lambda _: change.weight()
         change.set_pace(self.override)
         return ""
 
-    def _load(self, payload: Inertial | None) -> None:
-        """The payload changes from now on."""
-        self.controller.load(payload)
-        self.check.payload = payload
-
     def _take_mode(self, there: InMode) -> None:
         """Go on in the working mode that a change has led to."""
-        self._change = None
+        self.change = None
         self.check, self.jog = there.check, there.jog
         self.check.payload = self.controller.payload
         self.controller.change_mode(there.model)
-        self._observer.start(there.pose, there.joints)
+        self.locator.observer.start(there.pose, there.joints)
         dynamics, mode = self.controller.dynamics, there.check.mode
         self.guard.gravity = lambda pose: np.asarray(
             dynamics.gravity(dynamics.kinematics.at(pose, mode=mode), payload=self.controller.payload).effort
         )
-        self._hold = there.pose.copy()
-
-    def _give_up_change(self) -> None:
-        """Drop a change that has lost the robot's configuration."""
-        self._change = None
-        self.guard.gravity = self._gravity
-
-    def _far_off(self, pose: Array, positions: Array, far: float) -> bool:
-        """Whether actuators are further [rad, characteristic lengths] from those of the working mode at a pose."""
-        k = self.controller.kinematics
-        off = self.controller.model.positions(pose) - positions
-        turning = k.engine.actuated_turning
-        off = np.where(turning, np.remainder(off + np.pi, 2.0 * np.pi) - np.pi, off / k.characteristic_length)
-        return not (np.abs(off) <= far).all()
+        self.known_hold = there.pose.copy()
 
     def _changing(self, change: ModeChange, time: float, now: float, positions: Array, velocities: Array) -> Action:
         """The action for a reading on the way to another working mode."""
-        silence = now - self._heard
+        locator = self.locator
+        silence = now - locator.heard
         if silence > self.abort_after:
             why = f"no usable reading for {silence:.3g} s" if math.isfinite(silence) else WERE_OFF
             change.hold_here(change.reason or why)
-        step = change.step(self._passed(time, silence), self.lead, positions, velocities)
+        step = change.step(locator.passed(time - self.time, silence), self.lead, positions, velocities)
         if isinstance(step, str):
-            if self._heard == -math.inf:  # the machine was contacted anew, and the robot is elsewhere
-                self._give_up_change()
+            if locator.heard == -math.inf:  # the machine was contacted anew, and the robot is elsewhere
+                self.change, self.guard.gravity = None, self._gravity
             return self.silent(now, step)
-        self._heard, self.time = now, time
+        locator.heard, self.time = now, time
         verdict = self.guard.check(now, {"measured state": now}, step.efforts, step.measured.pose)
         idle = self.machine.problem(now)
         if problem := verdict.reason or idle:
@@ -442,106 +369,69 @@ class TrajectoryFollower:
             self._take_mode(change.ends[1])
         return action
 
-    def _set_pace(self) -> None:
-        if self._change is not None:
-            self._change.set_pace(self.override)
-            return
-        self._clock.wanted = 0.0 if self._paused or self._stopping else self.override
-
     # -- one period -------------------------------------------------------------------------------------------------
 
-    def _stop_here(self, outcome: Outcome, reason: str, measured: Measured) -> None:
-        """End the motion, and hold where the platform comes to rest rather than at the reference."""
-        self.end(outcome, reason)
-        self._catch(reason, measured)
-
-    def _catch(self, reason: str, measured: Measured) -> None:
-        """Bring the platform to rest from its measured pose and twist; a motion waits for that."""
-        motion, goes_on = self.motion, not self._paused or self._goes_on
-        if motion is not None and (self._passenger is not None or self._clock.time < 0.0):
+    def _catch(self, reason: str, measured: Measured, outcome: Outcome | None = None) -> None:
+        """Bring the platform to rest from its measured pose and twist; a motion waits for that, or ends."""
+        if outcome is not None:
+            self.end(outcome, reason)
+        run = self.run
+        if run is not None and (run.passenger is not None or not run.begun):
             self.end(Outcome.STATE_LOST, reason)
-        elif motion is not None and self._stopping:
-            lost = self.force.lost or self._left_behind
-            self.end(Outcome.STATE_LOST if lost else Outcome.PREEMPTED, self._stopping)
-        elif motion is not None:
-            self._clock = PathClock(self._clock.time, 0.0, motion.braking)
-            self._paused = self._aside = True
-            self._returning, self._goes_on = False, goes_on
-        self._hold = measured.pose.copy()
+        elif run is not None and run.stopping:
+            self.end(run.stop_outcome(self.force.lost), run.stopping)
+        elif run is not None:
+            run.leave()
+        self.known_hold = measured.pose.copy()
         self.controller.forget()
         self.jog.catch(measured)
         self._border = ""
-        self._jogging = self.motion is not None or not self.jog.at_rest
+        self._jogging = self.run is not None or not self.jog.at_rest
         self._caught = reason if self._jogging else ""
 
-    def _out_of_hand(self, reference: Reference, measured: Measured) -> bool:
-        """Whether leading the platform to its reference takes more than the drives can do."""
-        controller = self.controller
-        k, limits = controller.kinematics, controller.limits
-        missed = np.abs(controller.model.positions(reference.pose) - measured.positions)
-        missed = np.where(k.engine.joint_turning[k.engine.actuated_column], np.minimum(missed, 2.0 * np.pi), missed)
-        pace = math.sqrt(controller.stiffness)
-        speeds = missed * pace / math.e + np.abs(measured.velocities)
-        if not (speeds <= MOVING * limits.velocity).all():
-            return True
-        controller.command(reference, measured)
-        return bool(controller.saturated.any())
-
     def update(self, time: float, now: float, positions: Array, velocities: Array) -> Action:
-        """The command for a reading, and the reason where it is not the controller's own.
+        """The command for a reading, and the reason where it is not the controller's own. A reading that jumps is left
+        out, and what was commanded goes on; many of them count as a silence, after which nothing goes on.
 
         Args:
             time: of the reading [s], on the readings' clock; `now`: of its arrival [s], on the caller's clock.
             positions: of the actuators (n_actuated,) [rad or m].
             velocities: of the actuators (n_actuated,) [rad/s or m/s].
         """
-        silence = now - self._heard
-        self._out_of_touch |= now - self._asked > self.guard.max_age
-        self._asked = now
-        doubt = self._readings.check(positions, max(silence, min(time - self.time, self.abort_after)))
-        if doubt:
-            return self._rejected(now, silence, doubt)
-        if self._change is not None:
-            self._readings.accept(positions)
-            return self._changing(self._change, time, now, positions, velocities)
-        if self._from_home and not self._far_off(self.controller.kinematics.home, positions, _NEAR):
-            self._from_home = False
-            self._observer.forget(self.check.mode)
-            self.assembly.forget()
-        measured = self._observer.observe(positions, velocities)
-        if measured is not None:
-            self.assembly.judge(measured)
-        elif self._observer.singular:
-            self.assembly.lose(positions)
-        if self.assembly.doubt and self.mode in (Mode.WAITING, Mode.STOPPED):
-            return self._leave_alone(now, self.assembly.doubt + ("; " + NOT_HOME if self._from_home else ""))
+        locator = self.locator
+        silence = now - locator.heard
+        locator.ask(now)
+        if doubt := locator.implausible(positions, max(silence, min(time - self.time, self.abort_after))):
+            if self._last is not None and silence <= self.guard.max_age:
+                return self._last
+            locator.rejected = doubt
+            return self.silent(now, doubt)
+        if self.change is not None:
+            locator.accept(positions)
+            return self._changing(self.change, time, now, positions, velocities)
+        measured = locator.locate(positions, velocities, self.check.mode)
+        if locator.doubt and self.mode in _LOST:
+            return self._withhold(now, locator.doubt)
         if measured is None:
-            return self.silent(now, self._observer.reason)
-        self._readings.accept(positions)
-        self._out_of_touch = False
+            return self.silent(now, locator.observer.reason)
+        locator.accept(positions)
+        locator.out_of_touch = False
         self._last = self._believed(time, now, silence, measured)
-        self.assembly.settle(min(max(silence, 0.0), self.guard.max_age), self.mode is Mode.HOLDING)
+        locator.assembly.settle(min(max(silence, 0.0), self.guard.max_age), self.mode is Mode.HOLDING)
         return self._last
 
-    def _rejected(self, now: float, silence: float, doubt: str) -> Action:
-        """Go on as before for a reading that jumps; many of them count as a silence, after which nothing goes on."""
-        if self._last is not None and silence <= self.guard.max_age:
-            return self._last
-        self._rejected_reason = doubt
-        return self.silent(now, doubt)
-
     def _believed(self, time: float, now: float, silence: float, measured: Measured) -> Action:
-        if self.mode in (Mode.WAITING, Mode.STOPPED) and self._far_off(measured.pose, measured.positions, _FAR):
-            return self._leave_alone(now, OTHER_MODE)
-        if silence > self.abort_after or self._rejected_reason:
-            why = self._rejected_reason or f"no usable reading for {silence:.3g} s"
-            self._stop_here(Outcome.STATE_LOST, why, measured)
-            self._rejected_reason = ""
+        locator = self.locator
+        if self.mode in _LOST and locator.far_off(measured.pose, measured.positions, _FAR):
+            return self._withhold(now, OTHER_MODE)
+        if silence > self.abort_after or locator.rejected:
+            self._catch(locator.rejected or f"no usable reading for {silence:.3g} s", measured, Outcome.STATE_LOST)
+            locator.rejected = ""
             self.machine.forget(now)
-        passed = self._passed(time, silence)
+        passed = locator.passed(time - self.time, silence)
         if self._unseen is not None:  # the reference has come to rest meanwhile
             passed, self._unseen = min(passed, max(now - self._unseen, 0.0)), None
-        self._heard, self.time = now, time
+        locator.heard, self.time = now, time
         measured = self._felt(measured, now)
         if self._let_go and not self.stray.lost:
             self._let_go = False
@@ -549,77 +439,72 @@ class TrajectoryFollower:
             passed = 0.0
         reference = self._reference(passed, now)
         if not self.controller.yields:  # a law that yields to forces leaves its reference as it should
-            if silence > self.guard.max_age and math.isfinite(silence) and self._out_of_hand(reference, measured):
+            gap = silence > self.guard.max_age and math.isfinite(silence)
+            if gap and _out_of_hand(self.controller, reference, measured):
                 self._catch(f"no usable reading for {silence:.3g} s", measured)
                 reference = self._reference(0.0, now)
             self.stray.judge(*separation(measured.pose, reference.pose))
         if self.stray.lost:
-            return self._strayed(reference, measured)
+            if not self._let_go:
+                self._catch(self.stray.lost, measured, Outcome.PATH_TOLERANCE_VIOLATED)
+            self.known_hold = measured.pose.copy()
+            return self._withhold(now, "", reference, measured)
         self.controller.advance(passed)
         asked = self.controller.command(reference, measured)
         verdict = self.guard.check(now, {"measured state": now}, asked, measured.pose)
-        if self.motion is not None and not self._aside:
-            self._judge(self.motion, passed, reference, measured)
+        over = None
+        if self.run is not None and self.run.begun and not self.run.aside:
+            over = self.run.judge(passed, reference, measured)
+        if over is not None and over[0] is Outcome.PATH_TOLERANCE_VIOLATED:
+            self._catch(over[1], measured, over[0])
+        elif over is not None:
+            self.end(*over)
         idle = self.machine.problem(now)
         if reason := verdict.reason or idle:
-            self._stop_here(Outcome.STATE_LOST, reason, measured)
+            self._catch(reason, measured, Outcome.STATE_LOST)
             self.mode = Mode.WAITING if idle else Mode.STOPPED
         elif self._jogging:
             self.mode, reason = Mode.JOGGING, self.jog.blocked and f"it goes no further: {self.jog.blocked}"
             reason = f"{self._caught}: it comes to rest" if self._caught else reason
-        elif self.motion is None:
+        elif self.run is None:
             self.mode, reason = Mode.HOLDING, self._border
         else:
-            self.mode = Mode.PAUSED if self.resting else Mode.TRACKING
+            self.mode = Mode.PAUSED if self.run.resting else Mode.TRACKING
         if self.force.lost and not self.moving and not reason:
             self.mode = Mode.STOPPED
             return Action(self.mode, verdict.command, self.force.lost, reference, measured, 0.0, withhold_command=True)
         return Action(self.mode, verdict.command, reason, reference, measured, self.speed, verdict.withhold_command)
 
-    def _strayed(self, reference: Reference, measured: Measured) -> Action:
-        """Give up a platform that has strayed; once it is located again, it is held at its measured pose."""
-        if not self._let_go:
-            self._stop_here(Outcome.PATH_TOLERANCE_VIOLATED, self.stray.lost, measured)
-        self._let_go, self._jogging, self._hold = True, False, measured.pose.copy()
-        self.mode = Mode.STOPPED
-        nothing = np.zeros(len(self.controller.limits.names))
-        return Action(self.mode, nothing, self.stray.lost, reference, measured, 0.0, withhold_command=True)
-
-    def _leave_alone(self, now: float, reason: str) -> Action:
-        """Send nothing to a platform whose efforts would be those of another place, and throw it."""
-        self.end(Outcome.STATE_LOST, reason)
+    def _withhold(
+        self, now: float, reason: str, reference: Reference | None = None, measured: Measured | None = None
+    ) -> Action:
+        """Send nothing to a platform that has strayed, or whose efforts would be those of another place and throw it;
+        once it is located again, it is held at its measured pose.
+        """
+        self.end(Outcome.STATE_LOST, reason or self.stray.lost)
         self._let_go, self._jogging = True, False
-        self.mode = Mode.WAITING if self.machine.problem(now) else Mode.STOPPED
+        self.mode = Mode.WAITING if measured is None and self.machine.problem(now) else Mode.STOPPED
         nothing = np.zeros(len(self.controller.limits.names))
         reasons = "; ".join(r for r in (self.stray.lost, reason) if r)
-        return Action(self.mode, nothing, reasons, speed=0.0, withhold_command=True)
+        return Action(self.mode, nothing, reasons, reference, measured, 0.0, withhold_command=True)
 
     def _felt(self, measured: Measured, now: float) -> Measured:
         """Add the wrench for force laws; where it is unknown, end what moves, and go on once it is known again."""
         lost = self.force.lost
         if lost and not self.moving and self.force.fresh(now):
             self.force.sensor_returned()
-            self._stop_here(Outcome.STATE_LOST, lost, measured)
+            self._catch(lost, measured, Outcome.STATE_LOST)
         measured = self.force.feel(measured, now)
-        if self.force.lost and self.moving and not self._stopping:
+        if self.force.lost and self.moving and not (self.run is not None and self.run.stopping):
             self.stop(self.force.lost)
         return measured
 
-    def _passed(self, time: float, silence: float) -> float:
-        """Time since the last usable reading, as far as anything may move for it [s]."""
-        if not math.isfinite(silence):
-            return 0.0
-        passed = time - self.time
-        if not 0.0 <= passed <= silence + _CLOCK_SLACK:
-            passed = max(silence, 0.0)
-        return min(passed, max(self.guard.max_age, _CLOCK_SLACK))
-
     def silent(self, now: float, reason: str = "") -> Action:
         """The guard's fallback without a usable reading; `now` [s] of the caller's clock, `reason` if not silence."""
-        heard = None if self._heard == -math.inf else self._heard
-        self._out_of_touch |= now - self._asked > self.guard.max_age
-        self._asked = now
-        verdict = self.guard.check(now, {"measured state": heard}, None, self._observer.pose)
+        locator = self.locator
+        heard = None if locator.heard == -math.inf else locator.heard
+        locator.ask(now)
+        verdict = self.guard.check(now, {"measured state": heard}, None, locator.observer.pose)
         if heard is None:
             return Action(
                 Mode.WAITING, verdict.command, reason or verdict.reason, speed=self.speed, withhold_command=True
@@ -628,10 +513,10 @@ class TrajectoryFollower:
         if now - heard > self.abort_after:
             self.end(Outcome.STATE_LOST, reason or verdict.reason)
             self._jogging = False
-            if self._change is not None:
-                self._change.pause()  # readings may come back; going on then takes a request
+            if self.change is not None:
+                self.change.pause()  # readings may come back; going on then takes a request
         reasons = "; ".join(r for r in (self.stray.lost, reason, verdict.reason) if r)
-        if self._let_go or (reason and self._out_of_touch):  # efforts for where it was would throw it: brakes hold it
+        if self._let_go or (reason and locator.out_of_touch):  # efforts for where it was would throw it: brakes hold it
             return Action(self.mode, 0.0 * verdict.command, reasons, speed=self.speed, withhold_command=True)
         command = verdict.command if verdict.withhold_command else self._blindly(now, reasons)
         command = verdict.command if command is None else command
@@ -639,98 +524,76 @@ class TrajectoryFollower:
 
     def _blindly(self, now: float, reason: str) -> Array | None:
         """The command that brings a moving platform to rest without readings, by the model; None where it rested."""
-        last = self._last
-        if now - self._heard <= self.guard.max_age or self._change is not None or self._out_of_touch:
+        last, locator = self._last, self.locator
+        if now - locator.heard <= self.guard.max_age or self.change is not None or locator.out_of_touch:
             return None
-        if self._unseen is None:
-            moved = last is not None and last.reference is not None and last.reference.twist.any()
-            if last is None or last.measured is None or not moved or last.withhold_command:
-                return None
-            self._catch(reason, last.measured)
-            self._unseen = self._heard
-        passed, self._unseen = now - self._unseen, now
-        reference = self._jogged(passed, now) if self._jogging else self._held()
         if last is None or last.measured is None:
             return None
+        if self._unseen is None:
+            if last.reference is None or not last.reference.twist.any() or last.withhold_command:
+                return None
+            self._catch(reason, last.measured)
+            self._unseen = locator.heard
+        passed, self._unseen = now - self._unseen, now
+        reference = self._jogged(passed, now) if self._jogging else Reference.at_rest(self.hold)
         command = self.controller.foreseen(reference, last.measured)
         return self.guard.within(command) if np.isfinite(command).all() else None
 
-    def _held(self) -> Reference:
-        assert self._hold is not None
-        return Reference(self._hold, np.zeros(6), np.zeros(6))
-
     def _reference(self, passed: float, now: float) -> Reference:
-        assert self._hold is not None
         if self._jogging:
             return self._jogged(passed, now)
-        if self.motion is None or self._aside:
-            return self._held()
-        self._clock.advance(passed)
-        if self._passenger is not None:
-            self._ride(self._passenger)
-        if self.motion is None or self._clock.time < 0.0:
-            return self._held()
-        self.effects.advance(self._clock.time)
-        if self._passenger is not None:
-            reference = self._passenger.reference(self._clock, self.lead)
-        else:
-            reference = self._clock.reference(self.motion.trajectory, self.lead, self.controller.ahead)
-        self._hold = reference.pose
-        if self._stopping and self._clock.at_rest:
-            lost = self.force.lost or self._left_behind
-            self.end(Outcome.STATE_LOST if lost else Outcome.PREEMPTED, self._stopping)
-        return reference
-
-    def _ride(self, passenger: Passenger) -> None:
-        """Go on with the belt; end the motion where the belt departs from the prediction."""
-        problem = passenger.advance(self.time, self._clock, bool(self._stopping))
-        if problem and self._clock.time < 0.0:
+        run = self.run
+        if run is None or run.aside:
+            return Reference.at_rest(self.hold)
+        problem = run.advance(passed, self.time)
+        if problem and not run.begun:
             self.end(Outcome.STATE_LOST, problem)
         elif problem:
             self.stop(problem)
-            self._left_behind = self.motion is not None
+            run.left_behind = True
+        if self.run is None or not run.begun:
+            return Reference.at_rest(self.hold)
+        self.effects.advance(run.clock.time)
+        reference = run.reference(self.lead, self.controller.ahead)
+        self.known_hold = reference.pose
+        if run.stopping and run.clock.at_rest:
+            self.end(run.stop_outcome(self.force.lost), run.stopping)
+        return reference
 
     def _jogged(self, passed: float, now: float) -> Reference:
         """The reference while jogging, which ends when it is at rest."""
         self.jog.advance(passed, now)
         reference = self.jog.reference(self.lead)
-        self._hold = reference.pose
+        self.known_hold = reference.pose
         if self.jog.at_rest:
             self._jogging, self._caught = False, ""
             self._border = self.jog.blocked and f"the jog ended: {self.jog.blocked}"
-            if self._returning and self.motion is not None:
-                self._returning = False
-                place = self.motion.trajectory.at(max(self._clock.time, 0.0)).pose
-                if self._apart(reference.pose, place) < _BACK:
-                    self._aside = self._paused = False
-                    self._set_pace()
-            elif self._goes_on:
-                self._goes_on = False
+            run = self.run
+            if run is not None and run.returning:
+                run.returning = False
+                if _apart(self.controller.kinematics, reference.pose, run.pose) < _BACK:
+                    run.aside = run.paused = False
+                    run.set_pace(self.override)
+            elif run is not None and run.goes_on:
+                run.goes_on = False
                 self._border = self.resume()
         return reference
 
-    def _judge(self, motion: Motion, passed: float, reference: Reference, measured: Measured) -> None:
-        """Compare with the tolerances; end the motion where it fails or is done."""
-        elapsed = self._clock.time
-        if elapsed < 0.0:
-            return
-        position, rotation = separation(measured.pose, reference.pose)
-        motion.elapsed = min(elapsed, motion.trajectory.duration)
-        allowed = motion.tolerances
-        if elapsed <= motion.trajectory.duration:
-            motion.note(position, rotation)
-            if position > allowed.path_position:
-                reason = f"{1e3 * position:.3f} mm from the path, more than {1e3 * allowed.path_position:.3f} mm"
-                self._stop_here(Outcome.PATH_TOLERANCE_VIOLATED, reason, measured)
-            elif rotation > allowed.path_rotation:
-                reason = f"{rotation:.4g} rad from the path, more than {allowed.path_rotation:.4g} rad"
-                self._stop_here(Outcome.PATH_TOLERANCE_VIOLATED, reason, measured)
-            return
-        self._overtime += passed
-        if self._left_behind:
-            self.end(Outcome.STATE_LOST, self._stopping)
-        elif position <= allowed.goal_position and rotation <= allowed.goal_rotation:
-            self.end(Outcome.SUCCESSFUL)
-        elif self._overtime > allowed.goal_time:
-            reason = f"{1e3 * position:.3f} mm and {rotation:.4g} rad from the goal"
-            self.end(Outcome.GOAL_TOLERANCE_VIOLATED, reason)
+
+def _apart(kinematics: Kinematics, one: Array, other: Array) -> float:
+    """Distance of two poses, of the robot's size."""
+    size = kinematics.engine.size
+    return float(pose_distance(one, other, size)) / size
+
+
+def _out_of_hand(controller: Controller, reference: Reference, measured: Measured) -> bool:
+    """Whether leading the platform to its reference takes more than the drives can do."""
+    k, limits = controller.kinematics, controller.limits
+    missed = np.abs(controller.model.positions(reference.pose) - measured.positions)
+    missed = np.where(k.engine.joint_turning[k.engine.actuated_column], np.minimum(missed, 2.0 * np.pi), missed)
+    pace = math.sqrt(controller.stiffness)
+    speeds = missed * pace / math.e + np.abs(measured.velocities)
+    if not (speeds <= MOVING * limits.velocity).all():
+        return True
+    controller.command(reference, measured)
+    return bool(controller.saturated.any())

@@ -6,9 +6,9 @@ force-torque sensor.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pkm_control.controllers.controller import Controller, Measured
+from pkm_description.mechanism import Array
 
 ACTIVE = "active"
 """What a machine calls the state of its life cycle in which its drives follow commands."""
@@ -78,8 +78,6 @@ class ReadingRate:
         if whole:
             self._began, self._readings, self.settled = stamp, 0, True
 
-
-Array = NDArray[np.float64]
 
 _LARGEST = 0.2  # of the characteristic length: how far the platform may be from its reference by default
 _TURN = 2.0  # rad per characteristic length of that

@@ -18,10 +18,9 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from pkm_description.mechanism import Array
 from pkm_dynamics.motion_limits import ActuatorLimits
 from pkm_kinematics.kernels.short_vectors import all_finite, limit
-
-Array = NDArray[np.float64]
 
 _HOLDING, _SILENT = "; holding the last positions", "; nothing is sent"
 _GRAVITY, _ZERO = "; holding gravity", "; efforts zero"

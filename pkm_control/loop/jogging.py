@@ -18,18 +18,16 @@ from collections.abc import Generator
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pkm_control.controllers.controller import Measured, Reference
 from pkm_control.motion.curve_check import CurveCheck, Room
 from pkm_control.motion.point_trajectory import PointTrajectory, rate_matrix, rate_matrix_rate
+from pkm_description.mechanism import Array
 from pkm_description.rotations import with_unit_quaternions
 from pkm_kinematics.kernels.compiled_rotations import displace, displacement_between
 from pkm_kinematics.solve.constraints import scaling
 from pkm_kinematics.status import closes
 from pkm_runtime.errors import PkmError
-
-Array = NDArray[np.float64]
 
 TICK = 0.01  # s, between two knots
 TICK_TURNING = 0.02  # s: the same where each needs forward kinematics
@@ -331,8 +329,8 @@ class Jog:
         k, here = self.kinematics, self._end
         if self._target is None and self._twist is None:
             return None
-        space = np.asarray(k.subspace(here.pose, mode=self.check.mode))
-        K = np.asarray(k.inverse_jacobian(here.pose, mode=self.check.mode))
+        at = k.at(here.pose, mode=self.check.mode)
+        space, K = at.subspace, at.inverse_jacobian
         if not (np.isfinite(space).all() and np.isfinite(K).all()):
             return None
         weighted = space * self._weights[:, None]
@@ -345,7 +343,7 @@ class Jog:
         rates = K @ twist
         if self._target is not None and self._goal_joints is not None:
             rates = APPROACH * (self._goal_joints - here.place)
-            twist = np.nan_to_num(k.platform_twist(here.pose, rates, seed=here.joints))
+            twist = np.nan_to_num(k.at(here.pose, here.joints).platform_twist(rates))
         if self._target is not None:
             left = np.linalg.norm(twist * self._weights) / APPROACH
             if left < _ARRIVED * k.characteristic_length:
@@ -379,15 +377,24 @@ class Jog:
             for i in np.flatnonzero(ways[:, 3:].any(axis=1)):
                 twist[i, 3:], acceleration[i, 3:] = _turning(ways[i, 3:], rates[i, 3:], changes[i, 3:])
             return _Way(pose, twist, acceleration)
-        k = self.kinematics
-        rests = k.forward(knot.place + ways, near=knot.pose, seed=knot.joints)
+        found = self._continued(knot, knot.place + ways, rates, changes)
+        return None if found is None else _Way(*found[:3])
+
+    def _continued(
+        self, near: _Knot, places: Array, rates: Array, changes: Array
+    ) -> tuple[Array, Array, Array, Array] | None:
+        """Poses (n, 7), twists and accelerations (n, 6) and joints of states of the actuators that go on from a knot;
+        None where one of them has none.
+        """
+        rests = self.kinematics.forward(places, near=near.pose, seed=near.joints)
         if not closes(rests.status).all():
             return None
-        twist = np.asarray(k.platform_twist(rests.pose, rates, seed=rests.joints))
+        at = rests.configuration
+        twist = at.platform_twist(rates)
         if not np.isfinite(twist).all():
             return None
-        acceleration = np.asarray(k.platform_acceleration(rests.pose, twist, changes, seed=rests.joints))
-        return _Way(np.array(rests.pose), twist, acceleration) if np.isfinite(acceleration).all() else None
+        acceleration = at.platform_acceleration(twist, changes)
+        return (np.array(rests.pose), twist, acceleration, rests.joints) if np.isfinite(acceleration).all() else None
 
     def _resting(self, base: _Knot, since: float) -> _Knot | None:
         """The knot on the way to rest from a checked one, a time after it [s]."""
@@ -403,17 +410,10 @@ class Jog:
 
     def _by_actuators(self, near: _Knot, place: Array, rate: Array, change: Array) -> _Knot | None:
         """The knot at a state of the actuators that goes on from another, None where there is none."""
-        k = self.kinematics
-        found = k.forward(place, near=near.pose, seed=near.joints)
-        if not closes(found.status):
+        found = self._continued(near, place[None], rate[None], change[None])
+        if found is None:
             return None
-        pose, joints = np.array(found.pose), np.array(found.joints)
-        twist = np.asarray(k.platform_twist(pose, rate, seed=joints))
-        if not np.isfinite(twist).all():
-            return None
-        acceleration = np.asarray(k.platform_acceleration(pose, twist, change, seed=joints))
-        if not np.isfinite(acceleration).all():
-            return None
+        pose, twist, acceleration, joints = (part[0] for part in found)
         return _Knot(pose, twist, acceleration, place, rate, change, joints)
 
     def _line(self, start: Array, end: Array) -> Array | None:

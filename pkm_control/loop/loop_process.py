@@ -14,39 +14,34 @@ from __future__ import annotations
 
 import contextlib
 import mmap
-import os
-import pickle
 import signal
 import socket
-import sys
 import threading
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from pkm_control.controllers.controller import Measured, Reference
 from pkm_control.conveyor.conveyor import BeltState
 from pkm_control.loop import requests
-from pkm_control.loop.channel import LENGTH, Channel, Kind
+from pkm_control.loop.channel import Channel, Kind
 from pkm_control.loop.control_loop import ControlLoop
 from pkm_control.loop.followed_motion import Action, Motion
 from pkm_control.loop.jogging import Jog
 from pkm_control.loop.modes import Mode, Outcome
 from pkm_control.loop.running_loop import LoopEndedError, RunningLoop, Situation
 from pkm_control.loop.served_loop import serve_alone
-from pkm_control.loop.shared_rows import LIVES, Figures, Head, Marks, Rows, Texts
+from pkm_control.loop.shared_rows import LIVES, NO_FIGURES, Figures, Head, Marks, Rows, Texts
 from pkm_control.motion.curve_check import CurveCheck
 from pkm_control.motion.path_events import OutputEvent
-from pkm_description.mechanism import Inertial
-from pkm_hardware.machine import Lifecycle, MachineState, drives_may_be_on
+from pkm_description.mechanism import Array, Inertial
+from pkm_hardware.machine import Lifecycle, drives_may_be_on
+from pkm_runtime.child_processes import Child
 from pkm_runtime.errors import PkmError
 from pkm_runtime.scheduling import Watchdog
-
-Array = NDArray[np.float64]
 
 UNCONFIGURED = "the machine has not been configured"
 _ROOM = 1 << 23  # bytes, for rows: more than two seconds at 2 kHz, of which half is read once a second
@@ -60,16 +55,6 @@ _LAST_RESORT = 15.0  # s, for turning off the drives of a loop that has died
 _PATIENCE = 5.0  # s, for an answer of a loop that runs
 
 
-def _how(status: int | None) -> str:
-    """How a process has ended, in words."""
-    if status is None:
-        return "nobody knows how"
-    if status < 0:
-        with contextlib.suppress(ValueError):
-            return signal.Signals(-status).name
-    return f"exit status {status}"
-
-
 class LoopProcess(RunningLoop):
     """The half in the parent process, to be made before it has any other thread.
 
@@ -81,12 +66,8 @@ class LoopProcess(RunningLoop):
     def __init__(self) -> None:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
         self._memory = mmap.mmap(-1, _ROOM)
-        for stream in (sys.stdout, sys.stderr):
-            stream.flush()
-        self.pid = os.fork()
-        if self.pid == 0:
-            ours.close()
-            serve_alone(theirs, self._memory)
+        self._child = Child(partial(serve_alone, ours, theirs, self._memory))
+        self.pid = self._child.pid
         theirs.close()
         self._channel = Channel(ours)
         self._socket = ours
@@ -95,16 +76,11 @@ class LoopProcess(RunningLoop):
         self._answers: dict[int, tuple[threading.Event, list[Any]]] = {}
         self._motions: dict[int, Motion] = {}
         self._rows: Rows | None = None
-        self._wake = 0.0  # s: of the last period in the figures
-        self._seen = 0  # rows that `figures` has given out
         self._planning: Callable[[int], tuple[CurveCheck, Jog]] | None = None
         self._planned: dict[int, tuple[CurveCheck, Jog]] = {}
         self._watchdog: Watchdog | None = None
         self._marks = Marks(self._memory)
-        self._last_texts = Texts()
         self._last_resort: Callable[[], str] = lambda: ""
-        self._reaping = threading.Lock()
-        self._status: int | None = None  # as the process has ended, by `os.waitstatus_to_exitcode`
         self.drives_may_be_on = ""  # the warning that drives may be on, since it has ended
         self.payload: Inertial | None = None
         self.resting = True  # there are no periods, and the drives are off
@@ -201,7 +177,7 @@ class LoopProcess(RunningLoop):
         """End a process that does not answer, after which the drives are disabled from here."""
         if not self.failure:
             self.say(f"{why}: it is ended, and the drives are turned off without it")
-            self._kill()
+            self._child.signal(signal.SIGKILL)
 
     def end(self) -> str:
         """End the process, drives off; returns a warning where a drive may still be on."""
@@ -211,7 +187,7 @@ class LoopProcess(RunningLoop):
                 warning = self.rest()
                 self._ended.set()
             except PkmError:
-                self._kill()
+                self._child.signal(signal.SIGKILL)
         if self._watchdog is not None:
             self._watchdog.end()
         if self._reader is not None and not self._ended.is_set():
@@ -220,29 +196,11 @@ class LoopProcess(RunningLoop):
         with contextlib.suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)
         for number in (0, signal.SIGTERM, signal.SIGKILL):
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(self.pid, number)
-            if self._reap(2.0) is not None:
+            self._child.signal(number)
+            if self._child.wait(2.0) is not None:
                 break
         self.drives_may_be_on = warning or self.drives_may_be_on
         return self.drives_may_be_on
-
-    def _kill(self) -> None:
-        """End a process that does not answer."""
-        if self._status is None:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(self.pid, signal.SIGKILL)
-
-    def _reap(self, patience: float) -> int | None:
-        """How the process has ended; None where it has not within `patience` [s]."""
-        until = time.monotonic() + patience
-        while True:
-            with self._reaping, contextlib.suppress(ChildProcessError):
-                if self._status is None and (found := os.waitpid(self.pid, os.WNOHANG))[0]:
-                    self._status = os.waitstatus_to_exitcode(found[1])
-            if self._status is not None or time.monotonic() > until:
-                return self._status
-            time.sleep(0.005)
 
     # What it says
 
@@ -256,14 +214,14 @@ class LoopProcess(RunningLoop):
         """Of the machine, as the loop reported last."""
         if self.failure:
             return Lifecycle.FAULT
-        row = self._newest()
+        row = self._newest
         return Lifecycle.UNCONFIGURED if row is None else LIVES[int(Head.of(row).lifecycle)]
 
     @property
     def texts(self) -> Texts:
         """The last texts of the loop."""
-        row = self._newest()
-        return Texts() if row is None or self._rows is None else self._texts_of(row, self._rows)
+        row = self._newest
+        return Texts() if row is None or self._rows is None else self._rows.texts(row)
 
     @property
     def problem(self) -> str:
@@ -283,19 +241,13 @@ class LoopProcess(RunningLoop):
             return max(0.0, busy - _LONGEST)
         return time.monotonic() - self._marks.alive
 
-    def _texts_of(self, row: Array, rows: Rows) -> Texts:
-        found = rows.texts(row)
-        if found is not None:
-            self._last_texts = found
-        return self._last_texts
-
     @property
     def situation(self) -> Situation:
         """The newest one; never waits for the loop."""
-        row, rows = self._newest(), self._rows
-        if row is None or rows is None:
+        row = self._newest
+        if row is None or self._rows is None:
             raise LoopEndedError(self.failure or UNCONFIGURED)
-        now = self._situation(row, rows)
+        now = self._rows.situation(row)
         problem = self.problem
         if not (self.resting or problem):
             return now
@@ -305,71 +257,17 @@ class LoopProcess(RunningLoop):
         action = Action(Mode.WAITING, nothing, UNCONFIGURED, speed=now.override, withhold_command=True)
         return replace(now, action=action, moving=False, readable=False)
 
+    @property
     def _newest(self) -> Array | None:
-        rows = self._rows
-        while rows is not None and (count := rows.count):
-            row = rows.row(count - 1)
-            if row is not None:
-                return row
-        return None
+        return None if self._rows is None else self._rows.newest
 
     def figures(self) -> Figures:
         """Timing of the periods since the last call, without those that the ring has lost."""
-        rows = self._rows
-        if rows is None:
-            return Figures(np.zeros(0), np.zeros(0), np.zeros(0))
-        count = rows.count
-        if count < self._seen:
-            self._seen = 0
-        found = rows.figures(max(self._seen, count - rows.most // 2), count)
-        anew = np.diff(found.wakes, prepend=self._wake) != 0.0  # what is asked between periods has a row, too
-        self._seen, self._wake = count, found.wakes[-1] if count > self._seen else self._wake
-        return Figures(*(part[anew] for part in found))
-
-    def _situation(self, row: Array, rows: Rows) -> Situation:
-        def part(name: str) -> Array:
-            return rows.part(row, name)
-
-        head, texts = Head.of(row), self._texts_of(row, rows)
-        reference = measured = None
-        if head.has_reference:
-            wanted = part("reference")
-            reference = Reference(wanted[:7], wanted[7:13], wanted[13:])
-        positions, velocities = part("positions"), part("velocities")
-        if head.has_measured:
-            found, unknown = part("measured"), np.full((len(positions), 6), np.nan)
-            measured = Measured(positions, velocities, found[:7], found[7:], part("joints"), unknown)
-        wrench = part("wrench") if head.has_wrench else None
-        return Situation(
-            time=head.time,
-            now=head.now,
-            wake=head.wake,
-            action=Action(
-                Mode(int(head.mode)),
-                part("command"),
-                texts.reason,
-                reference,
-                measured,
-                head.speed,
-                bool(head.withhold_command),
-            ),
-            state=MachineState(
-                head.read, positions, velocities, part("efforts"), LIVES[int(head.lifecycle)], texts.fault, wrench
-            ),
-            hold=part("hold") if head.has_hold else None,
-            moving=bool(head.moving),
-            paused=bool(head.paused),
-            changing=bool(head.changing),
-            override=head.override,
-            working_mode=int(head.working_mode),
-            silent_for=head.silent_for,
-            readable=bool(head.readable),
-            saturated=bool(head.saturated),
-        )
+        return NO_FIGURES if self._rows is None else self._rows.figures()
 
     def note_progress(self) -> None:
         """Update the motion that is followed from the newest row."""
-        row = self._newest()
+        row = self._newest
         if row is None:
             return
         head = Head.of(row)
@@ -391,7 +289,7 @@ class LoopProcess(RunningLoop):
     def _present(self) -> tuple[CurveCheck, Jog]:
         if self._planning is None:
             raise LoopEndedError("there is no robot")
-        row = self._newest()
+        row = self._newest
         mode = 0 if row is None else int(Head.of(row).working_mode)
         if mode not in self._planned:
             self._planned[mode] = self._planning(mode)
@@ -465,7 +363,7 @@ class LoopProcess(RunningLoop):
 
     def _read(self) -> None:
         """In a thread: take the loop's messages."""
-        while (message := self._wait()) is not None:
+        while (message := self._channel.wait()) is not None:
             kind, number, *rest = message
             try:
                 if kind is Kind.ANSWER:
@@ -492,12 +390,14 @@ class LoopProcess(RunningLoop):
         ended = "the process of the control loop has ended"
         self.failure = ended
         if not self._ended.is_set():
-            status = self._reap(_HOPELESS)
-            died = status != 0
-            self.failure = f"{ended} ({_how(status)})" if died else ended
+            died = self._child.wait(_HOPELESS) != 0
+            self.failure = f"{ended} ({self._child.how_it_ended})" if died else ended
             if self.real and not self.resting:
                 if died:
-                    self.drives_may_be_on = self._turn_off()
+                    try:
+                        self.drives_may_be_on = self._last_resort()
+                    except Exception as error:
+                        self.drives_may_be_on = drives_may_be_on(error)
                 self.failure += f"; {self.drives_may_be_on or 'the drives were turned off'}"
         self._over.set()
         for motion in self._motions.values():
@@ -505,29 +405,6 @@ class LoopProcess(RunningLoop):
                 motion.reason, motion.outcome = self.failure, Outcome.STATE_LOST
         for event, _ in tuple(self._answers.values()):
             event.set()
-
-    def _wait(self) -> Any:
-        """The next message; the socket belongs to this thread for reading."""
-        try:
-            head = self._exactly(LENGTH.size)
-            return pickle.loads(self._exactly(LENGTH.unpack(head)[0]))  # of our own other half
-        except (OSError, EOFError):
-            return None
-
-    def _exactly(self, size: int) -> bytes:
-        data = bytearray()
-        while len(data) < size:
-            part = self._socket.recv(min(size - len(data), 1 << 20))
-            if not part:
-                raise EOFError
-            data += part
-        return bytes(data)
-
-    def _turn_off(self) -> str:
-        try:
-            return self._last_resort()
-        except Exception as error:
-            return drives_may_be_on(error)
 
     @property
     def gone(self) -> bool:

@@ -6,7 +6,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pkm_control.controllers.controller import Controller, Measured, ModeModel, Reference
 from pkm_control.loop.jogging import Jog
@@ -14,11 +13,10 @@ from pkm_control.loop.mode_transition import Leg, ModeTransition
 from pkm_control.loop.path_clock import PathClock
 from pkm_control.motion.curve_check import CurveCheck
 from pkm_control.space.keep_out import KeepOuts
+from pkm_description.mechanism import Array
 from pkm_dynamics.actuator_dynamics import ActuatorDynamics
 from pkm_kinematics import Status
 from pkm_runtime.errors import PkmError
-
-Array = NDArray[np.float64]
 
 DEVIATION = 0.1  # rad, and of the characteristic length: an actuator farther from its place ends the motion
 _BACK_SPEED = 0.1  # of the actuators' velocity limits: back to the way

@@ -16,11 +16,11 @@ from dataclasses import dataclass, replace
 from itertools import pairwise, product
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pkm_control.loop.jogging import ANGULAR, LENGTHS, LINEAR
 from pkm_control.motion.braking import CHANGE
 from pkm_control.motion.curve_check import BRAKING, SHARE, CurveCheck
+from pkm_description.mechanism import Array
 from pkm_description.rotations import pose_distance
 from pkm_dynamics.actuator_dynamics import ActuatorDynamics
 from pkm_kinematics import Status
@@ -29,7 +29,6 @@ from pkm_kinematics.solve.constraints import scaling
 from pkm_kinematics.solve.mode_reader import ModeReader
 from pkm_runtime.errors import PkmError
 
-Array = NDArray[np.float64]
 Node = tuple[int, int]  # number of a pose and of a working mode
 
 STEP = 0.03  # rad, or of the characteristic length: the longest way of an actuator between two samples

@@ -4,14 +4,12 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pkm_control.controllers.controller import Measured
+from pkm_description.mechanism import Array
 from pkm_kinematics import Kinematics
 from pkm_kinematics.forward.tracker import Tracker
 from pkm_kinematics.status import Status, closes
-
-Array = NDArray[np.float64]
 
 
 class PlatformObserver:

@@ -4,18 +4,15 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pkm_control.loop.follower import HALTED, TrajectoryFollower
-from pkm_control.loop.jogging import LOW
 from pkm_control.loop.mode_change import InMode, ModeChange
 from pkm_control.loop.mode_transition import ModeTransition, ModeTransitions
 from pkm_control.loop.modes import Mode
 from pkm_control.loop.running_loop import RunningLoop
+from pkm_description.mechanism import Array
 from pkm_hardware.machine import Lifecycle
 from pkm_runtime.errors import PkmError
-
-Array = NDArray[np.float64]
 
 
 class RecoveryError(PkmError):
@@ -43,11 +40,6 @@ def recovery_pose(running: RunningLoop) -> Array | None:
     if there is None:
         raise RecoveryError("no way home from here keeps the limits; the platform is held where it is, move it by hand")
     return there
-
-
-def go_back(follower: TrajectoryFollower, pose: Array) -> str:
-    """Move at low speed to a pose (7,) from `recovery_pose`; why not, empty where it is done."""
-    return follower.jog_to(pose, LOW)
 
 
 def plan_change(running: RunningLoop, label: str) -> ModeTransition | None:

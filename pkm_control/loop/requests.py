@@ -7,7 +7,6 @@ Each takes the loop first. Operator requests return why not, in words; empty whe
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pkm_control.control_errors import GoalError
 from pkm_control.conveyor.conveyor import BeltState
@@ -15,13 +14,13 @@ from pkm_control.loop import recovery
 from pkm_control.loop.control_loop import ControlLoop
 from pkm_control.loop.followed_motion import Motion
 from pkm_control.loop.follower import CHANGING, HALTED
+from pkm_control.loop.jogging import LOW
 from pkm_control.loop.mode_transition import ModeTransition
 from pkm_control.loop.modes import Outcome
+from pkm_description.mechanism import Array
 from pkm_hardware.machine import EMERGENCY_STOP
 from pkm_kinematics.kernels.compiled_rotations import displacement_between
 from pkm_runtime.errors import PkmError
-
-Array = NDArray[np.float64]
 
 FARTHEST = 600.0  # s: a start later than that is taken for a mistake, such as that of another clock
 PAUSED = "the controller is paused: resume or stop first"
@@ -97,18 +96,18 @@ def relocate(loop: ControlLoop) -> str:
 
 def place(loop: ControlLoop, pose: Array, joints: Array) -> str:
     """Tell the controller where the platform is: its pose (7,), and the joints (n_joints,) there."""
-    loop.follower.place(pose, joints)
+    loop.follower.locator.place(pose, joints)
     return ""
 
 
 def position_doubt(loop: ControlLoop) -> str:
     """Why readings do not tell in which assembly mode the platform is; empty where they do."""
-    return loop.follower.assembly.doubt
+    return loop.follower.locator.assembly.doubt
 
 
 def go_back(loop: ControlLoop, pose: Array) -> str:
     """Move to a pose (7,) from `recovery.recovery_pose`, at low speed."""
-    return recovery.go_back(loop.follower, pose)
+    return loop.follower.jog_to(pose, LOW)
 
 
 def begin_change(loop: ControlLoop, way: ModeTransition, stops: int) -> str:

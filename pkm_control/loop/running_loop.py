@@ -8,19 +8,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from pkm_control.conveyor.conveyor import BeltState, Conveyor
 from pkm_control.loop.followed_motion import Action
 from pkm_control.loop.jogging import Jog
 from pkm_control.loop.modes import Mode
 from pkm_control.motion.curve_check import CurveCheck
+from pkm_description.mechanism import Array
 from pkm_hardware.machine import MachineState
 from pkm_kinematics import Kinematics
 from pkm_runtime.errors import PkmError
-
-Array = NDArray[np.float64]
 
 
 class LoopEndedError(PkmError):

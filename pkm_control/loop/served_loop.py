@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import ctypes
 import mmap
 import os
 import signal
@@ -14,7 +12,7 @@ import time
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import Any
 
 from pkm_control.loop import requests
 from pkm_control.loop.channel import Channel, Kind
@@ -26,6 +24,7 @@ from pkm_control.loop.running_loop import LoopEndedError
 from pkm_control.loop.shared_rows import Marks, Rows, Texts
 from pkm_hardware.machine import Lifecycle
 from pkm_runtime import ending_signals
+from pkm_runtime.child_processes import name_process
 from pkm_runtime.errors import PkmError
 from pkm_runtime.fixed_rate import FixedRateLoop
 from pkm_runtime.scheduling import LoopScheduling, settle
@@ -35,7 +34,6 @@ _ENABLED = 1.0  # s that the answer to `enable` waits for a controller that hold
 _IDLE = 0.005  # s before the next period: as long the loop listens in between, where periods are long
 _UNASKED = 10  # periods between two looks at the socket
 _LEFT = "the process that commands the control loop has ended: {}"
-_PR_SET_NAME = 15  # of prctl(2)
 
 
 @dataclass(frozen=True)
@@ -228,7 +226,7 @@ class ServedLoop:
         if loop.last is None:
             return
         now = situation_of(loop, fixed.last_wake)
-        texts = Texts(now.action.reason, loop.machine.fault, loop.machine.notice, loop.follower.force.lost)
+        texts = Texts(now.action.reason, loop.machine.fault, loop.machine.notice)
         rows.write(now, loop.follower.motion, loop.machine.lifecycle, texts, fixed.missed, work or 0.0)
         self._marks.live()
         followed = work is not None and not (now.mode is Mode.WAITING and now.readable)
@@ -267,28 +265,18 @@ class ServedLoop:
         self._channel.flush()
 
 
-def serve_alone(end: socket.socket, memory: mmap.mmap) -> NoReturn:
-    """In the child: be the process of a loop."""
-    code = 1
-    try:
-        os.setsid()  # what ends the other half with all its group leaves this one the time to turn the drives off
-        with contextlib.suppress(AttributeError, OSError):
-            ctypes.CDLL(None).prctl(_PR_SET_NAME, b"pkm loop", 0, 0, 0)
-        served = ServedLoop(Channel(end), memory)
+def serve_alone(parents: socket.socket, end: socket.socket, memory: mmap.mmap) -> None:
+    """In the child: be the process of a loop, without its parent's end of the line."""
+    parents.close()
+    os.setsid()  # what ends the other half with all its group leaves this one the time to turn the drives off
+    name_process("pkm loop")
+    served = ServedLoop(Channel(end), memory)
 
-        def stop(*_: Any) -> None:
-            served.ending = True
+    def stop(*_: Any) -> None:
+        served.ending = True
 
-        for number in ending_signals.ENDING:
-            signal.signal(number, stop)
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
-        signal.signal(signal.SIGHUP, signal.SIG_IGN)
-        served.serve()
-        code = 0
-    except BaseException:
-        traceback.print_exc()
-    finally:
-        for stream in (sys.stdout, sys.stderr):
-            with contextlib.suppress(OSError, ValueError):
-                stream.flush()
-        os._exit(code)
+    for number in ending_signals.ENDING:
+        signal.signal(number, stop)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    served.serve()

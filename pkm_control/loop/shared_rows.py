@@ -13,15 +13,14 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from pkm_control.controllers.controller import Reference
-from pkm_control.loop.followed_motion import Motion
+from pkm_control.controllers.controller import Measured, Reference
+from pkm_control.loop.followed_motion import Action, Motion
+from pkm_control.loop.modes import Mode
 from pkm_control.loop.running_loop import Situation
-from pkm_hardware.machine import Lifecycle
+from pkm_description.mechanism import Array
+from pkm_hardware.machine import Lifecycle, MachineState
 from pkm_runtime.errors import shortened
-
-Array = NDArray[np.float64]
 
 LIVES = tuple(Lifecycle)
 _BEAT, _ALIVE, _BUSY = 1, 2, 3  # places of times in memory
@@ -119,7 +118,6 @@ class Texts(NamedTuple):
     reason: str = ""
     fault: str = ""
     notice: str = ""
-    force_lost: str = ""
 
     def packed(self, room: int) -> bytes:
         """As bytes, shortened to fit into `room`."""
@@ -201,6 +199,10 @@ class Rows:
         self._table = np.frombuffer(memory, np.float64, self.most * begin, _ROWS).reshape(self.most, begin)
         self._texts, self._texts_number = Texts(), 0
         self._read: tuple[int, Texts] = -1, Texts()  # read last
+        self._seen, self._wake = (
+            0,
+            0.0,
+        )  # rows that `figures` has given out, and the beginning of the last period in them [s]
 
     def clear(self) -> None:
         """Begin anew; all pages of the memory are resident afterwards."""
@@ -218,17 +220,16 @@ class Rows:
         self._memory[at + _SLOT_HEAD.size : at + _SLOT_HEAD.size + len(data)] = data
         _SLOT_HEAD.pack_into(self._memory, at, self._texts_number, len(data))
 
-    def texts(self, row: Array) -> Texts | None:
-        """The texts of a row; None where others have replaced them."""
+    def texts(self, row: Array) -> Texts:
+        """The texts of a row, or where others have replaced them those that were read last."""
         number = int(Head.of(row).texts)
         if number == self._read[0]:
             return self._read[1]
         at = _MARKS + number % _SLOTS * _SLOT
         found, length = _SLOT_HEAD.unpack_from(self._memory, at)
         data = self._memory[at + _SLOT_HEAD.size : at + _SLOT_HEAD.size + length]
-        if found != number or _SLOT_HEAD.unpack_from(self._memory, at) != (found, length):
-            return None
-        self._read = number, Texts(*json.loads(data))
+        if found == number and _SLOT_HEAD.unpack_from(self._memory, at) == (found, length):
+            self._read = number, Texts(*json.loads(data))
         return self._read[1]
 
     @property
@@ -298,14 +299,54 @@ class Rows:
         copy = self._table[number % self.most].copy()
         return copy if number > self.count - self.most else None
 
-    def figures(self, begin: int, end: int) -> Figures:
-        """Timing of the rows from `begin` to before `end`, which are to be the newest half of the ring."""
-        rows = self._table[np.arange(begin, end) % self.most]
-        return Figures(rows[:, _WAKE], rows[:, _MISSED], rows[:, _WORK])
+    @property
+    def newest(self) -> Array | None:
+        """A copy of the newest row; None before there is one."""
+        while count := self.count:
+            row = self.row(count - 1)
+            if row is not None:
+                return row
+        return None
 
-    def part(self, row: Array, name: str) -> Array:
-        """A vector of a row."""
-        return row[self._at[name]]
+    def situation(self, row: Array) -> Situation:
+        """The situation of a row."""
+        head, texts, part = Head.of(row), self.texts(row), {name: row[at] for name, at in self._at.items()}
+        reference = measured = None
+        if head.has_reference:
+            wanted = part["reference"]
+            reference = Reference(wanted[:7], wanted[7:13], wanted[13:])
+        positions, velocities = part["positions"], part["velocities"]
+        if head.has_measured:
+            found, unknown = part["measured"], np.full((len(positions), 6), np.nan)
+            measured = Measured(positions, velocities, found[:7], found[7:], part["joints"], unknown)
+        mode, life, withheld = Mode(int(head.mode)), LIVES[int(head.lifecycle)], bool(head.withhold_command)
+        wrench = part["wrench"] if head.has_wrench else None
+        return Situation(
+            head.time,
+            head.now,
+            head.wake,
+            Action(mode, part["command"], texts.reason, reference, measured, head.speed, withheld),
+            MachineState(head.read, positions, velocities, part["efforts"], life, texts.fault, wrench),
+            part["hold"] if head.has_hold else None,
+            bool(head.moving),
+            bool(head.paused),
+            bool(head.changing),
+            head.override,
+            int(head.working_mode),
+            bool(head.readable),
+            head.silent_for,
+            bool(head.saturated),
+        )
+
+    def figures(self) -> Figures:
+        """Timing of the periods since the last call, without those that the ring has lost."""
+        count = self.count
+        rows = self._table[np.arange(max(self._seen, count - self.most // 2), count) % self.most]
+        found = Figures(rows[:, _WAKE], rows[:, _MISSED], rows[:, _WORK])
+        anew = np.diff(found.wakes, prepend=self._wake) != 0.0  # what is asked between periods has a row, too
+        self._wake = found.wakes[-1] if count > self._seen else self._wake
+        self._seen = count
+        return Figures(*(part[anew] for part in found))
 
 
 class Figures(NamedTuple):
@@ -314,3 +355,6 @@ class Figures(NamedTuple):
     wakes: Array
     missed: Array
     work: Array
+
+
+NO_FIGURES = Figures(np.zeros(0), np.zeros(0), np.zeros(0))

@@ -15,11 +15,10 @@ from numpy.typing import NDArray
 
 from pkm_control.motion.point_trajectory import PointTrajectory
 from pkm_control.motion.rounded_path import RADIAN_AS_LENGTH, PathSample
+from pkm_description.mechanism import Array
 from pkm_kinematics import Kinematics
 from pkm_kinematics.kernels.compiled_rotations import displacement_between
 from pkm_kinematics.status import closes
-
-Array = NDArray[np.float64]
 
 _POINTS = 65  # where the path is computed; quintics between them are exact to rounding
 
@@ -42,8 +41,9 @@ class ActuatorPath:
         self._kinematics = kinematics
         parameters = np.linspace(0.0, self.length, _POINTS)
         poses, joints = self._followed(parameters, np.array(start, dtype=np.float64), there.joints[0])
-        first = kinematics.platform_twist(poses, np.tile(self._rate, (_POINTS, 1)), seed=joints)
-        second = kinematics.platform_acceleration(poses, first, np.zeros(len(self._rate)), seed=joints)
+        at = kinematics.at(poses, joints)
+        first = at.platform_twist(np.tile(self._rate, (_POINTS, 1)))
+        second = at.platform_acceleration(first, np.zeros(len(self._rate)))
         self._knots = parameters, poses, first, second
         self._curve = PointTrajectory(*self._knots)
 

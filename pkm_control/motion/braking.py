@@ -11,9 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from pkm_description.mechanism import Array
 
 CHANGE = 2.0  # 1/s: of the rate, where a motion does not say what its efforts leave
 ONSET = 0.1  # s, in which the change of the rate itself comes up

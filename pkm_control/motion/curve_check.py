@@ -24,17 +24,15 @@ from pkm_control.motion.braking import Braking
 from pkm_control.motion.path_events import NO_EVENTS, PathEvents
 from pkm_control.motion.point_trajectory import PointTrajectory
 from pkm_control.space.keep_out import KeepOuts
-from pkm_description.mechanism import Inertial
-from pkm_dynamics import Dynamics
+from pkm_description.mechanism import Array, Inertial
+from pkm_dynamics import Dynamics, Efforts
 from pkm_dynamics.distribution import Distribution
 from pkm_dynamics.motion_limits import ActuatorLimits
 from pkm_dynamics.weight import Carried, pulling
-from pkm_kinematics import Kinematics, Motion, Status
+from pkm_kinematics import Configuration, Kinematics, Motion, Status
 from pkm_kinematics.solve.constraints import per_unit_speed, scaling
 from pkm_kinematics.solve.singularity import margins
 from pkm_kinematics.status import closes
-
-Array = NDArray[np.float64]
 
 SHARE = 0.02  # of home's margin: nearer to a singularity nothing may come
 SAMPLING = 5e-3  # s, between two samples
@@ -169,8 +167,7 @@ class CurveCheck:
         if self._hold == 0.0:
             return ""
         some = times[np.unique(np.linspace(0, len(times) - 1, _CONSTRAINT_SAMPLES).astype(np.int64))]
-        pose = rounded(self.kinematics, trajectory.sample(some)[0], self.mode)
-        hold = np.asarray(self.kinematics.singularity(pose, mode=self.mode).constraint_hold)
+        hold = np.asarray(self._at(trajectory.sample(some)[0]).singularity.constraint_hold)
         bad = np.flatnonzero(~(hold >= min(self._hold, float(hold[0]))))
         if not bad.size:
             return ""
@@ -183,12 +180,10 @@ class CurveCheck:
         count = max(3, min(_BRAKING_SAMPLES, len(self.times(trajectory))))
         times = np.linspace(trajectory.times[0], max(trajectory.cycle, trajectory.times[0] + _TOUCH), count)
         pose, twist, acceleration = trajectory.sample(times)
-        pose = rounded(self.kinematics, pose, self.mode)
-        carried, still = events.carried(times, self.payload), np.zeros_like(twist)
+        at, carried, still = self._at(pose), events.carried(times, self.payload), np.zeros_like(twist)
 
         def efforts(rows: NDArray[np.int64], twist: Array, acceleration: Array) -> Array:
-            wrench = carried[rows].wrench(self.kinematics.mechanism.gravity, pose[rows], twist, acceleration)
-            return np.abs(self._efforts_of(pose[rows], self.shared, twist, acceleration, wrench))
+            return np.abs(self._efforts_of(at.rows(rows), twist, acceleration, carried[rows]).effort)
 
         every, limit = np.arange(count), self.limits.effort
         own = np.nan_to_num(np.maximum(efforts(every, twist, acceleration), efforts(every, still, still)))
@@ -240,10 +235,8 @@ class CurveCheck:
         Where holding the platform takes more than such a motion may leave, it may not leave more than that, and uses
         a part of what is left. So it always can leave, and many of them do not creep up to the limits.
         """
-        limits = self.limits
-        at, still = rounded(self.kinematics, pose[None], self.mode), np.zeros((1, 6))
-        wrench = Carried.always(self.payload, 1).wrench(self.kinematics.mechanism.gravity, at, still, still)
-        held = np.abs(self._efforts_of(at, self.shared, still, still, wrench)[0])
+        limits, still = self.limits, np.zeros((1, 6))
+        held = np.abs(self._efforts_of(self._at(pose[None]), still, still).effort[0])
         held = np.minimum(np.where(np.isfinite(held), held, 0.0), limits.effort)
         standing = np.maximum(STANDING * limits.effort, held)
         effort = np.where(
@@ -257,19 +250,26 @@ class CurveCheck:
 
     def load(self, pose: Array, twist: Array, acceleration: Array) -> float:
         """Largest share of an effort limit in a motion (n, 7), (n, 6), (n, 6), base frame; infinite: impossible."""
-        pose = rounded(self.kinematics, pose, self.mode)
-        wrench = Carried.always(self.payload, len(pose)).wrench(
-            self.kinematics.mechanism.gravity, pose, twist, acceleration
-        )
-        shares = np.abs(self._efforts_of(pose, self.shared, twist, acceleration, wrench)) / self.limits.effort
+        shares = np.abs(self._efforts_of(self._at(pose), twist, acceleration).effort) / self.limits.effort
         return float(shares.max()) if np.isfinite(shares).all() else np.inf
 
+    def _at(self, pose: Array) -> Configuration:
+        """The configuration at poses (n, 7) in the working mode."""
+        return configuration(self.kinematics, pose, self.mode)
+
     def _efforts_of(
-        self, pose: Array, shared: Distribution | None, twist: Array, acceleration: Array, wrench: Array | None
-    ) -> Array:
-        """Efforts (n, n_actuated) of a motion under wrenches; NaN where there are none."""
-        answer = self.dynamics.inverse(pose, twist, acceleration, wrench, None, None, self.mode, shared)
-        return np.asarray(answer.effort)
+        self,
+        at: Configuration,
+        twist: Array,
+        acceleration: Array,
+        carried: Carried | None = None,
+        room: Room | None = None,
+    ) -> Efforts:
+        """Efforts (n, n_actuated) of a motion with payloads, by default the present one; NaN where there are none."""
+        carried = Carried.always(self.payload, len(twist)) if carried is None else carried
+        wrench = carried.wrench(self.kinematics.mechanism.gravity, at.pose, twist, acceleration)
+        shared = self.shared if room is None else room.shared
+        return self.dynamics.inverse(at, twist, acceleration, wrench, distribution=shared)
 
     def step_by_step(
         self, pose: Array, twist: Array, acceleration: Array, room: Room
@@ -286,10 +286,7 @@ class CurveCheck:
         Columns: radians and metres beyond the joints' ranges, what is missing of the three margins of singularity, and
         of the distance from keep-out places [m].
         """
-        pose = rounded(self.kinematics, pose, self.mode)
-        motion = self.kinematics.motion(pose, np.zeros((len(pose), 6)), mode=self.mode)
-        joints = np.where(closes(motion.status)[:, None], motion.joints, np.nan)
-        return self._margins(pose, joints, motion.limb_regularity, False)[0]
+        return self._margins(self._at(pose), False)[0]
 
     def standing(self, pose: Array) -> str:
         """Why the platform cannot be held at a pose (7,) where motions begin that keep all conditions; or empty."""
@@ -299,12 +296,12 @@ class CurveCheck:
         lacks = np.flatnonzero(self.deficits(pose[None])[0] > 0.0)
         return self._lack(int(lacks[0]), None, pose) if lacks.size else ""
 
-    def _margins(self, pose: Array, joints: Array, regularity: Array, inset: bool) -> tuple[Array, Array]:
+    def _margins(self, at: Configuration, inset: bool) -> tuple[Array, Array]:
         """Deficits (n, 5), and the side (n,) of the singularities of type 2 on which each pose is."""
-        k = self.kinematics
-        seed = np.where(np.isfinite(joints), joints, k.home_joints)  # the way from home to a configuration is long
-        space = np.nan_to_num(np.asarray(k.subspace(pose, seed, self.mode)))
-        K = np.asarray(k.inverse_jacobian(pose, seed, self.mode)) @ space
+        k, pose = self.kinematics, at.pose
+        joints = np.where(closes(at.status)[:, None], at.joints, np.nan)
+        space = np.nan_to_num(at.subspace)
+        K = at.inverse_jacobian @ space
         scaled = space * scaling(k.characteristic_length)[:, None]
         uniform = per_unit_speed(K, space, k.characteristic_length)
         known = margins(uniform, np.ones(len(pose)), np.ones(len(pose)), k.characteristic_length)
@@ -315,7 +312,7 @@ class CurveCheck:
         room = self._inset if inset else 0.0
         beyond = np.maximum(np.maximum(joints - self._upper, self._lower - joints) + room, 0.0).sum(axis=1)
         floors = self._floors * (1.0 + INSET) if inset else self._floors
-        found = np.stack([np.asarray(known.type1), np.asarray(known.type2), regularity], axis=1)
+        found = np.stack([np.asarray(known.type1), np.asarray(known.type2), at.condition], axis=1)
         near = np.zeros(len(pose))
         if self.space is not None:
             near = self.space.lacks(pose, self.space.margin * (1.0 + (INSET if inset else 0.0)))
@@ -354,9 +351,9 @@ class CurveCheck:
         `steps` (n - 1,) are the times from sample to sample [s], None where the samples are no motion in time. Yields
         between its steps.
         """
-        k, n = self.kinematics, len(pose)
-        pose = rounded(k, pose, self.mode)
-        motion = k.motion(pose, twist, acceleration, mode=self.mode)
+        n = len(pose)
+        configurations = self._at(pose)
+        pose, motion = configurations.pose, configurations.motion(twist, acceleration)
         faults: list[Fault] = []
 
         def note(bad: ArrayLike, reason: Callable[[int], str]) -> None:
@@ -370,49 +367,46 @@ class CurveCheck:
         end = faults[0].sample if faults else n  # of what comes later, nothing is known
         if end == 0:
             return faults[0], np.full((n, 5), np.nan)
-        at = slice(0, end)
-        joints, rates = motion.joints[at], motion.velocities[at]
-        deficits, side = self._margins(pose[at], joints, motion.limb_regularity[at], inset)
+        part = slice(0, end)
+        at = configurations if end == n else configurations.rows(part)
+        joints, rates = at.joints, motion.velocities[part]
+        deficits, side = self._margins(at, inset)
         note(~np.isfinite(deficits).all(axis=1), lambda i: "the configuration is singular")
         note(np.diff(side, prepend=side[0]) != 0.0, lambda i: "it crosses a type 2 singularity")
-        deeper = np.zeros_like(deficits, dtype=bool)
-        deeper[1:] = (deficits[1:] > 0.0) & ~(deficits[1:] <= deficits[:-1] + _SAME)
+        deeper = (deficits[1:] > 0.0) & ~(deficits[1:] <= deficits[:-1] + _SAME)
         for which in range(deficits.shape[1]):
-            note(deeper[:, which], partial(self._lacking, which, joints, pose))
+            note(_after(deeper[:, which]), partial(self._lacking, which, joints, pose))
         turns = np.round(np.diff(joints, axis=0) / (2.0 * np.pi)) * self._ending
-        passed = np.zeros(end, dtype=bool)
-        passed[1:] = turns.any(axis=1)
-        note(passed, lambda i: f"{k.joint_names[int(np.argmax(np.abs(turns[i - 1])))]} would have to jump by a turn")
+        note(_after(turns.any(axis=1)), lambda i: f"{self._farthest(turns, i)} would have to jump by a turn")
         if steps is not None and end > 1:
-            steps = steps[: end - 1, None]
-            expected = 0.5 * (rates[1:] + rates[:-1]) * steps
+            expected = 0.5 * (rates[1:] + rates[:-1]) * steps[: end - 1, None]
             strays = np.abs(_turned_back(np.diff(joints, axis=0) - expected, self._endless))
-            jumps = np.zeros(end, dtype=bool)
-            jumps[1:] = (strays > _JUMP + 0.5 * np.abs(expected)).any(axis=1)
-            note(jumps, lambda i: f"{k.joint_names[int(np.argmax(strays[i - 1]))]} would have to jump")
+            jumps = _after((strays > _JUMP + 0.5 * np.abs(expected)).any(axis=1))
+            note(jumps, lambda i: f"{self._farthest(strays, i)} would have to jump")
         yield
-        room = room or self._all
-        actuated = np.abs(motion.actuated_velocities[at])
-        units = [f"{u}/s" for u in self.limits.length_units]
-        note(
-            (actuated > room.velocity * (1.0 + _SLACK)).any(axis=1),
-            lambda i: self._over("velocity", actuated[i], room.velocity, self.limits.velocity, units),
+        drives = (
+            np.abs(motion.actuated_velocities[part]),
+            self._efforts_of(at, twist[part], acceleration[part], None if carried is None else carried[part], room),
         )
-        carried = Carried.always(self.payload, n) if carried is None else carried
-        wrench = carried[at].wrench(k.mechanism.gravity, pose[at], twist[at], acceleration[at])
-        answer = self.dynamics.inverse(
-            pose[at], twist[at], acceleration[at], wrench, None, joints, self.mode, room.shared
-        )
-        efforts = np.abs(np.asarray(answer.effort))
-        most = np.tile(room.effort, (end, 1))
-        if end == n:
-            most[-1] = room.standing
-        note(~np.isfinite(efforts).all(axis=1), lambda i: self._effortless(int(answer.status[i])))
-        note(
-            (efforts > most * (1.0 + _SLACK)).any(axis=1),
-            lambda i: self._over("effort", efforts[i], most[i], self.limits.effort, self.limits.effort_units),
-        )
+        self._judge_drives(note, *drives, room or self._all, end == n)
         return min(faults, key=lambda fault: fault.sample, default=None), deficits
+
+    def _judge_drives(self, note: Callable[..., None], speeds: Array, answer: Efforts, room: Room, whole: bool) -> None:
+        """Note where the actuators are not fast or strong enough; `whole`: the last sample is that of the curve."""
+        limits, efforts = self.limits, np.abs(answer.effort)
+        units = [f"{u}/s" for u in limits.length_units]
+        most = np.tile(room.effort, (len(efforts), 1))
+        if whole:
+            most[-1] = room.standing
+        fast = (speeds > room.velocity * (1.0 + _SLACK)).any(axis=1)
+        note(fast, lambda i: self._over("velocity", speeds[i], room.velocity, limits.velocity, units))
+        note(~np.isfinite(efforts).all(axis=1), lambda i: self._effortless(int(answer.status[i])))
+        weak = (efforts > most * (1.0 + _SLACK)).any(axis=1)
+        note(weak, lambda i: self._over("effort", efforts[i], most[i], limits.effort, limits.effort_units))
+
+    def _farthest(self, ways: Array, i: int) -> str:
+        """Name of the joint that goes farthest to sample i, by ways (n - 1, n_joints) from sample to sample."""
+        return self.kinematics.joint_names[int(np.argmax(np.abs(ways[i - 1])))]
 
     def _effortless(self, status: int) -> str:
         """Why no efforts do a motion."""
@@ -457,29 +451,28 @@ class CurveCheck:
         return f"{what} of {self.limits.names[worst]} would be {values[worst]:.4g} {units[worst]}, {said}"
 
 
-def rounded(kinematics: Kinematics, pose: Array, mode: int = 0) -> Array:
-    """Poses (n, 7), with those that interpolation put off a configuration-dependent motion space moved into it.
-
-    Those that miss it by more stay. Other motion spaces need no help: the solvers round.
+def configuration(kinematics: Kinematics, pose: Array, mode: int | None = 0) -> Configuration:
+    """The configuration at poses (n, 7), with those that interpolation put off a configuration-dependent motion space
+    moved into it. Those that miss it by more stay. Other motion spaces need no help: the solvers round.
     """
+    at = kinematics.at(pose, mode=mode)
     if kinematics.constant_space:
-        return pose
-    pose = kinematics.engine.spaces.into_space(
-        pose, kinematics.modes.choose(pose, None, mode)
-    )  # once, not in every call
-    found = kinematics.inverse(pose, mode=mode)
-    near = np.flatnonzero(~closes(found.status) & (found.residual < ROUNDED * kinematics.characteristic_length))
+        return at
+    near = np.flatnonzero(~closes(at.status) & (at.residual < ROUNDED * kinematics.characteristic_length))
     if not near.size:
-        return pose
-    pose = pose.copy()
-    seed = kinematics.home_joints
+        return at
+    pose, seed = at.pose.copy(), kinematics.home_joints
     for k in near:
-        at = kinematics.nearest(
-            pose[k], seed=seed if k == 0 or not closes(found.status[k - 1]) else found.joints[k - 1]
-        )
-        if closes(at.status):
-            pose[k] = at.pose
-    return pose
+        goes_on = k > 0 and closes(at.status[k - 1])
+        found = kinematics.nearest(pose[k], seed=at.joints[k - 1] if goes_on else seed)
+        if closes(found.status):
+            pose[k] = found.pose
+    return kinematics.at(pose, mode=mode)
+
+
+def _after(bad: ArrayLike) -> NDArray[np.bool_]:
+    """Marks (n,) of samples that are bad on the way (n - 1,) from the one before."""
+    return np.concatenate([[False], np.asarray(bad)])
 
 
 def _turned_back(angles: Array, endless: NDArray[np.bool_]) -> Array:

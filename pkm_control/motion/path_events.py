@@ -12,15 +12,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
-from pkm_description.mechanism import Inertial
+from pkm_description.mechanism import Array, Inertial
 from pkm_dynamics.robot_model import checked_payload
 from pkm_dynamics.weight import Carried
 from pkm_hardware.drivers.driver import output_name
 from pkm_runtime.errors import PkmError, shortened
-
-Array = NDArray[np.float64]
 
 MOST_EVENTS = 10_000  # of one motion
 MOST_OUTPUTS = 64  # names in one motion

@@ -30,15 +30,13 @@ from pkm_control.motion.tool_path import ToolCurve, ToolPath
 from pkm_control.motion.trajectory import PathPiece, Piece, Rest, Trajectory
 from pkm_control.space.keep_out import KeepOuts
 from pkm_control.space.tool import Tool
-from pkm_description.mechanism import Inertial
+from pkm_description.mechanism import Array, Inertial
 from pkm_description.rotations import pose_distance
 from pkm_dynamics import Dynamics, Efforts
 from pkm_dynamics.motion_limits import ActuatorLimits, PlatformLimits
 from pkm_dynamics.weight import Carried, pulling
 from pkm_hardware.realism import USUAL_RESERVE
-from pkm_kinematics import Kinematics, Status
-
-Array = NDArray[np.float64]
+from pkm_kinematics import Configuration, Kinematics, Status
 
 _HOME_MODE = 0  # the working mode of home
 _JUMP = 0.02  # rad or m, between two points of a path that lie a fraction of that apart
@@ -168,7 +166,7 @@ class MotionPlanner:
         payloads = payloads_of(motion)
         if payloads is not None:
             still = np.zeros((len(motion), 6))
-            load = self._effort_load(motion.poses, still, still, Carried(payloads, np.arange(len(motion))))
+            load = self._effort_load(self._at(motion.poses), still, still, Carried(payloads, np.arange(len(motion))))
             if load.ratio > 1.0:
                 where = f"at rest at {motion.describe(load.sample)} with its payload"
                 raise LimitError(load.name, load.value, load.bound, load.unit, where, _REMEDY_HEAVY)
@@ -189,21 +187,10 @@ class MotionPlanner:
             UnreachableMotionError: the path leaves the workspace.
             LimitError: no speed, however low, is within the limits.
         """
-        motion = MotionFile(
-            source="",
-            relative_to_home=False,
-            straight=True,
-            poses=np.vstack([start, end]).astype(np.float64),
-            times=None,
-            speeds=np.full(2, speed),
-            angular_speeds=np.full(2, math.inf),
-            blends=np.zeros(2),
-            dwells=np.zeros(2),
-            labels=("the start", "the goal"),
-            lines=(),
-            limits=self.platform,
-            tool=None if tool is None else replace(tool, mass=0.0),  # what is carried stays as it is
-        )
+        tool = None if tool is None else replace(tool, mass=0.0)  # what is carried stays as it is
+        poses = np.vstack([start, end]).astype(np.float64)
+        ends = ("the start", "the goal")
+        motion = MotionFile.through("", poses, ends, self.platform, speeds=np.full(2, speed), tool=tool)
         return self.plan(motion)
 
     @staticmethod
@@ -239,7 +226,9 @@ class MotionPlanner:
             path = RoundedPath(_led(motion, leader)[first : last + 1], motion.blends[first + 1 : last])
             return path if leader is None else ToolPath(leader, path)
         start, end = motion.poses[first], motion.poses[last]
-        self._require_reachable(motion.poses[first : last + 1], [motion.describe(first), motion.describe(last)])
+        self._require_reachable(
+            self._at(motion.poses[first : last + 1]), [motion.describe(first), motion.describe(last)]
+        )
         there, back = (start.tobytes(), end.tobytes()), (end.tobytes(), start.tobytes())
         if back in self._paths:  # a tour goes to and fro
             return self._paths[back].back()
@@ -272,11 +261,12 @@ class MotionPlanner:
         sample = path.sample(grid)
         segment = path.segment(grid) + first
         names = [motion.describe(int(i) + 1) for i in segment]
-        self._require_reachable(sample.pose, names, self._carried(motion, segment))
-        bounds = self._bounds(grid, sample, motion, segment + 1, limits)
+        at = self._at(sample.pose)
+        self._require_reachable(at, names, self._carried(motion, segment))
+        bounds = self._bounds(grid, sample, at, motion, segment + 1, limits)
         speeds = fastest(bounds)
         if speeds is None or np.any(speeds[1:-1] <= 0.0):
-            raise self._too_heavy(sample.pose, names, self._carried(motion, segment))
+            raise self._too_heavy(at, names, self._carried(motion, segment))
 
         def carried(s: Array) -> Carried:
             return self._carried(motion, path.segment(s) + first)
@@ -309,17 +299,23 @@ class MotionPlanner:
         return [share * base for share in (0.5, 1.0, 1.4, 2.0, 2.8, 4.0)]
 
     def _bounds(
-        self, grid: Array, sample: PathSample, motion: MotionFile, waypoint: NDArray[np.int64], limits: PlatformLimits
+        self,
+        grid: Array,
+        sample: PathSample,
+        at: Configuration,
+        motion: MotionFile,
+        waypoint: NDArray[np.int64],
+        limits: PlatformLimits,
     ) -> PathBounds:
         """Bounds on the speed along the path."""
         n = len(grid)
         linear = _norm_bound(sample.first[:, :3], sample.second[:, :3], limits.linear_acceleration)
         angular = _norm_bound(sample.first[:, 3:], sample.second[:, 3:], limits.angular_acceleration)
-        motors = self._motor_rows(sample, self._carried(motion, waypoint - 1))
+        motors = self._motor_rows(sample, at, self._carried(motion, waypoint - 1))
         a, b, c, g = (np.hstack(parts) for parts in zip(linear, angular, motors, strict=True))
         led = sample.first[:, :3] if sample.led is None else sample.led
         turning = np.minimum(motion.angular_speeds[waypoint], limits.angular_velocity)
-        joint_rates = np.abs(self._joint_rates(sample.pose, sample.first))
+        joint_rates = np.abs(at.motion(sample.first).actuated_velocities)
         with np.errstate(divide="ignore", invalid="ignore"):
             fastest_square = np.vstack(
                 [
@@ -333,7 +329,7 @@ class MotionPlanner:
         square_max = np.min(np.nan_to_num(fastest_square, nan=np.inf), axis=0)
         return PathBounds(grid, a, b, c, g, square_max)
 
-    def _motor_rows(self, sample: PathSample, carried: Carried) -> tuple[Array, Array, Array, Array]:
+    def _motor_rows(self, sample: PathSample, at: Configuration, carried: Carried) -> tuple[Array, Array, Array, Array]:
         """Rows of actuator effort and acceleration: a s'' + b s'^2 + c within g.
 
         Efforts are quadratic in s' but for friction, whose part is what changes when the motion is reversed; dry
@@ -341,13 +337,11 @@ class MotionPlanner:
         """
         zero = np.zeros_like(sample.first)
         # where actuators are one-sided, bounds are no rows: only looked at
-        rows = [self._effort_rows(sample, carried)] if self._pulling is None else []
+        rows = [self._effort_rows(sample, at, carried)] if self._pulling is None else []
         driven = np.isfinite(self._acceleration)
         if driven.any():
-            still = self.kinematics.motion(sample.pose, zero, sample.first, mode=self.mode)
-            moving = self.kinematics.motion(sample.pose, sample.first, sample.second, mode=self.mode)
-            along = np.asarray(still.actuated_accelerations)[:, driven]
-            across = np.asarray(moving.actuated_accelerations)[:, driven]
+            along = at.motion(zero, sample.first).actuated_accelerations[:, driven]
+            across = at.motion(sample.first, sample.second).actuated_accelerations[:, driven]
             bound = np.tile(self._acceleration[driven], (len(along), 1))
             rows.append((along, across, 0.0 * along, bound))
         if not rows:
@@ -356,17 +350,19 @@ class MotionPlanner:
         a, b, c, g = (np.hstack(part) for part in zip(*rows, strict=True))
         return a, b, c, g
 
-    def _effort_rows(self, sample: PathSample, carried: Carried) -> tuple[Array, Array, Array, Array]:
+    def _effort_rows(
+        self, sample: PathSample, at: Configuration, carried: Carried
+    ) -> tuple[Array, Array, Array, Array]:
         """Rows of actuator effort."""
         zero = np.zeros_like(sample.first)
-        rest = self._effort_of(sample.pose, zero, zero, carried)
-        a = self._effort_of(sample.pose, zero, sample.first, carried) - rest
-        forth = self._effort_of(sample.pose, sample.first, sample.second, carried)
-        back = self._effort_of(sample.pose, -sample.first, sample.second, carried)
+        rest = self._effort_of(at, zero, zero, carried)
+        a = self._effort_of(at, zero, sample.first, carried) - rest
+        forth = self._effort_of(at, sample.first, sample.second, carried)
+        back = self._effort_of(at, -sample.first, sample.second, carried)
         creep = 1e-3
         dry = 0.5 * np.abs(
-            self._effort_of(sample.pose, creep * sample.first, zero, carried)
-            - self._effort_of(sample.pose, -creep * sample.first, zero, carried)
+            self._effort_of(at, creep * sample.first, zero, carried)
+            - self._effort_of(at, -creep * sample.first, zero, carried)
         )
         parts = (a, 0.5 * (forth + back) - rest, rest, np.tile(self._effort, (len(a), 1)) - dry)
         a, b, c, g = (part[:, np.isfinite(self._effort)] for part in parts)
@@ -387,31 +383,31 @@ class MotionPlanner:
         """
         times = _check_times(law.duration, self._coarser)
         pose, twist, acceleration = PathPiece(path, law).sample(times)
-        carried = carried_at(law.sample(times)[0])
-        loads = self._motion_loads(times, pose, twist, acceleration, limits)
+        at, carried = self._at(pose), carried_at(law.sample(times)[0])
+        loads = self._motion_loads(times, at, twist, acceleration, limits)
         needed = {load.name: load.ratio ** (1.0 / load.order) for load in loads}
         name = max(needed, key=lambda key: needed[key])
         stretch = max(needed[name], 1.0)  # the programmed speeds hold too, so never faster than the law
         if stretch >= worth:
             return math.inf, name
-        if self._effort_load(pose, twist / stretch, acceleration / stretch**2, carried).ratio > 1.0:
+        if self._effort_load(at, twist / stretch, acceleration / stretch**2, carried).ratio > 1.0:
             if math.isfinite(worth):
-                load = self._effort_load(pose, twist / worth, acceleration / worth**2, carried)
+                load = self._effort_load(at, twist / worth, acceleration / worth**2, carried)
                 if load.ratio > 1.0:
                     return math.inf, load.name
             low, high = stretch, stretch
             for _ in range(8):
                 low, high = high, 1.5 * high
-                if self._effort_load(pose, twist / high, acceleration / high**2, carried).ratio <= 1.0:
+                if self._effort_load(at, twist / high, acceleration / high**2, carried).ratio <= 1.0:
                     break
             else:
-                load = self._effort_load(pose, 0.0 * twist, 0.0 * acceleration, carried)
+                load = self._effort_load(at, 0.0 * twist, 0.0 * acceleration, carried)
                 raise LimitError(load.name, load.value, load.bound, load.unit, "at rest on the path", _REMEDY_HEAVY)
             for _ in range(10):
                 middle = 0.5 * (low + high)
-                load = self._effort_load(pose, twist / middle, acceleration / middle**2, carried)
+                load = self._effort_load(at, twist / middle, acceleration / middle**2, carried)
                 low, high = (low, middle) if load.ratio <= 1.0 else (middle, high)
-            return high, self._effort_load(pose, twist / high, acceleration / high**2, carried).name
+            return high, self._effort_load(at, twist / high, acceleration / high**2, carried).name
         if needed[name] >= 0.999:
             return stretch, name
         return stretch, "the programmed speed or the actuators"
@@ -443,12 +439,13 @@ class MotionPlanner:
     ) -> None:
         times = _check_times(piece.duration)
         pose, twist, acceleration = piece.sample(times)
-        at = np.clip(np.searchsorted(waypoint_times - waypoint_times[0], times), 1, len(waypoint_times) - 1)
-        names = [motion.describe(first + int(i)) for i in at]
-        carried = self._carried(motion, at - 1 + first)
-        self._require_reachable(pose, names, carried)
-        loads = self._motion_loads(times, pose, twist, acceleration, limits)
-        loads.append(self._effort_load(pose, twist, acceleration, carried))
+        which = np.clip(np.searchsorted(waypoint_times - waypoint_times[0], times), 1, len(waypoint_times) - 1)
+        names = [motion.describe(first + int(i)) for i in which]
+        carried = self._carried(motion, which - 1 + first)
+        at = self._at(pose)
+        self._require_reachable(at, names, carried)
+        loads = self._motion_loads(times, at, twist, acceleration, limits)
+        loads.append(self._effort_load(at, twist, acceleration, carried))
         worst = max(loads, key=lambda load: load.ratio)
         if worst.ratio > 1.0 + 1e-9:
             moment = waypoint_times[0] + times[worst.sample]
@@ -457,16 +454,15 @@ class MotionPlanner:
 
     # What both need
 
-    def _require_reachable(self, pose: Array, names: list[str], carried: Carried | None = None) -> None:
+    def _require_reachable(self, at: Configuration, names: list[str], carried: Carried | None = None) -> None:
         def refuse(i: int, reason: str) -> UnreachableMotionError:
-            x, y, z = (float(value) for value in pose[i, :3])
+            x, y, z = at.pose[i, :3].tolist()
             return UnreachableMotionError(f"on the way to {names[i]}", (x, y, z), reason)
 
-        solution = self.kinematics.inverse(pose, mode=self.mode)
-        bad = np.flatnonzero(np.asarray(solution.status) != 0)
+        pose, actuated = at.pose, at.actuated
+        bad = np.flatnonzero(at.status)
         if bad.size:
-            raise refuse(int(bad[0]), str(solution.reason(int(bad[0]))))
-        actuated = np.asarray(solution.actuated)
+            raise refuse(int(bad[0]), str(at.reason(int(bad[0]))))
         jump = _first_jump(actuated)
         if jump is not None:
             raise refuse(jump, f"{self.actuators.names[_largest_step(actuated, jump)]} would have to jump")
@@ -478,7 +474,7 @@ class MotionPlanner:
             if near.size:
                 raise refuse(int(near[0]), self.space.reason(pose[int(near[0])]))
         still = np.zeros((len(pose), 6))
-        answer = self._efforts(pose, still, still, carried or Carried.always(self.payload, len(pose)))
+        answer = self._efforts(at, still, still, carried or Carried.always(self.payload, len(pose)))
         status = np.asarray(answer.status)
         bad = np.flatnonzero(status != 0)
         if bad.size:
@@ -488,15 +484,16 @@ class MotionPlanner:
                 reason = f"the actuators cannot hold it there within their bounds ({self.actuators.described_bounds})"
             raise refuse(i, reason)
 
-    def _too_heavy(self, pose: Array, names: list[str], carried: Carried) -> LimitError:
-        load = self._effort_load(pose, np.zeros((len(pose), 6)), np.zeros((len(pose), 6)), carried)
+    def _too_heavy(self, at: Configuration, names: list[str], carried: Carried) -> LimitError:
+        still = np.zeros((len(at.pose), 6))
+        load = self._effort_load(at, still, still, carried)
         remedy = _REMEDY_HEAVY if load.value > load.bound else _REMEDY_FRICTION
         return LimitError(
             load.name, load.value, load.bound, load.unit, f"at rest on the way to {names[load.sample]}", remedy
         )
 
     def _motion_loads(
-        self, times: Array, pose: Array, twist: Array, acceleration: Array, limits: PlatformLimits
+        self, times: Array, at: Configuration, twist: Array, acceleration: Array, limits: PlatformLimits
     ) -> list[_Load]:
         jerk = np.diff(acceleration, axis=0) / np.diff(times)[:, None]
         loads = [
@@ -509,7 +506,7 @@ class MotionPlanner:
             ),
             _worst("angular jerk of the platform", "rad/s^3", jerk[:, 3:], limits.angular_jerk, 3),
         ]
-        motion = self.kinematics.motion(pose, twist, acceleration, mode=self.mode)
+        motion = at.motion(twist, acceleration)
         for i, name in enumerate(self.actuators.names):
             rate = np.asarray(motion.actuated_velocities)[:, i : i + 1]
             change = np.asarray(motion.actuated_accelerations)[:, i : i + 1]
@@ -521,8 +518,8 @@ class MotionPlanner:
             loads.append(_worst(f"acceleration of {name}", unit, change, bound, 2))
         return loads
 
-    def _effort_load(self, pose: Array, twist: Array, acceleration: Array, carried: Carried) -> _Load:
-        effort = np.abs(self._effort_of(pose, twist, acceleration, carried))
+    def _effort_load(self, at: Configuration, twist: Array, acceleration: Array, carried: Carried) -> _Load:
+        effort = np.abs(self._effort_of(at, twist, acceleration, carried))
         none = np.flatnonzero(~np.isfinite(effort).all(axis=1)) if self._pulling is not None else np.zeros(0, np.int64)
         if none.size:  # twice what there is, whatever it would be
             return _Load("efforts within the bounds of the actuators", "of what there is", 2.0, 1.0, int(none[0]), 0)
@@ -531,17 +528,16 @@ class MotionPlanner:
         unit = self.actuators.effort_units[actuator]
         return _Load(f"effort of {self.actuators.names[actuator]}", unit, value, bound, int(sample), 0)
 
-    def _effort_of(self, pose: Array, twist: Array, acceleration: Array, carried: Carried) -> Array:
-        return np.asarray(self._efforts(pose, twist, acceleration, carried).effort, dtype=np.float64)
+    def _effort_of(self, at: Configuration, twist: Array, acceleration: Array, carried: Carried) -> Array:
+        return np.asarray(self._efforts(at, twist, acceleration, carried).effort, dtype=np.float64)
 
-    def _efforts(self, pose: Array, twist: Array, acceleration: Array, carried: Carried) -> Efforts:
-        wrench = carried.wrench(self.kinematics.mechanism.gravity, pose, twist, acceleration)
-        return self.dynamics.inverse(
-            self.kinematics.at(pose, mode=self.mode), twist, acceleration, wrench, distribution=self._pulling
-        )
+    def _efforts(self, at: Configuration, twist: Array, acceleration: Array, carried: Carried) -> Efforts:
+        wrench = carried.wrench(self.kinematics.mechanism.gravity, at.pose, twist, acceleration)
+        return self.dynamics.inverse(at, twist, acceleration, wrench, distribution=self._pulling)
 
-    def _joint_rates(self, pose: Array, twist: Array) -> Array:
-        return np.asarray(self.kinematics.motion(pose, twist, mode=self.mode).actuated_velocities, dtype=np.float64)
+    def _at(self, pose: Array) -> Configuration:
+        """The configuration at poses (n, 7), base frame."""
+        return self.kinematics.at(pose, mode=self.mode)
 
 
 _REMEDY_FRICTION = (

@@ -11,16 +11,14 @@ group", 1995).
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pkm_control.controllers.controller import Reference
 from pkm_control.kernels.quintic_curve import NUMBERS, write_curve
 from pkm_control.motion.trajectory import SAME, size_of
+from pkm_description.mechanism import Array
 from pkm_description.rotations import quaternion_inverse, quaternion_product, with_unit_quaternions
 from pkm_kinematics.kernels.compiled_rotations import displacement_between
 from pkm_runtime.errors import PkmError
-
-Array = NDArray[np.float64]
 
 # rows: value, first and second derivative at s = 0, the same at s = 1, of 1, s, ..., s^5
 _QUINTIC = np.linalg.inv(

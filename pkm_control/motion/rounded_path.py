@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial.transform import Rotation
 
-Array = NDArray[np.float64]
+from pkm_description.mechanism import Array
 
 RADIAN_AS_LENGTH = 0.1  # m: how far a turn of one radian counts on the path parameter, beside translation
 

@@ -21,12 +21,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.interpolate import PPoly
 
 from pkm_control.kernels.reachable_speeds import reachable_speeds
-
-Array = NDArray[np.float64]
+from pkm_description.mechanism import Array
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,12 +4,10 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.interpolate import make_interp_spline
 
+from pkm_description.mechanism import Array
 from pkm_description.rotations import quaternion_inverse, quaternion_product
-
-Array = NDArray[np.float64]
 
 
 class TimedCurve:

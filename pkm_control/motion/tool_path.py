@@ -9,8 +9,7 @@ from numpy.typing import NDArray
 from pkm_control.motion.rounded_path import PathSample, RoundedPath
 from pkm_control.motion.timed_curve import TimedCurve
 from pkm_control.space.tool import Tool
-
-Array = NDArray[np.float64]
+from pkm_description.mechanism import Array
 
 
 class ToolPath:

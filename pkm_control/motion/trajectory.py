@@ -8,13 +8,11 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pkm_control.motion.path_events import NO_EVENTS, PathEvents
 from pkm_control.motion.rounded_path import Path
 from pkm_control.motion.time_law import SmoothTimeLaw
-
-Array = NDArray[np.float64]
+from pkm_description.mechanism import Array
 
 SAME = 1e-6  # of the size of a path: places nearer than this are one
 

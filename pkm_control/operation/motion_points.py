@@ -7,18 +7,16 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pkm_control.conveyor.conveyor import Ride
-from pkm_control.motion.curve_check import rounded
+from pkm_control.motion.curve_check import configuration
 from pkm_control.motion.path_events import NO_EVENTS, PathEvents
 from pkm_control.motion.point_trajectory import PointTrajectory, PointTrajectoryError
 from pkm_control.motion.trajectory import Trajectory
+from pkm_description.mechanism import Array
 from pkm_kinematics import Kinematics
 from pkm_kinematics.kernels.compiled_rotations import displacement_between
 from pkm_kinematics.status import closes
-
-Array = NDArray[np.float64]
 
 MOST_POINTS = 50_000  # of one motion
 _PERIOD = 0.004  # s, between two points of a plan; the controller interpolates
@@ -98,7 +96,7 @@ class MotionPoints:
             )
         if self.ride is not None:  # the platform is elsewhere
             return trajectory
-        answer = kinematics.inverse(rounded(kinematics, trajectory.poses))
+        answer = configuration(kinematics, trajectory.poses, None)
         bad = np.flatnonzero(~closes(answer.status))
         if bad.size:
             raise PointTrajectoryError(f"point {bad[0] - inserted}: {answer.reason(int(bad[0]))}")

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 from builtin_interfaces.msg import Duration, Time
 from geometry_msgs.msg import Inertia, Transform
-from numpy.typing import NDArray
 from trajectory_msgs.msg import MultiDOFJointTrajectory
 
 from pkm_control.controllers.controller import Reference
@@ -21,7 +20,7 @@ from pkm_control.motion.path_events import PathEvents
 from pkm_control.motion.point_trajectory import PointTrajectory, PointTrajectoryError
 from pkm_control.motion.timed_curve import TimedCurve
 from pkm_control.operation.motion_points import MOST_POINTS, MotionPoints
-from pkm_description.mechanism import Inertial
+from pkm_description.mechanism import Array, Inertial
 from pkm_description.ros import messages
 from pkm_description.rotations import with_unit_quaternions
 from pkm_dynamics.ros.dynamics_services import payload_of
@@ -37,8 +36,6 @@ from pkm_interfaces.msg import (
 )
 from pkm_kinematics import Kinematics
 from pkm_kinematics.kernels.compiled_rotations import displacement_between
-
-Array = NDArray[np.float64]
 
 REFERENCE_NUMBERS = 19  # of one reference: pose, twist, acceleration
 _UNKNOWN = np.full(7, np.nan)

@@ -10,9 +10,8 @@ from functools import lru_cache
 from types import MappingProxyType
 
 import numpy as np
-from numpy.typing import NDArray
 
-from pkm_description.mechanism import Inertial
+from pkm_description.mechanism import Array, Inertial
 from pkm_description.rotations import (
     quaternion_from_rotation,
     quaternion_inverse,
@@ -22,8 +21,6 @@ from pkm_description.rotations import (
 from pkm_dynamics.weight import together
 from pkm_runtime.errors import PkmError, shortened
 from pkm_runtime.yaml_section import Section, read_yaml
-
-Array = NDArray[np.float64]
 
 _LENGTH = (-1e3, 1e3)  # m
 _MOST = 1e5  # kg

@@ -41,16 +41,13 @@ class ClosureModel:
         self.size = start
         self._rank = {joint.child: k for k, joint in enumerate(self.joints)}
         self._steps = {joint.name: _step_directions(joint) for joint in self.joints}
-        self.length = self._characteristic_length()
-        self.scale = np.ones(self.size)
-        for joint in self.free:
-            self.scale[self.slices[joint.name]] = [self.length if f.slides else 1.0 for f in freedoms(joint)]
-
-    def _characteristic_length(self) -> float:
         lengths = [float(np.linalg.norm(j.origin[:3, 3])) for j in self.joints]
         for loop in self.loops:
             lengths += [float(np.linalg.norm(f[:3, 3])) for f in (loop.predecessor_frame, loop.successor_frame)]
-        return max(lengths, default=0.0) or 1.0
+        self.length = max(lengths, default=0.0) or 1.0
+        self.scale = np.ones(self.size)
+        for joint in self.free:
+            self.scale[self.slices[joint.name]] = [self.length if f.slides else 1.0 for f in freedoms(joint)]
 
     def value(self, joint: Joint, q: Array) -> Array:
         """Coordinates of a joint, (dof,); a mimic joint follows its leader."""

@@ -3,6 +3,13 @@
 
 from __future__ import annotations
 
+WEAK_ADVICE = {
+    "3T": "of a Delta: rods that lean more, by a smaller platform, a wider base or a home nearer to it",
+    "3T3R": "of a hexapod, hobby ones too: legs that lean more, by a lower home or a base wider than the platform, and "
+    "joints in pairs, near to each other on the platform and each with its legs to two pairs of the base",
+}
+"""How drives hold a platform better that they hold weakly, by its motion."""
+
 
 def hold_advice(motion: str) -> str:
     """Remedy for a motion such as `3T3R`, to follow "change the geometry: "."""

@@ -138,7 +138,8 @@ def _limb_by_limb(search: _Search, request: HomeRequest, start: Array, pose: Arr
     named = {loop.name: loop for loop in model.loops}
     carrier = next((limb for limb in request.limbs if set(limb.joints) & set(request.path)), None)
     joints, loops = (request.path, ()) if carrier is None else (carrier.joints, carrier.loops)
-    inner = [named[name] for name in loops if _within_carrier(model, named[name], request.limbs, carrier)]
+    others = {link for limb in request.limbs if limb is not carrier for link in limb.links}
+    inner = [one for name in loops if not {(one := named[name]).predecessor, one.successor} & others]
 
     def carried(values: Array) -> tuple[Array, Array]:
         return _stacked(model.closure(values, inner), model.pose_error(values, request.platform, pose))
@@ -158,12 +159,6 @@ def _limb_by_limb(search: _Search, request: HomeRequest, start: Array, pose: Arr
             if arrived and gap > ROUNDED:
                 return q, False
     return q, True
-
-
-def _within_carrier(model: ClosureModel, loop: Loop, limbs: Sequence[Limb], carrier: Limb | None) -> bool:
-    """Whether a loop joins links of the limb that carries the platform, or those to base or platform."""
-    others = {link for limb in limbs if limb is not carrier for link in limb.links}
-    return not {loop.predecessor, loop.successor} & others
 
 
 def _limb_equations(search: _Search, loops: Sequence[Loop]) -> Equations:
@@ -251,7 +246,7 @@ def close(
             damped = active @ active.T + max(1e-12, damping * min(1.0, gap)) * np.eye(len(residual))
             step[columns] = -active.T @ np.linalg.solve(damped, residual)
         else:
-            step[columns] = _least(active, -residual)
+            step[columns] = np.linalg.lstsq(active, -residual, rcond=1e-9)[0]
         longest = np.abs(step).max(initial=0.0)
         if longest > 0.6:
             step *= 0.6 / longest
@@ -271,10 +266,6 @@ def close(
             if gap < 1e-11 or damping > 1e6:
                 break
     return q, gap
-
-
-def _least(matrix: Array, right: Array) -> Array:
-    return np.asarray(np.linalg.lstsq(matrix, right, rcond=1e-9)[0])
 
 
 def _gap(residual: Array) -> float:

@@ -152,10 +152,6 @@ def _gap(loop: Loop, sides: list[_Side], allowance: float) -> Gap | None:
         available = sum(most for other, (_, most) in enumerate(spans) if other != k)
         if least > available + allowance:
             others = [link for i, side in enumerate(sides) if i != k and spans[i][1] > 0.0 for link in side.links]
-            return Gap(loop.name, least, available, tuple(_ends(sides[k].links)), tuple(dict.fromkeys(others)))
+            ends = tuple(dict.fromkeys((sides[k].links[0], sides[k].links[-1])))
+            return Gap(loop.name, least, available, ends, tuple(dict.fromkeys(others)))
     return None
-
-
-def _ends(links: Sequence[str]) -> list[str]:
-    """First and last of the links of a side, or its only link."""
-    return list(dict.fromkeys([links[0], links[-1]]))

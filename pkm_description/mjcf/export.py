@@ -11,8 +11,9 @@ constraint. Such bodies, and massless links that cannot be passed over, weigh `S
 
 MuJoCo's soft constraints are as stiff as it admits (impedance 0.9999, time constant of two time steps) with Newton's
 solver at a tolerance of 1e-12: accelerations agree with rigid loops to about one part in ten thousand. Motors take the
-joint effort [N m] or [N]; friction, damping and rotor inertia go along, ranges of the platform's virtual joints do not
-(they are no stops). Visuals are primitives without contact; meshes are left out.
+joint effort [N m] or [N]; friction, damping and rotor inertia go along, ranges of the platform's virtual joints only
+where its branch takes degrees of freedom away, as an ankle does (else they are no stops). Visuals are primitives
+without contact; meshes are left out.
 """
 
 from __future__ import annotations
@@ -60,6 +61,8 @@ class _Export:
         mass = sum(link.inertial.mass for link in mechanism.links) or 1.0
         self.small_mass = SMALL * mass
         self.small_inertia = SMALL * mass * self.model.length**2
+        # a branch that takes degrees of freedom away is built, as an ankle is, and has stops
+        self.unbuilt = () if mechanism.mobility.left_out else mechanism.virtual_chain
         self.bodies: dict[str, ET.Element] = {}
         self.qpos: list[float] = []  # of the keyframe, in MuJoCo's order: depth first
         self.pictures = _Pictures(mechanism)
@@ -136,12 +139,8 @@ class _Export:
         for joint, frame in zip(joints, frames, strict=True):
             self._joint(body, joint, back @ frame)
         moving = any(joint.type is not JointType.FIXED for joint in joints)
-        self._inertial(body, link, small=moving and not self._has_mass(link))
+        self._inertial(body, link, small=moving and self.mechanism.link_named[link].inertial.massless)
         self.pictures.add(body, link)
-
-    def _has_mass(self, link: str) -> bool:
-        inertial = self.mechanism.link_named[link].inertial
-        return not inertial.massless
 
     def _joint(self, body: ET.Element, joint: Joint, frame: Array) -> None:
         R, p = frame[:3, :3], frame[:3, 3]
@@ -154,7 +153,7 @@ class _Export:
             attributes = {"name": joint.name, "type": "slide" if kind is JointType.PRISMATIC else "hinge"}
             attributes |= {"pos": _row(p), "axis": _row(axis)}
             ends = (joint.limits.lower, joint.limits.upper)
-            if np.isfinite(ends).all() and joint.name not in self.mechanism.platform_chain:
+            if np.isfinite(ends).all() and joint.name not in self.unbuilt:
                 attributes["range"] = _row(ends)
             for name, value in (("damping", joint.viscous_friction), ("frictionloss", joint.coulomb_friction)):
                 if value:

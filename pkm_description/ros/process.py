@@ -9,7 +9,7 @@ import socket
 import threading
 import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from functools import partial
 from types import FrameType
 
@@ -21,8 +21,10 @@ from rclpy.signals import SignalHandlerOptions
 
 from pkm_description.ros.executor import EnduringExecutor
 
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGALRM)  # the last one of a timer
 _LOOK_EVERY = 0.5  # s, between two looks whether to end, while nothing else happens
 _INSISTING = 1.0  # s: a signal this long after the first one interrupts what the node is doing
+_LONGEST = 5.0  # s, of a callback after the first signal, in nodes that have nothing to finish: then it is interrupted
 
 
 def _woken_by_signals(executor: EnduringExecutor) -> None:
@@ -58,39 +60,41 @@ def run_node(make: Callable[[], Node], args: list[str] | None = None) -> int:
     return run_nodes(lambda: [make()], args)
 
 
-def run_nodes(make: Callable[[], Sequence[Node]], args: list[str] | None = None) -> int:
+def run_nodes(make: Callable[[], Iterable[Node]], args: list[str] | None = None) -> int:
     """Run nodes in one executor until they are interrupted or one of them ends by itself; returns the exit code.
 
     Ctrl-C and SIGTERM end first the nodes with their threads, then the context; rclpy's own handling would remove the
-    context under the threads. A signal waits for the running callback; a second one, a while later, does not, since
-    that callback may be compiling kernels. Their exit code is 0. A node ends by itself by setting its `exit_code`; an
-    interrupted one may have a method `at_exit` for remaining work. `make` is called with a context.
+    context under the threads. A signal waits for the running callback, which may be compiling kernels: until another
+    comes, a while later, or for five seconds where no node has a method `at_exit` for remaining work. Their exit code
+    is 0. A node ends by itself by setting its `exit_code`. `make` is called with a context; where it is interrupted,
+    the nodes that it has yielded end as others do.
     """
     stopping: list[float] = []  # when signals came, s
-    insisted: list[int] = []  # the signal that interrupts
     ending: list[bool] = []  # not empty: nodes are being destroyed, drives off, which nothing interrupts
+    nodes: list[Node] = []
 
     def stop(number: int, frame: FrameType | None) -> None:
+        if not stopping and not any(hasattr(node, "at_exit") for node in nodes):
+            signal.setitimer(signal.ITIMER_REAL, _LONGEST)
         stopping.append(time.monotonic())
-        if stopping[-1] - stopping[0] > _INSISTING and not insisted and not ending:
-            insisted.append(number)
+        if stopping[-1] - stopping[0] > _INSISTING and not ending:
+            ending.append(True)
             raise _SecondInterrupt
 
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number in _SIGNALS:
         signal.signal(number, stop)
     # who asked has gone, or has not read for long: that is no matter of the node's
     warnings.filterwarnings("ignore", "failed to send response", RuntimeWarning)
     rclpy.init(args=args, signal_handler_options=SignalHandlerOptions.NO)
     executor = EnduringExecutor()
     _woken_by_signals(executor)
-    nodes: Sequence[Node] = ()
 
     def code() -> int | None:
         return next((ended for node in nodes if (ended := getattr(node, "exit_code", None)) is not None), None)
 
     try:
-        nodes = make()
-        for node in nodes:
+        for node in make():
+            nodes.append(node)
             node.add_on_set_parameters_callback(partial(_keep_clock, node))
             executor.add_node(node)
         while not stopping and code() is None:
@@ -107,6 +111,6 @@ def run_nodes(make: Callable[[], Sequence[Node]], args: list[str] | None = None)
             ends.callback(rclpy.shutdown)
             for node in reversed(nodes):
                 ends.callback(node.destroy_node)
-        for number in (signal.SIGINT, signal.SIGTERM):  # which would end Python by force while it clears up
+        for number in _SIGNALS:  # which would end Python by force while it clears up
             signal.signal(number, signal.SIG_IGN)
     return int(code() or 0)

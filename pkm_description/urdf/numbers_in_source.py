@@ -31,7 +31,9 @@ _ATTRIBUTE = re.compile(r"([\w:.]+)\s*=\s*(?:\"([^\"]*)\"|'([^']*)')")
 _NUMBER = re.compile(r"(?<![\w.])(?:(?<![\w)\]}.])-)?\d+\.?\d*(?:[eE][-+]?\d+)?(?![\w.])")
 _TRIGONOMETRIC = {"cos", "sin", "tan"}
 _EXPRESSION = re.compile(r"\$\{([^{}]*)\}")
-_SET = re.compile(r"<xacro:property\s+name\s*=\s*[\"'](\w+)[\"']\s+value\s*=\s*[\"']\$\{([^{}]*)\}[\"']")
+_SET = re.compile(
+    r"<xacro:(?:property|arg)\s+name\s*=\s*[\"'](\w+)[\"']\s+(?:value|default)\s*=\s*[\"']\$\{([^{}]*)\}[\"']"
+)
 _GIVEN = re.compile(r"(\w+)\s*=\s*[\"']\$\{([^{}]*)\}[\"']")  # arguments in calls of macros
 
 
@@ -144,7 +146,7 @@ def _literals(text: str) -> dict[str, list[Written]]:
     found: dict[str, list[Written]] = defaultdict(list)
     for one in numbers(text):
         if text[one.start - 1] in "\"'" and text[one.end] in "\"'" and one.element.startswith("<xacro:"):
-            name = re.search(r'<xacro:property name="(\w+)">', one.element)
+            name = re.search(r'<xacro:(?:property|arg) name="(\w+)">', one.element)
             found[name[1] if name else one.attribute].append(one)
     return found
 

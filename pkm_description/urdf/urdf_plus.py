@@ -92,7 +92,7 @@ def parse(text: str, source: str = "") -> Description:
         kinematics_only=_flag(pkm, "<pkm>", "kinematics_only"),
         accept_singular=_flag(pkm, "<pkm>", "accept_singular"),
         links=links,
-        joints=[_with_drive(joint, drives.get(joint.name)) for joint in joints],
+        joints=[replace(joint, drive=drives.get(joint.name)) for joint in joints],
         loops=loops,
         actuated=list(drives),
     )
@@ -480,10 +480,6 @@ def _check_can_be_driven(joint: Joint, commands: tuple[str, ...], label: str) ->
     for command in commands:
         if command not in known:
             raise DescriptionError(label, f"unknown command_interface {command!r}", f"use one of {', '.join(known)}")
-
-
-def _with_drive(joint: Joint, drive: Drive | None) -> Joint:
-    return joint if drive is None else replace(joint, drive=drive)
 
 
 def _read_home(pkm: ET.Element, description: Description) -> None:

@@ -10,10 +10,13 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from pkm_description.description_error import DescriptionError
 from pkm_description.urdf.xml_text import LETTERS
@@ -22,6 +25,7 @@ PACKAGE = "pkm_control"
 XACRO_NAMESPACE = "http://www.ros.org/wiki/xacro"
 PATIENCE = 30.0  # s; robots of the gallery take a tenth of a second
 
+_ARGUMENT = re.compile(r"<xacro:arg\s+name=\"(\w+)\"[^>]*/>(?:[ \t]*<!--\s*(?:([\w/^*. \[\],]{1,12}): )?(.*?)\s*-->)?")
 _WORKER = Path(__file__).with_name("xacro_worker.py")
 
 
@@ -35,17 +39,39 @@ def expand_file(path: Path, arguments: Mapping[str, str] | None = None, patience
 
     Raises `DescriptionError` where xacro or the XML parser refuses the file, or time runs out.
     """
-    return _expand(str(path.resolve()), None, arguments, patience)
+    return str(_answer(str(path.resolve()), None, arguments, patience)["text"])
 
 
 def expand_text(
     text: str, arguments: Mapping[str, str] | None = None, patience: float = PATIENCE, beside: Path | None = None
 ) -> str:
     """`expand_file` for a text; relative includes are resolved from the working directory, or from `beside`."""
-    return _expand(None if beside is None else str(beside.resolve()), text, arguments, patience)
+    return str(_answer(None if beside is None else str(beside.resolve()), text, arguments, patience)["text"])
 
 
-def _expand(path: str | None, text: str | None, arguments: Mapping[str, str] | None, patience: float) -> str:
+@dataclass(frozen=True)
+class Argument:
+    """An argument of a xacro file. Behind it, its file may say `<!-- m: length of an arm -->`: unit and meaning."""
+
+    name: str
+    default: str
+    unit: str = ""
+    meaning: str = ""
+
+
+def arguments_of(path: Path) -> list[Argument]:
+    """The arguments of a xacro file, then those of what it includes; DescriptionError as by `expand_file`."""
+    answer = _answer(str(path.resolve()), None, None, PATIENCE)
+    defaults: dict[str, str] = answer["defaults"]
+    told: dict[str, tuple[str, str]] = {}
+    for file in answer["files"]:
+        for name, unit, meaning in _ARGUMENT.findall(Path(file).read_text(encoding="utf-8")):
+            told.setdefault(name, (unit, meaning))
+    names = sorted(defaults, key=list(told).index) if defaults.keys() <= told.keys() else list(defaults)
+    return [Argument(name, defaults[name], *told.get(name, ())) for name in names]
+
+
+def _answer(path: str | None, text: str | None, arguments: Mapping[str, str] | None, patience: float) -> dict[str, Any]:
     element = f"file {path}" if path else "xacro text"
     task = {
         "path": path,
@@ -72,7 +98,7 @@ def _expand(path: str | None, text: str | None, arguments: Mapping[str, str] | N
             element, f"its expansion takes longer than {patience:g} s", "correct the xacro expression"
         ) from error
     try:
-        answer = json.loads(worker.stdout)
+        answer: dict[str, Any] = json.loads(worker.stdout)
     except ValueError as error:
         last = worker.stderr.strip().splitlines()[-1:] or [f"exit status {worker.returncode}"]
         raise DescriptionError(
@@ -80,4 +106,4 @@ def _expand(path: str | None, text: str | None, arguments: Mapping[str, str] | N
         ) from error
     if "text" not in answer:
         raise DescriptionError(element, answer["problem"], answer["remedy"])
-    return str(answer["text"])
+    return answer

@@ -22,6 +22,7 @@ import xacro
 from xacro import substitution_args
 
 MEMORY = 2 << 30  # bytes
+MANY = 10  # arguments, which a message does not list
 
 
 class Arguments(dict[str, str]):
@@ -30,6 +31,12 @@ class Arguments(dict[str, str]):
     def __init__(self, values: dict[str, str]) -> None:
         super().__init__(values)
         self.asked: set[str] = set()
+        self.defaults: dict[str, str] = {}
+
+    def __setitem__(self, name: str, value: str) -> None:
+        """Set the default of an argument that has no value."""
+        self.defaults[name] = value
+        super().__setitem__(name, value)
 
     def __contains__(self, name: object) -> bool:
         """Whether there is a value, asked where an argument is declared or used."""
@@ -41,7 +48,8 @@ class Arguments(dict[str, str]):
         for name in given:
             if name not in self.asked:
                 near = difflib.get_close_matches(name, self.asked, n=1)
-                hint = f"did you mean {near[0]}?" if near else f"it has {', '.join(sorted(self.asked)) or 'none'}"
+                names = ", ".join(sorted(self.asked)) if len(self.asked) < MANY else "many: pkm check FILE --args"
+                hint = f"did you mean {near[0]}?" if near else f"it has {names or 'none'}"
                 return f"it has no argument '{name}'; {hint}"
         return ""
 
@@ -57,8 +65,8 @@ def main() -> None:
         json.dump(expanded(task), answer)
 
 
-def expanded(task: dict[str, Any]) -> dict[str, str]:
-    """Answer to a task."""
+def expanded(task: dict[str, Any]) -> dict[str, Any]:
+    """Answer to a task; `defaults` of the arguments that were given no value, and the `files` that were read."""
     find_package(task["package"], task["directory"])
     find_includes(os.path.join(task["directory"], "pkm_description"))
     explain_values()
@@ -94,7 +102,8 @@ def expanded(task: dict[str, Any]) -> dict[str, str]:
         return {"problem": unknown, "remedy": "correct the name of the argument"}
     if len(text) > task["longest"]:
         return {"problem": f"it expands to {len(text)} characters", "remedy": f"stay below {task['longest']}"}
-    return {"text": text}
+    files = [path for path in (task["path"], *xacro.all_includes) if path is not None]
+    return {"text": text, "defaults": arguments.defaults, "files": files}
 
 
 class ImpossibleError(ValueError):

@@ -132,7 +132,7 @@ def _carriers(mechanism: Mechanism, order: tuple[str, ...]) -> tuple[dict[int, s
     index = {name: k for k, name in enumerate(order)}
     links = {records.PLATFORM: mechanism.platform_link}
     axes = {records.PLATFORM: np.eye(3)}
-    chain = set(mechanism.platform_chain)
+    chain = set(mechanism.virtual_chain)
     for joint in mechanism.joints:
         if joint.name in chain or joint.child == mechanism.platform_link or joint.type.dof == 0:
             continue

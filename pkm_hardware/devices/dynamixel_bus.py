@@ -43,12 +43,12 @@ class SimulatedDynamixels(SimulatedDevice):
         self.tables = {one: bytearray(256) for one in ids}
         self.gone: set[int] = set()
         self.jumps: dict[int, int] = {}
-        for table in self.tables.values():
+        for one, table in self.tables.items():
+            self.stand(one, start)
             table[_MODE], table[_ANSWERS] = _BY_POSITION, 2
             table[_CURRENT_LIMIT : _CURRENT_LIMIT + 2] = (1193).to_bytes(2, "little")
             table[_VELOCITY_LIMIT : _VELOCITY_LIMIT + 4] = (1023).to_bytes(4, "little")
             table[_MAX : _MAX + 4] = (4095).to_bytes(4, "little")
-            table[_POSITION : _POSITION + 4] = table[_GOAL : _GOAL + 4] = start.to_bytes(4, "little", signed=True)
         self._buffer = b""
         self._heard = time.monotonic()
 
@@ -59,6 +59,11 @@ class SimulatedDynamixels(SimulatedDevice):
     def put(self, one: int, address: int, count: int, value: int) -> None:
         """Set a signed value of `count` bytes in a drive's control table, as another tool would before."""
         self.tables[one][address : address + count] = value.to_bytes(count, "little", signed=True)
+
+    def stand(self, one: int, position: int) -> None:
+        """Place a drive [counts]."""
+        self.put(one, _POSITION, 4, position)
+        self.put(one, _GOAL, 4, position)
 
     def pass_time(self) -> bytes:
         """Check the watchdogs."""

@@ -28,7 +28,7 @@ class SimulatedAxis:
         self.state = IDLE
         self.errors = 0
         self.stops = (-100.0, 100.0)  # turns, of the world
-        self.switch_below = -100.0  # turns: closed there
+        self.switch_below, self.switch_above = -100.0, 1e9  # turns: closed there
         self.index: float | None = None
         self.index_found = False
         self.current = 0.0  # A
@@ -71,7 +71,7 @@ class SimulatedAxis:
 
 
 class SimulatedODrive(SimulatedDevice):
-    """Answers with checksums where the question had one."""
+    """Answers with checksums where the question had one, and as real ones do, not while it sends another answer."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -97,8 +97,8 @@ class SimulatedODrive(SimulatedDevice):
             if not star or not digits.isdigit() or int(digits) != _xor(body):
                 continue  # as the protocol has it: a wrong line is ignored
             answer = self._answer(body.decode("latin-1").split())
-            if answer:
-                answers += f"{answer}*{_xor(answer.encode())}\r\n".encode()
+            if answer and not answers:
+                answers = f"{answer}*{_xor(answer.encode())}\r\n".encode()
         return answers
 
     def _answer(self, words: list[str]) -> str:
@@ -129,10 +129,10 @@ class SimulatedODrive(SimulatedDevice):
                 return f"{axis.values[name]:g}"
             elif name == "current_state":
                 return str(axis.state)
-            elif name == "active_errors":
+            elif name in ("active_errors", "error"):  # firmware 0.6, 0.5
                 return str(axis.errors)
             elif name == "min_endstop.endstop_state":
-                return str(int(axis.place < axis.switch_below))
+                return str(int(not axis.switch_below <= axis.place <= axis.switch_above))
             elif name == "encoder.index_found":
                 return str(int(axis.index_found))
             elif name == "motor.current_control.Iq_measured":

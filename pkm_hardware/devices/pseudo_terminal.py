@@ -58,9 +58,14 @@ class SimulatedDevice(ABC):
         self._pull.set()
         self._pulled.wait(2.0)
 
+    def switch_on(self) -> str:
+        """Answer from now on, until the process ends; the port."""
+        self._thread.start()
+        return self.port
+
     def __enter__(self: _Device) -> _Device:
         """Switch the device on."""
-        self._thread.start()
+        self.switch_on()
         return self
 
     def __exit__(

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from pkm_description.mechanism import Array
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_./-]{0,63}")
 TELLING = 1.0  # s for which disabling is repeated until all drives confirm it
@@ -75,6 +75,12 @@ class Driver(ABC):
         """Raise GivenUpError where the drives are to be off."""
         if self.unwanted():
             raise GivenUpError
+
+    def simulate(self, positions: Array) -> None:
+        """Speak to a simulated device, on a pseudo terminal, in place of the real one; it stands at positions
+        (n_actuated,) until it is commanded. Call it before `open`.
+        """
+        raise NotImplementedError
 
     @abstractmethod
     def open(self, home: Array) -> None:

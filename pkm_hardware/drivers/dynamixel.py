@@ -15,14 +15,11 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import serial
 from dynamixel_sdk import COMM_SUCCESS, GroupSyncRead, GroupSyncWrite, PacketHandler, PortHandler
-from numpy.typing import NDArray
 
-from pkm_description.mechanism import Mechanism
+from pkm_description.mechanism import Array, Mechanism
 from pkm_hardware.drivers.driver import TELLING, DeviceError, Driver, Reading
 from pkm_hardware.machine_drives import Drives
 from pkm_hardware.machine_file import FASTER, DeviceLimits, MachineFile, device_limits, homing_of, scale_of
-
-Array = NDArray[np.float64]
 
 DRIVE_MODE, OPERATING_MODE, CURRENT_LIMIT, VELOCITY_LIMIT, MAX_POSITION, MIN_POSITION, SETTINGS_END = (
     10,
@@ -86,6 +83,15 @@ class DynamixelDriver(Driver):
         self._missed = 0
         self._turn = 0
         self._last: Reading | None = None
+
+    def simulate(self, positions: Array) -> None:
+        """Drives that reach their goals at once; they have no stops, so that none is found by running against one."""
+        from pkm_hardware.devices.dynamixel_bus import SimulatedDynamixels
+
+        bus = SimulatedDynamixels(self._ids)
+        for one, position in zip(self._ids, positions, strict=True):
+            bus.stand(one, round(float(position)))
+        self._name = self._port.port_name = bus.switch_on()
 
     def open(self, home: Array) -> None:
         """Open the port, disable the drives and ask each for its position."""

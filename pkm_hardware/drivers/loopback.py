@@ -6,14 +6,11 @@ from __future__ import annotations
 import time
 
 import numpy as np
-from numpy.typing import NDArray
 
-from pkm_description.mechanism import Mechanism
+from pkm_description.mechanism import Array, Mechanism
 from pkm_hardware.drivers.driver import Driver, Reading
 from pkm_hardware.machine_drives import Drives, Scale
 from pkm_hardware.machine_file import MachineFile
-
-Array = NDArray[np.float64]
 
 
 class LoopbackDriver(Driver):

@@ -10,19 +10,18 @@ from __future__ import annotations
 import contextlib
 import math
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import reduce
+from operator import xor
 
 import numpy as np
-from numpy.typing import NDArray
 
-from pkm_description.mechanism import Mechanism
+from pkm_description.mechanism import Array, Mechanism
 from pkm_hardware.drivers.driver import TELLING, DeviceError, Driver, Reading
 from pkm_hardware.drivers.serial_line import SerialLine
 from pkm_hardware.machine_drives import Drives
 from pkm_hardware.machine_file import FASTER, DeviceLimits, MachineFile, device_limits, homing_of, scale_of
-
-Array = NDArray[np.float64]
 
 IDLE, INDEX_SEARCH, CLOSED_LOOP = 1, 6, 8  # states of an axis
 _AWAY = 1e-4  # turns: a target further from where an axis stands asks it to move
@@ -32,6 +31,7 @@ _GREETING = 1.0  # s
 _BY_POSITION = "3"  # control mode
 _PASSED_ON, _FILTERED = "1", "3"  # input modes that follow positions which come one after the other
 _SAME = 1.0 + 1e-4  # of a limit that was written before, and rounded
+_REFERENCE, _FAR = 0.3, 1e9  # turns: of a simulated motor, to its switch or index, and to its stops
 _ANSWER = 0.05  # s, for a board to say that its axes are idle
 
 
@@ -60,7 +60,7 @@ _ERRORS = {
     28: "THERMISTOR_DISCONNECTED",
     30: "CALIBRATION_ERROR",
 }
-"""The bits of `active_errors`, by the names of firmware 0.6."""
+"""The bits of `active_errors` on firmware 0.6, by the names of ODrive's own header for Arduino (`ODriveEnums.h`)."""
 
 
 def error_names(value: str | None) -> str:
@@ -84,10 +84,7 @@ def without_checksum(line: bytes) -> str | None:
 
 
 def _xor(data: bytes) -> int:
-    value = 0
-    for byte in data:
-        value ^= byte
-    return value
+    return reduce(xor, data, 0)
 
 
 @dataclass
@@ -147,26 +144,24 @@ class Board:
         self.line.write(b"\n" + b"".join(map(with_checksum, words * times)))  # ends a line left in the middle
 
     def says_idle(self) -> bool:
-        """Whether every axis says that it is idle.
-        An answer does not name its question, and may be late: only what comes between two positions counts.
+        """Whether every axis says that it is idle. One question follows the other's answer: while a board sends one, it
+        drops the next. An answer does not name its question, and may be late: older ones come before a position.
         """
-        place = f"f {self.axes[0][1]}"
-        states = [f"r axis{axis}.current_state" for _, axis in self.axes]
-        self.line.write(b"".join(map(with_checksum, (place, *states, place))))
-        n = len(states)
-        self.awaited += n + 2
-        heard: list[str] = []
+        if self._answer(f"f {self.axes[0][1]}", _is_place) is None:
+            return False
+        questions = [f"r axis{axis}.current_state" for _, axis in self.axes]
+        return all(self._answer(one, lambda text: not _is_place(text)) == str(IDLE) for one in questions)
+
+    def _answer(self, question: str, fits: Callable[[str], bool]) -> str | None:
+        """Ask, and pass over what does not fit; None where nothing comes that does."""
+        self.line.write(with_checksum(question))
+        self.awaited += 1
         until = time.monotonic() + _ANSWER
         while (left := until - time.monotonic()) > 0.0:
-            heard += self._hear(left)
-            for k in range(len(heard) - n - 1):
-                if (
-                    _is_place(heard[k])
-                    and _is_place(heard[k + n + 1])
-                    and not any(map(_is_place, heard[k + 1 : k + n + 1]))
-                ):
-                    return heard[k + 1 : k + n + 1] == [str(IDLE)] * n
-        return False
+            for text in self._hear(left):
+                if fits(text):
+                    return text
+        return None
 
     def drain(self) -> None:
         """Wait for the answers to what `says_idle` asked before, so that none of them is taken for a later one."""
@@ -234,6 +229,24 @@ class ODriveDriver(Driver):
         self._loads = np.zeros(n)
         self._blind = np.array([bool(name) for name in properties.index])  # without its index
         self._searching = np.zeros(n, dtype=bool)
+
+    def simulate(self, positions: Array) -> None:
+        """Motors at these positions; those with a switch or an index have it `_REFERENCE` further, which has no names
+        but those of the firmware. They have no stops.
+        """
+        from pkm_hardware.devices.odrive_board import SimulatedODrive
+
+        for board in self._boards:
+            device = SimulatedODrive()
+            for actuator, number in board.axes:
+                axis = device.axes[number]
+                axis.values[self._current] = axis.values["config.motor.current_soft_max"]
+                axis.place = float(positions[actuator])
+                axis.stops = (-_FAR, _FAR)
+                axis.switch_below, axis.switch_above = axis.place - _REFERENCE, axis.place + _REFERENCE
+                if self._properties.index[actuator]:
+                    axis.index = axis.place + _REFERENCE
+            board.line.port = device.switch_on()
 
     def open(self, home: Array) -> None:
         """Open the lines, set every axis idle, clear old errors, correct the settings, and read the positions."""

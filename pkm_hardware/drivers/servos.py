@@ -11,18 +11,17 @@ import math
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
+from operator import xor
 
 import numpy as np
-from numpy.typing import NDArray
 
-from pkm_description.mechanism import Mechanism
+from pkm_description.mechanism import Array, Mechanism
 from pkm_hardware.drivers.driver import TELLING, DeviceError, Driver, Reading, output_name
 from pkm_hardware.drivers.serial_line import SerialLine
 from pkm_hardware.machine_drives import Drives, Scale
 from pkm_hardware.machine_file import MachineFile, scale_of
 from pkm_runtime.yaml_section import Section
-
-Array = NDArray[np.float64]
 
 PROTOCOL = 1
 _GREETING_PATIENCE = 4.0  # s: a board that resets when its port is opened takes two of them
@@ -50,10 +49,7 @@ def without_checksum(line: bytes) -> str | None:
 
 
 def _xor(data: bytes) -> int:
-    value = 0
-    for byte in data:
-        value ^= byte
-    return value
+    return reduce(xor, data, 0)
 
 
 @dataclass(frozen=True)
@@ -106,6 +102,12 @@ class ServoDriver(Driver):
         self._number = 0
         self._unanswered: float | None = None  # when the oldest line was sent that has no acknowledgement, s
         self._garbled = 0
+
+    def simulate(self, positions: Array) -> None:
+        """A board whose servos follow their pulses at once."""
+        from pkm_hardware.devices.servo_board import SimulatedServoBoard
+
+        self._line.port = SimulatedServoBoard(self._highest + 1).switch_on()
 
     def open(self, home: Array) -> None:
         """Open the port, wait for the board's greeting, and switch the servos off."""

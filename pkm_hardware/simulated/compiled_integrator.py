@@ -8,9 +8,8 @@ from __future__ import annotations
 from functools import cached_property, partial
 
 import numpy as np
-from numpy.typing import NDArray
 
-from pkm_description.mechanism import Inertial
+from pkm_description.mechanism import Array, Inertial
 from pkm_dynamics import Dynamics
 from pkm_dynamics.actuator_dynamics import ActuatorDynamics
 from pkm_dynamics.kernels.joint_state import place_joints
@@ -21,8 +20,6 @@ from pkm_kinematics.kernels.rates.motion import invert_blocks
 from pkm_kinematics.solve.mode_reader import ModeReader
 from pkm_kinematics.status import closes
 from pkm_runtime.kernels.binding import Prepared
-
-Array = NDArray[np.float64]
 
 _HOME_MODE = 0  # the working mode of home
 

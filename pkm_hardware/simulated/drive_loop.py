@@ -6,10 +6,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
-
+from pkm_description.mechanism import Array
 
 _LONGEST = 0.05  # s, between two commands: slower commands are no path
 _GOES_ON = 2.0  # times that time without a new command after the end of a way: the drive stops there

@@ -4,11 +4,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from pkm_description.mechanism import Array
 from pkm_hardware.kernels.platform_step import stop_efforts
-
-Array = NDArray[np.float64]
 
 CAPACITY = 1.5  # of an actuator's largest effort: what its brake holds, as brakes of servo motors do
 

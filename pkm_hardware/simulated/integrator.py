@@ -8,9 +8,8 @@ from __future__ import annotations
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
-from pkm_description.mechanism import Inertial
+from pkm_description.mechanism import Array, Inertial
 from pkm_dynamics import Dynamics
 from pkm_dynamics.actuator_dynamics import ActuatorDynamics
 from pkm_dynamics.simulation.forms import JointForm, NoMotionHereError, State, inside
@@ -106,9 +105,6 @@ class GeneralIntegrator:
         if not np.isfinite(S).all():
             raise NoMotionHereError(Status.SINGULAR, "a limb is singular")
         return np.asarray(found.pose), inside(S, twist, k.characteristic_length), np.asarray(found.joints)
-
-
-Array = NDArray[np.float64]
 
 
 class Integrator(Protocol):

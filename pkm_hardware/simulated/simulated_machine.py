@@ -8,9 +8,8 @@ from collections import deque
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-from pkm_description.mechanism import Inertial
+from pkm_description.mechanism import Array, Inertial
 from pkm_description.rotations import rotation_from_quaternion
 from pkm_dynamics import Dynamics
 from pkm_dynamics.actuator_inertia import actuator_mass_matrix, free_inertia
@@ -24,8 +23,6 @@ from pkm_hardware.simulated.integrator import make_integrator
 from pkm_hardware.simulated.surroundings import STEP, Surroundings
 from pkm_kinematics.kernels.short_vectors import first_beyond, limit
 from pkm_runtime.describable import fixed
-
-Array = NDArray[np.float64]
 
 _RUNAWAY = 20.0  # times the velocity limit of an actuator: faster than any fall or collision makes it
 _OFF = 0.05  # rad, and of the characteristic length: the most that drives may be off their commands,

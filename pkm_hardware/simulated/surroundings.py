@@ -9,12 +9,11 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from pkm_description.mechanism import Array
 from pkm_description.rotations import transform_from_pose
 from pkm_hardware.kernels.contact import COLUMNS, POINT, contact_wrench, penetration
-
-Array = NDArray[np.float64]
 
 STEP = 2.5e-4  # s: the longest integration step of a machine that may touch something
 CONTACT_STIFFNESS = 2.0e4  # N/m

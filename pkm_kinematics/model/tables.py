@@ -89,7 +89,7 @@ def build_graph(mechanism: Mechanism) -> Graph:
     closures: list[Closure] = []
     link_body = {mechanism.base_link: BASE}
     link_frame: dict[str, Array] = {mechanism.base_link: np.eye(4)}
-    chain = set(mechanism.platform_chain)
+    chain = set(mechanism.virtual_chain)
 
     for joint in mechanism.joints:
         if joint.name in chain:

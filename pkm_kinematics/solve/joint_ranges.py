@@ -43,7 +43,9 @@ class JointRanges:
             name = self.robot.joint_names[column]
             q, unit = joints[column], self.robot.names.units[name]
             lower, upper = (float(ends[column]) for ends in self.limits)
-            sentences.append(f"joint '{name}' at {q:.4g} {unit} is outside [{lower:.4g}, {upper:.4g}]")
+            end = lower if q < lower else upper
+            digits = next((n for n in range(4, 17) if f"{q:.{n}g}" != f"{end:.{n}g}"), 17)
+            sentences.append(f"joint '{name}' at {q:.{digits}g} {unit} is outside [{lower:.4g}, {upper:.4g}]")
         return sentences
 
     def shares(self, joints: Array) -> Array:

@@ -177,6 +177,8 @@ class RobotConstants:
         Where these are all at the platform's origin, the robot's longest part.
         """
         c = self.tables.closures
+        if self.mechanism.platform_chain and not self.mechanism.virtual_chain:  # which is no limb beside the task
+            c = c[(c["kind"] != records.FIXED) | (c["successor"] != records.PLATFORM)]
         points = np.vstack(
             [
                 c["successor_point"][c["successor"] == records.PLATFORM],

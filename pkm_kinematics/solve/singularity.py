@@ -10,8 +10,7 @@ characteristic length for rotations:
   platform speed, the smallest singular value of K, and its reciprocal `force_amplification`, the largest actuator
   effort for a unit load on the platform;
 * constraint (the limbs lose hold of a degree of freedom that they should block): `constraint_hold`, the smallest
-singular value
-  of the limbs' unit constraint wrenches on what the platform must not do;
+  singular value of the limbs' unit constraint wrenches on what the platform must not do;
 * inside a limb: `limb_regularity`, 0 where a limb's passive joints are not determined, up to 1.
 
 `condition` and `limb_regularity` are the number of `kernels/regularity.py` by which solves answer SINGULAR: whether

@@ -9,12 +9,9 @@ import threading
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
-from pkm_description.mechanism import Mechanism
+from pkm_description.mechanism import Array, Mechanism
 from pkm_viewer.operations import DISTANCES, Readings
-
-Array = NDArray[np.float64]
 
 _MOST = 200_000  # rows: some hours at 25 Hz
 
@@ -83,9 +80,6 @@ class Capture:
         text = io.StringIO()
         writer = csv.writer(text)
         writer.writerow(self._head)
-        writer.writerows([_cell(value) for value in row] for row in rows)
+        number = (float, np.floating)
+        writer.writerows([f"{value:.9g}" if isinstance(value, number) else value for value in row] for row in rows)
         return text.getvalue().encode()
-
-
-def _cell(value: object) -> object:
-    return f"{float(value):.9g}" if isinstance(value, float | np.floating) else value

@@ -5,15 +5,10 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-from numpy.typing import NDArray
-
-from pkm_description.mechanism import Joint, Mechanism
+from pkm_description.mechanism import Array, Joint, Mechanism
 from pkm_viewer.operations import DISTANCES, Readings
 from pkm_viewer.page_server import PageServer
 from pkm_viewer.panels import markup
-
-Array = NDArray[np.float64]
 
 _NEAR, _VERY_NEAR = 0.4, 0.2  # of home's distance from a singularity: amber, red
 _HIGH, _VERY_HIGH = 0.7, 0.9  # of an effort's limit

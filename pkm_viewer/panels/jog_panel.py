@@ -10,14 +10,14 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pkm_control.operation.answer import Answer
+from pkm_description.mechanism import Array
+from pkm_runtime.describable import fixed
 from pkm_viewer.fitting import round_length
 from pkm_viewer.jog_space import Coordinate, JogSpace, Target
 from pkm_viewer.panels.asking import Newest, PageRequests
-
-Array = NDArray[np.float64]
+from pkm_viewer.panels.situation import attitude
 
 GIZMO_SHARE = 0.16  # of the robot's size: how long the arrows and how wide the rings are
 HANDS_OFF = 3.0  # s, after the last touch, before sliders and gizmo follow the robot again: people type slowly
@@ -31,6 +31,10 @@ def handle_ends(space: JogSpace, size: float) -> Array:
     moves, turns = space.translations, space.rotations
     ends = [axis for k, axis in enumerate(np.eye(3)) if moves[k] or any(turns[:k] + turns[k + 1 :])]
     return np.asarray(space.kinematics.home[:3] + GIZMO_SHARE * size * np.array(ends).reshape(-1, 3))
+
+
+def _words(one: Coordinate) -> str:
+    return one.name.removeprefix("platform_").replace("_", " ")
 
 
 class JogPanel:
@@ -91,10 +95,9 @@ class JogPanel:
     def _slider(client: Any, one: Coordinate) -> Any:
         unit, scale = _UNITS[one.slides]
         step = round_length(scale * (one.high - one.low) / _STEPS)
-        low, high = step * np.floor(scale * one.low / step), step * np.ceil(scale * one.high / step)
+        low, high = step * np.ceil(scale * one.low / step), step * np.floor(scale * one.high / step)
         at = float(np.clip(step * round(scale * one.home / step), low, high))
-        name = one.name.removeprefix("platform_").replace("_", " ")
-        return client.gui.add_slider(f"{name} [{unit}]", float(low), float(high), step, at)
+        return client.gui.add_slider(f"{_words(one)} [{unit}]", float(low), float(high), step, at)
 
     async def _slider_moved(self, k: int, event: Any) -> None:
         """Note a slider's position, on the page's own thread, before it can follow the robot; act on another."""
@@ -110,8 +113,9 @@ class JogPanel:
     def _slide(self) -> None:
         k, value = self._moved_slider
         wanted = self._coordinates.copy()
-        wanted[k] = value / _UNITS[self._rows[k].slides][1]
-        self._go(self._space.target(wanted, self._joints()))
+        unit, scale = _UNITS[self._rows[k].slides]
+        wanted[k] = value / scale
+        self._go(self._space.target(wanted, self._joints()), f"{_words(self._rows[k])} {value:g} {unit}")
 
     # Gizmo
 
@@ -161,10 +165,12 @@ class JogPanel:
         wanted = self._pose.copy()
         if gizmo.disable_rotations:
             wanted[:3] = position
+            asked = f"({', '.join(fixed(1e3 * one, 1) for one in position)}) mm"
         else:
             wanted[3:] = np.roll(wxyz, -1)
             wanted[3:] /= np.linalg.norm(wanted[3:]) or 1.0
-        self._go(self._space.target_at(wanted, self._joints()), held=gizmo)
+            asked = f"roll, pitch, yaw ({', '.join(fixed(one, 1) for one in attitude(wanted))}) deg"
+        self._go(self._space.target_at(wanted, self._joints()), asked, held=gizmo)
 
     def _show_gizmos(self) -> None:
         shown = self._let and bool(self._wanted.value)
@@ -173,14 +179,14 @@ class JogPanel:
 
     # Both
 
-    def _go(self, target: Target, held: Any = None) -> None:
-        """Request a pose, and move all controls but the held one there."""
+    def _go(self, target: Target, asked: str, held: Any = None) -> None:
+        """Request a pose, in words `asked`, and move all controls but the held one there."""
         if target.problem:
-            self._desk.tell(Answer(False, f"the platform cannot be there: {target.problem}"))
+            self._desk.tell(Answer(False, f"the platform cannot be at {asked}: {target.problem}"))
             return
         answer = self._desk.operations.jog_to(target.pose)
         if not answer.success:
-            self._desk.tell(answer)
+            self._desk.tell(Answer(False, f"{asked}: {answer.message}"))
             return
         self._desk.tell(None)
         self._place(target.pose, target.coordinates, held)

@@ -7,18 +7,16 @@ from collections import deque
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from viser import uplot
 
-from pkm_description.mechanism import Mechanism
+from pkm_description.mechanism import Array, Mechanism
 from pkm_viewer.operations import Readings
 from pkm_viewer.page_server import PageServer
-
-Array = NDArray[np.float64]
 
 _SPAN = 10.0  # s that are shown
 _APART = 0.05  # s, at least, between two points
 _HEIGHT = 150  # pixels
+_TICKS = 64  # pixels, for numbers such as -0.0025
 _COLOURS = ("#1565c0", "#ef6c00", "#2e7d32", "#8e24aa", "#00838f", "#6d4c41", "#d81b60", "#9e9d24")
 _THIN = 1.4  # pixels; limbs that do the same have curves on each other, so that the first are wider
 _WIDER, _WIDEST = 1.2, 5.0  # pixels: from one to the next, and all together at most
@@ -43,11 +41,15 @@ class PlotsPanel:
         self._error_top = 0.0
         lines = [*(joint.name for joint in joints), *(("limit", "limit ") if self._relative else ())]
         self._effort_plot = self._add(server, f"Efforts [{unit}]", lines)
+        self._effort_plot.visible = False  # until there are some: who commands positions has none
         self._error_plot = self._add(server, f"Tracking error [{', '.join(self._errors)}]", self._errors)
 
     def take(self, readings: Readings) -> None:
-        """Note readings; without a time or efforts there is nothing to note."""
-        if readings.time is None or readings.efforts is None or len(readings.efforts) != self._n:
+        """Note readings; without a time there is nothing to note."""
+        if readings.time is None:
+            return
+        efforts = np.full(self._n, np.nan) if readings.efforts is None else readings.efforts
+        if len(efforts) != self._n:
             return
         if self._rows and readings.time < self._rows[-1][0]:
             self._rows.clear()
@@ -55,7 +57,7 @@ class PlotsPanel:
             return
         found = {"mm": readings.error, "mrad": readings.rotation_error}
         errors = [1e3 * value if (value := found[name]) is not None else np.nan for name in self._errors]
-        self._rows.append((readings.time, self._scale * readings.efforts, np.array(errors)))
+        self._rows.append((readings.time, self._scale * efforts, np.array(errors)))
 
     def draw(self) -> None:
         """Show what was noted."""
@@ -67,7 +69,10 @@ class PlotsPanel:
         efforts = np.array([row[1] for row in self._rows])[recent]
         errors = np.array([row[2] for row in self._rows])[recent]
         ends = [np.full(len(since), value) for value in (100.0, -100.0)] if self._relative else []
-        self._effort_plot.data = (since, *np.ascontiguousarray(efforts.T), *ends)
+        if (measured := bool(np.isfinite(efforts).any())) != self._effort_plot.visible:
+            self._effort_plot.visible = measured
+        if measured:
+            self._effort_plot.data = (since, *np.ascontiguousarray(efforts.T), *ends)
         largest = np.nanmax(errors, initial=_LEAST_ERROR)
         if not 0.3 * self._error_top < largest <= self._error_top:
             self._error_top = 1.5 * largest
@@ -96,6 +101,7 @@ class PlotsPanel:
             tuple(series),
             title=title,
             scales=_TIME_SCALE,
+            axes=({}, {"size": _TICKS}),
             legend=uplot.Legend(show=False),
             height=_HEIGHT,
         )

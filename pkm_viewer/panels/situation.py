@@ -4,8 +4,12 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy.spatial.transform import Rotation
 
 from pkm_control.operation.answer import Answer
+from pkm_description.mechanism import Mechanism
+from pkm_runtime.describable import fixed
 from pkm_viewer.operations import Readings
 from pkm_viewer.page_server import PageServer
 from pkm_viewer.panels import markup
@@ -24,12 +28,20 @@ _MACHINE = {  # state of its life cycle: colour, and what that means
 }
 
 
+def attitude(pose: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Roll, pitch and yaw (3,) [deg] of a pose (7,), as the joints of a platform's branch turn."""
+    yaw, pitch, roll = Rotation.from_quat(pose[3:]).as_euler("ZYX", degrees=True)
+    return np.array((roll, pitch, yaw))
+
+
 class StatusPanel:
     """The uppermost lines of the page; `order` is that among the panels."""
 
-    def __init__(self, server: PageServer, order: float) -> None:
+    def __init__(self, server: PageServer, mechanism: Mechanism, order: float) -> None:
         self._html = server.gui.add_html("", order=order)
-        self._rows = dict.fromkeys(("motion", "position [mm]", "tracking error", "speed", "speed override", "time"), "")
+        self._turns = "R" in mechanism.mobility.motion
+        rows = ("motion", "position [mm]", "roll, pitch, yaw [°]", "tracking error", "speed", "speed override", "time")
+        self._rows = dict.fromkeys(rows, "")
         self._mode = self._reason = self._faults = self._machine = ""
         self._answer: Answer | None = None
         self._controls = False
@@ -48,7 +60,9 @@ class StatusPanel:
             times = f"{readings.motion.cycles} cycle" + "s" * (readings.motion.cycles != 1)
             rows["motion"] = f"{readings.motion.source or readings.motion.name}, {times}"
         if readings.pose is not None and np.isfinite(readings.pose[:3]).all():
-            rows["position [mm]"] = "  ".join(f"{round(1e3 * value, 1) + 0.0:.1f}" for value in readings.pose[:3])
+            rows["position [mm]"] = "  ".join(fixed(1e3 * value, 1) for value in readings.pose[:3])
+            if self._turns:
+                rows["roll, pitch, yaw [°]"] = "  ".join(fixed(value, 2) for value in attitude(readings.pose))
         if readings.error is not None:
             text = f"{1e3 * readings.error:.3f} mm"
             if readings.rotation_error is not None:

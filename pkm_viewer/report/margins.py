@@ -6,12 +6,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from pkm_description.mechanism import Array
 from pkm_kinematics import Kinematics
 from pkm_viewer.report.recording import Recording
-
-Array = NDArray[np.float64]
 
 _POSES = 240  # at which the margins are computed; each takes a fraction of a millisecond
 

@@ -11,11 +11,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from pkm_description.mechanism import Array
 from pkm_dynamics.motion_limits import ActuatorLimits
 from pkm_runtime.whole_files import whole
 from pkm_viewer.report.rows import Rows, RowStore, Tally, width
-
-Array = NDArray[np.float64]
 
 _AT_ONCE = 128  # rows that are stored together
 MOST_MARKS = 20_000  # of a run

@@ -8,13 +8,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from pkm_dynamics.motion_limits import ActuatorLimits
+from pkm_description.mechanism import Array
 from pkm_kinematics import Kinematics
 from pkm_runtime.fixed_rate import LoopStatistics
 from pkm_viewer.report.margins import Margins, margins_along
 from pkm_viewer.report.recording import Mark, Recording, Run
-
-Array = NDArray[np.float64]
 
 _SLOW = 0.98  # of the rate that was wanted: below, the computer did not keep up
 _AT_LIMITS = 0.2  # of the periods: a drive that is saturated in more is not what a plan within limits meets
@@ -92,6 +90,7 @@ class Report:
         whole = run.cycles if recording.completed else min(int(done + 0.01), run.cycles)
         position_rms, attitude_rms = tally.rms(tally.error_squares)
         position_max, attitude_max = tally.error_max
+        speed_units = tuple(f"{unit}/s" for unit in limits.length_units)
         return Report(
             run=run,
             actuated_names=limits.names,
@@ -104,7 +103,7 @@ class Report:
             attitude_rms=float(attitude_rms),
             attitude_max=float(attitude_max),
             effort=Use(tally.effort_max, tally.rms(tally.effort_squares), limits.effort, limits.effort_units),
-            speed=Use(tally.velocity_max, tally.rms(tally.velocity_squares), limits.velocity, _speed_units(limits)),
+            speed=Use(tally.velocity_max, tally.rms(tally.velocity_squares), limits.velocity, speed_units),
             saturated_periods=tally.saturated,
             loop=_loop(recording),
             realtime=recording.realtime,
@@ -268,10 +267,6 @@ class Report:
 def _figures(value: float) -> str:
     """A number to three significant figures, without a power of ten where there is no need for one."""
     return f"{value:.0f}" if 1e3 <= value < 1e6 else f"{value:.3g}"
-
-
-def _speed_units(limits: ActuatorLimits) -> tuple[str, ...]:
-    return tuple(f"{unit}/s" for unit in limits.length_units)
 
 
 def _loop(recording: Recording) -> LoopStatistics | None:

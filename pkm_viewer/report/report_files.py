@@ -27,16 +27,19 @@ def publish_report(
     """Print a report, and write the page and the table (CSV) into a directory; return the files.
 
     Files are named after robot and motion; those of an earlier run of the same are replaced. The directory is made
-    where it is missing; None: nothing is written. Raises `ReportError` where the page cannot be drawn; the table is
-    there. So it is where the page is `given_up`, which is asked while it is drawn.
+    where it is missing; None: nothing is written. Raises `ReportError` where table or page cannot be written. Without
+    the page, as where that is `given_up`, which is asked while it is drawn, the table is there.
     """
     _say(f"\n{report}")
     if directory is None:
         return []
-    directory.mkdir(parents=True, exist_ok=True)
     name = re.sub(r"[^\w.-]+", "_", f"{recording.run.robot}_{Path(recording.run.motion).stem}").lstrip(".")
     files = {kind: directory / f"{name}.{kind}" for kind in ("png", "pdf", "html", "csv")}
-    recording.save(files["csv"])  # first: who cannot wait for the page has the numbers
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        recording.save(files["csv"])  # first: who cannot wait for the page has the numbers
+    except OSError as error:
+        raise ReportError(f"the table cannot be written to {directory} ({error.strerror})") from error
     _say(f"table: {files['csv']}\nthe page of the report is being drawn ...")
     if not _draw(recording, report, files, given_up):
         _say("the page of the report was given up")
@@ -68,7 +71,7 @@ def _draw(recording: Recording, report: Report, files: Mapping[str, Path], given
             drawing.kill()
             drawing.wait()
     if drawing.returncode:
-        raise ReportError(drawing.returncode, str(files["csv"]))
+        raise ReportError(f"its page could not be drawn (exit code {drawing.returncode}); the table is {files['csv']}")
     return True
 
 

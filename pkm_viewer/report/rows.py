@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from pkm_description.mechanism import Array
 
 MOST = 65_536  # rows that are kept of a whole run; of a longer one every second, then every fourth, ...
 RECENT = 8192  # rows that are kept of its end, every one

@@ -54,7 +54,7 @@ def test_it_runs(page: Path, clone: Path) -> None:
 
 def test_every_block_is_run_somewhere() -> None:
     """Code is marked as Python wherever it is Python; and the pages whose code needs nodes are this one."""
-    assert [named(page) for page in OF_NODES] == ["docs/running.md"]
+    assert [named(page) for page in OF_NODES] == ["docs/running_reference.md"]
     assert len(WITH_CODE) >= 10
     for page in CODE:
         unmarked = [block for block in blocks(markdown(page)) if block.language not in ("python", "indented")]

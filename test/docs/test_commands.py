@@ -19,6 +19,7 @@ from .markdown import PAGES, ROOT, blocks, markdown, named, prose
 OF_THE_SCRIPT = (
     "test",
     "nightly",
+    "stack",
     "python",
     "setup",
     "docs",

@@ -18,18 +18,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PACKAGES = (
-    "pkm_runtime",
-    "pkm_description",
-    "pkm_kinematics",
-    "pkm_dynamics",
-    "pkm_analysis",
-    "pkm_hardware",
-    "pkm_control",
-    "pkm_client",
-    "pkm_viewer",
-    "pkm_bringup",
-)
+PACKAGES = sorted(file.parent.name for file in ROOT.glob("pkm_*/__init__.py"))
 SECTION = re.compile(r"^(Attributes|Args|Returns|Yields|Raises):$", re.MULTILINE)
 ENTRY = re.compile(r"^    (\*{0,2}\w+): (.*(?:\n {5,}.*)*)", re.MULTILINE)
 NUMBERS = re.compile(r"\b(float|Array|NDArray|ArrayLike)\b")

@@ -22,18 +22,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PACKAGES = (
-    "pkm_runtime",
-    "pkm_description",
-    "pkm_kinematics",
-    "pkm_dynamics",
-    "pkm_analysis",
-    "pkm_hardware",
-    "pkm_control",
-    "pkm_client",
-    "pkm_viewer",
-    "pkm_bringup",
-)
+PACKAGES = sorted(file.parent.name for file in ROOT.glob("pkm_*/__init__.py"))
 LEFT = shutil.ignore_patterns(".*", "__pycache__", "build", "*.egg-info", "install", "log", "reports", "test", "bench")
 FIRST = """
 import resource, time

@@ -19,7 +19,7 @@ from pkm_bringup import bringup
 from pkm_bringup.cli import COMMANDS, command, main
 from pkm_bringup.command_line import completion, reference
 from pkm_bringup.runner import read_settings
-from pkm_bringup.simulate_options import read_options
+from pkm_bringup.simulate_command import read_options
 from pkm_client import options
 from pkm_runtime import optional
 
@@ -43,7 +43,7 @@ def test_what_there_is_is_listed_and_near_words_are_named(capsys: pytest.Capture
     assert main(["chekc"]) == 2
     assert "did you mean check?" in capsys.readouterr().err
     assert main(["dance"]) == 2
-    assert "choose one of run, simulate, play, move" in capsys.readouterr().err
+    assert "choose one of run, simulate, play, servo-setup, move" in capsys.readouterr().err
 
 
 def test_a_command_gets_its_options_and_gives_its_code(capsys: pytest.CaptureFixture[str]) -> None:

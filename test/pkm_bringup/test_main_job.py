@@ -8,8 +8,7 @@ import pytest
 
 from pkm_bringup.main_job import make_ready, plan_cycle, run_motion, simulated_loop
 from pkm_control.controllers.pd_gravity import PdGravity
-from pkm_control.loop.control_loop import ControlLoop
-from pkm_control.loop.switching_on import hold, switch_on
+from pkm_control.loop.control_loop import ControlLoop, hold, switch_on
 from pkm_control.motion.files.motion_file import parse_motion, read_motion_file
 from pkm_control.motion.planning import MotionPlanner
 from pkm_description.mechanism import Inertial

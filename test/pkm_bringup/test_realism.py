@@ -8,7 +8,7 @@ import pytest
 
 from pkm_bringup import bringup
 from pkm_bringup.main_job import plan_cycle, run_motion, simulated_loop
-from pkm_control.loop.switching_on import switch_on
+from pkm_control.loop.control_loop import switch_on
 from pkm_control.motion.files.default_motion import motion_named
 from pkm_control.motion.planning import MotionPlanner
 from pkm_description import load_mechanism

@@ -79,9 +79,9 @@ def test_a_singular_home_is_told(robot: str) -> None:
 
 
 UNEQUAL = {  # why one loop per drive does not hold them by effort, at 1 kHz
-    "cable_8": "8 drives for 6 freedoms",
-    "gough_stewart_7": "7 drives for 6 freedoms",
-    "planar_redundant": "3 drives for 2 freedoms",
+    "cable_8": "8 drives for 6 degrees of freedom",
+    "gough_stewart_7": "7 drives for 6 degrees of freedom",
+    "planar_redundant": "3 drives for 2 degrees of freedom",
     "dietmaier": "23.1 times as easily",
     "four_upu": "17.6 times as easily",
     "gough_stewart": "584 times as easily",

@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 
 from pkm_bringup.command_line.one_process import Interruption, run_in_one_process
-from pkm_bringup.simulate_command import main
-from pkm_bringup.simulate_options import parser
+from pkm_bringup.simulate_command import main, parser
 from pkm_description.mechanism import Mechanism
 from pkm_runtime import progress
 

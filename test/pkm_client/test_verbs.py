@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Iterator
 
 import pytest
@@ -22,12 +24,12 @@ def name() -> Iterator[str]:
 
 
 def said(capsys: pytest.CaptureFixture[str], name: str, *words: str, code: int = 0) -> str:
-    """What a command prints, which ends as expected; without that it looks for the robot, on a slow computer."""
+    """What a command prints, which ends as expected; without that it waits for the robot, on a slow computer."""
     capsys.readouterr()
     assert main([words[0], "--namespace", name, *words[1:]]) == code
     out, err = capsys.readouterr()
     lines = err.splitlines(keepends=True)
-    return "".join(line for line in lines if "looking for the running robot" not in line) if code else out
+    return "".join(line for line in lines if "waiting for the running robot" not in line) if code else out
 
 
 def test_a_session(capsys: pytest.CaptureFixture[str], name: str) -> None:
@@ -66,3 +68,11 @@ def test_no_robot(capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("rclpy", reason="rclpy is not installed; ./pkm test installs it")
     words = said(capsys, "nobody", "stop", "--timeout", "0.3", code=1)
     assert words.startswith("pkm stop: no robot answers in namespace '/nobody' within 0.3 s")
+
+
+def test_an_emergency_stop_waits_for_no_import_that_it_does_not_need() -> None:
+    pytest.importorskip("rclpy", reason="rclpy is not installed; ./pkm test installs it")
+    program = "import sys, pkm_bringup.cli; pkm_bringup.cli.command('estop'); import pkm_client.ros.client_node\n"
+    program += "print(*{'numpy', 'geometry_msgs', 'pkm_description.load', 'pkm_client.robot'} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout == "\n"

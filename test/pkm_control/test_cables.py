@@ -14,9 +14,8 @@ from pkm_control.controllers.computed_torque import ComputedTorque
 from pkm_control.controllers.controller import Measured, Reference
 from pkm_control.controllers.law_settings import EFFORT_LAWS
 from pkm_control.controllers.laws import make_controller
-from pkm_control.loop.control_loop import ControlLoop
+from pkm_control.loop.control_loop import ControlLoop, switch_on
 from pkm_control.loop.guard import guard_of
-from pkm_control.loop.switching_on import switch_on
 from pkm_control.motion.curve_check import CurveCheck
 from pkm_control.motion.files.default_motion import motion_named
 from pkm_control.motion.planning import MotionPlanner

@@ -27,7 +27,8 @@ from pkm_control.operation.controls import Controls
 from pkm_control.operation.goal_queue import GoalQueue, GoalRequest
 from pkm_control.operation.motion_points import MotionPoints
 from pkm_control.operation.operator import Operator
-from pkm_control.robot_loop import ControllerSettings, MachineSettings, build_robot_loop
+from pkm_control.robot_loop import build_robot_loop
+from pkm_control.simulation_setup import ControllerSettings, MachineSettings
 from pkm_dynamics.dynamics import shared_dynamics
 from pkm_dynamics.motion_limits import ActuatorLimits
 from pkm_hardware.devices.servo_board import SimulatedServoBoard
@@ -244,7 +245,8 @@ signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell in the backg
 from pkm_control.loop.loop_process import LoopProcess
 process = LoopProcess()
 from pkm_control.loop import requests
-from pkm_control.robot_loop import ControllerSettings, MachineSettings, build_robot_loop
+from pkm_control.robot_loop import build_robot_loop
+from pkm_control.simulation_setup import ControllerSettings, MachineSettings
 from pkm_description import load_mechanism
 from pkm_dynamics.dynamics import shared_dynamics
 from pkm_control.loop.jogging import Jog

@@ -15,10 +15,10 @@ from pkm_control.control_errors import LimitError, MotionFileError
 from pkm_control.controllers.adaptive import Adaptive
 from pkm_control.controllers.computed_torque import ComputedTorque
 from pkm_control.controllers.controller import Measured, Reference
+from pkm_control.loop.control_loop import switch_on
 from pkm_control.loop.followed_motion import Motion
 from pkm_control.loop.mode_change import ModeChange
 from pkm_control.loop.modes import Mode, Outcome
-from pkm_control.loop.switching_on import switch_on
 from pkm_control.motion.files.motion_file import parse_motion
 from pkm_control.motion.path_events import (
     EventCursor,
@@ -220,7 +220,7 @@ def begin(steered: Steered, both: PathEvents, repetitions: int = 1) -> tuple[Mot
     motion = Motion(trajectory, steered.machine.time + 0.02, events=both)
     told: list[tuple[float, str, float]] = []
     follower = steered.follower
-    follower.effects.on_output = lambda event: told.append((follower._clock.time, event.name, event.value))
+    follower.effects.on_output = lambda event: told.append((follower.run.clock.time, event.name, event.value))
     follower.follow(motion)
     return motion, told
 

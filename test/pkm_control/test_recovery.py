@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from bench.reckless.seen_follower import planned_change, seen
+from pkm_control.loop.jogging import LOW
 from pkm_control.loop.modes import Mode
-from pkm_control.loop.recovery import RecoveryError, go_back, recovery_pose
+from pkm_control.loop.recovery import RecoveryError, recovery_pose
 from pkm_hardware.machine import Lifecycle
 
 PERIOD = 4e-3  # s
@@ -55,7 +56,7 @@ def test_a_platform_outside_a_limit_is_led_back_in(delta) -> None:
     there = recovery_pose(seen(follower))
     assert there is not None
     assert not check.deficits(there[None]).any()
-    assert go_back(follower, there) == ""
+    assert follower.jog_to(there, LOW) == ""
     before, reached = check.deficits(outside[None])[0, 0], []
     for k in range(2000):
         now = 5.0 + (k + 1) * PERIOD

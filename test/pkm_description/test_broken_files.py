@@ -315,7 +315,7 @@ CASES: dict[str, tuple[Callable[[], str], str, str, str]] = {
             '<child link="wheel"/><axis xyz="0 0 1"/></joint></robot>',
         ),
         "<ros2_control>",
-        "leave the platform 1 of its 2 freedoms",
+        "leave the platform 1 of its 2 degrees of freedom",
         "actuate joints in other limbs",
     ),
     "negative mass": (

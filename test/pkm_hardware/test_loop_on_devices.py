@@ -15,12 +15,14 @@ from pathlib import Path
 import pytest
 
 from pkm_control.loop import requests
+from pkm_control.loop.control_loop import ControlLoop
 from pkm_control.loop.jogging import Jog
 from pkm_control.loop.loop_process import LoopProcess
 from pkm_control.loop.modes import Mode
 from pkm_control.loop.running_loop import LoopEndedError
 from pkm_control.motion.curve_check import CurveCheck
-from pkm_control.robot_loop import ControllerSettings, MachineSettings, build_robot_loop, last_resort
+from pkm_control.robot_loop import build_robot_loop, last_resort
+from pkm_control.simulation_setup import ControllerSettings, MachineSettings
 from pkm_dynamics.dynamics import shared_dynamics
 from pkm_hardware.machine import EMERGENCY_STOP, Lifecycle
 
@@ -84,6 +86,28 @@ def test_drives_of_a_loop_that_dies_are_turned_off(rig: Rig) -> None:
             rig.process.ask(request)
     assert "has ended" in rig.process.emergency_stop()
     assert rig.process.end() == ""
+
+
+def fail(loop: ControlLoop) -> None:
+    """Have the control law fail from now on."""
+
+    def command(*_: object) -> None:
+        raise ZeroDivisionError("nothing to divide by")
+
+    loop.controller.command = command  # type: ignore[method-assign, assignment]
+
+
+@each_driver
+def test_drives_of_a_law_that_fails_are_turned_off(rig: Rig) -> None:
+    rig.enable()
+    rig.process.ask(fail)
+    assert wait_until(lambda: not rig.bench.on(), 2.0)
+    assert wait_until(lambda: rig.process.lifecycle is Lifecycle.FAULT)
+    assert rig.process.texts.fault == "the control loop failed: ZeroDivisionError: nothing to divide by"
+    assert "ZeroDivisionError" in rig.process.ask(requests.enable)
+    assert rig.process.ask(requests.reset) == ""
+    assert rig.process.lifecycle is Lifecycle.INACTIVE
+    assert not rig.bench.on()
 
 
 def test_what_the_last_resort_could_not_tell_is_the_last_word(rig: Rig) -> None:

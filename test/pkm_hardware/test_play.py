@@ -39,6 +39,11 @@ def patient_file(hexapod_file: Path) -> Path:
     return hexapod_file
 
 
+def asked(file: Path, cycles: int, report: Path) -> list[str]:
+    """The words of `pkm play` for the hexapod's motion."""
+    return [ROBOT, *f"--hardware-file {file} --motion {MOTION} --cycles {cycles} --report {report}".split()]
+
+
 def what_was_sent(board: SimulatedServoBoard) -> np.ndarray:
     """The pulses of every line (n, channels) [us], when the board has read all that waits in its port: let go, last."""
     until = time.monotonic() + 10.0
@@ -68,17 +73,7 @@ def test_from_motion_file_to_pulses(hexapod: Kinematics, board: SimulatedServoBo
 
 
 def test_by_the_clock(board: SimulatedServoBoard, hexapod_file: Path, tmp_path: Path) -> None:
-    words = [
-        ROBOT,
-        "--hardware-file",
-        str(hexapod_file),
-        "--motion",
-        MOTION,
-        "--cycles",
-        "1",
-        "--report",
-        str(tmp_path / "report"),
-    ]
+    words = asked(hexapod_file, 1, tmp_path / "report")
     assert main(words) == 0
     what_was_sent(board)
     times = np.array([time for time, _ in board.history])
@@ -90,17 +85,7 @@ def test_by_the_clock(board: SimulatedServoBoard, hexapod_file: Path, tmp_path: 
 def test_without_the_device(hexapod_file: Path, tmp_path: Path) -> None:
     text = hexapod_file.read_text(encoding="utf-8").replace("port: ", "port: /dev/nowhere # ")
     hexapod_file.write_text(text, encoding="utf-8")
-    words = [
-        ROBOT,
-        "--hardware-file",
-        str(hexapod_file),
-        "--motion",
-        MOTION,
-        "--cycles",
-        "1",
-        "--report",
-        str(tmp_path),
-    ]
+    words = asked(hexapod_file, 1, tmp_path)
     assert main([*words, "--dry"]) == 0
 
 
@@ -174,17 +159,7 @@ def test_trouble_on_the_way_is_told(
             board.silent = len(self) > 40
 
     board.history = Dying()
-    words = [
-        ROBOT,
-        "--hardware-file",
-        str(hexapod_file),
-        "--motion",
-        MOTION,
-        "--cycles",
-        "1",
-        "--report",
-        str(tmp_path),
-    ]
+    words = asked(hexapod_file, 1, tmp_path)
     assert main(words) == 1
     assert "has not answered for 0.3 s" in capsys.readouterr().err
 

@@ -33,6 +33,19 @@ def test_delta_in_words() -> None:
         assert expected in text
 
 
+def test_the_verdict_and_warnings_come_first_in_twenty_lines() -> None:
+    for name, warnings in (("delta", 0), ("gough_stewart", 1), ("h4", 0)):
+        report = examine(name, modes=name == "delta")
+        lines = as_text(report, everything=False).splitlines()
+        noun = "warning" if warnings == 1 else "warnings"
+        assert lines[0] == f"{name}: usable, {warnings} {noun}"
+        assert lines[1].startswith("  warning: ") == bool(warnings)
+        assert len(lines) <= 20
+        assert lines[-1].startswith("--all tells more")
+        assert "Graph" not in "".join(lines)
+    assert "limb1_arm, limb2_arm, limb3_arm, limb4_arm: revolute" in "\n".join(lines)
+
+
 def test_nothing_is_less_than_zero_by_rounding() -> None:
     """Neither `-0.0000` for an angle of -1e-17, nor a margin of 5e-17: rounding is no number to a reader."""
     for name in ("delta", "hexa", "griffis_duffy"):
@@ -54,10 +67,19 @@ def test_articulated_platform_in_words() -> None:
 
 def test_remarks_name_what_is_unusual() -> None:
     redundant = examine("planar_redundant", modes=False)
-    assert any("actuator(s) more than freedoms" in remark for remark in redundant.remarks)
+    assert any("redundant actuator(s)" in remark for remark in redundant.remarks)
     assert redundant.modes == {}
     overconstrained = examine("irsbot2", modes=False)
     assert any(remark.startswith("overconstrained: 8") for remark in overconstrained.remarks)
+
+
+def test_the_robot_of_ten_lines_is_one(tmp_path: Path) -> None:
+    page = Path(__file__).resolve().parents[2] / "docs" / "description.md"
+    text = page.read_text(encoding="utf-8").partition("```xml\n")[2].partition("```")[0]
+    assert len(text.splitlines()) == 10
+    report = examine(text, modes=False)
+    assert report.usable, as_text(report)
+    assert report.mobility["platform"] == 2
 
 
 def test_json_is_strict(capsys: pytest.CaptureFixture[str]) -> None:

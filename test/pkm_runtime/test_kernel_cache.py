@@ -97,8 +97,8 @@ with Path({str(index)!r}).open("wb") as file:
 def test_of_two_processes_one_compiles(tmp_path: Path) -> None:
     slow = """
 import time
-keep = kept.KeptKernels.save_overload
-kept.KeptKernels.save_overload = lambda *what: (time.sleep(1.0), keep(*what))
+keep = kept.KernelCache.save_overload
+kept.KernelCache.save_overload = lambda *what: (time.sleep(1.0), keep(*what))
 """
     with ThreadPoolExecutor() as pool:
         (first, second) = [pool.submit(call, tmp_path, slow) for _ in range(2)]

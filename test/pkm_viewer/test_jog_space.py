@@ -53,3 +53,24 @@ def test_what_cannot_be_reached_is_refused_with_a_reason() -> None:
     far = np.array(kinematics.home)
     far[2] -= 5.0
     assert space.target_at(far, np.array(kinematics.home_joints)).problem
+
+
+def test_spans_end_where_the_workspace_ends() -> None:
+    """A hobby hexapod tilts by 17.5 to 20 degrees: a slider goes there, not to the last of 24 steps before."""
+    kinematics = Kinematics(load_mechanism("docs/examples/hobby_hexapod.urdf.xacro"))
+    space = JogSpace(kinematics)
+    (pitch,) = (one for one in space.all if one.name == "platform_pitch")
+    for end, sign in ((pitch.low, -1.0), (pitch.high, 1.0)):
+        rows = np.tile([one.home for one in space.all], (2, 1))
+        rows[:, pitch.index] = end, end + sign * np.radians(0.1)
+        assert [int(status) == Status.CONVERGED for status in kinematics.inverse(rows).status] == [True, False]
+        assert abs(end) > np.radians(17.0)
+
+
+def test_a_refusal_names_a_number_that_differs_from_its_bound() -> None:
+    kinematics = Kinematics(load_mechanism("delta"))
+    joints = np.array(kinematics.home_joints)
+    column = kinematics.joint_names.index("limb1_arm")
+    joints[column] = kinematics.mechanism.joint_named["limb1_arm"].limits.upper + 2e-6
+    (said,) = kinematics.limit_violations(joints)
+    assert "at 1.650002 rad is outside [-0.95, 1.65]" in said

@@ -397,6 +397,18 @@ def test_a_page_that_cannot_be_drawn_leaves_the_table(tmp_path: Path) -> None:
     assert (tmp_path / "made_up_sway.csv").stat().st_size > 10000
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no device that is always full")
+@pytest.mark.parametrize(("kind", "what"), [("csv", "table cannot be written to"), ("html", "page could not be drawn")])
+def test_a_full_disk_is_said(kind: str, what: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    recording = made_up()
+    (tmp_path / f"made_up_sway.{kind}").symlink_to("/dev/full")
+    with pytest.raises(ReportError, match=what) as error:
+        publish_report(recording, Report.of(recording), tmp_path)
+    said = f"{error.value}{capfd.readouterr().err}"
+    assert "No space left on device" in said
+    assert "Traceback" not in said
+
+
 def test_drawing_takes_no_memory_of_who_reports() -> None:
     program = """
 import sys, tempfile

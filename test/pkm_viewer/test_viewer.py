@@ -25,12 +25,16 @@ from pkm_control.operation.answer import Answer  # noqa: E402
 from pkm_description import PkmError, load_mechanism, mechanism_from_urdf  # noqa: E402
 from pkm_description.load import expand  # noqa: E402
 from pkm_description.urdf.visuals import mesh_path, visuals_of  # noqa: E402
+from pkm_kinematics import Kinematics  # noqa: E402
 from pkm_viewer import page_server, viewer_process  # noqa: E402
 from pkm_viewer.fitting import view_of  # noqa: E402
+from pkm_viewer.jog_space import JogSpace  # noqa: E402
 from pkm_viewer.operations import Readings  # noqa: E402
 from pkm_viewer.page_server import PageServer, refusal  # noqa: E402
 from pkm_viewer.panels.asking import PageRequests  # noqa: E402
+from pkm_viewer.panels.jog_panel import JogPanel  # noqa: E402
 from pkm_viewer.panels.run import RunPanel  # noqa: E402
+from pkm_viewer.panels.situation import StatusPanel  # noqa: E402
 from pkm_viewer.viewer import RobotViewer  # noqa: E402
 from pkm_viewer.viewer_process import ViewerProcess  # noqa: E402
 
@@ -372,3 +376,67 @@ def test_halted_on_its_way_the_robot_can_be_sent_back_to_the_old_mode() -> None:
     panel.show_modes(["++", "-+"], "-+")
     modes.choose("-+")
     assert asked == ["-+", "++", "-+", "++"]
+
+
+# What is shown beside the picture
+
+
+@pytest.fixture
+def panels(mechanism):
+    made = RobotViewer(mechanism, free_port())
+    yield made
+    made.close()
+
+
+def test_no_efforts_are_plotted_where_positions_are_commanded(panels) -> None:
+    plots = panels.plots
+    for k in range(4):
+        plots.take(Readings(time=0.1 * k, error=1e-3))
+    plots.draw()
+    assert not plots._effort_plot.visible
+    np.testing.assert_allclose(plots._error_plot.data[1], 1.0)  # mm
+    for k in range(4, 8):
+        plots.take(Readings(time=0.1 * k, error=1e-3, efforts=np.array([1.0, 2.0, 3.0])))
+    plots.draw()
+    assert plots._effort_plot.visible
+
+
+def test_the_attitude_of_a_robot_that_turns_is_shown(panels) -> None:
+    quaternion = Rotation.from_euler("ZYX", [30.0, -10.0, 5.0], degrees=True).as_quat()
+    readings = Readings(pose=np.r_[0.1, 0.2, 0.3, quaternion])
+    panels.status.show(readings)
+    assert "100.0  200.0  300.0" in panels.status.content
+    assert "roll" not in panels.status.content  # a Delta
+    turning = StatusPanel(panels.server, load_mechanism("gough_stewart"), 0.0)
+    turning.show(readings)
+    assert "5.00  -10.00  30.00" in turning.content
+
+
+def test_black_parts_have_shades() -> None:
+    ink = '<material name="ink"><color rgba="{} 1"/></material>'
+    sphere = f'<visual><geometry><sphere radius="0.1"/></geometry>{ink}</visual>'
+    for colour, shown in (("0 0 0", (60, 60, 60)), ("0.1 0 0.1", (60, 34, 60)), ("0.5 0 0", (128, 0, 0))):
+        viewer = RobotViewer(mechanism_from_urdf(with_visuals(sphere.format(colour))), free_port())
+        try:
+            meshes = [one for name, one in viewer.server.scene._handle_from_node_name.items() if name.endswith("/0")]
+            assert any(tuple(getattr(one, "color", ())) == shown for one in meshes), colour
+        finally:
+            viewer.close()
+
+
+def test_a_refused_slider_names_what_was_asked() -> None:
+    told: list[Answer] = []
+    kinematics = Kinematics(load_mechanism("gough_stewart"))
+    space = JogSpace(kinematics)
+    refusing = SimpleNamespace(jog_to=lambda pose: Answer(False, "no way"))
+    desk = SimpleNamespace(admits=lambda event: True, tell=told.append, operations=refusing)
+    panel = object.__new__(JogPanel)
+    pitch = next(one for one in space.all if one.name == "platform_pitch")
+    panel._space, panel._desk, panel._rows = space, desk, {pitch.index: pitch}
+    panel._coordinates, panel._joints = np.array([one.home for one in space.all]), lambda: kinematics.home_joints
+    panel._moved_slider = pitch.index, 20.0
+    panel._slide()
+    assert told[-1].message == "pitch 20 deg: no way"
+    panel._moved_slider = pitch.index, 179.0
+    panel._slide()
+    assert "pitch 179 deg: " in told[-1].message

@@ -29,19 +29,7 @@ from pkm_hardware.machine import Lifecycle
 from pkm_kinematics import Kinematics
 
 from .conftest import Graph
-from .installed import not_installed
-
-STACK = (
-    "pkm_control",
-    "ros2launch",
-    "robot_state_publisher",
-    "controller_manager",
-    "joint_state_broadcaster",
-    "joint_trajectory_controller",
-    "forward_command_controller",
-    "joint_state_topic_hardware_interface",
-)
-
+from .installed import STACK, not_installed
 
 _SECOND = 250  # states, at the rate of these runs
 _STILL = 2e-3  # rad or m

@@ -3,15 +3,20 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from rclpy.node import Node
 from rosgraph_msgs.msg import Clock
-from sensor_msgs.msg import JointState
+from sensor_msgs.msg import JointState, Joy
 
+from pkm_bringup.nodes.controller_node import ControllerNode
 from pkm_bringup.nodes.hardware_node import HardwareNode
+from pkm_bringup.nodes.joystick_node import JoystickNode
 from pkm_description import load_mechanism
+from pkm_description.gallery import EXAMPLES
 from pkm_description.ros import topics
 from pkm_kinematics import Kinematics
 from pkm_kinematics.ros.kinematics_node import KinematicsNode
@@ -108,3 +113,44 @@ def test_positions_that_drives_cannot_stay_at_are_told(graph: Graph, robot: str,
     graph.wait(lambda: is_well(home))
     graph.wait(lambda: is_told(beside))
     graph.wait(lambda: is_well(home))
+
+
+def status_of(heard: list[DiagnosticArray], node: str) -> DiagnosticStatus | None:
+    """The last status of a node."""
+    found = [status for array in heard for status in array.status if status.name.endswith(node)]
+    return found[-1] if found else None
+
+
+def test_a_joystick_that_is_not_heard_is_told(graph: Graph) -> None:
+    heard = graph.listen(DiagnosticArray, topics.DIAGNOSTICS)
+    graph.start(JoystickNode)
+    graph.wait(lambda: (one := status_of(heard, "joystick")) is not None and one.level == DiagnosticStatus.WARN)
+    assert "no joystick is heard" in status_of(heard, "joystick").message
+    out = graph.client.create_publisher(Joy, topics.JOY, topics.EVENTS)
+
+    def well() -> bool:
+        out.publish(Joy(axes=[0.0] * 8, buttons=[0] * 8))
+        return bool(status_of(heard, "joystick").level == DiagnosticStatus.OK)
+
+    graph.wait(well)
+    assert "button is not held" in status_of(heard, "joystick").message
+
+
+def test_a_conveyor_that_is_not_heard_is_told(graph: Graph, tmp_path: Path) -> None:
+    file = tmp_path / "conveyors.yaml"
+    file.write_text((EXAMPLES / "conveyor.yaml").read_text())
+    heard = graph.listen(DiagnosticArray, topics.DIAGNOSTICS)
+    mechanism = load_mechanism("delta")
+    graph.start(ControllerNode, robot_description=mechanism.urdf, conveyor_file=str(file), rate=100.0)
+    at = list(Kinematics(mechanism).inverse(Kinematics(mechanism).home).actuated)
+    out = graph.client.create_publisher(JointState, "actuated_joint_states", topics.STREAM_OUT)
+
+    def told() -> bool:
+        message = JointState(name=list(mechanism.actuated_joints), position=at, velocity=[0.0] * 3)
+        message.header.stamp = graph.client.get_clock().now().to_msg()
+        out.publish(message)
+        now = status_of(heard, "controller")
+        return now is not None and "no reading of conveyor 'belt'" in now.message
+
+    graph.wait(told)
+    assert status_of(heard, "controller").level == DiagnosticStatus.WARN

@@ -18,7 +18,7 @@ from pkm_kinematics.ros.kinematics_node import KinematicsNode
 
 from .conftest import Graph
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "running.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "running_reference.md"
 
 
 def test_the_client_of_the_page_is_answered(capsys: pytest.CaptureFixture[str]) -> None:

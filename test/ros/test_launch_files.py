@@ -3,14 +3,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import importlib.util
+import subprocess
+import sys
+import tempfile
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
+from unittest.mock import Mock
 
 import pytest
 
 from pkm_bringup import bringup
-from pkm_bringup.runner import read_settings
+from pkm_bringup.command_line.measured import FAULT_FILE
 from pkm_control.control_errors import UnequalDrivesError
 
 LAUNCH_FILES = sorted((Path(__file__).parents[2] / "launch").glob("*.launch.py"))
@@ -61,34 +66,27 @@ def test_the_nodes_are_those_declared() -> None:
     installed_launch()
     from launch_ros.actions import Node
 
-    actions = actions_of("delta.launch.py", together="false")
+    actions = actions_of("delta.launch.py")
     started = [action.node_executable for action in actions if isinstance(action, Node)]
     wanted = {node.executable for node in bringup.nodes(bringup.defaults(page="false"))}
     assert wanted <= set(started)
     assert {"description_node", "robot_state_publisher"} & set(started)
 
 
-def test_nodes_that_are_forked_get_the_values_of_the_launch_arguments() -> None:
+def test_nodes_get_the_values_of_the_launch_arguments() -> None:
     installed_launch()
     from launch import LaunchContext
-    from launch.actions import ExecuteProcess
     from launch_ros.actions import Node
 
     actions = actions_of("delta.launch.py", rate="500.0", stay="false", namespace="left")
-    process = next(one for one in actions if isinstance(one, ExecuteProcess) and not isinstance(one, Node))
-    process.prepare(LaunchContext())
-    assert process.process_description.final_cmd is not None
-    arguments = process.process_description.final_cmd[3:]
-    publishes = any(isinstance(one, Node) and one.node_executable == "robot_state_publisher" for one in actions)
-    wanted = bringup.defaults(
-        robot="delta",
-        rate="500.0",
-        stay="false",
-        namespace="left",
-        page="false",
-        description="other" if publishes else "own",
-    )
-    assert read_settings(arguments) == wanted
+    nodes = {one.node_executable: one for one in actions if isinstance(one, Node)}
+    assert {"control_node", "kinematics_node", "dynamics_node", "motion_player_node"} <= set(nodes)
+    for executable in ("control_node", "motion_player_node"):
+        node = nodes[executable]
+        assert parameters_of(node)["rate"] == 500.0
+        node._perform_substitutions(LaunchContext())
+        assert node.expanded_node_namespace == "/left"
+    assert parameters_of(nodes["motion_player_node"])["stay"] is False
 
 
 def test_layers_are_shown_beside_rviz_in_the_frames_of_the_robot(
@@ -147,27 +145,36 @@ def test_the_machine_is_watched_where_it_can_be_heard() -> None:
     assert ("actuated_joint_states", "hardware/joint_states") in nodes["kinematics_node"].expanded_remapping_rules
 
 
+def ends_the_run(node: Any, code: int) -> list[Any]:
+    """What launch does when a node ends with an exit code."""
+    from launch import LaunchContext
+    from launch.events.process import ProcessExited
+
+    told: dict[str, Any] = {"name": node.node_executable, "cmd": [], "cwd": None, "env": None, "pid": 1}
+    event = ProcessExited(action=node, returncode=code, **told)
+    context = LaunchContext()
+    with tempfile.NamedTemporaryFile("r", encoding="utf-8") as file:
+        context.environment[FAULT_FILE] = file.name
+        answers = list(node._ExecuteLocal__on_exit(event, context))  # the launch system tells nobody
+        assert bool(file.read()) == bool(answers and code)  # for the report
+    return answers
+
+
 @pytest.mark.parametrize(
     ("executable", "code", "ends"),
-    [("ros2_control_node", -6, True), ("ros2_control_node", 0, True), ("spawner", 1, True), ("spawner", 0, False)],
+    [
+        ("ros2_control_node", -6, True),
+        ("ros2_control_node", 0, True),
+        ("spawner", 1, True),
+        ("spawner", 0, False),
+        ("kinematics_node", 0, True),
+    ],
 )
 def test_the_run_ends_with_the_manager_and_where_controllers_are_not_loaded(
     executable: str, code: int, ends: bool
 ) -> None:
-    installed_launch()
-    pytest.importorskip("controller_manager", reason="controller_manager is not on PyPI")
-    from launch import LaunchContext
-    from launch.actions import RegisterEventHandler
-    from launch.events.process import ProcessExited
-    from launch_ros.actions import Node
-
-    actions = actions_of("pkm.launch.py", ros2_control="true", rviz="false", robot="delta")
-    node = next(one for one in actions if isinstance(one, Node) and one.node_executable == executable)
-    told: dict[str, Any] = {"name": executable, "cmd": [], "cwd": None, "env": None, "pid": 1}
-    event = ProcessExited(action=node, returncode=code, **told)
-    handlers = [one.event_handler for one in actions if isinstance(one, RegisterEventHandler)]
-    answers = [handler.handle(event, LaunchContext()) for handler in handlers if handler.matches(event)]
-    assert any(answers) == ends
+    nodes = managed(robot="delta")
+    assert bool(ends_the_run(nodes[executable], code)) == ends
 
 
 def test_our_controller_commands_through_the_forward_controller() -> None:
@@ -199,22 +206,13 @@ def test_nodes_are_left_the_time_to_end_and_their_end_is_clean() -> None:
     installed_launch()
     from launch import LaunchContext
     from launch.actions import ExecuteProcess
-    from launch_ros.actions import Node
 
-    from pkm_bringup.runner import CUT_OFF
-
-    for together in ("true", "false"):
-        context = LaunchContext()
-        actions = actions_of("delta.launch.py", together=together, rviz="false")
-        processes = [one for one in actions if isinstance(one, ExecuteProcess)]
-        assert processes
-        for process in processes:
-            timeout = process._ExecuteLocal__sigterm_timeout  # the launch system tells nobody
-            assert float("".join(part.perform(context) for part in timeout)) >= 40.0
-        if together == "true":
-            (nodes,) = (one for one in processes if not isinstance(one, Node))
-            env = {a[0].perform(context): b[0].perform(context) for a, b in nodes.additional_env}
-            assert env[CUT_OFF] == "0"
+    context = LaunchContext()
+    processes = [one for one in actions_of("delta.launch.py", rviz="false") if isinstance(one, ExecuteProcess)]
+    assert len(processes) >= 4
+    for process in processes:
+        timeout = process._ExecuteLocal__sigterm_timeout  # the launch system tells nobody
+        assert float("".join(part.perform(context) for part in timeout)) >= 40.0
 
 
 def test_a_launch_stays_on_this_computer_unless_told_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -243,9 +241,6 @@ def test_a_launch_stays_on_this_computer_unless_told_otherwise(monkeypatch: pyte
 
 def test_the_end_of_who_describes_the_robot_ends_the_launch(monkeypatch: pytest.MonkeyPatch) -> None:
     installed_launch()
-    from launch import LaunchContext
-    from launch.actions import RegisterEventHandler
-    from launch.events.process import ProcessExited
     from launch_ros.actions import Node
 
     from pkm_bringup import launch_bringup
@@ -254,8 +249,45 @@ def test_the_end_of_who_describes_the_robot_ends_the_launch(monkeypatch: pytest.
     actions = actions_of("delta.launch.py", rviz="false")
     node = next(one for one in actions if isinstance(one, Node))
     assert node.node_executable == "robot_state_publisher"
-    told: dict[str, Any] = {"name": "robot_state_publisher", "cmd": [], "cwd": None, "env": None, "pid": 1}
-    event = ProcessExited(action=node, returncode=-9, **told)
-    handlers = [one.event_handler for one in actions if isinstance(one, RegisterEventHandler)]
-    (answers,) = [handler.handle(event, LaunchContext()) for handler in handlers if handler.matches(event)]
-    assert "robot_state_publisher" in answers[0].event.reason
+    (answer,) = ends_the_run(node, -9)
+    assert "robot_state_publisher" in answer.event.reason
+
+
+@pytest.mark.parametrize(("stay", "ends"), [("false", True), ("true", False)])
+def test_the_end_of_the_motion_ends_the_launch_unless_the_robot_stays(stay: str, ends: bool) -> None:
+    installed_launch()
+    from launch_ros.actions import Node
+
+    actions = actions_of("delta.launch.py", rviz="false", stay=stay)
+    nodes = {one.node_executable: one for one in actions if isinstance(one, Node)}
+    assert bool(ends_the_run(nodes["motion_player_node"], 0)) == ends
+    assert ends_the_run(nodes["motion_player_node"], 1)
+    assert ends_the_run(nodes["control_node"], 0)
+
+
+@pytest.mark.parametrize("works", [False, True])
+def test_a_process_that_hangs_before_its_node_is_there_ends_the_launch(
+    works: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a busy computer a node may take minutes to come, but its process works."""
+    installed_launch()
+    from pkm_bringup import launch_bringup
+
+    monkeypatch.setattr(launch_bringup, "_IDLE", 2.0)
+    monkeypatch.setattr(launch_bringup, "_WORK", 0.01)
+    told: list[Any] = []
+
+    class Context:
+        async def emit_event(self, event: Any) -> None:
+            told.append(event)
+
+    code = "while True: pass" if works else "import time; time.sleep(60)"
+    with subprocess.Popen([sys.executable, "-c", code]) as process:
+        node = Mock(node_executable="kinematics_node", process_details={"pid": process.pid}, return_code=None)
+        waiting = launch_bringup._await_nodes(cast(Any, Context()), [node], "/nobody")
+        try:
+            asyncio.run(asyncio.wait_for(waiting, 8.0))
+        except asyncio.TimeoutError:
+            assert works
+        process.kill()
+    assert [event.reason.split()[0] for event in told] == ([] if works else ["kinematics"])

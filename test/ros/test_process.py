@@ -98,3 +98,36 @@ late = Late()
     process.send_signal(signal.SIGINT)
     process.communicate(timeout=10.0)
     assert process.returncode == 0
+
+
+def test_a_long_callback_is_interrupted_a_while_after_the_first_signal() -> None:
+    """A node that compiles kernels does not keep a launch from its end."""
+    process = started("[time.sleep(0.01) for _ in range(6000)]")
+    process.send_signal(signal.SIGINT)
+    out, _ = process.communicate(timeout=10.0)
+    assert (out, process.returncode) == ("destroyed\n", 0)
+
+
+def test_remaining_work_is_waited_for() -> None:
+    """A report is drawn in a callback, too."""
+    code = NODE.format(work="[time.sleep(0.01) for _ in range(700)]").replace(
+        "    def destroy_node", '    def at_exit(self):\n        print("report", flush=True)\n\n    def destroy_node'
+    )
+    process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "up\n"
+    time.sleep(0.5)
+    process.send_signal(signal.SIGINT)
+    out, _ = process.communicate(timeout=20.0)
+    assert (out, process.returncode) == ("report\ndestroyed\n", 0)
+
+
+def test_a_node_that_was_made_ends_though_the_next_one_is_interrupted() -> None:
+    code = NODE.format(work="pass").replace("run_node(Busy)", "run_nodes(make)").replace("run_node\n", "run_nodes\n")
+    code = code.replace("raise SystemExit", "def make():\n    yield Busy()\n    time.sleep(60)\n\nraise SystemExit")
+    process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "up\n"
+    process.send_signal(signal.SIGINT)
+    out, _ = process.communicate(timeout=10.0)
+    assert (out, process.returncode) == ("destroyed\n", 0)

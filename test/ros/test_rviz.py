@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import importlib
 import os
-import shutil
 import signal
 import struct
 import subprocess
@@ -27,9 +26,8 @@ from pkm_description.urdf.visuals import visuals_of
 from pkm_interfaces.srv import PlayMotion
 
 from .conftest import Graph
-from .installed import not_installed
+from .installed import RVIZ, not_installed
 
-PACKAGES = ("pkm_control", "ros2launch", "robot_state_publisher", "tf2_msgs", "rviz2", "rviz_default_plugins")
 TAKEN, PLANNED = (235, 110, 30), (70, 140, 255)  # lines are drawn in the colours of rviz/pkm.rviz
 SHEET = (255, 0, 255)
 AMISS, WRONG = (192, 128, 0), (192, 32, 32)  # names of displays that RViz warns of, or finds an error in
@@ -37,7 +35,7 @@ A_NAME = 40  # pixels of one; icons have some of these colours
 PANELS = 440  # pixels from the left
 
 
-MISSING = [*([] if shutil.which("Xvfb") else ["Xvfb"]), *not_installed(PACKAGES)]
+MISSING = not_installed(RVIZ)
 pytestmark = pytest.mark.skipif(bool(MISSING), reason=f"not installed: {', '.join(MISSING)}")
 
 

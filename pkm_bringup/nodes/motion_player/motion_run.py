@@ -9,8 +9,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
 from rclpy.action import ActionClient
 
 from pkm_bringup.main_job import Plan
@@ -19,10 +17,9 @@ from pkm_control.loop.followed_motion import Tolerances
 from pkm_control.loop.modes import Outcome
 from pkm_control.operation.motion_points import MotionPoints
 from pkm_control.ros import motion_messages
+from pkm_description.mechanism import Array
 from pkm_runtime.errors import PkmError
 from pkm_viewer.report.run_recorder import RunRecorder
-
-Array = NDArray[np.float64]
 
 _EVERYTHING = 20000  # messages: twice what the queues hold
 _SETTLING = 0.2  # s, for the last readings to come

@@ -10,12 +10,11 @@ from typing import Any
 
 import numpy as np
 from geometry_msgs.msg import InertiaStamped
-from numpy.typing import NDArray
 from rclpy.node import Node
 from sensor_msgs.msg import JointState
 
 from pkm_control.ros import motion_messages
-from pkm_description.mechanism import Inertial
+from pkm_description.mechanism import Array, Inertial
 from pkm_description.ros import messages, topics
 from pkm_description.ros.streams.polled import PolledSubscription
 from pkm_description.ros.streams.raw_rows import RawRows
@@ -23,8 +22,6 @@ from pkm_dynamics.ros.dynamics_services import payload_of
 from pkm_interfaces.msg import LoopStatistics, Outputs, PlatformReference
 from pkm_runtime.fixed_rate import LoopStatistics as LoopFigures
 from pkm_viewer.report.run_recorder import RunRecorder
-
-Array = NDArray[np.float64]
 
 
 class RunStreams:

@@ -4,13 +4,11 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pkm_control.controllers.controller import Measured, Reference
 from pkm_control.controllers.force.force_law import ForceLaw
+from pkm_description.mechanism import Array
 from pkm_kinematics.kernels.compiled_rotations import displace, displacement_between
-
-Array = NDArray[np.float64]
 
 CROSSING = 1.0 / 6.0  # of the natural frequency: where the loop over the stiffest contact crosses one
 

@@ -6,12 +6,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from pkm_description.mechanism import Array
 from pkm_dynamics import Dynamics
 from pkm_kinematics.solve.constraints import scaling
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

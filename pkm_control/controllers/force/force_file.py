@@ -12,14 +12,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pkm_control.controllers.force.force_task import AXES, CONTACT_STIFFNESS, STIFFNESS, ForceTask
+from pkm_description.mechanism import Array
 from pkm_description.rotations import rotation_from_rpy
 from pkm_hardware.simulated.surroundings import Hole, Plane, Surroundings, peg
 from pkm_runtime.yaml_section import Section, read_yaml
-
-Array = NDArray[np.float64]
 
 _SOFT = (0.0, 1e12)  # zero or more
 _SOME = (1e-9, 1e12)  # more than zero

@@ -6,16 +6,14 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pkm_control.controllers.controller import Controller, Measured, Reference
 from pkm_control.controllers.force.compliance import Freedoms, projection
 from pkm_control.controllers.force.force_task import ForceTask
 from pkm_control.controllers.law_settings import DAMPING, NATURAL_FREQUENCY
+from pkm_description.mechanism import Array
 from pkm_dynamics import Distribution, Dynamics
 from pkm_dynamics.motion_limits import ActuatorLimits
-
-Array = NDArray[np.float64]
 
 CARRIED = 0.25  # of the natural frequency: how quickly what is felt is carried
 _LONGEST = 0.01  # s: a stall of the loop counts as no more

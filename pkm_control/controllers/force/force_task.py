@@ -10,9 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pkm_control.controllers.controller import Measured
+from pkm_description.mechanism import Array
 from pkm_description.rotations import rotation_from_quaternion
-
-Array = NDArray[np.float64]
 
 AXES = ("x", "y", "z", "rx", "ry", "rz")
 STIFFNESS = 2000.0  # N/m

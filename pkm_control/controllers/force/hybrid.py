@@ -9,9 +9,8 @@ from numpy.typing import NDArray
 from pkm_control.controllers.controller import Measured, Reference
 from pkm_control.controllers.force.compliance import left_inverse
 from pkm_control.controllers.force.force_law import ForceLaw
+from pkm_description.mechanism import Array
 from pkm_kinematics.kernels.compiled_rotations import displace, displacement_between
-
-Array = NDArray[np.float64]
 
 _SLOWER = 4.0  # the integral of the force's error against the contact's own frequency
 _IN_TOUCH = 0.1  # of the wanted force: less is no contact yet, and nothing is integrated

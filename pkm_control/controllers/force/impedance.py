@@ -3,14 +3,10 @@
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
-
 from pkm_control.controllers.controller import Measured, Reference
 from pkm_control.controllers.force.force_law import ForceLaw
+from pkm_description.mechanism import Array
 from pkm_kinematics.kernels.compiled_rotations import displacement_between
-
-Array = NDArray[np.float64]
 
 
 class Impedance(ForceLaw):

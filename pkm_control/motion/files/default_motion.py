@@ -7,17 +7,15 @@ import math
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pkm_control.motion.files.motion_file import MotionFile, read_motion_file, task_chain_of
 from pkm_control.motion.files.shipped import AUTO
 from pkm_control.space.tool import read_tools
 from pkm_description.loops.mobility import axes
+from pkm_description.mechanism import Array
 from pkm_dynamics.motion_limits import PlatformLimits
 from pkm_kinematics import Kinematics, Status
 from pkm_kinematics.kernels.compiled_rotations import displace
-
-Array = NDArray[np.float64]
 
 _HOME_MODE = 0
 _SAMPLES = 16  # poses on the way to the end of an excursion at which it must be reachable
@@ -63,21 +61,7 @@ def tour(kinematics: Kinematics) -> MotionFile:
             if end is not None:
                 stations += [end, home]
                 labels += [f"end {axes(sign * direction * sizes)}", "home"]
-    n = len(stations)
-    return MotionFile(
-        source="tour",
-        relative_to_home=False,
-        straight=True,
-        poses=np.array(stations),
-        times=None,
-        speeds=np.full(n, math.inf),
-        angular_speeds=np.full(n, math.inf),
-        blends=np.zeros(n),
-        dwells=np.zeros(n),
-        labels=tuple(labels),
-        lines=(),
-        limits=_GENTLE,
-    )
+    return MotionFile.through("tour", np.array(stations), tuple(labels), _GENTLE)
 
 
 def _excursion(kinematics: Kinematics, unit: Array, longest: float) -> Array | None:

@@ -19,6 +19,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,11 +28,9 @@ from scipy.spatial.transform import Rotation
 from pkm_control.control_errors import MotionFileError
 from pkm_control.motion.files.shipped import find_motion, unreadable
 from pkm_control.space.tool import Tool, ToolError, tool_named
-from pkm_description.mechanism import Joint, JointType, Mechanism
+from pkm_description.mechanism import Array, Joint, JointType, Mechanism
 from pkm_dynamics.motion_limits import PlatformLimits
 from pkm_hardware.drivers.driver import output_name
-
-Array = NDArray[np.float64]
 
 _LENGTH = {"m": 1.0, "mm": 1e-3}
 _ANGLE = {"rad": 1.0, "deg": math.pi / 180.0}
@@ -104,6 +103,18 @@ class MotionFile:
     lead: float = 0.0
     tool: Tool | None = None
     of_tool: bool = False
+
+    @classmethod
+    def through(
+        cls, source: str, poses: Array, labels: tuple[str, ...], limits: PlatformLimits, **given: Any
+    ) -> MotionFile:
+        """Straight lines through poses (n, 7), base frame, as fast as limits allow and with stops, but for the fields
+        that are `given`.
+        """
+        n = len(poses)
+        endless, none = np.full(n, math.inf), np.zeros(n)
+        usual = {"speeds": endless, "angular_speeds": endless, "blends": none, "dwells": none}
+        return cls(source, False, True, poses, None, labels=labels, lines=(), limits=limits, **{**usual, **given})
 
     def __len__(self) -> int:
         """Return the number of waypoints."""

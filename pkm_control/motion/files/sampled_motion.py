@@ -10,19 +10,16 @@ from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pkm_control.control_errors import MotionFileError
 from pkm_control.motion.files.default_motion import motion_named
 from pkm_control.motion.planning import MotionPlanner
 from pkm_control.motion.rounded_path import RoundedPath
-from pkm_description.mechanism import Inertial
+from pkm_description.mechanism import Array, Inertial
 from pkm_dynamics import Dynamics
 from pkm_dynamics.motion_limits import ActuatorLimits, PlatformLimits
 from pkm_hardware.realism import USUAL_RESERVE
 from pkm_kinematics import Kinematics
-
-Array = NDArray[np.float64]
 
 RATE = 1000.0  # Hz
 

@@ -10,14 +10,12 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from mpl_toolkits.mplot3d import Axes3D
-from numpy.typing import NDArray
 
+from pkm_description.mechanism import Array
 from pkm_viewer.report.page.series import envelope, rms_and_max, rotation_vectors, widest_plane
 from pkm_viewer.report.recording import Recording
 from pkm_viewer.report.report import Report, Use
 from pkm_viewer.report.rows import Rows, tracking_errors
-
-Array = NDArray[np.float64]
 
 INK, SOFT, FAINT = "#1d2733", "#5c6b7a", "#e4e9ee"
 ASKED, DONE, BAD, WARNING = "#8fb3e6", "#b3471b", "#c0182b", "#8a5200"

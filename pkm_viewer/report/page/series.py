@@ -6,10 +6,9 @@ from __future__ import annotations
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.spatial.transform import Rotation
 
-Array = NDArray[np.float64]
+from pkm_description.mechanism import Array
 
 BINS = 1200  # a panel is not that many pixels wide
 _STILL = 1e-6  # m

@@ -30,4 +30,7 @@ def write_page(recording: Recording, report: Report, files: Mapping[str, Path]) 
 
 
 if __name__ == "__main__":
-    write_page(*pickle.load(sys.stdin.buffer))
+    try:
+        write_page(*pickle.load(sys.stdin.buffer))
+    except OSError as problem:
+        sys.exit(f"the page of the report: {problem.strerror}")

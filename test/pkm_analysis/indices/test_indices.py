@@ -129,7 +129,7 @@ def test_parts_of_a_motion():
     longer = performance_indices(kinematics, kinematics.home, part="translation", length=1.0)
     np.testing.assert_allclose(moving.transmission, longer.transmission)
     assert "rotations at" in repr(whole)
-    with pytest.raises(AnalysisError, match="no such freedom"):
+    with pytest.raises(AnalysisError, match="no such degree of freedom"):
         performance_indices(Kinematics(load_mechanism("delta")), [[0.0, 0.0, -0.85]], part="rotation")
     with pytest.raises(AnalysisError, match="not positive"):
         performance_indices(kinematics, kinematics.home, length=0.0)

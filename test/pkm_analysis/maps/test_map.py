@@ -71,7 +71,7 @@ def test_efforts_frequencies_and_own_functions() -> None:
 def test_redundant_drives_have_no_locus_of_type_2(tmp_path: Path) -> None:
     found = analysis("planar_redundant").map("type2", resolution=25)
     assert list(found.loci) == ["type 1: a limb stretched or folded"]
-    assert "more drives than freedoms" in found.notes[0]
+    assert "more drives than degrees of freedom" in found.notes[0]
     found.plot(tmp_path / "map.png")
     found.plot(tmp_path / "map.svg")
     assert (tmp_path / "map.png").stat().st_size > 10_000

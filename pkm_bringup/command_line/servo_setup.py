@@ -1,0 +1,227 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Signs and offsets of hobby servos, found in a dialogue that moves one servo at a time, as the file of a machine."""
+
+from __future__ import annotations
+
+import argparse
+import math
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import yaml
+
+from pkm_client import options
+from pkm_description.joint_geometry import freedoms
+from pkm_description.load import load_mechanism, xacro_arguments
+from pkm_description.mechanism import Joint, Mechanism
+from pkm_description.picture import link_poses
+from pkm_hardware.drivers.driver import DeviceError
+from pkm_hardware.drivers.serial_line import SerialLine
+from pkm_hardware.drivers.servos import ServoDriver
+from pkm_hardware.machine_file import read_machine_file
+from pkm_hardware.make_machine import make_drives
+from pkm_kinematics import Kinematics
+from pkm_runtime.errors import PkmError
+from pkm_runtime.whole_files import write_whole
+from pkm_runtime.yaml_section import read_yaml
+
+TURN, STROKE = math.radians(5.0), 0.005  # rad, m: how far a servo moves
+_PERIOD = 0.02  # s
+_SPEED = 200.0  # us/s
+_WATCHDOG = 1.0  # s: the board lets the servo go where this program ends without a word
+_SMALL = 1e-4  # rad or m
+_FILE: dict[str, Any] = {  # of a machine of which nothing is known yet
+    "machine": "servos",
+    "port": "/dev/ttyUSB0",
+    "baud": 115200,
+    "rate": 50,
+    "defaults": {
+        "pulse_zero": 1500,
+        "pulse_per_unit": 637,
+        "pulse_min": 800,
+        "pulse_max": 2200,
+        "velocity": 5.0,
+        "acceleration": 100.0,
+    },
+    "actuators": {},
+}
+Ask = Callable[[str], str]
+
+
+class Servo:
+    """One servo, held at a pulse [us] by a thread while questions are asked; all others have no pulses."""
+
+    def __init__(self, driver: ServoDriver, pulse: float) -> None:
+        self._driver = driver
+        self._pulse = self._target = np.array([float(pulse)])
+        self._error = ""
+        self._over = threading.Event()
+        driver.enable(self._pulse)
+        self._thread = threading.Thread(target=self._hold, daemon=True)
+        self._thread.start()
+
+    def move_to(self, pulse: float) -> None:
+        """Go there slowly; DeviceError where the board no longer answers."""
+        self._target = np.array([float(pulse)])
+        while self._thread.is_alive() and not np.array_equal(self._pulse, self._target):
+            time.sleep(_PERIOD)
+        if self._error:
+            raise DeviceError(self._error)
+
+    def release(self) -> None:
+        """No pulses."""
+        self._over.set()
+        self._thread.join()
+        self._driver.disable()
+
+    def _hold(self) -> None:
+        step = _SPEED * _PERIOD
+        try:
+            while not self._over.wait(_PERIOD):
+                self._pulse = self._pulse + np.clip(self._target - self._pulse, -step, step)
+                self._driver.exchange(self._pulse)
+        except DeviceError as error:
+            self._error = str(error)
+
+
+def set_up(mechanism: Mechanism, values: dict[str, Any], ask: Ask, simulate: bool = False) -> dict[str, Any]:
+    """Go through the servos of a robot; the machine file `values` with their channels, signs and offsets."""
+    line = SerialLine(str(values["port"]), int(values.get("baud", _FILE["baud"])))
+    actuators: dict[str, dict[str, Any]] = {}
+    for number, name in enumerate(mechanism.actuated_joints):
+        joint = mechanism.joint_named[name]
+        own = dict((values.get("actuators") or {}).get(name) or {})
+        print(f"\n{name} ({joint.type.value}, {number + 1} of {len(mechanism.actuated_joints)})")
+        text, taken = "  Its channel on the board", {one["channel"]: other for other, one in actuators.items()}
+        own["channel"] = int(_number(ask, text, own.get("channel", number)))
+        while own["channel"] in taken:
+            print(f"  {taken[own['channel']]} is on channel {own['channel']}")
+            own["channel"] = int(_number(ask, text, number))
+        actuators[name] = own
+        used = {**_FILE["defaults"], **(values.get("defaults") or {}), **own}
+        pulses = np.array([[float(used["pulse_min"]), float(used["pulse_max"])]])
+        driver = ServoDriver(line, (own["channel"],), pulses, watchdog=_WATCHDOG)
+        if simulate:
+            driver.simulate(pulses.mean(axis=1))
+        try:
+            driver.open(np.array([float(used["pulse_zero"])]))
+            _find(mechanism, joint, own, used, driver, ask)
+        finally:
+            driver.close()
+    return {**values, "actuators": actuators}
+
+
+def _find(
+    mechanism: Mechanism, joint: Joint, own: dict[str, Any], used: dict[str, Any], driver: ServoDriver, ask: Ask
+) -> None:
+    """Sign and offset of one servo."""
+    turns = joint.unit == "rad"
+    unit, scale = ("degrees", math.degrees(1.0)) if turns else ("mm", 1e3)
+    step, zero = TURN if turns else STROKE, float(used["pulse_zero"])
+    ask(f"  Enter: it goes to {zero:g} us AT ONCE, wherever it stands now, and is held there.")
+    servo = Servo(driver, zero)
+    try:
+        told = f"  Where is {joint.name} now, as the description counts it, in {unit}"
+        own["offset"] = round(_number(ask, told, scale * float(used.get("offset", 0.0))) / scale, 6)
+        print(f"  A positive {joint.name} {sense(mechanism, joint)}.")
+        there = zero + step * float(used["pulse_per_unit"])
+        answer = ""
+        while answer not in ("y", "n"):
+            ask(f"  Enter: it moves by {scale * step:g} {unit} and back.")
+            servo.move_to(there)
+            servo.move_to(zero)
+            answer = ask("  Did it go there at first? y: yes, n: the other way, Enter: again ").strip().lower()[:1]
+        own["sign"] = 1 if answer == "y" else -1
+    finally:
+        servo.release()
+
+
+def sense(mechanism: Mechanism, joint: Joint) -> str:
+    """Where the outer end of a joint's link goes, in words, when the joint's position grows at home."""
+    names = [one.name for each in mechanism.joints for one in freedoms(each)]
+    moved = np.array(mechanism.home_joints)
+    moved[names.index(joint.name)] += _SMALL
+    before, after = link_poses(mechanism)[joint.child], link_poses(mechanism, moved)[joint.child]
+    points = [one.origin[:, 3] for one in mechanism.joints if one.parent == joint.child]
+    points += [one.predecessor_frame[:, 3] for one in mechanism.loops if one.predecessor == joint.child]
+    points += [one.successor_frame[:, 3] for one in mechanism.loops if one.successor == joint.child]
+    ways = [((after - before) @ point)[:3] / _SMALL for point in points]
+    way = max(ways, key=np.linalg.norm, default=np.zeros(3))
+    most = int(np.argmax(np.abs(way)))
+    if abs(way[most]) < 1e-6:
+        axis = before[:3, :3] @ joint.axis
+        return f"turns right-handed about {np.round(axis, 3) + 0.0} of the base frame"
+    up = {True: " (up)", False: " (down)"}[bool(way[most] > 0.0)] if most == 2 else ""
+    sign = "+" if way[most] > 0.0 else "-"
+    return f"moves the outer end of its link mostly along {sign}{'xyz'[most]} of the base{up}"
+
+
+def _number(ask: Ask, text: str, default: float) -> float:
+    """A number that is asked for until there is one."""
+    while True:
+        answer = ask(f"{text}? [{default:g}] ").strip()
+        try:
+            return float(answer) if answer else float(default)
+        except ValueError:
+            print(f"  '{answer}' is no number")
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line."""
+    p = options.parser(
+        "servo-setup",
+        "Find channels, signs and offsets of hobby servos in a dialogue, and write the file of the machine. One\n"
+        "servo at a time has pulses; it moves by 5 degrees (5 mm) when told. Take the rods off the arms before, or\n"
+        "the platform in your hand: nothing else is held.",
+    )
+    options.add_robot(p)
+    p.add_argument("-o", "--output", metavar="FILE", help="file to write: the hardware file, or ROBOT_machine.yaml")
+    p.add_argument("--hardware-file", default="", metavar="FILE", help=options.HARDWARE_FILE + "; to begin with")
+    p.add_argument(
+        "--serial-port",
+        default="",
+        metavar="PORT",
+        help=f"of the board (default: that of the file, or {_FILE['port']})",
+    )
+    p.add_argument("--simulate", action=options.Switch, default=False, help=options.SIMULATE)
+    return p
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command; return its exit status: 0 done, 1 failed, 2 bad arguments, 130 interrupted."""
+    given = parser().parse_args(arguments)
+    output = Path(given.output or given.hardware_file or f"{Path(given.robot).name.partition('.')[0]}_machine.yaml")
+    if output.exists() and str(output) != given.hardware_file:
+        print(f"pkm servo-setup: {output} exists; --hardware-file {output} begins with it", file=sys.stderr)
+        return 2
+    try:
+        mechanism = load_mechanism(given.robot, xacro_arguments(given.xacro_args))
+        values = read_yaml(given.hardware_file)[1] if given.hardware_file else _FILE
+        values = {**values, **({"port": given.serial_port} if given.serial_port else {})}
+        values = set_up(mechanism, values, input, given.simulate)
+        text = yaml.safe_dump(_plain(values), sort_keys=False)
+        write_whole(output, f"# docs/hardware.md explains every key.\n{text}")
+        file = read_machine_file(output)
+        make_drives(file.kind, Kinematics(mechanism), file)
+    except (PkmError, DeviceError, EOFError) as error:
+        print(f"\npkm servo-setup: {error or 'nobody answers'}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("\npkm servo-setup: ended, no servo has pulses; nothing is written", file=sys.stderr)
+        return 130
+    print(f"\n{output} is written. Next: ./pkm play {given.robot} --hardware-file {output} --dry")
+    return 0
+
+
+def _plain(value: Any) -> Any:
+    """Mappings of a file, which know their lines, as those of Python."""
+    return {str(key): _plain(one) for key, one in value.items()} if isinstance(value, dict) else value
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A client's own node, and its requests: all that `pkm estop` takes, which waits for what is imported here."""
+
+from __future__ import annotations
+
+import atexit
+import itertools
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import rclpy
+from rclpy.executors import SingleThreadedExecutor
+from rclpy.node import Node
+from std_srvs.srv import Trigger
+
+from pkm_client.client_errors import NoRobotError
+from pkm_control.operation.answer import Answer
+from pkm_description.ros.transport import transport_environment
+
+_PATIENCE = 10.0  # s, for an answer
+LOOK = 0.02  # s
+_numbers = itertools.count(1)
+
+
+@contextmanager
+def _transport() -> Iterator[None]:
+    """Within this context a new node uses the suite's transport; the environment is restored afterwards."""
+    before = dict(os.environ)
+    os.environ.update(transport_environment(os.environ, "SUBNET"))
+    try:
+        yield
+    finally:
+        for name in set(os.environ) - set(before):
+            del os.environ[name]
+        os.environ.update(before)
+
+
+class ClientNode:
+    """Node, context and executor of its own, apart from other ROS use in the process. ValueError: invalid namespace."""
+
+    def __init__(self, namespace: str) -> None:
+        self._closing = False
+        self._context = rclpy.Context()
+        with _transport():
+            rclpy.init(args=[], context=self._context)
+            self._node = Node(
+                f"robot_client_{os.getpid()}_{next(_numbers)}",
+                context=self._context,
+                namespace=namespace,
+                use_global_arguments=False,
+                start_parameter_services=False,
+            )
+        self._executor = SingleThreadedExecutor(context=self._context)
+        self._executor.add_node(self._node)
+        self._thread = threading.Thread(target=self._spin, name="robot client", daemon=True)
+        self._thread.start()
+        atexit.register(self.close)  # a thread that spins while Python ends takes the process down
+
+    def trigger(self, name: str, timeout: float) -> Answer:
+        """Ask a service without a question; NoRobotError where nobody offers it within `timeout` [s], or answers."""
+        client = self._node.create_client(Trigger, name)
+        self._find(lambda: [] if client.service_is_ready() else [name], timeout)
+        return self._call(client, Trigger.Request())
+
+    def close(self) -> None:
+        """Destroy the node; the robot continues what it does."""
+        if self._closing:
+            return
+        self._closing = True
+        atexit.unregister(self.close)
+        self._executor.wake()
+        self._thread.join(2.0)
+        self._executor.shutdown(timeout_sec=2.0)
+        self._release()
+        self._node.destroy_node()
+        rclpy.shutdown(context=self._context)
+
+    def _release(self) -> None:
+        """Give up what the node does not destroy with itself, and wake who waits."""
+        return
+
+    def _spin(self) -> None:
+        while not self._closing and self._context.ok():
+            self._executor.spin_once(timeout_sec=0.1)
+
+    def _find(self, missing: Callable[[], list[str]], timeout: float) -> None:
+        """Wait until nothing is missing; NoRobotError after `timeout` [s], with what is."""
+        deadline = time.monotonic() + timeout
+        while names := missing():
+            if time.monotonic() > deadline:
+                where, domain = self._node.get_namespace(), os.environ.get("ROS_DOMAIN_ID", "0")
+                self.close()
+                raise NoRobotError(
+                    f"no robot answers in namespace '{where}' within {timeout:g} s: nothing of {', '.join(names)}; "
+                    f"is it running, and in this ROS_DOMAIN_ID ({domain})?"
+                )
+            time.sleep(LOOK)
+
+    def _require_open(self) -> None:
+        if self._closing:
+            raise NoRobotError("the client was closed")
+
+    def _call(self, client: Any, request: Any, patience: float = _PATIENCE) -> Answer:
+        """Call a service and wait for its answer."""
+        self._require_open()
+        name = client.srv_name.rpartition("/")[2]
+        if not client.service_is_ready():
+            raise NoRobotError(f"nobody offers '{name}' any more")
+        done = threading.Event()
+        future = client.call_async(request)
+        future.add_done_callback(lambda _: done.set())
+        if not done.wait(patience):
+            client.remove_pending_request(future)
+            raise NoRobotError(f"'{name}' is not answered within {patience:g} s")
+        return Answer(future.result().success, future.result().message)

@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which readings are believed, and where the platform is by them; in which assembly mode, once that is in doubt."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from pkm_control.controllers.controller import Controller, Measured
+from pkm_control.loop.platform_observer import PlatformObserver
+from pkm_description.mechanism import Array
+from pkm_hardware.reading_watch import ReadingWatch
+from pkm_kinematics import Kinematics
+from pkm_kinematics.kernels.short_vectors import magnitude
+
+_CLOCK_SLACK = 0.05  # s, by which the clock of the readings may differ from that of their arrival, in one period
+_NEAR = 0.2  # rad, and of the characteristic length: so near to home a platform is that was led there by hand
+_PERIODS = 3  # as the platform comes nearer to a singularity now, it is there within so many: it may be behind it
+_BESIDE = 0.2  # rad, and of the characteristic length: further than that from the last reading, one says little
+_MANY = 10  # readings of that kind are no slip of an encoder
+_CALM = 1.0  # s, for which the law holds the platform at rest: behind a singularity its efforts would push it away
+CROSSED = (
+    "the limbs may have lost hold of the platform on its way (type 2 singularity), "
+    "so that it may be in another assembly mode"
+)
+NOT_HOME = "near home alone its mode is known again, and it is not there: it must be led home by hand"
+
+
+class AssemblyWatch:
+    """Whether readings still tell where the platform is: `doubt` says why not, and is empty where they do.
+
+    Two assembly modes meet in a singularity of type 2, and their readings are alike on both sides: a platform that
+    falls through it looks as one that turned back. There the platform moves infinitely far per motion of the actuators,
+    and the reciprocal of that goes to zero with its distance. It is compared from reading to reading, so that neither
+    the robot's size nor its speed matters. Behind a singularity of type 1 it falls from infinity, less and less.
+    """
+
+    def __init__(self, kinematics: Kinematics) -> None:
+        self.doubt = ""
+        self._length = kinematics.characteristic_length
+        self._beside = _BESIDE * np.where(kinematics.engine.actuated_turning, 1.0, self._length)
+        self._hold = 0.0  # speed of the actuators per speed of the platform, at the last reading
+        self._drop = 0.0  # of that, since the one before
+        self._at: Array | None = None  # actuators (n_actuated,) there
+        self._lost = 0  # readings since then that nothing continued
+        self._calm = 0.0  # s
+
+    def judge(self, measured: Measured) -> None:
+        """Take note of a reading that goes on from the last one."""
+        hold = 1.0 / magnitude(measured.jacobian, self._length)
+        drop, ahead = self._hold - hold, 0.0
+        if drop > 0.0 and self._drop > 0.0:
+            less = min(drop / self._drop, 1.0)
+            ahead = drop * sum(less**k for k in range(1, _PERIODS + 1))
+        if not ahead < hold:
+            self.cross()
+        self._hold, self._drop, self._at, self._lost = hold, drop, measured.positions, 0
+
+    def lose(self, positions: Array) -> None:
+        """Take note of actuators (n_actuated,) [rad or m] before which a singularity of type 2 lies."""
+        self._lost += 1
+        if self._at is not None and ((np.abs(positions - self._at) < self._beside).all() or self._lost >= _MANY):
+            self.cross()
+
+    def settle(self, passed: float, held: bool) -> None:
+        """Believe again in the mode in which a law has `held` the platform at rest for a while; `passed`: time [s]."""
+        if self.doubt:
+            self._calm = self._calm + passed if held else 0.0
+            if self._calm > _CALM:
+                self.doubt = ""
+
+    def forget(self) -> None:
+        """Begin anew with a platform whose assembly mode is known."""
+        self.doubt, self._hold, self._drop, self._at, self._lost = "", 0.0, 0.0, None, 0
+
+    def cross(self) -> None:
+        """Doubt from now on."""
+        self.doubt, self._calm = CROSSED, 0.0
+
+
+class PlatformLocator:
+    """Finds the platform of a machine by its readings, and tells for how long it has not been known.
+
+    `heard` [s] is when the last usable reading came, and `out_of_touch` says that nothing was asked for so long that
+    the platform may be anywhere; both on the caller's clock. `rejected` says why readings were not believed for so long
+    that nothing goes on.
+    """
+
+    def __init__(self, controller: Controller, max_age: float) -> None:
+        self.heard = -math.inf
+        self.out_of_touch = False
+        self.rejected = ""
+        self.observer = PlatformObserver(controller.kinematics)
+        self.assembly = AssemblyWatch(controller.kinematics)
+        self._controller = controller
+        self._max_age = max_age
+        self._plausible = ReadingWatch(controller.limits)
+        self._asked = -math.inf  # s: when anything was last asked
+        self._from_home = False  # the assembly mode is known again where the platform is near home
+
+    def ask(self, now: float) -> None:
+        """Note that the platform is asked for."""
+        self.out_of_touch |= now - self._asked > self._max_age
+        self._asked = now
+
+    def implausible(self, positions: Array, elapsed: float) -> str:
+        """Why the actuators (n_actuated,) cannot have come there in some time [s]; empty where they can."""
+        return self._plausible.check(positions, elapsed)
+
+    def accept(self, positions: Array) -> None:
+        """Go on from these actuators (n_actuated,)."""
+        self._plausible.accept(positions)
+
+    def locate(self, positions: Array, velocities: Array, mode: int) -> Measured | None:
+        """The motion by actuators (n_actuated,) and their velocities, in a working mode; None: see the `observer`."""
+        if self._from_home and not self.far_off(self._controller.kinematics.home, positions, _NEAR):
+            self._from_home = False
+            self.observer.forget(mode)
+            self.assembly.forget()
+        measured = self.observer.observe(positions, velocities)
+        if measured is not None:
+            self.assembly.judge(measured)
+        elif self.observer.singular:
+            self.assembly.lose(positions)
+        return measured
+
+    @property
+    def doubt(self) -> str:
+        """Why the assembly mode is not known, and where it would be; empty where it is."""
+        doubt = self.assembly.doubt
+        return f"{doubt}; {NOT_HOME}" if doubt and self._from_home else doubt
+
+    def far_off(self, pose: Array, positions: Array, far: float) -> bool:
+        """Whether actuators are further [rad, characteristic lengths] from those of the working mode at a pose."""
+        k = self._controller.kinematics
+        off = self._controller.model.positions(pose) - positions
+        turning = k.engine.actuated_turning
+        off = np.where(turning, np.remainder(off + np.pi, 2.0 * np.pi) - np.pi, off / k.characteristic_length)
+        return not (np.abs(off) <= far).all()
+
+    def passed(self, stamps: float, silence: float) -> float:
+        """Time since the last usable reading, as far as anything may move for it [s]: by the `stamps` of the two, or by
+        the `silence` between their arrivals where the clock of the readings jumped.
+        """
+        if not math.isfinite(silence):
+            return 0.0
+        if not 0.0 <= stamps <= silence + _CLOCK_SLACK:
+            stamps = max(silence, 0.0)
+        return min(stamps, max(self._max_age, _CLOCK_SLACK))
+
+    def search_from_home(self, mode: int) -> None:
+        """Look for a platform whose configuration was lost: near home it is known again."""
+        self.observer.forget(mode)
+        self.assembly.doubt, self._from_home = CROSSED, True
+
+    def place(self, pose: Array, joints: Array) -> None:
+        """Take the next reading as one that goes on from a pose (7,) and joints (n_joints,), beyond doubt."""
+        self.observer.start(pose, joints)
+        self.assembly.forget()
+
+    def restart(self, mode: int) -> None:
+        """Take the next reading as the first one, of a platform at home: after a doubt it must be near home indeed."""
+        self.observer.forget(mode)
+        self._from_home = bool(self.assembly.doubt)
+        self._plausible = ReadingWatch(self._controller.limits)
+        self.heard = self._asked = -math.inf
+        self.rejected, self.out_of_touch = "", False

@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a device tells of its axes, in the coordinates of the joints: which readings count, and when they were taken."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pkm_description.mechanism import Array
+from pkm_dynamics.motion_limits import ActuatorLimits
+from pkm_hardware.drivers.driver import DeviceError, Driver, GivenUpError, Reading
+from pkm_hardware.machine_drives import Scale
+from pkm_hardware.reading_watch import ReadingWatch
+
+_READINGS = 20  # of which two in a row have to agree before drives are enabled there
+
+
+class DeviceReadings:
+    """`last` is the last reading that counts: machine time [s] at which it was taken, positions and velocities (n,).
+
+    A reading that no actuator could have reached is dropped, so that its time stands still; `dropped` counts them, and
+    `doubt` says why the last of them was. `fresh`: whether the last one that came counted. Where time does not pass by
+    itself (not `real`), a reading is as old as its period.
+    """
+
+    def __init__(self, limits: ActuatorLimits, home: Array, real: bool) -> None:
+        self._limits, self._real = limits, real
+        self._asked = -math.inf  # s, `time.monotonic`: when the last one was asked for
+        self.restart(0.0, home)
+
+    def restart(self, now: float, home: Array) -> None:
+        """Begin anew with joints that are believed to be at home (n_actuated,)."""
+        self.last = (now, home.copy(), np.zeros_like(home))
+        self.dropped, self.doubt, self.fresh = 0, "", True
+        self._blind: NDArray[np.bool_] | None = None  # axes whose encoders have not found their index
+        self._watch = ReadingWatch(self._limits)
+
+    def rest(self) -> None:
+        """No drive moves its axis any more, as far as is known."""
+        taken, positions, velocities = self.last
+        self.last = (taken, positions, np.zeros_like(velocities))
+
+    def place(self, positions: Array) -> None:
+        """The same reading, at other positions (n_actuated,): the axes have found their references."""
+        self.last = (self.last[0], positions, self.last[2])
+        self._watch.accept(positions)
+
+    def confirm(self, driver: Driver, scale: Scale, now: float, began: float) -> None:
+        """Read until two readings in a row agree, so that drives are not enabled at a misread position."""
+        agreed = 0
+        self._watch = ReadingWatch(self._limits)
+        for _ in range(_READINGS):
+            if driver.unwanted():
+                raise GivenUpError
+            reading = driver.exchange(None)
+            if reading.time <= self._asked:
+                continue
+            agreed += 1
+            if not self.take(reading, scale, now, began):
+                self._watch = ReadingWatch(self._limits)
+                self.take(reading, scale, now, began)
+                agreed = 1
+            if agreed == 2:
+                return
+        raise DeviceError(f"no two readings{driver.where} agree: {self.doubt or driver.notice or 'none comes'}")
+
+    def take(self, reading: Reading, scale: Scale, now: float, began: float) -> bool:
+        """Accept a reading if it is new and plausible; whether it was. The period began at machine time `now` [s], and
+        at `began` [s, `time.monotonic`].
+        """
+        self.fresh = reading.time > self._asked and self._accept(reading, scale, now, began)
+        return self.fresh
+
+    def _accept(self, reading: Reading, scale: Scale, now: float, began: float) -> bool:
+        before, last, _ = self.last
+        positions = scale.to_joints(reading.positions)
+        if positions.shape != last.shape or not np.isfinite(positions).all():
+            raise DeviceError(f"positions that cannot be: {reading.positions}")
+        age = max(began - reading.time, 0.0) if self._real else 0.0
+        taken = max(now - age, before)
+        judged = positions
+        if reading.indices is not None:  # an axis that finds its index counts anew from there
+            blind = np.isnan(reading.indices)
+            if self._blind is None or (blind != self._blind).any():
+                self._watch = ReadingWatch(self._limits)
+            self._blind, judged = blind, np.where(blind, last, positions)
+        elapsed = taken - before
+        if doubt := self._watch.check(judged, max(elapsed, reading.time - self._asked)):
+            self.dropped, self.doubt = self.dropped + 1, doubt
+            return False
+        self._watch.accept(judged)
+        if reading.velocities is not None:
+            velocities = reading.velocities / scale.units
+        else:
+            velocities = (positions - last) / elapsed if elapsed > 0.0 else np.zeros_like(positions)
+        self._asked = reading.time
+        self.last = (taken, positions, velocities)
+        return True

@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Processes that are forked from this one, with all that has been made and imported here."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import signal
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Callable
+from typing import NoReturn
+
+_PR_SET_PDEATHSIG, _PR_SET_NAME = 1, 15  # of prctl(2)
+_LOOK = 0.005  # s, between two looks whether one has ended
+
+
+class Child:
+    """A process that does `act`, whose result is its exit code (None: 0), and ends: nothing that this process would do
+    at its end is done there. To be made while this process has no other thread. With `silent` no error is printed.
+    """
+
+    def __init__(self, act: Callable[[], int | None], silent: bool = False) -> None:
+        _flush()  # else the child writes it again
+        self._looking = threading.Lock()
+        self._code: int | None = None
+        self.pid = os.fork()
+        if self.pid == 0:
+            _run(act, silent)
+
+    def poll(self) -> int | None:
+        """Its exit code, negative the number of the signal that ended it; None while it runs."""
+        with self._looking, contextlib.suppress(ChildProcessError):
+            if self._code is None and (found := os.waitpid(self.pid, os.WNOHANG))[0]:
+                self._code = os.waitstatus_to_exitcode(found[1])
+        return self._code
+
+    def wait(self, patience: float) -> int | None:
+        """As `poll`, after at most `patience` [s]."""
+        until = time.monotonic() + patience
+        while self.poll() is None and time.monotonic() < until:
+            time.sleep(_LOOK)
+        return self._code
+
+    def signal(self, number: int) -> None:
+        """Send a signal while it runs."""
+        if self._code is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self.pid, number)
+
+    @property
+    def how_it_ended(self) -> str:
+        """How it has ended, in words."""
+        if self._code is None:
+            return "nobody knows how"
+        if self._code < 0:
+            with contextlib.suppress(ValueError):
+                return signal.Signals(-self._code).name
+        return f"exit status {self._code}"
+
+
+def _run(act: Callable[[], int | None], silent: bool) -> NoReturn:
+    code = 1
+    try:
+        code = act() or 0
+    except SystemExit as end:
+        code = end.code if isinstance(end.code, int) else 1
+    except BaseException:
+        if not silent:
+            traceback.print_exc()
+    finally:
+        _flush()
+        os._exit(code)
+
+
+def _flush() -> None:
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError):
+            stream.flush()
+
+
+def end_with_parent() -> None:
+    """In a child: have the kernel send it SIGTERM when its parent dies."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+
+
+def name_process(name: str) -> None:
+    """Give this process a name for `ps` and `top`, which else show the parent's."""
+    with contextlib.suppress(AttributeError, OSError):
+        ctypes.CDLL(None).prctl(_PR_SET_NAME, name.encode()[:15], 0, 0, 0)
