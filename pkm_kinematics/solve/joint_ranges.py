@@ -9,11 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pkm_description.mechanism import Array
+from pkm_kinematics.batch import nans
 from pkm_kinematics.kernels.model_and_data import Solved
-from pkm_kinematics.kernels.position.chain import TAU
 from pkm_kinematics.kernels.position.solve_poses import LIMIT_SLACK
+from pkm_kinematics.kernels.position.whole_turns import wrap_into_limits
 from pkm_kinematics.solve.robot_constants import RobotConstants
-from pkm_kinematics.status import Status
+from pkm_runtime.kernels.binding import Prepared
 
 
 class JointRanges:
@@ -62,20 +63,17 @@ class JointRanges:
     def wrap_into_limits(self, solved: Solved, turned: NDArray[np.bool_] | None = None) -> None:
         """Turn joints of rows with status JOINT_LIMIT into their ranges, in configurations that nobody followed there.
 
-        The shortest turn from home need not be the one that a limb took, which comes to another branch stretched or
-        folded.
         Not for what continues a seed or home: between two positions a turn apart a joint passes its stops. `turned`
         says which joints (n_joints,) may be turned, `turned_freely` by default.
         """
-        rows = np.flatnonzero(solved.status == Status.JOINT_LIMIT)
-        if not len(rows):
-            return
-        q, (lower, upper) = solved.q[rows], self.limits
-        turns = np.ceil(np.maximum(lower - q, 0.0) / TAU) - np.ceil(np.maximum(q - upper, 0.0) / TAU)
-        q += np.where(self.turned_freely if turned is None else turned, TAU * turns, 0.0)
-        inside = ~self.beyond(q)
-        solved.q[rows] = np.where(inside, q, solved.q[rows])
-        solved.status[rows[inside.all(axis=1)]] = Status.CONVERGED
+        if np.count_nonzero(solved.status):
+            freely = self.turned_freely if turned is None else turned
+            self._wrap_into_limits.call(*self.limits, freely, solved.status, solved.q)
+
+    @cached_property
+    def _wrap_into_limits(self) -> Prepared:
+        status, joints = np.zeros(1, dtype=np.int64), nans(1, len(self.robot.joint_names))
+        return Prepared(wrap_into_limits, *self.limits, self.turned_freely, status, joints)
 
     @cached_property
     def turned_freely(self) -> NDArray[np.bool_]:
