@@ -123,7 +123,7 @@ class Dense:
                     self.G[:, rows, :3] += sign * force
                     self.G[:, rows, 3:] += sign * (moment + _cross(arm, force))
 
-    def move(self, twist: Complex, qd: Complex) -> None:
+    def move(self, twist: NDArray[Any], qd: NDArray[Any]) -> None:
         """Set the velocities of all bodies for the platform's twist (d, 6) and joint rates (d, n_bodies)."""
         self.v[:, PLATFORM], self.w[:, PLATFORM] = twist[:, :3], twist[:, 3:]
         self.qd = qd
@@ -137,7 +137,7 @@ class Dense:
             else:
                 self.v[:, i], self.w[:, i] = v, w + slide
 
-    def accelerate(self, acceleration: Complex, qdd: Complex) -> Complex:
+    def accelerate(self, acceleration: NDArray[Any], qdd: NDArray[Any]) -> Complex:
         """Set the accelerations of all bodies; returns the second rates (d, n_rows) at which the closures open."""
         self.dv[:, PLATFORM] = acceleration[:, :3] + self.dv[:, BASE]
         self.dw[:, PLATFORM] = acceleration[:, 3:]
