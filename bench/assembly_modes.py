@@ -22,9 +22,9 @@ from scipy.spatial.transform import Rotation
 from pkm_description import load_mechanism
 from pkm_kinematics import Kinematics
 from pkm_kinematics.assembly.geometry.planar import point_on_circles
-from pkm_kinematics.assembly.geometry.planar_platform import PlanarKind, planar_poses
+from pkm_kinematics.assembly.geometry.planar_platform import planar_poses
+from pkm_kinematics.assembly.geometry.rigid_body import six_distances
 from pkm_kinematics.assembly.geometry.schoenflies import positions_and_angle
-from pkm_kinematics.assembly.geometry.six_distances import six_distances
 from pkm_kinematics.assembly.geometry.spherical import three_angles
 from pkm_kinematics.assembly.geometry.translation import point_on_spheres
 from pkm_kinematics.assembly.methods.limb_distances import limb_distances
@@ -57,7 +57,7 @@ def planar(rng: np.random.Generator) -> tuple[Callable[[], SolutionSet], Array]:
     base, platform = rng.normal(size=(2, 3, 2))
     pose = np.array([*rng.normal(size=2), rng.uniform(-np.pi, np.pi)])
     lengths = np.linalg.norm(pose[:2] + platform @ turn(pose[2]).T - base, axis=1)
-    return lambda: planar_poses([PlanarKind.CIRCLE] * 3, base, platform, lengths), pose
+    return lambda: planar_poses(base, platform, lengths), pose
 
 
 def spherical(rng: np.random.Generator) -> tuple[Callable[[], SolutionSet], Array]:

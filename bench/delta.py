@@ -212,7 +212,7 @@ def batch_rates(sample: Sample) -> list[list[str]]:
         return done
 
     def public() -> Array:
-        return sample.dynamics.inverse(*parts, mode=0).status
+        return sample.dynamics.inverse(sample.kinematics.at(parts[0], mode=0), *parts[1:]).status
 
     work = f"inverse kinematics and dynamics, {len(motions):,} states"
     for name, call, n, wanted in (

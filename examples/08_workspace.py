@@ -12,7 +12,7 @@ def main(picture: str = "08_workspace.png") -> None:
     """Find where the robot can be while it stays well away from singularities, and draw it."""
     analysis = Analysis(load_mechanism("five_bar"))
     anywhere = analysis.workspace(tolerance=1e-4)
-    good = analysis.workspace(requirements=["condition > 0.3"], tolerance=1e-4)
+    good = analysis.workspace(requirements=["isotropy > 0.3"], tolerance=1e-4)
     print(anywhere)
     print(f"{good.size / anywhere.size:.0%} of it has a condition above 0.3")
     assert good.size < anywhere.size

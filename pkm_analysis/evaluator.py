@@ -30,13 +30,14 @@ from pkm_kinematics.codegen import pose_inputs
 from pkm_kinematics.codegen.at_home import near_home
 from pkm_kinematics.kernels.model_and_data import Data, Model
 from pkm_kinematics.kernels.position.solve_poses import take_seed
+from pkm_kinematics.kernels.rates.motion_space import held_wrenches
 from pkm_kinematics.kernels.records import PLATFORM
-from pkm_kinematics.solve.constraints import limb_constraints, scaling
+from pkm_kinematics.solve.constraints import scaling
 from pkm_kinematics.solve.engine import Engine
 from pkm_kinematics.solve.singularity import margins as drive_margins
 from pkm_kinematics.status import closes
 from pkm_runtime.codegen import Recording, Tape, loose, trace
-from pkm_runtime.codegen.vector_code import LANES, VectorCode
+from pkm_runtime.codegen.machine_code import LANES, VectorCode
 from pkm_runtime.sweeps.chunks import slices
 
 SCRATCH = (8, 14, 14)  # of `pose_quantities`
@@ -226,8 +227,8 @@ def twist_frame(engine: Engine, model: Model, data: Data, space: Array) -> Twist
     free = space / np.where(speeds > 0.0, speeds, 1.0)
     blocked = 6 - engine.mobility - engine.mechanism.mobility.left_out
     ranks, wrenches = [], [np.zeros((0, 6))]
-    for _, _, W in limb_constraints(model, data, length):
-        _, values, Vt = np.linalg.svd(W, full_matrices=False)
+    for limb in range(len(model.limbs)):
+        _, values, Vt = np.linalg.svd(held_wrenches(model, data, limb)[0], full_matrices=False)
         own = Vt[values > INDEPENDENT * max(1.0, float(values.max(initial=0.0)))]
         ranks.append(len(own))
         wrenches.append(own)

@@ -34,9 +34,7 @@ class Lattice:
     def __init__(self, engine: Engine, names: Sequence[str]) -> None:
         self._engine, self._names = engine, list(names)
         graph = engine.whole_graph
-        at_home = {**engine.home_by_name, **engine.inputs.branch_at(engine.home)}
-        rest = zip(graph.names, graph.tables.bodies["home"], strict=True)
-        home = np.array([at_home.get(name, float(q)) for name, q in rest])
+        home = engine.inputs.in_whole_graph_at(engine.home_joints, engine.home)
         columns = [graph.names.index(name) for name in self._names]
         self._turns = graph.tables.bodies["prismatic"][columns] == 0
         self._origin = home[columns]

@@ -17,11 +17,12 @@ from pkm_analysis.polytopes import ForcePolytope, VelocityPolytope, largest_elli
 from pkm_description.mechanism import Array
 from pkm_kinematics.kinematics import Kinematics
 from pkm_kinematics.solve.constraints import scaling
+from pkm_kinematics.solve.singularity import conditions
 
 Part = Literal["all", "translation", "rotation"]
 
 
-_SMALL_IS_BAD = ("condition", "weighted_condition", "smallest transmission", "slowest", "weakest")
+_SMALL_IS_BAD = ("condition", "isotropy", "smallest transmission", "slowest", "weakest")
 _LARGE_IS_BAD = ("largest transmission", "speed_ratio", "force_ratio", "ellipsoid_ratio")
 
 
@@ -41,14 +42,14 @@ class PerformanceIndices(Plottable):
     """
 
     _picture: ClassVar[str] = "performance_pictures.indices_picture"
-    _elsewhere: ClassVar[dict[str, str]] = {"manipulability gci": "see condition and transmission, and worst()"}
+    _elsewhere: ClassVar[dict[str, str]] = {"manipulability gci": "see condition, isotropy, and worst()"}
 
     coordinates: Array  # (n, c) task coordinates, or poses (n, 7)
     length: float  # m
     part: Part
     transmission: Array  # (n, f) platform speed by actuator speed along the principal directions, largest first
-    condition: Array  # (n,) smallest over largest transmission factor, 1 where isotropic
-    weighted_condition: Array  # (n,) 1 / (|J| |J^-1|) with |J|^2 = tr(J J^T) / f, 1 where isotropic
+    condition: Array  # (n,) reciprocal, as that of `Singularity`: 1 / (|J| |J^-1|) with |J|^2 = tr(J J^T) / f
+    isotropy: Array  # (n,) smallest over largest transmission factor, 1 where isotropic
     fastest: Array  # (n,) m/s: largest speed within the actuators' limits
     slowest: Array  # (n,) m/s: largest speed possible in every direction
     strongest: Array  # (n,) N: largest force within the limits
@@ -144,14 +145,13 @@ def performance_indices(
     """
     rows, L, K, within = _asked(kinematics, poses, limits, part, length, mode)
     n, _, f = K.shape
-    transmission, weighted = np.full((n, f), np.nan), np.full(n, np.nan)
+    transmission, condition = np.full((n, f), np.nan), np.full(n, np.nan)
     numbers, axes = np.full((4, n), np.nan), np.full((n, f), np.nan)
     for k in np.flatnonzero(np.isfinite(K).all(axis=(1, 2))):
         values = np.linalg.svd(K[k], compute_uv=False)[:f]
         with np.errstate(divide="ignore"):
             transmission[k] = 1.0 / values[::-1]
-        if values[-1] > 0.0:
-            weighted[k] = f / (np.linalg.norm(values) * np.linalg.norm(transmission[k]))
+        condition[k] = conditions(values[None], f)[0]
         velocity, force = within(K[k])
         numbers[:, k] = velocity.fastest, velocity.slowest, force.strongest, force.weakest
         if ellipsoids and values[-1] > 0.0:
@@ -160,10 +160,10 @@ def performance_indices(
     labels = tuple(f"{c.label} [{c.unit}]" for c in known)
     if rows.shape[1] != len(known):
         labels = ("x [m]", "y [m]", "z [m]", "qx", "qy", "qz", "qw")
-    condition = transmission[:, -1] / transmission[:, 0]
+    isotropy = transmission[:, -1] / transmission[:, 0]
     name, (fastest, slowest, strongest, weakest) = kinematics.mechanism.name, numbers
     return PerformanceIndices(
-        rows, L, part, transmission, condition, weighted, fastest, slowest, strongest, weakest, axes, name, labels
+        rows, L, part, transmission, condition, isotropy, fastest, slowest, strongest, weakest, axes, name, labels
     )
 
 

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from pkm_description.mechanism import Array, Inertial
@@ -34,12 +36,11 @@ class ActuatorDynamics:
             raise PkmError("actuators are coordinates of a robot only where there are as many of them as freedoms")
         self.kinematics = k
         self._robot = dynamics.robot
-        self._graph = k.engine.whole_graph
         self._model = graph_model(dynamics.robot, payload)
-        self._data = self._graph.holding(k.actuated_names).data()
+        self._data = k.engine.whole_graph.holding(k.actuated_names).data()
         self._state = self._data.state
         self._places, self._found = graph_places(k.engine), graph_motion(k.engine)
-        self._bodies, self._columns, self._held = self._places.bodies, self._places.columns, self._places.actuators
+        self._held = self._places.actuators
         self._q = np.array(self._state["q"])
         n = k.mobility
         self._none = np.zeros(n)
@@ -68,10 +69,7 @@ class ActuatorDynamics:
 
     def place(self, pose: Array, joints: Array) -> Status:
         """Set a pose (7,), base frame, and joints (n_joints,) closing the loops, at rest; a refusal changes nothing."""
-        q = self._q.copy()
-        for name, value in self.kinematics.engine.inputs.branch_at(pose).items():
-            q[self._graph.names.index(name)] = value
-        q[self._bodies] = joints[self._columns]
+        q = self.kinematics.engine.inputs.in_whole_graph_at(joints, pose)
         if not np.isfinite(q).all():
             return Status.INVALID_INPUT
         self._state["q"] = q
@@ -108,12 +106,12 @@ class ActuatorDynamics:
     @property
     def joints(self) -> Array:
         """Positions (n_joints,) of all joints [rad or m]."""
-        return self._by_column(self._q)
+        return np.asarray(self._q[self.kinematics.engine.in_whole])
 
     @property
     def joint_velocities(self) -> Array:
         """Velocities (n_joints,) of all joints [rad/s or m/s], after `move` or `step`."""
-        return self._by_column(self._state["qd"])
+        return np.asarray(self._state["qd"][self.kinematics.engine.in_whole])
 
     @property
     def pose(self) -> Array:
@@ -143,34 +141,24 @@ class ActuatorDynamics:
         self.move(self._none)
         return self.platform().jacobian.copy()
 
-    def _by_column(self, values: Array) -> Array:
-        found = np.zeros(len(self.kinematics.joint_names))
-        found[self._columns] = values[self._bodies]
-        return found
-
     # -- dynamics ---------------------------------------------------------------------------------------------------
 
     def efforts(self, accelerations: Array) -> Array:
         """Efforts [N m or N] for actuator accelerations (n_actuated,); NaN if these do not determine the platform."""
-        self._state["q"] = self._q
-        found = np.zeros_like(self._none)
-        ud = np.array(accelerations, dtype=np.float64)
-        status = self._efforts(self._model, self._data, self.velocities, ud, found)
-        return found if status == Status.CONVERGED else np.full_like(found, np.nan)
+        return self._solved(self._efforts, self.velocities, accelerations)
 
     def weight(self) -> Array:
         """Efforts (n_actuated,) [N m or N] that hold the robot at rest where it is; its velocities stay."""
-        self._state["q"] = self._q
-        found = np.zeros_like(self._none)
-        status = self._efforts(self._model, self._data, self._none, self._none, found)
-        return found if status == Status.CONVERGED else np.full_like(found, np.nan)
+        return self._solved(self._efforts, self._none, self._none)
 
     def accelerations(self, efforts: Array) -> Array:
         """Accelerations (n_actuated,) under efforts (n_actuated,); NaN where these do not determine the platform."""
+        return self._solved(self._accelerations, self.velocities, efforts)
+
+    def _solved(self, kernel: Callable[..., int], velocities: Array, given: Array) -> Array:
         self._state["q"] = self._q
         found = np.zeros_like(self._none)
-        tau = np.array(efforts, dtype=np.float64)
-        status = self._accelerations(self._model, self._data, self.velocities, tau, found)
+        status = kernel(self._model, self._data, velocities, np.array(given, dtype=np.float64), found)
         return found if status == Status.CONVERGED else np.full_like(found, np.nan)
 
     def step(self, efforts: Array, h: float, runge_kutta: bool = True) -> Status:

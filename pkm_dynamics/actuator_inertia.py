@@ -20,8 +20,9 @@ def actuator_mass_matrix(kinematics: Kinematics, dynamics: Dynamics, pose: Array
     Gough-Stewart platform the lightest direction answers a hundred times as fast as the actuators' own inertias say.
     `mode` None is home's working mode.
     """
-    spread = _pseudo_inverse(kinematics.motion_jacobian(pose, mode=mode))
-    return np.asarray(spread.T @ dynamics.mass_matrix(pose, mode=mode) @ spread)
+    at = kinematics.at(pose, mode=mode)
+    spread = _pseudo_inverse(at.motion_jacobian)
+    return np.asarray(spread.T @ dynamics.mass_matrix(at) @ spread)
 
 
 def free_inertia(kinematics: Kinematics, dynamics: Dynamics, pose: Array) -> Array:
@@ -30,7 +31,8 @@ def free_inertia(kinematics: Kinematics, dynamics: Dynamics, pose: Array) -> Arr
     A force on single actuators, such as a stop at the end of their range, is as stiff as intended when scaled by this;
     n actuators pushed at once answer at most n times as fast.
     """
-    jacobian, mass = kinematics.motion_jacobian(pose), dynamics.mass_matrix(pose)
+    at = kinematics.at(pose)
+    jacobian, mass = at.motion_jacobian, dynamics.mass_matrix(at)
     if not (np.isfinite(jacobian).all() and np.isfinite(mass).all()):
         return np.full(len(kinematics.actuated_names), np.nan)
     return np.asarray(1.0 / np.sum(jacobian * np.linalg.solve(mass, jacobian.T).T, axis=1))

@@ -3,8 +3,8 @@
 
 Poses, twists and accelerations as in `pkm_kinematics`. Wrenches (..., 6) are force [N], then moment [N m] about the
 platform's origin, in base axes, applied to the platform by its surroundings. Efforts are [N m] or [N], in the order of
-`Kinematics.actuated_names`. Of the configurations that reach a pose, calls take the one nearest to `seed`, or the one
-of a working `mode`; without either, the one that continues home.
+`Kinematics.actuated_names`. Of the configurations that reach a pose, calls take the one that continues home;
+for that of a working mode, or nearest to a seed, they take `kinematics.at(pose, seed, mode)` in place of the pose.
 
 Joint limits are ignored: any configuration that closes the loops has an answer, CONVERGED where `Kinematics` says
 JOINT_LIMIT. Between pose and efforts no joint angle is computed that could be compared.
@@ -36,6 +36,9 @@ from pkm_kinematics.kinematics import shared_kinematics
 from pkm_runtime.describable import Describable, alike, vector
 
 __all__ = ["Accelerations", "Dynamics", "Efforts"]
+
+Pose = ArrayLike | Configuration  # poses (..., 7) in the base frame, or task coordinates, or what is solved there
+Rows = ArrayLike | None  # (..., 6)
 
 
 class Dynamics(Describable):
@@ -91,13 +94,11 @@ class Dynamics(Describable):
 
     def inverse(
         self,
-        pose: ArrayLike | Configuration,
-        twist: ArrayLike | None = None,
-        acceleration: ArrayLike | None = None,
-        wrench: ArrayLike | None = None,
+        pose: Pose,
+        twist: Rows = None,
+        acceleration: Rows = None,
+        wrench: Rows = None,
         payload: Inertial | None = None,
-        seed: ArrayLike | None = None,
-        mode: int | None = None,
         distribution: Distribution | None = None,
     ) -> Efforts:
         """Actuator efforts that drive a platform motion.
@@ -109,8 +110,6 @@ class Dynamics(Describable):
                 space the nearest possible one is taken, and INVALID_INPUT is more than 5 % away; None is that of a
                 constant velocity in the motion space.
             wrench: external wrench on the platform (..., 6) [N, N m]; none where None.
-            seed: joint positions (n_joints,) or (..., n_joints) that the configuration is nearest to.
-            mode: working mode of the configuration.
             distribution: how redundant actuators share, and bounds to keep. Where None, by minimum norm, and where an
                 actuator only pulls or only pushes within the ranges of the description.
 
@@ -122,13 +121,12 @@ class Dynamics(Describable):
         Raises:
             DistributionError: the distribution does not fit the robot.
         """
-        plain = wrench is None and payload is None and seed is None and mode is None
-        plain = plain and distribution is None and not self._one_way
+        plain = wrench is None and payload is None and distribution is None and not self._one_way
         if plain and is_vector(pose, 7) and is_vector_or_none(twist) and is_vector_or_none(acceleration):
             found = self.robot.efforts_at(pose, twist, acceleration)
             if found is not None:
                 return Efforts(found[0], integer(Status.CONVERGED), found[1], self.kinematics.engine.names)
-        problem = self.problem(pose, twist, acceleration, wrench, payload, seed, mode)
+        problem = self.problem(pose, twist, acceleration, wrench, payload)
         return inverse(problem, distribution)
 
     @cached_property
@@ -136,14 +134,7 @@ class Dynamics(Describable):
         return bool(self.mechanism.one_way_actuators.any())
 
     def direct(
-        self,
-        pose: ArrayLike | Configuration,
-        twist: ArrayLike,
-        effort: ArrayLike,
-        wrench: ArrayLike | None = None,
-        payload: Inertial | None = None,
-        seed: ArrayLike | None = None,
-        mode: int | None = None,
+        self, pose: Pose, twist: ArrayLike, effort: ArrayLike, wrench: Rows = None, payload: Inertial | None = None
     ) -> Accelerations:
         """Platform accelerations (..., 6) [m/s^2, rad/s^2] in base axes for actuator efforts; ignores joint limits.
 
@@ -152,36 +143,24 @@ class Dynamics(Describable):
             twist: (..., 6) [m/s, rad/s] in base axes.
             effort: actuator efforts (..., n_actuated) [N m or N].
             wrench: external wrench on the platform (..., 6) [N, N m]; none where None.
-            seed: joint positions (n_joints,) or (..., n_joints) that the configuration is nearest to.
-            mode: working mode of the configuration.
         """
-        return direct(self.problem(pose, twist, None, wrench, payload, seed, mode), effort)
+        return direct(self.problem(pose, twist, None, wrench, payload), effort)
 
-    def gravity(
-        self,
-        pose: ArrayLike | Configuration,
-        payload: Inertial | None = None,
-        seed: ArrayLike | None = None,
-        mode: int | None = None,
-    ) -> Efforts:
+    def gravity(self, pose: Pose, payload: Inertial | None = None) -> Efforts:
         """Efforts (..., n_actuated) [N m or N] that hold the robot still against gravity, shared as by `inverse`.
 
         Args:
             pose: platform poses (..., 7) in the base frame.
-            seed: joint positions (n_joints,) or (..., n_joints) that the configuration is nearest to.
-            mode: working mode of the configuration.
         """
-        return inverse(self.problem(pose, payload=payload, seed=seed, mode=mode))
+        return inverse(self.problem(pose, payload=payload))
 
     def inverse_derivatives(
         self,
-        pose: ArrayLike | Configuration,
-        twist: ArrayLike | None = None,
-        acceleration: ArrayLike | None = None,
-        wrench: ArrayLike | None = None,
+        pose: Pose,
+        twist: Rows = None,
+        acceleration: Rows = None,
+        wrench: Rows = None,
         payload: Inertial | None = None,
-        seed: ArrayLike | None = None,
-        mode: int | None = None,
     ) -> InverseDerivatives:
         """Derivatives (..., n_actuated, mobility) of `inverse` by pose, twist and acceleration, exact to rounding.
 
@@ -194,20 +173,16 @@ class Dynamics(Describable):
             twist: (..., 6) [m/s, rad/s] in base axes; at rest where None.
             acceleration: (..., 6) [m/s^2, rad/s^2] in base axes, as in `inverse`.
             wrench: external wrench on the platform (..., 6) [N, N m]; none where None.
-            seed: joint positions (n_joints,) or (..., n_joints) that the configuration is nearest to.
-            mode: working mode of the configuration.
         """
-        return inverse_derivatives(self.problem(pose, twist, acceleration, wrench, payload, seed, mode))
+        return inverse_derivatives(self.problem(pose, twist, acceleration, wrench, payload))
 
     def reactions(
         self,
-        pose: ArrayLike | Configuration,
-        twist: ArrayLike | None = None,
-        acceleration: ArrayLike | None = None,
-        wrench: ArrayLike | None = None,
+        pose: Pose,
+        twist: Rows = None,
+        acceleration: Rows = None,
+        wrench: Rows = None,
         payload: Inertial | None = None,
-        seed: ArrayLike | None = None,
-        mode: int | None = None,
         distribution: Distribution | None = None,
     ) -> Reactions:
         """Wrenches (..., n, 6) [N, N m] that every joint and loop transmits for a platform motion, see `Reactions`.
@@ -220,39 +195,27 @@ class Dynamics(Describable):
             twist: (..., 6) [m/s, rad/s] in base axes; at rest where None.
             acceleration: (..., 6) [m/s^2, rad/s^2] in base axes, as in `inverse`.
             wrench: external wrench on the platform (..., 6) [N, N m]; none where None.
-            seed: joint positions (n_joints,) or (..., n_joints) that the configuration is nearest to.
-            mode: working mode of the configuration.
             distribution: how redundant actuators share, as in `inverse`.
 
         Raises:
             DistributionError: the distribution does not fit the robot.
         """
-        problem = self.problem(pose, twist, acceleration, wrench, payload, seed, mode)
+        problem = self.problem(pose, twist, acceleration, wrench, payload)
         return reactions(problem, distribution)
 
-    def mass_matrix(
-        self, pose: ArrayLike | Configuration, seed: ArrayLike | None = None, mode: int | None = None
-    ) -> Array:
+    def mass_matrix(self, pose: Pose) -> Array:
         """Mass matrix of the whole robot in the motion space at one pose, `K^T M K`, rotors included.
 
         Args:
             pose: one pose (7,) in the base frame; several are a `ShapeError`.
-            seed: joint positions (n_joints,) that the configuration is nearest to.
-            mode: working mode of the configuration.
 
         Returns:
             (mobility, mobility) [kg, kg m, kg m^2], in the basis of `Kinematics.subspace`; NaN where the pose has no
             regular configuration.
         """
-        return motion_space_form.mass_matrix(self.robot, self.kinematics.at_one(pose, seed, mode))
+        return motion_space_form.mass_matrix(self.robot, self.kinematics.at_one(pose))
 
-    def coriolis(
-        self,
-        pose: ArrayLike | Configuration,
-        twist: ArrayLike,
-        seed: ArrayLike | None = None,
-        mode: int | None = None,
-    ) -> Array:
+    def coriolis(self, pose: Pose, twist: ArrayLike) -> Array:
         """Coriolis and centrifugal forces (mobility,) [N, N m], basis of `Kinematics.subspace`, at one pose and twist.
 
         `K_a^T tau` of the actuators that keeps the velocity in the motion space, without gravity and friction.
@@ -260,35 +223,24 @@ class Dynamics(Describable):
         Args:
             pose: one pose (7,) in the base frame; several are a `ShapeError`.
             twist: (6,) [m/s, rad/s] in base axes.
-            seed: joint positions (n_joints,) that the configuration is nearest to.
-            mode: working mode of the configuration.
         """
-        return motion_space_form.coriolis(self.robot, self.kinematics.at_one(pose, seed, mode), twist)
+        return motion_space_form.coriolis(self.robot, self.kinematics.at_one(pose), twist)
 
     # -- linear form ------------------------------------------------------------------------------------------------
 
-    def regressor(
-        self,
-        pose: ArrayLike | Configuration,
-        twist: ArrayLike | None = None,
-        acceleration: ArrayLike | None = None,
-        seed: ArrayLike | None = None,
-        mode: int | None = None,
-    ) -> tuple[Array, tuple[str, ...]]:
+    def regressor(self, pose: Pose, twist: Rows = None, acceleration: Rows = None) -> tuple[Array, tuple[str, ...]]:
         """The linear form `effort = Psi @ dynamics.parameters.values`.
 
         Args:
             pose: platform poses (..., 7) in the base frame.
             twist: (..., 6) [m/s, rad/s] in base axes; at rest where None.
             acceleration: (..., 6) [m/s^2, rad/s^2] in base axes, as in `inverse`.
-            seed: joint positions (n_joints,) or (..., n_joints) that the configuration is nearest to.
-            mode: working mode of the configuration.
 
         Returns:
             Psi (..., n_actuated, n_parameters), NaN where `inverse` has no answer, and the names of the parameters; see
             `pkm_dynamics.linear_form.regressor`.
         """
-        problem = self.problem(pose, twist, acceleration, seed=seed, mode=mode)
+        problem = self.problem(pose, twist, acceleration)
         return regressor(problem, self.parameters)[0], self.parameters.names
 
     @cached_property
@@ -332,16 +284,14 @@ class Dynamics(Describable):
 
     def problem(
         self,
-        pose: ArrayLike | Configuration,
-        twist: ArrayLike | None = None,
-        acceleration: ArrayLike | None = None,
-        wrench: ArrayLike | None = None,
+        pose: Pose,
+        twist: Rows = None,
+        acceleration: Rows = None,
+        wrench: Rows = None,
         payload: Inertial | None = None,
-        seed: ArrayLike | None = None,
-        mode: int | None = None,
     ) -> Problem:
         """The motions of a call, checked and in rows, with a status each and the robot; arguments as in `inverse`."""
-        return Problem.of(self.robot, self.kinematics.at(pose, seed, mode), twist, acceleration, wrench, payload)
+        return Problem.of(self.robot, self.kinematics.at(pose), twist, acceleration, wrench, payload)
 
     def model(self, payload: Inertial | None = None) -> Model:
         """Read-only tables of the robot for the kernels, with a payload (platform frame) and friction if enabled."""

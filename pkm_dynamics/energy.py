@@ -40,19 +40,14 @@ class Energy:
 
 
 def energy(
-    dynamics: Dynamics,
-    pose: ArrayLike | Configuration,
-    twist: ArrayLike | None = None,
-    payload: Inertial | None = None,
-    seed: ArrayLike | None = None,
-    mode: int | None = None,
+    dynamics: Dynamics, pose: ArrayLike | Configuration, twist: ArrayLike | None = None, payload: Inertial | None = None
 ) -> Energy:
     """Energy of the robot and all that it carries.
 
     Between two instants, the work of the actuators and of external wrenches equals the gain of `total` plus the
     integral of `lost`. Arguments and errors as in `Dynamics.inverse`.
     """
-    problem = dynamics.problem(pose, twist, payload=payload, seed=seed, mode=mode)
+    problem = dynamics.problem(pose, twist, payload=payload)
     out = np.full((len(problem), 3), np.nan)
 
     def kernel(model: Model, choice: Choice, motions: Array, out: Array, status: NDArray[np.int64]) -> None:
@@ -70,11 +65,9 @@ def power(
     twist: ArrayLike,
     effort: ArrayLike,
     wrench: ArrayLike | None = None,
-    seed: ArrayLike | None = None,
-    mode: int | None = None,
 ) -> Array:
     """Power (...,) [W] of efforts (..., n_actuated) and an external wrench, arguments as in `Dynamics.inverse`."""
-    rates = dynamics.kinematics.at(pose, seed, mode).motion(twist).actuated_velocities
+    rates = dynamics.kinematics.at(pose).motion(twist).actuated_velocities
     brought = np.sum(rates * np.asarray(effort, dtype=np.float64), axis=-1)
     if wrench is not None:
         brought = brought + np.sum(np.asarray(twist, dtype=np.float64) * np.asarray(wrench), axis=-1)

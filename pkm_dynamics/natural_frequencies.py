@@ -43,12 +43,7 @@ class Vibration(Describable):
 
 
 def natural_frequencies(
-    dynamics: Dynamics,
-    pose: ArrayLike | Configuration,
-    stiffness: ArrayLike,
-    payload: Inertial | None = None,
-    seed: ArrayLike | None = None,
-    mode: int | None = None,
+    dynamics: Dynamics, pose: ArrayLike | Configuration, stiffness: ArrayLike, payload: Inertial | None = None
 ) -> Vibration:
     """Natural vibrations, the lowest first, of a robot whose actuators hold it like springs.
 
@@ -60,7 +55,6 @@ def natural_frequencies(
     Args:
         pose: one pose (7,) in the base frame.
         stiffness: of the actuators (n_actuated,), or one for all [N m/rad or N/m].
-        seed: joint positions (n_joints,) that the configuration is nearest to.
 
     Raises:
         StiffnessError: a stiffness is negative or not finite, or the pose has no regular configuration.
@@ -69,7 +63,7 @@ def natural_frequencies(
     k = np.broadcast_to(np.asarray(stiffness, dtype=np.float64), (len(kinematics.actuated_names),))
     if not (np.isfinite(k).all() and (k >= 0.0).all()):
         raise StiffnessError(f"stiffness: expected finite numbers that are not negative, got {k.tolist()}")
-    at = kinematics.at_one(pose, seed, mode)
+    at = kinematics.at_one(pose)
     S, K = at.subspace, at.motion_jacobian
     n = S.shape[1]
     # accelerations at rest per unit of wrench: the inverse of the mass matrix, regular where the actuators lose hold

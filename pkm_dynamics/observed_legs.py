@@ -12,34 +12,25 @@ The loops are sums of element vectors up to the platform (35) and axes that a jo
 linear (37) and give, limb by limb, the motion constraints (55). The bodies' partial velocities, kinematic and dynamic
 coordinates (49 to 53), project the forces on the platform's degrees of freedom: (64).
 
-Elements carried by the platform (articulated travelling plate) also move with it. It shares no code with the kernels,
-so that each tests the other; only `of_pose` asks the kinematics, for joint positions.
+Elements carried by the platform (articulated travelling plate) also move with it. Loops are those of the derivatives
+(`derivatives/complex_motion.py`); no code is shared with the kernels, so that each tests the other. Only `of_pose` asks
+the kinematics, for joint positions.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from math import sqrt, tanh
-from typing import Any
+from math import sqrt
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from pkm_description.mechanism import Array
 from pkm_description.rotations import cross, quaternion_from_rotation, skew, transform_from_pose
+from pkm_dynamics.derivatives.complex_motion import Dense
 from pkm_dynamics.dynamics import Dynamics
-from pkm_dynamics.kernels.wrenches import COULOMB_SPEED
-from pkm_dynamics.kinematic_elements import (
-    ACROSS,
-    Element,
-    Moving,
-    ends,
-    first_rates,
-    opening,
-    read_elements,
-    second_rates,
-)
+from pkm_dynamics.kinematic_elements import ACROSS, Element, read_elements
 from pkm_kinematics.kernels import records
 from pkm_runtime.errors import PkmError
 
@@ -66,20 +57,12 @@ class Observed:
 
 
 @dataclass(frozen=True, eq=False)
-class _Limb:
-    """Elements of a limb, by their bodies' numbers in the tables, and its closures, rows of these."""
-
-    bodies: tuple[int, ...]
-    closures: tuple[Any, ...]
-
-
-@dataclass(frozen=True, eq=False)
 class _Motion:
-    """Elements of a robot at a state: bodies, joint rates per twist (k, 6), and the platform's motion space."""
+    """A robot at a state: bodies and loops, joint rates per twist and per opening of the loops, the motion space."""
 
-    bodies: dict[int, Moving]
-    constraints: list[Array]  # of each limb: M, (k, 6)
-    inverses: list[Array]  # of each limb: from what its loops open by to the rates that close them (k, rows)
+    dense: Dense
+    constraints: Array  # M (n_bodies, 6), zero for base and platform
+    inverse: Array  # (n_bodies - 2, n_rows): from what the loops open by to the rates that close them
     space: Array  # (6, n)
 
 
@@ -92,7 +75,7 @@ class ObservedLegs:
         self._root = [records.BASE, records.PLATFORM]  # of every body: which of the two carries it
         for row in self.tables.bodies[2:]:
             self._root.append(self._root[int(row["parent"])])
-        self.limbs = tuple(self._limb(first, stop) for first, stop in self.tables.limbs)
+        self._limbs = [self._slices(first, stop) for first, stop in self.tables.limbs]
         self.elements = read_elements(self.kinematics)
         self._visible = [e for e in self.elements.values() if e.bar < 0]
         self.names = tuple(e.link for e in self._visible)  # of the elements: links of the description
@@ -119,15 +102,13 @@ class ObservedLegs:
             else:
                 x[i] = at[e.body]["R"] @ e.d
         motion = self._motion(Observed(x, dx, s, ds, pose, twist))
-        for limb, M in zip(self.limbs, motion.constraints, strict=True):
-            for body, rate in zip(limb.bodies, M @ twist, strict=True):
-                e = self.elements[body]
-                if e.slides:
-                    ds[self._row[body]] = rate
-        self._move(motion, twist)
+        qd = motion.constraints @ twist
+        motion.dense.move(twist[None], qd[None])
         for i, e in enumerate(self._visible):
-            if not e.slides:
-                dx[i] = cross(motion.bodies[e.body].w, x[i])
+            if e.slides:
+                ds[i] = qd[e.body]
+            else:
+                dx[i] = cross(motion.dense.w[0, e.body].real, x[i])
         return Observed(x, dx, s, ds, pose, twist)
 
     def of_directions(
@@ -156,12 +137,11 @@ class ObservedLegs:
         pose = self._fitted(x, s)
         motion = self._motion(Observed(x, dx, s, ds, pose, np.zeros(6)))
         # each limb opens its loops at some rate while the platform rests; the platform's twist closes them
-        seen = [self._observed_rates(limb, motion.bodies, x, dx, ds, np.zeros(3)) for limb in self.limbs]
-        open_rates = [self._joint_rows(limb, motion.bodies) @ qd for limb, qd in zip(self.limbs, seen, strict=True)]
-        rows = self._fit_rows(motion.bodies, x) @ motion.space
+        opened = motion.dense.J[0].real @ self._observed_rates(motion.dense, x, dx, ds, np.zeros(3))[2:]
+        rows = self._fit_rows(motion.dense, x) @ motion.space
         if np.linalg.matrix_rank(rows, tol=REGULAR) < rows.shape[1]:
             raise ObservationError("the limbs' ends do not determine how the platform moves")
-        twist = -motion.space @ np.linalg.lstsq(rows, np.concatenate(open_rates), rcond=None)[0]
+        twist = -motion.space @ np.linalg.lstsq(rows, opened, rcond=None)[0]
         return Observed(x, dx, s, ds, pose, twist)
 
     # -- dynamics ---------------------------------------------------------------------------------------------------
@@ -176,69 +156,37 @@ class ObservedLegs:
     ) -> tuple[Array, Array]:
         """A (n, n_actuated) and b (n,) of `A Gamma + b = 0` in the platform's n degrees of freedom (64)."""
         external = np.zeros(6) if wrench is None else np.asarray(wrench, dtype=np.float64)
-        motion = self._motion(state)
-        rates = self._move(motion, state.twist)
-        seconds = self._accelerate(motion, np.asarray(acceleration, dtype=np.float64), rates)
-        S = motion.space
-        A = np.zeros((S.shape[1], len(self.kinematics.actuated_names)))
-        platform = motion.bodies[records.PLATFORM]
-        on_platform = external + np.concatenate(self._load(records.PLATFORM, platform))
-        b = np.zeros(S.shape[1])
-        for limb, M, qd, qdd in zip(self.limbs, motion.constraints, rates, seconds, strict=True):
-            on_joints = np.zeros(len(limb.bodies))  # dynamic coordinates (53)
-            for k, i in enumerate(limb.bodies):
-                row, at = self.tables.bodies[i], motion.bodies[i]
-                force, torque = self._load(i, at)
-                on_joints += force @ at.V + torque @ at.W
-                if self._root[i] == records.PLATFORM:
-                    on_platform += np.concatenate([force, torque + cross(at.p - platform.p, force)])
-                on_joints[k] -= row["armature"] * qdd[k]
-                if self.dynamics.friction:
-                    on_joints[k] -= row["viscous"] * qd[k] + row["coulomb"] * tanh(qd[k] / COULOMB_SPEED)
-                if row["actuator"] >= 0:
-                    A[:, row["actuator"]] = S.T @ M[k]
-            b += S.T @ M.T @ on_joints
-        return A, b + S.T @ on_platform
-
-    def _load(self, i: int, at: Moving) -> tuple[Array, Array]:
-        """Weight and inertia of a body as force and torque (3,) at its origin."""
-        row = self.tables.bodies[i]
-        a = at.dv - np.asarray(self.tables.gravity)
-        h = at.R @ row["moment"]
-        xx, xy, xz, yy, yz, zz = row["inertia"]
-        inertia = at.R @ np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]) @ at.R.T
-        force = row["mass"] * a + cross(at.dw, h) + cross(at.w, cross(at.w, h))
-        torque = inertia @ at.dw + cross(at.w, inertia @ at.w) + cross(h, a)
-        return -force, -torque
+        motion, dense, S = (found := self._motion(state)), found.dense, found.space
+        twist, wanted = state.twist[None], np.asarray(acceleration, dtype=np.float64)[None]
+        qd = (motion.constraints @ state.twist).astype(complex)[None]
+        qdd = np.zeros_like(qd)
+        dense.move(twist, qd)
+        qdd[0, 2:] = -motion.inverse @ dense.accelerate(wanted, qdd)[0].real
+        dense.accelerate(wanted, qdd)
+        efforts, force = (x[0].real for x in dense.forces(qd, qdd, external, self.dynamics.friction))
+        driven = self.tables.bodies["actuator"]
+        order = [int(np.flatnonzero(driven == a)[0]) for a in range(len(self.kinematics.actuated_names))]
+        return S.T @ motion.constraints[order].T, -S.T @ (motion.constraints.T @ efforts + force)
 
     # -- orientations from directions -------------------------------------------------------------------------------
 
-    def _placed(self, x: Array, s: Array, pose: Array) -> dict[int, Moving]:
-        """All bodies at rest, from directions (n, 3) and lengths (n,), with velocities per rate of their joints."""
-        found = {
-            records.BASE: Moving(np.eye(3), np.zeros(3)),
-            records.PLATFORM: Moving(transform_from_pose(pose)[:3, :3], pose[:3]),
-        }
-        for limb in self.limbs:
-            k = len(limb.bodies)
-            nothing = np.zeros((3, k))
-            for j, i in enumerate(limb.bodies):
-                e, row = self.elements[i], self.tables.bodies[i]
-                on = found[int(row["parent"])]
-                frame = on.R @ row["rotation"]
-                z, p = frame[:, 2], on.p + on.R @ row["translation"]
-                V, W = (on.V, on.W) if on.V.size else (nothing, nothing)
-                V, W = V - skew(p - on.p) @ W, W.copy()
-                if e.slides:
-                    p = p + s[self._row[i]] * z
-                    V -= s[self._row[i]] * skew(z) @ W
-                    V[:, j] += z
-                    R = frame
-                else:
-                    W[:, j] += z
-                    R = self._turned(e, z, x)
-                found[i] = Moving(R, p, V=V, W=W)
-        return found
+    def _placed(self, x: Array, s: Array, pose: Array) -> Dense:
+        """All bodies and loops, from directions (n, 3) and lengths (n,)."""
+        bodies = self.tables.bodies
+        R, p = np.zeros((len(bodies), 3, 3)), np.zeros((len(bodies), 3))
+        R[records.BASE], R[records.PLATFORM] = np.eye(3), transform_from_pose(pose)[:3, :3]
+        p[records.PLATFORM] = pose[:3]
+        for i, e in self.elements.items():
+            row = bodies[i]
+            on = int(row["parent"])
+            R[i], p[i] = R[on] @ row["rotation"], p[on] + R[on] @ row["translation"]
+            z = R[i, :, 2].copy()
+            if e.slides:
+                p[i] += s[self._row[i]] * z
+            else:
+                R[i] = self._turned(e, z, x)
+        still = np.zeros((1, len(bodies), 6))
+        return Dense(bodies, self.tables.closures, self.tables.gravity, R, p, still, 0.0)
 
     def _turned(self, e: Element, z: Array, x: Array) -> Array:
         """Orientation of an element from its joint axis z and its direction, or that of its bar."""
@@ -251,97 +199,38 @@ class ObservedLegs:
         seen, own = seen / sqrt(square), own / sqrt(own @ own)
         return np.outer(seen, own) + np.outer(z, Z) + np.outer(cross(z, seen), cross(Z, own))
 
-    def _observed_rates(
-        self, limb: _Limb, bodies: dict[int, Moving], x: Array, dx: Array, ds: Array, turning: Array
-    ) -> Array:
-        """Joint rates (k,) of a limb from its observed rates and the platform's angular velocity `turning` (3,)."""
-        qd = np.zeros(len(limb.bodies))
-        for j, i in enumerate(limb.bodies):
-            e = self.elements[i]
+    def _observed_rates(self, dense: Dense, x: Array, dx: Array, ds: Array, turning: Array) -> Array:
+        """Joint rates (n_bodies,) from observed rates and the platform's angular velocity `turning` (3,)."""
+        qd, w = np.zeros(len(dense.bodies)), np.zeros((len(dense.bodies), 3))
+        w[records.PLATFORM] = turning
+        for i, e in self.elements.items():
+            w[i] = w[int(dense.bodies[i]["parent"])]
             if e.slides:
-                qd[j] = ds[self._row[i]]
+                qd[i] = ds[self._row[i]]
                 continue
-            z = bodies[i].R[:, 2]
-            w = bodies[i].W[:, :j] @ qd[:j]
-            if self._root[i] == records.PLATFORM:
-                w = w + turning
-            if e.bar >= 0:  # what turns the bar's direction along the axis that the cross carries
-                y, dy = x[self._row[e.bar]], dx[self._row[e.bar]]
-                along = bodies[i].R @ e.d
-                qd[j] = along @ (dy - cross(w, y)) / (along @ cross(z, y))
-            else:
-                y, dy = x[self._row[i]], dx[self._row[i]]
-                lever = cross(z, y)
-                qd[j] = lever @ (dy - cross(w, y)) / (lever @ lever)
+            z, k = dense.z[0, i].real, self._row[e.bar if e.bar >= 0 else i]
+            y, dy = x[k], dx[k]
+            # of a cross, what turns the bar's direction along the axis that it carries
+            lever = dense.R[0, i].real @ e.d if e.bar >= 0 else cross(z, y)
+            qd[i] = lever @ (dy - cross(w[i], y)) / (lever @ cross(z, y))
+            w[i] += qd[i] * z
         return qd
 
     # -- motion constraints -----------------------------------------------------------------------------------------
 
     def _motion(self, state: Observed) -> _Motion:
         """Bodies, motion constraints of all limbs, and the platform's motion space."""
-        bodies = self._placed(state.directions, state.lengths, state.pose)
-        rows = [self._platform_rows(limb, bodies) for limb in self.limbs]
-        J = [self._joint_rows(limb, bodies) for limb in self.limbs]
-        inverses: list[Array] = [np.asarray(np.linalg.pinv(j, rcond=REGULAR)) for j in J]
-        k = self.kinematics
+        dense, k = self._placed(state.directions, state.lengths, state.pose), self.kinematics
+        J, G = dense.J[0].real, dense.G[0].real
+        inverse, M = np.zeros(J.T.shape), np.zeros((len(dense.bodies), 6))
+        for rows, joints in self._limbs:
+            inverse[joints, rows] = np.linalg.pinv(J[rows, joints], rcond=REGULAR)
+        M[2:] = -inverse @ G
         space = k.task.subspace
         if not k.constant_space:  # what the platform's own branch allows and no limb resists
             allowed = k.engine.spaces.allowed_at(state.pose)
-            resisted = np.vstack([r - j @ (i @ r) for r, j, i in zip(rows, J, inverses, strict=True)]) @ allowed
-            space = allowed @ np.linalg.svd(resisted)[2][-k.mobility :].T
-        return _Motion(bodies, [-i @ r for i, r in zip(inverses, rows, strict=True)], inverses, np.asarray(space))
-
-    def _move(self, motion: _Motion, twist: Array) -> list[Array]:
-        """Set all bodies' velocities for the platform's twist; returns the joint rates (k,) of each limb."""
-        motion.bodies[records.PLATFORM].v, motion.bodies[records.PLATFORM].w = twist[:3], twist[3:]
-        rates = [M @ twist for M in motion.constraints]
-        for limb, qd in zip(self.limbs, rates, strict=True):
-            for i in limb.bodies:
-                me = motion.bodies[i]
-                V, W = self._with_platform(i, motion.bodies)
-                me.v, me.w = me.V @ qd + V @ twist, me.W @ qd + W @ twist
-        return rates
-
-    def _accelerate(self, motion: _Motion, acceleration: Array, rates: list[Array]) -> list[Array]:
-        """Set all bodies' accelerations, velocities given before; returns the second joint rates (k,) of each limb."""
-        bodies = motion.bodies
-        bodies[records.PLATFORM].dv, bodies[records.PLATFORM].dw = acceleration[:3], acceleration[3:]
-        found = []
-        for limb, inverse, qd in zip(self.limbs, motion.inverses, rates, strict=True):
-            for rate, i in zip(qd, limb.bodies, strict=True):  # with all joints at constant rate
-                me, on = bodies[i], bodies[int(self.tables.bodies[i]["parent"])]
-                z = me.R[:, 2]
-                me.dv, me.dw = on.acceleration(me.p - on.p), np.array(on.dw)
-                if self.elements[i].slides:
-                    me.dv += 2.0 * rate * cross(on.w, z)
-                else:
-                    me.dw += rate * cross(on.w, z)
-            qdd = -inverse @ np.concatenate([second_rates(c, bodies) for c in limb.closures])
-            for i in limb.bodies:
-                bodies[i].dv, bodies[i].dw = bodies[i].dv + bodies[i].V @ qdd, bodies[i].dw + bodies[i].W @ qdd
-            found.append(qdd)
-        return found
-
-    def _joint_rows(self, limb: _Limb, bodies: dict[int, Moving]) -> Array:
-        """Rates of a limb's loop equations per rate of its joints (rows, k)."""
-        still = np.zeros((3, len(limb.bodies)))
-
-        def twists(i: int) -> tuple[Array, Array]:
-            return (bodies[i].V, bodies[i].W) if i in limb.bodies else (still, still)
-
-        return np.vstack([first_rates(c, bodies, twists) for c in limb.closures])
-
-    def _platform_rows(self, limb: _Limb, bodies: dict[int, Moving]) -> Array:
-        """Rates of a limb's loop equations per twist of the platform (rows, 6)."""
-        return np.vstack([first_rates(c, bodies, lambda i: self._with_platform(i, bodies)) for c in limb.closures])
-
-    def _with_platform(self, i: int, bodies: dict[int, Moving]) -> tuple[Array, Array]:
-        """Linear and angular velocity (3, 6) per platform twist of a body that the platform carries."""
-        V, W = np.zeros((3, 6)), np.zeros((3, 6))
-        if self._root[i] == records.PLATFORM:
-            V[:, :3] = W[:, 3:] = np.eye(3)
-            V[:, 3:] = skew(bodies[records.PLATFORM].p - bodies[i].p)
-        return V, W
+            space = allowed @ np.linalg.svd((G + J @ M[2:]) @ allowed)[2][-k.mobility :].T
+        return _Motion(dense, M, inverse, np.asarray(space))
 
     # -- the platform from where the limbs end ------------------------------------------------------------------------
 
@@ -356,9 +245,9 @@ class ObservedLegs:
         pose = np.array(k.home)
         allowed = k.task.subspace if k.constant_space else np.eye(6)
         for _ in range(ATTEMPTS):
-            bodies = self._placed(x, s, pose)
-            gaps = np.concatenate([opening(c, bodies) for limb in self.limbs for c in limb.closures])
-            step = -allowed @ np.linalg.lstsq(self._fit_rows(bodies, x) @ allowed, gaps, rcond=None)[0]
+            dense = self._placed(x, s, pose)
+            gaps = dense.gaps[0].real
+            step = -allowed @ np.linalg.lstsq(self._fit_rows(dense, x) @ allowed, gaps, rcond=None)[0]
             pose[:3] += step[:3]
             turn = np.append(0.5 * step[3:], 1.0)
             pose[3:] = _product(turn / sqrt(turn @ turn), pose[3:])
@@ -369,17 +258,12 @@ class ObservedLegs:
         self._check_fit(float(np.abs(gaps).max()))
         return pose
 
-    def _fit_rows(self, bodies: dict[int, Moving], x: Array) -> Array:
+    def _fit_rows(self, dense: Dense, x: Array) -> Array:
         """Rates of all loop equations per platform twist (rows, 6) at constant observed directions."""
-        still, none = np.zeros_like(x), np.zeros(len(x))
-        found = []
-        for limb in self.limbs:
-            rows = self._platform_rows(limb, bodies)
-            for j, turning in enumerate(np.eye(3)):
-                qd = self._observed_rates(limb, bodies, x, still, none, turning)
-                rows[:, 3 + j] += self._joint_rows(limb, bodies) @ qd
-            found.append(rows)
-        return np.vstack(found)
+        still, none, rows = np.zeros_like(x), np.zeros(len(x)), dense.G[0].real.copy()
+        for j, turning in enumerate(np.eye(3)):
+            rows[:, 3 + j] += dense.J[0].real @ self._observed_rates(dense, x, still, none, turning)[2:]
+        return rows
 
     def _check_fit(self, off: float) -> None:
         if off > MISFIT * self.kinematics.characteristic_length:
@@ -388,18 +272,19 @@ class ObservedLegs:
     def _fitted_at_once(self, x: Array, s: Array) -> Array:
         """By one singular value decomposition: the limbs' ends are points and directions of the platform."""
         home, k = self.kinematics.home, self.kinematics
-        bodies = self._placed(x, s, home)
-        R0 = bodies[records.PLATFORM].R
+        dense = self._placed(x, s, home)
+        at, p = dense.R[0].real, dense.p[0].real
         points: list[tuple[Array, Array]] = []  # where they are, and where in the platform's frame
         axes: list[tuple[Array, Array]] = []
         lines: list[tuple[Array, Array, Array]] = []  # points, and in what directions they are held
         for row in self.tables.closures:
             if records.PLATFORM not in (int(row["predecessor"]), int(row["successor"])):
                 continue
-            i, arm, F = next(e for e in ends(row, bodies) if e[0] != records.PLATFORM)
-            _, arm0, F0 = next(e for e in ends(row, bodies) if e[0] == records.PLATFORM)
-            kind = int(row["kind"])
-            point, own = bodies[i].p + arm, R0.T @ arm0
+            on = "successor" if row["successor"] == records.PLATFORM else "predecessor"
+            limb = "predecessor" if on == "successor" else "successor"
+            i, kind = int(row[limb]), int(row["kind"])
+            point, F = p[i] + at[i] @ row[f"{limb}_point"], at[i] @ row[f"{limb}_rotation"]
+            own, F0 = row[f"{on}_point"], row[f"{on}_rotation"]
             if kind == records.CYLINDRICAL:
                 lines.append((point, own, skew(F[:, 2])))
             elif kind == records.PLANAR:
@@ -409,7 +294,7 @@ class ObservedLegs:
                 points.append((point, own))
             if kind not in (records.SPHERICAL, records.UNIVERSAL):
                 both = (0, 1, 2) if kind in (records.PRISMATIC, records.FIXED) else (2,)
-                axes += [(F[:, j], R0.T @ F0[:, j]) for j in both]
+                axes += [(F[:, j], F0[:, j]) for j in both]
         pose = np.array(home)
         allowed = k.task.subspace if k.constant_space else np.eye(6)
         if np.abs(allowed[3:]).max() > 0.0:
@@ -437,11 +322,11 @@ class ObservedLegs:
         x = x / length
         return x, dx - x * (x @ dx)
 
-    def _limb(self, first: int, stop: int) -> _Limb:
+    def _slices(self, first: int, stop: int) -> tuple[slice, slice]:
+        """Rows of the closures of a limb, and its joints, of blocks from `first` up to `stop`."""
         blocks = self.tables.blocks[first:stop]
-        bodies = (i for b in blocks for i in range(b["start"], b["start"] + b["count"]))
-        numbers = (c for b in blocks for c in range(b["closure_start"], b["closure_start"] + b["closure_count"]))
-        return _Limb(tuple(map(int, bodies)), tuple(self.tables.closures[c] for c in numbers))
+        rows = slice(int(blocks["rows_at"][0]), int(blocks["rows_at"][-1] + blocks["rows"][-1]))
+        return rows, slice(int(blocks["start"][0]) - 2, int(blocks["start"][-1] + blocks["count"][-1]) - 2)
 
 
 def _rotation(points: list[tuple[Array, Array]], axes: list[tuple[Array, Array]], length: float) -> Array:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from pkm_description.mechanism import Inertial
 from pkm_dynamics import Distribution, Dynamics
-from pkm_dynamics.kernels.payload import write_wrenches
+from pkm_dynamics.kernels.wrenches import carried_wrenches
 from pkm_dynamics.motion_limits import ActuatorLimits
 
 Array = NDArray[np.float64]
@@ -28,7 +28,9 @@ def holding_efforts(
     NaN where nothing within the bounds of one-sided actuators does it. `mode` None is home's working mode.
     """
     still = np.zeros(6)
-    answer = dynamics.inverse(pose, still, still, payload=payload, mode=mode, distribution=pulling(limits))
+    answer = dynamics.inverse(
+        dynamics.kinematics.at(pose, mode=mode), still, still, payload=payload, distribution=pulling(limits)
+    )
     return np.asarray(answer.effort, dtype=np.float64)
 
 
@@ -50,7 +52,7 @@ def payload_wrench(payload: Inertial, gravity: Array, pose: Array, twist: Array,
     """
     body = np.concatenate(((payload.mass,), payload.com, payload.inertia.ravel(), gravity))
     found = np.empty((len(pose), 6))
-    write_wrenches(body, np.concatenate((pose, twist, acceleration), axis=1), np.empty((3, 3)), found)
+    carried_wrenches(body, np.concatenate((pose, twist, acceleration), axis=1), np.empty((3, 3)), found)
     return found
 
 

@@ -12,8 +12,6 @@ import argparse
 import contextlib
 import json
 import sys
-import threading
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -36,17 +34,14 @@ from pkm_description.urdf.xml_text import read_file, read_xml
 from pkm_kinematics.kernels import records
 from pkm_kinematics.kinematics import Kinematics
 from pkm_kinematics.load_verdicts import of_masses, of_velocities, of_weight
+from pkm_kinematics.making import making
 from pkm_kinematics.status import Status
 from pkm_kinematics.unit_verdicts import of_cosines, of_misfits, of_units
 from pkm_kinematics.verdicts import NEAR_SINGULAR, Verdict, of_drives, of_singularity
 from pkm_runtime.describable import ROUNDING, alike, counted, fixed, measure
 from pkm_runtime.errors import PkmError
-from pkm_runtime.kernels.kernel_cache import COMPILING
-from pkm_runtime.progress import time_left
 
 MODES_SHOWN, REMARKS_SHOWN = 16, 4
-QUIET = 2.0  # s of silence before a line says what takes so long
-REPEATED = 10.0  # s between such lines
 
 
 @dataclass(frozen=True)
@@ -529,39 +524,6 @@ def _json(report: Report) -> str:
     return json.dumps(strict(asdict(report)), indent=1, ensure_ascii=False)
 
 
-class _Progress:
-    """Says on stderr what takes long, while it lasts."""
-
-    def __init__(self) -> None:
-        self._phase, self._began = "", time.monotonic()
-        self._done = threading.Event()
-        self._thread = threading.Thread(target=self._watch, daemon=True)
-
-    def __enter__(self) -> _Progress:
-        self._thread.start()
-        COMPILING.told_elsewhere = True
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        COMPILING.told_elsewhere = False
-        self._done.set()
-        self._thread.join()
-
-    def __call__(self, phase: str) -> None:
-        self._phase, self._began = phase, time.monotonic()
-
-    def _watch(self) -> None:
-        last = ("", 0.0)  # phase and when it is to be said again
-        while not self._done.wait(QUIET / 8.0):
-            phase, seconds = self._phase, time.monotonic() - self._began
-            due = last[1] if phase == last[0] else QUIET
-            if seconds >= due:
-                why = f" ({compiling})" if (compiling := COMPILING.in_words()) else ""
-                left = time_left(compiling, seconds)
-                print(f"pkm check: {phase}{why}: {seconds:.0f} s so far{left}", file=sys.stderr, flush=True)
-                last = (phase, seconds + REPEATED)
-
-
 def _arguments_text(path: Path | None) -> str:
     """A row for each argument of a xacro file."""
     found = [] if path is None or path.suffix != ".xacro" else arguments_of(path)
@@ -604,8 +566,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except DescriptionError as error:  # nothing to be judged
         print(f"pkm check: {error}", file=sys.stderr)
         return 1
-    with _Progress() as progress:
-        report = examine(given.robot, xacro_args, not given.no_modes, progress)
+    phases = ["checking the robot"]
+    with making(phases[0], lambda: f"{phases[0]}: {phases[-1]}"):
+        report = examine(given.robot, xacro_args, not given.no_modes, phases.append)
     print(_json(report) if given.json else as_text(report, given.all))
     return 0 if report.usable else 1
 

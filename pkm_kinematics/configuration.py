@@ -132,11 +132,6 @@ class Configuration(ExplainedSolution):
         return shaped(self.solved().q, self.shape)
 
     @property
-    def actuated(self) -> Array:
-        """Positions (..., n_actuated) [rad, m] of the actuated joints."""
-        return self.joints[..., self._names.columns]
-
-    @property
     def status(self) -> Codes:
         """Status values (...,)."""
         return shaped(self.solved().status, self.shape)
@@ -403,11 +398,6 @@ class Motion(ExplainedSolution):
     def residual(self) -> Array:
         """Largest gap (...,) of a loop closure [m]."""
         return self.at.residual
-
-    @property
-    def actuated(self) -> Array:
-        """Actuated joint positions (..., n_actuated) [rad, m]."""
-        return self.at.actuated
 
     @cached_property
     def actuated_velocities(self) -> Array:

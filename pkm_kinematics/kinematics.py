@@ -183,7 +183,8 @@ class Kinematics(Describable):
     def inverse_all(self, pose: ArrayLike) -> list[Configuration]:
         """All working modes at one pose, labelled, those without a real configuration included.
 
-        Limbs in closed form give all their branches; limbs solved by iteration give those that a search meets.
+        Limbs in closed form give all their branches; limbs solved by iteration give those that a search meets. A leg
+        turned over, whose length is negative where it is drawn positive, is none of them: a seed leads there.
 
         Args:
             pose: (7,), or task coordinates (k,).
@@ -401,11 +402,11 @@ class Kinematics(Describable):
             mode: working mode, 0 to `n_modes - 1`.
             joints: positions (n_joints,) [rad, m] in that mode before the first call; home's by default.
         """
-        return lean_kinematics.lean_inverse(self, mode, joints)
+        return lean_kinematics.lean_inverse(self.modes, mode, joints)
 
     def lean_positions(self, data: Data, mode: int = 0) -> Callable[[Array, Array], int]:
         """As `lean_inverse`, with all joints placed in `data`, the scratch of a kernel at home in the mode."""
-        return lean_kinematics.lean_positions(self, data, mode)
+        return lean_kinematics.lean_positions(self.modes, data, mode)
 
     def lean_track(self, mode: int = 0) -> Callable[[Array, Array], tuple[int, float, int]]:
         """`call(q, pose) -> (status, error, iterations)`: forward kinematics that moves `pose` (7,) along with q.
@@ -424,7 +425,9 @@ class Kinematics(Describable):
         Raises:
             PkmError: a configuration-dependent motion space, and more actuators than degrees of freedom.
         """
-        return lean_kinematics.lean_track(self, mode)
+        self.modes.branch(mode)  # None is a mode to `inverse`, and none to start in
+        start = np.array(self.inverse(self.home, mode=mode).joints)
+        return lean_kinematics.lean_track(self.engine, start, straight=self.straight)
 
     def lean_forward(self) -> Callable[[Array, Array], int]:
         """`call(q, points) -> status`: both assembly modes of a translational robot as platform origins (2, 3) [m].
@@ -432,7 +435,9 @@ class Kinematics(Describable):
         Raises:
             PkmError: `assembly_method` is not "spheres", or there are not three actuators.
         """
-        return lean_kinematics.lean_forward(self)
+        if self.assembly_method != "spheres" or len(self.actuated_names) != 3:
+            raise PkmError("lean_forward needs a translational platform on three distances")
+        return lean_kinematics.lean_forward(self.engine)
 
 
 @lru_cache(maxsize=2)

@@ -154,6 +154,11 @@ class ExplainedSolution(NamedSolution):
 
         def _explain(self, status: int, joints: Array, residual: float) -> str: ...
 
+    @property
+    def actuated(self) -> Array:
+        """Positions (..., n_actuated) [rad, m] of the actuated joints."""
+        return self.joints[..., self._names.columns]
+
     def reason(self, index: int = 0) -> str:
         """Why answer number `index` (flat) has its status, with the joint or the gap that explains it."""
         n = self.joints.shape[-1]

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pkm_description import Mechanism
     from pkm_runtime.sweeps import Sweeps
 
-OVERVIEW = ("type2", "condition")  # mapped by default
+OVERVIEW = ("type2", "isotropy")  # mapped by default
 
 DOMAIN, PREDICT = ("pkm_analysis.command_line.domain_tasks", "pkm_analysis.command_line.predict_task")
 TASKS = {  # word: module, and what it does

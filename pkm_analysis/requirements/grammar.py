@@ -19,7 +19,7 @@ CLEARANCE, JOINT = "clearance", "joint:"
 DIRECTED = ("speed", "turning_speed", "force", "moment")  # that may be asked for in one direction
 QUANTITIES = (
     *("reach", "joint_limits", "type1", "type2", "type2_signed", "margin", "constraint", "limb_regularity"),
-    *("condition", "smallest_transmission", "largest_transmission", *DIRECTED, "position_error", "turning_error"),
+    *("isotropy", "smallest_transmission", "largest_transmission", *DIRECTED, "position_error", "turning_error"),
     *("effort_at_rest", "spare_effort", "natural_frequency", CLEARANCE),
 )
 IN_WORDS = (
@@ -27,7 +27,7 @@ IN_WORDS = (
 )
 INSIDE, REGULAR, WITHIN_LIMITS = "inside", "no singularity", "effort_at_rest < limits"  # requirements without a number
 PROVED = (  # what can be proved
-    *(INSIDE, REGULAR, "type1 > NUMBER UNIT", "type2 > NUMBER UNIT", "margin > NUMBER", "condition > NUMBER"),
+    *(INSIDE, REGULAR, "type1 > NUMBER UNIT", "type2 > NUMBER UNIT", "margin > NUMBER", "isotropy > NUMBER"),
     *("psi > NUMBER UNIT", "psi < NUMBER UNIT", "position_error < NUMBER UNIT", "turning_error < NUMBER UNIT"),
     *("effort_at_rest < NUMBER UNIT", WITHIN_LIMITS),
 )

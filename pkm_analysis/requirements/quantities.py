@@ -52,7 +52,7 @@ def _least_margin(found: Enclosure) -> Array:
     return np.minimum(_least_type1(found), _least_type2(found))
 
 
-def _least_condition(found: Enclosure) -> Array:
+def _least_isotropy(found: Enclosure) -> Array:
     return np.asarray((1.0 - _ROUNDED) * _least_type1(found) * _least_type2(found))
 
 
@@ -70,7 +70,7 @@ _MEANINGS = {
     "constraint": "hold of the limbs on the blocked degrees of freedom, 0 where they lose one",
     "limb_regularity": "0 where a limb's passive joints are not determined, up to 1",
     "margin": "the smaller of the numbers of type1 and type2{at}",
-    "condition": "smallest over largest singular value of the inverse Jacobian, 1 where isotropic{at}",
+    "isotropy": "smallest over largest singular value of the inverse Jacobian, 1 where isotropic{at}",
     "smallest_transmission": "smallest velocity transmission factor{at}",
     "largest_transmission": "largest velocity transmission factor, platform by drive speed, infinite at type 2{at}",
     REGULAR: "the least margin from singularities of any type",
@@ -95,7 +95,7 @@ def _of_limbs(robot: Robot) -> list[Quantity]:
         one("margin", "1", (TYPE1, TYPE2), lambda t, u: np.minimum(t, np.abs(u)), least=_least_margin),
         one("constraint", "1", (HOLD,), np.asarray),
         one("limb_regularity", "1", (REGULARITY,), np.asarray),
-        one("condition", "1", (TYPE1, TYPE2), lambda t, u: t * np.abs(u), least=_least_condition),
+        one("isotropy", "1", (TYPE1, TYPE2), lambda t, u: t * np.abs(u), least=_least_isotropy),
         one("smallest_transmission", per, (TYPE1,), np.asarray, least=_least_type1),
         one("largest_transmission", per, (TYPE2,), _reciprocal, most=_most_transmission),
         one(REGULAR, "1", (TYPE1, TYPE2, HOLD, REGULARITY), _regular, signed=True, least=least_regularity),

@@ -81,8 +81,9 @@ def cycle_figures(
     at = cycle.sampled(_RATE)
     carried = cycle.events.carried(at.times, planner.payload)
     wrench = carried.wrench(dynamics.mechanism.gravity, at.pose, at.twist, at.acceleration)
-    effort = np.asarray(dynamics.inverse(at.pose, at.twist, at.acceleration, wrench, mode=0).effort)
-    speed = np.asarray(kinematics.motion(at.pose, at.twist, mode=0).actuated_velocities)
+    there = kinematics.at(at.pose, mode=0)
+    effort = np.asarray(dynamics.inverse(there, at.twist, at.acceleration, wrench).effort)
+    speed = np.asarray(there.motion(at.twist).actuated_velocities)
     units = tuple(f"{unit}/s" for unit in limits.length_units)
     return Figures(
         robot=dynamics.mechanism.name,

@@ -79,7 +79,7 @@ class ControlModel:
             return self._effort_out.copy()
         if self._kinematics.constant_space:
             return np.full(len(self._effort_out), np.nan)
-        answer = self._dynamics.inverse(  # by least squares, as the lean call: `Sharing` comes after the law
-            pose, twist, acceleration, wrench=wrench, seed=joints, distribution=Distribution()
-        )
+        at = self._kinematics.at(pose, seed=joints)
+        # by least squares, as the lean call: `Sharing` comes after the law
+        answer = self._dynamics.inverse(at, twist, acceleration, wrench=wrench, distribution=Distribution())
         return np.asarray(answer.effort, dtype=np.float64)

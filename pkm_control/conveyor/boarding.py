@@ -26,12 +26,12 @@ from pkm_description.mechanism import Array, Inertial
 _RESERVE = 0.1  # of speeds and efforts, left to the controller on the belt
 _SHORTEST = 0.15  # s, to board and to leave where the platform is there already
 _INSTANT = 0.01  # s, on the belt, where nothing is to be done there
-_SAME = 1e-6  # m, and of a quaternion
+_SAME = 1e-6  # of the window, and of a leg: places nearer than this are one
 _SLOWER = 1.2
 _TRIES = 25  # to give a part more time
 _PLACES = 5  # tried for the middle of the ride
 _AHEAD = 0.3  # s, from the last plan to the motion's start
-_MARGIN = 0.005  # m
+_MARGIN = 0.005  # m, beyond what planning took: of belts and their encoders, not of the robot
 _LOOKS = 400  # along a leg
 _KEPT = 64  # plans of legs
 
@@ -98,18 +98,19 @@ class Boarding:
         stands = abs(belt.speed) < STANDS
         speed, onward = (0.0, 1.0) if stands else (belt.speed, float(np.sign(belt.speed)))
         begin, end = sorted(onward * edge for edge in conveyor.window)
+        same = _SAME * (end - begin)
         place = belt.travel - at if stands else onward * begin + speed * 2.0 * _SHORTEST
         for _ in range(_PLACES):
-            if not begin - _SAME <= onward * place <= end + _SAME:
+            if not begin - same <= onward * place <= end + same:
                 raise ConveyorError(_gone(conveyor, belt, at))
             plan = self._at(motion, conveyor, speed, place, here)
             now = _known(look())
             half = abs(speed) * plan.half
             soonest = onward * (now.travel - at + speed * (_AHEAD + plan.middle))
             needed = max(begin + half, soonest) if not stands else onward * place
-            if max(needed, onward * place) + half > end + _SAME:
+            if max(needed, onward * place) + half > end + same:
                 raise ConveyorError(_gone(conveyor, now, at, onward * max(needed, onward * place), half))
-            if onward * place >= needed - _SAME:
+            if onward * place >= needed - same:
                 start = at + place - speed * plan.middle
                 return replace(plan.points, ride=Ride(conveyor.name, at + place, start, plan.instants))
             soonest += abs(now.travel - belt.travel)  # planning takes as long again
@@ -233,7 +234,7 @@ def _passes(leg: Trajectory, pose: Array) -> Array:
     """Instants [s] at which a leg is nearest to a pose."""
     sample = leg.sample(np.linspace(0.0, leg.duration, _LOOKS))
     away = np.linalg.norm(sample.pose[:, :3] - pose[:3], axis=1) + 1.0 - np.abs(sample.pose[:, 3:] @ pose[3:])
-    return np.asarray(sample.times[away <= away.min() + _SAME])
+    return np.asarray(sample.times[away <= away.min() + _SAME * away.max()])
 
 
 def _known(belt: BeltState) -> BeltState:

@@ -340,7 +340,7 @@ class TrajectoryFollower:
         self.locator.observer.start(there.pose, there.joints)
         dynamics, mode = self.controller.dynamics, there.check.mode
         self.guard.gravity = lambda pose: np.asarray(
-            dynamics.gravity(pose, payload=self.controller.payload, mode=mode).effort
+            dynamics.gravity(dynamics.kinematics.at(pose, mode=mode), payload=self.controller.payload).effort
         )
         self.known_hold = there.pose.copy()
 

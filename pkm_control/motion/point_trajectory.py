@@ -14,6 +14,7 @@ import numpy as np
 
 from pkm_control.controllers.controller import Reference
 from pkm_control.kernels.quintic_curve import NUMBERS, write_curve
+from pkm_control.motion.trajectory import SAME, size_of
 from pkm_description.mechanism import Array
 from pkm_description.rotations import quaternion_inverse, quaternion_product, with_unit_quaternions
 from pkm_kinematics.kernels.compiled_rotations import displacement_between
@@ -80,10 +81,11 @@ class PointTrajectory:
             raise PointTrajectoryError("a trajectory that is repeated must begin at time 0 and end as it begins")
 
     def _closed(self, twists: Array, accelerations: Array) -> bool:
-        """Whether the motion ends as it begins, within a micrometre, a microradian and rates to match."""
-        way = displacement_between(self.poses[0], self.poses[-1])
-        rates = np.concatenate([np.subtract(twists[0], twists[-1]), np.subtract(accelerations[0], accelerations[-1])])
-        return bool(np.abs(way).max() < 1e-6 and np.abs(rates).max() < 1e-3)
+        """Whether the motion ends as it begins, within a millionth of its size and a thousandth of its rates."""
+        size = np.append(np.repeat(size_of(self.poses[:, :3]), 3), np.ones(3))
+        rates = [np.reshape(x, (-1, 6)) / size for x in (twists, accelerations)]
+        same = all((np.abs(x[0] - x[-1]) <= 1e-3 * np.abs(x).max()).all() for x in rates)
+        return same and bool((np.abs(displacement_between(self.poses[0], self.poses[-1])) < SAME * size).all())
 
     def _segments(self, twists: Array, accelerations: Array) -> Array:
         """Coefficients (n - 1, 6, 6) of the displacements from each point in powers of the share of the way."""

@@ -14,6 +14,14 @@ from pkm_control.motion.rounded_path import Path
 from pkm_control.motion.time_law import SmoothTimeLaw
 from pkm_description.mechanism import Array
 
+SAME = 1e-6  # of the size of a path: places nearer than this are one
+
+
+def size_of(places: Array) -> float:
+    """Size [m] of a path through places (n, 3); 1 of one that stays in its place, as when the platform only turns."""
+    size = float(np.ptp(places, axis=0).max())
+    return size if size > 1e-12 else 1.0  # what is less than an atom is rounding
+
 
 @dataclass(frozen=True, eq=False)
 class TrajectorySample:
@@ -133,8 +141,9 @@ class Trajectory:
 
     def then(self, other: Trajectory) -> Trajectory:
         """This trajectory followed by another; `ValueError` where that does not start where this one ends."""
-        gap = float(np.linalg.norm(self.end[:3] - other.start[:3]))
-        if gap > 1e-6:
+        own = self.sample(self.duration * np.array([0.0, 0.5, 1.0])).pose[:, :3]
+        gap = float(np.linalg.norm(own[2] - other.start[:3]))
+        if gap > SAME * size_of(own):
             raise ValueError(f"the second trajectory starts {gap:.6g} m from the end of the first")
         notes = self.notes + tuple(note for note in other.notes if note not in self.notes)
         return Trajectory(self.pieces + other.pieces, notes, self.events.then(other.events, self.duration))

@@ -15,7 +15,7 @@ from pkm_control.kernels.clearance import COLUMNS, clearances
 from pkm_description.mechanism import Array
 from pkm_kinematics.kernels.compiled_rotations import displace, displacement_between
 
-MARGIN = 5e-3  # m
+MARGIN = 5e-3  # m, where a file says none: of tools and what they may meet, whose size is not the robot's
 _FINE = 0.2  # of the margin: how far the tool goes at most between two looks near a place
 _MOST = 200  # looks between two samples
 

@@ -74,11 +74,15 @@ class Dense:
         self._close()
 
     def _close(self) -> None:
-        """Equations of all closures as wrenches (d, n_rows, 3), with J (d, n_rows, n_joints) and G (d, n_rows, 6)."""
+        """Equations of all closures as wrenches (d, n_rows, 3), with J (d, n_rows, n_joints) and G (d, n_rows, 6).
+
+        `gaps` (d, n_rows) are how far they are open, of directions the cosines.
+        """
         d, n = len(self.R), len(self.bodies)
         total = int(self.closures["rows"].sum())
         self.force, self.moment = np.zeros((2, d, total, 3), dtype=complex)
         self.points = np.zeros((d, len(self.closures), 3), dtype=complex)
+        self.gaps = np.zeros((d, total), dtype=complex)
         self.J, self.G = np.zeros((d, total, n - 2), dtype=complex), np.zeros((d, total, 6), dtype=complex)
         for k, closure in enumerate(self.closures):
             s, p = closure["successor"], closure["predecessor"]
@@ -95,10 +99,14 @@ class Dense:
             else:
                 self.force[:, at : at + 3] = np.eye(3)
                 at += 3
+            start = int(closure["rows_at"])
+            apart = point - self.p[:, p] - self.R[:, p] @ closure["predecessor_point"]
+            self.gaps[:, start:at] = _dot(self.force[:, start:at], apart[:, None])
             for a, b in SQUARE[kind]:
                 self.moment[:, at] = _cross(Fs[:, :, b], Fp[:, :, a])
+                self.gaps[:, at] = _dot(Fs[:, :, b], Fp[:, :, a])
                 at += 1
-            rows = slice(int(closure["rows_at"]), at)
+            rows = slice(start, at)
             force, moment = self.force[:, rows], self.moment[:, rows]
             for body, sign in ((s, 1.0), (p, -1.0)):
                 j = int(body)
@@ -115,7 +123,7 @@ class Dense:
                     self.G[:, rows, :3] += sign * force
                     self.G[:, rows, 3:] += sign * (moment + _cross(arm, force))
 
-    def move(self, twist: Complex, qd: Complex) -> None:
+    def move(self, twist: NDArray[Any], qd: NDArray[Any]) -> None:
         """Set the velocities of all bodies for the platform's twist (d, 6) and joint rates (d, n_bodies)."""
         self.v[:, PLATFORM], self.w[:, PLATFORM] = twist[:, :3], twist[:, 3:]
         self.qd = qd
@@ -129,7 +137,7 @@ class Dense:
             else:
                 self.v[:, i], self.w[:, i] = v, w + slide
 
-    def accelerate(self, acceleration: Complex, qdd: Complex) -> Complex:
+    def accelerate(self, acceleration: NDArray[Any], qdd: NDArray[Any]) -> Complex:
         """Set the accelerations of all bodies; returns the second rates (d, n_rows) at which the closures open."""
         self.dv[:, PLATFORM] = acceleration[:, :3] + self.dv[:, BASE]
         self.dw[:, PLATFORM] = acceleration[:, 3:]

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy  # whose parts load when they are first used
-import scipy.stats
+import scipy.special
 
 from pkm_description.mechanism import Array, Inertial
 from pkm_dynamics.identification.least_squares import CONFIDENCE
@@ -91,6 +91,6 @@ def drive_gains(
     J = jacobian(answer.x)
     scale = np.linalg.norm(J, axis=0)
     covariance = np.linalg.pinv((J / scale).T @ (J / scale)) / np.outer(scale, scale) * 2.0 * answer.cost / freedom
-    factor = float(scipy.stats.t.ppf(0.5 + 0.5 * CONFIDENCE, freedom))
+    factor = float(scipy.special.stdtrit(freedom, 0.5 + 0.5 * CONFIDENCE))
     half = factor * np.sqrt(np.diagonal(covariance)[r:]) * found**2
     return DriveGains(found, half, answer.x[:r] / size)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import scipy.stats
+import scipy.special
 
 from pkm_description.mechanism import Array
 from pkm_dynamics.linear_form.base_parameters import BaseParameters
@@ -86,7 +86,7 @@ def estimate(psi: Array, efforts: Array, base: BaseParameters) -> Estimate:
     inverse = (Vt.T / s**2) @ Vt
     covariance = variance * inverse / np.outer(size, size)
     deviations = np.sqrt(np.diagonal(covariance))
-    factor = float(scipy.stats.t.ppf(0.5 + 0.5 * CONFIDENCE, freedom))
+    factor = float(scipy.special.stdtrit(freedom, 0.5 + 0.5 * CONFIDENCE))
     return Estimate(
         base, values, deviations, factor * deviations, covariance, _noise(W3, efforts, values), condition, W, y
     )

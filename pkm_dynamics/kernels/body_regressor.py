@@ -18,10 +18,10 @@ from pkm_dynamics.kernels.over_rows import seed_joints
 from pkm_dynamics.kernels.wrenches import COULOMB_SPEED
 from pkm_kinematics.kernels.position.positions import CONVERGED, SINGULAR
 from pkm_kinematics.kernels.rates.columns import joint_columns
-from pkm_kinematics.kernels.rates.projection import drive_rates, inverse_jacobian
+from pkm_kinematics.kernels.rates.projection import factorise_drives, inverse_jacobian
 from pkm_kinematics.kernels.rates.solve_motion import solve_motion
 from pkm_kinematics.kernels.records import PLATFORM
-from pkm_kinematics.kernels.regularity import factorise, is_regular, least_norm, make_uniform, weigh_drives
+from pkm_kinematics.kernels.regularity import is_regular, least_norm, weigh_drives
 from pkm_kinematics.kernels.vectors import add, cross, dot, get, scale, sub
 from pkm_runtime.kernels.compiled import compiled
 
@@ -151,11 +151,7 @@ def regressor(model, data, branch, form, motion, out):
     b, weights, unit = system[3, 0], system[3, 1], system[3, 2]
     J = system[2, :m, :6]
     inverse_jacobian(model, data, J)
-    drive_rates(J, subspace, K)
-    for c in range(n):
-        unit[c] = 1.0
-    make_uniform(model, K, unit)
-    if not is_regular(factorise(K, m, n, inverse, weights)):
+    if not is_regular(factorise_drives(model, J, K, inverse, weights, unit)):
         return SINGULAR
     # efforts are linear in the task force: one column of the map at a time
     for c in range(n):

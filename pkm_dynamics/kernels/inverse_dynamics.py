@@ -5,23 +5,15 @@
 inside the motion space. `branch` as in `solve_positions`.
 """
 
+from pkm_dynamics.kernels.mass_matrix import project_platform
 from pkm_dynamics.kernels.wrenches import limb_wrenches, platform_wrench, project
 from pkm_kinematics.kernels.position.positions import CONVERGED, SINGULAR
 from pkm_kinematics.kernels.rates.projection import drive_rates, inverse_jacobian
 from pkm_kinematics.kernels.rates.solve_motion import solve_motion
 from pkm_kinematics.kernels.records import PLATFORM
 from pkm_kinematics.kernels.regularity import factorise, is_regular, least_norm, make_uniform, solve_three, weigh_drives
+from pkm_kinematics.kernels.vectors import get
 from pkm_runtime.kernels.compiled import compiled
-
-
-@compiled
-def task_force(platform, subspace, out):
-    """out (n,) = S^T (force, torque of the platform)."""
-    for c in range(subspace.shape[1]):
-        value = 0.0
-        for r in range(3):
-            value += subspace[r, c] * platform.force[r] + subspace[3 + r, c] * platform.torque[r]
-        out[c] = value
 
 
 @compiled
@@ -49,7 +41,8 @@ def task_force_here(model, data, external, out):
     limb_wrenches(model.bodies, data.state)
     platform_wrench(model.bodies, data.state, external)
     project(model, data)
-    task_force(data.state[PLATFORM], model.subspace, out)
+    platform = data.state[PLATFORM]
+    project_platform(model.subspace, get(platform.force), get(platform.torque), out)
 
 
 @compiled

@@ -1,18 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """Dynamics of many states in one call: motions (k, 25), status (k,); rows whose status is not CONVERGED are skipped."""
 
-from math import cos, sin
-
 import numpy as np
 
 from pkm_dynamics.kernels.direct_dynamics import direct_dynamics
 from pkm_dynamics.kernels.inverse_dynamics import conditioned_inverse_dynamics, task_force_here
 from pkm_kinematics.kernels.model_and_data import SOLVED
+from pkm_kinematics.kernels.position.placement import set_angle
 from pkm_kinematics.kernels.position.positions import CONVERGED, INVALID_INPUT
-from pkm_kinematics.kernels.position.solve_poses import INSIDE, all_finite, check_pose
+from pkm_kinematics.kernels.position.solve_poses import INSIDE, check_pose
 from pkm_kinematics.kernels.rates.motion_space import is_off_space
 from pkm_kinematics.kernels.rates.solve_motion import solve_motion
 from pkm_kinematics.kernels.records import CLOSED_FORM
+from pkm_kinematics.kernels.short_vectors import all_finite
 from pkm_runtime.kernels.compiled import compiled
 
 
@@ -52,10 +52,7 @@ def seed_joints(model, data, choice, k):
             if choice.branch >= 0 or start < 0:
                 continue
         for i in range(start, stop):
-            q = seed[bodies[i].column]
-            state[i].q = q
-            state[i].c = cos(q)
-            state[i].s = sin(q)
+            set_angle(state, i, seed[bodies[i].column])
 
 
 @compiled

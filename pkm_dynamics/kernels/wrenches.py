@@ -8,9 +8,22 @@ applied limb by limb (Briot and Khalil: `tau = J_P^T (w_P + sum J_vi^T J_i^-T ta
 
 from math import tanh
 
+from pkm_kinematics.kernels.compiled_rotations import write_rotation
 from pkm_kinematics.kernels.rates.projection import clear_wrench, gather_block, release_block
 from pkm_kinematics.kernels.records import PLATFORM
-from pkm_kinematics.kernels.vectors import accumulate, add, cross, get, put, rotate, sandwich, scale, symmetric
+from pkm_kinematics.kernels.vectors import (
+    accumulate,
+    add,
+    cross,
+    get,
+    put,
+    rotate,
+    rotate_back,
+    sandwich,
+    scale,
+    sub,
+    symmetric,
+)
 from pkm_runtime.kernels.compiled import compiled
 
 COULOMB_SPEED = 1e-3  # rad/s or m/s: below this speed Coulomb friction is smoothed, so that it has a sign at rest
@@ -77,14 +90,30 @@ def platform_wrench(bodies, state, external):
 @compiled
 def project(model, data):
     """Project all wrenches and efforts on the platform, whose wrench becomes K^T f; needs inverted blocks."""
-    bodies, closures, blocks, state, rows, work = (
-        model.bodies,
-        model.closures,
-        model.blocks,
-        data.state,
-        data.rows,
-        data.work,
-    )
+    bodies, closures, blocks = model.bodies, model.closures, model.blocks
+    state, rows, work = data.state, data.rows, data.work
     for b in range(blocks.shape[0] - 1, -1, -1):
         gather_block(bodies, blocks[b], state)
         release_block(closures, blocks[b], state, rows, work)
+
+
+@compiled
+def carried_wrenches(body, motions, R, out):
+    """Wrenches (n, 6) of a body fixed on the platform, about its origin, base axes, in motions (n, 19).
+
+    `body` (16,): mass, centre of mass (3,), inertia about it (3, 3), and the gravity that it feels (3,). A motion is a
+    pose (7,), twist (6,) and acceleration (6,). `R` (3, 3) is scratch.
+    """
+    inertia = (body[4], body[5], body[6], body[8], body[9], body[12])
+    for i in range(motions.shape[0]):
+        m = motions[i]
+        write_rotation(m[3], m[4], m[5], m[6], R)
+        w = (m[10], m[11], m[12])
+        dw = (m[16], m[17], m[18])
+        arm = rotate(R, get(body[1:4]))
+        dv = add(sub(get(m[13:16]), get(body[13:16])), add(cross(dw, arm), cross(w, cross(w, arm))))
+        force = scale(-body[0], dv)
+        spin = rotate_back(R, w)  # in the body's axes, where its inertia is constant
+        change = add(symmetric(inertia, rotate_back(R, dw)), cross(spin, symmetric(inertia, spin)))
+        put(out[i], force)
+        put(out[i][3:], sub(cross(arm, force), rotate(R, change)))

@@ -125,9 +125,9 @@ class DynamicsNode(Node):
         pose, twist, self._acceleration = with_unit_quaternions(numbers[None, :7])[0], numbers[7:13], numbers[13:]
         if not self._note_mode():
             return None
-        answer = dynamics.inverse(pose, twist, self._acceleration, mode=self._mode)
+        there = dynamics.kinematics.at(pose, mode=self._mode)
+        answer = dynamics.inverse(there, twist, self._acceleration)
         if not np.isfinite(answer.effort).all():
-            there = dynamics.kinematics.inverse(pose, mode=self._mode)
             known = there.ok and int(answer.status) != Status.CONVERGED
             reason = Status(int(answer.status)).meaning if known else there.reason(0)
             self._refused = reason or "the reference is not usable"

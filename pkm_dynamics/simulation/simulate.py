@@ -69,7 +69,7 @@ class Simulated(Describable):
 
 def simulate(
     dynamics: Dynamics,
-    pose: ArrayLike,
+    pose: ArrayLike | Configuration,
     twist: ArrayLike,
     times: ArrayLike,
     load: LoadFunction | None = None,
@@ -77,8 +77,6 @@ def simulate(
     form: Literal["task", "joint", "actuator"] = "task",
     tolerance: float = 1e-10,
     payload: Inertial | None = None,
-    seed: ArrayLike | None = None,
-    mode: int | None = None,
 ) -> Simulated:
     """Motion of a robot under efforts and wrenches, at `times`.
 
@@ -91,23 +89,20 @@ def simulate(
         form: the integrated coordinates; all three give the same motion.
         tolerance: error of a step, relative and absolute, in SI units.
         payload: body on the platform, in the platform's frame.
-        seed: joint positions (n_joints,) that the configuration at the start is nearest to.
-        mode: working mode at the start.
 
     Raises:
         PkmError: the motion cannot start there, the times do not increase, there is no such form, or the load is not a
             pair of efforts and a wrench.
-        ModeError: the robot has no such mode.
     """
     clock = _checked(times)
     if form not in FORMS:
         raise PkmError(f"form: expected one of {', '.join(FORMS)}, got {form!r}")
     k = dynamics.kinematics
-    begin = k.motion(pose, twist, seed=seed, mode=mode)
+    begin = k.at_one(pose).motion(twist)
     if int(begin.status) != Status.CONVERGED:
         raise PkmError(f"the motion cannot start there: {Status(int(begin.status)).meaning}")
     equations = FORMS[form](dynamics, _loads(load, len(k.actuated_names)), payload)
-    state = State(np.array(pose, dtype=np.float64), np.array(twist, dtype=np.float64), begin.joints)
+    state = State(np.array(begin.at.pose), np.array(twist, dtype=np.float64), begin.joints)
     log = _Log(dynamics, clock)
     log.step(float(clock[0]), state)
     log.keep(0, state)

@@ -356,7 +356,10 @@ class SimulatedMachine(Machine):
             return passing.weight()
         still = np.zeros(6)
         answer = self.dynamics.inverse(
-            self.pose, still, still, seed=self._seed, mode=self._robot.mode, distribution=Distribution()
+            self.dynamics.kinematics.at(self.pose, seed=self._seed, mode=self._robot.mode),
+            still,
+            still,
+            distribution=Distribution(),
         )
         return np.asarray(answer.effort, dtype=np.float64)
 

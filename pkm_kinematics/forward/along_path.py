@@ -9,7 +9,6 @@ singularity of type 2 nothing continues it, and the status says so; see `kernels
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import cached_property
 from itertools import combinations
 from typing import Any
@@ -198,16 +197,8 @@ class Forward:
     def nearest(self, pose: Array, seed: Array) -> PoseRows:
         """The configuration nearest to a pose (7,) that need not be reachable exactly, all joints free to move."""
         e = self.engine
-        positions = dict(zip(e.joint_names, seed, strict=True))
-        positions.update(e.inputs.branch_at(pose))
-        at = self.engine.whole_graph.nearest(positions, e.characteristic_length)
-        return PoseRows(
-            np.full((1, 7), np.nan) if at.pose is None else at.pose[None],
-            np.full((1, len(e.joint_names)), np.nan) if at.pose is None else self._row(at)[None],
-            np.array([int(at.status)]),
-            np.array([at.residual]),
-            np.array([at.iterations]),
-        )
+        at = e.whole_graph.nearest(e.inputs.in_whole_graph_at(seed, pose), e.characteristic_length)
+        return PoseRows(at.poses, at.positions[:, e.in_whole], at.status, at.residual, at.iterations)
 
     def _by_whole_rows(
         self, q: Array, starts: Array, seed: Array | None, rows: NDArray[np.int64], found: PoseRows
@@ -221,23 +212,16 @@ class Forward:
         at = e.positions.solve(starts_here, near(self._at_starts(q[rows], starts_here, own_seed), len(rows), SEEDED))
         closed = closes(at.status)
         here = rows[closed]
-        columns, names = self._whole_columns, self.engine.whole_graph.names
-        positions = np.where(columns >= 0, at.q[closed][:, columns], self.engine.whole_graph.tables.bodies["home"])
-        for name, values in e.inputs.stand_in(starts_here[closed]).items():
-            positions[:, names.index(name)] = values
-        end = self.engine.whole_graph.follow_many(positions, e.actuated_names, q[here], e.characteristic_length)
-        found.status[here], found.residual[here], found.iterations[here] = end.status, end.residual, end.iterations
-        done = end.status == Status.CONVERGED
-        found.pose[here[done]] = end.poses[done]
-        found.joints[here[done]] = end.positions[done][:, [names.index(name) for name in e.joint_names]]
-        again = ~done if q.shape[1] > e.mobility else np.zeros(len(here), dtype=bool)
+        positions = e.inputs.in_whole_graph(at.q[closed], starts_here[closed])
+        end = e.whole_graph.follow_many(positions, e.actuated_names, q[here], e.characteristic_length)
+        self._take(end, found, here)
+        again = end.status != Status.CONVERGED if q.shape[1] > e.mobility else np.zeros(len(here), dtype=bool)
         return np.concatenate([rows[~closed], here[again]])
 
-    @cached_property
-    def _whole_columns(self) -> NDArray[np.int64]:
-        """For each body of the whole graph the column of its joint, -1 where it has none."""
-        column = {name: k for k, name in enumerate(self.engine.joint_names)}
-        return np.array([column.get(name, -1) for name in self.engine.whole_graph.names])
+    def _take(self, end: Followed, found: PoseRows, rows: NDArray[np.int64]) -> None:
+        found.status[rows], found.residual[rows], found.iterations[rows] = end.status, end.residual, end.iterations
+        done = end.status == Status.CONVERGED
+        found.pose[rows[done]], found.joints[rows[done]] = end.poses[done], end.positions[done][:, self.engine.in_whole]
 
     def _by_whole(self, q: Array, pose: Array, seed: Array, found: PoseRows, k: int) -> None:
         """Row k of `found` by the path on the whole graph from a pose (7,), with joints near `seed` (n_joints,)."""
@@ -245,23 +229,18 @@ class Forward:
         size = e.characteristic_length
         at = e.positions.solve(pose[None], near(seed, 1, SEEDED))
         if closes(at.status[0]):
-            start = dict(zip(e.joint_names, at.q[0], strict=True))
-            start.update(e.inputs.branch_at(pose))
+            start = e.inputs.in_whole_graph(at.q, pose[None])[0]
         else:
             beside = None if far_away(pose[None], e.home, e.size)[0] else self._beside(pose, seed, size)
-            if beside is None:
+            if beside is None or beside.status[0] != Status.CONVERGED:
                 found.status[k] = Status.UNREACHABLE
+                found.residual[k] = found.residual[k] if beside is None else beside.residual[0]
                 return
-            if beside.pose is None:
-                found.status[k], found.residual[k] = Status.UNREACHABLE, beside.residual
-                return
-            start = beside.positions
-        end = self.engine.whole_graph.follow(start, e.actuated_names, q, size)
-        if end.pose is None and len(q) > e.mobility:
+            start = beside.positions[0]
+        end = e.whole_graph.follow(start, e.actuated_names, q, size)
+        if end.status[0] != Status.CONVERGED and len(q) > e.mobility:
             end = self._by_some(q, start, size) or end
-        found.status[k], found.residual[k], found.iterations[k] = end.status, end.residual, end.iterations
-        if end.pose is not None:
-            found.pose[k], found.joints[k] = end.pose, self._row(end)
+        self._take(end, found, np.array([k]))
 
     def _beside(self, pose: Array, seed: Array, size: float) -> Followed:
         """The configuration next to a pose (7,) that the limbs miss, from limbs stretched out to it or else `seed`."""
@@ -269,34 +248,30 @@ class Forward:
         stretched = np.array(seed)
         stretched[e.body_column[2:]] = e.placed(pose, seed).state["q"][2:]
         for joints in (stretched, seed):
-            start = dict(zip(e.joint_names, joints, strict=True))
-            start.update(e.inputs.branch_at(pose))
-            beside = self.engine.whole_graph.nearest(start, size)
-            if beside.pose is not None:
+            beside = e.whole_graph.nearest(e.inputs.in_whole_graph_at(joints, pose), size)
+            if beside.status[0] == Status.CONVERGED:
                 break
         return beside
 
-    def _by_some(self, q: Array, start: dict[str, float], size: float) -> Followed | None:
+    def _by_some(self, q: Array, start: Array, size: float) -> Followed | None:
         """The path on which some of the redundant actuators go straight to q, and the others follow and get there too.
 
         All of them cannot go straight: between two configurations their positions contradict each other.
         """
         e = self.engine
         for some in combinations(range(len(q)), e.mobility):
-            end = self.engine.whole_graph.follow(start, [e.actuated_names[a] for a in some], q[list(some)], size)
-            if end.pose is None:
+            end = e.whole_graph.follow(start, [e.actuated_names[a] for a in some], q[list(some)], size)
+            if end.status[0] != Status.CONVERGED:
                 continue
-            joints = self._row(end)
+            joints = end.positions[0, e.in_whole]
             joints[e.actuated_column] = q  # where a limb was stretched out, it can have come back on either side
-            joints = e.positions.solve(end.pose[None], near(joints, 1)).q[0]
+            joints = e.positions.solve(end.poses, near(joints, 1)).q[0]
             difference = joints[e.actuated_column] - q
             difference = np.where(e.actuated_turning, np.angle(np.exp(1j * difference)), difference)
             if np.abs(difference).max() < ARRIVED * size:
-                return replace(end, positions={**end.positions, **dict(zip(e.joint_names, joints, strict=True))})
+                end.positions[0, e.in_whole] = joints
+                return end
         return None
-
-    def _row(self, at: Followed) -> Array:
-        return np.array([at.positions[name] for name in self.engine.joint_names])
 
 
 def _nothing(n: int, width: int) -> PoseRows:

@@ -22,11 +22,9 @@ class GraphTracker:
         self.engine = engine
         graph, actuated = engine.whole_graph, engine.actuated_names
         tables = graph.holding(actuated)
-        self._names = graph.names
         self._model = tables.model.replace(subspace=np.zeros((6, len(actuated))))
         self._data = tables.data()
         self._places = graph_places(engine)
-        self._bodies, self._columns = self._places.bodies, self._places.columns
         self._positions = np.array(tables.bodies["home"])
         self._size = engine.characteristic_length
         example = np.zeros(len(actuated)), np.zeros(len(actuated)), self._positions, graph_motion(engine)
@@ -39,9 +37,7 @@ class GraphTracker:
 
     def place(self, pose: Array, joints: Array) -> None:
         """Start from a configuration: pose (7,), base frame, and joints (n_joints,) that close the loops there."""
-        for name, value in self.engine.inputs.branch_at(pose).items():
-            self._positions[self._names.index(name)] = value
-        self._positions[self._bodies] = joints[self._columns]
+        self._positions[:] = self.engine.inputs.in_whole_graph_at(joints, pose)
 
     def observe(self, q: Array, velocities: Array) -> tuple[Status, float, int, GraphMotion]:
         """Status, largest gap of a closure [m], iterations and motion for a reading q, velocities (n_actuated,).
@@ -58,13 +54,10 @@ class GraphTracker:
 def graph_places(engine: Engine) -> GraphPlaces:
     """Where in a robot's whole graph its actuators, joints and platform are."""
     graph = engine.whole_graph
-    column = {name: j for j, name in enumerate(engine.joint_names)}
-    bodies = [i for i, name in enumerate(graph.names) if name in column]
     return GraphPlaces(
         np.array([graph.names.index(name) for name in engine.actuated_names]),
         engine.inputs.farthest(engine.actuated_turning),
-        np.array(bodies),
-        np.array([column[graph.names[i]] for i in bodies]),
+        engine.in_whole,
         *engine.ranges.limits,
         graph.platform_carrier,
         np.array(graph.tail),

@@ -56,11 +56,6 @@ class ForwardSolution(ExplainedSolution):
         return np.where(closes(self.status), np.nan_to_num(self.configuration.drive_condition), 0.0)
 
     @property
-    def actuated(self) -> Array:
-        """Actuated joint positions (..., n_actuated) at the pose."""
-        return self.joints[..., self._names.columns]
-
-    @property
     def _names(self) -> JointNames:
         return self._engine.names
 

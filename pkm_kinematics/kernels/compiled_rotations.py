@@ -127,12 +127,18 @@ def displace(pose: Array, displacement: Array) -> Array:
     return out
 
 
+@compiled
+def write_displacement(a, b, out):
+    """Displacement (6,) that leads straight from pose `a` to pose `b` (7,), into `out`."""
+    for k in range(3):
+        out[k] = b[k] - a[k]
+    x, y, z, w = product(b[3], b[4], b[5], b[6], -a[3], -a[4], -a[5], a[6])
+    out[3], out[4], out[5] = vector_of(x, y, z, w)
+
+
 @allocating
 def displacement_between(a: Array, b: Array) -> Array:
     """Displacement (6,) from pose `a` to pose `b` (7,): `displace(a, displacement) == b`."""
-    x, y, z, w = product(b[3], b[4], b[5], b[6], -a[3], -a[4], -a[5], a[6])
     out = np.empty(6)
-    for k in range(3):
-        out[k] = b[k] - a[k]
-    out[3], out[4], out[5] = vector_of(x, y, z, w)
+    write_displacement(a, b, out)
     return out

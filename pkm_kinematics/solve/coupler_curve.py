@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 
 from pkm_description.mechanism import Array
 from pkm_description.rotations import pose_distance, pose_from_transform
-from pkm_kinematics.kernels.position.closures import block_jacobian, block_residual, closed, turned_over
-from pkm_kinematics.kernels.position.positions import place_block, write_block_rows
+from pkm_kinematics.solve.graph_equations import GraphEquations
 from pkm_kinematics.solve.whole_graph import WholeGraph
 
 STEP = 0.08  # rad, and of the robot's size: the farthest that a joint moves in a step
@@ -112,30 +111,19 @@ class _Tracer:
     """Follows the curve: each step goes along the tangent, and Newton's method leads back onto it."""
 
     def __init__(self, whole: WholeGraph, size: float) -> None:
-        t = whole.tables
         self._whole, self._size = whole, size
-        self._model, self._data, self._block = t.model, t.data(), t.blocks[0]
-        start, count, m = (int(self._block[name]) for name in ("start", "count", "rows"))
-        self._span = slice(start, start + count)
-        self._equations = slice(int(self._block["rows_at"]), int(self._block["rows_at"]) + m)
-        self._flat = np.empty(m * count)
-        self._turning = t.bodies["prismatic"][self._span] == 0
+        self._equations = GraphEquations(whole.tables)
+        self._span, self._turning = self._equations.span, ~self._equations.sliding
         self._scale = np.where(self._turning, 1.0, size)
 
     def _linear(self, x: Array) -> tuple[Array, Array]:
         """Gaps of the closures, and their derivatives by the joints in units of `_scale`."""
-        data = self._data
-        data.state["q"] = x
-        place_block(self._model.bodies, self._block, data.state)
-        write_block_rows(self._model.closures, self._block, data.state, data.rows)
-        block_jacobian(self._model, data, self._block, self._flat, 0)
-        slope = self._flat.reshape(-1, len(self._scale)) * self._scale
-        return data.rows["gap"][self._equations].copy(), slope
+        return self._equations.gaps(x[self._span]), self._equations.slope() * self._scale
 
     def pose(self, x: Array) -> Array:
         """Pose (7,) of the platform."""
-        self._linear(x)
-        return pose_from_transform(self._whole.platform_transform(self._data.state))
+        self._equations.gaps(x[self._span])
+        return pose_from_transform(self._whole.platform_transform(self._equations.state))
 
     def tangent(self, x: Array, before: Array | None) -> Array | None:
         """Tangent of the curve, on the side of the one before; None where it is no single curve."""
@@ -159,10 +147,8 @@ class _Tracer:
                 return None
             x = x.copy()
             x[self._span] -= self._scale * step
-        self._linear(x)
-        block, state, closures = self._block, self._data.state, self._model.closures
-        residual = block_residual(closures, block, self._data.rows)
-        return x if closed(block, residual) and not turned_over(closures, block, state) else None
+        self._equations.gaps(x[self._span])
+        return x if self._equations.closed else None
 
     def follow(self, start: Array, tangent: Array) -> tuple[list[Array], bool]:
         """Points to one side of `start`, and whether they lead back to it."""

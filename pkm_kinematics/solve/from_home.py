@@ -67,7 +67,7 @@ class FromHome:
         waiting = np.flatnonzero(np.isfinite(poses).all(axis=1))
         for rank in range(PASSAGES):
             positions, passes = curve.passages(poses[waiting], rank)
-            waiting, joints = waiting[passes], positions[passes][:, self._in_whole]
+            waiting, joints = waiting[passes], positions[passes][:, self.robot.in_whole]
             if not len(waiting):
                 break
             beside = near(joints, len(waiting))
@@ -93,16 +93,10 @@ class FromHome:
             start = whole.tables.bodies["home"].copy()
             limits = np.full(len(start), -np.inf), np.full(len(start), np.inf)
             for values, here in zip((start, *limits), (joints, *self.ranges.limits), strict=True):
-                values[self._in_whole] = here
-            drives = self._in_whole[self.robot.actuated_column]
+                values[self.robot.in_whole] = here
+            drives = self.robot.in_whole[self.robot.actuated_column]
             self._curves[key] = trace(whole, start, drives, limits, self.robot.size)
         return self._curves[key]
-
-    @cached_property
-    def _in_whole(self) -> NDArray[np.int64]:
-        """Number of each joint among those of the whole graph."""
-        names = self.robot.whole_graph.names
-        return np.array([names.index(name) for name in self.robot.joint_names], dtype=np.int64)
 
     @cached_property
     def _iterated_turns(self) -> NDArray[np.int64]:

@@ -73,6 +73,22 @@ class Inputs:
             return dict(zip(self.robot.task.names, (float(q) for q in self._read_chain(pose)["q"][1:]), strict=True))
         return {name: float(values[0]) for name, values in self.stand_in(pose[None]).items()}
 
+    def in_whole_graph(self, joints: Array, poses: Array) -> Array:
+        """Positions (n, n_bodies) in the whole graph for joints (n, n_joints) that close the loops at poses (n, 7)."""
+        whole = self.robot.whole_graph
+        positions = np.tile(whole.tables.bodies["home"], (len(joints), 1))
+        positions[:, self.robot.in_whole] = joints
+        for name, values in self.stand_in(poses).items():
+            positions[:, whole.names.index(name)] = values
+        return positions
+
+    def in_whole_graph_at(self, joints: Array, pose: Array) -> Array:
+        """Positions (n_bodies,) for joints (n_joints,) that need not close the loops, the platform at a pose (7,)."""
+        positions = self.in_whole_graph(joints[None], pose[None])[0]
+        if self.robot.task.names:
+            positions[self.robot.whole_graph.platform_branch] = self._read_chain(pose)["q"][1:]
+        return positions
+
     def stand_in(self, poses: Array) -> dict[str, Array]:
         """Positions (n,) by name, at poses (n, 7), of the six joints that stand for a branch where there is none."""
         if self.robot.task.names or not len(poses):

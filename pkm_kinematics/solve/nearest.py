@@ -14,9 +14,8 @@ from collections.abc import Collection
 import numpy as np
 
 from pkm_description.mechanism import Array
-from pkm_kinematics.kernels.position.closures import block_jacobian, block_residual, closed, turned_over
-from pkm_kinematics.kernels.position.positions import place_block, write_block_rows
 from pkm_kinematics.model.tables import Tables
+from pkm_kinematics.solve.graph_equations import GraphEquations
 
 JOINTS = 1e-3  # weight of a joint's motion, the platform's being 1
 APPROACHES = 60
@@ -35,30 +34,19 @@ def nearest_closed(
     Positions are None where the iteration ends with open loops. `tables` holds the whole graph as one block, `platform`
     the bodies of the platform's own branch; `size` [m] makes rotations comparable with translations.
     """
-    block = tables.blocks[0]
-    model, data = tables.model, tables.data()
-    state, rows = data.state, data.rows
-    start, count, m = int(block["start"]), int(block["count"]), int(block["rows"])
-    span, equations = slice(start, start + count), slice(int(block["rows_at"]), int(block["rows_at"]) + m)
-    flat = np.empty(m * count)
-    lengths = np.where(tables.bodies["prismatic"][span] == 1, 1.0, size)
-    of_platform = np.zeros(count, dtype=bool)
-    of_platform[[i - start for i in platform]] = True
+    equations = GraphEquations(tables)
+    span = equations.span
+    lengths = np.where(equations.sliding, 1.0, size)
+    of_platform = np.zeros(len(lengths), dtype=bool)
+    of_platform[[i - span.start for i in platform]] = True
     weights = lengths * np.where(of_platform, 1.0, JOINTS)
-
-    def linear(x: Array) -> tuple[Array, Array]:
-        state["q"][span] = x
-        place_block(tables.model.bodies, block, state)
-        write_block_rows(tables.model.closures, block, state, rows)
-        block_jacobian(model, data, block, flat, 0)
-        return rows["gap"][equations].copy(), flat.reshape(m, count).copy()
 
     def least(J: Array, right: Array) -> Array:
         """The least weighted motion that `J` maps to `right`; NaN where these are too large for floating point."""
         with np.errstate(over="ignore"):
             scaled = J / weights
         if not (np.isfinite(scaled).all() and np.isfinite(right).all()):
-            return np.full(count, np.nan)
+            return np.full(len(weights), np.nan)
         return np.linalg.lstsq(scaled, right, rcond=RANK)[0] / weights
 
     def shortened(step: Array) -> Array:
@@ -69,20 +57,18 @@ def nearest_closed(
     x = goal.copy()
     iterations = 0
     for iterations in range(1, APPROACHES + 1):  # noqa: B007 (counted)
-        gap, J = linear(x)
+        gap, J = equations.gaps(x), equations.slope()
         toward = np.where(of_platform, goal - x, 0.0)  # joints would rather stay where they are by now
         step = toward - least(J, gap + J @ toward)
         x = x + shortened(step)
         if not float(np.abs(step * lengths).max()) >= AT_REST * size:  # at rest, or lost
             break
     for _ in range(CLOSURES):  # what is left is to close the loops exactly
-        gap, J = linear(x)
+        gap, J = equations.gaps(x), equations.slope()
         if not float(np.abs(gap).max()) >= EXACT * size:
             break
         x = x - shortened(least(J, gap))
         iterations += 1
-    linear(x)
-    residual = float(block_residual(tables.model.closures, block, rows))
-    if not closed(block, residual) or turned_over(tables.model.closures, block, state):
-        return None, residual, iterations
-    return state["q"].copy(), residual, iterations
+    equations.gaps(x)
+    found = equations.state["q"].copy() if equations.closed else None
+    return found, equations.residual, iterations

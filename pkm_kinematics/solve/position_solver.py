@@ -19,7 +19,7 @@ from pkm_kinematics.kernels.position.solve_poses import solve_many
 from pkm_kinematics.model.blocks import build_undivided
 from pkm_kinematics.model.tables import Tables
 from pkm_kinematics.model.task import chain_state
-from pkm_kinematics.solve.robot_constants import Placed, RobotConstants, place
+from pkm_kinematics.solve.robot_constants import RobotConstants
 from pkm_kinematics.status import Status, closes
 from pkm_runtime.kernels.binding import WithScratch
 
@@ -204,10 +204,3 @@ class PositionSolver:
     def _one_unsolved(self) -> tuple[NDArray[Any], ...]:  # copies are made sooner than arrays
         codes = np.zeros(1, dtype=np.int64)
         return nans(1, len(self.robot.joint_names)), np.empty((1, 0)), codes, np.zeros(1), codes, np.empty((1, 0, 6))
-
-    def placed_as(self, pose: Array, choice: Choice) -> Placed:
-        """All bodies in place at one pose (7,) in the configuration chosen, on whichever side that is."""
-        beside = len(self.rows_off_closed_form_branches(pose[None], choice)) > 0
-        robot = self.robot
-        model = robot.iterating(robot.model) if beside else robot.model
-        return place(model, robot.data(), pose, choice.seeds[0], choice.branch)

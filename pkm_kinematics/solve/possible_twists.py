@@ -90,13 +90,10 @@ class PossibleTwists:
         for k, seed in zip(near, choice.seeds_for(near), strict=True):
             joints = np.array(seed)
             joints[self.robot.body_column[2:]] = self.robot.placed(poses[k], seed, choice.branch).state["q"][2:]
-            start = dict(zip(self.robot.joint_names, joints, strict=True)) | self.inputs.branch_at(poses[k])
-            found = self.robot.whole_graph.nearest(start, self.robot.characteristic_length).pose
-            if (
-                found is not None
-                and pose_distance(poses[k], found[None], self.robot.size)[0] < INSIDE * self.robot.size
-            ):
-                moved[k] = found
+            start = self.inputs.in_whole_graph_at(joints, poses[k])
+            found = self.robot.whole_graph.nearest(start, self.robot.characteristic_length).poses
+            if pose_distance(poses[k], found, self.robot.size)[0] < INSIDE * self.robot.size:
+                moved[k] = found[0]
         return moved
 
     def allowed_at(self, pose: Array) -> Array:

@@ -165,6 +165,12 @@ class RobotConstants:
         return WholeGraph(self.mechanism, self.task, self.home_by_name, self.home)
 
     @cached_property
+    def in_whole(self) -> NDArray[np.int64]:
+        """Number of each joint among those of the whole graph."""
+        names = self.whole_graph.names
+        return np.array([names.index(name) for name in self.joint_names], dtype=np.int64)
+
+    @cached_property
     def characteristic_length(self) -> float:
         """Length [m] that makes rotations comparable with translations: mean distance of the platform's joints.
 

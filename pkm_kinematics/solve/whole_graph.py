@@ -35,23 +35,12 @@ FREE = floating_freedoms("platform/")  # of a platform without a branch
 
 @dataclass(frozen=True, eq=False)
 class Followed:
-    """A configuration of the whole graph: pose (7,) and joint positions by name, or why there is none."""
-
-    status: Status
-    pose: Array | None
-    positions: dict[str, float]
-    residual: float  # largest gap of a closure; where the path met a singularity, largest actuator distance to go
-    iterations: int
-
-
-@dataclass(frozen=True, eq=False)
-class FollowedRows:
-    """As `Followed`, for n rows: poses (n, 7), NaN where there is none, and positions (n, n_bodies)."""
+    """Configurations of the whole graph: poses (n, 7), NaN where there is none, and positions (n, n_bodies)."""
 
     poses: Array
     positions: Array
     status: NDArray[np.int64]
-    residual: Array
+    residual: Array  # largest gap of a closure; where the path met a singularity, largest actuator distance to go
     iterations: NDArray[np.int64]
 
 
@@ -76,19 +65,20 @@ class WholeGraph:
         self._held: dict[tuple[str, ...], Tables] = {}
         self.tail = graph.link_frame[mechanism.platform_link]
 
-    def nearest(self, wanted: dict[str, float], size: float) -> Followed:
-        """The closed configuration nearest to joint positions by name, above all in the platform's own."""
-        t = self.tables
-        positions = np.array([wanted.get(name, float(x)) for name, x in zip(self.names, t.bodies["home"], strict=True)])
-        found, residual, iterations = nearest_closed(t, positions, self.platform_branch, size)
-        if found is None:
-            return Followed(Status.DIVERGED, None, {}, residual, iterations)
-        state = t.data().state
-        state["q"] = found
-        place_block(t.model.bodies, t.blocks[0], state)
-        by_name = dict(zip(self.names, (float(x) for x in found), strict=True))
-        pose = pose_from_transform(self.platform_transform(state))
-        return Followed(Status.CONVERGED, pose, by_name, residual, iterations)
+    def nearest(self, wanted: Array, size: float) -> Followed:
+        """The closed configuration nearest to positions (n_bodies,), above all in the platform's own; NaN if none."""
+        t, pose = self.tables, np.full(7, np.nan)
+        found, residual, iterations = nearest_closed(t, wanted, self.platform_branch, size)
+        status = Status.DIVERGED
+        if found is not None:
+            status, state = Status.CONVERGED, t.data().state
+            state["q"] = found
+            place_block(t.model.bodies, t.blocks[0], state)
+            pose = pose_from_transform(self.platform_transform(state))
+        positions = np.full(len(wanted), np.nan) if found is None else found
+        return Followed(
+            pose[None], positions[None], np.array([int(status)]), np.array([residual]), np.array([iterations])
+        )
 
     def holding(self, actuated: tuple[str, ...]) -> Tables:
         """The tables with the joints named as actuators, held; made once."""
@@ -100,32 +90,27 @@ class WholeGraph:
             self._held[actuated] = replace(self.tables, bodies=bodies, blocks=blocks)
         return self._held[actuated]
 
-    def follow(self, start: dict[str, float], actuated: Sequence[str], q: Array, size: float) -> Followed:
-        """Move joints straight to positions q (k,) from a closed configuration, the others free.
+    def follow(self, start: Array, actuated: Sequence[str], q: Array, size: float) -> Followed:
+        """Move joints straight to positions q (k,) from a closed configuration (n_bodies,), the others free.
 
-        `start` gives the configuration by name, home's joints where it names none; `actuated` names the joints moved;
-        `size` [m] makes rotations comparable with translations. The path has PIECES at least: calls get here after a
-        singularity, and a step as long as the path may lead over the next. See `kernels/path/follow.py`.
+        `actuated` names the joints moved; `size` [m] makes rotations comparable with translations. The path has PIECES
+        at least: calls get here after a singularity, and a step as long as the path may lead over the next. See
+        `kernels/path/follow.py`.
         """
-        home = self.tables.bodies["home"]
-        positions = np.array([[start.get(name, float(x)) for name, x in zip(self.names, home, strict=True)]])
         columns = [self.names.index(name) for name in actuated]
-        span = q - positions[0, columns]
+        span = q - start[columns]
         turning = self.tables.bodies["prismatic"][columns] == 0
         span = np.where(turning, np.angle(np.exp(1j * span)), span)
+        positions = start[None]
         for left in range(PIECES - 1, -1, -1):
             end = self.follow_many(positions, actuated, (q - left / PIECES * span)[None], size)
             if end.status[0] != Status.CONVERGED:
                 end.residual[0] += left / PIECES * np.abs(span).max() if end.status[0] == Status.SINGULAR else 0.0
                 break
             positions = end.positions
-        status, residual, iterations = Status(int(end.status[0])), float(end.residual[0]), int(end.iterations[0])
-        if status != Status.CONVERGED:
-            return Followed(status, None, {}, residual, iterations)
-        by_name = dict(zip(self.names, (float(x) for x in end.positions[0]), strict=True))
-        return Followed(status, end.poses[0], by_name, residual, iterations)
+        return end
 
-    def follow_many(self, positions: Array, actuated: Sequence[str], q: Array, size: float) -> FollowedRows:
+    def follow_many(self, positions: Array, actuated: Sequence[str], q: Array, size: float) -> Followed:
         """`follow` for rows: positions (n, n_bodies) in the order of `names`, q (n, as many as `actuated`)."""
         t, n = self.holding(tuple(actuated)), len(positions)
         bodies = np.array([self.names.index(name) for name in actuated])
@@ -147,7 +132,7 @@ class WholeGraph:
                 poses[ended, 3:] = [quaternion_from_rotation(one) for one in turned]
             else:
                 poses[ended, 3:] = scipy.spatial.transform.Rotation.from_matrix(turned).as_quat(canonical=True)
-        return FollowedRows(poses, positions, status, residual, iterations)
+        return Followed(poses, positions, status, residual, iterations)
 
     def platform_transform(self, state: NDArray[Any]) -> Array:
         """Transform (4, 4) of the platform in the base frame where the bodies of `tables` stand in a workspace."""

@@ -2,7 +2,7 @@
 """Kernels as straight-line machine code, without loops, tables and branches.
 
 A kernel is run once as plain Python on numbers that record each operation (`tape`, `record_kernel`). The recording is
-compiled (`machine_code`, for very many rows `vector_code`); where other numbers would have taken another branch, the
+compiled (`machine_code`); where other numbers would have taken another branch, the
 code says so and gives no result, and the kernel itself is called instead.
 """
 

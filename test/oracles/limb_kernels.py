@@ -5,7 +5,8 @@
 in `inverse_dynamics`; a limb reads the first 19.
 """
 
-from pkm_dynamics.kernels.inverse_dynamics import distribute, task_force
+from pkm_dynamics.kernels.inverse_dynamics import distribute
+from pkm_dynamics.kernels.mass_matrix import project_platform
 from pkm_dynamics.kernels.wrenches import limb_wrenches, platform_wrench, project
 from pkm_kinematics.kernels.position.placement import place_platform
 from pkm_kinematics.kernels.position.positions import CONVERGED, SINGULAR
@@ -14,6 +15,7 @@ from pkm_kinematics.kernels.rates.projection import clear_wrench, drive_rates, i
 from pkm_kinematics.kernels.rates.solve_motion import solve_motion
 from pkm_kinematics.kernels.records import PLATFORM
 from pkm_kinematics.kernels.regularity import is_regular
+from pkm_kinematics.kernels.vectors import get
 from pkm_runtime.kernels.compiled import compiled
 
 
@@ -57,6 +59,6 @@ def efforts_from_shares(model, data, motion, jacobian, shares, wrench, effort):
     K = system[0, :m, :n]
     b = system[3, 0]
     drive_rates(jacobian, subspace, K)
-    task_force(platform, subspace, b)
+    project_platform(subspace, get(platform.force), get(platform.torque), b)
     condition = distribute(model, K, system[1, :n, :n], system[3, 1], b, effort)
     return CONVERGED if is_regular(condition) else SINGULAR

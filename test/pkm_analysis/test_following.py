@@ -13,6 +13,7 @@ from pkm_analysis.domain import TaskCoordinates
 from pkm_analysis.following import Lattice
 from pkm_description import load_mechanism
 from pkm_description.mechanism import Array
+from pkm_kinematics import Status
 
 NAMES = ("tripod_3prs", "tricept", "two_tpr")
 
@@ -38,12 +39,12 @@ def test_they_are_those_of_the_straight_way_from_home(name: str) -> None:
     engine = analysis(name).robot.kinematics.engine
     names = [*(c.name for c in domain.coordinates), *domain.held]
     columns = [[c.name for c in domain.task.all].index(one) for one in names]
-    start = {**engine.home_by_name, **engine.inputs.branch_at(engine.home)}
+    start = engine.inputs.in_whole_graph_at(engine.home_joints, engine.home)
     for pose, values in zip(poses[known], domain.values(points[known])[:, columns], strict=True):
         way = engine.whole_graph.follow(start, names, values, engine.size)
-        assert way.pose is not None
-        same = 1.0 if pose[3:] @ way.pose[3:] > 0.0 else -1.0  # both signs of a quaternion are one
-        np.testing.assert_allclose(np.r_[pose[:3], same * pose[3:]], way.pose, atol=1e-8)
+        assert way.status[0] == Status.CONVERGED
+        same = 1.0 if pose[3:] @ way.poses[0, 3:] > 0.0 else -1.0  # both signs of a quaternion are one
+        np.testing.assert_allclose(np.r_[pose[:3], same * pose[3:]], way.poses[0], atol=1e-8)
 
 
 @pytest.mark.parametrize("name", NAMES)

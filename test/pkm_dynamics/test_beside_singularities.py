@@ -98,7 +98,7 @@ def test_lean_calls_say_so_too(name):
     steps = rng.normal(size=(100, k.mobility)) * 10.0 ** rng.uniform(-16.0, -2.0, (100, 1)) * per
     poses = np.array([pose, *(moved(k, pose, step) for step in steps)])
     call, effort = dynamics.lean_inverse(), np.zeros(len(k.actuated_names))
-    expected = dynamics.inverse(poses, mode=0, distribution=Distribution())
+    expected = dynamics.inverse(dynamics.kinematics.at(poses, mode=0), distribution=Distribution())
     for p, status in zip(poses, expected.status, strict=True):
         motion = np.zeros(25)
         motion[:7] = p

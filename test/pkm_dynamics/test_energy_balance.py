@@ -29,13 +29,16 @@ def test_kinetic_energy_is_half_the_rates_times_the_momenta(robot_name):
     kinematics, motions = motions_of(robot_name)
     dynamics = Dynamics(kinematics, friction=False)
     seeds = kinematics.inverse(motions.pose).joints
-    found = energy(dynamics, motions.pose, motions.twist, seed=seeds)
+    found = energy(dynamics, dynamics.kinematics.at(motions.pose, seed=seeds), motions.twist)
     assert found.ok.all()
     still = np.zeros_like(motions.twist)
     efforts = [
-        dynamics.inverse(motions.pose, still, a, seed=seeds, distribution=FREE).effort for a in (motions.twist, still)
+        dynamics.inverse(dynamics.kinematics.at(motions.pose, seed=seeds), still, a, distribution=FREE).effort
+        for a in (motions.twist, still)
     ]
-    wanted = 0.5 * power(dynamics, motions.pose, motions.twist, efforts[0] - efforts[1], seed=seeds)
+    wanted = 0.5 * power(
+        dynamics, dynamics.kinematics.at(motions.pose, seed=seeds), motions.twist, efforts[0] - efforts[1]
+    )
     assert np.abs(found.kinetic - wanted).max() <= 1e-9 * max(np.abs(wanted).max(), np.abs(found.potential).max(), 1e-9)
 
 

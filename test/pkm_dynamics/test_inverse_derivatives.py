@@ -62,7 +62,9 @@ def quotients(dynamics, pose, twist, acceleration, seed, h, **outside):
     speed = max(np.linalg.norm(twist), 1e-3)
 
     def effort(at, V, A):
-        answer = dynamics.inverse(at, *followed(k, S, at, seed, V, A), seed=seed, **outside, distribution=FREE)
+        answer = dynamics.inverse(
+            dynamics.kinematics.at(at, seed=seed), *followed(k, S, at, seed, V, A), **outside, distribution=FREE
+        )
         assert answer.status == Status.CONVERGED
         return answer.effort
 
@@ -82,9 +84,11 @@ def step_for(kinematics, pose, seed, size):
 
 
 def check(dynamics, pose, twist, acceleration, seed, size, **outside):
-    found = dynamics.inverse_derivatives(pose, twist, acceleration, seed=seed, **outside)
+    found = dynamics.inverse_derivatives(dynamics.kinematics.at(pose, seed=seed), twist, acceleration, **outside)
     assert found.status == Status.CONVERGED
-    plain = dynamics.inverse(pose, twist, acceleration, seed=seed, **outside, distribution=FREE).effort
+    plain = dynamics.inverse(
+        dynamics.kinematics.at(pose, seed=seed), twist, acceleration, **outside, distribution=FREE
+    ).effort
     assert found.effort == pytest.approx(plain, rel=1e-12)
     h = step_for(dynamics.kinematics, pose, seed, size)
     wanted = quotients(dynamics, pose, twist, acceleration, seed, h, **outside)

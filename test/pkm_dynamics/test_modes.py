@@ -63,24 +63,24 @@ def margins_of(k: Kinematics, at: Motion, choice: dict[str, Any]) -> Array:
 
 
 def reactions_of(d: Dynamics, at: Motion, choice: dict[str, Any]) -> Array:
-    found = d.reactions(at.pose, at.twist, at.acceleration, **choice, distribution=FREE)
+    found = d.reactions(d.kinematics.at(at.pose, **choice), at.twist, at.acceleration, distribution=FREE)
     return flat(found.wrench, found.base)
 
 
 def derivatives_of(d: Dynamics, at: Motion, choice: dict[str, Any]) -> Array:
-    found = d.inverse_derivatives(at.pose, at.twist, at.acceleration, **choice)
+    found = d.inverse_derivatives(d.kinematics.at(at.pose, **choice), at.twist, at.acceleration)
     return flat(found.effort, found.pose, found.twist, found.acceleration)
 
 
 def energies_of(d: Dynamics, at: Motion, choice: dict[str, Any]) -> Array:
-    found = energy(d, at.pose, at.twist, **choice)
+    found = energy(d, d.kinematics.at(at.pose, **choice), at.twist)
     return flat(found.kinetic, found.potential, found.lost)
 
 
 def frequencies_of(d: Dynamics, at: Motion, choice: dict[str, Any]) -> Array:
     """Squares, which a small error of a small one does not spoil."""
     try:
-        return natural_frequencies(d, at.pose, 1e4, **choice).frequency ** 2
+        return natural_frequencies(d, d.kinematics.at(at.pose, **choice), 1e4).frequency ** 2
     except StiffnessError:  # a singular pose, or a robot without masses
         return np.full(d.kinematics.mobility, np.nan)
 
@@ -101,16 +101,22 @@ CONSTANT_SPACE: dict[str, Callable[[Kinematics, Motion, dict[str, Any]], Array]]
     "motion_jacobian_rate": lambda k, at, choice: k.motion_jacobian_rate(at.pose, at.twist, **choice),
 }
 DYNAMICS: dict[str, Callable[[Dynamics, Motion, dict[str, Any]], Array]] = {
-    "inverse": lambda d, at, choice: d.inverse(at.pose, at.twist, at.acceleration, **choice, distribution=FREE).effort,
-    "direct": lambda d, at, choice: d.direct(at.pose, at.twist, rates_of(d.kinematics), **choice).acceleration,
-    "gravity": lambda d, at, choice: d.inverse(at.pose, **choice, distribution=FREE).effort,
-    "mass_matrix": lambda d, at, choice: d.mass_matrix(at.pose, **choice),
-    "coriolis": lambda d, at, choice: d.coriolis(at.pose, at.twist, **choice),
-    "regressor": lambda d, at, choice: d.regressor(at.pose, at.twist, at.acceleration, **choice)[0],
+    "inverse": lambda d, at, choice: (
+        d.inverse(d.kinematics.at(at.pose, **choice), at.twist, at.acceleration, distribution=FREE).effort
+    ),
+    "direct": lambda d, at, choice: (
+        d.direct(d.kinematics.at(at.pose, **choice), at.twist, rates_of(d.kinematics)).acceleration
+    ),
+    "gravity": lambda d, at, choice: d.inverse(d.kinematics.at(at.pose, **choice), distribution=FREE).effort,
+    "mass_matrix": lambda d, at, choice: d.mass_matrix(d.kinematics.at(at.pose, **choice)),
+    "coriolis": lambda d, at, choice: d.coriolis(d.kinematics.at(at.pose, **choice), at.twist),
+    "regressor": lambda d, at, choice: d.regressor(d.kinematics.at(at.pose, **choice), at.twist, at.acceleration)[0],
     "reactions": reactions_of,
     "inverse_derivatives": derivatives_of,
     "energy": energies_of,
-    "power": lambda d, at, choice: np.array([power(d, at.pose, at.twist, rates_of(d.kinematics), **choice)]),
+    "power": lambda d, at, choice: np.array(
+        [power(d, d.kinematics.at(at.pose, **choice), at.twist, rates_of(d.kinematics))]
+    ),
     "natural_frequencies": frequencies_of,
 }
 
@@ -235,11 +241,11 @@ def test_lean_calls_in_a_mode_are_those_at_its_joints(of_gallery, name: str, eve
             ).ok:  # from a singular home nothing is promised
                 assert not expected.ok, what
             motion = np.concatenate([at.pose, at.twist, at.acceleration, np.zeros(6)])
-            solved = d.inverse(at.pose, at.twist, at.acceleration, seed=at.joints, distribution=FREE)
+            solved = d.inverse(d.kinematics.at(at.pose, seed=at.joints), at.twist, at.acceleration, distribution=FREE)
             assert lean["inverse"](motion, effort) == solved.status, what
             if solved.ok:
                 agree(effort, solved.effort, what)
-            moving = d.direct(at.pose, at.twist, rates_of(k), seed=at.joints)
+            moving = d.direct(d.kinematics.at(at.pose, seed=at.joints), at.twist, rates_of(k))
             motion[13:] = 0.0
             assert lean["direct"](motion, rates_of(k), acceleration) == moving.status, what
             agree(acceleration, moving.acceleration, what)
@@ -255,7 +261,9 @@ def test_a_simulation_in_a_mode_is_that_from_its_joints(of_gallery) -> None:
     assert len(started) > 1
     for mode in started:
         joints = k.inverse(k.home, mode=mode).joints
-        found, expected = (simulate(d, k.home, np.zeros(6), times, **c) for c in ({"mode": mode}, {"seed": joints}))
+        found, expected = (
+            simulate(d, d.kinematics.at(k.home, **c), np.zeros(6), times) for c in ({"mode": mode}, {"seed": joints})
+        )
         assert expected.ok.all()
         np.testing.assert_allclose(found.joints, expected.joints, atol=SAME)
         np.testing.assert_allclose(found.joints[0], joints, atol=SAME)
@@ -268,5 +276,5 @@ def test_modes_of_a_wrist_differ(of_gallery) -> None:
     np.testing.assert_allclose(k.inverse(k.home, mode=1).actuated, [-0.505, 0.9, 0.9], atol=1e-3)
     assert k.lean_inverse(1)(k.home.copy(), q) == Status.CONVERGED
     np.testing.assert_allclose(q, [-0.505, 0.9, 0.9], atol=1e-3)
-    efforts = [d.gravity(k.home, mode=mode).effort for mode in range(3)]
+    efforts = [d.gravity(d.kinematics.at(k.home, mode=mode)).effort for mode in range(3)]
     assert min(np.abs(efforts[1] - efforts[0]).max(), np.abs(efforts[2] - efforts[0]).max()) > 1e-3

@@ -48,7 +48,9 @@ def test_efforts_agree_with_the_main_formulation(name, of_gallery):
         assert np.abs(A - J_inv.T).max() <= AGREE * np.abs(J_inv).max()
         return
     for pose, twist, acceleration in zip(motions.pose, motions.twist, motions.acceleration, strict=True):
-        wanted = dynamics.inverse(pose, twist, acceleration, wrench=WRENCH, mode=0, distribution=FREE).effort
+        wanted = dynamics.inverse(
+            dynamics.kinematics.at(pose, mode=0), twist, acceleration, wrench=WRENCH, distribution=FREE
+        ).effort
         observed = model.of_directions(*seen_at(model, pose, twist))
         assert observed.pose == pytest.approx(pose, abs=1e-11)
         assert observed.twist == pytest.approx(twist, abs=1e-10)

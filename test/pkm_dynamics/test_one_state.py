@@ -83,12 +83,12 @@ def test_layouts_seeds_and_modes_of_one_state(of_gallery, name: str) -> None:
     for found in (
         dynamics.inverse(strided, list(twist)),
         dynamics.inverse(kinematics.home, np.repeat(twist, 2)[::2]),
-        dynamics.inverse(kinematics.home, twist, seed=kinematics.home_joints),
+        dynamics.inverse(dynamics.kinematics.at(kinematics.home, seed=kinematics.home_joints), twist),
         dynamics.inverse(np.asfortranarray(np.tile(kinematics.home, (3, 1))), rows),
     ):
         np.testing.assert_allclose(found.effort, np.broadcast_to(expected, found.effort.shape), rtol=1e-9, atol=1e-9)
-    in_mode = dynamics.inverse(kinematics.home, twist, mode=0)
-    among = dynamics.inverse(np.tile(kinematics.home, (2, 1)), twist, mode=0)
+    in_mode = dynamics.inverse(dynamics.kinematics.at(kinematics.home, mode=0), twist)
+    among = dynamics.inverse(dynamics.kinematics.at(np.tile(kinematics.home, (2, 1)), mode=0), twist)
     assert int(in_mode.status) == among.status[0]
     np.testing.assert_array_equal(in_mode.effort, among.effort[0])
 

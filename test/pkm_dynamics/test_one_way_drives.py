@@ -77,7 +77,7 @@ def test_all_calls_answer_the_same(cables, motions):
         cables.inverse(home).effort,
         cables.inverse(home, still, still).effort,
         cables.inverse(home[None]).effort[0],
-        cables.inverse(home, mode=0).effort,
+        cables.inverse(cables.kinematics.at(home, mode=0)).effort,
         cables.reactions(home).effort,
         shared,
     ):

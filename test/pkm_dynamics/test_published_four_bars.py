@@ -84,7 +84,7 @@ def shaking(kinematics, turn=0.0):
     joints = kinematics.inverse(pose, kinematics.home_joints).joints
     S = kinematics.subspace(pose, joints)[:, 0]
     acceleration = S / (kinematics.inverse_jacobian(pose, joints)[0] @ S)
-    base = Dynamics(kinematics).reactions(pose, np.zeros(6), acceleration, seed=joints).base
+    base = Dynamics(kinematics).reactions(kinematics.at(pose, seed=joints), np.zeros(6), acceleration).base
     return base[:2], float(base[5])
 
 
@@ -144,7 +144,7 @@ def test_constraints_stay_closed_and_work_is_energy(linkage, form):
     ]
     gap = tips[0] - tips[1]
     assert np.abs(gap - gap[:, :1]).max() < 1e-12  # the base's length, which is constant
-    total = energy(dynamics, run.pose, run.twist, seed=run.joints).total
+    total = energy(dynamics, dynamics.kinematics.at(run.pose, seed=run.joints), run.twist).total
     work = TORQUE * (angle["crank"] - angle["crank"][0])
     assert np.ptp(angle["crank"]) > 0.5
     assert total - total[0] == pytest.approx(work, abs=1e-7)

@@ -152,7 +152,7 @@ def test_efforts_along_the_published_motion(published, dynamics):
     _, q, qd, qdd, efforts = published
     pose, twist, acceleration = motions(q, qd, qdd)
     mode = mode_of(dynamics, pose[0], q[0, :3])
-    found = dynamics.inverse(pose, twist, acceleration, mode=mode)
+    found = dynamics.inverse(dynamics.kinematics.at(pose, mode=mode), twist, acceleration)
     assert found.ok.all()
     assert np.abs(found.effort - efforts).max() < 1e-10 * np.abs(efforts).max()
     motion = dynamics.kinematics.motion(pose, twist, acceleration, mode=mode)
@@ -166,7 +166,7 @@ def test_work_is_the_gain_of_energy(published, dynamics):
     pose, twist, _ = motions(q, qd, qdd)
     mode = mode_of(dynamics, pose[0], q[0, :3])
     joints = dynamics.kinematics.inverse(pose, mode=mode).joints
-    total = energy(dynamics, pose, twist, seed=joints).total
+    total = energy(dynamics, dynamics.kinematics.at(pose, seed=joints), twist).total
     power = np.sum(efforts * qd[:, :3], axis=1)
     for end in (101, 151, 301):
         work = simpson(power[:end], x=times[:end])

@@ -65,7 +65,7 @@ def test_small_swings_are_harmonic(name):
     pose = random_motions(k, 1, seed=7).pose[0] if k.constant_space else k.home
     stiffness = np.linspace(1e3, 3e3, len(k.actuated_names))
     q = k.inverse(pose)
-    found = natural_frequencies(dynamics, pose, stiffness, seed=q.joints)
+    found = natural_frequencies(dynamics, dynamics.kinematics.at(pose, seed=q.joints), stiffness)
     h = 1e-5 / np.abs(found.shape).max(axis=0)
     for omega, shape, step in zip(found.frequency, found.shape.T, h, strict=True):
         swung = []
@@ -77,7 +77,9 @@ def test_small_swings_are_harmonic(name):
                 moved = k.forward(q.actuated + sign * step * rates, near=moved).pose
             at = k.inverse(moved, seed=q.joints)
             effort = -stiffness * (at.actuated - q.actuated)
-            swung.append(dynamics.direct(moved, np.zeros(6), effort, seed=at.joints).acceleration)
+            swung.append(
+                dynamics.direct(dynamics.kinematics.at(moved, seed=at.joints), np.zeros(6), effort).acceleration
+            )
         second = (swung[0] - swung[1]) / (2.0 * step)
         assert second == pytest.approx(-(omega**2) * shape, abs=1e-6 * max(omega**2, 1.0) * np.abs(shape).max())
 

@@ -54,7 +54,7 @@ class Sprung:
 
     def energy(self, run):
         """Kinetic energy at the start, and the total at every instant (k,)."""
-        found = energy(self.dynamics, run.pose, run.twist, seed=run.joints)
+        found = energy(self.dynamics, self.dynamics.kinematics.at(run.pose, seed=run.joints), run.twist)
         total = found.total.copy()
         for k, pose in enumerate(run.pose):
             shift, turn = self.stretched(pose)

@@ -36,7 +36,9 @@ def test_code_gives_what_the_kernels_give(robot: Dynamics) -> None:
     states, rng = random_motions(robot.kinematics, N), np.random.default_rng(4)
     wrench, m = rng.normal(size=(N, 6)), len(robot.kinematics.actuated_names)
     mode = 0
-    expected = robot.inverse(states.pose, states.twist, states.acceleration, wrench, mode=mode, distribution=FREE)
+    expected = robot.inverse(
+        robot.kinematics.at(states.pose, mode=mode), states.twist, states.acceleration, wrench, distribution=FREE
+    )
     problem = robot.problem(states.pose, states.twist, states.acceleration, wrench)
     effort, condition = np.zeros((N, m)), np.zeros(N)
     code = MachineCode(record_inverse(robot.robot, mode))
@@ -45,7 +47,7 @@ def test_code_gives_what_the_kernels_give(robot: Dynamics) -> None:
     assert error(effort[expected.ok], expected.effort[expected.ok]) < CLOSE
     np.testing.assert_allclose(condition[expected.ok], expected.condition[expected.ok], rtol=CLOSE)
 
-    expected = robot.direct(states.pose, states.twist, effort, wrench, mode=mode)
+    expected = robot.direct(robot.kinematics.at(states.pose, mode=mode), states.twist, effort, wrench)
     problem = robot.problem(states.pose, states.twist, None, wrench)
     acceleration = np.zeros((N, 6))
     code = MachineCode(record_direct(robot.robot, mode))
@@ -65,14 +67,14 @@ def test_batches_by_code_and_by_kernels_agree(monkeypatch: pytest.MonkeyPatch, m
     rates, effort = rng.normal(size=(2, 2000, 3)) @ one.kinematics.task.subspace.T, rng.normal(size=(2000, 3))
     effort[11] = np.nan
     kernels = (
-        one.inverse(pose, *rates, mode=mode),
-        one.direct(pose, rates[0], effort, mode=mode),
+        one.inverse(one.kinematics.at(pose, mode=mode), *rates),
+        one.direct(one.kinematics.at(pose, mode=mode), rates[0], effort),
     )
     monkeypatch.setattr(robot_model, "MANY", 1)
     again = Dynamics(one.kinematics)
     codes = (
-        again.inverse(pose, *rates, mode=mode),
-        again.direct(pose, rates[0], effort, mode=mode),
+        again.inverse(again.kinematics.at(pose, mode=mode), *rates),
+        again.direct(again.kinematics.at(pose, mode=mode), rates[0], effort),
     )
     assert again.robot.codes
     assert not one.robot.codes

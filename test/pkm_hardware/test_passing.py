@@ -59,7 +59,9 @@ def test_a_hand_over_changes_no_energy(of_gallery) -> None:
         for _ in range(round(0.4 / h)):
             passing.append(robot.passing is not None)
             if not passing[-1]:
-                energies.append(float(energy(dynamics, robot.pose, robot.twist, mode=robot.mode).total))
+                energies.append(
+                    float(energy(dynamics, dynamics.kinematics.at(robot.pose, mode=robot.mode), robot.twist).total)
+                )
             assert robot.advance(np.zeros(2), h) == ""
         assert robot.mode == 1
         return float(np.ptp(energies)) / energies[0], passing

@@ -459,13 +459,13 @@ def test_a_search_in_vain_says_how_long_it_took_and_ends(monkeypatch: pytest.Mon
 
 
 def test_what_takes_long_is_said_on_stderr(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr("pkm_kinematics.check.QUIET", 0.05)
+    monkeypatch.setattr("pkm_runtime.progress._SILENT_FOR", 0.05)
     monkeypatch.setattr(
         "pkm_kinematics.check.mechanism_from_urdf", lambda text, origin: time.sleep(0.3) or load_mechanism("five_bar")
     )
     assert main(["five_bar", "--no-modes", "--json"]) == 0
     said = capsys.readouterr()
-    assert "pkm check: closing the loops at home (no new start after 10 s): 0 s so far" in said.err
+    assert "pkm: checking the robot: closing the loops at home (no new start after 10 s): 0 s ..." in said.err
     assert json.loads(said.out)["usable"] is True  # nothing of it on stdout
 
 
@@ -504,7 +504,7 @@ def test_the_weight_at_home_is_that_of_the_dynamics() -> None:
     for name in robot_names():
         dynamics = shared_dynamics(load_mechanism(name))
         kinematics = dynamics.kinematics
-        expected = np.asarray(dynamics.gravity(kinematics.home, mode=None).effort)
+        expected = np.asarray(dynamics.gravity(kinematics.home).effort)
         limits = np.full(len(expected), 50.0)
         found = weight_at_home(kinematics, limits)
         if found is None or not np.isfinite(expected).all():

@@ -13,7 +13,9 @@ from pkm_description import load_mechanism
 from pkm_dynamics import Distribution, Dynamics
 from pkm_kinematics import Kinematics
 from pkm_kinematics.kernels.compiled_rotations import shift_pose
-from pkm_kinematics.solve.constraints import limb_constraints
+from pkm_kinematics.kernels.rates.limb_system import limb_system
+from pkm_kinematics.kernels.rates.motion_space import RANK
+from pkm_kinematics.solve.constraints import scaling
 from pkm_kinematics.status import closes
 
 ROBOTS = ["delta", "gough_stewart", "gough_stewart_7", "planar_mixed", "five_bar", "tripod_3prs", "h4", "agile_eye"]
@@ -47,6 +49,19 @@ def test_each_pose_as_if_it_were_alone(name):
             np.testing.assert_allclose(a[i] if a.ndim else a, b, rtol=1e-9, atol=1e-14, err_msg=field.name)
 
 
+def limb_constraints(model, data, length):
+    """Of each limb W (k, 6): U^T G over `length`, where U spans the left null space of J in J qd + G V = 0."""
+    for first, stop in model.limbs:
+        blocks = model.blocks[first:stop]
+        closures = (int(blocks["closure_start"][0]), int(blocks["closure_start"][-1] + blocks["closure_count"][-1]))
+        n, m = int(blocks["count"].sum()), int(blocks["rows"].sum())
+        J, G = np.zeros((m, n)), np.zeros((m, 6))
+        limb_system(model, data, *closures, int(blocks["start"][0]), J, G)
+        U, values, _ = np.linalg.svd(J) if n else (np.eye(m), np.zeros(0), None)
+        rank = int(np.sum(values > RANK * max(values, default=0.0)))
+        yield U[:, rank:].T @ G / scaling(length)
+
+
 @pytest.mark.parametrize("name", ROBOTS)
 def test_against_singular_values(name):
     """The hold of the limbs by NumPy, limb by limb; the drives' by the singular values of their Jacobian."""
@@ -56,9 +71,10 @@ def test_against_singular_values(name):
     blocked = 6 - k.mobility - k.mechanism.mobility.left_out
     choice = k.modes.choose(poses)
     for i in np.flatnonzero(closes(k.inverse(poses).status)):
-        at = k.engine.positions.placed_as(poses[i], choice.rows([i]))
+        chosen = choice.rows([i])
+        at = k.engine.placed(poses[i], chosen.seeds[0], chosen.branch)
         wrenches = [np.zeros((0, 6))]
-        for _, _, W in limb_constraints(at.model, at.data, length):
+        for W in limb_constraints(at.model, at.data, length):
             _, values, V = np.linalg.svd(W, full_matrices=False)
             wrenches.append(V[values > 1e-7])
         values = np.linalg.svd(np.vstack(wrenches), compute_uv=False)

@@ -43,7 +43,7 @@ def test_a_seed_does_not_open_the_motion_space(of_gallery, name: str) -> None:
     outside = displace(k.home, 0.1 * k.characteristic_length * normal)
     for pose in (outside, np.tile(outside, (3, 1))):
         answers = k.inverse(pose, seed=k.home_joints), k.motion(pose, np.zeros(6), seed=k.home_joints)
-        for answer in (*answers, d.inverse(pose, seed=k.home_joints)):
+        for answer in (*answers, d.inverse(d.kinematics.at(pose, seed=k.home_joints))):
             assert np.all(answer.status != Status.CONVERGED)
         assert np.all(answers[0].status == Status.INVALID_INPUT)
         assert np.isnan(answers[0].joints).all()
@@ -105,13 +105,13 @@ def test_jacobians_and_dynamics_are_those_of_the_seed(of_gallery) -> None:
         moved = k.motion(mode.pose, twist, seed=mode.joints)
         np.testing.assert_allclose(moved.velocities[k.engine.actuated_column], K @ twist, atol=1e-9)
         push = np.array([10.0, -20.0, 30.0, 1.0, 2.0, -3.0])
-        loaded = d.inverse(mode.pose, wrench=push, seed=mode.joints)
-        free = d.inverse(mode.pose, seed=mode.joints)
+        loaded = d.inverse(d.kinematics.at(mode.pose, seed=mode.joints), wrench=push)
+        free = d.inverse(d.kinematics.at(mode.pose, seed=mode.joints))
         assert loaded.ok
         assert free.ok
         power = (loaded.effort - free.effort) @ (K @ twist)
         np.testing.assert_allclose(power, -push @ twist, atol=1e-9)
-        back = d.direct(mode.pose, np.zeros(6), free.effort, seed=mode.joints)
+        back = d.direct(d.kinematics.at(mode.pose, seed=mode.joints), np.zeros(6), free.effort)
         np.testing.assert_allclose(back.acceleration, np.zeros(6), atol=1e-9)
 
 
@@ -144,7 +144,7 @@ def test_legs_turned_over_are_followed_and_differentiated(of_gallery, name: str)
         np.testing.assert_allclose(seen.twist, twist, atol=1e-7)
         np.testing.assert_allclose(seen.joints, joints, atol=1e-9)
         push = k.subspace(pose, seed=joints) @ np.ones(k.mobility)
-        loaded, free = (d.inverse(pose, wrench=wrench, seed=joints) for wrench in (push, np.zeros(6)))
+        loaded, free = (d.inverse(d.kinematics.at(pose, seed=joints), wrench=wrench) for wrench in (push, np.zeros(6)))
         np.testing.assert_allclose((loaded.effort - free.effort) @ rates, -push @ twist, atol=1e-7)
-        at_joints = d.reactions(pose, wrench=push, seed=joints)
+        at_joints = d.reactions(d.kinematics.at(pose, seed=joints), wrench=push)
         np.testing.assert_allclose(at_joints.effort, loaded.effort, atol=1e-7)

@@ -14,7 +14,6 @@ import pytest
 
 from pkm_description import load_mechanism
 from pkm_kinematics import Kinematics
-from pkm_kinematics.check import _Progress
 from pkm_kinematics.making import making
 from pkm_runtime import progress
 from pkm_runtime.kernels import compile_lock
@@ -355,17 +354,3 @@ def test_the_rooms_of_kernels_that_are_told_are_there() -> None:
     }
     for module in PURPOSES:
         assert (ROOT / module.replace(".", "/")).is_dir() or (ROOT / f"{module.replace('.', '/')}.py").is_file()
-
-
-def test_the_check_says_what_it_compiles(capsys: pytest.CaptureFixture[str]) -> None:
-    watch = _Progress()
-    watch("searching for modes")
-    watch._began -= 5.0
-    COMPILING.begins("pkm_kinematics.assembly.homotopy.quadrics")
-    try:
-        with watch:
-            time.sleep(0.6)
-    finally:
-        COMPILING.ends()
-    said = capsys.readouterr().err
-    assert "pkm check: searching for modes (compiling kernels, once on this computer: for all assembly" in said

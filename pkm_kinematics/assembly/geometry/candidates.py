@@ -1,14 +1,43 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Solutions of some of the constraints reduced to those of all, and what is then known of the set."""
+"""Candidates: polished, reduced to solutions of all constraints, and what is then known of the set."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pkm_kinematics.assembly.result import Array, AssemblyStatus
 
+X = TypeVar("X")
 SAME = 1e-6  # rad, and of the size: solutions of redundant constraints nearer to each other are one
+
+
+def polished(
+    closure: Callable[[X], tuple[Array, Array]],
+    x: X,
+    steps: int = 6,
+    weight: Any = 1.0,
+    move: Callable[[X, Array], X] = np.add,  # type: ignore[assignment]
+    rcond: float = 1e-9,
+) -> tuple[X, float]:
+    """A point after Gauss-Newton steps on the errors and slope of a closure, as long as they help; the largest error.
+
+    Args:
+        closure: gives errors (k,) and their slope (k, n).
+        weight: of each unknown (n,), for the least step among many.
+        move: a point moved by a step (n,).
+    """
+    error, slope = closure(x)
+    for _ in range(steps):
+        trial = move(x, -weight * np.linalg.lstsq(slope * weight, error, rcond=rcond)[0])
+        new_error, new_slope = closure(trial)
+        if not np.linalg.norm(new_error) < np.linalg.norm(error):
+            break
+        x, error, slope = trial, new_error, new_slope
+    return x, float(np.max(np.abs(error), initial=0.0))
 
 
 def consistent(solutions: Array, residuals: Array, tolerance: float, unit: ArrayLike) -> NDArray[np.bool_]:

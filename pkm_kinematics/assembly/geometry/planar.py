@@ -6,6 +6,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
+from pkm_kinematics.assembly.geometry.translation import fitted
 from pkm_kinematics.assembly.result import Array, AssemblyStatus, SolutionSet, no_solutions
 from pkm_kinematics.kernels.position.three_spheres import APART, COLLINEAR, TANGENCY, TANGENT, TWO
 from pkm_runtime.kernels.compiled import plain
@@ -54,36 +55,18 @@ def point_on_circles(centres: ArrayLike, radii: ArrayLike, consistency: float = 
     pair = np.sort(np.array(np.unravel_index(np.argmax(spans), spans.shape))) if len(centre) > 2 else np.arange(2)
     points = np.empty((2, 2))
     answer = two_circles(centre[pair], radius[pair], points)
-    size = float(np.max(radius))
     if answer == COLLINEAR:
-        if np.ptp(radius) > consistency * size:
+        if np.ptp(radius) > consistency * np.max(radius):
             return no_solutions((2,), AssemblyStatus.COMPLETE if len(centre) == 2 else AssemblyStatus.INCONSISTENT)
         points = centre[0] + radius[0] * np.array([[1.0, 0.0], [-1.0, 0.0]])
         return SolutionSet(
             points, np.full(2, np.ptp(radius)), np.zeros(2, dtype=np.int64), 0, AssemblyStatus.POSITIVE_DIMENSIONAL
         )
-    redundant = len(centre) > 2
-    if answer == APART and not redundant:
+    candidates = points if answer == TWO else points[:1]
+    if len(centre) > 2:
+        return fitted(centre, radius, candidates, consistency)
+    if answer == APART:
         return no_solutions((2,), AssemblyStatus.COMPLETE, n_complex=2)
-    found = points if answer == TWO else points[:1]
-    if redundant:
-        found = np.array([_fit_point(centre, radius, point) for point in found])
-        if len(found) == 2 and np.linalg.norm(found[1] - found[0]) < np.sqrt(TANGENCY) * size:
-            found, answer = found[:1], TANGENT
-    residuals = np.max(np.abs(np.linalg.norm(found[:, None] - centre, axis=2) - radius), axis=1)
-    good = residuals <= consistency * size if redundant else np.ones(len(found), dtype=bool)
-    if not good.any():
-        return no_solutions((2,), AssemblyStatus.INCONSISTENT)
-    multiplicity = np.full(int(good.sum()), 1 if answer == TWO else 2)
+    residuals = np.max(np.abs(np.linalg.norm(candidates[:, None] - centre, axis=2) - radius), axis=1)
     status = AssemblyStatus.COMPLETE if answer == TWO else AssemblyStatus.SINGULAR
-    return SolutionSet(found[good], residuals[good], multiplicity, int(multiplicity.sum()), status)
-
-
-def _fit_point(centre: Array, radius: Array, point: Array) -> Array:
-    """Gauss-Newton on all distances."""
-    for _ in range(10):
-        legs = point - centre
-        lengths = np.linalg.norm(legs, axis=1)
-        directions = legs / np.where(lengths > 0.0, lengths, 1.0)[:, None]
-        point = point + np.linalg.lstsq(directions, radius - lengths, rcond=1e-9)[0]
-    return point
+    return SolutionSet(candidates, residuals, np.full(len(candidates), 1 if answer == TWO else 2), 2, status)

@@ -14,8 +14,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pkm_kinematics.assembly.geometry.candidates import consistent, status_of
-from pkm_kinematics.assembly.geometry.self_motion import real_samples
+from pkm_kinematics.assembly.geometry.candidates import consistent, polished, status_of
+from pkm_kinematics.assembly.geometry.self_motion import real_roots, square_system
 from pkm_kinematics.assembly.geometry.study import (
     SOLUTIONS,
     STUDY_QUADRIC,
@@ -27,11 +27,10 @@ from pkm_kinematics.assembly.geometry.study import (
     pose_of,
 )
 from pkm_kinematics.assembly.homotopy.quadrics import Complex
-from pkm_kinematics.assembly.homotopy.roots import Roots, all_roots
+from pkm_kinematics.assembly.homotopy.roots import Roots
 from pkm_kinematics.assembly.result import Array, AssemblyStatus, SolutionSet, no_solutions
 
 NO_ROTATION = (1e-7, 1e-13)  # |e . e| of unit Study parameters below which there is no finite pose: multiple, simple
-POLISH_STEPS = 6
 HALF_TURN = 1e-9  # below this qw is rounding, and its sign does not tell two quaternions of one rotation apart
 
 
@@ -61,15 +60,26 @@ def poses(
         return no_solutions((7,), AssemblyStatus.INVALID_INPUT)
     scaled = _Scaled(kind, a, b, value)
     system = scaled.system()
-    roots = all_roots(system, generic_system, _no_pose)
-    real = [scaled.polished(_real_part(z)) for z in roots.points[roots.real & ~roots.on_component]]
-    multiplicity = list(roots.multiplicity[roots.real & ~roots.on_component])
-    component = bool(roots.on_component.any())
-    if component:
-        samples = [scaled.polished(z) for z in real_samples(system, _no_pose)]
-        real += samples
-        multiplicity += [0] * len(samples)
-    return _report(scaled, real, np.array(multiplicity, dtype=np.int64), roots, component, consistency)
+    points, multiplicity, roots = real_roots(system, generic_system, _no_pose)
+    real = [scaled.polished(_real_part(z)) for z in points]
+    return _report(scaled, real, multiplicity, roots, consistency)
+
+
+def six_distances(base: ArrayLike, platform: ArrayLike, lengths: ArrayLike, consistency: float = 1e-7) -> SolutionSet:
+    """All poses (n, 7), x y z qx qy qz qw, with |p + R platform_i - base_i| = lengths_i, i = 1 .. k, k >= 6.
+
+    40 complex solutions in general (Ronga and Vust 1992; Lazard 1993), up to 40 of them real (Dietmaier 1998); 16
+    when the legs meet in pairs at three points (octahedral). See `rigid_body.poses` for more than six legs and for
+    self-motions.
+
+    Args:
+        base: points (k, 3) [m] in the base frame; those of the elbows in 6-RUS, 6-PUS and the like.
+        platform: points (k, 3) [m] in the platform frame.
+        lengths: (k,) [m].
+        consistency: share of the robot's size by which a solution may miss any of more than six lengths.
+    """
+    kinds = np.full(np.shape(np.asarray(lengths)), ConstraintKind.SPHERE)
+    return poses(kinds, base, platform, lengths, consistency)
 
 
 def gradients(constraints: Sequence[Constraint], pose: Array) -> Array:
@@ -112,18 +122,7 @@ class _Scaled:
         rows = zip(self.kind, self.base, self.platform, self.value, strict=True)
         quadrics = np.array([constraint_quadric(*row) for row in rows])
         quadrics /= np.linalg.norm(quadrics, axis=(1, 2))[:, None, None]
-        count = len(quadrics)
-        square = quadrics[:, 4, 4]
-        basis = np.eye(count) if not square.any() else np.linalg.qr(np.column_stack([square, np.eye(count)]))[0].T
-        mixed = np.einsum("ij,jab->iab", basis, quadrics)
-        if count > 6:
-            mixing = np.linalg.qr(np.random.default_rng(1876).normal(size=(count - 1, count - 1)))[0]
-            turned = np.einsum("ij,jab->iab", mixing, mixed[1:])
-            # the sum of all says nothing in a pose where the limbs' forces balance: it needs a part of the others
-            mixed = np.concatenate([mixed[:1] + turned[5:].sum(axis=0), turned[:5]])
-        system = np.concatenate([mixed, STUDY_QUADRIC[None]])
-        norms = np.linalg.norm(system, axis=(1, 2))
-        return system / np.where(norms > 1e-13, norms, 1.0)[:, None, None]
+        return square_system(quadrics, quadrics[:, 4, 4], 6, STUDY_QUADRIC)
 
     def given_pose(self, z: Array) -> tuple[Array, Array]:
         """Rotation and translation [m] in the frames of the caller."""
@@ -155,17 +154,14 @@ class _Scaled:
 
     def polished(self, z: Array) -> tuple[Array, Array, float]:
         """Pose after Gauss-Newton steps on the closure errors, as long as they shrink, and the largest error."""
-        rotation, translation = self.given_pose(z)
-        error, slope = self.closure(rotation, translation)
         weight = np.array([1.0, 1.0, 1.0, 1 / self.size, 1 / self.size, 1 / self.size])
-        for _ in range(POLISH_STEPS):
-            step = weight * np.linalg.lstsq(slope * weight, -error, rcond=1e-9)[0]
-            turned, moved = _turn(step[3:]) @ rotation, translation + step[:3]
-            new_error, new_slope = self.closure(turned, moved)
-            if not np.linalg.norm(new_error) < np.linalg.norm(error):
-                break
-            rotation, translation, error, slope = turned, moved, new_error, new_slope
-        return rotation, translation, float(np.max(np.abs(error)))
+        pose, error = polished(lambda at: self.closure(*at), self.given_pose(z), weight=weight, move=_moved)
+        return *pose, error
+
+
+def _moved(pose: tuple[Array, Array], step: Array) -> tuple[Array, Array]:
+    """Rotation and translation after a small displacement (6,)."""
+    return _turn(step[3:]) @ pose[0], pose[1] + step[:3]
 
 
 def _turn(vector: Array) -> Array:
@@ -190,7 +186,6 @@ def _report(
     real: list[tuple[Array, Array, float]],
     multiplicity: NDArray[np.int64],
     roots: Roots,
-    component: bool,
     consistency: float,
 ) -> SolutionSet:
     """Sort the real poses and say what is known of the set."""
@@ -208,6 +203,6 @@ def _report(
     rounded = np.round(solutions / unit, 6)
     order = np.lexsort((rounded[:, 4], rounded[:, 3], rounded[:, 1], rounded[:, 0], -rounded[:, 2]))
     solutions, residuals, multiplicity = solutions[order], residuals[order], multiplicity[order]
-    status = status_of(multiplicity, component, roots.lost, len(scaled.kind) > 6)
+    status = status_of(multiplicity, bool(roots.on_component.any()), roots.lost, len(scaled.kind) > 6)
     n_complex = SOLUTIONS - roots.excluded - roots.lost - int(np.sum(roots.multiplicity[roots.on_component]))
     return SolutionSet(solutions, residuals, multiplicity, n_complex, status)

@@ -11,21 +11,19 @@ In z = (w, c, s, p), up to scale, with cos(phi) = c / w, sin(phi) = s / w, that 
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import lru_cache, partial
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pkm_kinematics.assembly.geometry.candidates import consistent, status_of
-from pkm_kinematics.assembly.geometry.self_motion import real_samples
-from pkm_kinematics.assembly.homotopy.monodromy import solve_by_monodromy
+from pkm_kinematics.assembly.geometry.candidates import consistent, polished, status_of
+from pkm_kinematics.assembly.geometry.self_motion import real_roots, square_system
 from pkm_kinematics.assembly.homotopy.quadrics import Complex
-from pkm_kinematics.assembly.homotopy.roots import all_roots
+from pkm_kinematics.assembly.homotopy.start_systems import solve_by_monodromy
 from pkm_kinematics.assembly.result import Array, AssemblyStatus, SolutionSet, no_solutions
 
 SOLUTIONS = 16
 INFINITE = (1e-7, 1e-13)  # |w^2| of unit vectors below which there is no finite pose: multiple, simple
-POLISH_STEPS = 6
 
 _CIRCLE = np.diag([-1.0, 1.0, 1.0, 0.0, 0.0, 0.0]) / np.sqrt(3.0)
 
@@ -84,16 +82,13 @@ def positions_and_angle(
     points = points - centre
     size = max(float(np.max(np.linalg.norm(points, axis=1))), float(np.max(length)), 1e-300)
     system = _system(points / size, length / size)
-    roots = all_roots(system, _generic_system, _at_infinity)
-    listed = roots.real & ~roots.on_component
-    real, multiplicity = [_real_pose(z) for z in roots.points[listed]], roots.multiplicity[listed]
-    if roots.on_component.any():
-        samples = [_real_pose(z.astype(np.complex128)) for z in real_samples(system, _at_infinity)]
-        real += samples
-        multiplicity = np.append(multiplicity, np.zeros(len(samples), dtype=np.int64))
-    polished = [_polished(points / size, length / size, pose) for pose in real]
-    solutions = np.array([pose for pose, _ in polished]).reshape(-1, 4)
-    residuals = size * np.array([residual for _, residual in polished])
+    found, multiplicity, roots = real_roots(system, _generic_system, _at_infinity)
+    closure = partial(_closure, points / size, length / size)
+    polishes = [polished(closure, _real_pose(z)) for z in found]
+    solutions = np.array([pose for pose, _ in polishes]).reshape(-1, 4)
+    turns = np.angle(np.exp(1j * solutions[:, 3]))
+    solutions[:, 3] = np.where(turns > -np.pi, turns, np.pi)
+    residuals = size * np.array([residual for _, residual in polishes])
     solutions[:, :3] = size * solutions[:, :3] - centre[:, 0]
     n_complex = int(roots.multiplicity[~roots.on_component].sum())
     if len(a) > 4:
@@ -112,15 +107,7 @@ def _system(points: Array, lengths: Array) -> Array:
     quadrics[:, 0, 0] -= lengths**2
     quadrics[:, 3:, :3], quadrics[:, :3, 3:] = points, np.swapaxes(points, 1, 2)
     quadrics[:, 3:, 3:] = np.eye(3)
-    basis = np.linalg.qr(np.column_stack([np.ones(count), np.eye(count)]))[0].T
-    mixed = np.einsum("ij,jab->iab", basis, quadrics)
-    if count > 4:
-        mixing = np.linalg.qr(np.random.default_rng(1876).normal(size=(count - 1, count - 1)))[0]
-        turned = np.einsum("ij,jab->iab", mixing, mixed[1:])
-        mixed = np.concatenate([mixed[:1] + turned[3:].sum(axis=0), turned[:3]])
-    system = np.concatenate([mixed, _CIRCLE[None]])
-    norms = np.linalg.norm(system, axis=(1, 2))
-    return system / np.where(norms > 1e-13, norms, 1.0)[:, None, None]
+    return square_system(quadrics, np.ones(count), 4, _CIRCLE)
 
 
 def _at_infinity(z: Complex, simple: bool) -> bool:
@@ -133,23 +120,11 @@ def _real_pose(z: Complex) -> Array:
     return np.append(real[3:], np.arctan2(real[2], real[1]))
 
 
-def _polished(points: Array, lengths: Array, pose: Array) -> tuple[Array, float]:
-    """Pose after Gauss-Newton steps on the distances, as long as they help, and the largest error."""
-
-    def closure(pose: Array) -> tuple[Array, Array]:
-        cosine, sine = np.cos(pose[3]), np.sin(pose[3])
-        legs = pose[:3] + points @ np.array([1.0, cosine, sine])
-        lengths_found = np.linalg.norm(legs, axis=1)
-        units = legs / np.maximum(lengths_found, 1e-300)[:, None]
-        turn = np.sum(units * (points @ np.array([0.0, -sine, cosine])), axis=1)
-        return lengths_found - lengths, np.column_stack([units, turn])
-
-    error, slope = closure(pose)
-    for _ in range(POLISH_STEPS):
-        trial = pose - np.linalg.lstsq(slope, error, rcond=1e-9)[0]
-        new_error, new_slope = closure(trial)
-        if not np.linalg.norm(new_error) < np.linalg.norm(error):
-            break
-        pose, error, slope = trial, new_error, new_slope
-    angle = np.angle(np.exp(1j * pose[3]))
-    return np.append(pose[:3], angle if angle > -np.pi else np.pi), float(np.max(np.abs(error)))
+def _closure(points: Array, lengths: Array, pose: Array) -> tuple[Array, Array]:
+    """Errors (k,) of the distances at p, phi, and their slope (k, 4)."""
+    cosine, sine = np.cos(pose[3]), np.sin(pose[3])
+    legs = pose[:3] + points @ np.array([1.0, cosine, sine])
+    found = np.linalg.norm(legs, axis=1)
+    units = legs / np.maximum(found, 1e-300)[:, None]
+    turn = np.sum(units * (points @ np.array([0.0, -sine, cosine])), axis=1)
+    return found - lengths, np.column_stack([units, turn])

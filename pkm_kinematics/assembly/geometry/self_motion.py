@@ -1,16 +1,47 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Real samples of the self-motions that a system of real quadrics allows."""
+"""The real solutions of a system of real quadrics, and samples of the self-motions that it allows."""
 
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
-from pkm_kinematics.assembly.homotopy.roots import RANK, Predicate
+from pkm_kinematics.assembly.homotopy.quadrics import Complex
+from pkm_kinematics.assembly.homotopy.roots import RANK, Predicate, Roots, StartSystem, all_roots
 from pkm_kinematics.assembly.result import Array
 
 STARTS = 24
 ITERATIONS = 100
 SOLVED = 1e-12  # residual of unit vectors in quadrics of unit norm
+
+
+def real_roots(
+    system: Array, start_system: StartSystem, excluded: Predicate
+) -> tuple[list[Complex], NDArray[np.int64], Roots]:
+    """Isolated real solutions, then samples of self-motions; their multiplicities (k,), 0 of samples; and all roots."""
+    roots = all_roots(system, start_system, excluded)
+    listed = roots.real & ~roots.on_component
+    points, multiplicity = list(roots.points[listed]), roots.multiplicity[listed]
+    if roots.on_component.any():
+        samples = real_samples(system, excluded)
+        points += [z.astype(np.complex128) for z in samples]
+        multiplicity = np.append(multiplicity, np.zeros(len(samples), dtype=np.int64))
+    return points, multiplicity, roots
+
+
+def square_system(quadrics: Array, square: Array, n: int, last: Array) -> Array:
+    """n combinations of k >= n quadrics (k, s, s), and `last`, of norm 1; the part `square` (k,) in the first alone."""
+    count = len(quadrics)
+    basis = np.linalg.qr(np.column_stack([square, np.eye(count)]))[0].T if square.any() else np.eye(count)
+    mixed = np.einsum("ij,jab->iab", basis, quadrics)
+    if count > n:
+        mixing = np.linalg.qr(np.random.default_rng(1876).normal(size=(count - 1, count - 1)))[0]
+        turned = np.einsum("ij,jab->iab", mixing, mixed[1:])
+        # the sum of all says nothing in a pose where the limbs' forces balance: it needs a part of the others
+        mixed = np.concatenate([mixed[:1] + turned[n - 1 :].sum(axis=0), turned[: n - 1]])
+    system = np.concatenate([mixed, last[None]])
+    norms = np.linalg.norm(system, axis=(1, 2))
+    return np.asarray(system / np.where(norms > 1e-13, norms, 1.0)[:, None, None])
 
 
 def real_samples(system: Array, excluded: Predicate) -> list[Array]:

@@ -14,11 +14,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pkm_kinematics.assembly.geometry.candidates import status_of
-from pkm_kinematics.assembly.geometry.self_motion import real_samples
+from pkm_kinematics.assembly.geometry.self_motion import real_roots
 from pkm_kinematics.assembly.geometry.study import rotation_form
-from pkm_kinematics.assembly.homotopy.bezout import start_system
 from pkm_kinematics.assembly.homotopy.quadrics import Complex
-from pkm_kinematics.assembly.homotopy.roots import all_roots
+from pkm_kinematics.assembly.homotopy.start_systems import start_system
 from pkm_kinematics.assembly.result import Array, AssemblyStatus, SolutionSet, no_solutions
 
 SOLUTIONS = 8
@@ -44,13 +43,7 @@ def three_angles(base: ArrayLike, platform: ArrayLike, cosines: ArrayLike, consi
     w, v = w / lengths[0][:, None], v / lengths[1][:, None]
     forms = np.array([rotation_form(*row) for row in zip(w, v, cosine, strict=True)])
     system = forms[:3] / np.linalg.norm(forms[:3], axis=(1, 2))[:, None, None]
-    roots = all_roots(system, partial(start_system, 3), _no_rotation)
-    listed = roots.real & ~roots.on_component
-    points, multiplicity = list(roots.points[listed]), roots.multiplicity[listed]
-    if roots.on_component.any():
-        samples = real_samples(system, _no_rotation)
-        points += [z.astype(np.complex128) for z in samples]
-        multiplicity = np.append(multiplicity, np.zeros(len(samples), dtype=np.int64))
+    points, multiplicity, roots = real_roots(system, partial(start_system, 3), _no_rotation)
     solutions = np.array([_real_quaternion(z) for z in points]).reshape(-1, 4)
     residuals = np.array([np.max(np.abs(np.einsum("iab,a,b->i", forms, e, e))) for e in solutions])
     n_complex = int(roots.multiplicity[~roots.on_component].sum())

@@ -25,8 +25,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pkm_kinematics.assembly.homotopy.monodromy import solve_by_monodromy
 from pkm_kinematics.assembly.homotopy.quadrics import Complex
+from pkm_kinematics.assembly.homotopy.start_systems import solve_by_monodromy
 
 Array = NDArray[np.float64]
 

@@ -14,16 +14,15 @@ from functools import partial
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pkm_kinematics.assembly.geometry.candidates import status_of
-from pkm_kinematics.assembly.homotopy.bezout import start_system
+from pkm_kinematics.assembly.geometry.candidates import polished, status_of
 from pkm_kinematics.assembly.homotopy.quadrics import Complex
 from pkm_kinematics.assembly.homotopy.roots import all_roots
+from pkm_kinematics.assembly.homotopy.start_systems import start_system
 from pkm_kinematics.assembly.result import Array, AssemblyStatus, SolutionSet, no_solutions
 
 INFINITE = (1e-7, 1e-13)  # |z_0^2| of unit vectors below which there is no finite point: multiple, simple
 RANK = 1e-9  # relative singular value below which a linear equation repeats others
 REPEATED = 1e-9  # singular value below which quadrics, on what the linear equations leave, repeat others
-POLISH_STEPS = 6
 
 _NORM = np.diag([0.0, 1.0, 1.0, 1.0, 0.0])  # p.p = 1 w
 _NORM[0, 4] = _NORM[4, 0] = -0.5
@@ -63,7 +62,7 @@ def point_on_surfaces(
             return no_solutions((3,), AssemblyStatus.POSITIVE_DIMENSIONAL)
         points, multiplicity = roots.points[roots.real] @ left, roots.multiplicity[roots.real]
         count, lost = int(roots.multiplicity.sum()), roots.lost
-    found = [_polished(planes, surfaces, (z[1:4] / z[0]).real) for z in points]
+    found = [polished(partial(_closure, planes, surfaces), (z[1:4] / z[0]).real) for z in points]
     solutions, residuals = np.array([p for p, _ in found]).reshape(-1, 3), np.array([error for _, error in found])
     if redundant:
         good = residuals < consistency
@@ -135,15 +134,3 @@ def _closure(linear: Array, quadrics: Array, p: Array) -> tuple[Array, Array]:
     image = quadrics.reshape(-1, 5, 5) @ z
     error = np.concatenate([linear.reshape(-1, 5) @ z, image @ z])
     return error, np.vstack([linear.reshape(-1, 5) @ slope, 2.0 * image @ slope])
-
-
-def _polished(planes: Array, surfaces: Array, p: Array) -> tuple[Array, float]:
-    """Point after Gauss-Newton steps, as long as they help, and the largest error."""
-    error, slope = _closure(planes, surfaces, p)
-    for _ in range(POLISH_STEPS):
-        trial = p - np.linalg.lstsq(slope, error, rcond=1e-9)[0]
-        new_error, new_slope = _closure(planes, surfaces, trial)
-        if not np.linalg.norm(new_error) < np.linalg.norm(error):
-            break
-        p, error, slope = trial, new_error, new_slope
-    return p, float(np.max(np.abs(error), initial=0.0))

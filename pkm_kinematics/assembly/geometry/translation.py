@@ -61,12 +61,19 @@ def _point_on_many_spheres(centre: Array, radius: Array, consistency: float) -> 
     answer = three_spheres(centre[chosen], radius[chosen], points)
     if answer == COLLINEAR:
         return _circle(centre, radius, consistency)
-    candidates = points if answer == TWO else points[:1]  # rounded data of a tangent pose may just miss
+    return fitted(centre, radius, points if answer == TWO else points[:1], consistency)
+
+
+def fitted(centre: Array, radius: Array, candidates: Array, consistency: float) -> SolutionSet:
+    """Points (n, d) near candidates that fit more distances than d best, those that miss none by more.
+
+    Of two circles or three spheres that touch, rounded data may just miss: then one candidate is enough.
+    """
     found = np.array([_least_squares(centre, radius, point) for point in candidates])
-    residuals = largest_errors(centre, radius, found)
+    residuals = np.max(np.abs(np.linalg.norm(found[:, None] - centre, axis=2) - radius), axis=1)
     good = residuals <= consistency * np.max(radius)
     if not good.any():
-        return no_solutions((3,), AssemblyStatus.INCONSISTENT)
+        return no_solutions(centre.shape[1:], AssemblyStatus.INCONSISTENT)
     found, residuals = found[good], residuals[good]
     if len(found) == 2 and np.linalg.norm(found[1] - found[0]) < np.sqrt(TANGENCY) * np.max(radius):
         found, residuals = found[:1], residuals[:1]
@@ -98,7 +105,7 @@ def _least_squares(centre: Array, radius: Array, point: Array) -> Array:
 
 
 def _regular(centre: Array, points: Array) -> bool:
-    """Whether at each point the directions to the centres span space."""
+    """Whether at each point the directions to the centres span plane or space."""
     legs = points[:, None] - centre
     directions = legs / np.maximum(np.linalg.norm(legs, axis=2, keepdims=True), 1e-300)
     return bool(np.linalg.svd(directions, compute_uv=False)[:, -1].min() > 1e-7)

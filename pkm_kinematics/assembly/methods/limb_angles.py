@@ -8,9 +8,8 @@ import numpy as np
 from pkm_description.mechanism import Array
 from pkm_kinematics.assembly.geometry.spherical import three_angles
 from pkm_kinematics.assembly.method import AssemblyMethod, read_signs
-from pkm_kinematics.assembly.methods.driven_state import driven_state
 from pkm_kinematics.assembly.methods.limb_distances import limb_distances
-from pkm_kinematics.assembly.methods.limb_forms import LimbForms
+from pkm_kinematics.assembly.methods.limb_forms import LimbForms, driven_state
 from pkm_kinematics.assembly.result import AssemblyPoses, poses_from
 
 

@@ -25,15 +25,14 @@ from scipy.spatial.transform import Rotation
 from pkm_description.mechanism import Array
 from pkm_description.rotations import transform_from_pose
 from pkm_kinematics.assembly.geometry.planar import point_on_circles
-from pkm_kinematics.assembly.geometry.planar_platform import PlanarKind, planar_poses
+from pkm_kinematics.assembly.geometry.planar_platform import planar_poses
+from pkm_kinematics.assembly.geometry.rigid_body import six_distances
 from pkm_kinematics.assembly.geometry.schoenflies import positions_and_angle
-from pkm_kinematics.assembly.geometry.six_distances import six_distances
 from pkm_kinematics.assembly.geometry.translation import point_on_spheres
 from pkm_kinematics.assembly.method import AssemblyMethod
 from pkm_kinematics.assembly.methods.limb_forms import LimbForms
 from pkm_kinematics.assembly.result import AssemblyPoses, SolutionSet, poses_from
-from pkm_kinematics.kernels.path.distances import distances
-from pkm_kinematics.kernels.path.leg_sides import leg_sides
+from pkm_kinematics.kernels.path.distances import distances, leg_sides
 from pkm_kinematics.model.tables import Tables
 from pkm_kinematics.solve.engine import Engine
 from pkm_runtime.kernels.binding import Prepared, WithScratch
@@ -216,8 +215,7 @@ class Planar(PlaneMethod):
 
     def _solved(self, centres: Array, points: Array, lengths: Array) -> tuple[SolutionSet, Array]:
         turned = points @ self._home[:3, :3].T  # the platform as it stands at home; phi counts from there
-        kinds = np.full(len(points), PlanarKind.CIRCLE)
-        found = planar_poses(kinds, centres @ self._frame.T, turned @ self._frame.T, lengths)
+        found = planar_poses(centres @ self._frame.T, turned @ self._frame.T, lengths)
         turns = Rotation.from_rotvec(np.outer(found.solutions[:, 2], self._normal))
         quaternions = (turns * Rotation.from_quat(self.engine.home[3:])).as_quat().reshape(-1, 4)
         return found, np.column_stack([self._in_space(found.solutions[:, :2]), quaternions])

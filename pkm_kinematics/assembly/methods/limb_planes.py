@@ -8,8 +8,7 @@ import numpy as np
 from pkm_description.mechanism import Array
 from pkm_description.rotations import transform_from_pose
 from pkm_kinematics.assembly.method import AssemblyMethod, read_signs
-from pkm_kinematics.assembly.methods.driven_state import driven_state
-from pkm_kinematics.assembly.methods.limb_forms import LimbForms
+from pkm_kinematics.assembly.methods.limb_forms import LimbForms, driven_state
 from pkm_kinematics.assembly.result import AssemblyPoses
 from pkm_kinematics.kernels.position.placement import place_body
 

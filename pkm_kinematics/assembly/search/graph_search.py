@@ -18,9 +18,7 @@ from pkm_description.rotations import pose_from_transform
 from pkm_kinematics.assembly.search.closure_system import ClosureSystem
 from pkm_kinematics.assembly.search.multistart import SearchedSet, cross_check, halton
 from pkm_kinematics.assembly.search.released_equations import search_modes
-from pkm_kinematics.kernels.position.closures import block_jacobian
-from pkm_kinematics.kernels.position.positions import place_block, write_block_rows
-from pkm_kinematics.kernels.records import CYLINDRICAL, FIXED, PLANAR, PRISMATIC, REVOLUTE
+from pkm_kinematics.solve.graph_equations import GraphEquations
 from pkm_kinematics.solve.whole_graph import WholeGraph
 
 INDEPENDENT = 1e-9  # relative pivot below which a joint's position follows from no equation, so that it is left at home
@@ -33,43 +31,27 @@ class GraphClosure:
 
     def __init__(self, whole: WholeGraph, actuated: Sequence[str]) -> None:
         self._whole = whole
-        tables = whole.tables
-        self._block = tables.blocks[0]
-        self._model, self._data = tables.model, tables.data()
-        self._state, self._rows = self._data.state, self._data.rows
-        start, count = int(self._block["start"]), int(self._block["count"])
-        self._bodies = slice(start, start + count)
-        self._equations = slice(int(self._block["rows_at"]), int(self._block["rows_at"]) + int(self._block["rows"]))
-        self._flat = np.empty(int(self._block["rows"]) * count)
-        self._actuated = np.array([whole.names.index(name) - start for name in actuated])
-        self.home: Array = self._state["q"][self._bodies].copy()
-        self.sliding = tables.bodies["prismatic"][self._bodies].astype(bool)
-        self.actuator_rows = range(int(self._block["rows"]), int(self._block["rows"]) + len(self._actuated))
+        self._equations = GraphEquations(whole.tables)
+        self._names = whole.names[self._equations.span]
+        self._actuated = np.array([self._names.index(name) for name in actuated])
+        self.home, self.sliding, closures = self._equations.home, self._equations.sliding, self._equations.count
+        self.actuator_rows = range(closures, closures + len(self._actuated))
         self.actuator_periods = [np.inf if self.sliding[k] else 2.0 * np.pi for k in self._actuated]
-        self._place(self.home)
-        places = self._state["p"]
+        self._equations.gaps(self.home)
+        places = self._equations.state["p"]
         self.size = float(np.max(np.linalg.norm(places - places.mean(axis=0), axis=1))) or 1.0
         pivots, order = qr(self._jacobian(self.home), mode="r", pivoting=True)
         sizes = np.abs(np.diag(pivots))
         self.free = np.sort(order[: int(np.sum(sizes > INDEPENDENT * sizes[0]))])
 
-    def _place(self, x: Array) -> None:
-        self._state["q"][self._bodies] = x
-        place_block(self._whole.tables.model.bodies, self._block, self._state)
-        write_block_rows(self._whole.tables.model.closures, self._block, self._state, self._rows)
-
     def _residual(self, x: Array, q: Array) -> Array:
-        self._place(x)
-        return np.concatenate([self._rows["gap"][self._equations], x[self._actuated] - q])
+        return np.concatenate([self._equations.gaps(x), x[self._actuated] - q])
 
     def _jacobian(self, x: Array) -> Array:
-        """Exact where the loops are closed; elsewhere good enough for Newton's method to close them."""
-        self._place(x)
-        block_jacobian(self._model, self._data, self._block, self._flat, 0)
-        slope = np.zeros((len(self.actuator_rows) + len(self._flat) // len(x), len(x)))
-        slope[: -len(self._actuated)] = self._flat.reshape(-1, len(x))
-        slope[self.actuator_rows, self._actuated] = 1.0
-        return slope
+        self._equations.gaps(x)
+        held = np.zeros((len(self._actuated), len(x)))
+        held[np.arange(len(held)), self._actuated] = 1.0
+        return np.vstack([self._equations.slope(), held])
 
     def _all(self, free: Array) -> Array:
         """Positions of all joints from those of the free ones."""
@@ -79,40 +61,32 @@ class GraphClosure:
 
     def free_positions(self, positions: dict[str, float]) -> Array:
         """Positions of the free joints from positions by name; home's for names left out."""
-        names = self._whole.names[self._bodies]
-        return np.array([positions.get(names[k], self.home[k]) for k in self.free])
+        return np.array([positions.get(self._names[k], self.home[k]) for k in self.free])
 
     def free_names(self) -> list[str]:
         """Names of the free joints."""
-        names = self._whole.names[self._bodies]
-        return [names[k] for k in self.free]
+        return [self._names[k] for k in self.free]
 
     def positions(self, free: Array) -> dict[str, float]:
         """Positions of all joints by name."""
-        return dict(zip(self._whole.names[self._bodies], (float(x) for x in self._all(free)), strict=True))
+        return dict(zip(self._names, (float(x) for x in self._all(free)), strict=True))
+
+    def _transform(self, free: Array) -> Array:
+        self._equations.gaps(self._all(free))
+        return self._whole.platform_transform(self._equations.state)
 
     def pose(self, free: Array) -> Array:
         """Platform pose (7,) at positions of the free joints."""
-        self._place(self._all(free))
-        return pose_from_transform(self._whole.platform_transform(self._state))
+        return pose_from_transform(self._transform(free))
 
     def _image(self, free: Array) -> Array:
         """Platform transform with lengths in units of the size."""
-        self._place(self._all(free))
-        transform = self._whole.platform_transform(self._state)
+        transform = self._transform(free)
         return np.append(transform[:3, :3], transform[:3, 3] / self.size)
 
     def _genuine(self, free: Array) -> bool:
-        """Whether the axes of all closures coincide and do not oppose each other: the equations cannot tell."""
-        self._place(self._all(free))
-        for closure in self._whole.tables.closures:
-            first = self._state["R"][closure["predecessor"]] @ closure["predecessor_rotation"]
-            second = self._state["R"][closure["successor"]] @ closure["successor_rotation"]
-            if closure["kind"] in (REVOLUTE, CYLINDRICAL, PLANAR) and not first[:, 2] @ second[:, 2] > 0.0:
-                return False
-            if closure["kind"] in (PRISMATIC, FIXED) and not np.sum(first * second) > 2.0:
-                return False
-        return True
+        self._equations.gaps(self._all(free))
+        return self._equations.genuine
 
     def system(self, q: Array) -> ClosureSystem:
         """The closure system for actuated joint positions q (n_actuated,); its unknowns are the free joints."""

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pkm_kinematics.kernels.compiled_rotations import shift_pose
+from pkm_kinematics.kernels.compiled_rotations import shift_pose, write_displacement
 from pkm_kinematics.kernels.dense import determinant_sign
 from pkm_kinematics.kernels.model_and_data import SLOWEST, VECTORS
 from pkm_kinematics.kernels.path.follow import CONTRACTION, keep, put_back
@@ -58,23 +58,6 @@ class LimbGroups(NamedTuple):
     turning: Any  # (n_actuated,) which actuators turn
 
 
-@compiled
-def displacement(home, pose, path):
-    """Displacement `path` (6,) that leads straight from the pose `home` to `pose`."""
-    a, b, c, d = -home[3], -home[4], -home[5], home[6]
-    x, y, z, w = pose[3], pose[4], pose[5], pose[6]
-    path[3] = w * a + x * d + y * c - z * b
-    path[4] = w * b + y * d + z * a - x * c
-    path[5] = w * c + z * d + x * b - y * a
-    cosine = w * d - x * a - y * b - z * c
-    sine = sqrt(path[3] * path[3] + path[4] * path[4] + path[5] * path[5])
-    angle = 2.0 * atan2(sine, abs(cosine))
-    scale = angle / sine if sine > 0.0 else 2.0
-    for r in range(3):
-        path[r] = pose[r] - home[r]
-        path[3 + r] *= scale if cosine >= 0.0 else -scale
-
-
 @allocating
 def carry_on(model, data, path, poses, branch, open_on_the_path, q, paths, lengths, done):
     """Solve the limbs in steps from home towards poses (n, 7), as far as whole steps lead; `path` is a `StraightPath`.
@@ -92,7 +75,7 @@ def carry_on(model, data, path, poses, branch, open_on_the_path, q, paths, lengt
         if not check_pose(poses[k], pose):
             done[k] = -1.0
             continue
-        displacement(home, pose, paths[k])
+        write_displacement(home, pose, paths[k])
         if max(abs(paths[k, 0]), abs(paths[k, 1]), abs(paths[k, 2])) > far:
             done[k] = -1.0
             continue
@@ -198,7 +181,7 @@ def approach(model, data, branch, pose):
     """
     state, vectors, divided = data.state, data.system[VECTORS], model.task[0].divided == 1
     last, path, trial = vectors[LAST], vectors[PATH], vectors[TRIAL]
-    displacement(last, pose, path)
+    write_displacement(last, pose, path)
     length = step_length(path, model.task[0].size)
     keep(state)
     for i in range(2, state.shape[0]):

@@ -6,14 +6,16 @@ Gough-Stewart platform, the hexaglide and the planar 3-RRR differ only in where 
 the base frame, points (k, 3) in the platform frame, lengths (k,), all in m; q (n_actuated,) are actuator positions.
 """
 
-from math import cos, sin, sqrt
+from math import sqrt
 
+from pkm_kinematics.kernels.compiled_rotations import write_rotation
+from pkm_kinematics.kernels.dense import determinant_sign
 from pkm_kinematics.kernels.position.closed_form import reach_of, squared
-from pkm_kinematics.kernels.position.placement import place_body
+from pkm_kinematics.kernels.position.placement import place_body, set_angle
 from pkm_kinematics.kernels.position.positions import CONVERGED, SINGULAR, UNREACHABLE
 from pkm_kinematics.kernels.position.three_spheres import APART, COLLINEAR, three_spheres
 from pkm_kinematics.kernels.records import PLATFORM
-from pkm_kinematics.kernels.vectors import add, get, put, rotate, scale, sub
+from pkm_kinematics.kernels.vectors import add, cross, get, put, rotate, scale, sub
 from pkm_runtime.kernels.compiled import allocating, compiled
 
 
@@ -30,10 +32,7 @@ def distances(model, data, q, centres, points, lengths):
         reach = reach_of(bodies, closures, block)
         i = block.driver
         if i >= 0:
-            me = state[i]
-            me.q = q[bodies[i].actuator]
-            me.c = cos(me.q)
-            me.s = sin(me.q)
+            set_angle(state, i, q[bodies[i].actuator])
             place_body(bodies, state, i)
         else:
             body = bodies[block.extension]
@@ -60,3 +59,26 @@ def forward_translation(model, data, centres, points, lengths, q, out):
     if answer == APART:
         return UNREACHABLE
     return CONVERGED if answer > COLLINEAR and answer == 2 else SINGULAR
+
+
+@compiled
+def leg_sides(centres, points, subspace, poses, R, A, signs):
+    """Sides (k,) of type 2 on which poses (k, 7) are: signs of the determinant of the legs' wrenches on a motion space.
+
+    That is `subspace` (6, n). Legs lead from centres (n, 3), base frame, to points (n, 3), platform frame [m]; R (3, 3)
+    and A (n, n) are scratch.
+    """
+    n = subspace.shape[1]
+    for k in range(poses.shape[0]):
+        pose = poses[k]
+        write_rotation(pose[3], pose[4], pose[5], pose[6], R)
+        for i in range(n):
+            arm = rotate(R, get(points[i]))
+            leg = sub(add(get(pose), arm), get(centres[i]))
+            moment = cross(arm, leg)
+            for c in range(n):
+                total = 0.0
+                for x in range(3):
+                    total += leg[x] * subspace[x, c] + moment[x] * subspace[3 + x, c]
+                A[i, c] = total
+        signs[k] = determinant_sign(A, n)

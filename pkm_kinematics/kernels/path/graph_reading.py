@@ -11,8 +11,8 @@ from pkm_kinematics.kernels.compiled_rotations import write_quaternion
 from pkm_kinematics.kernels.path.follow import follow_graph
 from pkm_kinematics.kernels.position.closures import turned_over
 from pkm_kinematics.kernels.position.positions import CONVERGED, DIVERGED, INVALID_INPUT, JOINT_LIMIT, closes
-from pkm_kinematics.kernels.position.solve_poses import all_finite
 from pkm_kinematics.kernels.rates.graph_motion import graph_columns, graph_velocities
+from pkm_kinematics.kernels.short_vectors import all_finite
 from pkm_kinematics.kernels.vectors import add, cross, get, matmul, put, rotate, sub
 from pkm_runtime.kernels.compiled import allocating, compiled
 
@@ -22,8 +22,7 @@ class GraphPlaces(NamedTuple):
 
     actuators: Any  # (n_actuated,) their bodies
     farthest: Any  # (n_actuated,) positions from which on readings are not usable
-    bodies: Any  # (k,) those of the robot's own joints
-    columns: Any  # (k,) the joints' columns
+    bodies: Any  # (n_joints,) those of the robot's own joints
     lower: Any  # (n_joints,) ends of the joints' ranges
     upper: Any  # (n_joints,)
     carrier: Any  # the platform's last body
@@ -81,9 +80,9 @@ def read_graph(model, data, places, u, motion):
     read_platform(model, data, places, motion)
     status = CONVERGED
     for k in range(places.bodies.shape[0]):
-        me, at = data.state[places.bodies[k]], places.columns[k]
-        motion.joints[at], motion.velocities[at] = me.q, me.qd
-        if not places.lower[at] <= me.q <= places.upper[at]:
+        me = data.state[places.bodies[k]]
+        motion.joints[k], motion.velocities[k] = me.q, me.qd
+        if not places.lower[k] <= me.q <= places.upper[k]:
             status = JOINT_LIMIT
     if not (all_finite(motion.twist) and all_finite(motion.velocities)):  # of actuators faster than any
         return INVALID_INPUT

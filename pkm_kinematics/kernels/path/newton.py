@@ -10,18 +10,11 @@ from math import atan2, cos, sin, sqrt
 
 from pkm_kinematics.kernels.compiled_rotations import shift_pose
 from pkm_kinematics.kernels.model_and_data import FACTORS, NEAREST_BRANCH, VECTORS
-from pkm_kinematics.kernels.position.placement import place_platform
+from pkm_kinematics.kernels.position.placement import place_platform, set_angle
 from pkm_kinematics.kernels.position.positions import CONVERGED, SINGULAR, solve_positions
 from pkm_kinematics.kernels.rates.motion import invert_blocks
-from pkm_kinematics.kernels.rates.projection import drive_rates, inverse_jacobian
-from pkm_kinematics.kernels.regularity import (
-    factorise,
-    is_regular,
-    make_uniform,
-    nearest,
-    orientation,
-    weigh_drives,
-)
+from pkm_kinematics.kernels.rates.projection import factorise_drives, inverse_jacobian
+from pkm_kinematics.kernels.regularity import is_regular, nearest, orientation, weigh_drives
 from pkm_runtime.kernels.compiled import compiled
 
 LONGEST_TURN = 0.5  # rad per iteration
@@ -51,9 +44,7 @@ def read_actuators(bodies, state, q):
     for i in range(2, bodies.shape[0]):
         a = bodies[i].actuator
         if a >= 0:
-            state[i].q = q[a]
-            state[i].c = cos(q[a])
-            state[i].s = sin(q[a])
+            set_angle(state, i, q[a])
 
 
 @compiled
@@ -74,12 +65,8 @@ def correction(model, data, q):
     worst = 0.0
     for a in range(m):
         worst = max(worst, abs(right[a]))
-    drive_rates(K, S, A)
-    for c in range(n):
-        per_speed[c] = 1.0
-    make_uniform(model, A, per_speed)
     weigh_drives(model, m == n, right)
-    if not is_regular(factorise(A, m, n, inverse, weights)):
+    if not is_regular(factorise_drives(model, K, A, inverse, weights, per_speed)):
         return 0.0, worst
     sign = 1.0 if m > n else orientation(inverse, n)
     nearest(A, m, n, inverse, weights, right, vectors[TRIAL])

@@ -6,6 +6,7 @@ import numpy as np
 from pkm_kinematics.kernels.dense import determinant_sign
 from pkm_kinematics.kernels.model_and_data import NEAREST_BRANCH
 from pkm_kinematics.kernels.path.follow import same_side_of_graph
+from pkm_kinematics.kernels.position.closed_form import driven_arm
 from pkm_kinematics.kernels.position.closures import block_jacobian
 from pkm_kinematics.kernels.position.positions import SINGULAR, closes
 from pkm_kinematics.kernels.position.solve_poses import solve_pose, take_seed
@@ -13,29 +14,19 @@ from pkm_kinematics.kernels.rates.motion import invert_blocks
 from pkm_kinematics.kernels.rates.projection import inverse_jacobian
 from pkm_kinematics.kernels.records import CLOSED_FORM
 from pkm_kinematics.kernels.regularity import is_regular
-from pkm_kinematics.kernels.vectors import add, axis_z, dot, get, rotate, rotate_back, scale, sub
+from pkm_kinematics.kernels.vectors import axis_z, dot, scale, sub
 from pkm_runtime.kernels.compiled import allocating, compiled
 
 
 @compiled
 def side_of_driver(bodies, closures, block, state):
     """Derivative, up to a positive factor, of the distance equation by a block's driver; 0 where its branches meet."""
-    closure = closures[block.closure_start]
-    successor = state[closure.successor]
-    me = state[block.driver]
-    pointing = bodies[block.pointing]
-    if block.spherical == 1:
-        t = rotate_back(me.R, rotate(successor.R, axis_z(closure.successor_rotation)))
-        e = axis_z(pointing.rotation)
-    else:
-        target = add(get(successor.p), rotate(successor.R, get(closure.successor_point)))
-        t = rotate_back(me.R, sub(target, get(me.p)))
-        e = get(pointing.translation)
+    t, e = driven_arm(bodies, closures, block, state)
     if bodies[block.driver].prismatic == 0:
         return t[0] * e[1] - t[1] * e[0]
     d = sub(t, e)
     if block.planar == 1:  # the pointing axis is the plane's normal
-        normal = axis_z(pointing.rotation)
+        normal = axis_z(bodies[block.pointing].rotation)
         d = sub(d, scale(dot(d, normal), normal))
     return -d[2]
 

@@ -8,10 +8,11 @@ from pkm_kinematics.kernels.path.follow import follow_pose, read_angles_at, trac
 from pkm_kinematics.kernels.path.newton import RIGHT, TWIST
 from pkm_kinematics.kernels.position.chain import chain_motion
 from pkm_kinematics.kernels.position.positions import CONVERGED, INVALID_INPUT, SINGULAR, closes
-from pkm_kinematics.kernels.position.solve_poses import all_finite, solve_pose, take_seed
+from pkm_kinematics.kernels.position.solve_poses import read_joints, solve_pose, take_seed
 from pkm_kinematics.kernels.rates.motion import invert_blocks, move_platform, velocities
-from pkm_kinematics.kernels.rates.projection import drive_rates, inverse_jacobian
-from pkm_kinematics.kernels.regularity import factorise, is_regular, make_uniform, nearest, weigh_drives
+from pkm_kinematics.kernels.rates.projection import factorise_drives, inverse_jacobian
+from pkm_kinematics.kernels.regularity import is_regular, nearest, weigh_drives
+from pkm_kinematics.kernels.short_vectors import all_finite
 from pkm_runtime.kernels.compiled import allocating, compiled
 
 
@@ -34,11 +35,7 @@ def write_forward_jacobian(model, data, jacobian):
     J, K, inverse = data.system[0, :m], data.system[1, :m, :n], data.system[2, :n, :n]
     unit, rates, weights, per_speed = vectors[RIGHT], vectors[TWIST], data.system[FACTORS, 0], data.system[FACTORS, 1]
     inverse_jacobian(model, data, J)
-    drive_rates(J, subspace, K)
-    for c in range(n):
-        per_speed[c] = 1.0
-    make_uniform(model, K, per_speed)
-    if not is_regular(factorise(K, m, n, inverse, weights)):
+    if not is_regular(factorise_drives(model, J, K, inverse, weights, per_speed)):
         return False
     for a in range(m):
         for c in range(m):
@@ -83,11 +80,10 @@ def track_reading(model, data, positions, rates, pose, joints, twist, velocities
     velocities(model, data)
     if model.chain.shape[0] > 1:
         chain_motion(model, data)
+    read_joints(model, data, joints)
     for i in range(2, state.shape[0]):
-        joints[model.bodies[i].column] = state[i].q
         velocities_[model.bodies[i].column] = state[i].qd
     for i in range(1, model.chain.shape[0]):
-        joints[model.chain[i].column] = data.chain[i].q
         velocities_[model.chain[i].column] = data.chain[i].qd
     if not (all_finite(twist) and all_finite(velocities_)):  # of actuators faster than any
         return INVALID_INPUT, error

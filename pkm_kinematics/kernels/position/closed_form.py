@@ -195,22 +195,25 @@ def solve_closed_form(bodies, closures, block, state, branch):
 
 
 @compiled
+def driven_arm(bodies, closures, block, state):
+    """Target of a driver (on a sphere, its direction) and what points there, in the driver's body; bodies in place."""
+    me = state[block.driver]
+    closure = closures[block.closure_start]
+    successor = state[closure.successor]
+    pointing = bodies[block.pointing]
+    if block.spherical == 1:
+        return rotate_back(me.R, rotate(successor.R, axis_z(closure.successor_rotation))), axis_z(pointing.rotation)
+    target = add(get(successor.p), rotate(successor.R, get(closure.successor_point)))
+    return rotate_back(me.R, sub(target, get(me.p))), get(pointing.translation)
+
+
+@compiled
 def bend(bodies, closures, block, state):
     """Angle [rad] of a turning driver behind the direction of its target, within half a turn; all bodies in place.
 
     It is what the branch adds, a part of a half turn, always to one side.
     """
-    me = state[block.driver]
-    pointing = bodies[block.pointing]
-    closure = closures[block.closure_start]
-    successor = state[closure.successor]
-    if block.spherical == 1:
-        e = axis_z(pointing.rotation)
-        t = rotate_back(me.R, rotate(successor.R, axis_z(closure.successor_rotation)))
-    else:
-        e = get(pointing.translation)
-        target = add(get(successor.p), rotate(successor.R, get(closure.successor_point)))
-        t = rotate_back(me.R, sub(target, get(me.p)))
+    t, e = driven_arm(bodies, closures, block, state)
     return atan2(t[0] * e[1] - t[1] * e[0], t[0] * e[0] + t[1] * e[1])
 
 

@@ -5,7 +5,7 @@ Lean solves take a finite pose with a unit quaternion and write actuated joint p
 mode `mode`, or nearest to the state where that is negative. Joint positions q and seed are (n_joints,).
 """
 
-from math import cos, isfinite, isnan, sin, sqrt
+from math import isfinite, isnan, sqrt
 
 from pkm_kinematics.kernels.position.chain import chain_motion, place_chain, read_chain
 from pkm_kinematics.kernels.position.closed_form import (
@@ -15,7 +15,7 @@ from pkm_kinematics.kernels.position.closed_form import (
     read_angles,
     turn_from_home,
 )
-from pkm_kinematics.kernels.position.placement import joint_frame, place_platform
+from pkm_kinematics.kernels.position.placement import joint_frame, place_platform, set_angle
 from pkm_kinematics.kernels.position.positions import (
     CONVERGED,
     INVALID_INPUT,
@@ -28,6 +28,7 @@ from pkm_kinematics.kernels.rates.motion import accelerations, invert_blocks, mo
 from pkm_kinematics.kernels.rates.projection import inverse_jacobian
 from pkm_kinematics.kernels.records import PLATFORM
 from pkm_kinematics.kernels.regularity import is_regular
+from pkm_kinematics.kernels.short_vectors import all_finite
 from pkm_kinematics.kernels.vectors import add, axis_z, get, rotate
 from pkm_runtime.kernels.compiled import compiled
 
@@ -110,15 +111,6 @@ def check_pose(pose, clean):
 
 
 @compiled
-def all_finite(values):
-    """True where no element is NaN or infinite."""
-    finite = True
-    for k in range(values.shape[0]):
-        finite = finite and isfinite(values[k])
-    return finite
-
-
-@compiled
 def fine(q, body, size):
     """Whether the position of a body's joint is accurate enough as a number to close loops with."""
     return abs(q) < (FARTHEST * size if body.prismatic == 1 else FARTHEST)
@@ -197,10 +189,7 @@ def take_seed(model, data, seed):
     """Put all joints at `seed`, for a solve to begin from."""
     bodies, chain, state = model.bodies, model.chain, data.state
     for i in range(2, bodies.shape[0]):
-        me = state[i]
-        me.q = seed[bodies[i].column]
-        me.c = cos(me.q)
-        me.s = sin(me.q)
+        set_angle(state, i, seed[bodies[i].column])
     for i in range(1, chain.shape[0]):
         data.chain[i].q = seed[chain[i].column]
 

@@ -15,9 +15,15 @@ from pkm_kinematics.kernels.position.positions import (
     solve_newton,
     write_block_rows,
 )
-from pkm_kinematics.kernels.rates.motion import bias_acceleration, correct, relative_acceleration, row_acceleration
+from pkm_kinematics.kernels.rates.motion import (
+    bias_acceleration,
+    correct,
+    move_body,
+    relative_acceleration,
+    row_acceleration,
+)
 from pkm_kinematics.kernels.regularity import is_regular
-from pkm_kinematics.kernels.vectors import add, cross, get, put, scale, sub
+from pkm_kinematics.kernels.vectors import get
 from pkm_runtime.kernels.compiled import compiled
 
 
@@ -59,21 +65,11 @@ def graph_velocities(model, data, u):
     """Velocities of all joints and bodies for actuator velocities u (n,), N written before."""
     bodies, block, state = model.bodies, model.blocks[0], data.state
     for i in range(block.start, block.start + block.count):
-        me = state[i]
-        parent = state[bodies[i].parent]
         rate = 0.0
         for c in range(u.shape[0]):
-            rate += me.column[c] * u[c]
-        me.qd = rate
-        slide = scale(rate, (me.R[0, 2], me.R[1, 2], me.R[2, 2]))
-        w = get(parent.w)
-        v = add(get(parent.v), cross(w, sub(get(me.p), get(parent.p))))
-        if bodies[i].prismatic == 1:
-            put(me.w, w)
-            put(me.v, add(v, slide))
-        else:
-            put(me.w, add(w, slide))
-            put(me.v, v)
+            rate += state[i].column[c] * u[c]
+        state[i].qd = rate
+        move_body(bodies, state, i)
 
 
 @compiled

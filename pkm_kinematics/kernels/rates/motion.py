@@ -64,16 +64,26 @@ def share(work, at, gap):
 
 
 @compiled
+def move_body(bodies, state, i):
+    """Velocities of body `i` from those of its parent and the rate of its joint."""
+    me = state[i]
+    parent = state[bodies[i].parent]
+    slide = scale(me.qd, (me.R[0, 2], me.R[1, 2], me.R[2, 2]))
+    w = get(parent.w)
+    v = add(get(parent.v), cross(w, sub(get(me.p), get(parent.p))))
+    if bodies[i].prismatic == 1:
+        put(me.w, w)
+        put(me.v, add(v, slide))
+    else:
+        put(me.w, add(w, slide))
+        put(me.v, v)
+
+
+@compiled
 def velocities(model, data):
     """Joint and body velocities from the platform's twist in the state, blocks inverted before."""
-    bodies, closures, blocks, state, rows, work = (
-        model.bodies,
-        model.closures,
-        model.blocks,
-        data.state,
-        data.rows,
-        data.work,
-    )
+    bodies, closures, blocks = model.bodies, model.closures, model.blocks
+    state, rows, work = data.state, data.rows, data.work
     for b in range(blocks.shape[0]):
         block = blocks[b]
         m = block.rows
@@ -97,17 +107,7 @@ def velocities(model, data):
                 for j in range(block.count):
                     state[block.start + j].qd -= work[at + r + j * m] * rate
         for i in range(block.start, block.start + block.count):
-            me = state[i]
-            parent = state[bodies[i].parent]
-            slide = scale(me.qd, (me.R[0, 2], me.R[1, 2], me.R[2, 2]))
-            w = get(parent.w)
-            v = add(get(parent.v), cross(w, sub(get(me.p), get(parent.p))))
-            if bodies[i].prismatic == 1:
-                put(me.w, w)
-                put(me.v, add(v, slide))
-            else:
-                put(me.w, add(w, slide))
-                put(me.v, v)
+            move_body(bodies, state, i)
 
 
 @compiled
@@ -203,14 +203,8 @@ def bias_acceleration(bodies, state, i):
 @compiled
 def accelerations(model, data):
     """Joint and body accelerations from the platform's acceleration in the state, velocities computed before."""
-    bodies, closures, blocks, state, rows, work = (
-        model.bodies,
-        model.closures,
-        model.blocks,
-        data.state,
-        data.rows,
-        data.work,
-    )
+    bodies, closures, blocks = model.bodies, model.closures, model.blocks
+    state, rows, work = data.state, data.rows, data.work
     for b in range(blocks.shape[0]):
         block = blocks[b]
         m = block.rows

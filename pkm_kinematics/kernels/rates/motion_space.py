@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The twists that limbs and branch leave to the platform, and the acceleration that they impose, pose by pose.
 
+The motion space holds the twists that all limbs allow; for robots such as the 3-PRS it depends on the configuration
+("parasitic motion").
+
 Positions must be solved before. Twists and rates are (6,), linear, then angular; poses are (n, 7).
 """
 
@@ -93,10 +96,11 @@ def write_basis(spanning, basis):
 
 
 @allocating
-def limb_null_space(model, data, limb):
-    """What a limb's closures J qd + G V = 0 say of the platform alone: U (m, m), rank of J, and G (m, 6).
+def held_wrenches(model, data, limb):
+    """What a limb's closures J qd + G V = 0 say of the platform alone: wrenches (k, 6), combinations N (k, m) of them.
 
-    Columns of U from that rank on are combinations of the equations that the limb's joints cannot change.
+    N J = 0: the limb's joints cannot change it. Wrenches N G, the limb's reciprocal screws, act on twists whose angular
+    part is multiplied by the characteristic length.
     """
     blocks = model.blocks
     first, stop = model.limbs[limb, 0], model.limbs[limb, 1]
@@ -115,7 +119,10 @@ def limb_null_space(model, data, limb):
         for k in range(values.shape[0]):
             if values[k] > RANK * max(values[0], 1e-300):
                 rank += 1
-    return U, rank, G
+    null = np.ascontiguousarray(U[:, rank:].T)
+    wrenches = np.dot(null, G)
+    wrenches[:, 3:] /= model.task[0].length
+    return wrenches, null
 
 
 @allocating
@@ -126,19 +133,12 @@ def constraint_hold(model, data, blocked):
     """
     if blocked == 0:
         return np.inf
-    length = model.task[0].length
     wrenches = np.zeros((data.rows.shape[0], 6))
     count = 0
     for limb in range(model.limbs.shape[0]):
-        U, rank, G = limb_null_space(model, data, limb)
-        m = U.shape[0]
-        if rank == m:
+        W, _ = held_wrenches(model, data, limb)
+        if W.shape[0] == 0:
             continue
-        W = np.zeros((m - rank, 6))
-        for k in range(rank, m):
-            for r in range(m):
-                for c in range(6):
-                    W[k - rank, c] += U[r, k] * G[r, c] / (length if c >= 3 else 1.0)
         _, values, V = np.linalg.svd(W)
         for k in range(values.shape[0]):
             if values[k] > INDEPENDENT:
@@ -183,14 +183,11 @@ def motion_space(model, data, allowed, twist, space, bias):
             count += 1
     for limb in range(limbs.shape[0]):
         at = blocks[limbs[limb, 0]].rows_at
-        U, rank, G = limb_null_space(model, data, limb)
-        m = U.shape[0]
-        for k in range(rank, m):
-            for r in range(m):
-                null[count, at + r] = U[r, k]
-                for c in range(6):
-                    wrenches[count, c] += U[r, k] * G[r, c] / scale[c]
-            count += 1
+        W, combinations = held_wrenches(model, data, limb)
+        k, m = combinations.shape
+        wrenches[count : count + k] = W
+        null[count : count + k, at : at + m] = combinations
+        count += k
     V = np.eye(6)
     values = np.zeros(0)
     left = np.zeros((0, 0))

@@ -7,6 +7,7 @@ The same pass applied to a unit effort gives a row of K, hence the inverse Jacob
 """
 
 from pkm_kinematics.kernels.records import BASE, PLATFORM, SPHERICAL
+from pkm_kinematics.kernels.regularity import factorise, make_uniform
 from pkm_kinematics.kernels.vectors import accumulate, add, cross, get, put, scale, sub
 from pkm_runtime.kernels.compiled import compiled
 
@@ -68,14 +69,8 @@ def release_block(closures, block, state, rows, work):
 @compiled
 def inverse_jacobian(model, data, out):
     """Actuated joint rates per twist, `out` (n_actuated, 6); blocks inverted before. Overwrites efforts, wrenches."""
-    bodies, closures, blocks, state, rows, work = (
-        model.bodies,
-        model.closures,
-        model.blocks,
-        data.state,
-        data.rows,
-        data.work,
-    )
+    bodies, closures, blocks = model.bodies, model.closures, model.blocks
+    state, rows, work = data.state, data.rows, data.work
     platform = state[PLATFORM]
     for b in range(blocks.shape[0]):
         block = blocks[b]
@@ -108,3 +103,14 @@ def drive_rates(K, subspace, out):
             for k in range(6):
                 value += K[a, k] * subspace[k, c]
             out[a, c] = value
+
+
+@compiled
+def factorise_drives(model, J, A, inverse, weights, per_speed):
+    """`factorise` A (m, n), drives' rates J (m, 6) per unit speed in uniform units; `per_speed` (n,) is filled."""
+    m, n = A.shape
+    drive_rates(J, model.subspace, A)
+    for c in range(n):
+        per_speed[c] = 1.0
+    make_uniform(model, A, per_speed)
+    return factorise(A, m, n, inverse, weights)

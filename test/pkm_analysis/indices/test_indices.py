@@ -33,7 +33,7 @@ def test_three_drives_for_two_translations_in_line():
 def test_three_sliders_at_120_degrees_have_the_published_indices():
     kinematics = Kinematics(load_mechanism("planar_redundant"))
     found = performance_indices(kinematics, kinematics.home, Limits(speed=(1.0,)))
-    assert 1.0 / found.condition[0] == pytest.approx(1.49, rel=0.01)
+    assert 1.0 / found.isotropy[0] == pytest.approx(1.49, rel=0.01)
     assert found.ellipsoid_ratio[0] == pytest.approx(1.08, rel=0.01)
     assert found.fastest[0] == pytest.approx(1.35, rel=0.01)
     assert found.speed_ratio[0] == pytest.approx(1.48, rel=0.01)
@@ -47,11 +47,11 @@ def test_the_orthoglide_has_its_transmission_factors_at_its_corners():
     found = performance_indices(kinematics, corners, ellipsoids=False)
     expected = [[2.0, 2.0, 0.5], [2.0, 0.8, 0.8], [1.0, 1.0, 1.0]]
     np.testing.assert_allclose(found.transmission, expected, rtol=1e-3)
-    np.testing.assert_allclose(found.condition, [0.25, 0.4, 1.0], rtol=1e-3)
-    worst, where, mean = found.worst()["condition"]
-    assert worst == found.condition.min()
+    np.testing.assert_allclose(found.isotropy, [0.25, 0.4, 1.0], rtol=1e-3)
+    worst, where, mean = found.worst()["isotropy"]
+    assert worst == found.isotropy.min()
     np.testing.assert_array_equal(where, corners[0])
-    assert mean == pytest.approx(found.condition.mean())
+    assert mean == pytest.approx(found.isotropy.mean())
 
 
 def _refined(function, directions: np.ndarray) -> float:
@@ -102,13 +102,13 @@ def test_no_ellipsoid_inside_is_larger(m, f):
     assert (np.abs(weights * (1.0 - touch)) < 1e-4).all()
 
 
-def test_hay_and_snymans_weighted_condition():
+def test_hay_and_snymans_condition():
     # their optimum: 0.901 is the least over a region that lies within the one reached at all three angles
     kinematics = Kinematics(load_mechanism("hay_snyman"))
     x, y, phi = np.meshgrid(np.linspace(0.7, 1.3, 7), np.linspace(1.3, 1.57, 7), np.deg2rad([-5.0, 0.0, 5.0]))
     coordinates = np.stack([x.ravel(), y.ravel(), phi.ravel()], axis=1)
     found = performance_indices(kinematics, coordinates, length=0.8553, ellipsoids=False)
-    assert 0.88 < np.nanmin(found.weighted_condition) < 0.95
+    assert 0.88 < np.nanmin(found.condition) < 0.95
 
 
 def test_parts_of_a_motion():
@@ -160,10 +160,10 @@ def test_indices_are_drawn_over_what_varies():
     x, y = np.meshgrid(np.linspace(-0.05, -0.02, 4), np.linspace(-0.02, 0.02, 3))
     found = performance_indices(kinematics, np.stack([x.ravel(), y.ravel()], axis=1), ellipsoids=False)
     panel = found.plot().axes[0]
-    worst, at, mean = found.worst()["condition"]
+    worst, at, mean = found.worst()["isotropy"]
     assert (panel.get_xlabel(), panel.get_ylabel()) == ("x [m]", "y [m]")
     np.testing.assert_allclose(np.ravel(panel.lines[0].get_xydata()), at)
-    numbers = found.to_dict()["indices"]["condition"]
+    numbers = found.to_dict()["indices"]["isotropy"]
     assert (numbers["worst"], numbers["mean"]) == (worst, mean)
     line = performance_indices(kinematics, [[-0.05, 0.0], [-0.02, 0.0]], ellipsoids=False).plot().axes[0]
     assert (line.get_xlabel(), line.get_ylabel()) == ("x [m]", "")

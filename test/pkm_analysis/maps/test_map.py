@@ -22,7 +22,7 @@ def analysis(name: str) -> Analysis:
 
 def test_values_are_those_of_single_poses() -> None:
     a = analysis("five_bar")
-    found = a.map("condition", resolution=60)
+    found = a.map("isotropy", resolution=60)
     k = a.robot.kinematics
     rng = np.random.default_rng(0)
     inside = np.argwhere(found.inside)
@@ -86,7 +86,7 @@ def test_a_robot_singular_everywhere_is_told() -> None:
 
 def test_a_volume_is_mapped_and_shown_in_slices(tmp_path: Path) -> None:
     a = analysis("tripteron")
-    found = a.map("condition", vary="xyz", resolution=13)
+    found = a.map("isotropy", vary="xyz", resolution=13)
     assert found.values.ndim == 3
     k = a.robot.kinematics
     rng = np.random.default_rng(0)
@@ -137,7 +137,7 @@ def test_surfaces_of_one_value_lie_where_the_quantity_has_it(tmp_path: Path) -> 
 
 
 def test_surfaces_of_one_value_of_coordinates_that_turn_have_no_layer(tmp_path: Path) -> None:
-    found = analysis("planar_3rrr").map("condition", vary=["x", "y", "yaw"], resolution=13)
+    found = analysis("planar_3rrr").map("isotropy", vary=["x", "y", "yaw"], resolution=13)
     assert found.surfaces
     assert len(found.plot().axes) == 7
     with pytest.raises(AnalysisError, match="no three lengths"):

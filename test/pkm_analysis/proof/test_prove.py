@@ -155,7 +155,7 @@ def test_no_pose_of_a_million_is_outside_of_what_was_proved(name):
         ("type1 > 0.2 m/rad", "type1 > 0.23 m/rad"),
         ("type2 > 1.5 rad/m", "type2 > 1.7 rad/m"),
         ("margin > 0.2", "margin > 0.3"),
-        ("condition > 0.35", "condition > 0.5"),
+        ("isotropy > 0.35", "isotropy > 0.5"),
         ("position_error < 0.12 mm", "position_error < 0.08 mm"),
     ],
 )

@@ -112,7 +112,7 @@ def test_how_far_it_is() -> None:
 @pytest.mark.parametrize("seed", [None, 3])
 def test_statistics_are_those_of_all_poses_at_once(seed: int | None, tmp_path: Path) -> None:
     robot = load_mechanism("five_bar")
-    requirements = ["condition > 0.2"]
+    requirements = ["isotropy > 0.2"]
     found = Analysis(robot, sweeps=Sweeps(1)).sweep(
         "type2", RANGES, requirements=requirements, poses=200_000, seed=seed
     )

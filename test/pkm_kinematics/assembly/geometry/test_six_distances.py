@@ -10,7 +10,7 @@ import pytest
 from scipy.optimize import brentq
 from scipy.spatial.transform import Rotation
 
-from pkm_kinematics.assembly.geometry.six_distances import six_distances
+from pkm_kinematics.assembly.geometry.rigid_body import six_distances
 from pkm_kinematics.assembly.result import Array, AssemblyStatus, SolutionSet
 
 DIETMAIER_BASE = [

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from pkm_kinematics.assembly.geometry.planar_platform import PlanarKind, planar_poses
-from pkm_kinematics.assembly.geometry.six_distances import six_distances
+from pkm_kinematics.assembly.geometry.planar_platform import planar_poses
+from pkm_kinematics.assembly.geometry.rigid_body import six_distances
 from pkm_kinematics.assembly.result import Array, AssemblyStatus
 from pkm_kinematics.assembly.search.closure_system import ClosureSystem
 from pkm_kinematics.assembly.search.multistart import halton, multistart
@@ -109,7 +109,7 @@ def test_multistart_finds_what_the_sextic_finds(seed: int) -> None:
     pose = np.array([*rng.normal(size=2), rng.uniform(-np.pi, np.pi)])
     lengths = np.sqrt(platform_in_plane(base, platform, np.zeros(3)).residual(pose))
     system = platform_in_plane(base, platform, lengths)
-    certified = planar_poses([PlanarKind.CIRCLE] * 3, base, platform, lengths)
+    certified = planar_poses(base, platform, lengths)
     modes = multistart(system)
     assert (modes.status, modes.n_complex, modes.n_real) == (AssemblyStatus.SEARCHED, -1, certified.n_real)
     for solution in certified.solutions:
@@ -146,7 +146,7 @@ def test_all_joint_angles_with_a_redundant_row() -> None:
     platform = 0.4 * np.array([[-0.5, -np.sqrt(3) / 6], [0.5, -np.sqrt(3) / 6], [0, np.sqrt(3) / 3]])
     inputs = np.array([0.4, 2.4, 2.7])
     elbows = base + 0.4 * np.column_stack([np.cos(inputs), np.sin(inputs)])
-    certified = planar_poses([PlanarKind.CIRCLE] * 3, elbows, platform, [0.6] * 3)
+    certified = planar_poses(elbows, platform, [0.6] * 3)
     assert certified.n_real == 6
     system = limbs_in_plane(base, (0.4, 0.6), platform, inputs)
     probe = np.linspace(0.1, 0.9, 9)

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""All solutions of a generic member of a linear family of quadrics, found from one solution by monodromy.
+"""Quadrics with generic coefficients whose solutions are known, where homotopies start.
+
+Of any n quadrics in P^n there are 2^n solutions, by Bezout's theorem. A smaller family has a generic member of its own,
+all of whose solutions are found from one by monodromy.
 
 Such a member and its solutions are the start of every homotopy in the family. Moving its coefficients around a closed
 loop permutes its solutions, and for a generic member every solution can be reached from every other one.
@@ -8,7 +11,8 @@ loop permutes its solutions, and for a generic member every solution can be reac
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import pairwise
+from functools import lru_cache
+from itertools import pairwise, product
 
 import numpy as np
 
@@ -48,3 +52,18 @@ def solve_by_monodromy(
                 if known == count:
                     return system, found
     raise RuntimeError(f"monodromy found {known} of {count} solutions in {MAX_LOOPS} loops")
+
+
+@lru_cache(maxsize=32)
+def start_system(n: int, seed: int) -> tuple[Complex, Complex]:
+    """n quadrics (n, n + 1, n + 1) with generic complex coefficients and their solutions (2^n, n + 1), unit vectors."""
+    rng = np.random.default_rng([1985, seed])
+    system = np.zeros((n, n + 1, n + 1), dtype=np.complex128)
+    for k in range(n):
+        system[k, 0, 0], system[k, k + 1, k + 1] = -1.0, 1.0
+    signs = np.array([[1, *rest] for rest in product((1, -1), repeat=n)], dtype=np.complex128)
+    phases = np.exp(2j * np.pi * rng.random(n))  # the phases that make the straight line generic
+    size = (n + 1, n + 1)
+    change, _ = np.linalg.qr(rng.normal(size=size) + 1j * rng.normal(size=size))  # and so do coordinates
+    turned = np.einsum("i,ijk,aj,bk->iab", phases, system, change.conj(), change.conj())
+    return turned / np.sqrt(2.0), signs @ change.T / np.sqrt(n + 1.0)
