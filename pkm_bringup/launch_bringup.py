@@ -31,6 +31,7 @@ from launch.actions import (
 )
 from launch.events import Shutdown
 from launch.events.process import ProcessExited
+from launch.logging import get_logger
 from launch.substitutions import LaunchConfiguration
 from launch_ros.actions import Node
 from launch_ros.parameter_descriptions import ParameterValue
@@ -138,6 +139,7 @@ async def _await_nodes(context: LaunchContext, processes: Sequence[Node], namesp
                     busy[process] = worked, time.monotonic()
                 elif time.monotonic() - since > _IDLE:
                     reason = f"{', '.join(sorted(absent))} is not there, and its process has hung for {_IDLE:g} s"
+                    get_logger("launch").error(reason)  # as of a process that has died
                     await context.emit_event(Shutdown(reason=reason))
                     return
 

@@ -141,6 +141,18 @@ def test_a_clone_that_cannot_be_written_is_told(script: ModuleType, tmp_path: Pa
         script.open_lock(tmp_path / "nowhere" / ".pkm.lock")
 
 
+def test_an_environment_that_another_user_keeps_closed_is_told(
+    script: ModuleType, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def closed(extra: dict[str, Path]) -> None:
+        raise PermissionError(13, "Permission denied", "/root/python")
+
+    monkeypatch.setattr(script, "set_up", closed)
+    monkeypatch.setattr(sys, "argv", ["pkm", "setup"])
+    assert script.main() == 1
+    assert capfd.readouterr().err.strip() == "pkm: [Errno 13] Permission denied: '/root/python'"
+
+
 def test_a_killed_set_up_takes_its_jobs_along() -> None:
     program = (
         "import importlib.machinery, importlib.util, sys, time; from pathlib import Path;"
