@@ -16,7 +16,7 @@ from pkm_viewer.page_server import PageServer
 _SPAN = 10.0  # s that are shown
 _APART = 0.05  # s, at least, between two points
 _HEIGHT = 150  # pixels
-_TICKS = 64  # pixels, for numbers such as -0.0025
+_TICKS, _MARGIN = 64, 10  # pixels, for numbers such as -0.0025, and around the uppermost and the last of them
 _COLOURS = ("#1565c0", "#ef6c00", "#2e7d32", "#8e24aa", "#00838f", "#6d4c41", "#d81b60", "#9e9d24")
 _THIN = 1.4  # pixels; limbs that do the same have curves on each other, so that the first are wider
 _WIDER, _WIDEST = 1.2, 5.0  # pixels: from one to the next, and all together at most
@@ -102,6 +102,7 @@ class PlotsPanel:
             title=title,
             scales=_TIME_SCALE,
             axes=({}, {"size": _TICKS}),
+            padding=(_MARGIN, _MARGIN, 0, 0),
             legend=uplot.Legend(show=False),
             height=_HEIGHT,
         )
