@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a robot can do, and how well: workspaces, maps of any quantity, loci of singularities."""
+"""What a robot can do, and how well: workspaces, maps of any quantity, loci of singularities, proofs."""
 
 from __future__ import annotations
 
@@ -12,10 +12,22 @@ if TYPE_CHECKING:
     from pkm_analysis.analysis import Analysis
     from pkm_analysis.analysis_errors import AnalysisError
     from pkm_analysis.maps.map import Map
-    from pkm_analysis.requirements.quantities import Quantity, Requirement, user_quantity
+    from pkm_analysis.proof.halving import Proof
+    from pkm_analysis.requirements.quantities import user_quantity
+    from pkm_analysis.requirements.quantity import Quantity, Requirement
     from pkm_analysis.workspace.workspace import Workspace
 
-__all__ = ["Analysis", "AnalysisError", "Map", "Quantity", "Requirement", "Robot", "Workspace", "user_quantity"]
+__all__ = [
+    "Analysis",
+    "AnalysisError",
+    "Map",
+    "Proof",
+    "Quantity",
+    "Requirement",
+    "Robot",
+    "Workspace",
+    "user_quantity",
+]
 
 __getattr__ = late(
     __name__,
@@ -24,7 +36,9 @@ __getattr__ = late(
         "pkm_analysis.analysis": ("Analysis",),
         "pkm_analysis.analysis_errors": ("AnalysisError",),
         "pkm_analysis.maps.map": ("Map",),
-        "pkm_analysis.requirements.quantities": ("Quantity", "Requirement", "user_quantity"),
+        "pkm_analysis.proof.halving": ("Proof",),
+        "pkm_analysis.requirements.quantities": ("user_quantity",),
+        "pkm_analysis.requirements.quantity": ("Quantity", "Requirement"),
         "pkm_analysis.workspace.workspace": ("Workspace",),
     },
 )

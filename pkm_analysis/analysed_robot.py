@@ -11,8 +11,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from pkm_analysis.analysis_errors import AnalysisError
-from pkm_analysis.bodies import meshes_stamp
-from pkm_analysis.body_distances import Clearance
+from pkm_analysis.body_distances import Clearance, meshes_stamp
 from pkm_analysis.domain import TaskCoordinates
 from pkm_analysis.evaluator import PoseEvaluator
 from pkm_description import Mechanism
@@ -44,7 +43,7 @@ class Robot:
         self.sweeps = Sweeps() if sweeps is None else sweeps
         self.kinematics = robot if isinstance(robot, Kinematics) else Kinematics(robot)
         self.mode = mode
-        self.evaluator = PoseEvaluator(self.kinematics, mode)
+        self.kinematics.modes.branch(mode or 0)
         self.coordinates = TaskCoordinates(self.kinematics)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -83,6 +82,11 @@ class Robot:
         function(rows[:1])  # compile once, before the threads
         chunks = (rows[at] for at in slices(len(rows), size))
         return list(self.sweeps.map(function, chunks, f"{len(rows)} {what}", -(-len(rows) // size), question()))
+
+    @cached_property
+    def evaluator(self) -> PoseEvaluator:
+        """Numbers of many poses."""
+        return PoseEvaluator(self.kinematics, self.mode)
 
     @property
     def mechanism(self) -> Mechanism:

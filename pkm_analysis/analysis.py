@@ -5,7 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar, TypedDict
+
+from numpy.typing import ArrayLike
 
 from pkm_analysis.analysed_robot import Robot
 from pkm_analysis.analysis_errors import AnalysisError
@@ -13,31 +15,48 @@ from pkm_analysis.domain import Domain, Range
 from pkm_analysis.maps.loci import Loci, loci
 from pkm_analysis.maps.map import Map, quantity_map
 from pkm_analysis.maps.statistics import Statistics, statistics
+from pkm_analysis.proof.halving import Proof, Settings, certified_box, prove, prove_path
+from pkm_analysis.proof.motion_proof import prove_motion
 from pkm_analysis.regions.grid_graph import GridGraph
 from pkm_analysis.regions.path import Path, box_of, find_path
 from pkm_analysis.regions.regions import Regions, regions
+from pkm_analysis.requirements.conditions import Membership, over_orientations
 from pkm_analysis.requirements.drive_quantities import Assumed
-from pkm_analysis.requirements.membership import Membership, over_orientations
-from pkm_analysis.requirements.quantities import Requirement, find_quantity, quantities, requirement
-from pkm_analysis.requirements.quantity import Quantity
+from pkm_analysis.requirements.quantities import find_quantity, quantities, requirement
+from pkm_analysis.requirements.quantity import Quantity, Requirement
+from pkm_analysis.workspace.tilt import Tilt, tilt
 from pkm_analysis.workspace.workspace import Workspace, workspace
 from pkm_description import Mechanism
+from pkm_description.mechanism import Array
 from pkm_kinematics import Kinematics
 from pkm_runtime.describable import Describable
 from pkm_runtime.sweeps import Sweeps
 
+if TYPE_CHECKING:
+    from typing import Unpack
+
 ANY: Range = (-1.0, 1.0)  # placeholder until the range is found
 
 
+class Where(TypedDict, total=False):
+    """What varies, what is held, and what is required, see `Analysis`."""
+
+    vary: Iterable[str] | None
+    hold: Mapping[str, float] | None
+    requirements: Iterable[str | Requirement]
+    joint_limits: bool
+    platform_limits: bool
+
+
 class Analysis(Describable):
-    """Questions about a robot as a whole: workspaces, maps, loci of singularities, regions, paths.
+    """Questions about a robot as a whole: workspaces, maps, loci of singularities, regions, paths, proofs.
 
     Arguments that methods share: `vary` names the task coordinates that vary, by default the robot's degrees of
-    degree of freedom, of more than three the first three. `ranges` are their ends [m, rad] by name, the workspace's
-    extent by default; `hold` are values of the others [m, rad], home's by default. `requirements` are bounds such as
+    freedom, of more than three the first three. `ranges` are their ends [m, rad] by name, the workspace's extent by
+    default; `hold` are values of the others [m, rad], home's by default. `requirements` are bounds such as
     "type2 > 0.2 rad/m", added to what limbs and joints allow. `joint_limits=False` and `platform_limits=False` ignore
-    the limits in the description. All methods raise `AnalysisError` for a faulty question, or one without an answer
-    such as an empty workspace.
+    the limits in the description. `resolution` counts nodes along each coordinate of a grid. All methods raise
+    `AnalysisError` for a faulty question, or one without an answer such as an empty workspace.
 
     Args:
         robot: its description, or its kinematics.
@@ -78,8 +97,12 @@ class Analysis(Describable):
         return find_quantity(self.robot, name, self.assumed)
 
     def requirement(self, text: str) -> Requirement:
-        """A bound on a quantity, such as "type2 > 0.2 rad/m"."""
+        """A bound on a quantity, such as "type2 > 0.2 rad/m"; "inside" or "no singularity"."""
         return requirement(self.robot, text, self.assumed)
+
+    def _wanted(self, requirements: str | Requirement | Iterable[str | Requirement]) -> tuple[Requirement, ...]:
+        each = (requirements,) if isinstance(requirements, str | Requirement) else requirements
+        return tuple(self.requirement(one) if isinstance(one, str) else one for one in each)
 
     def conditions(
         self,
@@ -95,40 +118,32 @@ class Analysis(Describable):
             AnalysisError: a coordinate is unknown, named twice, or held outside its limits; or a requirement is
                 unreadable.
         """
-        names = [c.name for c in self.robot.coordinates.free[:3]] if vary is None else list(vary)
-        found = [self.robot.coordinates.find(name).name for name in names]
-        twice = next((name for name, one in zip(names, found, strict=True) if found.count(one) > 1), None)
+        task = self.robot.coordinates
+        names = [task.find(name).name for name in (vary or [c.name for c in task.free[:3]])]
+        twice = next((name for name in names if names.count(name) > 1), None)
         if twice is not None:
-            raise AnalysisError(f"coordinate {twice}", "it is named twice", "name each that varies once")
-        domain = Domain(self.robot.coordinates, dict.fromkeys(names, ANY), hold)
+            problem = "it is named twice"
+            raise AnalysisError(f"coordinate {task.find(twice).label}", problem, "name each that varies once")
+        domain = Domain.of_ranges(task, dict.fromkeys(names, ANY), hold)
         if platform_limits:
             domain.check_held()
-        return Membership(self.robot, domain, self._bounds(requirements), joint_limits, platform_limits)
-
-    def _bounds(self, requirements: Iterable[str | Requirement]) -> list[Requirement]:
-        return [self.requirement(one) if isinstance(one, str) else one for one in requirements]
+        return Membership(self.robot, domain, self._wanted(requirements), joint_limits, platform_limits)
 
     def workspace(
         self,
         ranges: Mapping[str, Range] | None = None,
         *,
-        vary: Iterable[str] | None = None,
-        hold: Mapping[str, float] | None = None,
-        requirements: Iterable[str | Requirement] = (),
-        joint_limits: bool = True,
-        platform_limits: bool = True,
         tolerance: float | None = None,
         resolution: int | None = None,
+        **where: Unpack[Where],
     ) -> Workspace:
         """The robot's workspace; with more than three degrees of freedom, at the orientation that is held.
 
         Args:
             tolerance: largest error of the border [m]; None: 1/500 of the extent, or less so that the error is about
                 1/100 of the size; twice that where poses take long.
-            resolution: nodes along each coordinate of the grid on which parts of the workspace are found.
         """
-        conditions = self.conditions(vary, hold, requirements, joint_limits, platform_limits)
-        return workspace(conditions, self._named(ranges), tolerance, resolution)
+        return workspace(self.conditions(**where), self._named(ranges), tolerance, resolution)
 
     def positions(
         self,
@@ -149,53 +164,58 @@ class Analysis(Describable):
             angles: ranges [rad] of the platform's angles, by name.
             steps: values tried of each angle; they bound the precision of the answer.
             tolerance: largest error of the border [m].
-            resolution: nodes along each coordinate of the first grid.
         """
-        bounds = self._bounds(requirements)
-        conditions = over_orientations(self.robot, kind, angles, steps, bounds)
+        conditions = over_orientations(self.robot, kind, angles, steps, self._wanted(requirements))
         return workspace(conditions, self._named(ranges), tolerance, resolution)
+
+    def tilt(self, directions: int = 72, **where: Unpack[Where]) -> Tilt:
+        """How far the platform can tilt in every direction, from the attitude at home, or one that is held.
+
+        Args:
+            directions: how many are tried, evenly spaced.
+        """
+        held = {**self.robot.coordinates.named(where.pop("hold", None) or {})}
+        where["vary"] = [c.name for c in self.robot.coordinates.free]
+        return tilt(self.conditions(**where), held, directions)
+
+    def _quantity(self, quantity: str | Quantity) -> Quantity:
+        return self.quantity(quantity) if isinstance(quantity, str) else quantity
 
     def map(
         self,
         quantity: str | Quantity,
         ranges: Mapping[str, Range] | None = None,
         *,
-        vary: Iterable[str] | None = None,
-        hold: Mapping[str, float] | None = None,
-        requirements: Iterable[str | Requirement] = (),
         resolution: int | None = None,
+        **where: Unpack[Where],
     ) -> Map:
         """A quantity over a slice or a volume of the workspace, with the loci of singularities there.
 
-        Args:
-            vary: one to three coordinates; by default those with a range, or the first two degrees of freedom.
-            resolution: nodes along the longest coordinate.
+        One to three coordinates vary, by default those with a range, or the first two degrees of freedom.
         """
-        what = self.quantity(quantity) if isinstance(quantity, str) else quantity
-        names = list(ranges or [c.name for c in self.robot.coordinates.free[:2]]) if vary is None else list(vary)
-        return quantity_map(self.conditions(names, hold, requirements), what, self._named(ranges), resolution)
+        where["vary"] = where.get("vary") or list(ranges or [c.name for c in self.robot.coordinates.free[:2]])
+        return quantity_map(self.conditions(**where), self._quantity(quantity), self._named(ranges), resolution)
 
     def sweep(
         self,
         quantity: str | Quantity,
         ranges: Mapping[str, Range] | None = None,
         *,
-        vary: Iterable[str] | None = None,
-        hold: Mapping[str, float] | None = None,
-        requirements: Iterable[str | Requirement] = (),
         poses: int = 1_000_000,
         seed: int | None = None,
+        **where: Unpack[Where],
     ) -> Statistics:
         """Statistics of a quantity over very many poses, none of which is stored.
 
+        By default the degrees of freedom vary, of more than three those with a range.
+
         Args:
-            vary: by default the degrees of freedom, of more than three those with a range.
             poses: how many.
             seed: of random poses; None for a grid.
         """
-        what = self.quantity(quantity) if isinstance(quantity, str) else quantity
-        names = list(ranges) if vary is None and ranges and len(ranges) > 3 else vary
-        return statistics(self.conditions(names, hold, requirements), what, self._named(ranges), int(poses), seed)
+        if ranges and len(ranges) > 3:
+            where.setdefault("vary", list(ranges))
+        return statistics(self.conditions(**where), self._quantity(quantity), self._named(ranges), int(poses), seed)
 
     def _named(self, ranges: Mapping[str, Range] | None) -> dict[str, Range]:
         """Ranges by the full names of their coordinates."""
@@ -203,31 +223,18 @@ class Analysis(Describable):
         return {name: (float(a), float(b)) for name, (a, b) in named.items()}
 
     def loci(
-        self,
-        ranges: Mapping[str, Range] | None = None,
-        *,
-        vary: Iterable[str] | None = None,
-        hold: Mapping[str, float] | None = None,
-        resolution: int | None = None,
+        self, ranges: Mapping[str, Range] | None = None, *, resolution: int | None = None, **where: Unpack[Where]
     ) -> Loci:
-        """Singularities of all types as surfaces over three coordinates, where the limbs reach.
-
-        Args:
-            resolution: nodes along each coordinate.
-        """
-        return loci(self.conditions(vary, hold), self._named(ranges), resolution)
+        """Singularities of all types as surfaces over three coordinates, where the limbs reach."""
+        return loci(self.conditions(**where), self._named(ranges), resolution)
 
     def regions(
         self,
         ranges: Mapping[str, Range] | None = None,
         *,
         modes: Iterable[int] | None = None,
-        vary: Iterable[str] | None = None,
-        hold: Mapping[str, float] | None = None,
-        requirements: Iterable[str | Requirement] = (),
-        joint_limits: bool = True,
-        platform_limits: bool = True,
         resolution: int | None = None,
+        **where: Unpack[Where],
     ) -> Regions:
         """The singularity-free regions of working modes, and which of them touch.
 
@@ -235,15 +242,10 @@ class Analysis(Describable):
 
         Args:
             modes: numbers of working modes; this analysis' own by default. `ModeError` for an unknown one.
-            resolution: nodes along each coordinate.
         """
-        numbers = [self.robot.mode or 0] if modes is None else list(modes)
-        found = []
-        for mode in numbers:
-            same = mode == (self.robot.mode or 0)
-            of_mode = self if same else self._in_mode(mode)
-            found.append(of_mode.conditions(vary, hold, requirements, joint_limits, platform_limits))
-        return regions(found, self._named(ranges), resolution)
+        own = self.robot.mode or 0
+        each = [self if mode == own else self._in_mode(mode) for mode in ((own,) if modes is None else modes)]
+        return regions([one.conditions(**where) for one in each], self._named(ranges), resolution)
 
     def _in_mode(self, mode: int) -> Analysis:
         stiffness, sensors = self.assumed
@@ -266,10 +268,78 @@ class Analysis(Describable):
             end: likewise.
             margins: bounds that hold along the path, such as "margin > 0.2".
             ranges: where to search [m, rad], by name; by default around both ends, with as much room again.
-            resolution: nodes along each coordinate.
         """
         vary = [c.name for c in self.robot.coordinates.free]
         box, ends = box_of(self.robot.coordinates, vary, start, end, ranges or {})
         conditions = self.conditions(vary, ends.held, margins, joint_limits)
         graph = GridGraph(conditions.over(conditions.domain.within(box)), resolution)
         return find_path(graph, ends.start, ends.end)
+
+    def prove(
+        self,
+        that: str | Requirement | Iterable[str | Requirement],
+        ranges: Mapping[str, Range],
+        hold: Mapping[str, float] | None = None,
+        **settings: Unpack[Settings],
+    ) -> Proof:
+        """Whether requirements hold at every pose of a box, by intervals; what is not named is held at home.
+
+        Args:
+            that: what is to hold: "inside", "no singularity", "margin > 0.2".
+            ranges: of the box [m, rad], by name.
+            settings: see `Settings`.
+        """
+        return prove(self.robot, self._box(ranges, hold), self._wanted(that), **settings)
+
+    def _box(self, ranges: Mapping[str, Range], hold: Mapping[str, float] | None = None) -> Domain:
+        task = self.robot.coordinates
+        held = {name: (value, value) for name, value in task.named(hold or {}).items()}
+        ends = {**{c.name: (c.home, c.home) for c in task.all}, **held, **self._named(ranges)}
+        return Domain.of_box(task, list(ends.values()))
+
+    def prove_path(
+        self, that: str | Requirement | Iterable[str | Requirement], waypoints: ArrayLike, **settings: Unpack[Settings]
+    ) -> Proof:
+        """Whether requirements hold along a path that is straight in task coordinates between waypoints.
+
+        Args:
+            that: requirements, as for `prove`.
+            waypoints: task coordinates (n, c) [m, rad], two or more.
+            settings: see `Settings`.
+        """
+        return prove_path(self.robot, waypoints, self._wanted(that), **settings)
+
+    def prove_motion(
+        self,
+        that: str | Requirement | Iterable[str | Requirement],
+        poses: ArrayLike,
+        radii: ArrayLike,
+        **settings: Unpack[Settings],
+    ) -> Proof:
+        """Whether requirements hold along a path of straight lines with rounded corners.
+
+        Args:
+            that: requirements, as for `prove`.
+            poses: (n, 7), base frame.
+            radii: (n,) distance [m] before and after each pose at which the path may leave its lines; zero at both
+                ends.
+            settings: see `Settings`.
+        """
+        return prove_motion(self.robot, poses, radii, self._wanted(that), **settings)
+
+    def certified_box(
+        self,
+        that: str | Requirement | Iterable[str | Requirement],
+        bounds: ArrayLike,
+        tolerance: float = 0.005,
+        most_boxes: int = 4000,
+    ) -> tuple[Array, Proof]:
+        """The largest proved box (c, 2), of those that shrink towards the centre of a given one, and its proof.
+
+        Args:
+            that: requirements, as for `prove`.
+            bounds: (c, 2) of the task coordinates [m, rad], such as of a box found by sampling.
+            tolerance: of its sides, relative to those given.
+            most_boxes: limit for each proof.
+        """
+        return certified_box(self.robot, bounds, self._wanted(that), tolerance, most_boxes)

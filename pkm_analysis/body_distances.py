@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The least distance between a robot's bodies, and the pair that has it.
+"""The rigid bodies of a robot, their shapes, which pairs of them can meet, and how far apart they are.
 
 No other module uses the collision library coal.
 """
 
 from __future__ import annotations
 
+import hashlib
 import itertools
-from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,13 +18,12 @@ import scipy  # submodules load on first use
 from numpy.typing import NDArray
 
 from pkm_analysis.analysis_errors import AnalysisError
-from pkm_analysis.bodies import Body, bodies_of, capsule_around, pairs_of, vertices_of
 from pkm_analysis.kernels.capsule_bounds import capsule_bounds
 from pkm_analysis.kernels.pose_quantities import WIDTH
 from pkm_description.joint_geometry import freedoms
-from pkm_description.mechanism import Array, Joint
+from pkm_description.mechanism import Array, Joint, JointType, LoopType, Mechanism
 from pkm_description.picture import link_poses
-from pkm_description.urdf.visuals import Visual
+from pkm_description.urdf.visuals import Visual, collisions_of, visuals_of
 from pkm_kinematics import Kinematics
 from pkm_runtime.describable import Describable, listed
 from pkm_runtime.optional import optional_library
@@ -30,6 +31,117 @@ from pkm_runtime.sweeps.chunks import slices
 
 ROWS = 1 << 10  # poses whose bounds are in memory at once
 TOUCHING = 1e-6  # of the robot's size
+
+
+@dataclass(frozen=True, eq=False)
+class Body:
+    """Links fixed to each other, named after the one with most shapes; the shapes are in the frame of `link`."""
+
+    name: str
+    link: str
+    shapes: tuple[Visual, ...]
+
+
+def bodies_of(mechanism: Mechanism) -> tuple[list[Body], set[frozenset[str]], str]:
+    """Bodies with shapes, names of pairs that joints connect (also across other links), and the source of shapes."""
+    shapes, left_out, source = _shapes(mechanism)
+    if left_out:
+        source += f"; without {len(left_out)} that cannot be used: {left_out[0]}"
+    leader = {link.name: link.name for link in mechanism.links}
+
+    def lead(link: str) -> str:
+        while leader[link] != link:
+            link = leader[link]
+        return link
+
+    chain = set(mechanism.virtual_chain)
+    ties = [(j.parent, j.child, j.type is JointType.FIXED) for j in mechanism.joints if j.name not in chain]
+    ties += [(loop.predecessor, loop.successor, loop.type is LoopType.FIXED) for loop in mechanism.loops]
+    for a, b, fixed in ties:
+        if fixed:
+            leader[lead(b)] = lead(a)
+    at_home = link_poses(mechanism)
+    parts: dict[str, list[Visual]] = {}
+    for shape in shapes:
+        parts.setdefault(lead(shape.link), []).append(shape)
+    bodies = {}
+    for link, of_body in parts.items():
+        to_body = np.linalg.inv(at_home[link])
+        moved = tuple(
+            Visual(s.link, to_body @ at_home[s.link] @ s.frame, s.shape, s.size, s.colour, s.mesh) for s in of_body
+        )
+        names = [s.link for s in of_body]
+        bodies[link] = Body(max(dict.fromkeys(names), key=names.count), link, moved)
+    massive = {lead(link.name) for link in mechanism.links if not link.inertial.massless}
+    real = {*bodies, *massive, lead(mechanism.base_link), lead(mechanism.platform_link)}
+    tied = {
+        pair for pair in _tied([(lead(a), lead(b)) for a, b, fixed in ties if not fixed], real) if pair <= {*bodies}
+    }
+    return list(bodies.values()), {frozenset(bodies[link].name for link in pair) for pair in tied}, source
+
+
+def _shapes(mechanism: Mechanism) -> tuple[list[Visual], list[str], str]:
+    """Shapes of the links, names of unusable ones, and their source in words."""
+    shapes, left_out = collisions_of(mechanism)
+    if shapes:
+        return shapes, left_out, "collision geometry"
+    return *visuals_of(mechanism), "visuals, for the description has no collision geometry"
+
+
+def meshes_stamp(mechanism: Mechanism) -> str:
+    """A hash of the mesh files, of which the description has only names; empty without meshes."""
+    files = sorted({str(shape.mesh) for shape in _shapes(mechanism)[0] if shape.shape == "mesh"})
+    seal = hashlib.sha256()
+    for file in files:
+        seal.update(Path(file).name.encode() + hashlib.sha256(Path(file).read_bytes()).digest())
+    return seal.hexdigest() if files else ""
+
+
+def _tied(ties: list[tuple[str, str]], solid: set[str]) -> set[frozenset[str]]:
+    """Pairs of solid bodies that joints connect, across others such as the cross of a universal joint."""
+    near: dict[str, set[str]] = {}
+    for a, b in ties:
+        near.setdefault(a, set()).add(b)
+        near.setdefault(b, set()).add(a)
+    found = set()
+    for start in solid:
+        waiting, seen = [start], {start}
+        while waiting:
+            for other in near.get(waiting.pop(), ()):
+                if other in seen:
+                    continue
+                seen.add(other)
+                if other in solid:
+                    found.add(frozenset((start, other)))
+                else:
+                    waiting.append(other)
+    return found
+
+
+def capsule_around(shape: Visual) -> Array:
+    """Ends and radius (7,) of a capsule that encloses a shape, in the body's frame."""
+    middle, half, radius = np.zeros(3), np.zeros(3), 0.0
+    if shape.shape == "sphere":
+        radius = float(shape.size[0])
+    elif shape.shape == "cylinder":
+        radius, half = float(shape.size[0]), np.array([0.0, 0.0, 0.5 * shape.size[1]])
+    else:
+        edges = np.asarray(shape.size, dtype=np.float64)
+        if shape.shape == "mesh":
+            low, high = vertices_of(shape)[0].min(axis=0), vertices_of(shape)[0].max(axis=0)
+            middle, edges = 0.5 * (low + high), high - low
+        longest = int(np.argmax(edges))
+        half[longest] = 0.5 * edges[longest]
+        radius = 0.5 * float(np.linalg.norm(np.delete(edges, longest)))
+    turn, place = shape.frame[:3, :3], shape.frame[:3, 3]
+    return np.concatenate([place + turn @ (middle - half), place + turn @ (middle + half), [radius]])
+
+
+def vertices_of(shape: Visual) -> tuple[Array, Array]:
+    """Vertices (n, 3) [m] of a mesh in its own frame, and triangles (k, 3)."""
+    trimesh = optional_library("trimesh", "trimesh", "clearances of meshes")
+    mesh = trimesh.load(str(shape.mesh), force="mesh")
+    return np.asarray(mesh.vertices) * shape.size, np.asarray(mesh.faces)
 
 
 class ExactDistances:
@@ -82,26 +194,24 @@ class Clearance(Describable):
         self.kinematics = kinematics
         mechanism = kinematics.mechanism
         self.bodies, tied, self.source = bodies_of(mechanism)
-        pairs = pairs_of(self.bodies, tied)
+        names = [body.name for body in self.bodies]
+        pairs = [(i, j) for i, j in itertools.combinations(range(len(names)), 2) if {names[i], names[j]} not in tied]
         self.tied = sorted(" and ".join(sorted(pair)) for pair in tied)
         if not pairs:
-            raise AnalysisError(
-                "clearance",
-                f"{len(self.bodies)} bodies of the description have shapes, and none of them can meet another",
-                "give links collision geometry or visuals",
-            )
+            problem = f"{len(names)} bodies of the description have shapes, and none of them can meet another"
+            raise AnalysisError("clearance", problem, "give links collision geometry or visuals")
         self.exact = ExactDistances(self.bodies)
         counts = [len(body.shapes) for body in self.bodies]
         ends = np.cumsum(counts)
         self._spans = np.stack([ends - counts, ends], axis=1).astype(np.int64)
         self._capsules = np.array([capsule_around(s) for body in self.bodies for s in body.shapes])
         self._balls = np.array([_ball(self._capsules[a:b]) for a, b in self._spans])
-        self.touching: list[str] = []
         self._set_pairs(pairs)
-        rotations, places = self._at_home()
-        least = TOUCHING * kinematics.engine.size
-        near = [k for k in range(len(pairs)) if self._distance(k, rotations, places) < least]
-        self.touching = [self.names[k] for k in near]
+        frames, least = link_poses(mechanism), TOUCHING * kinematics.engine.size
+        home = [(frames[body.link][:3, :3], frames[body.link][:3, 3]) for body in self.bodies]
+        placed = ((s, home[pairs[k][0]], t, home[pairs[k][1]], k) for s, t, k in self._shape_pairs)
+        near = {k for s, at, t, other, k in placed if self.exact.between(s, at, t, other) < least}
+        self.touching = [self.names[k] for k in sorted(near)]
         self._set_pairs([pair for k, pair in enumerate(pairs) if k not in near])
 
     def _set_pairs(self, pairs: list[tuple[int, int]]) -> None:
@@ -130,18 +240,6 @@ class Clearance(Describable):
         """Numbers of `pose_quantities` that place the bodies: positions of the limbs' joints."""
         return tuple(WIDTH + int(c) for c in self.kinematics.engine.body_column[2:] if c >= 0)
 
-    def _at_home(self) -> tuple[Array, Array]:
-        frames = link_poses(self.kinematics.mechanism)
-        of = np.array([frames[body.link] for body in self.bodies])
-        return np.ascontiguousarray(of[:, :3, :3]), np.ascontiguousarray(of[:, :3, 3])
-
-    def _distance(self, pair: int, rotations: Array, places: Array) -> float:
-        """Exact distance of a pair of bodies placed by (b, 3, 3) and (b, 3)."""
-        i, j, at = self._pairs[pair]
-        first, second = (rotations[i], places[i]), (rotations[j], places[j])
-        stop = at + len(self.bodies[i].shapes) * len(self.bodies[j].shapes)
-        return min(self.exact.between(s, first, t, second) for s, t, _ in self._shape_pairs[at:stop])
-
     def placed(self, poses: Array, joints: Array) -> tuple[Array, Array]:
         """Rotations (n, b, 3, 3) and positions (n, b, 3) of bodies in the base frame, for platform poses (n, 7).
 
@@ -168,10 +266,8 @@ class Clearance(Describable):
         missing = [body.link for body in self.bodies if body.link not in frames]
         if missing:
             raise AnalysisError("clearance", f"link {missing[0]} hangs on the platform's branch", "tie it elsewhere")
-        return (
-            np.ascontiguousarray(np.stack([frames[b.link][0] for b in self.bodies], axis=1)),
-            np.ascontiguousarray(np.stack([frames[b.link][1] for b in self.bodies], axis=1)),
-        )
+        rotations, places = (np.stack([frames[b.link][k] for b in self.bodies], axis=1) for k in (0, 1))
+        return np.ascontiguousarray(rotations), np.ascontiguousarray(places)
 
     def of(self, poses: Array, joints: Array, bound: float = np.inf) -> tuple[Array, NDArray[np.int64]]:
         """Least distances (n,) [m], not positive in contact, and the pairs (n,) that have them, indices of `names`.
@@ -197,11 +293,9 @@ class Clearance(Describable):
 
     def _nearest(self, lower: Array, rotations: Array, places: Array, bound: float) -> tuple[float, int]:
         """Least exact distance at one pose, smallest bounds first; the first one found below the bound."""
-        best, pair = np.inf, 0
-        first = int(lower.argmin())
-        for k in itertools.chain([first], (k for k in _ascending(lower) if k != first)):
-            if lower[k] >= min(best, bound):
-                break
+        best, pair, left = np.inf, 0, lower.copy()
+        while left[k := int(left.argmin())] < min(best, bound):
+            left[k] = np.inf
             s, t, of = self._shape_pairs[k]
             i, j = self._pairs[of, 0], self._pairs[of, 1]
             gap = self.exact.between(s, (rotations[i], places[i]), t, (rotations[j], places[j]))
@@ -210,11 +304,6 @@ class Clearance(Describable):
             if best < bound < np.inf:
                 break
         return best, pair
-
-
-def _ascending(values: Array) -> Iterator[int]:
-    """Indices of values (n,) in ascending order; sorted on first use."""
-    yield from (int(k) for k in np.argsort(values))
 
 
 def _ball(capsules: Array) -> Array:

@@ -11,24 +11,25 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, TypeVar
 
 import numpy as np
 import scipy  # submodules load on first use
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from pkm_analysis.analysis_errors import AnalysisError
 from pkm_analysis.following import Lattice
 from pkm_analysis.kernels.branch_positions import branch_positions
-from pkm_analysis.requirements.names import label_of
+from pkm_analysis.requirements.grammar import label_of, shown, spread
 from pkm_description.mechanism import Array
 from pkm_description.rotations import pose_distance
 from pkm_kinematics import Kinematics
-from pkm_runtime.describable import listed, measure
+from pkm_runtime.describable import listed
 
 Range = tuple[float, float]
+Indices = NDArray[np.int64]
 Value = TypeVar("Value")
 UNLIMITED = 1e12  # rad or m
 SLACK = 1e-9  # rad, and of the robot's size, beyond a limit: rounding
@@ -98,6 +99,11 @@ class TaskCoordinates:
         known = listed(self.labels) if self.all else "none"
         raise AnalysisError(f"coordinate {name}", "the robot has none of that name", f"choose one of: {known}")
 
+    def point(self, values: Mapping[str, float]) -> Array:
+        """All coordinates (c,) [m, rad] where some have values, by name; the others have home's."""
+        named = self.named(values)
+        return np.array([named.get(c.name, c.home) for c in self.all])
+
     def named(self, values: Mapping[str, Value]) -> dict[str, Value]:
         """The same values by the full names of their coordinates."""
         return {self.find(name).name: value for name, value in values.items()}
@@ -108,29 +114,18 @@ class TaskCoordinates:
         mobility = self.kinematics.mobility
         if self.kinematics.task.names and len(self.all) == mobility:
             return self.all
-        rates = self._rates()  # of the coordinates per velocity of the platform
-        order = sorted(range(len(self.all)), key=lambda k: -np.linalg.norm(rates[k]))
-        chosen: list[int] = []
-        for k in order:
-            rows = rates[[*chosen, k]]
-            if np.linalg.svd(rows, compute_uv=False)[-1] > INDEPENDENT and len(chosen) < mobility:
-                chosen.append(k)
-        return tuple(self.all[k] for k in sorted(chosen))
-
-    def _rates(self) -> Array:
-        """Rates (k, f) of the coordinates at home, angles at the characteristic length."""
-        engine = self.kinematics.engine
-        choice = self.kinematics.modes.choose(engine.home_row)
-        space = np.nan_to_num(engine.spaces.at(engine.home_row, choice)[0][0])
-        unit = space / np.maximum(np.linalg.norm(space, axis=0), 1e-300)
-        turns = scipy.spatial.transform.Rotation.from_quat(engine.home[3:]).as_matrix()
-        if self.kinematics.task.names and len(self.all) == space.shape[1]:
-            return np.eye(len(self.all))
-        local = np.vstack([turns.T @ unit[:3], (turns.T @ unit[3:])[::-1]])  # x y z, yaw pitch roll
         if len(self.all) != 6:
-            problem = f"the platform's branch has {len(self.all)} joints for {self.kinematics.mobility} freedoms"
+            problem = f"the platform's branch has {len(self.all)} joints for {mobility} degrees of freedom"
             raise AnalysisError("domain", problem, "name the coordinates that vary")
-        return np.asarray(local)
+        space = np.nan_to_num(self.kinematics.subspace(self.kinematics.home))
+        unit = space / np.maximum(np.linalg.norm(space, axis=0), 1e-300)
+        turn = scipy.spatial.transform.Rotation.from_quat(self.kinematics.engine.home[3:]).as_matrix().T
+        rates = np.vstack([turn @ unit[:3], (turn @ unit[3:])[::-1]])  # of x y z, yaw pitch roll
+        chosen: list[int] = []
+        for k in sorted(range(6), key=lambda k: -np.linalg.norm(rates[k])):
+            independent = np.linalg.svd(rates[[*chosen, k]], compute_uv=False)[-1] > INDEPENDENT
+            chosen += [k] if independent and len(chosen) < mobility else []
+        return tuple(self.all[k] for k in sorted(chosen))
 
     def poses(self, values: Array) -> tuple[Array, NDArray[np.bool_]]:
         """Poses (n, 7) at all task coordinates (n, k), in order; and where they are known: everywhere."""
@@ -165,55 +160,86 @@ def check_resolution(about: str, resolution: int | None, dimension: int) -> None
         raise AnalysisError(about, problem, "lower the resolution")
 
 
+@dataclass(frozen=True, eq=False)
 class Domain:
-    """Points of some task coordinates; the others are held, or follow.
+    """Where a question is asked: task coordinates `origin + directions @ point`, for points (d,) between two ends.
 
-    `ranges` [m, rad] of those that vary and values `held` of others, home's by default, are by name or label.
-    `AnalysisError` for an unknown name, an empty range, a coordinate both varied and held, or more of them than degrees
-    of freedom.
+    Of a box of coordinates the directions are theirs, and what does not vary is held, or follows and is NaN; of a
+    straight path there is one, from its start to its end.
     """
 
-    def __init__(
-        self, coordinates: TaskCoordinates, ranges: Mapping[str, Range], held: Mapping[str, float] | None = None
-    ) -> None:
-        self.task = coordinates
-        self.coordinates = tuple(coordinates.find(name) for name in ranges)
-        self.lower = np.array([float(low) for low, _ in ranges.values()])
-        self.upper = np.array([float(high) for _, high in ranges.values()])
-        given = {name: float(value) for name, value in coordinates.named(held or {}).items()}
-        for c, low, high in zip(self.coordinates, self.lower, self.upper, strict=True):
+    task: TaskCoordinates
+    origin: Array  # (c,) [m, rad]
+    directions: Array  # (c, d)
+    lower: Array  # (d,)
+    upper: Array
+    coordinates: tuple[Coordinate, ...] = ()  # that vary, each by itself; of a path none
+    held: Mapping[str, float] = field(default_factory=dict)  # [m, rad], by full name
+
+    @classmethod
+    def of_ranges(cls, task: TaskCoordinates, ranges: Mapping[str, Range], held: Mapping[str, float] | None) -> Domain:
+        """Ranges [m, rad] of coordinates that vary and values of others, home's by default, by name or label.
+
+        `AnalysisError` for an unknown name, an empty range, a coordinate both varied and held, or more of them than
+        degrees of freedom.
+        """
+        given = {name: float(value) for name, value in task.named(held or {}).items()}
+        vary = [task.find(name) for name in ranges]
+        for c, (low, high) in zip(vary, ranges.values(), strict=True):
             if not (np.isfinite(low) and np.isfinite(high) and low < high):
                 raise AnalysisError(f"range of {c.label}", f"{low:g} to {high:g} is none", "give the lower end first")
             if c.name in given:
                 raise AnalysisError(f"coordinate {c.label}", "it is to vary and to be held", "choose one of these")
-        if len({c.name for c in self.coordinates}) < len(self.coordinates) or not self.coordinates:
-            raise AnalysisError("domain", "no coordinate varies, or one of them twice", "name each that varies once")
-        self._turning = not coordinates.kinematics.engine.constant_space
-        self.held = self._follow(given) if self._turning else self._hold(given)
+        if not vary:
+            raise AnalysisError("domain", "no coordinate varies", "name one")
+        rest = [c for c in task.all if c not in vary and c.name not in given]
+        if not task.kinematics.engine.constant_space:  # as many as degrees of freedom are given, the others follow
+            mobility, taken = task.kinematics.mobility, len(vary) + len(given)
+            if taken > mobility:
+                problem = f"{taken} coordinates are given, and the platform has {mobility} degrees of freedom"
+                raise AnalysisError("domain", problem, f"vary or hold {listed(c.label for c in task.free)}")
+            rest = [c for c in task.free if c in rest][: mobility - taken]
+        return cls._along(task, ranges, {**given, **{c.name: c.home for c in rest}})
 
-    def _hold(self, given: dict[str, float]) -> dict[str, float]:
-        """Values of all coordinates that do not vary."""
-        return {c.name: given.get(c.name, c.home) for c in self.task.all if c not in self.coordinates}
+    @classmethod
+    def _along(cls, task: TaskCoordinates, ranges: Mapping[str, Range], held: Mapping[str, float]) -> Domain:
+        vary = [task.find(name) for name in ranges]
+        origin = np.array([0.0 if c in vary else held.get(c.name, np.nan) for c in task.all])
+        directions = np.eye(len(task.all))[:, [task.all.index(c) for c in vary]]
+        lower, upper = np.array(list(ranges.values()), dtype=float).reshape(-1, 2).T
+        return cls(task, origin, directions, lower, upper, tuple(vary), held)
 
-    def _follow(self, given: dict[str, float]) -> dict[str, float]:
-        """Values of as many coordinates as the robot has degrees of freedom; the others follow."""
-        mobility = self.task.kinematics.mobility
-        taken = len(self.coordinates) + len(given)
-        if taken > mobility:
-            problem = f"{taken} coordinates are given, and the platform has {mobility} freedoms"
-            raise AnalysisError("domain", problem, f"vary or hold {listed(c.label for c in self.task.free)}")
-        rest = [c for c in self.task.free if c not in self.coordinates and c.name not in given]
-        return {**given, **{c.name: c.home for c in rest[: mobility - taken]}}
+    @classmethod
+    def of_box(cls, task: TaskCoordinates, bounds: ArrayLike) -> Domain:
+        """Bounds (c, 2) [m, rad] of all coordinates; those with equal ones are held."""
+        ends = dict(zip((c.name for c in task.all), np.asarray(bounds, dtype=float).tolist(), strict=True))
+        ranges = {name: (low, high) for name, (low, high) in ends.items() if low != high}
+        return cls._along(task, ranges, {name: low for name, (low, high) in ends.items() if low == high})
+
+    @classmethod
+    def of_path(cls, task: TaskCoordinates, start: ArrayLike, end: ArrayLike) -> Domain:
+        """A straight path between coordinates (c,) [m, rad]."""
+        first = np.asarray(start, dtype=float)
+        return cls(task, first, (np.asarray(end, dtype=float) - first)[:, None], np.zeros(1), np.ones(1))
 
     def check_held(self) -> None:
         """Raise `AnalysisError` where a coordinate is held outside the platform's limits."""
         for name, value in self.held.items():
             c = self.task.find(name)
             if not c.lower - c.slack <= value <= c.upper + c.slack:
-                problem = (
-                    f"it is held at {value:.4g} {c.unit}, and the description allows {c.lower:.4g} to {c.upper:.4g}"
-                )
+                allowed = spread(c.lower, c.upper, c.unit)
+                problem = f"it is held at {shown(value, c.unit)}, and the description allows {allowed}"
                 raise AnalysisError(f"coordinate {c.label}", problem, "hold it within, or do without platform limits")
+
+    @property
+    def box(self) -> Array:
+        """Ends (d, 2) of the points."""
+        return np.stack([self.lower, self.upper], axis=-1)
+
+    @property
+    def ranges(self) -> dict[str, Range]:
+        """Ends of the coordinates that vary, by full name."""
+        return {c.name: (float(a), float(b)) for c, (a, b) in zip(self.coordinates, self.box, strict=True)}
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -234,34 +260,37 @@ class Domain:
     @property
     def dimension(self) -> int:
         """Number of coordinates that vary."""
-        return len(self.coordinates)
+        return len(self.lower)
 
     @cached_property
     def closes(self) -> tuple[bool, ...]:
         """Which coordinates are periodic: angles whose range is a whole turn, back to the same pose."""
-        middle = 0.5 * (self.lower + self.upper)
-        found = []
+        length, whole = self.task.kinematics.engine.size, self.upper - self.lower > 2.0 * np.pi - SLACK
+        middle, found = 0.5 * (self.lower + self.upper), []
         for k, unit in enumerate(self.units):
-            whole = unit == "rad" and self.upper[k] - self.lower[k] > 2.0 * np.pi - SLACK
-            if whole and not self._turning:
-                turned = np.tile(middle, (2, 1))
-                turned[1, k] += 2.0 * np.pi
-                a, b = self.poses(turned)[0]
-                length = self.task.kinematics.engine.size
-                whole = bool(pose_distance(a, b, length) < 1e-6 * length)
-            found.append(bool(whole and not self._turning))
+            periodic = unit == "rad" and whole[k] and self.task.kinematics.engine.constant_space
+            if periodic:
+                a, b = self.poses(middle + np.outer([0.0, 2.0 * np.pi], np.arange(len(middle)) == k))[0]
+                periodic = pose_distance(a, b, length) < 1e-6 * length
+            found.append(bool(periodic))
         return tuple(found)
 
     def within(self, ranges: Mapping[str, Range], held: Mapping[str, float] | None = None) -> Domain:
         """A part of the domain: other ranges [m, rad], and some coordinates held."""
         vary = self.task.named(ranges)
         kept = {name: value for name, value in self.held.items() if name not in vary}
-        return Domain(self.task, ranges, {**kept, **self.task.named(held or {})})
+        return Domain.of_ranges(self.task, ranges, {**kept, **self.task.named(held or {})})
 
     def check_surface(self) -> None:
         """Raise `AnalysisError` unless three coordinates vary: only then a border is a surface."""
         if self.dimension != 3:
             raise AnalysisError("mesh", f"the border is no surface in {self.dimension} coordinates", "vary three")
+
+    def nodes(self, number: float, fewest: int) -> Indices:
+        """How many nodes (d,) a grid has along each coordinate, for cubic cells, `number` along the middle one."""
+        span = self.scale * (self.upper - self.lower)
+        side = float(np.prod(span)) ** (1.0 / len(span))
+        return np.maximum(np.ceil(number * (span / side)).astype(int), fewest)
 
     def grid(self, shape: Iterable[int]) -> list[Array]:
         """Values of each coordinate at the nodes of a grid."""
@@ -273,19 +302,19 @@ class Domain:
         return np.asarray(((points >= self.lower - slack) & (points <= self.upper + slack)).all(axis=1))
 
     def values(self, points: Array) -> Array:
-        """All task coordinates (n, k) at points (n, d); NaN for those that follow."""
-        values = np.full((len(points), len(self.task.all)), np.nan)
-        column = {c.name: k for k, c in enumerate(self.task.all)}
-        for name, value in self.held.items():
-            values[:, column[name]] = value
-        for c, at in zip(self.coordinates, points.T, strict=True):
-            values[:, column[c.name]] = at
-        return values
+        """All task coordinates (..., c) at points (..., d); NaN for those that follow."""
+        return np.asarray(self.origin + points @ self.directions.T)
+
+    def bounds(self, boxes: Array) -> Array:
+        """Bounds (n, c, 2) of the task coordinates over boxes of points (n, d, 2)."""
+        ends = self.directions * boxes[:, None, :, 0], self.directions * boxes[:, None, :, 1]
+        sums = [np.minimum(*ends).sum(axis=-1), np.maximum(*ends).sum(axis=-1)]
+        return self.origin[:, None] + np.stack(sums, axis=-1)
 
     def poses(self, points: Array) -> tuple[Array, NDArray[np.bool_]]:
         """Poses (n, 7) of points (n, d) [m, rad], home where none exists; and which exist."""
-        if not self._turning:
-            if all(unit == "m" for unit in self.units):
+        if self.task.kinematics.engine.constant_space:
+            if self.coordinates and all(unit == "m" for unit in self.units):
                 start, along = self._straight
                 poses = np.empty((len(points), 7))
                 np.matmul(points, along, out=poses[:, :3])
@@ -304,22 +333,17 @@ class Domain:
         return poses[0], poses[1:, :3] - poses[0, :3]
 
     def place(self, point: Array, digits: int = 6) -> str:
-        """Names, values and units of a point (d,) [m, rad]."""
-        return ", ".join(f"{c.label} {v:.{digits}g} {c.unit}" for c, v in zip(self.coordinates, point, strict=True))
+        """Names and values of a point (d,) [m, rad]."""
+        return ", ".join(f"{c.label} {shown(v, c.unit, digits)}" for c, v in zip(self.coordinates, point, strict=True))
 
     def in_words(self, but: Iterable[Coordinate] = ()) -> str:
         """Names, ranges and values of what varies and what is held, with units, except for `but`."""
-        unsaid = {c.name for c in but}
         vary = ", ".join(
-            f"{c.label} {measure(low)} to {measure(high)} {c.unit}"
-            for c, low, high in zip(self.coordinates, self.lower, self.upper, strict=True)
+            f"{c.label} {spread(low, high, c.unit)}" for c, (low, high) in zip(self.coordinates, self.box, strict=True)
         )
-        held = ", ".join(
-            f"{self.task.find(name).label} {measure(value)} {self.task.find(name).unit}"
-            for name, value in self.held.items()
-            if name not in unsaid
-        )
-        return vary + (f"; held: {held}" if held else "")
+        held = [(self.task.find(name), value) for name, value in self.held.items()]
+        said = ", ".join(f"{c.label} {shown(value, c.unit)}" for c, value in held if c not in but)
+        return vary + (f"; held: {said}" if said else "")
 
 
 def through(coordinate: Coordinate, low: float, high: float) -> float:

@@ -13,9 +13,19 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pkm_analysis.kernels.pose_quantities import REACH, TYPE1, TYPE2, WIDTH, pose_quantities, pose_quantities_many
+from pkm_analysis.kernels.pose_quantities import (
+    HOLD,
+    REACH,
+    REGULARITY,
+    TYPE1,
+    TYPE2,
+    UNLIMITED,
+    WIDTH,
+    pose_quantities,
+    pose_quantities_many,
+)
 from pkm_description.mechanism import Array
-from pkm_kinematics import Kinematics
+from pkm_kinematics import Configuration, Kinematics
 from pkm_kinematics.codegen import pose_inputs
 from pkm_kinematics.codegen.at_home import near_home
 from pkm_kinematics.kernels.model_and_data import Data, Model
@@ -23,6 +33,7 @@ from pkm_kinematics.kernels.position.solve_poses import take_seed
 from pkm_kinematics.kernels.records import PLATFORM
 from pkm_kinematics.solve.constraints import limb_constraints, scaling
 from pkm_kinematics.solve.engine import Engine
+from pkm_kinematics.solve.singularity import margins as drive_margins
 from pkm_kinematics.status import closes
 from pkm_runtime.codegen import Recording, Tape, loose, trace
 from pkm_runtime.codegen.vector_code import LANES, VectorCode
@@ -160,46 +171,41 @@ class PoseEvaluator:
 
     def by_kernels(self, poses: Array, asked: tuple[int, ...]) -> Array:
         """`_numbers` for any robot: solved, then evaluated pose by pose."""
-        engine, n = self.kinematics.engine, len(poses)
-        poses = np.ascontiguousarray(poses)
-        solution = self.kinematics.inverse(poses, mode=self.mode)
-        found = np.asarray(closes(np.atleast_1d(solution.status)))
-        joints = np.where(found[:, None], np.atleast_2d(solution.joints), self._near)
+        engine, out = self.kinematics.engine, np.full((len(poses), WIDTH), np.nan)
+        at = self.kinematics.at(np.ascontiguousarray(poses), mode=self.mode)
+        found = np.asarray(closes(at.status))
+        joints = np.where(found[:, None], at.joints, self._near)
         margins = any(k in MARGINS for k in asked)
-        out = np.full((n, WIDTH), np.nan)
-        if self._constant or not margins:
-            freedoms = self._frame.freedoms if margins else 0
-            fixed = (self._model, engine.data(), self._branch, freedoms, self._frame.ranks)
-            pose_quantities_many(*fixed, poses, np.ascontiguousarray(joints), np.zeros(SCRATCH), out)
-        else:
-            self._turning(poses, joints, found, out)
+        freedoms = self._frame.freedoms if margins and self._constant else 0
+        fixed = (self._model, engine.data(), self._branch, freedoms, self._frame.ranks)
+        pose_quantities_many(*fixed, at.pose, np.ascontiguousarray(joints), np.zeros(SCRATCH), out)
+        if margins and not self._constant:
+            self._turning(at, out)
         # whether a pose is reached is the solvers' answer; the kernel says by how much, and where not
-        residual = np.nan_to_num(np.atleast_1d(solution.residual), posinf=1.0) / engine.size
+        residual = np.nan_to_num(at.residual, posinf=1.0) / engine.size
         out[:, REACH] = np.where(found, np.fmax(out[:, REACH], 0.0), np.fmin(out[:, REACH], OPEN - residual))
         out[np.isnan(out[:, REACH]), REACH] = -1.0
         return np.array([out[:, k] if k < WIDTH else joints[:, k - WIDTH] for k in asked])
 
-    def _turned_as_home(self, space: Array) -> Array:
-        """A basis (6, f) oriented as home's: configuration-dependent spaces have no orientation of their own."""
-        home = self._frame.basis[:, : self._frame.freedoms] * scaling(self.kinematics.characteristic_length)[:, None]
-        shadow = home.T @ (space * scaling(self.kinematics.characteristic_length)[:, None])
-        if np.linalg.det(shadow) >= 0.0:
-            return space
-        return space * np.where(np.arange(space.shape[1]) == 0, -1.0, 1.0)
+    def _turning(self, at: Configuration, out: Array) -> None:
+        """Margins in configuration-dependent motion spaces, their bases oriented as home's: they have no own sense."""
+        scales = scaling(self.kinematics.characteristic_length)[:, None]
+        home = self._frame.basis[:, : self._frame.freedoms] * scales
+        sense = np.sign(np.linalg.det(home.T @ (np.nan_to_num(at.subspace) * scales)))
+        for which, values in margins_of(at).items():
+            out[:, which] = values * (sense if which == TYPE2 else 1.0)
 
-    def _turning(self, poses: Array, joints: Array, found: NDArray[np.bool_], out: Array) -> None:
-        """Margins in a configuration-dependent motion space: one frame per pose."""
-        engine = self.kinematics.engine
-        choice = self.kinematics.modes.choose(poses, np.ascontiguousarray(joints))
-        spaces, scratch, data = engine.spaces.at(poses, choice)[0], np.zeros(SCRATCH), engine.data()
-        regular = np.asarray(np.isfinite(spaces).all(axis=(1, 2)))
-        for k in np.flatnonzero(found & regular):
-            at = engine.placed(poses[k], joints[k])
-            frame = twist_frame(engine, at.model, at.data, self._turned_as_home(spaces[k]))
-            model = self._model.replace(subspace=frame.basis)
-            fixed = (model, data, -1, frame.freedoms, frame.ranks)
-            row = slice(k, k + 1)
-            pose_quantities_many(*fixed, poses[row], joints[row].copy(), scratch, out[row])
+
+def margins_of(at: Configuration, limbs: bool = True) -> dict[int, Array]:
+    """TYPE1, TYPE2 with the sign of the determinant, HOLD and REGULARITY (n,), exact; the last two of `limbs` alone."""
+    none = np.full(len(at.poses), np.nan)
+    found = at.singularity if limbs else drive_margins(at.uniform_jacobian, none, none, at.engine.characteristic_length)
+    return {
+        TYPE1: found.slowest_platform,
+        TYPE2: found.slowest_actuation * found.determinant_sign,
+        HOLD: np.minimum(found.constraint_hold, UNLIMITED),
+        REGULARITY: found.limb_regularity,
+    }
 
 
 class TwistFrame(NamedTuple):

@@ -7,13 +7,12 @@ import contextlib
 
 import numpy as np
 
-from pkm_analysis.analysed_robot import Robot
+from pkm_analysis.analysis import Analysis
 from pkm_analysis.analysis_errors import AnalysisError
-from pkm_analysis.indices.polytopes import zonotope_faces
 from pkm_analysis.kernels.full_boxes import largest_full_box
 from pkm_analysis.kernels.pose_quantities import WIDTH
+from pkm_analysis.polytopes import zonotope_faces
 from pkm_analysis.prediction import predict
-from pkm_analysis.proof import Domain, Inside, NoSingularity, prove
 from pkm_description import Mechanism, PkmError
 from pkm_runtime.sweeps import Sweeps
 
@@ -22,9 +21,9 @@ NARROW = 1e-6  # m and rad: of the box that is proved
 
 def warm(mechanism: Mechanism) -> None:
     """Call every compiled path of the analyses once, for one robot."""
-    robot = Robot(mechanism, sweeps=Sweeps(1))
-    kinematics = robot.kinematics
-    poses = np.tile(kinematics.home, (2, 1))
+    analysis = Analysis(mechanism, sweeps=Sweeps(1))
+    robot = analysis.robot
+    poses = np.tile(robot.kinematics.home, (2, 1))
     robot.evaluator.by_kernels(poses, tuple(range(WIDTH)))
     robot.coordinates.read(poses)
     outside = np.zeros((3, 3, 3), dtype=np.int64)
@@ -33,6 +32,6 @@ def warm(mechanism: Mechanism) -> None:
     with contextlib.suppress(PkmError):  # a robot that is singular at home
         robot.dynamics.gravity(poses)
         predict(robot.dynamics, (0.0, 1.0), poses, np.zeros((2, 6)), np.zeros((2, 6)))
-    home = np.array([[c.home - NARROW, c.home + NARROW] for c in robot.coordinates.all])
+    home = {c.name: (c.home - NARROW, c.home + NARROW) for c in robot.coordinates.all}
     with contextlib.suppress(AnalysisError):  # a robot of which nothing is proved
-        prove(kinematics, Domain.of_box(home), [Inside(), NoSingularity()], most_boxes=1)
+        analysis.prove(["inside", "no singularity"], home, most_boxes=1)

@@ -53,9 +53,10 @@ def simulate(mechanism: Mechanism, options: Options, interruption: Interruption)
     """Run the job of the options; return the faults that ended it early."""
     with making(KERNELS):
         loop = build_loop(mechanism, options)
-    with making("planning the motion"):
+    planner = planner_of(loop, options)
+    with making("planning the motion", lambda: planner.done):
         motion = motion_named(options.motion, loop.kinematics, options.tool_file)
-        job = plan_cycle(planner_of(loop, options), motion)
+        job = plan_cycle(planner, motion)
     print(f"{mechanism.name}: {motion.source}, one cycle takes {job.cycle.duration:.4f} s")
     for note in job.cycle.notes:
         print(f"  {note}")

@@ -15,15 +15,15 @@ from pkm_client.client_errors import NoRobotError
 from pkm_client.motion_task import Result
 from pkm_client.state import RobotState
 from pkm_control.controllers.law_settings import POSITION
+from pkm_control.conveyor.belt import SimulatedBelt
 from pkm_control.conveyor.conveyor import BeltState, Conveyor, conveyor_named
-from pkm_control.conveyor.simulated_belt import SimulatedBelt
 from pkm_control.loop.control_loop import switch_on, warm_up
 from pkm_control.loop.followed_motion import Action, Motion, Tolerances
 from pkm_control.loop.loop_thread import LoopThread
 from pkm_control.loop.modes import Mode, Outcome
+from pkm_control.loop.running_loop import Controls
 from pkm_control.motion.path_events import OutputEvent
 from pkm_control.operation.answer import Answer
-from pkm_control.operation.controls import Controls
 from pkm_control.operation.goal_queue import GoalQueue, GoalRequest
 from pkm_control.operation.motion_points import MotionPoints
 from pkm_control.operation.operator import Operator

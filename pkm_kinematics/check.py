@@ -42,6 +42,7 @@ from pkm_kinematics.verdicts import NEAR_SINGULAR, Verdict, of_drives, of_singul
 from pkm_runtime.describable import ROUNDING, alike, counted, fixed, measure
 from pkm_runtime.errors import PkmError
 from pkm_runtime.kernels.kernel_cache import COMPILING
+from pkm_runtime.progress import time_left
 
 MODES_SHOWN, REMARKS_SHOWN = 16, 4
 QUIET = 2.0  # s of silence before a line says what takes so long
@@ -556,7 +557,8 @@ class _Progress:
             due = last[1] if phase == last[0] else QUIET
             if seconds >= due:
                 why = f" ({compiling})" if (compiling := COMPILING.in_words()) else ""
-                print(f"pkm check: {phase}{why}: {seconds:.0f} s so far", file=sys.stderr, flush=True)
+                left = time_left(compiling, seconds)
+                print(f"pkm check: {phase}{why}: {seconds:.0f} s so far{left}", file=sys.stderr, flush=True)
                 last = (phase, seconds + REPEATED)
 
 

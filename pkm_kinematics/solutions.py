@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from pkm_description.mechanism import Array
 from pkm_kinematics.status import Status
-from pkm_runtime.describable import ROUNDING, Describable, counted, listed, number
+from pkm_runtime.describable import Describable, counted, listed, number
 from pkm_runtime.errors import PkmError, shortened
 
 Codes = NDArray[np.int64]
@@ -107,8 +107,7 @@ class NamedSolution(Solution):
         def _names(self) -> JointNames: ...
 
     def by_name(self, what: str = "") -> dict[str, Any]:
-        """Values [rad, m, or what the array holds] by joint name: floats, 0 for rounding errors, or arrays of the
-        leading axes for many poses.
+        """Values [rad, m, or what the array holds] by joint name: floats, or arrays of the leading axes for many poses.
 
         Args:
             what: name of the array: `"actuated"` (`"effort"` of efforts), the default, `"joints"` for every joint,
@@ -124,9 +123,7 @@ class NamedSolution(Solution):
         names = self._names.actuated if what in self._of_actuated else self._names.joints
         values = np.asarray(getattr(self, what))
         columns = {name: values[..., k] for k, name in enumerate(names)}
-        if values.ndim > 1:
-            return columns
-        return {name: 0.0 if abs(column) < ROUNDING else float(column) for name, column in columns.items()}
+        return {name: float(column) for name, column in columns.items()} if values.ndim == 1 else columns
 
     def _unit(self, name: str) -> str:
         return self._names.units[name]

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import sys
 import threading
 import time
@@ -11,6 +12,14 @@ from collections.abc import Callable, Iterator
 
 _SILENT_FOR = 2.0  # s; what takes longer says what it is
 _AGAIN_AFTER = 10.0  # s
+_LEAST = 5.0  # %: of less, nothing is to be foretold
+
+
+def time_left(words: str, spent: float) -> str:
+    """An estimate of the rest of work that says how much of it is done, `spent` [s] after its beginning; or nothing."""
+    share = re.search(r"\b(\d+) ?% done$", words)
+    done = float(share[1]) if share else 0.0
+    return f", about {spent * (100.0 - done) / done:.0f} s left" if done > _LEAST else ""
 
 
 @contextlib.contextmanager
@@ -27,7 +36,8 @@ def progress(what: str, more: Callable[[], str] = str) -> Iterator[None]:
             with contextlib.suppress(OSError, ValueError):  # nobody reads any more
                 aside = more()
                 beside = f"{what} ({aside})" if aside and not aside.startswith(what) else aside or what
-                print(f"pkm: {beside}: {time.monotonic() - began:.0f} s ...", file=sys.stderr, flush=True)
+                spent = time.monotonic() - began
+                print(f"pkm: {beside}: {spent:.0f} s{time_left(aside, spent)} ...", file=sys.stderr, flush=True)
             pause = _AGAIN_AFTER
 
     teller = threading.Thread(target=tell, daemon=True)

@@ -25,9 +25,9 @@ from pkm_control.controllers.law_settings import NATURAL_FREQUENCY, highest_natu
 from pkm_control.loop.followed_motion import Action, Motion
 from pkm_control.loop.follower import TrajectoryFollower
 from pkm_control.loop.guard import EffortGuard
-from pkm_control.loop.jogging import RENEWAL
+from pkm_control.loop.jogging import LOW, RENEWAL
 from pkm_control.loop.modes import Mode
-from pkm_control.loop.recovery import RecoveryError, go_back, recovery_pose
+from pkm_control.loop.recovery import RecoveryError, recovery_pose
 from pkm_control.motion.braking import Braking
 from pkm_control.motion.curve_check import configuration
 from pkm_control.motion.point_trajectory import PointTrajectory
@@ -269,7 +269,7 @@ class Robot:
         follower = self.follower
         try:
             there = recovery_pose(seen(follower))
-            problem = go_back(follower, there) if there is not None else ""
+            problem = follower.jog_to(there, LOW) if there is not None else ""
         except RecoveryError as error:
             there, problem = None, str(error)
         if not problem and there is not None:

@@ -5,56 +5,20 @@ from __future__ import annotations
 
 import argparse
 import importlib
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import pkm_analysis
 from pkm_analysis import prediction
 from pkm_analysis.analysis_errors import AnalysisError
-from pkm_analysis.command_line.question import plain_parser
-from pkm_analysis.command_line.task_answers import Found, Task, add_output, add_picture
+from pkm_analysis.command_line.question import Task
+from pkm_analysis.command_line.task_answers import MOTIONS, Found
 from pkm_description.mechanism import Inertial
 
 if TYPE_CHECKING:
-    from pkm_analysis.prediction import Choice, Gear
     from pkm_description import Mechanism
     from pkm_runtime.sweeps import Sweeps
 
-MOTIONS = "pkm_control.motion.files.sampled_motion"  # reads and plans motion files; imported by name
 EXCEEDED = 3
-SHOWN = 3  # choices printed per joint
-
-
-def parser() -> argparse.ArgumentParser:
-    """The command line."""
-    p = plain_parser(
-        "predict",
-        "What a motion asks of every drive: peak and RMS effort and speed, power, energy, thermal duty;\n"
-        "what every joint transmits; and which limits of the description it exceeds. With a table of motors, and of\n"
-        "gears, which of them provide it, and why the others do not.",
-        "Times in the motion file are kept, whatever they ask for; without times it is run as fast as limits\n"
-        "allow. Tables are CSV: name, continuous [N m], peak [N m], speed [rpm], inertia [kg cm^2] of motors;\n"
-        "name, ratio, and efficiency, inertia [kg cm^2], peak [N m], speed [rpm] of gears.\n"
-        f"Exit status: 0 within all limits, {EXCEEDED} beyond some or too hot, 1 no answer, 2 wrong command line.",
-        "MOTION [options]",
-    )
-    p.add_argument("motion", metavar="MOTION", help="a motion file (CSV), a motion that ships, or auto")
-    p.add_argument(
-        "--payload",
-        type=_not_negative,
-        default=0.0,
-        metavar="KG",
-        help="mass at the platform's origin, where the file says none [kg]",
-    )
-    p.add_argument("--closed", action="store_true", help="add a way back where the motion ends elsewhere")
-    p.add_argument("--rest", type=_not_negative, default=0.0, metavar="S", help="rest after each run [s]")
-    text = "effort that each drive can give for ever [N m, N], for its thermal duty"
-    p.add_argument("--continuous", type=_positive, nargs="+", metavar="EFFORT", help=text)
-    p.add_argument("--motors", metavar="FILE", help="table of motors to choose from")
-    p.add_argument("--gears", metavar="FILE", help="table of gears to choose from; without, motors drive directly")
-    add_output(p)
-    add_picture(p)
-    return p
 
 
 def _wrong(given: argparse.Namespace) -> str:
@@ -70,48 +34,35 @@ def _answer(given: argparse.Namespace, mechanism: Mechanism, sweeps: Sweeps) -> 
         raise AnalysisError("--continuous", f"these are {len(given.continuous)} efforts", f"give 1 or {drives}")
     payload = Inertial(mass=given.payload) if given.payload else None
     motion = importlib.import_module(MOTIONS).sampled_motion(robot.dynamics, given.motion, payload, given.closed)
-    pushed = motion.wrench is not None  # the file defines the load
-    found = prediction.predict(robot.dynamics, *motion[:4], payload=None if pushed else payload, wrench=motion.wrench)
-    numbers: dict[str, Any] = {**found.to_dict(), "notes": list(motion.notes)}
-    lines, hot = list(motion.notes), False
+    load = {"payload": payload} if motion.wrench is None else {"wrench": motion.wrench}  # of the file
+    found = prediction.predict(robot.dynamics, *motion[:4], **load, name=given.motion)
+    rest = _rest(given, found.duration)
+    cycles = 60.0 / (found.duration + rest)
+    numbers: dict[str, Any] = {**found.to_dict(), "notes": list(motion.notes), "cycles_per_minute": cycles}
+    lines, hot = [*motion.notes, f"{cycles:.4g} cycles per minute, with a rest of {rest:.4g} s after each"], False
     if given.continuous:
-        duty = found.duty(given.continuous, given.rest)
+        duty = found.duty(given.continuous, rest)
         numbers["thermal_duty"] = dict(zip(found.names, duty.tolist(), strict=True))
         hot = bool((duty > 1.0).any())
         verdicts = ("too hot" if one > 1.0 else "fits" for one in duty)
-        lines += [f"{n}: duty {d:.3g}, {v}" for n, d, v in zip(found.names, duty, verdicts, strict=True)]
-    choices = prediction.choose_drives(found, motors, gears, given.rest)
-    if choices:
-        numbers["choices"] = [_listed(one) for one in choices]
-        lines += _table(choices, gears)
+        each = zip(found.names, duty, verdicts, strict=True)
+        lines += [f"{name}: thermal duty {100.0 * one:.3g} %, {verdict}" for name, one, verdict in each]
+    choices = prediction.choose_drives(found, motors, gears, rest)
+    results: list[Any] = [found, choices] if choices else [found]
+    numbers |= choices.to_dict() if choices else {}
     status = EXCEEDED if found.exceeded or hot else 0
-    return Found(robot.name, "what a motion asks for", [found], numbers, lines, status)
+    return Found(robot.name, "what a motion asks for", results, numbers, lines, status)
 
 
-def _listed(one: Choice) -> dict[str, Any]:
-    return {
-        "joint": one.joint,
-        "motor": one.motor.name,
-        "gear": one.gear.name,
-        "fits": one.ok,
-        "reason": one.reason,
-        "uses": one.uses,
-        "losses": one.losses,
-    }
-
-
-def _table(choices: Sequence[Choice], gears: Sequence[Gear]) -> list[str]:
-    """The best choices of each joint, and how many more there are."""
-    lines: list[str] = []
-    for joint in dict.fromkeys(one.joint for one in choices):
-        own = [one for one in choices if one.joint == joint]
-        fit = sum(one.ok for one in own)
-        lines.append(f"{joint}: {fit} of {len(own)} pairs of motor and gear fit")
-        lines += [
-            f"  {one.motor.name} with {one.gear.name}: {'fits' if one.ok else 'fails'}, {one.reason}"
-            for one in own[:SHOWN]
-        ]
-    return lines
+def _rest(given: argparse.Namespace, duration: float) -> float:
+    """Rest after each run [s]."""
+    if given.cycles_per_minute is None:
+        return float(given.rest)
+    rest = 60.0 / given.cycles_per_minute - duration
+    if rest < 0.0:
+        problem = f"one takes {duration:.4g} s, which is {60.0 / duration:.4g} a minute"
+        raise AnalysisError("--cycles-per-minute", problem, "ask for fewer, or for a faster motion")
+    return float(rest)
 
 
 def _not_negative(text: str) -> float:
@@ -128,4 +79,38 @@ def _positive(text: str) -> float:
     return value
 
 
-TASKS = {"predict": Task(parser, _answer, _wrong)}
+_NUMBER = {"type": _not_negative, "default": 0.0}
+_PREDICT = Task(
+    "predict",
+    "What a motion asks of every drive: peak and RMS effort and speed, power, energy, thermal duty;\n"
+    "what every joint transmits; and which limits of the description it exceeds. With a table of motors, and of\n"
+    "gears, which of them provide it, which fit all drives, and why the others do not.",
+    _answer,
+    ("--closed",),
+    {
+        "motion": {"metavar": "MOTION", "help": "a motion file (CSV), a motion that ships, or auto"},
+        "--payload": {
+            **_NUMBER,
+            "metavar": "KG",
+            "help": "mass at the platform's origin, where the file says none [kg]",
+        },
+        "--rest": {**_NUMBER, "metavar": "S", "help": "rest after each run [s]"},
+        "--cycles-per-minute": {"type": _positive, "metavar": "N", "help": "runs per minute, with a rest after each"},
+        "--continuous": {
+            "type": _positive,
+            "nargs": "+",
+            "metavar": "EFFORT",
+            "help": "effort that each drive can give for ever [N m, N], for its thermal duty",
+        },
+        "--motors": {"metavar": "FILE", "help": "table of motors to choose from"},
+        "--gears": {"metavar": "FILE", "help": "table of gears to choose from; without, motors drive directly"},
+    },
+    "Times in the motion file are kept, whatever they ask for; without times it is run as fast as limits\n"
+    "allow. Tables are CSV: name, continuous [N m], peak [N m], speed [rpm], inertia [kg cm^2] of motors;\n"
+    "name, ratio, and efficiency, inertia [kg cm^2], peak [N m], speed [rpm] of gears.\n"
+    f"Exit status: 0 within all limits, {EXCEEDED} beyond some or too hot, 1 no answer, 2 wrong command line.",
+    "MOTION [options]",
+    ("--rest", "--cycles-per-minute"),
+    wrong=_wrong,
+)
+TASKS = {"predict": _PREDICT}

@@ -11,10 +11,10 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pkm_analysis.analysis_errors import MESHES, PICTURES, check_ending
-from pkm_analysis.requirements.names import check_coordinate, check_name, check_proved
+from pkm_analysis.requirements.grammar import check_coordinate, check_name, check_proved
 from pkm_description import PkmError, load_mechanism
 from pkm_description.load import xacro_arguments
 from pkm_runtime import sweeps as chunks
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from pkm_runtime.sweeps import Sweeps
 
 REPORTS = Path("reports")
+MOTIONS = "pkm_control.motion.files.sampled_motion"  # reads and plans motion files; imported by name
 PRINTED = "-"  # instead of a file: print
 PAGES = (".html", ".htm")
 
@@ -62,20 +63,6 @@ def add_output(p: argparse.ArgumentParser) -> None:
     p.add_argument("--report", type=Path, metavar="PAGE", help=text)
 
 
-def add_picture(p: argparse.ArgumentParser) -> None:
-    """Add the option for a picture file."""
-    p.add_argument("--picture", metavar="FILE", help="picture as .png, .svg or .pdf")
-
-
-class Task(NamedTuple):
-    """A task of the command."""
-
-    parser: Callable[[], argparse.ArgumentParser]
-    answer: Answer
-    wrong: Callable[[argparse.Namespace], str] = lambda given: ""  # what is wrong with options that are readable
-    no_answer: int = 1  # exit status without an answer
-
-
 def answered(word: str, given: argparse.Namespace, answer: Answer, no_answer: int = 1) -> int:
     """Run a task and print the answer, or what is wrong; the exit status, `no_answer` for a task without one."""
     said: list[Callable[[], str]] = []
@@ -92,10 +79,10 @@ def answered(word: str, given: argparse.Namespace, answer: Answer, no_answer: in
                 said.clear()
                 sweeps.close()
         numbers = _numbers(found)
-        picture = found.results[0].plot(given.picture) if getattr(given, "picture", None) else None
+        pictures = _pictures(given, found)
         if given.json and given.json != PRINTED:
             _written(Path(given.json), numbers)
-        page = _page(given, word, found, picture)
+        page = _page(given, word, found, pictures, numbers)
     except PkmError as error:
         print(f"pkm analyse{word and ' '}{word}: {error}", file=sys.stderr)
         return no_answer
@@ -122,8 +109,6 @@ def _check_words(given: argparse.Namespace, mechanism: Mechanism) -> None:
     if asked.get("quantity"):
         check_name(given.quantity)
     for text in asked.get("require") or ():
-        check_name(text)
-    for text in asked.get("that") or ():
         (check_proved if proof else check_name)(text)
     pairs = [word for option in ("range", "hold", "turn", "box", "start", "end") for word in asked.get(option) or ()]
     names = [pair.partition("=")[0] for pair in pairs if "=" in pair] + (asked.get("vary") or "").split(",")
@@ -141,17 +126,24 @@ def _written(path: Path, text: str) -> None:
     write_whole(path, text + "\n")
 
 
-def _page(given: argparse.Namespace, word: str, found: Found, picture: Figure | None) -> Path | None:
-    """Write the page; none where JSON is printed and no page was asked for. `picture` is of the first result."""
+def _pictures(given: argparse.Namespace, found: Found) -> list[Figure]:
+    """Each result drawn once: for the page, and the first for the file that was asked for."""
+    path = getattr(given, "picture", None)
+    if given.report is None and given.json == PRINTED:
+        return [found.results[0].plot(path)] if path else []
+    return [one.plot(path if k == 0 else None) for k, one in enumerate(found.results)]
+
+
+def _page(given: argparse.Namespace, word: str, found: Found, pictures: list[Figure], numbers: str) -> Path | None:
+    """Write the page; none where JSON is printed and no page was asked for."""
     if given.report is None and given.json == PRINTED:
         return None
     asked = REPORTS if given.report is None else given.report
     name = f"{found.robot}_{found.title if word in ('map', 'sweep') else word or 'analysis'}"
     file = "".join(letter if letter.isalnum() or letter in "_-" else "_" for letter in name) + PAGES[0]
     page: Path = asked if asked.suffix in PAGES else asked / file
-    importlib.import_module("pkm_analysis.drawing.report_page").write_report(
-        page, f"{found.robot}: {found.title}", found.results, picture
-    )
+    write = importlib.import_module("pkm_analysis.drawing.report_page").write_report
+    write(page, f"{found.robot}: {found.title}", found.results, pictures, found.more, numbers)
     return page
 
 

@@ -106,13 +106,7 @@ def blocked_gram(model, data, first_closure, stop_closure, f, twist, N):
     The platform moves by columns f, f + 1, ... of the model's subspace, and the limb's joints, whose columns are in the
     state, follow as they can. `twist` (6, 6) is scratch.
     """
-    bodies, closures, subspace, state, rows = (
-        model.bodies,
-        model.closures,
-        model.subspace,
-        data.state,
-        data.rows,
-    )
+    bodies, closures, subspace, state, rows = (model.bodies, model.closures, model.subspace, data.state, data.rows)
     n = subspace.shape[1]
     for r in range(n - f):
         for c in range(n - f):

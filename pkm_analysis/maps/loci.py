@@ -13,19 +13,17 @@ import scipy  # submodules load on first use
 from numpy.typing import NDArray
 
 from pkm_analysis.analysis_errors import AnalysisError
-from pkm_analysis.domain import Domain, Range
+from pkm_analysis.domain import Range
 from pkm_analysis.kernels.pose_quantities import REACH, TYPE2
 from pkm_analysis.layer_file import Sheet, in_base_frame, write_layer
 from pkm_analysis.maps.map_surfaces import level_surface
-from pkm_analysis.plottable import Plottable
-from pkm_analysis.regions.grid_graph import BETWEEN, CONSTRAINT, LIMB, TYPE_2, GridGraph
-from pkm_analysis.requirements.membership import Membership
+from pkm_analysis.regions.grid_graph import BETWEEN, CONSTRAINT, LIMB, TYPE_2, GridGraph, OverGrid
+from pkm_analysis.requirements.conditions import Membership
 from pkm_analysis.requirements.quantities import EVERYWHERE, singular_everywhere
-from pkm_analysis.workspace.border import bisect
+from pkm_analysis.workspace.border import bisect, facet_sizes
 from pkm_analysis.workspace.grid import extent
-from pkm_analysis.workspace.refine import facet_sizes
 from pkm_description.mechanism import Array
-from pkm_runtime.describable import measure
+from pkm_runtime.describable import counted, measure
 
 FINE = 1e-8  # of a step: how far a corner may be from type 1 and type 2, along an edge of the grid
 TYPE_1 = "type 1, a limb stretched or folded"
@@ -44,7 +42,7 @@ class Locus:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Loci(Plottable):
+class Loci(OverGrid):
     """Surfaces of singularities of a robot in one working mode; `notes` say what cannot be said, and why."""
 
     _picture: ClassVar[str] = "singularity_pictures.loci_picture"
@@ -53,19 +51,12 @@ class Loci(Plottable):
     loci: tuple[Locus, ...]
     notes: tuple[str, ...] = ()
 
-    @property
-    def domain(self) -> Domain:
-        """The domain searched."""
-        return self.graph.domain
-
     def _summary(self) -> str:
-        kinds = "1 kind" if len(self.loci) == 1 else f"{len(self.loci)} kinds"
-        return f"{self.graph.membership.robot.name}: {kinds}, at {measure(self.graph.pitch)} m"
+        return f"{self.membership.robot.name}: {counted(len(self.loci), 'kind')} of singularities"
 
     def _details(self) -> list[str]:
-        sizes = self.sizes
-        lines = [f"{one.name}: {len(one.triangles)} triangles, {measure(sizes[one.name])} m^2" for one in self.loci]
-        return [self.domain.in_words(), *lines, *self.notes]
+        lines = [f"{name}: {measure(size)} m^2" for name, size in self.sizes.items()]
+        return [*lines, *self.notes, *self._grid]
 
     @property
     def sizes(self) -> dict[str, float]:
@@ -77,26 +68,15 @@ class Loci(Plottable):
         """Write a .glb layer for the browser page and RViz; `AnalysisError` unless coordinates are lengths."""
         sheets = []
         for one in self.loci:
-            colours = np.tile(
-                np.array([*LOCUS_COLOURS.get(one.name, OTHER), OPACITY], dtype=np.uint8), (len(one.corners), 1)
-            )
+            shade = np.array([*LOCUS_COLOURS.get(one.name, OTHER), OPACITY], dtype=np.uint8)
+            colours = np.tile(shade, (len(one.corners), 1))
             sheets.append(Sheet(one.name, in_base_frame(self.domain, one.corners), one.triangles, colours))
-        robot = self.graph.membership.robot
+        robot = self.membership.robot
         return write_layer(path, f"singularities of {robot.name}", "1", robot.mechanism.base_link, sheets)
 
     def to_dict(self) -> dict[str, Any]:
         """The numbers, for JSON."""
-        return {
-            "robot": self.graph.membership.robot.name,
-            "quantity": "loci of singularities",
-            "domain": self.domain.in_words(),
-            "coordinates": list(self.domain.labels),
-            "units": list(self.domain.units),
-            "nodes": list(self.graph.shape),
-            "pitch": self.graph.pitch,
-            "areas": self.sizes,
-            "notes": list(self.notes),
-        }
+        return {**self.asked, "quantity": "loci of singularities", "areas": self.sizes, "notes": list(self.notes)}
 
 
 def loci(conditions: Membership, given: Mapping[str, Range], resolution: int | None = None) -> Loci:
@@ -140,8 +120,7 @@ def _surface(graph: GridGraph, name: str, values: Array) -> tuple[Locus, Array, 
     """Zeros of values at nodes, NaN where unknown; and the nodes below and above each corner (n, 3)."""
     points, triangles = level_surface(values.reshape(graph.shape), 0.0)
     start = np.array([axis[0] for axis in graph.axes])
-    places = (start + graph.steps * end for end in (points, np.floor(points), np.ceil(points)))
-    corners, low, high = places
+    corners, low, high = (start + graph.steps * end for end in (points, np.floor(points), np.ceil(points)))
     return Locus(name, corners, triangles), low, high
 
 
@@ -164,16 +143,11 @@ def _signed(graph: GridGraph, name: str, values: Array, number: int) -> Locus:
 
 def _sides(graph: GridGraph, code: int) -> tuple[NDArray[np.int8], bool]:
     """The side (1 or -1) of a singularity that each node lies on, and whether sides are consistent throughout."""
-    edges, total = graph.edges, int(np.prod(graph.shape))
+    edges = graph.edges
     crossed = edges.between == code
-    side = np.ones(total, dtype=np.int8)
     if not crossed.any():
-        return side, True
-    keep = ~crossed
-    graph_of = scipy.sparse.coo_array(
-        (np.ones(int(keep.sum()), dtype=np.int8), (edges.first[keep], edges.second[keep])), (total, total)
-    )
-    count, parts = scipy.sparse.csgraph.connected_components(graph_of, directed=False)
+        return np.ones(len(graph.nodes.codes), dtype=np.int8), True
+    count, parts = graph.parts(~crossed)
     a, b = parts[edges.first[crossed]], parts[edges.second[crossed]]
     ties = scipy.sparse.coo_array((np.ones(len(a), dtype=np.int8), (a, b)), (count, count)).tocsr()
     colour = np.zeros(count, dtype=np.int8)

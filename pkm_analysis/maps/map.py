@@ -11,42 +11,53 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from pkm_analysis.analysed_robot import CHUNK, SLOW_CHUNK
 from pkm_analysis.analysis_errors import AnalysisError
-from pkm_analysis.domain import Domain, check_resolution
+from pkm_analysis.domain import check_resolution
 from pkm_analysis.kernels.pose_quantities import HOLD, REACH, REGULARITY, TYPE2, UNLIMITED
 from pkm_analysis.layer_file import write_layer
 from pkm_analysis.maps.map_surfaces import Isosurface, isosurfaces, map_sheets, round_values, surface_sheets
-from pkm_analysis.plottable import Plottable
-from pkm_analysis.requirements.membership import INSIDE, Membership
+from pkm_analysis.plottable import OverDomain
+from pkm_analysis.requirements.conditions import INSIDE, Membership
+from pkm_analysis.requirements.grammar import shown, spread
 from pkm_analysis.requirements.quantities import EVERYWHERE, finite_nowhere, singular_everywhere
 from pkm_analysis.requirements.quantity import Batch, Quantity
 from pkm_analysis.workspace.grid import extent
 from pkm_description.mechanism import Array
 from pkm_runtime.describable import measure
-from pkm_runtime.sweeps.chunks import slices
 
 NODES, SLOW_NODES = {1: 241, 2: 241, 3: 61}, {1: 61, 2: 61, 3: 15}  # along the longest coordinate
 OUTLIERS = 2.0  # percent of values at either end that the colour scale excludes where they are far off
 
 
-def asked(membership: Membership, quantity: Quantity) -> dict[str, Any]:
-    """Robot, quantity with unit and meaning, domain, and requirements, for JSON."""
-    domain = membership.domain
-    return {
-        "robot": membership.robot.name,
-        "quantity": quantity.name,
-        "unit": quantity.unit,
-        "meaning": quantity.meaning,
-        "domain": domain.in_words(),
-        "coordinates": list(domain.labels),
-        "units": list(domain.units),
-        "requirements": [str(one) for one in membership.requirements],
-    }
+class OfQuantity(OverDomain):
+    """A quantity over a domain: where it is least and most, and its mean."""
+
+    quantity: Quantity
+    least: tuple[float, Array]  # the value, and its point
+    most: tuple[float, Array]
+    mean: float
+    notes: tuple[str, ...]
+
+    @property
+    def asked(self) -> dict[str, Any]:
+        """What was asked, and the extremes, for JSON."""
+        quantity = {"quantity": self.quantity.name, "unit": self.quantity.unit, "meaning": self.quantity.meaning}
+        ends = {word: {"value": value, "at": at.tolist()} for word, (value, at) in self._ends.items()}
+        return {**super().asked, **quantity, **ends, "mean": self.mean, "notes": list(self.notes)}
+
+    @property
+    def _ends(self) -> dict[str, tuple[float, Array]]:
+        return {"least": self.least, "most": self.most}
+
+    def _details(self) -> list[str]:
+        unit = self.quantity.unit
+        ends = [f"{word} {shown(v, unit)} at {self.domain.place(at, 4)}" for word, (v, at) in self._ends.items()]
+        about = [f"{self.quantity.name}: {self.quantity.meaning}", self.domain.in_words()]
+        return [*ends, f"mean {shown(self.mean, unit)}", *self.notes, *about]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Map(Plottable):
+class Map(OfQuantity):
     """A quantity over one, two or three coordinates, with the conditions over the map's domain in `membership`.
 
     Attributes:
@@ -65,42 +76,14 @@ class Map(Plottable):
     values: Array
     inside: NDArray[np.bool_]
     loci: dict[str, Array]
+    least: tuple[float, Array]
+    most: tuple[float, Array]
+    mean: float
     notes: tuple[str, ...] = ()
 
-    @property
-    def domain(self) -> Domain:
-        """The domain of the map."""
-        return self.membership.domain
-
     def _summary(self) -> str:
-        name = f"{self.membership.robot.name}: {self.quantity.name}"
-        return f"{name} from {measure(self.least[0])} to {measure(self.most[0])}"
-
-    def _details(self) -> list[str]:
-        unit = self.quantity.suffix
-        lines = [f"{self.quantity.name}: {self.quantity.meaning}", self.domain.in_words()]
-        for word, (value, at) in (("least", self.least), ("most", self.most)):
-            lines.append(f"{word} {measure(value)}{unit} at {self.domain.place(at, 4)}")
-        return [*lines, f"mean {measure(self.mean)}{unit}", *self.notes]
-
-    @property
-    def mean(self) -> float:
-        """Mean over the nodes inside."""
-        return float(np.nanmean(self.values))
-
-    @property
-    def least(self) -> tuple[float, Array]:
-        """The least value, and its point."""
-        return self._extreme(int(np.nanargmin(self.values)))
-
-    @property
-    def most(self) -> tuple[float, Array]:
-        """The largest value, and its point."""
-        return self._extreme(int(np.nanargmax(self.values)))
-
-    def _extreme(self, at: int) -> tuple[float, Array]:
-        index = np.unravel_index(at, self.values.shape)
-        return float(self.values[index]), np.array([axis[k] for axis, k in zip(self.axes, index, strict=True)])
+        unit = self.quantity.unit
+        return f"{self.membership.robot.name}: {self.quantity.name} from {spread(self.least[0], self.most[0], unit)}"
 
     def save(self, path: str | Path) -> Path:
         """Write a .glb layer for the browser page and RViz: one coloured sheet, or of a volume three and `surfaces`.
@@ -108,8 +91,8 @@ class Map(Plottable):
         `AnalysisError` for another extension, or other coordinates than two or three lengths.
         """
         robot, name, (low, high) = self.membership.robot, self.quantity.name, self.shown
-        unit = self.quantity.suffix
-        title = f"{name} of {robot.name}, {measure(low)}{unit} dark to {measure(high)}{unit} bright"
+        unit = self.quantity.unit
+        title = f"{name} of {robot.name}, {shown(low, unit)} dark to {shown(high, unit)} bright"
         sheets = map_sheets(self.domain, self.axes, self.values, name, self.shown)
         if len(self.axes) == 3:
             sheets += surface_sheets(self.domain, self.surfaces, name, self.quantity.unit, self.shown)
@@ -130,15 +113,7 @@ class Map(Plottable):
 
     def to_dict(self) -> dict[str, Any]:
         """The numbers, for JSON."""
-        return {
-            **asked(self.membership, self.quantity),
-            "nodes": list(self.values.shape),
-            "inside": int(self.inside.sum()),
-            "least": {"value": self.least[0], "at": self.least[1].tolist()},
-            "most": {"value": self.most[0], "at": self.most[1].tolist()},
-            "mean": self.mean,
-            "notes": list(self.notes),
-        }
+        return {**self.asked, "nodes": list(self.values.shape), "inside": int(self.inside.sum())}
 
 
 def quantity_map(
@@ -159,17 +134,10 @@ def quantity_map(
     counts = np.maximum(np.round(nodes * spans / spans.max()).astype(int), min(nodes, 25))
     axes = tuple(domain.grid(counts))
     points = np.stack([axis.ravel() for axis in np.meshgrid(*axes, indexing="ij")], axis=1)
-    robot.evaluator.numbers(robot.kinematics.engine.home_row.copy(), (REACH, TYPE2, HOLD, REGULARITY, *quantity.needs))
-    size = CHUNK if robot.evaluator.quick else SLOW_CHUNK
-    chunks = (points[at] for at in slices(len(points), size))
     question = membership.question and repr((membership.question, quantity.question))
-    call = partial(_of, membership, quantity)
-    what = f"{quantity.name} at {len(points)} points"
-    parts = list(robot.sweeps.map(call, chunks, what, -(-len(points) // size), question))
-    shape = tuple(counts)
-    values, inside, reach, type2, hold, regularity = (
-        np.concatenate(c).reshape(shape) for c in zip(*parts, strict=True)
-    )
+    parts = robot.in_chunks(partial(_of, membership, quantity), points, "nodes", lambda: question)
+    columns = (np.concatenate(c).reshape(tuple(counts)) for c in zip(*parts, strict=True))
+    values, inside, reach, type2, hold, regularity = columns
     if not inside.any():
         raise AnalysisError("map", f"nowhere over {domain.in_words()} do all conditions hold", "give other ranges")
     loci, notes = _loci(membership, inside, reach, type2, hold, regularity)
@@ -177,11 +145,11 @@ def quantity_map(
     if np.isnan(values).all():
         raise finite_nowhere(quantity, domain.in_words(), EVERYWHERE in notes)
     if np.isnan(values[inside]).any():
-        notes = (
-            *notes,
-            f"{quantity.name} is infinite or unknown at {int(np.isnan(values[inside]).sum())} of the nodes",
-        )
-    return Map(membership, quantity, axes, values, inside, loci, notes)
+        unknown = int(np.isnan(values[inside]).sum())
+        notes = (*notes, f"{quantity.name} is infinite or unknown at {unknown} of the nodes")
+    flat = values.ravel()
+    least, most = ((float(flat[k]), points[k]) for k in (int(np.nanargmin(flat)), int(np.nanargmax(flat))))
+    return Map(membership, quantity, axes, values, inside, loci, least, most, float(np.nanmean(flat)), notes)
 
 
 def _of(membership: Membership, quantity: Quantity, points: Array) -> tuple[Array, ...]:

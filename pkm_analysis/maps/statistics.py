@@ -14,14 +14,13 @@ from numpy.typing import NDArray
 from pkm_analysis.analysis_errors import AnalysisError
 from pkm_analysis.domain import Domain
 from pkm_analysis.kernels.pose_quantities import TYPE2
-from pkm_analysis.maps.map import asked
-from pkm_analysis.plottable import Plottable
-from pkm_analysis.requirements.membership import INSIDE, Membership, Stop
+from pkm_analysis.maps.map import OfQuantity
+from pkm_analysis.requirements.conditions import INSIDE, Membership, Stop
+from pkm_analysis.requirements.grammar import shown
 from pkm_analysis.requirements.quantities import EVERYWHERE, finite_nowhere, singular_everywhere
 from pkm_analysis.requirements.quantity import Batch, Quantity
 from pkm_analysis.workspace.grid import extent
 from pkm_description.mechanism import Array
-from pkm_runtime.describable import ROUNDING, measure
 
 CHUNK, SLOW_CHUNK = 1 << 18, 1 << 9  # poses
 PILOT, SLOW_PILOT = 1 << 14, 1 << 9  # random poses that set the histogram's range
@@ -34,7 +33,7 @@ Parts = tuple[NDArray[Any], ...]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Statistics(Plottable):
+class Statistics(OfQuantity):
     """A quantity over many poses, with the conditions over the domain in `membership`.
 
     `poses` were examined; all conditions hold at `inside` of them, of which `mean`, `deviation` (standard), `least` and
@@ -59,11 +58,6 @@ class Statistics(Plottable):
     notes: tuple[str, ...] = ()
 
     @property
-    def domain(self) -> Domain:
-        """The domain of the poses."""
-        return self.membership.domain
-
-    @property
     def share(self) -> float:
         """Share of the poses that are inside."""
         return self.inside / self.poses
@@ -80,30 +74,23 @@ class Statistics(Plottable):
         return f"{name} at {self.poses} poses, {100.0 * self.share:.4g} % of them inside"
 
     def _details(self) -> list[str]:
-        unit = self.quantity.suffix
-        mean = "0" if abs(self.mean) < ROUNDING else f"{self.mean:.9g}"
-        lines = [self.domain.in_words(), f"mean {mean}{unit}, standard deviation {measure(self.deviation)}"]
-        for word, (value, at) in (("least", self.least), ("most", self.most)):
-            lines.append(f"{word} {measure(value)}{unit} at {self.domain.place(at, 4)}")
-        return [*lines, *self.notes, *(f"{100.0 * share:.3g} %: {stop.text}" for stop, share in self.stopped_by[:5])]
+        spread = f"standard deviation {shown(self.deviation, self.quantity.unit)}"
+        stops = [f"{100.0 * share:.3g} %: {stop.text}" for stop, share in self.stopped_by[:5]]
+        return [f"mean {shown(self.mean, self.quantity.unit, 9)}, {spread}", *super()._details(), *stops]
 
     def to_dict(self) -> dict[str, Any]:
         """The numbers, for JSON."""
         return {
-            **asked(self.membership, self.quantity),
+            **self.asked,
             "poses": self.poses,
             "inside": self.inside,
-            "mean": self.mean,
             "standard_deviation": self.deviation,
-            "least": {"value": self.least[0], "at": self.least[1].tolist()},
-            "most": {"value": self.most[0], "at": self.most[1].tolist()},
             "size": list(self.size),
             "histogram_from": float(self.edges[0]),
             "histogram_to": float(self.edges[-1]),
             "histogram": self.counts.tolist(),
             "beyond": list(self.beyond),
             "stopped_by": [{"kind": s.kind, "what": s.text, "share": share} for s, share in self.stopped_by],
-            "notes": list(self.notes),
         }
 
 
@@ -137,19 +124,29 @@ def statistics(
     edges = _edges(membership, quantity, pilot)
     size = CHUNK if quick else SLOW_CHUNK
     chunks = ((k, first, min(first + size, n)) for k, first in enumerate(range(0, n, size)))
-    asked = membership.question and repr((membership.question, quantity.question, seed, n, BINS))
+    question = membership.question and repr((membership.question, quantity.question, seed, n, BINS))
     call = partial(_of, membership, quantity, points, edges)
-    total = _Total(edges)
-    for part in robot.sweeps.map(call, chunks, f"{quantity.name} at {n} poses", -(-n // size), asked):
-        total.add(part)
-    if not total.codes[INSIDE]:
-        raise AnalysisError(
-            "sweep", f"at none of {n} poses over {domain.in_words()} do all conditions hold", "give other ranges"
-        )
+    total: Parts | None = None
+    for part in robot.sweeps.map(call, chunks, f"{quantity.name} at {n} poses", -(-n // size), question):
+        total = part if total is None else _added(total, part)
+    assert total is not None  # there is one pose at least
+    sums, counts, (least, most), codes = total
+    known = int(counts.sum())
+    if not codes[INSIDE]:
+        problem = f"at none of {n} poses over {domain.in_words()} do all conditions hold"
+        raise AnalysisError("sweep", problem, "give other ranges")
     everywhere = _singular_everywhere(membership, pilot)
-    if not total.known:
+    if not known:
         raise finite_nowhere(quantity, f"{domain.in_words()} ({n} poses)", everywhere)
-    return total.statistics(membership, quantity, n, (EVERYWHERE,) if everywhere else ())
+    shifted, middle = sums[0] / known, 0.5 * (edges[0] + edges[-1])
+    deviation = float(np.sqrt(max(sums[1] / known - shifted**2, 0.0)))
+    first, last = ((float(one[0]), one[1:]) for one in (least, most))
+    outside = [int(code) for code in np.flatnonzero(codes) if code != INSIDE]
+    stops = sorted(((membership.stop(code), float(codes[code] / n)) for code in outside), key=lambda stop: -stop[1])
+    beyond, notes = (int(counts[0]), int(counts[-1])), (EVERYWHERE,) if everywhere else ()
+    mean, inside, bars = float(middle + shifted), int(codes[INSIDE]), counts[1:-1]
+    asked = (membership, quantity, n, inside, mean, deviation)
+    return Statistics(*asked, first, last, edges, bars, beyond, tuple(stops), notes)
 
 
 def _singular_everywhere(membership: Membership, n: int) -> bool:
@@ -215,50 +212,11 @@ def _of(membership: Membership, quantity: Quantity, points: Callable[[Chunk], Ar
     return sums, counts, extremes, np.bincount(codes)
 
 
-class _Total:
-    """Sums of chunks, added in order."""
-
-    def __init__(self, edges: Array) -> None:
-        self.edges = edges
-        self.sums = np.zeros(2)
-        self.counts = np.zeros(len(edges) + 1, dtype=np.int64)
-        self.codes = np.zeros(1, dtype=np.int64)
-        self.least = self.most = np.full(1, np.nan)  # value and coordinates
-
-    @property
-    def known(self) -> int:
-        """Number of poses with a value."""
-        return int(self.counts.sum())
-
-    def add(self, part: Parts) -> None:
-        sums, counts, (least, most), codes = part
-        self.sums += sums
-        self.counts += counts.astype(np.int64)
-        wide = np.zeros(max(len(codes), len(self.codes)), dtype=np.int64)
-        wide[: len(self.codes)] += self.codes
-        wide[: len(codes)] += codes.astype(np.int64)
-        self.codes = wide
-        if least[0] < self.least[0] or np.isnan(self.least[0]):
-            self.least = least
-        if most[0] > self.most[0] or np.isnan(self.most[0]):
-            self.most = most
-
-    def statistics(self, membership: Membership, quantity: Quantity, n: int, notes: tuple[str, ...]) -> Statistics:
-        shifted = self.sums[0] / self.known
-        outside = [code for code in np.flatnonzero(self.codes) if code != INSIDE]
-        stops = sorted(((membership.stop(int(c)), float(self.codes[c] / n)) for c in outside), key=lambda s: -s[1])
-        return Statistics(
-            membership,
-            quantity,
-            n,
-            int(self.codes[INSIDE]),
-            float(0.5 * (self.edges[0] + self.edges[-1]) + shifted),
-            float(np.sqrt(max(self.sums[1] / self.known - shifted**2, 0.0))),
-            (float(self.least[0]), self.least[1:]),
-            (float(self.most[0]), self.most[1:]),
-            self.edges,
-            self.counts[1:-1],
-            (int(self.counts[0]), int(self.counts[-1])),
-            tuple(stops),
-            notes,
-        )
+def _added(one: Parts, other: Parts) -> Parts:
+    """Sums over both; the first of two values that are as extreme."""
+    ends = np.stack([one[2], other[2]])
+    order = np.nan_to_num(ends[:, :, 0] * [1.0, -1.0], nan=np.inf).argmin(axis=0)
+    codes = np.zeros(max(len(one[3]), len(other[3])), dtype=np.int64)
+    for part in (one, other):
+        codes[: len(part[3])] += part[3]
+    return one[0] + other[0], one[1] + other[1], ends[order, [0, 1]], codes

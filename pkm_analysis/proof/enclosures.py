@@ -12,47 +12,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pkm_analysis.domain import Domain
 from pkm_analysis.proof.kernels.enclose import enclose
 from pkm_analysis.proof.kernels.implicit import MOST
 from pkm_analysis.proof.kernels.jets import SLOPE
+from pkm_analysis.proof.matrices import Affine
 from pkm_analysis.proof.robot_program import RobotProgram, record_robot
 from pkm_description.mechanism import Array
-from pkm_kinematics.kinematics import Kinematics
-from pkm_kinematics.solve.constraints import scaling
+from pkm_kinematics.solve.constraints import per_unit_speed
 from pkm_runtime.sweeps.chunks import map_chunks, slices
 
 CHUNK = 256  # boxes
 SAME = 1e-6  # rad, and of the robot's size: tolerance of the kinematics against these bounds
-
-
-@dataclass(frozen=True, eq=False)
-class Domain:
-    """Task coordinates as origin + directions times parameters, and a box of these.
-
-    A box of coordinates has a direction for each one that varies; a straight path has one parameter, from 0 to 1.
-    """
-
-    origin: Array  # (c,)
-    directions: Array  # (c, k)
-    box: Array  # (k, 2)
-
-    @staticmethod
-    def of_box(bounds: Array) -> Domain:
-        """A box of coordinates, bounds (c, 2) [m, rad]; those with equal bounds are held."""
-        bounds = np.asarray(bounds, dtype=float)
-        varies = bounds[:, 0] < bounds[:, 1]
-        origin = np.where(varies, 0.0, bounds[:, 0])
-        return Domain(origin, np.eye(len(bounds))[:, varies], bounds[varies])
-
-    @staticmethod
-    def of_path(start: Array, end: Array) -> Domain:
-        """A straight path in coordinates (c,) [m, rad]."""
-        start, end = np.asarray(start, dtype=float), np.asarray(end, dtype=float)
-        return Domain(start, (end - start)[:, None], np.array([[0.0, 1.0]]))
-
-    def coordinates(self, parameters: Array) -> Array:
-        """Coordinates (..., c) at parameters (..., k)."""
-        return np.asarray(self.origin + parameters @ self.directions.T)
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,6 +54,7 @@ class Jets:
 class Enclosure:
     """A robot over boxes (n, k, 2) of a domain's parameters."""
 
+    encloser: Encloser
     boxes: Array
     half: Array  # (n, k) how far the boxes' faces are from their centres, rounded up
     decided: NDArray[np.bool_]  # (n,) every branch is the recorded one, and every limb without a closed form determined
@@ -91,10 +63,29 @@ class Enclosure:
     energy: Jets  # one
     system: Jets  # of `RobotProgram.entries`
 
-    def rows(self, at: Any) -> Enclosure:
+    def rows(self, at: NDArray[np.intp]) -> Enclosure:
         """The same over some of the boxes."""
+        if len(at) == len(self.boxes):
+            return self
         jets = (self.joints.rows(at), self.energy.rows(at), self.system.rows(at))
-        return Enclosure(self.boxes[at], self.half[at], self.decided[at], self.reach[at], *jets)
+        return Enclosure(self.encloser, self.boxes[at], self.half[at], self.decided[at], self.reach[at], *jets)
+
+    @cached_property
+    def rates(self) -> Affine:
+        """Rates of the actuators per unit speeds of the platform's degrees of freedom."""
+        n, joints = self.encloser.program.n_actuated, self.joints
+        return Affine.of(joints.centre_rate[:, :n], np.moveaxis(joints.bend[:, :n], 2, 1), self.half)
+
+    @property
+    def closure_system(self) -> Affine:
+        """The closure equations by passive joints and the platform's six velocities."""
+        program, (n, k) = self.encloser.program, self.half.shape
+        rows, columns = program.entries.T
+        centre = np.repeat(np.broadcast_to(program.system[None, ..., None], (n, *program.system.shape, 1)), 2, axis=-1)
+        slopes = np.zeros((n, k, *program.system.shape, 2))
+        centre[:, rows, columns] = self.system.centre
+        slopes[:, :, rows, columns] = np.moveaxis(self.system.slope, 2, 1)
+        return Affine.of(centre, slopes, self.half)
 
 
 class Encloser:
@@ -104,7 +95,7 @@ class Encloser:
     by the robot's characteristic length.
 
     Args:
-        mode: number of the working mode.
+        mode: number of a working mode; home's by default.
         constraints: whether to include the closure equations' own matrix, for singularities of every type.
 
     Raises:
@@ -113,11 +104,11 @@ class Encloser:
         ModeError: no such working mode.
     """
 
-    def __init__(self, kinematics: Kinematics, domain: Domain, mode: int = 0, constraints: bool = False) -> None:
-        self.kinematics, self.domain, self.mode = kinematics, domain, mode
-        self.program: RobotProgram = record_robot(kinematics, mode, constraints)
-        self.twists = _twists(kinematics)
-        self.mobility = kinematics.mobility
+    def __init__(self, domain: Domain, mode: int | None = None, constraints: bool = False) -> None:
+        self.kinematics, self.domain, self.mode = domain.task.kinematics, domain, mode
+        self.program: RobotProgram = record_robot(self.kinematics, mode or 0, constraints)
+        S = self.kinematics.task.subspace
+        self.twists: Array = per_unit_speed(S, S, self.kinematics.characteristic_length)
 
     def on(self, domain: Domain) -> Encloser:
         """The same robot in another domain, not recorded again."""
@@ -130,23 +121,14 @@ class Encloser:
         """Enclose boxes (n, k, 2) of parameters, on all cores by default."""
         boxes = np.ascontiguousarray(boxes, dtype=float)
         parts = list(map_chunks(self._chunk, [boxes[at] for at in slices(len(boxes), CHUNK)], cores))
-        out = np.concatenate([part for part, _ in parts])
-        decided = np.concatenate([part for _, part in parts])
-        p = self.program
-        jets = self._jets(out)
-        first, energy = p.reach, p.reach + len(p.joints)
+        out, decided = (np.concatenate(one) for one in zip(*parts, strict=True))
+        jets, first = self._jets(out), self.program.reach
+        energy = first + len(self.program.joints)
         middle = 0.5 * boxes[..., 0] + 0.5 * boxes[..., 1]
         half = np.maximum(boxes[..., 1] - middle, middle - boxes[..., 0])
         half = half + (np.abs(half) + np.abs(middle)) * 2.0**-52
-        return Enclosure(
-            boxes,
-            half,
-            decided,
-            jets.value[:, :first],
-            jets[first:energy],
-            jets[energy : energy + 1],
-            jets[energy + 1 :],
-        )
+        named = (jets[first:energy], jets[energy : energy + 1], jets[energy + 1 :])
+        return Enclosure(self, boxes, half, decided, jets.value[:, :first], *named)
 
     def _jets(self, out: Array) -> Jets:
         n, q, _ = out.shape
@@ -192,8 +174,8 @@ class Encloser:
 
     def _at_centres(self, boxes: Array) -> Array:
         """All joints (n, j) at the boxes' centres, from the kinematics; NaN where they have none."""
-        centres = self.domain.coordinates(0.5 * boxes[..., 0] + 0.5 * boxes[..., 1])
-        return np.asarray(self.kinematics.inverse(centres, mode=self.mode or None).joints)
+        centres = self.domain.values(0.5 * boxes[..., 0] + 0.5 * boxes[..., 1])
+        return np.asarray(self.kinematics.at(centres, mode=self.mode).joints)
 
     def _turn(self, bounds: Array, centres: Array, decided: NDArray[np.bool_]) -> None:
         """Count turns as the kinematics do, in place; undecided where these find another solution at the centre."""
@@ -211,10 +193,3 @@ class Encloser:
             units = np.where(turning, 1.0, self.kinematics.engine.size)
             same = np.abs(centres - (middle + shift)) <= SAME * (units + np.abs(centres))
         decided &= same.all(axis=1)
-
-
-def _twists(kinematics: Kinematics) -> Array:
-    """Columns (6, m) of unit speed."""
-    S = kinematics.task.subspace
-    speeds = np.linalg.norm(S * scaling(kinematics.characteristic_length)[:, None], axis=0)
-    return np.asarray(S / np.where(speeds > 0.0, speeds, 1.0))

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import scipy  # submodules load on first use
@@ -14,19 +15,15 @@ from numpy.typing import NDArray
 from pkm_analysis.analysis_errors import AnalysisError
 from pkm_analysis.domain import check_resolution
 from pkm_analysis.kernels.pose_quantities import HOLD, REACH, REGULARITY, TYPE2, UNLIMITED, WIDTH
-from pkm_analysis.requirements.membership import INSIDE, Membership
+from pkm_analysis.plottable import OverDomain
+from pkm_analysis.requirements.conditions import INSIDE, Membership
+from pkm_analysis.requirements.grammar import shown
 from pkm_description.mechanism import Array
 from pkm_runtime.sweeps.chunks import slices
 
 NUMBERS = (REACH, TYPE2, HOLD, REGULARITY)
 UNSIGNED = {HOLD: "the limbs lose a constraint", REGULARITY: "a singularity inside a limb"}
-CONSTRAINT, LIMB, TURN, TYPE_2, JUMP = (
-    -1,
-    -2,
-    -3,
-    -4,
-    -5,
-)  # what separates two points inside, beside the codes of conditions
+CONSTRAINT, LIMB, TURN, TYPE_2, JUMP = range(-1, -6, -1)  # between two points inside, beside codes of conditions
 BETWEEN = {
     TYPE_2: "type 2",
     CONSTRAINT: UNSIGNED[HOLD],
@@ -200,10 +197,8 @@ class GridGraph:
         self.membership = membership.over(self.domain)
         self.measures = Measures(self.membership)
         self.scale = self.domain.scale
-        span = self.scale * (self.domain.upper - self.domain.lower)
-        quick = membership.robot.evaluator.quick
-        nodes = resolution or (NODES if quick else SLOW_NODES)[domain.dimension]
-        counts = np.maximum(np.ceil(nodes * (span / np.prod(span) ** (1.0 / len(span)))).astype(int), 5)
+        nodes = (NODES if membership.robot.evaluator.quick else SLOW_NODES)[domain.dimension]
+        counts = self.domain.nodes(resolution or nodes, 5)
         if np.prod(counts.astype(float)) > MOST:
             raise AnalysisError("regions", f"the grid would have {np.prod(counts):,} nodes", "lower the resolution")
         self.shape = tuple(int(n) for n in counts)
@@ -228,13 +223,12 @@ class GridGraph:
         """All nodes, measured."""
         total = int(np.prod(self.shape))
         parts = [self.measures.of(self.points(np.arange(at.start, at.stop))) for at in slices(total, ROWS)]
-        names = ("points", "codes", "sign", "margins", "turns", "poses")
-        found = Measured(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
+        found = Measured(*map(np.concatenate, zip(*(vars(part).values() for part in parts), strict=True)))
         on = np.flatnonzero(found.codes == TYPE_2)  # by symmetry: what stands for the cell is a point beside
         inwards = np.where(found.points[on] > self.domain.lower + 0.5 * self.steps, -1.0, 1.0)
         beside = self.measures.of(found.points[on] + inwards * ASIDE[: len(self.shape)] * self.steps)
-        for name in names:
-            getattr(found, name)[on] = getattr(beside, name)
+        for values, others in zip(vars(found).values(), vars(beside).values(), strict=True):
+            values[on] = others
         return found
 
     def neighbours(self) -> Iterator[tuple[Indices, Indices, Array]]:
@@ -258,11 +252,8 @@ class GridGraph:
             a, b = first[keep], second[keep]
             for at in slices(len(a), ROWS):
                 i, j = a[at], b[at]
-                beyond = self.nodes.points[i] + step  # position of the second, also past the end of a periodic angle
-                all_of = self.nodes
-                there = Measured(
-                    beyond, all_of.codes[j], all_of.sign[j], all_of.margins[j], all_of.turns[j], all_of.poses[j]
-                )
+                there = Measured(*(values[j] for values in vars(self.nodes).values()))
+                there.points[:] = self.nodes.points[i] + step  # of the second, also past the end of a periodic angle
                 between.append(self.measures.between(self.nodes, there, i, np.arange(len(j))))
             firsts.append(a)
             seconds.append(b)
@@ -272,20 +263,22 @@ class GridGraph:
     @cached_property
     def components(self) -> NDArray[np.int32]:
         """Number of the connected component of each node, the largest 1; 0 outside."""
-        total = int(np.prod(self.shape))
-        edges = self.edges
-        keep = edges.joined
-        graph = scipy.sparse.coo_array(
-            (np.ones(int(keep.sum()), dtype=np.int8), (edges.first[keep], edges.second[keep])), (total, total)
-        )
-        _, labels = scipy.sparse.csgraph.connected_components(graph, directed=False)
+        _, labels = self.parts(self.edges.joined)
         inside = self.nodes.inside
         _, compact, counts = np.unique(labels[inside], return_inverse=True, return_counts=True)
         rank = np.empty(len(counts), dtype=np.int32)
         rank[np.argsort(-counts, kind="stable")] = np.arange(1, len(counts) + 1, dtype=np.int32)
-        numbers = np.zeros(total, dtype=np.int32)
+        numbers = np.zeros(len(inside), dtype=np.int32)
         numbers[inside] = rank[compact]
         return numbers
+
+    def parts(self, keep: NDArray[np.bool_]) -> tuple[int, NDArray[np.int32]]:
+        """How many parts some edges join the nodes to, and the part of each node."""
+        total = int(np.prod(self.shape))
+        ends = self.edges.first[keep], self.edges.second[keep]
+        graph = scipy.sparse.coo_array((np.ones(len(ends[0]), dtype=np.int8), ends), (total, total))
+        count, labels = scipy.sparse.csgraph.connected_components(graph, directed=False)
+        return int(count), labels
 
     def within(self, points: Array) -> Array:
         """Points (n, d) with periodic angles wrapped into their range."""
@@ -295,6 +288,11 @@ class GridGraph:
                 low = self.domain.lower[k]
                 moved[:, k] = low + np.mod(moved[:, k] - low, 2.0 * np.pi)
         return moved
+
+    def nearest_turn(self, points: Array, point: Array) -> Array:
+        """Points (..., d) with periodic angles in the turn nearest to another point (d,)."""
+        turns = np.round((point - points) / (2.0 * np.pi))
+        return np.where(self.wraps, points + 2.0 * np.pi * turns, points)
 
     def around(self, point: Array) -> Indices:
         """Nodes at the corners of the cell that contains a point (d,), the nearest first."""
@@ -309,3 +307,23 @@ class GridGraph:
             keep &= (index[:, k] >= 0) & (index[:, k] < n)
         order = np.argsort(away[keep], kind="stable")
         return np.asarray(np.ravel_multi_index(tuple(index[keep][order].T), self.shape), dtype=np.int64)
+
+
+class OverGrid(OverDomain):
+    """A result on a grid."""
+
+    graph: GridGraph
+
+    @property
+    def membership(self) -> Membership:  # type: ignore[override]
+        """The conditions."""
+        return self.graph.membership
+
+    @property
+    def asked(self) -> dict[str, Any]:
+        """Robot, domain, requirements and grid, for JSON."""
+        return {**super().asked, "nodes": list(self.graph.shape), "pitch": self.graph.pitch}
+
+    @property
+    def _grid(self) -> list[str]:
+        return [self.domain.in_words(), f"grid of {shown(self.graph.pitch, 'm', 2)}"]

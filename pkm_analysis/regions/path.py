@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
@@ -14,12 +14,13 @@ from numpy.typing import NDArray
 
 from pkm_analysis.analysis_errors import AnalysisError
 from pkm_analysis.domain import Range, TaskCoordinates
-from pkm_analysis.plottable import Plottable
-from pkm_analysis.proof import Inside, NoSingularity, Proof, Requirement, prove_path
-from pkm_analysis.regions.grid_graph import GridGraph, Indices
-from pkm_analysis.requirements.membership import INSIDE
+from pkm_analysis.proof.halving import Proof, prove_path
+from pkm_analysis.regions.grid_graph import GridGraph, Indices, Measured, OverGrid
+from pkm_analysis.requirements.conditions import INSIDE
+from pkm_analysis.requirements.grammar import shown
+from pkm_analysis.requirements.quantities import requirement
+from pkm_analysis.requirements.quantity import Requirement
 from pkm_description.mechanism import Array
-from pkm_runtime.describable import measure
 
 CHECKS = 16  # checks of a path between neighbouring nodes
 WHOLE = 1.5 * np.pi  # rad: an angle with a larger range may be periodic
@@ -27,7 +28,7 @@ REPAIRS = 200  # most connections between nodes removed because something was fo
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Path(Plottable):
+class Path(OverGrid):
     """A path that keeps the conditions of a grid, straight between waypoints, or the reason why there is none.
 
     `start`, `end` (d,) and `waypoints` (k, d), none without a path, are in m and rad; periodic angles are unwrapped.
@@ -65,50 +66,41 @@ class Path(Plottable):
 
     def least(self) -> dict[str, float]:
         """Least value of each required quantity along the path, or the largest where it is bounded from above."""
-        points = self.graph.within(self.samples())
-        poses, _ = self.graph.domain.poses(points)
-        robot, values = self.graph.membership.robot, {}
-        for one in self.graph.membership.requirements:
-            numbers = one.quantity.of(robot, poses)
-            values[str(one)] = float(numbers.min() if one.at_least else numbers.max())
-        return values
+        return {str(one): value for one, value in self._least()}
+
+    def _least(self) -> Iterator[tuple[Requirement, float]]:
+        poses, _ = self.domain.poses(self.graph.within(self.samples()))
+        for one in self.membership.requirements:
+            numbers = one.quantity.of(self.membership.robot, poses)
+            yield one, float(numbers.min() if one.at_least else numbers.max())
 
     def prove(self) -> Proof:
         """Prove by intervals that every pose is inside and free of singularities; `AnalysisError` where impossible."""
         if not self.found:
             raise AnalysisError("proof", "there is no path", "find one first")
-        membership = self.graph.membership
-        robot = membership.robot
-        wanted: list[Requirement] = [Inside(), NoSingularity()] if membership.joint_limits else [NoSingularity()]
-        values = self.graph.domain.values(self.waypoints)
-        return prove_path(robot.kinematics, values, wanted, robot.mode or 0, sweeps=robot.sweeps)
+        membership = self.membership
+        texts = ["inside", "no singularity"] if membership.joint_limits else ["no singularity"]
+        wanted = [requirement(membership.robot, text) for text in texts]
+        return prove_path(membership.robot, self.domain.values(self.waypoints), wanted)
 
     def _summary(self) -> str:
-        name = self.graph.membership.robot.name
+        name = self.membership.robot.name
         if not self.found:
             return f"{name}: no path: {self.reason}"
-        return f"{name}: {len(self.waypoints)} waypoints, {measure(self.length)} m"
+        return f"{name}: {len(self.waypoints)} waypoints, {shown(self.length, 'm')}"
 
     def _details(self) -> list[str]:
-        lines = [self.graph.domain.in_words(), f"grid of {measure(self.graph.pitch)} m"]
+        lines = [f"{100.0 * share:.3g} % of what is in the way: {text}" for text, share in self.barrier.items()]
         if self.found:
-            lines.append(f"checked every {measure(self.checked)} m")
-            for text, value in self.least().items():
-                lines.append(f"{text}: {measure(value)}")
-        return lines + [f"{100.0 * share:.3g} % of what is in the way: {text}" for text, share in self.barrier.items()]
+            lines += [f"{one}: {shown(value, one.quantity.unit)}" for one, value in self._least()]
+            lines.append(f"checked every {shown(self.checked, 'm', 2)}")
+        return [*lines, *self._grid]
 
     def to_dict(self) -> dict[str, Any]:
         """The numbers, for JSON."""
-        graph = self.graph
         return {
-            "robot": graph.membership.robot.name,
+            **self.asked,
             "quantity": "path",
-            "coordinates": list(graph.domain.labels),
-            "units": list(graph.domain.units),
-            "domain": graph.domain.in_words(),
-            "nodes": list(graph.shape),
-            "pitch": graph.pitch,
-            "requirements": [str(one) for one in graph.membership.requirements],
             "from": self.start.tolist(),
             "to": self.end.tolist(),
             "found": self.found,
@@ -208,18 +200,10 @@ class _Finder:
         if not (self.graph.membership.codes(inner) == INSIDE).all():
             return False
         found = self.graph.measures.of(inner)
-        order = np.arange(len(points) - 1)
-        return bool((self.graph.measures.between(*self._stretched(found, points), order, order + 1) == 0).all())
-
-    def _stretched(self, found: Any, points: Array) -> tuple[Any, Any]:
-        """The same measurements, twice, at points wrapped into the range."""
-        low, high = self.graph.domain.lower, self.graph.domain.upper
-        moved = points.copy()
-        for k, wraps in enumerate(self.graph.wraps):
-            if wraps:
-                moved[:, k] = np.clip(self.graph.within(points)[:, k], low[k], high[k])
-        same = type(found)(moved, found.codes, found.sign, found.margins, found.turns, found.poses)
-        return same, same
+        lower, upper, order = self.graph.domain.lower, self.graph.domain.upper, np.arange(len(points) - 1)
+        wrapped = np.where(self.graph.wraps, np.clip(inner, lower, upper), points)
+        moved = Measured(wrapped, *list(vars(found).values())[1:])
+        return bool((self.graph.measures.between(moved, moved, order, order + 1) == 0).all())
 
     def _links(self, end: int) -> Indices:
         """Nodes around an end that a free straight line reaches."""
@@ -231,11 +215,7 @@ class _Finder:
 
     def _beside(self, node: int, point: Array) -> Array:
         """Coordinates of a node (d,), with periodic angles in the turn nearest to a point (d,)."""
-        place = self.graph.points(np.array([node]))[0]
-        for k, wraps in enumerate(self.graph.wraps):
-            if wraps:
-                place[k] += 2.0 * np.pi * np.round((point[k] - place[k]) / (2.0 * np.pi))
-        return place
+        return self.graph.nearest_turn(self.graph.points(np.array([node]))[0], point)
 
     def find(self) -> Array | None:
         """Waypoints (k, d) from end to end; None where there are none."""
@@ -264,10 +244,8 @@ class _Finder:
             self._reached = np.isfinite(away[:total])
             if not np.isfinite(away[total + 1]):
                 nodes = int(self._reached.sum())
-                self.reason = (
-                    f"by exhaustion: of {nodes} nodes that lead on from the start none leads to the end, "
-                    f"on a grid of {measure(self.graph.pitch)} m"
-                )
+                reached = f"of {nodes} nodes that lead on from the start none leads to the end"
+                self.reason = f"by exhaustion: {reached}, on a grid of {shown(self.graph.pitch, 'm', 2)}"
                 return None
             chain = [total + 1]
             while chain[-1] != total:
@@ -286,11 +264,7 @@ class _Finder:
         places = [self.ends[0]]
         for node in chain[1:-1]:
             places.append(self._beside(node, places[-1]))
-        last = self.ends[1].copy()
-        for k, wraps in enumerate(self.graph.wraps):
-            if wraps:
-                last[k] += 2.0 * np.pi * np.round((places[-1][k] - last[k]) / (2.0 * np.pi))
-        return np.array([*places, last])
+        return np.array([*places, self.graph.nearest_turn(self.ends[1], places[-1])])
 
     def straightened(self, waypoints: Array) -> Array:
         """Waypoints without those that a free straight line bypasses."""
@@ -308,17 +282,13 @@ class _Finder:
         if self._reached is None:
             return {}
         reached, edges = self._reached, self.graph.edges
-        found: dict[str, float] = {}
-        names: list[tuple[str, int]] = []
-        leaving = edges.between[reached[edges.first] != reached[edges.second]]
-        for code, count in zip(*np.unique(leaving, return_counts=True), strict=True):
-            names.append((self.graph.measures.what(int(code)), int(count)))
+        met = [edges.between[reached[edges.first] != reached[edges.second]]]
         for a, b, _ in self.graph.neighbours():
-            for near, far in ((a, b), (b, a)):
-                codes = self.graph.nodes.codes[far[reached[near]]]
-                for code, count in zip(*np.unique(codes[codes != INSIDE], return_counts=True), strict=True):
-                    names.append((self.graph.measures.what(int(code)), int(count)))
-        total = sum(count for _, count in names)
-        for name, count in names:
-            found[name] = found.get(name, 0.0) + count / total
+            codes = (self.graph.nodes.codes[far[reached[near]]] for near, far in ((a, b), (b, a)))
+            met += [each[each != INSIDE] for each in codes]
+        found: dict[str, float] = {}
+        every = np.concatenate(met)
+        for code, count in zip(*np.unique(every, return_counts=True), strict=True):
+            name = self.graph.measures.what(int(code))
+            found[name] = found.get(name, 0.0) + float(count) / len(every)
         return dict(sorted(found.items(), key=lambda pair: -pair[1]))

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,18 +14,23 @@ from numpy.typing import NDArray
 
 from pkm_analysis.analysis_errors import AnalysisError
 from pkm_analysis.domain import Range, size_unit
-from pkm_analysis.plottable import Plottable
-from pkm_analysis.regions.grid_graph import TYPE_2, GridGraph
+from pkm_analysis.kernels.pose_quantities import WIDTH
+from pkm_analysis.regions.grid_graph import CONSTRAINT, LIMB, TURN, TYPE_2, GridGraph, Indices, OverGrid
 from pkm_analysis.regions.path import WHOLE, Path, find_path
-from pkm_analysis.regions.touching import Touch, touches_between, touches_within
-from pkm_analysis.requirements.membership import Membership
+from pkm_analysis.requirements.conditions import INSIDE, Membership
+from pkm_analysis.requirements.grammar import shown
+from pkm_analysis.workspace.border import bisect
 from pkm_analysis.workspace.grid import extent
 from pkm_description.mechanism import Array
 from pkm_kinematics.status import closes
-from pkm_runtime.describable import measure
+from pkm_runtime.describable import counted
 
 LEAST = 1e-4  # of the nodes inside: parts that are smaller are counted, not listed
 SAME_DRIVES = 1e-6  # rad, and of the robot's size
+MEETING = 0.02  # rad, m: joint positions of two modes this close are equal at a border
+APART = (TYPE_2, CONSTRAINT, LIMB, TURN)  # what separates regions of one mode
+TRIED = 8  # most points of the border that are tested
+FINE = 1e-9  # of a step: how near to the border
 
 
 @dataclass(frozen=True)
@@ -56,8 +62,31 @@ class Assembled:
     region: int
 
 
+@dataclass(frozen=True, eq=False)
+class Touch:
+    """Two regions, by number, with a singularity between them, or a turn that a joint's limits do not allow.
+
+    `through` is what is crossed, `at` a point (d,) of it [m, rad], `count` the pairs of neighbouring nodes that it
+    separates, or nodes beside it.
+    """
+
+    first: int
+    second: int
+    through: str
+    at: Array
+    count: int
+
+    def __str__(self) -> str:
+        """The two regions, and what is crossed."""
+        return f"{self.first} and {self.second} touch through {self.through}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return {**vars(self), "at": self.at.tolist()}
+
+
 @dataclass(frozen=True, eq=False, repr=False)
-class Regions(Plottable):
+class Regions(OverGrid):
     """The singularity-free regions of some working modes over a domain, the largest first, mode by mode.
 
     `numbers` are, for each mode, the region at each node of its grid, 0 for none. `crumbs` count the parts too small to
@@ -74,7 +103,7 @@ class Regions(Plottable):
     notes: tuple[str, ...] = ()
 
     @property
-    def graph(self) -> GridGraph:
+    def graph(self) -> GridGraph:  # type: ignore[override]
         """The first mode's grid."""
         return next(iter(self.graphs.values()))
 
@@ -85,18 +114,18 @@ class Regions(Plottable):
 
     def _summary(self) -> str:
         modes = f" in {len(self.graphs)} working modes" if len(self.graphs) > 1 else ""
-        return f"{self.graph.membership.robot.name}: {len(self.regions)}{modes}, at {measure(self.graph.pitch)} m"
+        return f"{self.membership.robot.name}: {counted(len(self.regions), 'singularity-free region')}{modes}"
 
     def _details(self) -> list[str]:
-        lines = [self.graph.domain.in_words()]
+        lines = []
         for one in self.regions:
             home = ", home in it" if one.home else ""
             where = f"mode {one.mode} {one.mode_label}".rstrip()
-            lines.append(f"{one.number}: {where}, sign {one.sign:+d}, {measure(one.size)} {self.unit}{home}")
+            lines.append(f"{one.number}: {where}, sign {one.sign:+d}, {shown(one.size, self.unit)}{home}")
         lines += [str(touch) for touch in self.touches]
         if self.crumbs[0]:
             lines.append(f"{self.crumbs[0]} parts with {self.crumbs[1]} nodes together are too small for this grid")
-        return [*lines, *self.notes]
+        return [*lines, *self.notes, *self._grid]
 
     def region_of(self, point: Array, mode: int | None = None) -> int:
         """Number of the region of a pose (d,) [m, rad], 0 for none listed; by default in the first mode of `graphs`."""
@@ -109,7 +138,7 @@ class Regions(Plottable):
         for node in graph.around(inner[0]):
             number = int(self.numbers[mode][node])
             if number:
-                there = graph.measures.of(nearest_turn(graph, graph.points(np.array([node])), inner[0]))
+                there = graph.measures.of(graph.nearest_turn(graph.points(np.array([node])), inner[0]))
                 if graph.measures.between(here, there, np.array([0]), np.array([0]))[0] == 0:
                     return number
         return 0
@@ -138,13 +167,8 @@ class Regions(Plottable):
     @cached_property
     def changes(self) -> list[tuple[Assembled, Assembled]]:
         """Pairs of home's assembly modes in one region: they change without a singularity."""
-        modes = self.assembly_modes()
-        return [
-            (a, b)
-            for k, a in enumerate(modes)
-            for b in modes[k + 1 :]
-            if a.region == b.region != 0 and a.mode == b.mode
-        ]
+        pairs = itertools.combinations(self.assembly_modes(), 2)
+        return [(a, b) for a, b in pairs if a.region == b.region != 0 and a.mode == b.mode]
 
     def path(self, start: Array, end: Array, mode: int | None = None) -> Path:
         """A path within one region between points (d,) [m, rad]; by default in the first mode of `graphs`."""
@@ -152,16 +176,11 @@ class Regions(Plottable):
 
     def to_dict(self) -> dict[str, Any]:
         """The numbers, for JSON."""
-        graph = self.graph
+        wraps = zip(self.domain.labels, self.graph.wraps, strict=True)
         return {
-            "robot": graph.membership.robot.name,
+            **self.asked,
             "quantity": "singularity-free regions",
-            "domain": graph.domain.in_words(),
-            "coordinates": list(graph.domain.labels),
-            "units": list(graph.domain.units),
-            "nodes": list(graph.shape),
-            "goes_round": [label for label, wraps in zip(graph.domain.labels, graph.wraps, strict=True) if wraps],
-            "requirements": [str(one) for one in graph.membership.requirements],
+            "goes_round": [label for label, wrapped in wraps if wrapped],
             "unit": self.unit,
             "regions": [
                 {**vars(one), "lower": one.lower.tolist(), "upper": one.upper.tolist()} for one in self.regions
@@ -170,15 +189,6 @@ class Regions(Plottable):
             "crumbs": list(self.crumbs),
             "notes": list(self.notes),
         }
-
-
-def nearest_turn(graph: GridGraph, points: Array, point: Array) -> Array:
-    """Points (n, d) with periodic angles in the turn nearest to another point (d,)."""
-    moved = points.copy()
-    for k, wraps in enumerate(graph.wraps):
-        if wraps:
-            moved[:, k] += 2.0 * np.pi * np.round((point[k] - moved[:, k]) / (2.0 * np.pi))
-    return moved
 
 
 def regions(conditions: Sequence[Membership], given: Mapping[str, Range], resolution: int | None = None) -> Regions:
@@ -204,11 +214,11 @@ def regions(conditions: Sequence[Membership], given: Mapping[str, Range], resolu
             raise AnalysisError("regions", f"the robot is singular of type 2 all over {where}", "there are none")
         raise AnalysisError("regions", f"at no node over {where} do all conditions hold", "give other ranges")
     found = [t for mode, graph in graphs.items() for t in touches_within(graph, numbers[mode])]
-    modes = list(graphs)
-    for k, first in enumerate(modes):
-        for second in modes[k + 1 :]:
-            found += touches_between((graphs[first], numbers[first]), (graphs[second], numbers[second]))
-    return Regions(graphs, tuple(listed), numbers, tuple(found), (crumbs[0], crumbs[1]), _notes(graphs))
+    for first, second in itertools.combinations(graphs, 2):
+        found += touches_between((graphs[first], numbers[first]), (graphs[second], numbers[second]))
+    signed = next(iter(graphs.values())).measures.signed
+    notes = () if signed else ("more drives than degrees of freedom: type 2 separates no regions",)
+    return Regions(graphs, tuple(listed), numbers, tuple(found), (crumbs[0], crumbs[1]), notes)
 
 
 def ranges_for(conditions: Sequence[Membership], given: Mapping[str, Range]) -> dict[str, Range]:
@@ -251,23 +261,69 @@ def _list_parts(
         points = graph.points(at)
         number = len(listed) + 1
         numbers[at] = number
-        listed.append(
-            Region(
-                number,
-                mode,
-                kinematics.mode_label(mode),
-                int(graph.nodes.sign[at[0]]),
-                float(count * np.prod(graph.steps)),
-                points.min(axis=0),
-                points.max(axis=0),
-                bool((parts[near_home] == part).any()),
-            )
-        )
+        size, home_in = float(count * np.prod(graph.steps)), bool((parts[near_home] == part).any())
+        sign, box = int(graph.nodes.sign[at[0]]), (points.min(axis=0), points.max(axis=0))
+        listed.append(Region(number, mode, kinematics.mode_label(mode), sign, size, *box, home_in))
 
 
-def _notes(graphs: dict[int, GridGraph]) -> tuple[str, ...]:
-    graph = next(iter(graphs.values()))
-    notes = []
-    if not graph.measures.signed:
-        notes.append("more drives than degrees of freedom: type 2 separates no regions")
-    return tuple(notes)
+def touches_within(graph: GridGraph, numbers: NDArray[np.int32]) -> list[Touch]:
+    """Touches of regions of one mode, one per pair of regions and singularity, or turn of a joint."""
+    edges = graph.edges
+    a, b = numbers[edges.first], numbers[edges.second]
+    apart = np.flatnonzero((a != b) & (a > 0) & (b > 0) & np.isin(edges.between, APART))
+    groups: dict[tuple[int, int, int], list[int]] = {}
+    for k in apart:
+        key = (min(int(a[k]), int(b[k])), max(int(a[k]), int(b[k])), int(edges.between[k]))
+        groups.setdefault(key, []).append(int(k))
+    found = []
+    for (first, second, code), members in sorted(groups.items()):
+        middle = members[len(members) // 2]
+        place = graph.points(edges.first[[middle]])[0]
+        found.append(Touch(first, second, graph.measures.what(code), place, len(members)))
+    return found
+
+
+def touches_between(
+    one: tuple[GridGraph, NDArray[np.int32]], other: tuple[GridGraph, NDArray[np.int32]]
+) -> list[Touch]:
+    """Touches of two modes where a limb is stretched or folded, one per pair of regions and limb; same nodes."""
+    (graph, first), (second_graph, second) = one, other
+    codes, second_codes = graph.nodes.codes, second_graph.nodes.codes
+    groups: dict[tuple[int, int, int], list[tuple[int, int]]] = {}
+    for a, b, _ in graph.neighbours():
+        for near, far in ((a, b), (b, a)):
+            keep = (first[near] > 0) & (second[near] > 0) & (codes[far] != INSIDE) & (codes[far] == second_codes[far])
+            for n, f in zip(near[keep], far[keep], strict=True):
+                groups.setdefault((int(first[n]), int(second[n]), int(codes[f])), []).append((int(n), int(f)))
+    found = []
+    for (i, j, code), pairs in sorted(groups.items()):
+        stop = graph.membership.stop(code)
+        if stop.kind != "reach":
+            continue
+        chosen = np.array(pairs)[np.linspace(0, len(pairs) - 1, min(TRIED, len(pairs))).astype(int)]
+        place = _meeting(graph, second_graph, chosen[:, 0], chosen[:, 1])
+        if place is not None:
+            found.append(Touch(i, j, f"type 1, {stop.text}", place, len(pairs)))
+    return found
+
+
+def _meeting(graph: GridGraph, other: GridGraph, inside: Indices, outside: Indices) -> Array | None:
+    """A point (d,) between nodes where both modes have the same joint positions; None where they do not meet."""
+    near, far = graph.points(inside), graph.points(outside)
+    same_cell = (np.abs(far - near) < 1.5 * graph.steps).all(axis=1)  # not across the seam of a periodic angle
+    near, far = near[same_cell], far[same_cell]
+    if not len(near):
+        return None
+    kinematics = graph.membership.robot.kinematics
+    columns = [int(c) for c in kinematics.engine.body_column[2:] if c >= 0]
+    wanted = tuple(WIDTH + c for c in columns)
+    turning = np.array([kinematics.engine.names.units[kinematics.joint_names[c]] == "rad" for c in columns])
+    border, _ = bisect(graph.membership.codes, near, far, FINE * float(graph.steps.min()))
+    border += 1e-6 * (near - border)  # safely inside
+    poses, _ = graph.domain.poses(border)
+    a = graph.membership.robot.evaluator.numbers(poses, wanted)
+    b = other.membership.robot.evaluator.numbers(poses, wanted)
+    apart = np.abs(a - b)
+    apart[turning] = np.abs(np.mod(apart[turning] + np.pi, 2.0 * np.pi) - np.pi)
+    meets = np.flatnonzero(apart.max(axis=0) < MEETING)
+    return border[meets[0]] if 2 * len(meets) > len(border) else None  # fewer: a corner that other borders share

@@ -1,14 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the drives provide at a pose within their limits: speed, force, and errors of pose due to their sensors.
+"""What the drives provide at a pose within their limits: speed, force, efforts at rest, accuracy.
 
 With K the rates of the m drives per velocity of the platform, velocities are bounded by |K v| <= q_max, and what the
 platform exerts at rest by K^T tau for efforts within their range, less what holds the weight. Both are exact for
 redundant drives, and for drives that only pull, where singular values of K are not (Krut, Company and Pierrot,
 "Velocity performance indexes for parallel mechanisms with actuation redundancy", 2002; Bosscher, Riechel and
 Ebert-Uphoff, "Wrench-feasible workspace generation for cable-driven robots", 2006).
-
-Efforts at rest are distributed as the controller does: with more drives than degrees of freedom, those of least norm
-within the drives' ranges. Winches can only pull: there may be no solution at all, whatever the sum of their limits.
 """
 
 from __future__ import annotations
@@ -17,28 +14,20 @@ from functools import partial
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from pkm_analysis.analysed_robot import Robot
 from pkm_analysis.analysis_errors import AnalysisError
-from pkm_analysis.indices.performance_indices import Part, limits_of, part_of
-from pkm_analysis.indices.polytopes import largest_displacements, least_reach, zonotope_faces
-from pkm_analysis.requirements.quantity import Batch, Quantity
+from pkm_analysis.indices import limits_of, part_of
+from pkm_analysis.kernels.pose_quantities import REACH
+from pkm_analysis.polytopes import largest_displacements, least_reach, zonotope_faces
+from pkm_analysis.proof.over_boxes import least_spare, most_effort, most_error
+from pkm_analysis.requirements.grammar import WITHIN_LIMITS
+from pkm_analysis.requirements.quantity import Batch, Quantity, shared
 from pkm_description.mechanism import Array
-from pkm_dynamics import Dynamics
-from pkm_dynamics.distribution import Distribution
-from pkm_dynamics.efforts import Efforts
-from pkm_kinematics.kinematics import Kinematics
 
-SENSORS = ("position_error", "turning_error")
-DRIVEN = {  # name: whether it concerns rotation
-    "speed": False,
-    "turning_speed": True,
-    "force": False,
-    "moment": True,
-    "position_error": False,
-    "turning_error": True,
-}
+SENSORS, EFFORTS = ("position_error", "turning_error"), ("effort_at_rest", "spare_effort")
+TURNING = ("turning_speed", "moment", "turning_error")  # that concern rotation
+DRIVEN = ("speed", "turning_speed", "force", "moment", *SENSORS, *EFFORTS)
 AXES = {"x": (1.0, 0.0, 0.0), "y": (0.0, 1.0, 0.0), "z": (0.0, 0.0, 1.0)}
 OWN = 1e-9  # of a unit velocity: rounding outside the motion space
 
@@ -61,15 +50,14 @@ def drive_quantity(robot: Robot, name: str, sensors: tuple[float, ...] = ()) -> 
     such limits, degree of freedom or sensor errors.
     """
     kind, colon, word = name.partition(":")
-    turning = DRIVEN[kind]
+    if colon and kind in (*SENSORS, *EFFORTS):
+        raise AnalysisError(f"quantity {name}", "it has no direction", f"write {kind}")
     if kind in SENSORS:
-        if colon:
-            raise AnalysisError(f"quantity {name}", "it is that of all directions", f"write {kind}")
-        return _error(robot, kind, sensors, turning)
+        return _error(robot, kind, sensors)
+    if kind in EFFORTS:
+        return _effort_at_rest(robot) if kind == EFFORTS[0] else spare_effort(robot)
     direction = _direction(name, word) if colon else None
-    if kind in ("force", "moment"):
-        return _force(robot, name, direction, turning)
-    return _speed(robot, name, direction, turning)
+    return (_force if kind in ("force", "moment") else _speed)(robot, name, direction, kind in TURNING)
 
 
 def _direction(name: str, word: str) -> Array:
@@ -82,9 +70,8 @@ def _direction(name: str, word: str) -> Array:
     length = float(np.linalg.norm(vector))
     if vector.shape != (3,) or not 0.0 < length < np.inf:
         kind = name.partition(":")[0]
-        raise AnalysisError(
-            f"quantity {name}", f"'{word}' is no direction", f"write {kind}:z, {kind}:-x or {kind}:1,0,-1"
-        )
+        remedy = f"write {kind}:z, {kind}:-x or {kind}:1,0,-1"
+        raise AnalysisError(f"quantity {name}", f"'{word}' is no direction", remedy)
     return np.asarray(vector / length)
 
 
@@ -108,15 +95,14 @@ def _speed(robot: Robot, name: str, direction: Array | None, turning: bool) -> Q
     if not kinematics.engine.constant_space:
         problem = "the platform has no direction of its own everywhere: its motion space turns with the pose"
         raise AnalysisError(f"quantity {name}", problem, "take smallest_transmission")
-    space = np.asarray(kinematics.subspace(kinematics.home))
-    part: Part = "rotation" if turning else "translation"
+    space = np.asarray(kinematics.task.subspace)
     if direction is not None:
         twists = np.concatenate([np.zeros(3), direction] if turning else [direction, np.zeros(3)])[:, None]
     else:
         try:
-            twists = part_of(space[None], part, 1.0)[0]
+            twists = part_of(space[None], "rotation" if turning else "translation", 1.0)[0]
         except AnalysisError as none:
-            other = "speed" if turning else "turning_speed"
+            part, other = ("rotation", "speed") if turning else ("translation", "turning_speed")
             raise AnalysisError(f"quantity {name}", f"the platform has no {part} of its own", f"take {other}") from none
     coefficients = np.linalg.lstsq(space, twists, rcond=None)[0]
     if np.abs(space @ coefficients - twists).max() > OWN:
@@ -141,8 +127,7 @@ def _force(robot: Robot, name: str, direction: Array | None, turning: bool) -> Q
     none = np.zeros_like(columns)
     wrenches = np.concatenate([none, columns] if turning else [columns, none])
     evaluate = partial(_forces, limits=limits, wrenches=wrenches)
-    home = Batch(robot, robot.kinematics.engine.home_row.copy(), ())
-    if np.isinf(evaluate(home)).all():
+    if np.isinf(evaluate(Batch(robot, robot.kinematics.engine.home_row.copy()))).all():
         problem = "the structure alone carries it: the platform has no degree of freedom there"
         remedy = f"take {'force' if turning else 'moment'}" if direction is None else "take a direction of its freedoms"
         raise AnalysisError(f"quantity {name}", problem, remedy)
@@ -165,45 +150,65 @@ def _forces(batch: Batch, limits: tuple[Array, Array], wrenches: Array) -> Array
         rows = zonotope_faces(K * (0.5 * (most - least))[:, None])
         spare = 0.5 * (most + least) - weight[known]
         held = np.einsum("nmf,nm->nf", K, spare)
-        loads = np.swapaxes(batch.motion_space[known], 1, 2) @ wrenches
+        loads = np.swapaxes(batch.configuration.subspace[known], 1, 2) @ wrenches
         reach[known] = least_reach(rows, held, loads)
     return reach
 
 
-def _error(robot: Robot, name: str, sensors: tuple[float, ...], turning: bool) -> Quantity:
+def _error(robot: Robot, name: str, sensors: tuple[float, ...]) -> Quantity:
     if not sensors:
         remedy = "give them: --sensor-error NUMBER UNIT, or Analysis(..., sensors=...)"
         raise AnalysisError(f"quantity {name}", "it depends on the errors of the drives' sensors", remedy)
-    m = len(robot.kinematics.actuated_names)
+    kinematics, turning = robot.kinematics, name in TURNING
+    m = len(kinematics.actuated_names)
     if len(sensors) not in (1, m) or not 0.0 < min(sensors) <= max(sensors) < np.inf:
         raise AnalysisError(f"sensor errors {sensors}", "they are none", f"give one positive number, or {m}")
     errors = np.broadcast_to(np.asarray(sensors, dtype=float), (m,))
-    space = np.asarray(robot.kinematics.subspace(robot.kinematics.home))
-    if robot.kinematics.engine.constant_space and not (space[3:] if turning else space[:3]).any():
+    if kinematics.engine.constant_space and not kinematics.task.subspace[slice(3, 6) if turning else slice(3)].any():
         raise AnalysisError(f"quantity {name}", "the platform does not move that way", "take the other error")
-    text = "orientation" if turning else "position"
     given = ", ".join(f"{e:.4g}" for e in sorted(set(sensors))) + f" {robot.actuator_unit}"
+    text, unit = ("orientation", "rad") if turning else ("position", "m")
     meaning = f"largest error of the platform's {text}, to the first order, for errors of the sensors up to {given}"
-    unit = "rad" if turning else "m"
-    return Quantity(name, unit, meaning, partial(_errors, errors=errors, turning=turning), version=repr(sensors))
+    over = partial(most_error, errors=errors, turning=turning)
+    evaluate = partial(_errors, errors=errors, turning=turning)
+    return Quantity(name, unit, meaning, evaluate, version=repr(sensors), most=over)
 
 
 def _errors(batch: Batch, errors: Array, turning: bool) -> Array:
-    J = batch.robot.kinematics.forward_jacobian(batch.poses, mode=batch.robot.mode)
+    J = batch.configuration.forward_jacobian
     found = largest_displacements(J[:, 3:] if turning else J[:, :3], errors)
-    return np.where(np.isnan(found), np.inf, found)  # singular of type 2
+    there = batch.number(REACH) >= 0.0
+    return np.where(np.isnan(found) & there, np.inf, found)  # singular of type 2
 
 
-def shared(kinematics: Kinematics) -> bool:
-    """Whether efforts at rest depend on the drives' ranges: they are redundant, or one-sided."""
-    return len(kinematics.actuated_names) > kinematics.mobility or bool(kinematics.mechanism.one_way_actuators.any())
+def _effort_at_rest(robot: Robot) -> Quantity:
+    meaning = "largest effort of a drive that holds the robot against gravity"
+    least, most = robot.kinematics.mechanism.effort_range
+    if shared(robot.kinematics):
+        meaning += ", shared within their ranges; infinite where these do not hold it"
+    else:
+        least, most = np.full_like(least, -np.inf), np.full_like(most, np.inf)
+    one_way = robot.kinematics.mechanism.one_way_actuators.any()
+    over = None if one_way else partial(most_effort, least=least, most=most)
+    evaluate = lambda b: np.abs(b.efforts_at_rest).max(axis=1)  # noqa: E731
+    return Quantity(EFFORTS[0], _unit(robot), meaning, evaluate, most=over)
 
 
-def efforts_at_rest(dynamics: Dynamics, poses: ArrayLike, mode: int | None = None) -> Efforts:
-    """Efforts (..., n_actuated) [N m, N] that hold the robot still at poses (..., 7) or task coordinates.
+def spare_effort(robot: Robot, ranges: tuple[Array, Array] | None = None) -> Quantity:
+    """How far efforts at rest are from the ends of ranges, least and most (m,) [N m, N], by default the description's.
 
-    Also their status (...,): NaN and EFFORT_LIMIT where `shared` drives have none within their ranges.
+    `AnalysisError` where the description has no limits of effort.
     """
-    kinematics = dynamics.kinematics
-    distribution = Distribution(bounds=kinematics.mechanism.effort_range) if shared(kinematics) else None
-    return dynamics.inverse(poses, mode=mode, distribution=distribution)
+    least, most = robot.kinematics.mechanism.effort_range if ranges is None else ranges
+    if not np.isfinite([least, most]).any():
+        problem, remedy = "the description has no limits of effort", "name one, such as 'effort_at_rest < 20 N m'"
+        raise AnalysisError(f"requirement '{WITHIN_LIMITS}'", problem, remedy)
+    meaning = "how far the efforts that hold the robot against gravity are from the ends of the drives' ranges"
+    evaluate = lambda b: np.minimum(b.efforts_at_rest - least, most - b.efforts_at_rest).min(axis=1)  # noqa: E731
+    over = partial(least_spare, least=least, most=most)
+    version = "" if ranges is None else repr(np.array(ranges).tolist())
+    return Quantity(EFFORTS[1], _unit(robot), meaning, evaluate, signed=True, version=version, least=over)
+
+
+def _unit(robot: Robot) -> str:
+    return {"m": "N", "rad": "N m"}.get(robot.actuator_unit, "N or N m")

@@ -1,15 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Borders between points inside and outside: by bisection, a first one on a grid, and welded for mesh files."""
+"""Borders between points inside and outside: a first one on a grid, refined to a tolerance, welded for mesh files.
+
+Where the middle of a side is off the border by more than the tolerance, as far as samples show, the side is cut there
+and the new corner moved to the border; every simplex with a cut side is divided, so that the mesh stays closed. Where
+two conditions meet, a border has a crease: a side that crosses it is cut on the crease itself, which keeps creases
+sharp with few simplices.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from math import ceil, log2
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pkm_analysis.requirements.membership import INSIDE
+from pkm_analysis.requirements.conditions import INSIDE
 from pkm_description.mechanism import Array
 from pkm_runtime.optional import optional_library
 
@@ -17,6 +25,14 @@ Codes = Callable[[Array], NDArray[np.int32]]
 
 
 Simplices = NDArray[np.int64]
+
+ROUNDS, FEW_ROUNDS = 6, 4
+PROBES = (0.05, 0.2, 0.5)  # of a side's length: how far from its middle the border is looked for
+SHARPEST = 2.0  # of a side's length: how far the crease that it crosses may be from its middle
+MOST_BENT = 0.35  # the same of the crease that it runs along
+INWARD = (-0.03, 0.03, -0.1, 0.1, -0.3, 0.3)  # of a side's length: how far inside rays may begin
+WIDEST = 1.5  # rad: the directions nearest to a side in which a crease is looked for
+MOST = 3_000_000  # simplices; beyond, the tolerance is not met, and the result says so
 
 
 def bisect(codes: Codes, inside: Array, outside: Array, tolerance: float) -> tuple[Array, NDArray[np.int32]]:
@@ -95,3 +111,258 @@ def welded(corners: Array, triangles: Simplices) -> tuple[Array, Simplices]:
     left = np.repeat(one_way, np.abs(net), axis=0)
     used, renumbered = np.unique(left, return_inverse=True)
     return corners[first[used]], renumbered.reshape(-1, 3)
+
+
+@dataclass
+class Refined:
+    """A border as simplices."""
+
+    corners: Array  # (n, d)
+    simplices: Simplices  # (k, d)
+    stops: NDArray[np.int32]  # (n,) what stops the robot beyond each corner
+    doubt: float  # size of what may lie between it and the true border, beside what the tolerance leaves
+    complete: bool  # False where it was ended before the tolerance was met
+
+
+def refine(
+    codes: Codes,
+    corners: Array,
+    simplices: Simplices,
+    stops: NDArray[np.int32],
+    tolerance: float,
+    thorough: bool = True,
+) -> Refined:
+    """Refine a border of corners (n, d), simplices (k, d) and codes `stops` (n,) beyond the corners.
+
+    `tolerance` is the largest distance of the border from its simplices. Not `thorough`, where each point takes long:
+    no search for creases, few rounds.
+    """
+    meeting = np.stack([stops, stops], axis=1)  # the conditions that meet in each corner, the same twice on a facet
+    settled = np.empty(0, dtype=np.int64)  # sides that are straight enough, by key
+    lost = np.empty(0, dtype=np.int64)
+    for _ in range(ROUNDS if thorough else FEW_ROUNDS):
+        sides = _sides(simplices)
+        keys = _keys(sides)
+        lengths = np.linalg.norm(corners[sides[:, 1]] - corners[sides[:, 0]], axis=1)
+        look = ~np.isin(keys, settled, assume_unique=True) & (lengths > 2.0 * tolerance)
+        sides, keys, lengths = sides[look], keys[look], lengths[look]
+        if not len(sides):
+            return Refined(corners, simplices, meeting[:, 0], _doubt(corners, simplices, lost), True)
+        if len(simplices) > MOST:
+            break
+        normals = _normals(corners, simplices, sides)
+        put = _cuts if thorough else _on_facets
+        cut = put(codes, corners, meeting, sides, normals, tolerance)
+        lost = np.concatenate([lost, keys[cut.lost]])
+        settled = np.concatenate([settled, keys[~cut.far]])
+        new = len(corners) + np.arange(int(cut.far.sum()))
+        corners = np.vstack([corners, cut.points[cut.far]])
+        meeting = np.vstack([meeting, cut.meeting[cut.far]])
+        simplices = _divide(simplices, keys[cut.far], new)
+    keys = _keys(_sides(simplices))
+    open_ = np.union1d(lost, keys[~np.isin(keys, settled)])
+    return Refined(corners, simplices, meeting[:, 0], _doubt(corners, simplices, open_), False)
+
+
+def _doubt(corners: Array, simplices: Simplices, lost: NDArray[np.int64]) -> float:
+    """Bound on the size between the border and simplices with a lost side, half that side's length deep."""
+    d = simplices.shape[1]
+    pairs = [(k, (k + 1) % d) for k in range(d)] if d == 3 else [(0, 1)]
+    deep = np.zeros(len(simplices))
+    for a, b in pairs:
+        ends = np.sort(simplices[:, [a, b]], axis=1)
+        length = np.linalg.norm(corners[ends[:, 1]] - corners[ends[:, 0]], axis=1)
+        deep = np.maximum(deep, np.where(np.isin(ends[:, 0] << 32 | ends[:, 1], lost), 0.5 * length, 0.0))
+    return float(np.sum(deep * facet_sizes(corners, simplices)))
+
+
+def facet_sizes(corners: Array, simplices: Simplices) -> Array:
+    """Areas of triangles, lengths of sides; 1 for an end."""
+    if simplices.shape[1] == 1:
+        return np.ones(len(simplices))
+    a, b = corners[simplices[:, 0]], corners[simplices[:, 1]]
+    if simplices.shape[1] == 2:
+        return np.asarray(np.linalg.norm(b - a, axis=1))
+    return np.asarray(0.5 * np.linalg.norm(np.cross(b - a, corners[simplices[:, 2]] - a), axis=1))
+
+
+def _sides(simplices: Simplices) -> Simplices:
+    """Sides (m, 2) of simplices, each once, the lower corner first, sorted."""
+    if simplices.shape[1] == 2:
+        pairs = np.sort(simplices, axis=1)
+    else:
+        pairs = np.sort(np.vstack([simplices[:, [0, 1]], simplices[:, [1, 2]], simplices[:, [2, 0]]]), axis=1)
+    keys = np.unique(pairs[:, 0] << 32 | pairs[:, 1])
+    return np.stack([keys >> 32, keys & 0xFFFFFFFF], axis=1)
+
+
+def _keys(sides: Simplices) -> NDArray[np.int64]:
+    return sides[:, 0] << 32 | sides[:, 1]
+
+
+def _normals(corners: Array, simplices: Simplices, sides: Simplices) -> Array:
+    """Unit normals of the border at the middles of sides (m, 2), unoriented, weighted by simplex size."""
+    across = np.zeros_like(corners)
+    if simplices.shape[1] == 2:
+        along = corners[simplices[:, 1]] - corners[simplices[:, 0]]
+        normal = np.stack([along[:, 1], -along[:, 0]], axis=1)
+    else:
+        a, b, c = (corners[simplices[:, k]] for k in range(3))
+        normal = np.cross(b - a, c - a)
+    for k in range(simplices.shape[1]):
+        for axis in range(corners.shape[1]):
+            across[:, axis] += np.bincount(simplices[:, k], normal[:, axis], len(corners))
+    mean = across[sides[:, 0]] + across[sides[:, 1]]
+    along = corners[sides[:, 1]] - corners[sides[:, 0]]
+    along /= np.maximum(np.linalg.norm(along, axis=1, keepdims=True), 1e-300)
+    mean -= np.sum(mean * along, axis=1, keepdims=True) * along
+    return mean / np.maximum(np.linalg.norm(mean, axis=1, keepdims=True), 1e-300)
+
+
+class _Cuts(NamedTuple):
+    """Where sides may be cut."""
+
+    points: Array  # (m, d) on the border
+    meeting: NDArray[np.int32]  # (m, 2) conditions that meet there
+    far: NDArray[np.bool_]  # (m,) where the side is off by more than the tolerance
+    lost: NDArray[np.bool_]  # (m,) where no border is near
+
+
+def _cuts(
+    codes: Codes, corners: Array, meeting: NDArray[np.int32], sides: Simplices, normals: Array, tolerance: float
+) -> _Cuts:
+    first, second = meeting[sides[:, 0]], meeting[sides[:, 1]]
+    common = (first[:, :, None] == second[:, None, :]).any(axis=(1, 2))
+    on_crease = (first[:, 0] != first[:, 1]) & (np.sort(first, axis=1) == np.sort(second, axis=1)).all(axis=1)
+    cut = _on_facets(codes, corners, meeting, sides, normals, tolerance)
+    ends = corners[sides[:, 0]], corners[sides[:, 1]]
+    middles, lengths = 0.5 * (ends[0] + ends[1]), np.linalg.norm(ends[1] - ends[0], axis=1)
+    along = (ends[1] - ends[0]) / lengths[:, None]
+    beside = np.cross(normals, along) if corners.shape[1] == 3 else along
+    for at, aside, farthest in ((~common, along, SHARPEST), (on_crease, beside, MOST_BENT)):
+        rows = np.flatnonzero(at)
+        room = 1.25 * farthest * lengths[rows]
+        points, pair, found = _crease(codes, middles[rows], normals[rows], aside[rows], room, 0.5 * tolerance)
+        # not another crease that is near: one facet at each end, and no farther off than a crease between these can be
+        found &= (pair[:, :1] == first[rows]).any(axis=1) & (pair[:, 1:] == second[rows]).any(axis=1)
+        found &= np.linalg.norm(points - middles[rows], axis=1) < farthest * lengths[rows]
+        rows, points, pair = rows[found], points[found], pair[found]
+        cut.points[rows], cut.meeting[rows] = points, pair
+        # a side across a crease is cut however straight it is: then its halves end on the crease, and lie on facets
+        cut.far[rows] = ~common[rows] | (np.linalg.norm(points - middles[rows], axis=1) > tolerance)
+        cut.lost[rows] = False
+    return cut
+
+
+def _on_facets(
+    codes: Codes, corners: Array, _: NDArray[np.int32], sides: Simplices, normals: Array, tolerance: float
+) -> _Cuts:
+    """Middles of sides moved to the border along its normal."""
+    ends = corners[sides[:, 0]], corners[sides[:, 1]]
+    middles = 0.5 * (ends[0] + ends[1])
+    lengths = np.linalg.norm(ends[1] - ends[0], axis=1)
+    here = codes(middles)
+    within = here == INSIDE
+    near = codes(middles + tolerance * normals), codes(middles - tolerance * normals)
+    straight = ((near[0] == INSIDE) != within) | ((near[1] == INSIDE) != within)
+    far, lost = np.zeros(len(sides), dtype=bool), np.zeros(len(sides), dtype=bool)
+    stops = np.max([here, *near], axis=0).astype(np.int32)
+    waiting = np.flatnonzero(~straight)
+    for probe in PROBES:
+        for sign in (1.0, -1.0):
+            if not len(waiting):
+                break
+            others = middles[waiting] + (sign * probe * lengths[waiting])[:, None] * normals[waiting]
+            flips = (codes(others) == INSIDE) != within[waiting]
+            at = waiting[flips]
+            if len(at):
+                a, b = middles[at], others[flips]
+                inner = within[at][:, None]
+                middles[at], stops[at] = bisect(codes, np.where(inner, a, b), np.where(inner, b, a), 0.5 * tolerance)
+                far[at] = True
+            waiting = waiting[~flips]
+    lost[waiting] = True
+    return _Cuts(middles, np.stack([stops, stops], axis=1), far, lost)
+
+
+def _crease(
+    codes: Codes, middles: Array, normals: Array, aside: Array, lengths: Array, tolerance: float
+) -> tuple[Array, NDArray[np.int32], NDArray[np.bool_]]:
+    """Points on creases (m, d) near points, the two conditions that meet there (m, 2), and which were found (m,).
+
+    What stops the robot depends on the direction of departure; it changes at a crease. Directions between unoriented
+    unit normals of the border (m, d) and unit vectors `aside` orthogonal to these are tried, to both sides, up to
+    `lengths` (m,), for results within `tolerance`.
+    """
+    m = len(middles)
+    points, pair, found = middles.copy(), np.zeros((m, 2), dtype=np.int32), np.zeros(m, dtype=bool)
+    start, within = middles.copy(), codes(middles) == INSIDE
+    for share in INWARD:  # from beyond a hollow facet one has to go inside first
+        others = middles + (share * lengths)[:, None] * normals
+        fresh = ~within & (codes(others) == INSIDE)
+        start[fresh], within = others[fresh], within | fresh
+    for sense in (1.0, -1.0):  # the border may be on either side of the normal
+        rows = np.flatnonzero(~found & within)
+        if not len(rows):
+            break
+
+        def leave(angle: Array, rows: NDArray[np.int64] = rows, sense: float = sense) -> tuple[Array, Any, Any]:
+            """Where rays meet the border, what is beyond it, and which do."""
+            way = sense * np.cos(angle)[:, None] * normals[rows] + np.sin(angle)[:, None] * aside[rows]
+            ends = start[rows] + lengths[rows][:, None] * way
+            meets = codes(ends) != INSIDE
+            at, beyond = bisect(codes, start[rows], np.where(meets[:, None], ends, start[rows]), tolerance)
+            return at, beyond, meets
+
+        low, high = np.full(len(rows), -WIDEST), np.full(len(rows), WIDEST)
+        _, first, meets_first = leave(low)
+        at, second, meets_second = leave(high)
+        good = meets_first & meets_second & (first != second)
+        narrow = max(1, ceil(log2(2.0 * WIDEST * float(lengths[rows].max()) / tolerance)))
+        for _ in range(narrow if good.any() else 0):
+            middle = 0.5 * (low + high)
+            here, beyond, meets = leave(middle)
+            same = beyond == first
+            low, high = np.where(same, middle, low), np.where(same, high, middle)
+            other = good & ~same & meets
+            at[other], second[other] = here[other], beyond[other]
+        points[rows[good]] = at[good]
+        pair[rows[good]] = np.stack([first, second], axis=1)[good]
+        found[rows[good]] = True
+    return points, pair, found
+
+
+def _divide(simplices: Simplices, keys: NDArray[np.int64], new: NDArray[np.int64]) -> Simplices:
+    """Simplices with some sides (by key, sorted) cut at new corners."""
+    if simplices.shape[1] == 2:
+        cut = _cut(simplices[:, 0], simplices[:, 1], keys, new)
+        open_ = cut >= 0
+        halves = [
+            np.stack([simplices[open_, 0], cut[open_]], axis=1),
+            np.stack([cut[open_], simplices[open_, 1]], axis=1),
+        ]
+        return np.vstack([simplices[~open_], *halves])
+    cuts = np.stack([_cut(simplices[:, k], simplices[:, (k + 1) % 3], keys, new) for k in range(3)], axis=1)
+    count = (cuts >= 0).sum(axis=1)
+    parts = [simplices[count == 0]]
+    # turned so that the first side is cut, and of two, the first two
+    for k in range(3):
+        a, b, c = (simplices[:, (k + j) % 3] for j in range(3))
+        ab, bc, ca = (cuts[:, (k + j) % 3] for j in range(3))
+        one = (count == 1) & (ab >= 0)
+        parts += [np.stack([a, ab, c], axis=1)[one], np.stack([ab, b, c], axis=1)[one]]
+        two = (count == 2) & (ab >= 0) & (bc >= 0)
+        parts += [np.stack(p, axis=1)[two] for p in ((ab, b, bc), (a, ab, bc), (a, bc, c))]
+        if k == 0:
+            quarters = ((a, ab, ca), (ab, b, bc), (ca, bc, c), (ab, bc, ca))
+            parts += [np.stack(p, axis=1)[count == 3] for p in quarters]
+    return np.vstack(parts)
+
+
+def _cut(a: NDArray[np.int64], b: NDArray[np.int64], keys: NDArray[np.int64], new: NDArray[np.int64]) -> Simplices:
+    """The new corner on each side from a to b, -1 where it is not cut."""
+    key = np.minimum(a, b) << 32 | np.maximum(a, b)
+    if not len(keys):
+        return np.full(len(key), -1)
+    at = np.minimum(np.searchsorted(keys, key), len(keys) - 1)
+    return np.where(keys[at] == key, new[at], -1)

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from pkm_analysis.analysis_errors import AnalysisError
 from pkm_analysis.domain import Coordinate, Range
-from pkm_analysis.requirements.membership import INSIDE, Membership
+from pkm_analysis.requirements.conditions import INSIDE, Membership
+from pkm_analysis.requirements.grammar import shown
 from pkm_description.mechanism import Array
 from pkm_runtime.describable import listed
 from pkm_runtime.sweeps.chunks import slices
@@ -50,36 +51,21 @@ def extent(conditions: Membership, given: Mapping[str, Range]) -> dict[str, Rang
         found = _box(conditions, asked)
         if found is None:
             continue
-        endless = [
-            c
-            for c in coordinates
-            if c.name not in given and c.unit == "m" and _goes_on(c, found[c.name], asked[c.name], conditions)
-        ]
+        open_ = [c for c in coordinates if c.name not in given and c.unit == "m"]
+        endless = [c for c in open_ if _goes_on(c, found[c.name], asked[c.name], conditions)]
         if not endless:
             inner = {name: (max(a, asked[name][0]), min(b, asked[name][1])) for name, (a, b) in found.items()}
-            return {c.name: given.get(c.name, inner[c.name]) for c in coordinates}
+            return {**inner, **{c.name: given[c.name] for c in coordinates if c.name in given}}
     if endless:
-        raise AnalysisError(
-            "workspace",
-            f"it has no end along {listed(c.label for c in endless)}: up to {REACHES[4] * size:.4g} m from home "
-            "no joint limit and no limb stops the robot",
-            "give a range, or limits of joints in the description",
-        )
-    where = ", ".join(f"{c.label} {asked[c.name][0]:.4g} to {asked[c.name][1]:.4g} {c.unit}" for c in coordinates)
-    raise AnalysisError(
-        "workspace",
-        f"it is empty: nowhere within {where} do all conditions hold{_at_home(conditions, asked)}",
-        "loosen a requirement, or give ranges near to where it is thought to be",
-    )
-
-
-def _at_home(conditions: Membership, asked: Mapping[str, Range]) -> str:
-    """What stops the robot in the middle of the last search, in words; empty where nothing does."""
-    domain = conditions.domain.within(asked)
-    middle = 0.5 * (domain.lower + domain.upper)
-    membership = conditions.over(domain)
+        far = f"up to {shown(REACHES[4] * size, 'm')} from home no joint limit and no limb stops the robot"
+        problem = f"it has no end along {listed(c.label for c in endless)}: {far}"
+        raise AnalysisError("workspace", problem, "give a range, or limits of joints in the description")
+    membership = conditions.over(conditions.domain.within(asked))
+    middle = membership.domain.box.mean(axis=1)
     code = int(membership.codes(middle[None])[0])
-    return "" if code == INSIDE else f"; in the middle of that: {membership.why(code, middle)}"
+    why = f"; in the middle of that: {membership.why(code, middle)}" if code else ""
+    problem = f"it is empty: nowhere within {membership.domain.in_words()} do all conditions hold{why}"
+    raise AnalysisError("workspace", problem, "loosen a requirement, or give ranges near to where it is thought to be")
 
 
 def _asked(c: Coordinate, reach: float, limited: bool) -> Range:

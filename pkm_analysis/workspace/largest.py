@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 from pkm_analysis.analysis_errors import AnalysisError
 from pkm_analysis.domain import size_unit
 from pkm_analysis.kernels.full_boxes import largest_full_box
-from pkm_analysis.plottable import Plottable
-from pkm_analysis.requirements.membership import INSIDE, Membership
+from pkm_analysis.plottable import OverDomain
+from pkm_analysis.requirements.conditions import INSIDE, Membership
+from pkm_analysis.requirements.grammar import shown, spread
 from pkm_analysis.workspace.grid import codes_on_grid
 from pkm_description.mechanism import Array
-from pkm_runtime.describable import measure
 
 NODES, SLOW_NODES = 41, 17  # along each coordinate
 FACE = 15  # points along each side of a face that has to stay inside
@@ -29,11 +29,34 @@ CHECKED, SLOW_CHECKED = 100_000, 3_000  # random points that have to be inside
 SHRINK = 0.995
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class Box(Plottable):
-    """A box between corners (d,) [m, rad] in which all conditions hold; `checked` random points were tested."""
+class Inner(OverDomain):
+    """A body in which all conditions hold, tested at `checked` random points."""
 
     _picture: ClassVar[str] = "workspace_pictures.largest_picture"
+    what: ClassVar[str]
+
+    @property
+    def size(self) -> float:
+        """Volume or area."""
+        raise NotImplementedError
+
+    @property
+    def unit(self) -> str:
+        """Unit of the size."""
+        return size_unit(self.domain)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The numbers, for JSON."""
+        own = {name: v.tolist() if isinstance(v, np.ndarray) else v for name, v in vars(self).items()}
+        own.pop("membership")
+        return {"quantity": self.what, **own, "size": self.size, "unit": self.unit}
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Box(Inner):
+    """A box between corners (d,) [m, rad] in which all conditions hold; `checked` random points were tested."""
+
+    what = "largest box"
 
     membership: Membership
     lower: Array
@@ -46,34 +69,24 @@ class Box(Plottable):
         return float(np.prod(self.upper - self.lower))
 
     @property
-    def unit(self) -> str:
-        """Unit of the size."""
-        return size_unit(self.membership.domain)
-
-    @property
     def bounds(self) -> tuple[Array, Array]:
         """Lowest and highest corner (d,)."""
         return self.lower, self.upper
 
     def _summary(self) -> str:
-        ends = zip(self.membership.domain.labels, self.lower, self.upper, strict=True)
-        return ", ".join(f"{name} {measure(a)} to {measure(b)}" for name, a, b in ends)
-
-    def to_dict(self) -> dict[str, Any]:
-        """The numbers, for JSON."""
-        ends = {"lower": self.lower.tolist(), "upper": self.upper.tolist()}
-        return {"quantity": "largest box", **ends, "size": self.size, "unit": self.unit, "checked": self.checked}
+        ends = zip(self.domain.coordinates, self.lower, self.upper, strict=True)
+        return ", ".join(f"{c.label} {spread(a, b, c.unit)}" for c, a, b in ends)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Cylinder(Plottable):
+class Cylinder(Inner):
     """An upright cylinder along the third coordinate in which all conditions hold; of two coordinates, a circle.
 
     `centre` (2,) and `radius` [m] of the circle; `bottom` and `top` in the third coordinate, 0 without one; `checked`
     random points were tested.
     """
 
-    _picture: ClassVar[str] = "workspace_pictures.largest_picture"
+    what = "largest cylinder"
 
     membership: Membership
     centre: Array
@@ -88,35 +101,18 @@ class Cylinder(Plottable):
         return pi * self.radius**2 * ((self.top - self.bottom) or 1.0)
 
     @property
-    def unit(self) -> str:
-        """Unit of the size."""
-        return size_unit(self.membership.domain)
-
-    @property
     def bounds(self) -> tuple[Array, Array]:
         """Lowest and highest corner (d,) of the box around it."""
         low, high = self.centre - self.radius, self.centre + self.radius
-        if self.membership.domain.dimension == 2:
+        if self.domain.dimension == 2:
             return low, high
         return np.append(low, self.bottom), np.append(high, self.top)
 
     def _summary(self) -> str:
-        middle = " ".join(measure(c) for c in self.centre)
-        height = f", {measure(self.bottom)} to {measure(self.top)}" if self.top > self.bottom else ""
-        return f"radius {measure(self.radius)} about {middle}{height}"
-
-    def to_dict(self) -> dict[str, Any]:
-        """The numbers, for JSON."""
-        return {
-            "quantity": "largest cylinder",
-            "centre": self.centre.tolist(),
-            "radius": self.radius,
-            "bottom": self.bottom,
-            "top": self.top,
-            "size": self.size,
-            "unit": self.unit,
-            "checked": self.checked,
-        }
+        coordinates = self.domain.coordinates
+        middle = ", ".join(f"{c.label} {shown(v, c.unit)}" for c, v in zip(coordinates, self.centre, strict=False))
+        height = [f", {c.label} {spread(self.bottom, self.top, c.unit)}" for c in coordinates[2:]]
+        return f"radius {shown(self.radius, coordinates[0].unit)} about {middle}{''.join(height)}"
 
 
 def largest_box(membership: Membership, lower: Array, upper: Array) -> Box:

@@ -14,16 +14,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pkm_analysis.analysis_errors import MESHES, AnalysisError, check_ending
-from pkm_analysis.domain import Domain, Range, check_resolution, size_unit
+from pkm_analysis.domain import Range, check_resolution, size_unit
 from pkm_analysis.layer_file import Sheet, in_base_frame, write_layer
-from pkm_analysis.plottable import Plottable
-from pkm_analysis.requirements.membership import INSIDE, SEAM, Membership, Stop
-from pkm_analysis.workspace.border import Codes, bisect, first_border, welded
+from pkm_analysis.plottable import OverDomain
+from pkm_analysis.requirements.conditions import INSIDE, SEAM, Membership, Stop
+from pkm_analysis.requirements.grammar import shown, with_error
+from pkm_analysis.workspace.border import Codes, Refined, bisect, facet_sizes, first_border, refine, welded
 from pkm_analysis.workspace.grid import codes_on_grid, extent
 from pkm_analysis.workspace.largest import Box, Cylinder, largest_box, largest_cylinder
-from pkm_analysis.workspace.refine import Refined, facet_sizes, refine
 from pkm_description.mechanism import Array
-from pkm_runtime.describable import measure
 from pkm_runtime.optional import optional_library
 from pkm_runtime.whole_files import whole
 
@@ -38,7 +37,7 @@ STAIRS = {1: 1.0, 2: math.pi / 4.0, 3: 2.0 / 3.0}  # size of a border by that of
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Workspace(Plottable):
+class Workspace(OverDomain):
     """The set of points of a domain where all conditions hold.
 
     Attributes:
@@ -69,11 +68,6 @@ class Workspace(Plottable):
     caution: str = ""
 
     @property
-    def domain(self) -> Domain:
-        """The domain searched."""
-        return self.membership.domain
-
-    @property
     def all_of_it(self) -> bool:
         """True where it holds every pose that the limbs reach in the working mode.
 
@@ -91,18 +85,15 @@ class Workspace(Plottable):
         return f"what limbs solved by iteration follow the platform to {way}; what only other ways reach is left out"
 
     def _summary(self) -> str:
-        return f"{self.membership.robot.name}: {measure(self.size)} +- {measure(self.error)} {self.unit}"
+        return f"{self.membership.robot.name}: workspace {with_error(self.size, self.error, self.unit)}"
 
     def _details(self) -> list[str]:
-        lines = [
-            self.membership.in_words,
-            *([] if self.all_of_it else [self.shows]),
-            f"border to {measure(1e3 * self.tolerance)} mm, {len(self.simplices)} facets",
-        ]
-        lines += [f"{100.0 * share:.3g} % of the border: {stop.text}" for stop, share in self.stopped_by]
+        lines = [f"{100.0 * share:.3g} % of the border: {stop.text}" for stop, share in self.stopped_by]
         if (self.stops == SEAM).any():
             lines.append(f"no border: {self.membership.stop(SEAM).text}")
-        return lines + ([self.caution] if self.caution else [])
+        lines += [self.caution] if self.caution else []
+        lines += [self.membership.in_words, *([] if self.all_of_it else [self.shows])]
+        return [*lines, f"border to {shown(self.tolerance, 'm', 2)}, {len(self.simplices)} facets"]
 
     @cached_property
     def stopped_by(self) -> list[tuple[Stop, float]]:
@@ -171,12 +162,8 @@ class Workspace(Plottable):
         """The numbers, for JSON."""
         low, high = self.bounds
         return {
-            "robot": self.membership.robot.name,
-            "domain": self.membership.in_words,
+            **self.asked,
             "shows": self.shows,
-            "coordinates": list(self.domain.labels),
-            "units": list(self.domain.units),
-            "requirements": [str(one) for one in self.membership.requirements],
             "size": self.size,
             "error": self.error,
             "unit": self.unit,
@@ -192,10 +179,7 @@ class Workspace(Plottable):
 
 
 def workspace(
-    conditions: Membership,
-    ranges: Mapping[str, Range],
-    tolerance: float | None = None,
-    resolution: int | None = None,
+    conditions: Membership, ranges: Mapping[str, Range], tolerance: float | None = None, resolution: int | None = None
 ) -> Workspace:
     """The workspace in which conditions hold, over a domain whose ranges do not matter.
 
@@ -215,20 +199,14 @@ def measured(membership: Membership, tolerance: float | None = None, resolution:
     """The workspace within the ranges of a domain; `AnalysisError` where it is empty."""
     domain, quick = membership.domain, membership.robot.evaluator.quick
     scale = domain.scale
-    span = scale * (domain.upper - domain.lower)
-    side = float(np.prod(span)) ** (1.0 / len(span))
-    nodes = resolution or (NODES if quick else SLOW_NODES)[domain.dimension]
-    # cubic cells, up to integer numbers of them
-    counts = np.maximum(np.ceil(nodes * (span / side)).astype(int), 8)
-    axes = domain.grid(counts)
+    side = float(np.prod(scale * (domain.upper - domain.lower))) ** (1.0 / len(scale))
+    axes = domain.grid(domain.nodes(resolution or (NODES if quick else SLOW_NODES)[domain.dimension], 8))
     on_grid = codes_on_grid(membership, axes)
     if not (on_grid == INSIDE).any():
-        raise AnalysisError(
-            "workspace",
-            f"it is empty: at none of {on_grid.size} points over {domain.in_words()} do all conditions hold; "
-            f"what most of them fail by: {membership.stop(int(np.bincount(on_grid.ravel()).argmax())).text}",
-            "loosen a requirement, or give other ranges",
-        )
+        most = membership.stop(int(np.bincount(on_grid.ravel()).argmax())).text
+        problem = f"it is empty: at none of {on_grid.size} points over {domain.in_words()} do all conditions hold"
+        problem += f"; what most of them fail by: {most}"
+        raise AnalysisError("workspace", problem, "loosen a requirement, or give other ranges")
 
     def codes(points: Array) -> NDArray[np.int32]:
         return membership.codes(points / scale)
@@ -248,19 +226,8 @@ def measured(membership: Membership, tolerance: float | None = None, resolution:
     if not border.complete and not caution:
         part = f"{100.0 * border.doubt / size:.2g} % of the size" if size > 0.0 else "its size"
         caution = f"the border was not refined to the tolerance everywhere: {part} is in doubt, and in the error"
-    return Workspace(
-        membership,
-        size / per,
-        error / per,
-        size_unit(domain),
-        tolerance,
-        pitch,
-        corners / scale,
-        border.simplices,
-        border.stops,
-        sampled,
-        caution,
-    )
+    sizes, mesh = (size / per, error / per, size_unit(domain)), (corners / scale, border.simplices, border.stops)
+    return Workspace(membership, *sizes, tolerance, pitch, *mesh, sampled, caution)
 
 
 def _compared(membership: Membership, size: float, error: float, pitch: float) -> tuple[tuple[float, float], str]:
@@ -270,28 +237,20 @@ def _compared(membership: Membership, size: float, error: float, pitch: float) -
     sampled = sample_size(membership, samples)
     if abs(sampled[0] - size) <= error + DEVIATIONS * sampled[1]:
         return sampled, ""
-    found = f"{measure(sampled[0])} +- {measure(sampled[1])}"
-    return sampled, f"random points say {found}: parts are finer than {measure(pitch)} m"
+    found = with_error(*sampled, size_unit(membership.domain))
+    return sampled, f"random points say {found}: parts are finer than {shown(pitch, 'm', 2)}"
 
 
 def _refined(codes: Codes, on_grid: NDArray[np.int32], axes: list[Array], tolerance: float, thorough: bool) -> Refined:
-    if len(axes) == 1:
-        corners, simplices, stops = ends(codes, on_grid, axes[0], tolerance)
-        return Refined(corners, simplices, stops, 0.0, True)
-    return refine(codes, *first_border(codes, on_grid, axes, 0.5 * tolerance), tolerance, thorough)
-
-
-def ends(
-    codes: Codes, on_grid: NDArray[np.int32], axis: Array, tolerance: float
-) -> tuple[Array, NDArray[np.int64], NDArray[np.int32]]:
-    """Ends of the intervals that a workspace of one coordinate consists of; see `first_border`."""
-    from_step = np.concatenate([[axis[0] - (axis[1] - axis[0])], axis, [axis[-1] + (axis[1] - axis[0])]])
-    solid = np.concatenate([[False], on_grid == INSIDE, [False]])
+    if len(axes) > 1:
+        return refine(codes, *first_border(codes, on_grid, axes, 0.5 * tolerance), tolerance, thorough)
+    (axis,), step = axes, axes[0][1] - axes[0][0]  # ends of intervals
+    places = np.concatenate([[axis[0] - step], axis, [axis[-1] + step]])[:, None]
+    solid = np.pad(on_grid == INSIDE, 1)
     change = np.flatnonzero(solid[1:] != solid[:-1])
-    first, second = from_step[change][:, None], from_step[change + 1][:, None]
-    low_inside = solid[change][:, None]
-    corners, stops = bisect(codes, np.where(low_inside, first, second), np.where(low_inside, second, first), tolerance)
-    return corners, np.arange(len(corners), dtype=np.int64)[:, None], stops
+    first, second, inner = places[change], places[change + 1], solid[change][:, None]
+    corners, stops = bisect(codes, np.where(inner, first, second), np.where(inner, second, first), tolerance)
+    return Refined(corners, np.arange(len(corners), dtype=np.int64)[:, None], stops, 0.0, True)
 
 
 def depth(inside: NDArray[np.bool_], axes: list[Array]) -> float:

@@ -140,8 +140,8 @@ def as_json(figures: Figures, search: dict[str, Any] | None = None) -> str:
         }
         for i, name in enumerate(figures.actuated_names)
     ]
-    alike = ("robot", "motion", "cycles_per_minute", "duration", "payload", "reserve", "platform_speed")
-    alike += ("platform_acceleration", "platform_turn_rate", "platform_turn_acceleration")
+    alike: tuple[str, ...] = ("robot", "motion", "cycles_per_minute", "duration", "payload", "reserve")
+    alike += ("platform_speed", "platform_acceleration", "platform_turn_rate", "platform_turn_acceleration")
     found: dict[str, Any] = {name: getattr(figures, name) for name in alike}
     found |= {"bounded_by": list(figures.notes), "actuators": actuators}
     return json.dumps(found if search is None else {**found, "search": search}, indent=1)

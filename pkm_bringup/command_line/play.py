@@ -110,7 +110,7 @@ def play(
         planner = MotionPlanner(kinematics, dynamics, limits, reserve=USUAL_RESERVE)
         loop = _position_loop(dynamics, kind, file, simulate)
         _rehearse(dynamics, planner, file)
-    with making("planning the motion"):
+    with making("planning the motion", lambda: planner.done):
         waypoints = motion_named(motion, kinematics, tool_file)
         job = plan_cycle(planner, waypoints)
     loop.require_outputs(job.cycle.events.names)

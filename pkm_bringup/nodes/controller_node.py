@@ -34,9 +34,8 @@ from pkm_control.loop import requests
 from pkm_control.loop.followed_motion import Tolerances
 from pkm_control.loop.jogging import Jog
 from pkm_control.loop.modes import Mode, Outcome
-from pkm_control.loop.running_loop import RunningLoop, Situation
+from pkm_control.loop.running_loop import Controls, RunningLoop, Situation
 from pkm_control.motion.curve_check import CurveCheck
-from pkm_control.operation.controls import Controls
 from pkm_control.operation.goal_queue import START_DELAY, START_TOLERANCE, GoalQueue, GoalRequest
 from pkm_control.operation.motion_points import MotionPoints
 from pkm_control.operation.operator import Operator

@@ -16,8 +16,7 @@ from pkm_control.loop import requests
 from pkm_control.loop.control_loop import ControlLoop, warm_up
 from pkm_control.loop.follower_watches import ReadingRate
 from pkm_control.loop.loop_thread import LoopThread
-from pkm_control.loop.running_loop import Situation
-from pkm_control.operation.controls import Controls
+from pkm_control.loop.running_loop import Controls, Situation
 from pkm_control.robot_loop import build_follower
 from pkm_control.simulation_setup import ControllerSettings
 from pkm_description.mechanism import Array, Mechanism

@@ -16,8 +16,7 @@ import numpy as np
 from pkm_control.conveyor.conveyor import STANDS, BeltState, Conveyor, ConveyorError, Ride
 from pkm_control.conveyor.riding import RidingTrajectory
 from pkm_control.motion.curve_check import CurveCheck
-from pkm_control.motion.files.motion_events import events_of
-from pkm_control.motion.files.motion_file import MotionFile
+from pkm_control.motion.files.motion_file import MotionFile, events_of
 from pkm_control.motion.path_events import NO_EVENTS
 from pkm_control.motion.planning import MotionPlanner
 from pkm_control.motion.trajectory import Trajectory

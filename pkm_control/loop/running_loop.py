@@ -99,3 +99,22 @@ class RunningLoop(ABC):
     @abstractmethod
     def tell(self, request: Callable[..., Any], *arguments: Any) -> None:
         """The same without waiting; the result is lost."""
+
+
+@dataclass
+class Controls:
+    """The loop of the present description, None before there is one."""
+
+    loop: RunningLoop | None = None
+    problem: str = ""  # why there is no loop
+
+    @property
+    def kinematics(self) -> Kinematics:
+        """The robot's kinematics."""
+        return self.ready().kinematics
+
+    def ready(self) -> RunningLoop:
+        """The loop; raises `PkmError` with the reason where there is none."""
+        if self.loop is None:
+            raise PkmError(self.problem or "there is no robot description")
+        return self.loop

@@ -21,8 +21,7 @@ from numpy.typing import NDArray
 from pkm_control.control_errors import LimitError, UnreachableMotionError
 from pkm_control.motion.actuator_path import ActuatorPath
 from pkm_control.motion.files.hints import hint_of
-from pkm_control.motion.files.motion_events import events_of, payloads_of
-from pkm_control.motion.files.motion_file import MotionFile
+from pkm_control.motion.files.motion_file import MotionFile, events_of, payloads_of
 from pkm_control.motion.rounded_path import Path, PathSample, RoundedPath
 from pkm_control.motion.time_law import PathBounds, SmoothTimeLaw, fastest
 from pkm_control.motion.timed_curve import TimedCurve
@@ -100,6 +99,7 @@ class MotionPlanner:
         self.payload = payload
         self.space = space
         self.mode = mode
+        self.done = ""  # how far it is with a motion
         self._coarser = 1 if kinematics.constant_space else _COARSER
         self._velocity = (1.0 - reserve) * actuators.velocity
         self._acceleration = (1.0 - reserve) * actuators.acceleration
@@ -133,6 +133,7 @@ class MotionPlanner:
         stops = [0, *self._inner_stops(motion), len(motion) - 1]
         self._dwell(pieces, motion, 0)
         for first, last in pairwise(stops):
+            self.done = f"waypoint {first + 1} of {len(motion)}"
             piece, note = self._plan_free(motion, first, last, limits)
             pieces.append(piece)
             notes.append(note)

@@ -18,10 +18,9 @@ from pkm_control.loop import requests
 from pkm_control.loop.followed_motion import Motion, Tolerances
 from pkm_control.loop.follower import CHANGING, HALTED
 from pkm_control.loop.modes import Mode
-from pkm_control.loop.running_loop import RunningLoop
+from pkm_control.loop.running_loop import Controls, RunningLoop
 from pkm_control.motion.path_events import PathEvents
 from pkm_control.motion.point_trajectory import PointTrajectory, PointTrajectoryError
-from pkm_control.operation.controls import Controls
 from pkm_control.operation.motion_points import MotionPoints
 from pkm_runtime.errors import PkmError
 

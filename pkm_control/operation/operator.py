@@ -10,10 +10,9 @@ from typing import Any
 from pkm_control.loop import requests
 from pkm_control.loop.modes import Mode
 from pkm_control.loop.recovery import in_words, plan_change, recovery_pose
-from pkm_control.loop.running_loop import RunningLoop
+from pkm_control.loop.running_loop import Controls, RunningLoop
 from pkm_control.motion.trajectory import Array
 from pkm_control.operation.answer import Answer
-from pkm_control.operation.controls import Controls
 from pkm_runtime.describable import fixed
 from pkm_runtime.errors import PkmError
 

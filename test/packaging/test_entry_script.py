@@ -112,6 +112,8 @@ def test_progress_does_not_repeat_itself(script: ModuleType, tmp_path: Path, cap
     assert capfd.readouterr().err == "    20 s: compiling kernels\n    20 s: drawing\n"
     log.write_text("pkm: compiling kernels, once on this computer: for proofs, about 12% done: 12 s ...\n")
     assert script.last_line(log) == "compiling kernels: for proofs, about 12% done"
+    log.write_text("pkm: compiling kernels, once on this computer: about 12% done: 12 s, about 88 s left ...\n")
+    assert script.last_line(log) == "compiling kernels: about 12% done, about 88 s left"
     time.sleep(0.3)
     ticker.tick("drawing")
     ticker.tick("drawing")
@@ -137,6 +139,18 @@ def test_kernels_that_were_cut_off_are_removed_and_whole_ones_kept(script: Modul
 def test_a_clone_that_cannot_be_written_is_told(script: ModuleType, tmp_path: Path) -> None:
     with pytest.raises(script.SetupError, match=r"cannot be written .*\n.*your own"):
         script.open_lock(tmp_path / "nowhere" / ".pkm.lock")
+
+
+def test_an_environment_that_another_user_keeps_closed_is_told(
+    script: ModuleType, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def closed(extra: dict[str, Path]) -> None:
+        raise PermissionError(13, "Permission denied", "/root/python")
+
+    monkeypatch.setattr(script, "set_up", closed)
+    monkeypatch.setattr(sys, "argv", ["pkm", "setup"])
+    assert script.main() == 1
+    assert capfd.readouterr().err.strip() == "pkm: [Errno 13] Permission denied: '/root/python'"
 
 
 def test_a_killed_set_up_takes_its_jobs_along() -> None:

@@ -93,7 +93,7 @@ def test_distances_are_those_of_capsules() -> None:
     assert 0 < met < len(poses)
     for bound in (0.02, 0.1):
         judged = analysis.requirement(f"clearance > {bound} m")
-        slack, causes = judged.judged(Batch(analysis.robot, poses, quantity.needs))
+        slack, causes = judged.at(Batch(analysis.robot, poses, quantity.needs))
         clear = np.abs(values - bound) > 1e-5
         assert ((slack >= 0.0) == (values >= bound))[clear].all()
         for k in np.flatnonzero((slack < 0.0) & clear):
@@ -112,7 +112,7 @@ def test_the_pair_that_stops_the_robot_is_named() -> None:
     )
     stops = {stop.text for stop, share in found.stopped_by if stop.kind == "requirement"}
     assert stops
-    assert all(re.fullmatch(r"clearance >= 0.02 m: limb\d_forearm and limb\d_forearm", text) for text in stops)
+    assert all(re.fullmatch(r"clearance > 20 mm: limb\d_forearm and limb\d_forearm", text) for text in stops)
     rng = np.random.default_rng(2)
     points = rng.uniform([0.1, -0.1], [0.9, 0.7], (200, 2))
     poses = analysis.robot.coordinates.poses(np.column_stack([points, np.full(200, 0.8)]))[0]

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
+from pkm_analysis.analysis import Analysis
 from pkm_analysis.evaluator import PoseEvaluator
 from pkm_analysis.kernels.pose_quantities import LIMIT, REACH, WIDTH
-from pkm_analysis.proof import Domain, Inside, prove
 from pkm_description import load_mechanism
 from pkm_description.mechanism import Array
 from pkm_kinematics import Kinematics, Status
@@ -89,13 +89,13 @@ def test_workspaces_count_turns_as_calls_do(name: str) -> None:
 def test_proofs_count_turns_as_calls_do() -> None:
     """Small boxes all over a five-bar's workspace and beside it: what is proved inside is CONVERGED all over."""
     k = Kinematics(load_mechanism("five_bar"))
+    analysis = Analysis(k)
     random, verdicts = np.random.default_rng(1), {True: 0, False: 0}
     for x, y in random.uniform([-0.5, -0.66], [0.5, 0.6], (60, 2)):
-        box = np.array([[x - 0.01, x + 0.01], [y - 0.01, y + 0.01]])
-        inside = prove(k, Domain.of_box(box), Inside()).verdict == "proved"
-        within = k.inverse(random.uniform(box[:, 0], box[:, 1], (200, 2))).ok
+        box = {"x": (x - 0.01, x + 0.01), "y": (y - 0.01, y + 0.01)}
+        inside = analysis.prove("inside", box).ok
+        within = k.inverse(random.uniform(*np.transpose(list(box.values())), (200, 2))).ok
         assert not inside or within.all()
         verdicts[inside] += 1
     assert min(verdicts.values()) > 5
-    below = np.array([[0.02, 0.04], [-0.62, -0.6]])
-    assert prove(k, Domain.of_box(below), Inside()).verdict == "refuted"
+    assert analysis.prove("inside", {"x": (0.02, 0.04), "y": (-0.62, -0.6)}).verdict == "refuted"

@@ -8,11 +8,9 @@ import pytest
 from pkm_analysis import Analysis
 from pkm_analysis.kernels.full_boxes import largest_full_box
 from pkm_analysis.kernels.pose_quantities import pose_quantities_many
-from pkm_analysis.proof import Domain, Inside, prove
 from pkm_analysis.proof.kernels.enclose import enclose
 from pkm_bringup.warm_kernels import main
 from pkm_description import load_mechanism
-from pkm_kinematics import Kinematics
 
 
 @pytest.mark.slow  # it compiles for minutes where nothing is kept yet
@@ -23,7 +21,8 @@ def test_analyses_find_their_kernels_compiled(capsys: pytest.CaptureFixture[str]
     before = [kernel.signatures[:] for kernel in kernels]
     assert all(before)
     robot = load_mechanism("five_bar")
-    Analysis(robot).workspace(resolution=40).largest_box()
-    proof = prove(Kinematics(robot), Domain.of_box([[-0.01, 0.01], [0.3, 0.31]]), Inside())
+    analysis = Analysis(robot)
+    analysis.workspace(resolution=40).largest_box()
+    proof = analysis.prove("inside", {"x": (-0.01, 0.01), "y": (0.3, 0.31)})
     assert proof.boxes > 0
     assert [kernel.signatures for kernel in kernels] == before

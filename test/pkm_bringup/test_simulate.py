@@ -162,6 +162,8 @@ def test_what_takes_long_says_so(monkeypatch, capfd) -> None:
     with progress.progress("waiting", lambda: "for kernels"):
         time.sleep(0.3)
     assert capfd.readouterr().err == "pkm: waiting (for kernels): 0 s ...\n"
+    assert progress.time_left("for kernels, about 25% done", 10.0) == ", about 30 s left"
+    assert progress.time_left("for kernels, about 1% done", 10.0) == progress.time_left("for kernels", 10.0) == ""
 
 
 def test_a_compiler_that_fails_of_the_interruption_is_no_failure_of_its_own(capsys: pytest.CaptureFixture[str]) -> None:

@@ -138,6 +138,13 @@ def test_who_was_stretched_through_a_singularity_of_type_1_is_to_be_led_by_hand(
         assert "by hand" in robot.state.reason
         assert " old" not in robot.state.reason  # its readings come
         stays(robot, machine)
+        robot.disable()
+        machine.configure()  # where it was led to, in the working mode of the controller
+        robot.enable()
+        robot.wait(0.5)
+        assert robot.recover() == "nothing is wrong: the platform stands well"
+        assert robot.state.mode is Mode.HOLDING
+        assert np.abs(displacement_between(machine.pose, robot.kinematics.home)).max() < 1e-3
 
 
 def stays(robot: Robot, machine: SimulatedMachine) -> None:

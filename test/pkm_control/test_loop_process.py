@@ -21,9 +21,8 @@ from pkm_control.loop.control_loop import ControlLoop
 from pkm_control.loop.jogging import Jog
 from pkm_control.loop.loop_process import LoopProcess
 from pkm_control.loop.modes import Mode, Outcome
-from pkm_control.loop.running_loop import LoopEndedError
+from pkm_control.loop.running_loop import Controls, LoopEndedError
 from pkm_control.motion.curve_check import CurveCheck
-from pkm_control.operation.controls import Controls
 from pkm_control.operation.goal_queue import GoalQueue, GoalRequest
 from pkm_control.operation.motion_points import MotionPoints
 from pkm_control.operation.operator import Operator

@@ -125,6 +125,13 @@ def test_shipped_motions_fit_the_robots_they_are_for(planner) -> None:
     assert np.abs(tilts.sample(np.linspace(0, tilts.duration, 99)).twist[:, 3:]).max() > 0.5
 
 
+def test_a_long_motion_says_how_far_it_is(planner, monkeypatch: pytest.MonkeyPatch) -> None:
+    said, plan = [], planner._plan_free
+    monkeypatch.setattr(planner, "_plan_free", lambda *way: said.append(planner.done) or plan(*way))
+    planner.plan(parse_motion("x [mm], y [mm], z [mm]\n0,0,-850\n10,0,-850\n10,10,-850\n"))
+    assert said == ["waypoint 1 of 3", "waypoint 2 of 3"]
+
+
 def test_programmed_speeds_are_kept(planner) -> None:
     text = (
         "# frame: home\nx [mm], y [mm], z [mm], speed [mm/s], blend [mm]\n0,0,0,max,0\n100,0,0,200,10\n100,100,0,50,0\n"

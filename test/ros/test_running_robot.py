@@ -35,16 +35,19 @@ from pkm_control.loop.modes import Mode, Outcome
 from pkm_control.ros.motion_messages import duration_message
 from pkm_description import load_mechanism
 from pkm_description.ros import messages, topics
+from pkm_dynamics.ros.dynamics_node import DynamicsNode
 from pkm_interfaces.action import FollowPlatformTrajectory
 from pkm_interfaces.msg import (
     ControllerState,
     LoopStatistics,
     OutputEvent,
     PayloadChange,
+    PlatformState,
     PlatformTrajectory,
     PlatformTrajectoryPoint,
 )
 from pkm_kinematics import Kinematics
+from pkm_kinematics.ros.kinematics_node import KinematicsNode
 
 from .conftest import Graph
 
@@ -294,6 +297,21 @@ def test_a_fault_of_a_node_ends_the_motion_and_is_in_the_report(
     assert re.search(r"0\.\d of 1000 in", report)
     assert (tmp_path / graph.namespace.strip("/") / "delta_circle.csv").exists()
     graph.wait(lambda: robot.states[-1].mode == Mode.HOLDING)
+
+
+def test_who_leaves_a_stream_and_comes_back_hears_it_within_a_second(robot: Robot) -> None:
+    """What nobody listens to is not made."""
+    graph = robot.graph
+    graph.start(KinematicsNode, {"actuated_joint_states": "hardware/joint_states"})
+    graph.start(DynamicsNode)
+    streams = {topics.PLATFORM_STATE: PlatformState, topics.JOINT_STATES: JointState}
+    streams[topics.REFERENCE_EFFORTS] = JointState
+    for patience in (60.0, 1.0, 1.0, 1.0):  # s; at first the nodes build their robot
+        for topic, kind in streams.items():
+            heard: list[Any] = []
+            listener = graph.client.create_subscription(kind, topic, heard.append, topics.STREAM_IN)
+            graph.wait(lambda heard=heard: heard, patience)
+            graph.client.destroy_subscription(listener)
 
 
 def _stranger(robot: Robot, topic: str, message: JointState) -> Iterator[None]:

@@ -16,17 +16,7 @@ unknowns at the centre, nearly; `radius` (n,); `step` (n, 2) intervals C F(X, y_
 from math import inf
 
 from pkm_analysis.proof.kernels.intervals import EVERYTHING, both, magnitude, minus, negative, plus, times, up
-from pkm_analysis.proof.kernels.jets import (
-    CENTRE,
-    NOTHING,
-    SLOPE,
-    VALUE,
-    bend_at,
-    centre_rate_at,
-    read,
-    unknown,
-    write,
-)
+from pkm_analysis.proof.kernels.jets import CENTRE, NOTHING, SLOPE, VALUE, bend_at, centre_rate_at, read, unknown, write
 from pkm_analysis.proof.kernels.program import run, unknown_zero
 from pkm_runtime.kernels.compiled import compiled
 

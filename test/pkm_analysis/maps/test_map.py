@@ -96,7 +96,7 @@ def test_a_volume_is_mapped_and_shown_in_slices(tmp_path: Path) -> None:
         assert found.values[tuple(index)] == pytest.approx(float(margins.type1 * margins.type2), rel=1e-6)
     assert np.isnan(found.values[~found.inside]).all()
     assert found.to_dict()["coordinates"] == ["x", "y", "z"]
-    assert len(found.plot().axes) == 12  # nine slices, the key to their colours, and the surfaces of one value twice
+    assert len(found.plot().axes) == 7  # five slices, surfaces of one value, and the key to colours
     assert found.surfaces == ()  # it is the same everywhere
     layer = read_layer(found.save(tmp_path / "volume.glb"))
     assert layer.frame == a.robot.mechanism.base_link
@@ -133,13 +133,13 @@ def test_surfaces_of_one_value_lie_where_the_quantity_has_it(tmp_path: Path) -> 
     np.testing.assert_allclose(layer.sheets[3].corners, whole.corners, atol=1e-6)
     assert (layer.sheets[3].colours[:, 3] < 255).all()
     found.plot(tmp_path / "map.svg")
-    assert "surfaces of" in found.plot().axes[-2].get_title()
+    assert "surfaces of" in found.plot().axes[5].get_title()
 
 
 def test_surfaces_of_one_value_of_coordinates_that_turn_have_no_layer(tmp_path: Path) -> None:
     found = analysis("planar_3rrr").map("condition", vary=["x", "y", "yaw"], resolution=13)
     assert found.surfaces
-    assert len(found.plot().axes) == 12
+    assert len(found.plot().axes) == 7
     with pytest.raises(AnalysisError, match="no three lengths"):
         found.save(tmp_path / "map.glb")
 

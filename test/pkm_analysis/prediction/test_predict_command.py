@@ -11,8 +11,7 @@ import pytest
 
 from pkm_analysis.command_line.analyse import main
 from pkm_analysis.command_line.predict_task import EXCEEDED
-from pkm_analysis.prediction import Gear, Motor
-from pkm_analysis.prediction.motors_and_gears import read_gears, read_motors
+from pkm_analysis.prediction import Gear, Motor, read_gears, read_motors
 from pkm_control.motion.files.sampled_motion import sampled_motion
 from pkm_description import load_mechanism
 from pkm_dynamics import Dynamics
@@ -47,15 +46,35 @@ def test_a_motion_is_judged_and_drives_are_chosen(tmp_path: Path, capsys: pytest
     assert "too hot" in out
     assert "within all limits of the description" in out  # the others are kept
     assert "A with 1:40: fails, speed of the motor exceeded by" in out
+    assert "B with 1:40 fits all drives; 1 of 2 pairs do" in out
+    assert "30 cycles per minute, with a rest of 0 s after each" in out
     shown = page.read_text()
-    assert shown.count("data:image/png;base64,") == 1
-    for head in ("duration [s]", "energy [J]", "peak effort [N m]", "speed limit [rad/s]", "moment [N m]"):
+    assert shown.count("data:image/png;base64,") == 2
+    for head in ("drive", "peak effort [N m]", "limit of speed [deg/s]", "moment", "gear", "why"):
         assert f"<th>{head}</th>" in shown
-    assert "<tr><th>limb1_arm</th><td>" in shown
+    for cells in ("<tr><td>limb1_arm</td><td>", "<td>A</td><td>1:40</td><td>fails</td><td>speed of the motor exceeded"):
+        assert cells in shown
+    assert "circle, 2 s, within all limits" in shown
     numbers = json.loads(file.read_text())
     assert numbers["duration"] == pytest.approx(2.0)
     assert set(numbers["drives"]) == {"limb1_arm", "limb2_arm", "limb3_arm"}
     assert {one["fits"] for one in numbers["choices"]} == {True, False}
+    assert numbers["common_choices"] == ["B with 1:40"]
+    assert (numbers["motion"], numbers["cycles_per_minute"]) == ("circle", pytest.approx(30.0))
+
+
+def test_cycles_per_minute_leave_the_rest_to_rest(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["delta", "predict", "circle", "--payload", "1", "--continuous", "60", "--json"]
+    duties = []
+    for more in (["--cycles-per-minute", "15"], ["--rest", "2"]):
+        main([*words, *more])
+        numbers = json.loads(capsys.readouterr().out)
+        assert numbers["cycles_per_minute"] == pytest.approx(15.0)
+        assert numbers["payload"] == 1.0
+        duties.append(numbers["thermal_duty"]["limb1_arm"])
+    assert duties[0] == pytest.approx(duties[1])
+    assert main([*words, "--cycles-per-minute", "31"]) == 1
+    assert "one takes 2 s, which is 30 a minute" in capsys.readouterr().err
 
 
 def test_times_of_the_file_are_kept_whatever_they_break(

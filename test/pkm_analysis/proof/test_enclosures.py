@@ -6,7 +6,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pkm_analysis.proof.enclosures import Domain, Encloser
+from pkm_analysis.domain import Domain, TaskCoordinates
+from pkm_analysis.proof.enclosures import Encloser
 from pkm_description import load_mechanism
 from pkm_kinematics.kinematics import Kinematics
 
@@ -41,19 +42,19 @@ ROBOTS = [
 
 def _around_home(kinematics: Kinematics, width: float) -> Domain:
     home = kinematics.engine.task.chain["home"][1:]
-    return Domain.of_box(np.array([home - 0.7 * width, home + 0.3 * width]).T)
+    return Domain.of_box(TaskCoordinates(kinematics), np.array([home - 0.7 * width, home + 0.3 * width]).T)
 
 
 @pytest.mark.parametrize("name", ROBOTS)
 def test_bounds_contain_joints_and_jacobians_of_random_poses(name):
     kinematics = Kinematics(load_mechanism(name))
     domain = _around_home(kinematics, WIDTHS.get(name, 0.01))
-    encloser = Encloser(kinematics, domain)
+    encloser = Encloser(domain)
     found = encloser(domain.box[None])
     assert found.decided[0]
     assert (found.reach[0, :, 0] > 0.0).all()
     rng = np.random.default_rng(1)
-    poses = domain.coordinates(rng.uniform(domain.box[:, 0], domain.box[:, 1], (2000, len(domain.box))))
+    poses = domain.values(rng.uniform(domain.box[:, 0], domain.box[:, 1], (2000, len(domain.box))))
     joints = kinematics.inverse(poses).joints[:, encloser.program.joints]
     value = found.joints.value[0]
     assert (joints >= value[:, 0] - ROUNDING).all()
@@ -71,8 +72,8 @@ def test_bounds_contain_joints_and_jacobians_of_random_poses(name):
 def test_derivatives_of_the_jacobian_are_those_of_differences(name):
     kinematics = Kinematics(load_mechanism(name))
     home = _around_home(kinematics, 0.0).origin
-    wide = Domain.of_box(np.array([home - 1e-3, home + 1.5e-3]).T)
-    encloser = Encloser(kinematics, wide)
+    wide = Domain.of_box(TaskCoordinates(kinematics), np.array([home - 1e-3, home + 1.5e-3]).T)
+    encloser = Encloser(wide)
     n = encloser.program.n_actuated
     bend = encloser(wide.box[None]).joints.bend[0, :n]
     step = 1e-5
@@ -90,10 +91,10 @@ def test_a_box_twice_as_small_has_bounds_of_the_jacobian_four_times_as_tight():
     excess = []
     for width in (0.02, 0.01, 0.005):
         domain = _around_home(kinematics, width)
-        encloser = Encloser(kinematics, domain)
+        encloser = Encloser(domain)
         rate = encloser(domain.box[None]).joints.rate[0, :3]
         corners = np.array(np.meshgrid(*domain.box)).reshape(3, -1).T
-        K = kinematics.inverse_jacobian(domain.coordinates(corners)) @ encloser.twists
+        K = kinematics.inverse_jacobian(domain.values(corners)) @ encloser.twists
         excess.append(((rate[..., 1] - rate[..., 0]) - np.ptp(K, axis=0)).max())
     assert excess[1] < 0.33 * excess[0]
     assert excess[2] < 0.33 * excess[1]
@@ -101,8 +102,8 @@ def test_a_box_twice_as_small_has_bounds_of_the_jacobian_four_times_as_tight():
 
 def test_a_box_that_the_limbs_do_not_reach_is_not_decided():
     kinematics = Kinematics(load_mechanism("delta"))
-    domain = Domain.of_box(np.array([[1.5, 1.6], [0.0, 0.1], [-1.0, -0.9]]))
-    found = Encloser(kinematics, domain)(domain.box[None])
+    domain = Domain.of_box(TaskCoordinates(kinematics), np.array([[1.5, 1.6], [0.0, 0.1], [-1.0, -0.9]]))
+    found = Encloser(domain)(domain.box[None])
     assert found.reach[0, :, 1].min() < 0.0 or not found.decided[0]
 
 
@@ -110,7 +111,7 @@ def test_the_sums_over_cores_are_those_of_one():
     kinematics = Kinematics(load_mechanism("orthoglide"))
     domain = _around_home(kinematics, 0.02)
     boxes = np.repeat(domain.box[None], 600, axis=0) + np.linspace(0.0, 0.01, 600)[:, None, None]
-    encloser = Encloser(kinematics, domain)
+    encloser = Encloser(domain)
     one, many = encloser(boxes, cores=1), encloser(boxes, cores=3)
     np.testing.assert_array_equal(one.joints.bend, many.joints.bend)
     assert one.decided.all()

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from pkm_analysis import Analysis, AnalysisError
-from pkm_analysis.requirements.membership import over_orientations
+from pkm_analysis.requirements.conditions import over_orientations
 from pkm_description import load_mechanism
 
 BASES = ((0.0, 0.0), (1.0, 0.0), (0.5, sqrt(3.0) / 2.0))
@@ -72,7 +72,7 @@ def test_what_is_said_of_orientations_is_true_of_them() -> None:
     found = analysis("planar_3rrr").positions("total", {"yaw": (-0.4, 0.4)}, steps=5, resolution=20)
     words = found.to_dict()["domain"]
     assert words in str(found)
-    assert words.endswith("in every one of 5 orientations: yaw -0.4 to 0.4 rad in 5 values")
+    assert words.endswith("in every one of 5 orientations: yaw -22.92 to 22.92 deg in 5 values")
     assert "held" not in words
 
 
@@ -82,6 +82,6 @@ def test_why_a_position_is_outside_is_said_of_the_orientation_that_is_not_possib
     membership = over_orientations(a.robot, "dexterous", None, 9, [bound])
     home = np.array([c.home for c in membership.domain.coordinates])
     said = membership.why(int(membership.codes(home[None])[0]), home)
-    assert "joint:limb1_arm <= 2.4 rad does not hold, it is " in said
+    assert "joint:limb1_arm < 2.4 rad does not hold, it is " in said
     assert ", at yaw " in said
-    assert float(said.partition("it is ")[2].split()[0]) > 2.4
+    assert float(said.partition("it is ")[2].split()[0]) > np.degrees(2.4)

@@ -14,10 +14,8 @@ import pytest
 from distributed import LocalCluster
 
 from pkm_analysis import Analysis
-from pkm_analysis.proof import Domain, Inside, prove
 from pkm_description import load_mechanism
 from pkm_description.mechanism import Array
-from pkm_kinematics import Kinematics
 from pkm_runtime.sweeps import Sweeps
 
 RANGES = {"x": (-0.4, 0.4), "y": (0.1, 0.6)}
@@ -48,9 +46,8 @@ def test_maps_and_statistics_are_the_same(cluster: Sweeps, here: Sweeps) -> None
 
 
 def test_proofs_are_the_same(cluster: Sweeps, here: Sweeps) -> None:
-    kinematics = Kinematics(load_mechanism("delta"))
-    box = Domain.of_box(np.array([[-0.25, 0.25], [-0.25, 0.25], [-1.0, -0.8]]))
-    one, other = (prove(kinematics, box, Inside(), sweeps=sweeps) for sweeps in (here, cluster))
+    robot, box = load_mechanism("delta"), {"x": (-0.25, 0.25), "y": (-0.25, 0.25), "z": (-1.0, -0.8)}
+    one, other = (Analysis(robot, sweeps=sweeps).prove("inside", box) for sweeps in (here, cluster))
     assert one.ok
     assert one.boxes == other.boxes > 128
     for a, b in zip(one.parts[0], other.parts[0], strict=True):

@@ -6,9 +6,9 @@ intersection of m pairs of half-spaces, and the forces the zonotope K^T tau, |ta
 Both are exact under actuation redundancy, where the condition number of K is not (Krut, Company and Pierrot, "Velocity
 performance indexes for parallel mechanisms with actuation redundancy", 2002).
 
-Of the ellipsoids v^T M^-1 v <= 1 with a^T M a <= 1 for every face a . v = 1, the one of largest determinant is a convex
-programme, which Clarabel solves with log det M as a matrix inequality and exponential cones (Boyd and Vandenberghe,
-Convex Optimization, section 8.4.2).
+Of the ellipsoids v^T M^-1 v <= 1 with a^T M a <= 1 for every face a . v = 1, the one of largest determinant is found by
+its dual, weights u of the faces of largest det sum u a a^T, a D-optimal design (Boyd and Vandenberghe, Convex
+Optimization, section 7.5.2; Titterington, "Optimal design: some geometrical aspects of D-optimality", 1975).
 """
 
 from __future__ import annotations
@@ -16,10 +16,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations, product
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
-import scipy  # submodules load on first use
 
 from pkm_analysis.analysis_errors import AnalysisError
 from pkm_analysis.kernels.zonotope import faces_of
@@ -29,7 +28,7 @@ from pkm_runtime.describable import measure
 
 OUTSIDE = 1e-9  # of the limits: what rounding may leave a vertex outside
 FLAT = 1e-12  # a determinant, of unit rows, that is zero but for rounding
-TOLERANCE = 1e-9
+STEPS, FADING = 32, 0.3  # of the search for the largest ellipsoid
 
 
 def all_signs(n: int) -> Array:
@@ -186,14 +185,8 @@ def largest_ellipsoid(rows: Array) -> tuple[Array, Array]:
         rows: (m, f) normals of pairs of faces.
 
     Raises:
-        AnalysisError: the polytope is unbounded, Clarabel is not installed, or found no solution.
+        AnalysisError: the polytope is unbounded.
     """
-    try:
-        import clarabel
-    except ImportError as error:
-        raise AnalysisError(
-            "largest ellipsoid", "it needs the convex solver Clarabel, which is missing", "pip install clarabel"
-        ) from error
     rows = np.asarray(rows, dtype=float)
     f = rows.shape[1]
     if not np.isfinite(rows).all() or np.linalg.matrix_rank(rows) < f:
@@ -201,58 +194,17 @@ def largest_ellipsoid(rows: Array) -> tuple[Array, Array]:
     # In coordinates in which the faces are spread evenly, the programme is well conditioned.
     values, V = np.linalg.eigh(rows.T @ rows)
     spread = V / np.sqrt(values)
-    a = rows @ spread
-    A, b, index = _programme(a)
-    cones = [clarabel.NonnegativeConeT(len(a)), clarabel.PSDTriangleConeT(2 * f)]
-    cones += [clarabel.ExponentialConeT() for _ in range(f)]
-    settings = clarabel.DefaultSettings()
-    settings.verbose = False
-    settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = TOLERANCE
-    width = A.shape[1]
-    q = np.concatenate([np.zeros(width - f), -np.ones(f)])
-    solved = clarabel.DefaultSolver(scipy.sparse.csc_matrix((width, width)), q, A, b, cones, settings).solve()
-    if "Solved" not in str(solved.status):
-        raise AnalysisError(
-            "largest ellipsoid", f"the solver says {solved.status}", "look at the pose: is it singular?"
-        )
-    M = np.zeros((f, f))
-    for (r, c), k in index.items():
-        M[r, c] = M[c, r] = solved.x[k]
-    M = spread @ M @ spread.T
+    faces = rows @ spread
+
+    u = np.full(len(rows), 1.0 / len(rows))
+    for k in range(STEPS):  # of Newton's method, with a barrier that keeps weights positive and fades
+        barrier = FADING**k
+        G = faces @ np.linalg.solve(faces.T @ (u[:, None] * faces), faces.T)
+        slopes = np.stack([np.diag(G) + barrier / u, np.ones(len(u))], axis=1)
+        ahead, level = np.linalg.solve(G**2 + np.diag(barrier / u**2), slopes).T
+        step = ahead - level * (ahead.sum() / level.sum())
+        u = u + step * min(1.0, 0.9 / max(float((-step / u).max()), 1e-300))
+    M = spread @ np.linalg.inv(faces.T @ (u[:, None] * faces)) @ spread.T
     M /= np.einsum("ij,jk,ik->i", rows, M, rows).max()  # inside to the last digit
     squared, directions = np.linalg.eigh(M)
     return np.sqrt(np.maximum(squared[::-1], 0.0)), directions[:, ::-1]
-
-
-def _programme(a: Array) -> tuple[Any, Array, dict[tuple[int, int], int]]:
-    """Constraints A x + s = b of the convex programme for faces a (m, f), and the positions of M's entries in x."""
-    f = a.shape[1]
-    n = f * (f + 1) // 2
-    # variables: the triangle of M, the lower triangle of Z, and t; maximise the sum of t
-    index = {pair: k for k, pair in enumerate((r, c) for c in range(f) for r in range(c + 1))}
-    lower = {pair: n + k for k, pair in enumerate((r, c) for c in range(f) for r in range(c, f))}
-    width = 2 * n + f
-    faces = np.zeros((len(a), width))
-    for (r, c), k in index.items():
-        faces[:, k] = a[:, r] * a[:, c] * (1.0 if r == c else 2.0)
-    # [[M, Z], [Z^T, diag Z]] is positive semidefinite
-    matrix = np.zeros((2 * f * (2 * f + 1) // 2, width))
-    at = 0
-    for c in range(2 * f):
-        for r in range(c + 1):
-            scale = -1.0 if r == c else -np.sqrt(2.0)
-            if c < f:
-                matrix[at, index[r, c]] = scale
-            elif r < f and (r, c - f) in lower:
-                matrix[at, lower[r, c - f]] = scale
-            elif r == c:
-                matrix[at, lower[r - f, r - f]] = scale
-            at += 1
-    # exp(t) <= the diagonal of Z
-    roots, offsets = np.zeros((3 * f, width)), np.zeros(3 * f)
-    for k in range(f):
-        roots[3 * k, 2 * n + k] = -1.0
-        offsets[3 * k + 1] = 1.0
-        roots[3 * k + 2, lower[k, k]] = -1.0
-    b = np.concatenate([np.ones(len(a)), np.zeros(len(matrix)), offsets])
-    return scipy.sparse.csc_matrix(np.vstack([faces, matrix, roots])), b, index

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Indices of performance at many poses, with the worst pose beside the mean."""
+"""Indices of performance at many poses, with the worst pose beside the mean, for redundant actuation too."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
@@ -11,8 +12,8 @@ from numpy.typing import ArrayLike
 
 from pkm_analysis.analysis_errors import AnalysisError
 from pkm_analysis.domain import TaskCoordinates
-from pkm_analysis.indices.polytopes import ForcePolytope, VelocityPolytope, largest_ellipsoid
 from pkm_analysis.plottable import Plottable
+from pkm_analysis.polytopes import ForcePolytope, VelocityPolytope, largest_ellipsoid
 from pkm_description.mechanism import Array
 from pkm_kinematics.kinematics import Kinematics
 from pkm_kinematics.solve.constraints import scaling
@@ -98,9 +99,7 @@ class PerformanceIndices(Plottable):
 
     def to_dict(self) -> dict[str, Any]:
         """The numbers, for JSON."""
-        worst = {
-            name: {"worst": value, "at": at.tolist(), "mean": mean} for name, (value, at, mean) in self.worst().items()
-        }
+        each = self.worst().items()
         return {
             "robot": self.robot,
             "quantity": "indices of performance",
@@ -108,17 +107,15 @@ class PerformanceIndices(Plottable):
             "part": self.part,
             "length": self.length,
             "coordinates": list(self.labels),
-            "indices": worst,
+            "indices": {name: {"worst": one, "at": at.tolist(), "mean": mean} for name, (one, at, mean) in each},
         }
 
     def _summary(self) -> str:
         return f"of {len(self.coordinates)} poses, {self.part}, rotations at {self.length:.4g} m"
 
     def _details(self) -> list[str]:
-        return [
-            f"{name}: worst {value:.6g} at {np.array2string(at, precision=6)}, mean {mean:.6g}"
-            for name, (value, at, mean) in self.worst().items()
-        ]
+        each = self.worst().items()
+        return [f"{n}: worst {one:.6g} at {np.array2string(at, precision=6)}, mean {m:.6g}" for n, (one, at, m) in each]
 
 
 def performance_indices(
@@ -145,7 +142,7 @@ def performance_indices(
         ShapeError: an array of the wrong shape.
         ModeError: no such working mode.
     """
-    rows, L, speeds, (efforts, middle), K = _asked(kinematics, poses, limits, part, length, mode)
+    rows, L, K, within = _asked(kinematics, poses, limits, part, length, mode)
     n, _, f = K.shape
     transmission, weighted = np.full((n, f), np.nan), np.full(n, np.nan)
     numbers, axes = np.full((4, n), np.nan), np.full((n, f), np.nan)
@@ -155,25 +152,18 @@ def performance_indices(
             transmission[k] = 1.0 / values[::-1]
         if values[-1] > 0.0:
             weighted[k] = f / (np.linalg.norm(values) * np.linalg.norm(transmission[k]))
-        velocity, force = VelocityPolytope(K[k], speeds), ForcePolytope(K[k], efforts, middle)
+        velocity, force = within(K[k])
         numbers[:, k] = velocity.fastest, velocity.slowest, force.strongest, force.weakest
         if ellipsoids and values[-1] > 0.0:
             axes[k], _ = largest_ellipsoid(velocity.rows)
-    fastest, slowest, strongest, weakest = numbers
+    known = TaskCoordinates(kinematics).all
+    labels = tuple(f"{c.label} [{c.unit}]" for c in known)
+    if rows.shape[1] != len(known):
+        labels = ("x [m]", "y [m]", "z [m]", "qx", "qy", "qz", "qw")
+    condition = transmission[:, -1] / transmission[:, 0]
+    name, (fastest, slowest, strongest, weakest) = kinematics.mechanism.name, numbers
     return PerformanceIndices(
-        coordinates=rows,
-        length=L,
-        part=part,
-        transmission=transmission,
-        condition=transmission[:, -1] / transmission[:, 0],
-        weighted_condition=weighted,
-        fastest=fastest,
-        slowest=slowest,
-        strongest=strongest,
-        weakest=weakest,
-        ellipsoid=axes,
-        robot=kinematics.mechanism.name,
-        labels=_labels(kinematics, rows.shape[1]),
+        rows, L, part, transmission, condition, weighted, fastest, slowest, strongest, weakest, axes, name, labels
     )
 
 
@@ -194,21 +184,16 @@ def polytopes(
         length: scale of rotations [m], the robot's characteristic length by default.
         mode: number of a working mode, home's by default.
     """
-    _, _, speeds, (efforts, middle), K = _asked(kinematics, pose, limits, part, length, mode)
+    _, _, K, within = _asked(kinematics, pose, limits, part, length, mode)
     if len(K) != 1 or not np.isfinite(K).all():
         raise AnalysisError("polytopes", "they are those of one pose that the limbs reach", "give another pose")
-    return VelocityPolytope(K[0], speeds), ForcePolytope(K[0], efforts, middle)
+    return within(K[0])
 
 
 def _asked(
-    kinematics: Kinematics,
-    poses: ArrayLike,
-    limits: Limits | None,
-    part: Part,
-    length: float | None,
-    mode: int | None,
-) -> tuple[Array, float, Array, tuple[Array, Array], Array]:
-    """Rows of poses, the length [m], speed limits, half-range and middle of efforts, and rates (n, m, f)."""
+    kinematics: Kinematics, poses: ArrayLike, limits: Limits | None, part: Part, length: float | None, mode: int | None
+) -> tuple[Array, float, Array, Callable[[Array], tuple[VelocityPolytope, ForcePolytope]]]:
+    """Rows of poses, the length [m], rates (n, m, f), and the polytopes of rates within the limits."""
     rows = np.atleast_2d(np.asarray(poses, dtype=float))
     rows = rows.reshape(-1, rows.shape[-1])
     L = kinematics.characteristic_length if length is None else float(length)
@@ -216,27 +201,22 @@ def _asked(
         raise AnalysisError("characteristic length", f"{L:g} m is not positive", "take the size of the platform")
     limits = Limits() if limits is None else limits
     speeds = _limits(kinematics, limits.speed, "velocity")
-    efforts = effort_range(kinematics) if limits.effort is None else _limits(kinematics, limits.effort, "effort")
-    if limits.effort is None:
-        half, middle = 0.5 * (efforts[1] - efforts[0]), 0.5 * (efforts[1] + efforts[0])
-    else:
-        half, middle = efforts, np.zeros_like(efforts)
-    S = np.asarray(kinematics.subspace(rows, mode=mode))
-    K = kinematics.inverse_jacobian(rows, mode=mode)
+    least, most = kinematics.mechanism.effort_range
+    least, most = np.where(np.isinf(least), -1.0, least), np.where(np.isinf(most), 1.0, most)
+    if limits.effort is not None:
+        most = _limits(kinematics, limits.effort, "effort")
+        least = -most
+    at = kinematics.at(rows, mode=mode)
+    S, K = at.subspace, at.inverse_jacobian
     known = np.isfinite(S).all(axis=(1, 2)) & np.isfinite(K).all(axis=(1, 2))
-    if not known.any():
-        return rows, L, speeds, (half, middle), np.full((len(rows), K.shape[1], S.shape[2]), np.nan)
-    U = part_of(S[known], part, L)
+    U = part_of(S[known], part, L) if known.any() else S[:0]
     rates = np.full((len(rows), K.shape[1], U.shape[2]), np.nan)
     rates[known] = K[known] @ U
-    return rows, L, speeds, (half, middle), rates
 
+    def within(K: Array) -> tuple[VelocityPolytope, ForcePolytope]:
+        return VelocityPolytope(K, speeds), ForcePolytope(K, 0.5 * (most - least), 0.5 * (most + least))
 
-def _labels(kinematics: Kinematics, width: int) -> tuple[str, ...]:
-    known = TaskCoordinates(kinematics).all
-    if width == len(known):
-        return tuple(f"{c.label} [{c.unit}]" for c in known)
-    return ("x [m]", "y [m]", "z [m]", "qx", "qy", "qz", "qw")
+    return rows, L, rates, within
 
 
 def _limits(kinematics: Kinematics, given: tuple[float, ...] | None, what: Literal["velocity", "effort"]) -> Array:
@@ -254,12 +234,6 @@ def limits_of(kinematics: Kinematics, what: Literal["velocity", "effort"]) -> Ar
     joints = (kinematics.mechanism.joint_named[name] for name in kinematics.actuated_names)
     found = np.array([getattr(joint.limits, what) for joint in joints])
     return np.where(found > 0.0, found, np.inf)
-
-
-def effort_range(kinematics: Kinematics, without: float = 1.0) -> tuple[Array, Array]:
-    """Least and largest effort (m,) of each actuator [N m, N]; `without` is the limit where none is described."""
-    least, most = kinematics.mechanism.effort_range
-    return np.where(np.isinf(least), -without, least), np.where(np.isinf(most), without, most)
 
 
 def part_of(S: Array, part: Part, length: float) -> Array:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes docs/command_line.md from the parsers: `python -m pkm_bringup.command_line.reference docs/command_line.md`."""
+"""Writes docs/command_line.md from the parsers: `./pkm python docs/make_command_line.py`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _HEAD = """\
 # The command line
 
 `./pkm COMMAND` in a clone, `pkm COMMAND` where the package is installed. Options of the same name mean the same in
-every command, with the same units and defaults. This page is written by `python -m pkm_bringup.command_line.reference`.
+every command, with the same units and defaults. This page is written by `docs/make_command_line.py`.
 
 | command | does |
 |---|---|

@@ -1,0 +1,573 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a motion requires of every joint, against the limits in the description; which motors and gears provide it.
+
+The motion is given by samples and taken as linear between them: integrals follow the trapezoidal rule, and peaks are
+those of the samples. A motor's torque accelerates its rotor and the gear, and carries the joint's load through the
+ratio: divided by the gear's efficiency where the motor drives, times it where the load drives the motor. Tables of
+motors and gears are CSV with units in the header, as in `continuous [N m]`.
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass
+from functools import cached_property, partial
+from pathlib import Path
+from typing import Any, ClassVar, TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from pkm_analysis.analysis_errors import AnalysisError
+from pkm_analysis.plottable import Plottable, Table
+from pkm_analysis.requirements.grammar import SCALES, familiar, shown
+from pkm_description.mechanism import Array, Inertial
+from pkm_dynamics import Dynamics
+from pkm_dynamics.distribution import Distribution
+from pkm_kinematics.status import closes
+
+_TORQUE = {**SCALES["N m"], "N": 1.0}  # of linear motors, the unit of theirs
+_SPEED = {**SCALES["rad/s"], "m/s": 1.0}
+_INERTIA = {**SCALES["kg m^2"], "kg": 1.0}
+_PURE = {"": 1.0, "1": 1.0}
+_MOTOR = {"continuous": _TORQUE, "peak": _TORQUE, "speed": _SPEED, "inertia": _INERTIA}
+_GEAR = {"ratio": {**_PURE, "rad/m": 1.0}, "efficiency": SCALES["1"], "inertia": _INERTIA}
+_GEAR |= {"peak": _TORQUE, "speed": _SPEED}
+_HEAD = re.compile(r"\s*(?P<name>[^\[\]]*?)\s*(?:\[(?P<unit>[^\[\]]*)\])?\s*")
+EFFORTS = {"rad": "N m", "m": "N"}  # units of efforts by those of positions
+
+
+@dataclass(frozen=True)
+class Exceeded:
+    """A limit that a motion exceeds."""
+
+    joint: str
+    what: str  # "position", "velocity" or "effort"
+    value: float
+    limit: float
+    time: float  # s, of the peak
+    unit: str = "1"
+
+    @property
+    def in_words(self) -> str:
+        """The value and the limit."""
+        return f"{shown(self.value, self.unit)} beyond {shown(self.limit, self.unit)}"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Prediction(Plottable):
+    """What a motion requires of the actuators (m) at its samples (n), and of all joints."""
+
+    _elsewhere: ClassVar[dict[str, str]] = {
+        "torque torques": "effort has what the actuators exert",
+        "ok success limits": "exceeded lists the limits that the motion exceeds",
+    }
+
+    _picture: ClassVar[str] = "performance_pictures.prediction_picture"
+
+    robot: str  # its name
+    times: Array  # (n,) s
+    names: tuple[str, ...]  # of the actuators
+    units: tuple[str, ...]  # "rad" or "m", of their positions
+    velocity: Array  # (n, m) rad/s, m/s
+    acceleration: Array  # (n, m)
+    effort: Array  # (n, m) N m, N: what the actuators exert on their joints, rotors accelerated
+    load: Array  # (n, m) the same without the rotors of the description
+    holding: Array  # (m,) N m, N: what holds the last pose, at rest there
+    effort_limits: Array  # (m,)
+    velocity_limits: Array  # (m,)
+    exceeded: tuple[Exceeded, ...]  # of all joints, the passive ones' positions too
+    joint_names: tuple[str, ...]  # all limb joints, then loops
+    force: Array  # (j,) N: largest force that each transmits
+    moment: Array  # (j,) N m
+    base: Array  # (2,) N and N m: largest force and moment on the ground
+    motion: str = ""  # its name
+    payload: float = 0.0  # kg
+
+    @property
+    def duration(self) -> float:
+        """Duration [s] of the motion."""
+        return float(self.times[-1] - self.times[0])
+
+    @property
+    def power(self) -> Array:
+        """Mechanical power (n, m) [W] of each actuator; negative where it brakes."""
+        return np.asarray(self.effort * self.velocity)
+
+    @property
+    def peak_effort(self) -> Array:
+        """Largest absolute effort (m,) [N m, N]."""
+        return np.asarray(np.abs(self.effort).max(axis=0))
+
+    @property
+    def rms_effort(self) -> Array:
+        """Root mean square effort (m,) [N m, N], which heats a motor."""
+        return self.rms(self.effort)
+
+    @property
+    def peak_velocity(self) -> Array:
+        """Largest absolute velocity (m,) [rad/s, m/s]."""
+        return np.asarray(np.abs(self.velocity).max(axis=0))
+
+    @property
+    def rms_velocity(self) -> Array:
+        """Root mean square velocity (m,) [rad/s, m/s]."""
+        return self.rms(self.velocity)
+
+    @property
+    def peak_power(self) -> Array:
+        """Largest power (m,) [W] that each actuator delivers."""
+        return np.asarray(self.power.max(axis=0))
+
+    @property
+    def peak_total_power(self) -> float:
+        """Largest power [W] of all actuators together: what the supply must deliver, without losses."""
+        return float(self.power.sum(axis=1).max())
+
+    @cached_property
+    def work_given(self) -> Array:
+        """Energy (m,) [J] that each actuator delivers over the motion, without what it takes back."""
+        return self.integral(np.maximum(self.power, 0.0))
+
+    @cached_property
+    def work_taken(self) -> Array:
+        """Energy (m,) [J] that each actuator takes back, to be dissipated or fed back."""
+        return self.integral(np.maximum(-self.power, 0.0))
+
+    @property
+    def energy(self) -> float:
+        """Energy [J] that the actuators deliver over the motion less what they take back."""
+        return float((self.work_given - self.work_taken).sum())
+
+    @property
+    def effort_use(self) -> Array:
+        """Peak effort relative to its limit (m,)."""
+        return np.asarray(self.peak_effort / self.effort_limits)
+
+    @property
+    def velocity_use(self) -> Array:
+        """Peak speed relative to its limit (m,)."""
+        return np.asarray(self.peak_velocity / self.velocity_limits)
+
+    def duty(self, continuous: ArrayLike, rest: float = 0.0) -> Array:
+        """Thermal duty (m,): mean square of the effort by that of the continuous one; above 1 a motor overheats.
+
+        Args:
+            continuous: effort that each actuator can exert permanently (m,), or one for all [N m, N].
+            rest: time [s] after each run of the motion, in which the actuators hold the last pose.
+        """
+        squares = self.rms_effort**2 * self.duration + self.holding**2 * rest
+        return np.asarray(squares / (self.duration + rest) / np.asarray(continuous, dtype=float) ** 2)
+
+    def integral(self, values: Array) -> Array:
+        """Integral over the motion of values (n, ...)."""
+        return np.asarray(np.trapezoid(values, self.times, axis=0))
+
+    def rms(self, values: Array) -> Array:
+        """Root mean square over the motion of values (n, ...) that are linear between samples."""
+        a, b = values[:-1], values[1:]
+        squares = (a * a + a * b + b * b) / 3.0
+        steps = np.diff(self.times)
+        return np.asarray(np.sqrt(np.einsum("n,n...->...", steps, squares) / steps.sum()))
+
+    def to_dict(self) -> dict[str, Any]:
+        """The numbers, for JSON."""
+        columns = {
+            "peak_effort": self.peak_effort,
+            "rms_effort": self.rms_effort,
+            "holding_effort": self.holding,
+            "effort_limit": self.effort_limits,
+            "peak_speed": self.peak_velocity,
+            "rms_speed": self.rms_velocity,
+            "speed_limit": self.velocity_limits,
+            "peak_power": self.peak_power,
+            "work_given": self.work_given,
+            "work_taken_back": self.work_taken,
+        }
+        loads = zip(self.joint_names, self.force.tolist(), self.moment.tolist(), strict=True)
+        return {
+            "robot": self.robot,
+            "motion": self.motion,
+            "payload": self.payload,
+            "duration": self.duration,
+            "energy": self.energy,
+            "peak_total_power": self.peak_total_power,
+            "drives": {
+                name: {"unit": self.units[k], **{key: float(values[k]) for key, values in columns.items()}}
+                for k, name in enumerate(self.names)
+            },
+            "joints": {name: {"force": force, "moment": moment} for name, force, moment in loads},
+            "base": {"force": float(self.base[0]), "moment": float(self.base[1])},
+            "exceeded": [asdict(one) for one in self.exceeded],
+        }
+
+    def _summary(self) -> str:
+        use = int(np.nanargmax(np.maximum(self.effort_use, self.velocity_use)))
+        limits = f"{len(self.exceeded)} limits exceeded" if self.exceeded else "within all limits of the description"
+        motion = f"{self.motion}, " * bool(self.motion) + f"payload {self.payload:.4g} kg, " * bool(self.payload)
+        return f"{motion}{self.duration:.4g} s, {limits}, {self.names[use]} is loaded most"
+
+    def _details(self) -> list[str]:
+        lines = [f"{e.joint}: {e.what} {e.in_words} at {e.time:.4g} s" for e in self.exceeded]
+        for k, name in enumerate(self.names):
+            effort = f"effort peak {shown(self.peak_effort[k], EFFORTS[self.units[k]])}, RMS {self.rms_effort[k]:.4g}"
+            speed = f"speed peak {shown(self.peak_velocity[k], f'{self.units[k]}/s')}"
+            work = f"work given {self.work_given[k]:.4g} J, taken back {self.work_taken[k]:.4g} J"
+            lines.append(f"{name}: {effort}; {speed}; power peak {self.peak_power[k]:.4g} W; {work}")
+        return [*lines, f"all together: peak {self.peak_total_power:.4g} W, energy {self.energy:.4g} J"]
+
+    @property
+    def tables(self) -> list[Table]:
+        """Drives and joints, for the page."""
+        efforts = sorted({EFFORTS[unit] for unit in self.units})
+        speeds, factors = zip(*(familiar(f"{unit}/s") for unit in self.units), strict=True)
+        effort, speed = f"[{' or '.join(efforts)}]", f"[{' or '.join(sorted(set(speeds)))}]"
+        head = ["drive", *(f"{word} effort {effort}" for word in ("peak", "RMS", "holding", "limit of"))]
+        head += [*(f"{word} speed {speed}" for word in ("peak", "limit of")), "peak power [W]", "work given, taken [J]"]
+        columns = [self.peak_effort, self.rms_effort, self.holding, self.effort_limits]
+        columns += [np.array(factors) * one for one in (self.peak_velocity, self.velocity_limits)]
+        columns += [self.peak_power]
+        rows = [
+            [name, *(f"{one[k]:.4g}" for one in columns), f"{self.work_given[k]:.4g}, {self.work_taken[k]:.4g}"]
+            for k, name in enumerate(self.names)
+        ]
+        loads = zip((*self.joint_names, "base"), [*self.force, self.base[0]], [*self.moment, self.base[1]], strict=True)
+        joints = [
+            [name, f"{force:.4g}", f"{moment + 0.0:.4g}" if moment > 1e-9 else "0"] for name, force, moment in loads
+        ]
+        transmitted = Table("What joints transmit at most", ["joint", "force", "moment"], joints)
+        return [Table("What drives are asked for", head, rows), transmitted]
+
+
+def predict(
+    dynamics: Dynamics,
+    times: ArrayLike,
+    poses: ArrayLike,
+    twists: ArrayLike,
+    accelerations: ArrayLike,
+    *,
+    payload: Inertial | None = None,
+    wrench: ArrayLike | None = None,
+    distribution: Distribution | None = None,
+    mode: int | None = None,
+    name: str = "",
+) -> Prediction:
+    """What a motion requires of a robot.
+
+    Args:
+        dynamics: of the robot, with its friction.
+        times: of the samples (n,) [s], increasing.
+        poses: (n, 7), or task coordinates (n, c).
+        twists: of the platform (n, 6) [m/s, rad/s].
+        accelerations: of the platform (n, 6) [m/s^2, rad/s^2].
+        payload: carried by the platform.
+        wrench: additional external wrench on it (n, 6), about its origin, base axes [N, N m].
+        distribution: of efforts among redundant actuators.
+        mode: number of a working mode, home's by default.
+        name: of the motion.
+
+    Raises:
+        AnalysisError: fewer than two samples, times that do not increase, or a sample out of reach.
+        ShapeError: an array of the wrong shape.
+        ModeError: no such working mode.
+    """
+    k = dynamics.kinematics
+    at = np.asarray(times, dtype=float)
+    if at.ndim != 1 or len(at) < 2 or not np.isfinite(at).all() or (np.diff(at) <= 0.0).any():
+        raise AnalysisError("times of the motion", "they are not two or more that increase", "give one for each sample")
+    found = k.at(poses, mode=mode).motion(twists, accelerations)
+    if np.shape(found.status) != at.shape:
+        problem = f"{np.size(found.status)} samples go with {len(at)} times"
+        raise AnalysisError("motion", problem, "give as many of both")
+    reached = np.asarray(closes(found.status))
+    if not reached.all():
+        first = int(np.argmin(reached))
+        raise AnalysisError("motion", f"at {at[first]:.4g} s: {found.reason(first)}", "keep it inside the workspace")
+    loads = dynamics.reactions(found.at, twists, accelerations, wrench, payload=payload, distribution=distribution)
+    inverse = partial(dynamics.inverse, payload=payload, distribution=distribution)
+    effort = inverse(found.at, twists, accelerations, wrench).effort
+    # the last sample may still move or decelerate; in a rest after it nothing does
+    still, pressed = np.zeros(6), None if wrench is None else np.broadcast_to(wrench, (len(at), 6))[-1]
+    holding = inverse(found.at.rows(np.array([len(at) - 1]), ()), still, still, pressed).effort
+    joints = [k.mechanism.joint_named[name] for name in k.actuated_names]
+    armature = np.array([0.0 if joint.drive is None else joint.drive.armature for joint in joints])
+    velocity, acceleration = found.actuated_velocities, found.actuated_accelerations
+    force, moment = (np.linalg.norm(loads.wrench[..., part], axis=-1) for part in (slice(0, 3), slice(3, 6)))
+    base = [np.linalg.norm(loads.base[:, part], axis=-1).max() for part in (slice(0, 3), slice(3, 6))]
+    effort_limits = np.array([joint.limits.effort for joint in joints])
+    velocity_limits = np.array([joint.limits.velocity for joint in joints])
+    units = k.engine.names.units
+    beyond = [
+        *_beyond("position", units, k.joint_names, found.joints, k.engine.ranges.limits, at),
+        *_beyond("velocity", units, k.actuated_names, velocity, (-velocity_limits, velocity_limits), at),
+        *_beyond("effort", units, k.actuated_names, effort, (-effort_limits, effort_limits), at),
+    ]
+    return Prediction(
+        robot=k.mechanism.name,
+        times=at,
+        names=k.actuated_names,
+        units=tuple(units[name] for name in k.actuated_names),
+        velocity=velocity,
+        acceleration=acceleration,
+        effort=effort,
+        load=effort - armature * acceleration,
+        holding=holding,
+        effort_limits=effort_limits,
+        velocity_limits=velocity_limits,
+        exceeded=tuple(beyond),
+        joint_names=loads.names,
+        force=force.max(axis=0),
+        moment=moment.max(axis=0),
+        base=np.array(base),
+        motion=name,
+        payload=0.0 if payload is None else payload.mass,
+    )
+
+
+def _beyond(
+    what: str, units: dict[str, str], names: tuple[str, ...], values: Array, limits: tuple[Array, Array], at: Array
+) -> list[Exceeded]:
+    """Limits that are exceeded, each at its worst sample."""
+    found = []
+    for k, name in enumerate(names):
+        lower, upper = limits[0][k], limits[1][k]
+        over = np.maximum(values[:, k] - upper, lower - values[:, k])
+        worst = int(np.argmax(over))
+        if over[worst] > 0.0:
+            value = float(values[worst, k])
+            unit = {"position": units[name], "velocity": f"{units[name]}/s", "effort": EFFORTS[units[name]]}[what]
+            limit = float(upper if value > upper else lower)
+            found.append(Exceeded(name, what, value, limit, float(at[worst]), unit))
+    return found
+
+
+@dataclass(frozen=True)
+class Motor:
+    """A motor of a catalogue; for a linear one, forces, speeds and masses."""
+
+    name: str
+    continuous: float  # N m, permanent
+    peak: float  # N m
+    speed: float  # rad/s, at most
+    inertia: float  # kg m^2, of the rotor
+
+    def __post_init__(self) -> None:
+        """Refuse invalid numbers."""
+        if not (0.0 < self.continuous <= self.peak and self.speed > 0.0 and self.inertia >= 0.0):
+            raise AnalysisError(f"motor '{self.name}'", "its numbers make none", "0 < continuous <= peak, speed > 0")
+
+
+@dataclass(frozen=True)
+class Gear:
+    """A gear, a belt, or a screw."""
+
+    name: str
+    ratio: float  # motor speed by joint speed; of a screw, 2 pi by its lead [rad/m]
+    efficiency: float = 1.0
+    inertia: float = 0.0  # kg m^2, felt by the motor
+    peak: float = np.inf  # N m or N, at the joint
+    speed: float = np.inf  # rad/s, of the motor
+
+    def __post_init__(self) -> None:
+        """Refuse invalid numbers."""
+        if not (self.ratio > 0.0 and 0.0 < self.efficiency <= 1.0 and self.inertia >= 0.0 and self.peak > 0.0):
+            raise AnalysisError(f"gear '{self.name}'", "its numbers make none", "ratio > 0, 0 < efficiency <= 1")
+
+
+DIRECT = Gear("direct", 1.0)
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A motor and a gear on an actuated joint, and the share of each of their limits that the motion uses."""
+
+    joint: str
+    motor: Motor
+    gear: Gear
+    uses: dict[str, float]  # by name of the limit; above 1 it is exceeded
+    losses: float  # J in the gear, over the motion
+
+    @property
+    def ok(self) -> bool:
+        """Whether no limit is exceeded."""
+        return all(use <= 1.0 for use in self.uses.values())
+
+    @property
+    def reason(self) -> str:
+        """Why it fails: the exceeded limits, the worst first; otherwise the limit it is nearest to."""
+        worst = sorted(self.uses.items(), key=lambda item: -item[1])
+        if self.ok:
+            return f"{worst[0][0]} is used to {100.0 * worst[0][1]:.0f} %"
+        return "; ".join(f"{name} exceeded by {100.0 * (use - 1.0):.0f} %" for name, use in worst if use > 1.0)
+
+    @property
+    def most(self) -> float:
+        """The largest share of a limit."""
+        return max(self.uses.values())
+
+    def __str__(self) -> str:
+        """A line of the table."""
+        return f"{self.joint}: {self.pair} {self.verdict}: {self.reason}"
+
+    @property
+    def pair(self) -> str:
+        """Motor and gear."""
+        return f"{self.motor.name} with {self.gear.name}"
+
+    @property
+    def verdict(self) -> str:
+        """Whether it fits."""
+        return "fits" if self.ok else "fails"
+
+
+class Drives(Plottable, list["Choice"]):
+    """Choices of a motor and a gear for each actuated joint, joint by joint: the least loaded first."""
+
+    _picture: ClassVar[str] = "performance_pictures.drives_picture"
+
+    @property
+    def by_pair(self) -> dict[str, list[Choice]]:
+        """Choices on all joints by motor and gear, those of the least load on any joint first."""
+        found: dict[str, list[Choice]] = {}
+        for one in self:
+            found.setdefault(one.pair, []).append(one)
+        return dict(sorted(found.items(), key=lambda item: max(one.most for one in item[1])))
+
+    @property
+    def common(self) -> list[str]:
+        """Pairs that fit all joints, the least loaded first."""
+        return [pair for pair, each in self.by_pair.items() if all(one.ok for one in each)]
+
+    def _summary(self) -> str:
+        if self.common:
+            return f"{self.common[0]} fits all drives; {len(self.common)} of {len(self.by_pair)} pairs do"
+        return f"none of {len(self.by_pair)} pairs of motor and gear fits all drives"
+
+    def _details(self) -> list[str]:
+        lines = []
+        for joint in dict.fromkeys(one.joint for one in self):
+            own = [one for one in self if one.joint == joint]
+            lines.append(f"{joint}: {sum(one.ok for one in own)} of {len(own)} pairs of motor and gear fit")
+            lines += [f"  {one.pair}: {one.verdict}, {one.reason}" for one in own]
+        return lines
+
+    @property
+    def tables(self) -> list[Table]:
+        """Every pair on every joint, for the page."""
+        rows = [[one.joint, one.motor.name, one.gear.name, one.verdict, one.reason] for one in self]
+        return [Table("Motors and gears on each drive", ["drive", "motor", "gear", "verdict", "why"], rows)]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The choices, for JSON."""
+        each = [
+            {**asdict(one), "motor": one.motor.name, "gear": one.gear.name, "fits": one.ok, "reason": one.reason}
+            for one in self
+        ]
+        return {"choices": each, "common_choices": self.common}
+
+
+def choose_drives(
+    prediction: Prediction, motors: Iterable[Motor], gears: Iterable[Gear] = (DIRECT,), rest: float = 0.0
+) -> Drives:
+    """Every motor with every gear on every actuated joint, joint by joint: fitting ones first, the least loaded first.
+
+    Args:
+        prediction: of the motion, with the friction of the joints.
+        rest: time [s] after each run of the motion, in which the motors hold the last pose.
+    """
+    catalogue, ratios = list(motors), list(gears)
+    found = Drives()
+    for k, joint in enumerate(prediction.names):
+        table = [_choice(prediction, k, joint, motor, gear, rest) for motor in catalogue for gear in ratios]
+        found += sorted(table, key=lambda choice: choice.most)
+    return found
+
+
+def _choice(p: Prediction, k: int, joint: str, motor: Motor, gear: Gear, rest: float) -> Choice:
+    torque, lost = _motor_torque(p, k, motor, gear)
+    held = abs(p.holding[k]) * gear.efficiency / gear.ratio  # friction in the gear helps to hold
+    squares = p.rms(torque) ** 2 * p.duration + held**2 * rest
+    speed = gear.ratio * np.abs(p.velocity[:, k]).max()
+    uses = {
+        "peak torque": float(np.abs(torque).max() / motor.peak),
+        "continuous torque": float(np.sqrt(squares / (p.duration + rest)) / motor.continuous),
+        "speed of the motor": float(speed / motor.speed),
+        "peak torque of the gear": float(np.abs(p.load[:, k]).max() / gear.peak),
+        "speed of the gear": float(speed / gear.speed),
+    }
+    return Choice(joint, motor, gear, uses, float(p.integral(lost)))
+
+
+def _motor_torque(p: Prediction, k: int, motor: Motor, gear: Gear) -> tuple[Array, Array]:
+    """Torque of the motor (n,) and power lost in the gear (n,)."""
+    load, speed = p.load[:, k], p.velocity[:, k]
+    driving = load * speed >= 0.0
+    through = np.where(driving, load / gear.efficiency, load * gear.efficiency) / gear.ratio
+    accelerating = (motor.inertia + gear.inertia) * gear.ratio * p.acceleration[:, k]
+    return through + accelerating, (through * gear.ratio - load) * speed
+
+
+Entry = TypeVar("Entry", Motor, Gear)
+
+
+def read_motors(path: str | Path) -> list[Motor]:
+    """Motors of a table with columns name, continuous, peak, speed, inertia; `AnalysisError` names line and column."""
+    return _read(Path(path), Motor, _MOTOR, tuple(_MOTOR))
+
+
+def read_gears(path: str | Path) -> list[Gear]:
+    """Gears: name, ratio, optionally efficiency, inertia, peak, speed; `AnalysisError` names line and column."""
+    return _read(Path(path), Gear, _GEAR, ("ratio",))
+
+
+def _read(
+    path: Path, kind: Callable[..., Entry], columns: dict[str, dict[str, float]], needed: tuple[str, ...]
+) -> list[Entry]:
+    try:
+        lines = path.read_text(encoding="utf-8-sig").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise AnalysisError(f"table {path}", str(error), "give a CSV file") from error
+    rows = [(k, row) for k, row in enumerate(csv.reader(lines), 1) if any(row) and not row[0].lstrip().startswith("#")]
+    if len(rows) < 2:
+        remedy = f"write a header, name, {', '.join(columns)}, and rows"
+        raise AnalysisError(f"table {path}", "it has no entries", remedy)
+    factors = [_column(path.name, cell, columns) for cell in rows[0][1]]
+    missing = [name for name in ("name", *needed) if name not in [one for one, _ in factors]]
+    if missing:
+        raise AnalysisError(path.name, f"it has no column {missing[0]}", "add it")
+    found = []
+    for line, row in rows[1:]:
+        about = f"{path.name}, line {line}"
+        if len(row) != len(factors):
+            raise AnalysisError(about, f"it has {len(row)} cells, the header {len(factors)}", "give a cell per column")
+        entry: dict[str, object] = {}
+        for (name, factor), cell in zip(factors, row, strict=True):
+            entry[name] = cell.strip() if name == "name" else _number(f"{about}, column {name}", cell) * factor
+        found.append(kind(**entry))
+    return found
+
+
+def _column(table: str, cell: str, columns: dict[str, dict[str, float]]) -> tuple[str, float]:
+    """Name of a column, and the factor to SI units."""
+    match = _HEAD.fullmatch(cell)
+    name, unit = (match["name"], match["unit"] or "") if match else (cell, "")
+    about, units = f"{table}, column {name}", {"name": _PURE, **columns}
+    if name not in units:
+        raise AnalysisError(about, "there is none of that name", f"use name, {', '.join(columns)}")
+    if unit not in units[name]:
+        known = ", ".join(f"[{one}]" for one in units[name] if one)
+        raise AnalysisError(about, f"it has the unit [{unit}]" if unit else "it has no unit", f"write {known}")
+    return name, units[name][unit]
+
+
+def _number(about: str, cell: str) -> float:
+    try:
+        value = float(cell)
+    except ValueError:
+        value = math.nan
+    if math.isnan(value):
+        raise AnalysisError(about, f"{cell.strip()!r} is no number", "write one")
+    return value
