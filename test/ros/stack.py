@@ -68,7 +68,8 @@ def main(options: list[str]) -> int:
         command = ["git", "describe", "--always", "--dirty", "--abbrev=12"]
         commit = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False).stdout.strip()
         there = ", ".join(version(package) for package in packages[1:] if package not in missing)
-        about = f"{date.today():%-d %B %Y}, commit {commit}, {os.cpu_count()} cores, with {there}."
+        ended = " Stopped before its end: what is not named was not run." if code == pytest.ExitCode.INTERRUPTED else ""
+        about = f"{date.today():%-d %B %Y}, commit {commit}, {os.cpu_count()} cores, with {there}.{ended}"
         lacking = f"\n\nNot installed there: {', '.join(missing)}." if missing else ""
         text = PAGE.read_text(encoding="utf-8").partition(MARK)[0]
         PAGE.write_text(f"{text}{MARK}\n\n{about}\n\n{record.table()}{lacking}\n", encoding="utf-8")
