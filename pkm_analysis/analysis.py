@@ -303,7 +303,6 @@ class Analysis(Describable):
         """Whether requirements hold along a path that is straight in task coordinates between waypoints.
 
         Args:
-            that: requirements, as for `prove`.
             waypoints: task coordinates (n, c) [m, rad], two or more.
             settings: see `Settings`.
         """
@@ -319,7 +318,6 @@ class Analysis(Describable):
         """Whether requirements hold along a path of straight lines with rounded corners.
 
         Args:
-            that: requirements, as for `prove`.
             poses: (n, 7), base frame.
             radii: (n,) distance [m] before and after each pose at which the path may leave its lines; zero at both
                 ends.
@@ -337,7 +335,6 @@ class Analysis(Describable):
         """The largest proved box (c, 2), of those that shrink towards the centre of a given one, and its proof.
 
         Args:
-            that: requirements, as for `prove`.
             bounds: (c, 2) of the task coordinates [m, rad], such as of a box found by sampling.
             tolerance: of its sides, relative to those given.
             most_boxes: limit for each proof.
