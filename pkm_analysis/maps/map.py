@@ -25,6 +25,7 @@ from pkm_analysis.workspace.grid import extent
 from pkm_description.mechanism import Array
 from pkm_runtime.describable import measure
 
+Mask = NDArray[np.bool_]
 NODES, SLOW_NODES = {1: 241, 2: 241, 3: 61}, {1: 61, 2: 61, 3: 15}  # along the longest coordinate
 OUTLIERS = 2.0  # percent of values at either end that the colour scale excludes where they are far off
 
@@ -74,7 +75,7 @@ class Map(OfQuantity):
     quantity: Quantity
     axes: tuple[Array, ...]
     values: Array
-    inside: NDArray[np.bool_]
+    inside: Mask
     loci: dict[str, Array]
     least: tuple[float, Array]
     most: tuple[float, Array]
@@ -162,7 +163,7 @@ def _of(membership: Membership, quantity: Quantity, points: Array) -> tuple[Arra
 
 
 def _loci(
-    membership: Membership, inside: NDArray[np.bool_], reach: Array, type2: Array, hold: Array, regularity: Array
+    membership: Membership, inside: Mask, reach: Array, type2: Array, hold: Array, regularity: Array
 ) -> tuple[dict[str, Array], tuple[str, ...]]:
     """Numbers that are zero on loci, at every node, and notes on what holds where all conditions do."""
     kinematics = membership.robot.kinematics
@@ -185,6 +186,6 @@ def _loci(
     return loci, tuple(notes)
 
 
-def _least(margin: Array, inside: NDArray[np.bool_]) -> float:
+def _least(margin: Array, inside: Mask) -> float:
     """The least value of a margin at nodes inside; infinite where it is unknown at all of them."""
     return float(np.min(margin[inside & ~np.isnan(margin)], initial=np.inf))

@@ -18,7 +18,7 @@ DOCS = Path(__file__).resolve().parents[2] / "docs" / "description.md"
 
 @pytest.fixture(scope="module")
 def example() -> str:
-    found = re.search(r"```xml\n(<robot.*?</robot>)", DOCS.read_text(), re.DOTALL)
+    found = re.search(r"```xml\n(<robot name=\"my_five_bar\".*?</robot>)", DOCS.read_text(), re.DOTALL)
     assert found
     return found.group(1)
 

@@ -198,6 +198,7 @@ def test_nothing_is_computed_for_long_while_drives_are_on(
     hexapod: Kinematics, board: SimulatedServoBoard, patient_file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Motions are ready before the drives are enabled, which take a pause between two of them for silence."""
+    gc.enable()  # a run that was refused in this process may have left it off
     while_on: list[bool] = []
     braking = CurveCheck.braking
 
