@@ -13,6 +13,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -311,7 +312,8 @@ def test_who_leaves_a_stream_and_comes_back_hears_it_within_a_second(robot: Robo
             heard: list[Any] = []
             listener = graph.client.create_subscription(kind, topic, heard.append, topics.STREAM_IN)
             graph.wait(lambda heard=heard: heard, patience)
-            graph.client.destroy_subscription(listener)
+            # in the thread that waits for it, which another would take it away from
+            graph.in_executor(partial(graph.client.destroy_subscription, listener))
 
 
 def _stranger(robot: Robot, topic: str, message: JointState) -> Iterator[None]:
