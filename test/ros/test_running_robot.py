@@ -295,7 +295,7 @@ def test_a_fault_of_a_node_ends_the_motion_and_is_in_the_report(
     assert player.exit_code == 1
     report = capfd.readouterr().out
     assert "page: it burns" in report
-    assert re.search(r"0\.\d of 1000 in", report)
+    assert re.search(r"\b\d\.\d of 1000 in", report)
     assert (tmp_path / graph.namespace.strip("/") / "delta_circle.csv").exists()
     graph.wait(lambda: robot.states[-1].mode == Mode.HOLDING)
 
