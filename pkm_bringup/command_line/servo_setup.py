@@ -33,7 +33,7 @@ from pkm_runtime.yaml_section import read_yaml
 TURN, STROKE = math.radians(5.0), 0.005  # rad, m: how far a servo moves
 _PERIOD = 0.02  # s
 _SPEED = 200.0  # us/s
-_WATCHDOG = 1.0  # s: the board lets the servo go where this program ends without a word
+_WATCHDOG = 1.0  # s, after which the board ends the pulses where this program is gone
 _SMALL = 1e-4  # rad or m
 _FILE: dict[str, Any] = {  # of a machine of which nothing is known yet
     "machine": "servos",
@@ -166,9 +166,12 @@ def _number(ask: Ask, text: str, default: float) -> float:
     while True:
         answer = ask(f"{text}? [{default:g}] ").strip()
         try:
-            return float(answer) if answer else float(default)
+            number = float(answer) if answer else float(default)
         except ValueError:
-            print(f"  '{answer}' is no number")
+            number = math.nan
+        if math.isfinite(number):
+            return number
+        print(f"  '{answer}' is no number")
 
 
 def parser() -> argparse.ArgumentParser:

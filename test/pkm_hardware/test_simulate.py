@@ -146,3 +146,9 @@ def test_servo_setup_leaves_no_pulses_where_it_is_broken_off(monkeypatch: pytest
         assert servo_setup.main([HEXAPOD, "--serial-port", board.port, "-o", str(tmp_path / "no.yaml")]) == 130
         assert not any(board.pulses)
     assert not (tmp_path / "no.yaml").exists()
+
+
+def test_servo_setup_asks_until_there_is_a_finite_number(capsys: pytest.CaptureFixture[str]) -> None:
+    answers = iter(("nan", "inf", "x", "3"))
+    assert servo_setup._number(lambda text: next(answers), "n", 1.0) == 3.0
+    assert capsys.readouterr().out.count("is no number") == 3
