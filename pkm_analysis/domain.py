@@ -342,8 +342,8 @@ class Domain:
             f"{c.label} {spread(low, high, c.unit)}" for c, (low, high) in zip(self.coordinates, self.box, strict=True)
         )
         held = [(self.task.find(name), value) for name, value in self.held.items()]
-        said = ", ".join(f"{c.label} {shown(value, c.unit)}" for c, value in held if c not in but)
-        return vary + (f"; held: {said}" if said else "")
+        positions = ", ".join(f"{c.label} {shown(value, c.unit)}" for c, value in held if c not in but)
+        return vary + (f"; held: {positions}" if positions else "")
 
 
 def through(coordinate: Coordinate, low: float, high: float) -> float:

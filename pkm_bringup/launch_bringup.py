@@ -255,10 +255,10 @@ def _controller_manager(values: bringup.Values) -> list[Any]:
         return [manager, *spawners]
     loaded = [*wanted, *(name for name in known if name not in wanted)]
     fed = ros2_control.FORWARD if values["controller"] != "none" else ""
-    told = {"controllers": wanted, "forward_controller": fed}
+    own_parameters = {"controllers": wanted, "forward_controller": fed}
     # without it a dead machine would go unnoticed
     ends = {"output": "screen", "on_exit": _ends_all(_WATCH)}
-    watch = _other("pkm_control", "machine_watch_node", values, told, name=_WATCH, **ends)
+    watch = _other("pkm_control", "machine_watch_node", values, own_parameters, name=_WATCH, **ends)
     return [manager, spawner(arguments=[*loaded, "--inactive", "--param-file", path, *patience]), watch]
 
 
@@ -287,8 +287,8 @@ def _rviz(values: bringup.Values) -> Node:
 def _layers(values: bringup.Values) -> Node:
     """The node that shows surfaces of an analysis in RViz."""
     files = ",".join(str(path) for path in layer_files(values["layers"]))
-    told = {"files": files, "frame_prefix": values["frame_prefix"]}
-    return _other("pkm_control", "layers_node", values, told, output="screen")
+    own_parameters = {"files": files, "frame_prefix": values["frame_prefix"]}
+    return _other("pkm_control", "layers_node", values, own_parameters, output="screen")
 
 
 def _temporary(suffix: str) -> str:
@@ -300,18 +300,18 @@ def _temporary(suffix: str) -> str:
 
 def _robot_state_publisher(values: bringup.Values) -> Node:
     """The node that publishes /robot_description, and /tf from joint_states."""
-    told = {"robot_description": _text(values), "publish_frequency": float(values["publish_rate"])}
+    own_parameters = {"robot_description": _text(values), "publish_frequency": float(values["publish_rate"])}
     name = "robot_state_publisher"
-    return _other(name, name, values, told, on_exit=_ends_all(name))
+    return _other(name, name, values, own_parameters, on_exit=_ends_all(name))
 
 
 def _other(
     package: str, executable: str, values: bringup.Values, parameters: dict[str, Any] | None = None, **more: Any
 ) -> Node:
     """A node beside those of `bringup.py`."""
-    told = {**(parameters or {}), "use_sim_time": values["use_sim_time"] == "true"}
+    own_parameters = {**(parameters or {}), "use_sim_time": values["use_sim_time"] == "true"}
     place = values["namespace"]
-    return Node(package=package, executable=executable, namespace=place, parameters=[told], **more, **_ENDS)
+    return Node(package=package, executable=executable, namespace=place, parameters=[own_parameters], **more, **_ENDS)
 
 
 def _text(values: bringup.Values) -> ParameterValue:

@@ -61,14 +61,14 @@ def write_report(
 
 def _section(result: Result, drawn: Figure) -> str:
     head, *lines = str(result).splitlines()
-    kind, _, said = head.partition(" ")
+    kind, _, meaning = head.partition(" ")
     caution = result.to_dict().get("caution")
     warned = f'<p class="caution">{escape(str(caution))}</p>' if caution else ""
     picture = base64.b64encode(png(drawn)).decode("ascii")
     tables = "".join(map(_table, result.tables))
     words = "" if tables else _listed(lines)
     return (
-        f'<section><h2>{escape(kind)}: {escape(said)}</h2>{warned}<img alt="{escape(kind)}" '
+        f'<section><h2>{escape(kind)}: {escape(meaning)}</h2>{warned}<img alt="{escape(kind)}" '
         f'src="data:image/png;base64,{picture}">{words}{tables}</section>'
     )
 

@@ -126,8 +126,8 @@ def _find(
     ask(f"  Enter: it goes to {zero:g} us AT ONCE, wherever it stands now, and is held there.")
     servo = Servo(driver, zero)
     try:
-        told = f"  Where is {joint.name} now, as the description counts it, in {unit}"
-        own["offset"] = round(_number(ask, told, scale * float(used.get("offset", 0.0))) / scale, 6)
+        question = f"  Where is {joint.name} now, as the description counts it, in {unit}"
+        own["offset"] = round(_number(ask, question, scale * float(used.get("offset", 0.0))) / scale, 6)
         print(f"  A positive {joint.name} {sense(mechanism, joint)}.")
         there = zero + step * float(used["pulse_per_unit"])
         answer = ""

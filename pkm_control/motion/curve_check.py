@@ -445,10 +445,10 @@ class CurveCheck:
     def _over(self, what: str, values: Array, bounds: Array, limits: Array, units: Sequence[str]) -> str:
         """Which actuator is asked for too much."""
         worst = int(np.argmax(values / bounds))
-        said = f"the limit is {limits[worst]:.4g} {units[worst]}"
+        bound = f"the limit is {limits[worst]:.4g} {units[worst]}"
         if bounds[worst] < limits[worst]:
-            said += f", of which {bounds[worst]:.4g} {units[worst]} are used"
-        return f"{what} of {self.limits.names[worst]} would be {values[worst]:.4g} {units[worst]}, {said}"
+            bound += f", of which {bounds[worst]:.4g} {units[worst]} are used"
+        return f"{what} of {self.limits.names[worst]} would be {values[worst]:.4g} {units[worst]}, {bound}"
 
 
 def configuration(kinematics: Kinematics, pose: Array, mode: int | None = 0) -> Configuration:
