@@ -148,6 +148,13 @@ def over_cores(part: Callable[[slice], None], n: int) -> None:
         part(slice(0, n))
         return
     edges = np.linspace(0, n, cores + 1).astype(int)
-    with ThreadPoolExecutor(cores) as pool:
-        for done in [pool.submit(part, slice(a, b)) for a, b in itertools.pairwise(edges)]:
-            done.result()
+    for done in [_threads().submit(part, slice(a, b)) for a, b in itertools.pairwise(edges)]:
+        done.result()
+
+
+@cache
+def _threads() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(CORES, "rows")
+
+
+os.register_at_fork(after_in_child=_threads.cache_clear)  # a child has none of its parent's threads

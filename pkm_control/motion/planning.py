@@ -133,7 +133,7 @@ class MotionPlanner:
         stops = [0, *self._inner_stops(motion), len(motion) - 1]
         self._dwell(pieces, motion, 0)
         for first, last in pairwise(stops):
-            self.done = f"waypoint {first + 1} of {len(motion)}"
+            self.done = f"waypoint {first + 1} of {len(motion)}, {100 * first // len(motion)} % done"
             piece, note = self._plan_free(motion, first, last, limits)
             pieces.append(piece)
             notes.append(note)

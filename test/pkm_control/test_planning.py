@@ -129,7 +129,7 @@ def test_a_long_motion_says_how_far_it_is(planner, monkeypatch: pytest.MonkeyPat
     said, plan = [], planner._plan_free
     monkeypatch.setattr(planner, "_plan_free", lambda *way: said.append(planner.done) or plan(*way))
     planner.plan(parse_motion("x [mm], y [mm], z [mm]\n0,0,-850\n10,0,-850\n10,10,-850\n"))
-    assert said == ["waypoint 1 of 3", "waypoint 2 of 3"]
+    assert said == ["waypoint 1 of 3, 0 % done", "waypoint 2 of 3, 33 % done"]
 
 
 def test_programmed_speeds_are_kept(planner) -> None:
