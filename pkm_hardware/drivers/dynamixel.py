@@ -79,7 +79,7 @@ class DynamixelDriver(Driver):
         self._reader = GroupSyncRead(self._port, self._packets, PRESENT, PRESENT_BYTES)
         for one in self._ids:
             self._reader.addParam(one)
-        self._heard = dict.fromkeys(self._ids, 0.0)  # s: when each drive answered last
+        self._unheard: dict[int, float] = {}  # s, by drive: when it was first asked without an answer
         self._missed = 0
         self._turn = 0
         self._last: Reading | None = None
@@ -108,7 +108,7 @@ class DynamixelDriver(Driver):
             self.close()
             raise DeviceError(f"{self._name} cannot be had alone: does another program use it?") from error
         self._last, self._missed, self._changed, self.notice = None, 0, "", ""
-        self._heard = dict.fromkeys(self._ids, time.monotonic())
+        self._unheard.clear()
         self._tell_all(STATUS_RETURN, _ANSWERS_ALL)
         if unknown := self._let_go():
             raise DeviceError(f"no answer of {_named(unknown)} on {self._name}: check power, id and baud rate")
@@ -136,7 +136,7 @@ class DynamixelDriver(Driver):
         self._on = True
         for one in self._ids:
             self._write(one, TORQUE_ENABLE, 1, 1)
-        self._heard = dict.fromkeys(self._ids, time.monotonic())
+        self._unheard.clear()
 
     def disable(self) -> None:
         """Torque off: all drives at once, repeatedly, until each confirms it."""
@@ -282,13 +282,15 @@ class DynamixelDriver(Driver):
             if len(row) != PRESENT_BYTES:  # or another answer, which came late
                 break
             rows.append(row)
-            self._heard[one] = now
+            self._unheard.pop(one, None)
         if result != COMM_SUCCESS or len(rows) < len(self._ids):
             self._missed += 1
             lost = f"{self._missed} readings of the Dynamixels were lost"
             self.notice = f"{self._changed}; {lost}" if self._changed else lost
-            one = min(self._ids, key=self._heard.__getitem__)
-            if time.monotonic() - self._heard[one] > self._silence:
+            for one in self._ids[len(rows) :]:
+                self._unheard.setdefault(one, now)
+            one = min(self._unheard, key=self._unheard.__getitem__, default=self._ids[0])
+            if now - self._unheard.get(one, now) > self._silence:  # a stall of this computer is no silence of theirs
                 raise DeviceError(
                     f"no answer of drive {one} on {self._name} for {self._silence:g} s ({self._why(result)})"
                 )

@@ -453,9 +453,6 @@ class ODriveDriver(Driver):
     def _look(self) -> None:
         """Ask every axis for its position, and one of each board whether all is well."""
         for board in self._boards:
-            if board.since is not None and time.monotonic() - board.since > self._silence:
-                seen = f"; {board.garbled} answers made no sense" if board.garbled else ""
-                raise DeviceError(f"the ODrive on {board.line.port} has not answered for {self._silence:g} s{seen}")
             for actuator, axis in board.axes:
                 self._ask_more(board, actuator, axis)  # before the position, which is then where the stop was met
                 place = f"f {axis}"
@@ -463,6 +460,10 @@ class ODriveDriver(Driver):
                     answer, self._times[actuator] = found
                     self._positions[actuator], self._velocities[actuator] = self._numbers(board, answer)
             self._ask_in_turn(board)
+            # only now: an answer that came while this computer stalled has been read
+            if board.since is not None and time.monotonic() - board.since > self._silence:
+                seen = f"; {board.garbled} answers made no sense" if board.garbled else ""
+                raise DeviceError(f"the ODrive on {board.line.port} has not answered for {self._silence:g} s{seen}")
 
     def _ask_in_turn(self, board: Board) -> None:
         """Ask one axis for its error or its state: a board's axes and these questions take turns."""

@@ -101,6 +101,7 @@ class ServoDriver(Driver):
         self._on = False
         self._number = 0
         self._unanswered: float | None = None  # when the oldest line was sent that has no acknowledgement, s
+        self._asked = 0.0  # when the newest was sent, s
         self._garbled = 0
 
     def simulate(self, positions: Array) -> None:
@@ -210,7 +211,8 @@ class ServoDriver(Driver):
         """Send the pulses of positions [us] and read the board's lines; returns the command."""
         for line in self._line.lines():
             self._hear(line)
-        if self._on and self._unanswered is not None and time.monotonic() - self._unanswered > self._silence:
+        # by the newest question: a stall of this computer is no silence of the board
+        if self._on and self._unanswered is not None and self._asked - self._unanswered > self._silence:
             seen = f"; {self._garbled} lines made no sense: look at baud rate and ground" if self._garbled else ""
             raise DeviceError(
                 f"the servo board on {self._line.port} has not answered for {self._silence:g} s"
@@ -228,8 +230,9 @@ class ServoDriver(Driver):
         for channel, pulse in zip(self._channels, self._positions, strict=True):
             row[channel] = round(float(pulse))
         self._line.write(with_checksum(f"P {self._next_number()} {' '.join(map(str, row))}"))
+        self._asked = time.monotonic()
         if self._unanswered is None:
-            self._unanswered = time.monotonic()
+            self._unanswered = self._asked
 
     def _hear(self, line: bytes) -> None:
         text = without_checksum(line)
