@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 from geometry_msgs.msg import InertiaStamped
+from lifecycle_msgs.msg import State
 from rclpy.action import ActionServer, CancelResponse, GoalResponse
 from rclpy.node import Node
 from rclpy.publisher import Publisher
@@ -92,6 +93,8 @@ class ControllerNode(Node):
         self._controls.problem = self._description.problem
         self._queue = GoalQueue(self._controls, self._start_settings, self._refuse)
         self._operator = OperatorServices(self, self._controls, Operator(self._controls, self._queue.withdraw_waiting))
+        if self._value("forward_to"):
+            self.create_subscription(State, topics.COMMANDERS_STATE, self._hear_commanders, topics.LATCHED)
         self.create_subscription(PlatformTrajectory, topics.PLATFORM_TRAJECTORY, self._take, topics.EVENTS)
         multi_dof = topics.MULTI_DOF_TRAJECTORY
         self.create_subscription(MultiDOFJointTrajectory, multi_dof, self._take_multi_dof, topics.EVENTS)
@@ -303,6 +306,12 @@ class ControllerNode(Node):
         else:
             self._queue.put(goal)
         return goal
+
+    def _hear_commanders(self, message: State) -> None:
+        heeded = message.id == State.PRIMARY_STATE_ACTIVE
+        self._controls.unheeded = (
+            "" if heeded else "the controllers of ros2_control are not active: no command is passed on"
+        )
 
     def _loop_time(self, stamp: float) -> float:
         """A time of this node's clock on the loop's [s]."""

@@ -80,7 +80,8 @@ class MachineWatchNode(Node):
         self._set_component = self.create_client(
             SetHardwareComponentState, "controller_manager/set_hardware_component_state"
         )
-        self._running = False
+        self._commanders = self.create_publisher(State, topics.COMMANDERS_STATE, topics.LATCHED)
+        self._run_or_not(False)
         self._stopped = ""  # why controllers were last deactivated
         self._problem = "the controller manager has not been seen yet"
         self._task: Task | None = None
@@ -145,6 +146,12 @@ class MachineWatchNode(Node):
             self._problem = "the controller manager is not there"
         return missing
 
+    def _run_or_not(self, running: bool) -> None:
+        """Note, and tell our controller, whether commands are passed on."""
+        self._running = running
+        state = (_ACTIVE, Lifecycle.ACTIVE) if running else (_INACTIVE, Lifecycle.INACTIVE)
+        self._commanders.publish(State(id=state[0], label=state[1].value))
+
     async def _start(self) -> None:
         """Activate the hardware, then the wanted controllers."""
         states = await self._states()
@@ -160,14 +167,15 @@ class MachineWatchNode(Node):
             self._problem = f"the controller manager does not activate {', '.join(idle)}; its log says why"
             await self._all_components(_INACTIVE)
             return
-        self._running, self._numbers, self._problem = True, True, ""
+        self._numbers, self._problem = True, ""
+        self._run_or_not(True)
         self.get_logger().info(f"the machine speaks: {', '.join(self._wanted)} active")
 
     async def _stop(self, why: str) -> None:
         """Stop all commands, and let the controllers abort their goals."""
         self._stopped = self._problem = why
         self.get_logger().error(f"{why}: controllers are deactivated")
-        self._running = False
+        self._run_or_not(False)
         await self._all_components(_INACTIVE)
         active = [name for name, state in (await self._states()).items() if state == "active"]
         if active:
@@ -202,8 +210,7 @@ class MachineWatchNode(Node):
         values = {"controllers": ", ".join(self._wanted), "last stop": self._stopped}
         if self._running:
             return diagnostics.OK, "controllers are active", values
-        level = diagnostics.ERROR if self._stopped else diagnostics.WARN
-        return level, f"controllers are not active: {self._problem}", values
+        return diagnostics.ERROR, f"controllers are not active: {self._problem}", values
 
 
 def main(args: list[str] | None = None) -> int:

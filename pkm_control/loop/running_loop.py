@@ -107,6 +107,7 @@ class Controls:
 
     loop: RunningLoop | None = None
     problem: str = ""  # why there is no loop
+    unheeded: str = ""  # why commands do not reach the drives; empty: they do, as far as is known
 
     @property
     def kinematics(self) -> Kinematics:
@@ -118,3 +119,10 @@ class Controls:
         if self.loop is None:
             raise PkmError(self.problem or "there is no robot description")
         return self.loop
+
+    def ready_to_move(self) -> RunningLoop:
+        """As `ready`, where commands reach the drives: a motion that nothing follows would be caught up with a jump."""
+        loop = self.ready()
+        if self.unheeded:
+            raise PkmError(self.unheeded)
+        return loop

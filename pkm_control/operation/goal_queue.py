@@ -142,7 +142,7 @@ class GoalQueue:
 
     def _admit(self, goal: GoalRequest) -> None:
         """Check a motion and hand it to the loop; raise `PkmError` where it cannot be followed."""
-        loop = self._controls.ready()
+        loop = self._controls.ready_to_move()
         self._require_free(loop, _STALL)
         delay, tolerance = self._settings()
         points = goal.points()

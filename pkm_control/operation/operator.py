@@ -64,12 +64,16 @@ class Operator:
 
     def steer(self, twist: Array) -> Answer:
         """Jog at a twist (6,) [m/s, rad/s], base axes, for a short time from now on."""
+        try:
+            self._controls.ready_to_move()
+        except PkmError as error:
+            return Answer(False, str(error))
         return self._ask(requests.steer, twist)
 
     def jog_to(self, pose: Array) -> Answer:
         """Move to the possible pose nearest to one (7,), base frame."""
         try:
-            loop = self._controls.ready()
+            loop = self._controls.ready_to_move()
             there = loop.jog.nearest(pose, loop.situation.held)
         except PkmError as error:
             return Answer(False, str(error))
@@ -78,7 +82,7 @@ class Operator:
     def recover(self) -> Answer:
         """Find a lost platform again where it was last followed, or bring one that is outside back inside."""
         try:
-            loop = self._controls.ready()
+            loop = self._controls.ready_to_move()
             found = self._found_again(loop) if loop.situation.mode is Mode.STOPPED else ""
             there = recovery_pose(loop)
             if there is None:
@@ -93,7 +97,7 @@ class Operator:
     def change_working_mode(self, label: str) -> Answer:
         """Begin the change to the working mode of this label, or continue a halted change."""
         try:
-            loop = self._controls.ready()
+            loop = self._controls.ready_to_move()
             if loop.situation.changing:
                 return self._ask(requests.continue_change, label)
             stops = loop.ask(requests.stops)

@@ -37,6 +37,7 @@ EMERGENCY_STOP = "emergency_stop"  # std_msgs/Empty: any message takes the machi
 HARDWARE_COMMANDS = "hardware/joint_commands"  # the same two, as the hardware names them: the topics that
 HARDWARE_STATES = "hardware/joint_states"  # JointStateTopicSystem of the <ros2_control> block speaks
 MACHINE_STATE = "hardware/state"  # lifecycle_msgs/State, latched: whether the drives follow commands
+COMMANDERS_STATE = "commanders/state"  # lifecycle_msgs/State, latched: whether ros2_control passes commands on
 LOOP_STATISTICS = "~/loop_statistics"  # pkm_interfaces/LoopStatistics
 DIAGNOSTICS = "/diagnostics"  # diagnostic_msgs/DiagnosticArray; global, as everywhere in ROS
 

@@ -103,7 +103,7 @@ def test_a_stall_of_this_computer_is_no_silence_of_the_device(kind: str, tmp_pat
     with BENCHES[kind](tmp_path, silence="0.1", watchdog="2.5") as bench:
         bench.go()
         for device in bench.devices:
-            device.frozen = True  # as where this process gets no time, so that what it asked is answered when it has some
+            device.frozen = True  # as where this process gets no time: what it asked is answered later
         bench.pass_periods(1)
         time.sleep(0.3)
         for device in bench.devices:
