@@ -41,6 +41,7 @@ from pkm_bringup.command_line.measured import FAULT_FILE
 from pkm_control.controllers.law_settings import POSITION
 from pkm_description.load import load_mechanism, xacro_arguments
 from pkm_description.ros import topics
+from pkm_description.ros.process import LAUNCHER
 from pkm_description.ros.transport import transport_environment
 from pkm_viewer import rviz_view
 from pkm_viewer.layer_files import layer_files
@@ -95,6 +96,7 @@ def _actions(names: list[str], context: LaunchContext) -> list[Any]:
     """The nodes and handlers that the values of the launch arguments ask for."""
     values = {name: LaunchConfiguration(name).perform(context) for name in names}
     found: list[Any] = [SetEnvironmentVariable(*pair) for pair in transport_environment(os.environ).items()]
+    found.append(SetEnvironmentVariable(LAUNCHER, str(os.getpid())))
     found.append(SetEnvironmentVariable(FAULT_FILE, _temporary(".fault")))
     managed = values["ros2_control"] == "true"
     if managed:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import signal
 import socket
 import threading
@@ -20,7 +21,9 @@ from rclpy.parameter import Parameter
 from rclpy.signals import SignalHandlerOptions
 
 from pkm_description.ros.executor import EnduringExecutor
+from pkm_runtime.child_processes import end_with_parent
 
+LAUNCHER = "PKM_LAUNCHER"  # in the environment: the process that launches nodes, which end with it
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGALRM)  # the last one of a timer
 _LOOK_EVERY = 0.5  # s, between two looks whether to end, while nothing else happens
 _INSISTING = 1.0  # s: a signal this long after the first one interrupts what the node is doing
@@ -83,6 +86,8 @@ def run_nodes(make: Callable[[], Iterable[Node]], args: list[str] | None = None)
 
     for number in _SIGNALS:
         signal.signal(number, stop)
+    if os.environ.get(LAUNCHER) == str(os.getppid()):  # killed, it would leave its nodes running, with drives on
+        end_with_parent()
     # who asked has gone, or has not read for long: that is no matter of the node's
     warnings.filterwarnings("ignore", "failed to send response", RuntimeWarning)
     rclpy.init(args=args, signal_handler_options=SignalHandlerOptions.NO)

@@ -8,6 +8,8 @@ import subprocess
 import sys
 import time
 
+from pkm_description.ros.process import LAUNCHER
+
 NODE = """
 import time
 from rclpy.node import Node
@@ -131,3 +133,15 @@ def test_a_node_that_was_made_ends_though_the_next_one_is_interrupted() -> None:
     process.send_signal(signal.SIGINT)
     out, _ = process.communicate(timeout=10.0)
     assert (out, process.returncode) == ("destroyed\n", 0)
+
+
+def test_a_node_ends_in_order_with_the_process_that_launched_it() -> None:
+    """Also where that is killed, as `ros2 launch` leaves its nodes running then."""
+    launcher = f"import os, subprocess, sys, time; os.environ['{LAUNCHER}'] = str(os.getpid())\n"
+    launcher += "subprocess.Popen([sys.executable, '-c', sys.argv[1]]); time.sleep(60)"
+    command = [sys.executable, "-c", launcher, NODE.format(work="pass")]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "up\n"
+    process.kill()
+    assert process.communicate(timeout=10.0)[0] == "destroyed\n"  # at the end of all who write there
