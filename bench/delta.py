@@ -16,9 +16,8 @@ from bench.straight_line import StraightLineC
 from bench.tables import Row
 from bench.timing import interleaved
 from pkm_description.mechanism import Array
-from pkm_dynamics.codegen.recordings import record_inverse
-from pkm_dynamics.codegen.step_code import SOLVED, straight_inverse_many
 from pkm_dynamics.kernels.over_rows import inverse_dynamics_many
+from pkm_dynamics.straight_code import SOLVED, record_inverse, straight_inverse_many
 from pkm_kinematics.kernels.model_and_data import near
 from pkm_kinematics.kernels.position.solve_poses import inverse_direct_many
 from pkm_runtime.codegen import MachineCode

@@ -26,12 +26,11 @@ from pkm_analysis.kernels.pose_quantities import (
 )
 from pkm_description.mechanism import Array
 from pkm_kinematics import Configuration, Kinematics
-from pkm_kinematics.codegen import pose_inputs
-from pkm_kinematics.codegen.at_home import near_home
 from pkm_kinematics.kernels.model_and_data import Data, Model
 from pkm_kinematics.kernels.position.solve_poses import take_seed
 from pkm_kinematics.kernels.rates.motion_space import held_wrenches
 from pkm_kinematics.kernels.records import PLATFORM
+from pkm_kinematics.recordings_at_home import near_home, pose_inputs
 from pkm_kinematics.solve.constraints import scaling
 from pkm_kinematics.solve.engine import Engine
 from pkm_kinematics.solve.singularity import margins as drive_margins

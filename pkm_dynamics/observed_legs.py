@@ -13,7 +13,7 @@ linear (37) and give, limb by limb, the motion constraints (55). The bodies' par
 coordinates (49 to 53), project the forces on the platform's degrees of freedom: (64).
 
 Elements carried by the platform (articulated travelling plate) also move with it. Loops are those of the derivatives
-(`derivatives/complex_motion.py`); no code is shared with the kernels, so that each tests the other. Only `of_pose` asks
+(`complex_motion.py`); no code is shared with the kernels, so that each tests the other. Only `of_pose` asks
 the kinematics, for joint positions.
 """
 
@@ -28,7 +28,7 @@ from numpy.typing import ArrayLike
 
 from pkm_description.mechanism import Array
 from pkm_description.rotations import cross, quaternion_from_rotation, skew, transform_from_pose
-from pkm_dynamics.derivatives.complex_motion import Dense
+from pkm_dynamics.complex_motion import Dense
 from pkm_dynamics.dynamics import Dynamics
 from pkm_dynamics.kinematic_elements import ACROSS, Element, read_elements
 from pkm_kinematics.kernels import records

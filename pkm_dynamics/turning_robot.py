@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from pkm_description.mechanism import Array, Inertial
 from pkm_description.rotations import transform_from_pose
-from pkm_dynamics.kernels.graph.turning_dynamics import LimbsInGraph, TurningRobot
+from pkm_dynamics.kernels.turning_dynamics import LimbsInGraph, TurningRobot
 from pkm_dynamics.robot_model import RobotModel
 from pkm_kinematics.forward.graph_tracker import GraphTracker, graph_motion, graph_places
 from pkm_kinematics.kernels.model_and_data import Data, Model

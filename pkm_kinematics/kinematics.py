@@ -19,12 +19,12 @@ from pkm_description.mechanism import Array, Mechanism
 from pkm_kinematics import lean_kinematics
 from pkm_kinematics.batch import ShapeError, as_rows, is_vector, nans, rows_for, shaped
 from pkm_kinematics.configuration import Configuration, Motion
+from pkm_kinematics.explain import introduction
 from pkm_kinematics.forward.along_path import Forward, usable_poses
 from pkm_kinematics.forward.solution import AssemblyModes, ForwardSolution
 from pkm_kinematics.kernels.model_and_data import Data
 from pkm_kinematics.kernels.path.follow import PoseRows
 from pkm_kinematics.kernels.records import CLOSED_FORM
-from pkm_kinematics.robot_summary import introduction
 from pkm_kinematics.solve.engine import Engine
 from pkm_kinematics.solve.singularity import Singularity
 from pkm_kinematics.solve.working_modes import WorkingModes
@@ -268,7 +268,7 @@ class Kinematics(Describable):
     def assembly(self) -> AssemblyMethod:
         """The method that finds all assembly modes, and names their sides."""
         # late: with SciPy, it takes as long to import as all the rest
-        from pkm_kinematics.assembly.choose import choose_method
+        from pkm_kinematics.assembly.all_modes import choose_method
 
         return choose_method(self.engine)
 

@@ -10,7 +10,7 @@ from typing import Literal
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from pkm_description.loops.hold_advice import WEAK_ADVICE, hold_advice
+from pkm_description.loops.mobility import WEAK_ADVICE, hold_advice
 from pkm_description.mechanism import Array, Mechanism
 from pkm_kinematics.kinematics import Kinematics
 from pkm_kinematics.solve.constraints import scaling

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """All assembly modes of a robot: the poses that its method finds, with joint positions, a status and a label each.
 
+With its actuators locked, a robot is a platform on which its limbs impose constraints. Which constraints, and how the
+platform can move, decides how many poses there are, and how they are found.
+
 A pose is a mode only where joint positions close the loops there with the actuators at their values. Limbs take those
 nearest to home; where these have an actuator elsewhere, as in another branch or a leg turned over, positions that agree
 with the actuators are searched.
@@ -15,6 +18,12 @@ from numpy.typing import NDArray
 
 from pkm_description.mechanism import Array
 from pkm_kinematics.assembly.method import AssemblyMethod
+from pkm_kinematics.assembly.methods.limb_constraints import Constraints
+from pkm_kinematics.assembly.methods.limb_directions import Angles, Planes
+from pkm_kinematics.assembly.methods.limb_distances import Circles, Distances, Planar, Schoenflies, Spheres
+from pkm_kinematics.assembly.methods.limb_plates import Plates
+from pkm_kinematics.assembly.methods.limb_surfaces import Surfaces
+from pkm_kinematics.assembly.methods.whole_search import Search
 from pkm_kinematics.assembly.result import AssemblyPoses
 from pkm_kinematics.assembly.search.graph_search import passive_positions
 from pkm_kinematics.forward.solution import AssemblyModes, ForwardSolution
@@ -22,6 +31,29 @@ from pkm_kinematics.kernels.model_and_data import SEEDED, Solved, near
 from pkm_kinematics.kernels.position.chain import TAU
 from pkm_kinematics.solve.engine import Engine
 from pkm_kinematics.status import Status, closes
+
+METHODS: tuple[type[AssemblyMethod], ...] = (
+    # from the closed forms of the limbs and the platform's degrees of freedom
+    Angles,  # 3 rotations
+    Planes,  # 3 translations, each limb in a plane
+    Spheres,  # 3 translations
+    Circles,  # 2 translations
+    Planar,  # 2 translations and the turn about their normal
+    Schoenflies,  # 3 translations and a turn
+    Distances,  # all six degrees of freedom
+    # from the limbs' chains of joints
+    Surfaces,  # 3 or 2 translations
+    Plates,  # 3 translations and a turn, with plates between limbs and platform
+    Constraints,  # any degrees of freedom
+    # from nothing
+    Search,
+)
+
+
+def choose_method(engine: Engine) -> AssemblyMethod:
+    """The method by which all assembly modes of a robot are found."""
+    return next(method for method in (each(engine) for each in METHODS) if method.recognised)
+
 
 ASSEMBLED = 1e-8  # m or rad: a pose of an assembly mode gives back the actuated joint positions this well
 

@@ -22,8 +22,8 @@ from pkm_kinematics.kernels.model_and_data import SEEDED, near, writeable
 from pkm_kinematics.kernels.path.carry_on import LimbGroups, choose_nearest
 from pkm_kinematics.kernels.path.follow import PoseRows, follow_poses, follow_row
 from pkm_kinematics.kernels.position.solve_poses import UNIT
-from pkm_kinematics.solve.continuation import far_away
 from pkm_kinematics.solve.engine import Engine
+from pkm_kinematics.solve.from_home import far_away
 from pkm_kinematics.solve.whole_graph import Followed
 from pkm_kinematics.solve.working_modes import LimbColumns, WorkingModes
 from pkm_kinematics.status import Status, closes

@@ -13,8 +13,7 @@ from pkm_description import load_mechanism
 from pkm_dynamics import Distribution, Dynamics
 from pkm_kinematics import Kinematics
 from pkm_kinematics.kernels.compiled_rotations import shift_pose
-from pkm_kinematics.kernels.rates.limb_system import limb_system
-from pkm_kinematics.kernels.rates.motion_space import RANK
+from pkm_kinematics.kernels.rates.motion_space import RANK, limb_system
 from pkm_kinematics.solve.constraints import scaling
 from pkm_kinematics.status import closes
 

@@ -9,14 +9,12 @@ from typing import Any
 import numpy as np
 
 from pkm_description.mechanism import Array
-from pkm_dynamics.codegen.recordings import record_direct, record_inverse
-from pkm_dynamics.codegen.step_code import straight_direct, straight_inverse, straight_step
 from pkm_dynamics.kernels.carried_dynamics import carried_direct_dynamics, carried_inverse_dynamics, carried_step
-from pkm_dynamics.kernels.direct_dynamics import direct_dynamics
-from pkm_dynamics.kernels.graph.turning_dynamics import turning_direct, turning_inverse, turning_step
-from pkm_dynamics.kernels.integration_step import semi_implicit_step
+from pkm_dynamics.kernels.direct_dynamics import direct_dynamics, semi_implicit_step
 from pkm_dynamics.kernels.inverse_dynamics import inverse_dynamics
+from pkm_dynamics.kernels.turning_dynamics import turning_direct, turning_inverse, turning_step
 from pkm_dynamics.robot_model import MANY, Record, RobotModel
+from pkm_dynamics.straight_code import record_direct, record_inverse, straight_direct, straight_inverse, straight_step
 from pkm_dynamics.turning_robot import turning_robot
 from pkm_kinematics.kernels.position.positions import CONVERGED
 from pkm_runtime.kernels.binding import bind, with_fallback
