@@ -192,7 +192,11 @@ class Configuration(ExplainedSolution):
 
     @property
     def task_twists(self) -> Array:
-        """Platform twist (..., 6, k) per rates of the task coordinates, base frame: see `Kinematics.task_twists`."""
+        """Platform twist per rates of the task coordinates: (..., 6, k) linear, then angular, base frame.
+
+        The geometric Jacobian of the platform's own branch, columns as in `task.names`. Raises `PkmError` if the task
+        coordinates depend on each other.
+        """
         return shaped(self.engine.spaces.task_twists(self.poses), self.shape)
 
     @property

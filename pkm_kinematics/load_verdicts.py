@@ -139,7 +139,7 @@ def weight_at_home(kinematics: Kinematics, limits: Array) -> Array | None:
 
     Redundant drives share it so that the largest share of `limits` is least; if one is infinite, by least squares.
     """
-    K = kinematics.motion_jacobian(kinematics.home)
+    K = kinematics.at(kinematics.home).motion_jacobian
     lift = _lift(kinematics)
     if not (np.isfinite(K).all() and np.isfinite(lift).all()):
         return None

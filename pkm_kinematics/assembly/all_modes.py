@@ -100,11 +100,14 @@ def all_modes(method: AssemblyMethod, q: Array) -> AssemblyModes:
 
 def _seeds(engine: Engine, q: Array, found: AssemblyPoses, order: NDArray[np.int64]) -> Array:
     """Joint positions (1 or k, n_joints) to solve from: those found, or home's with the actuators at q."""
-    if found.joints is not None:
-        return found.joints[order]
-    seed = engine.home_joints.copy()
-    seed[engine.actuated_column] = q
-    return seed[None]
+    return _at_home(engine, q)[None] if found.joints is None else found.joints[order]
+
+
+def _at_home(engine: Engine, q: Array) -> Array:
+    """Joint positions (n_joints,) of home with the actuators at q (n_actuated,)."""
+    joints = engine.home_joints.copy()
+    joints[engine.actuated_column] = q
+    return joints
 
 
 def _actuator_errors(method: AssemblyMethod, solved: Solved, q: Array) -> Array:
@@ -140,9 +143,9 @@ def _agree(method: AssemblyMethod, q: Array, pose: Array, k: int, solved: Solved
 
 def _joints_at(engine: Engine, q: Array, pose: Array) -> Array | None:
     """Joint positions (n_joints,) at a pose (7,) with the actuated joints at q (n_actuated,); None if none is found."""
-    seed = dict(zip(engine.joint_names, (float(x) for x in engine.home_joints), strict=True))
-    found = passive_positions(engine.whole_graph, engine.actuated_names, q, engine.inputs.branch_at(pose), seed)
-    return None if found is None else np.array([found[name] for name in engine.joint_names])
+    start = engine.inputs.in_whole_graph_at(_at_home(engine, q), pose)
+    found = passive_positions(engine.whole_graph, engine.actuated_names, start)
+    return None if found is None else found[engine.in_whole]
 
 
 def _labels(prefixes: Sequence[str]) -> Iterator[str]:

@@ -58,7 +58,7 @@ def moved(kinematics, pose, S, c, step, K, seed):
 def quotients(dynamics, pose, twist, acceleration, seed, h, **outside):
     """Derivatives (m, n) by pose, twist and acceleration, by differences."""
     k = dynamics.kinematics
-    S, K = k.engine.spaces.at_one(pose, seed)[0], k.motion_jacobian(pose, seed)
+    S, K = k.engine.spaces.at_one(pose, seed)[0], k.at(pose, seed).motion_jacobian
     speed = max(np.linalg.norm(twist), 1e-3)
 
     def effort(at, V, A):
@@ -80,7 +80,7 @@ def quotients(dynamics, pose, twist, acceleration, seed, h, **outside):
 def step_for(kinematics, pose, seed, size):
     """A step in the pose, shorter where the actuators run away, and where a limb is nearly stretched."""
     regularity = min(float(kinematics.singularity(pose, seed).limb_regularity), 1.0)
-    return 2e-3 * regularity * size / max(np.abs(kinematics.motion_jacobian(pose, seed)).max(), 1.0)
+    return 2e-3 * regularity * size / max(np.abs(kinematics.at(pose, seed).motion_jacobian).max(), 1.0)
 
 
 def check(dynamics, pose, twist, acceleration, seed, size, **outside):
@@ -107,7 +107,7 @@ def test_against_differences(robot):
 def test_by_acceleration_it_is_the_mass_matrix(robot):
     """K_a^T (d tau / d acceleration) = K^T M K, which a test of its own compares with Pinocchio's."""
     for pose, twist, acceleration in zip(*asked(robot), strict=True):
-        K = robot.kinematics.motion_jacobian(pose)
+        K = robot.kinematics.at(pose).motion_jacobian
         found = K.T @ robot.dynamics.inverse_derivatives(pose, twist, acceleration).acceleration
         M = robot.dynamics.mass_matrix(pose)
         assert np.abs(found - M).max() < 1e-9 * np.abs(M).max()

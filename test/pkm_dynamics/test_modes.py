@@ -89,16 +89,16 @@ def frequencies_of(d: Dynamics, at: Motion, choice: dict[str, Any]) -> Array:
 KINEMATICS: dict[str, Callable[[Kinematics, Motion, dict[str, Any]], Array]] = {
     "inverse": lambda k, at, choice: k.inverse(at.pose, **choice).joints,
     "motion": motion_of,
-    "inverse_jacobian": lambda k, at, choice: k.inverse_jacobian(at.pose, **choice),
-    "motion_jacobian": lambda k, at, choice: k.motion_jacobian(at.pose, **choice),
+    "inverse_jacobian": lambda k, at, choice: k.at(at.pose, **choice).inverse_jacobian,
+    "motion_jacobian": lambda k, at, choice: k.at(at.pose, **choice).motion_jacobian,
     "subspace": lambda k, at, choice: k.subspace(at.pose, **choice),
     "singularity": margins_of,
-    "forward_jacobian": lambda k, at, choice: k.forward_jacobian(at.pose, **choice),
-    "platform_twist": lambda k, at, choice: k.platform_twist(at.pose, rates_of(k), **choice),
-    "platform_acceleration": lambda k, at, choice: k.platform_acceleration(at.pose, at.twist, rates_of(k), **choice),
+    "forward_jacobian": lambda k, at, choice: k.at(at.pose, **choice).forward_jacobian,
+    "platform_twist": lambda k, at, choice: k.at(at.pose, **choice).platform_twist(rates_of(k)),
+    "platform_acceleration": lambda k, at, choice: k.at(at.pose, **choice).platform_acceleration(at.twist, rates_of(k)),
 }
 CONSTANT_SPACE: dict[str, Callable[[Kinematics, Motion, dict[str, Any]], Array]] = {
-    "motion_jacobian_rate": lambda k, at, choice: k.motion_jacobian_rate(at.pose, at.twist, **choice),
+    "motion_jacobian_rate": lambda k, at, choice: k.at(at.pose, **choice).motion_jacobian_rate(at.twist),
 }
 DYNAMICS: dict[str, Callable[[Dynamics, Motion, dict[str, Any]], Array]] = {
     "inverse": lambda d, at, choice: (

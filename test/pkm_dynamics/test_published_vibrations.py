@@ -73,7 +73,7 @@ def test_small_swings_are_harmonic(name):
             # along a shape that turns with the pose: the actuated joints decide, the rest of the pose follows
             moved = displaced(pose, sign * step * shape)
             if not k.constant_space:
-                rates = k.inverse_jacobian(pose, q.joints) @ shape
+                rates = k.at(pose, q.joints).inverse_jacobian @ shape
                 moved = k.forward(q.actuated + sign * step * rates, near=moved).pose
             at = k.inverse(moved, seed=q.joints)
             effort = -stiffness * (at.actuated - q.actuated)

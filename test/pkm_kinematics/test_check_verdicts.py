@@ -509,7 +509,7 @@ def test_the_weight_at_home_is_that_of_the_dynamics() -> None:
         found = weight_at_home(kinematics, limits)
         if found is None or not np.isfinite(expected).all():
             continue
-        K = kinematics.motion_jacobian(kinematics.home)
+        K = kinematics.at(kinematics.home).motion_jacobian
         scale = max(1.0, float(np.abs(K.T @ expected).max()))
         np.testing.assert_allclose(K.T @ found, K.T @ expected, atol=1e-6 * scale, err_msg=name)
         assert np.abs(found).max() <= np.abs(expected).max() + 1e-5 * scale, name

@@ -80,7 +80,7 @@ def test_against_singular_values(name):
         hold = values[blocked - 1] if blocked else np.inf
         assert found.constraint_hold[i] == pytest.approx(hold, abs=1e-12)
         S = k.subspace(poses[i])
-        K = k.motion_jacobian(poses[i]) / np.linalg.norm(S * np.repeat((1.0, length), 3)[:, None], axis=0)
+        K = k.at(poses[i]).motion_jacobian / np.linalg.norm(S * np.repeat((1.0, length), 3)[:, None], axis=0)
         values = np.linalg.svd(K, compute_uv=False)
         assert found.slowest_actuation[i] == pytest.approx(values[-1], rel=1e-9)
         assert found.slowest_platform[i] == pytest.approx(1.0 / values[0], rel=1e-9)

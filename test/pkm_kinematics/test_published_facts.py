@@ -82,7 +82,7 @@ def test_navaro_holds_its_platform_along_forearms_or_arms(actuation):
         driven = along_arm if digit == "1" else along_forearm
         power = arm * push @ np.array([-driven[1], driven[0]])
         rows.append([*push, point[0] * push[1] - point[1] * push[0]] / power)
-    assert k.motion_jacobian(pose, seed) @ np.linalg.pinv(k.subspace(pose, seed)[[0, 1, 5]]) == pytest.approx(
+    assert k.at(pose, seed).motion_jacobian @ np.linalg.pinv(k.subspace(pose, seed)[[0, 1, 5]]) == pytest.approx(
         np.array(rows), abs=1e-9
     )
 

@@ -77,7 +77,7 @@ def test_the_orthoglide_keeps_its_transmission_factors_in_its_cube(orthoglide):
     found = asked(orthoglide, domain, "psi > 0.501")
     assert found.verdict == "refuted"
     np.testing.assert_allclose(found.point, [CUBE[0]] * 3)
-    factors = 1.0 / np.linalg.svd(orthoglide.inverse_jacobian(found.point)[:, :3], compute_uv=False)
+    factors = 1.0 / np.linalg.svd(orthoglide.at(found.point).inverse_jacobian[:, :3], compute_uv=False)
     assert factors.min() < 0.5 + 1e-3
     assert asked(orthoglide, domain, "psi < 1.999").verdict == "refuted"
     assert asked(orthoglide, domain, "inside", "no singularity").ok
@@ -197,7 +197,7 @@ def test_cables_hold_their_platform_where_it_is_proved_and_do_not_where_it_is_re
     ranges = [drive.effort_range for drive in drives if drive is not None]
 
     def carried(coordinates):
-        K = kinematics.inverse_jacobian(coordinates) @ np.asarray(kinematics.subspace(coordinates))
+        K = kinematics.at(coordinates).inverse_jacobian @ np.asarray(kinematics.subspace(coordinates))
         still = np.zeros(6)
         work = K.T @ dynamics.inverse(coordinates, still, still, distribution=Distribution()).effort
         return linprog(np.zeros(len(K)), A_eq=K.T, b_eq=work, bounds=ranges).status == 0
