@@ -201,8 +201,8 @@ def margins_of(at: Configuration, limbs: bool = True) -> dict[int, Array]:
     none = np.full(len(at.poses), np.nan)
     found = at.singularity if limbs else drive_margins(at.uniform_jacobian, none, none, at.engine.characteristic_length)
     return {
-        TYPE1: found.slowest_platform,
-        TYPE2: found.slowest_actuation * found.determinant_sign,
+        TYPE1: found.type1,
+        TYPE2: found.type2 * found.determinant_sign,
         HOLD: np.minimum(found.constraint_hold, UNLIMITED),
         REGULARITY: found.limb_regularity,
     }

@@ -16,68 +16,38 @@ from pkm_dynamics.kernels.turning_dynamics import turning_direct, turning_invers
 from pkm_dynamics.robot_model import MANY, Record, RobotModel
 from pkm_dynamics.straight_code import record_direct, record_inverse, straight_direct, straight_inverse, straight_step
 from pkm_dynamics.turning_robot import turning_robot
+from pkm_kinematics.kernels.model_and_data import Data
 from pkm_kinematics.kernels.position.positions import CONVERGED
 from pkm_runtime.kernels.binding import bind, with_fallback
 
-
-def lean_inverse(robot: RobotModel, mode: int) -> Callable[[Array, Array], int]:
-    """See `Dynamics.lean_inverse`."""
-    if not robot.kinematics.constant_space:
-        return _turning(robot, mode, turning_inverse, (), (np.zeros(robot.n_actuated),))
-    kernel = carried_inverse_dynamics if robot.kinematics.engine.iterated else inverse_dynamics
-    example = _at_home(robot), np.zeros(robot.n_actuated)
-    results = (np.zeros(robot.n_actuated + 1),)
-    return _lean(robot, kernel, (), example, (straight_inverse, record_inverse), mode, results)
+# By what is asked: the kernel, the kernel warm-started where limbs are iterated, that of a motion space that turns, and
+# straight-line code with its recording.
+KERNELS: dict[str, tuple[Any, Any, Any, Any, Record]] = {
+    "inverse": (inverse_dynamics, carried_inverse_dynamics, turning_inverse, straight_inverse, record_inverse),
+    "direct": (direct_dynamics, carried_direct_dynamics, turning_direct, straight_direct, record_direct),
+    "step": (semi_implicit_step, carried_step, turning_step, straight_step, record_direct),
+}
 
 
-def lean_direct(robot: RobotModel, mode: int) -> Callable[[Array, Array, Array], int]:
-    """See `Dynamics.lean_direct`."""
-    if not robot.kinematics.constant_space:
-        return _turning(robot, mode, turning_direct, (), (np.zeros(robot.n_actuated), np.zeros(6)))
-    kernel = carried_direct_dynamics if robot.kinematics.engine.iterated else direct_dynamics
-    example = _at_home(robot), np.zeros(robot.n_actuated), np.zeros(6)
-    return _lean(robot, kernel, (), example, (straight_direct, record_direct), mode)
-
-
-def lean_step(robot: RobotModel, dt: float, mode: int) -> Callable[[Array, Array, Array], int]:
-    """See `Dynamics.lean_step`."""
-    if not robot.kinematics.constant_space:
-        return _turning(robot, mode, turning_step, (dt,), (np.zeros(robot.n_actuated), np.zeros(6)))
-    kernel = carried_step if robot.kinematics.engine.iterated else semi_implicit_step
-    example = _at_home(robot), np.zeros(robot.n_actuated), np.zeros(6)
-    return _lean(robot, kernel, (dt,), example, (straight_step, record_direct), mode)
-
-
-def _lean(
-    robot: RobotModel,
-    kernel: Any,
-    more: tuple[Any, ...],
-    example: tuple[Any, ...],
-    straight: tuple[Any, Record],
-    mode: int,
-    scratch: tuple[Array, ...] = (),
-) -> Callable[..., int]:
-    """Bind all but the `example` arguments of a kernel, `more` last; before it, straight-line code with `scratch`."""
-    modes, engine = robot.kinematics.modes, robot.kinematics.engine
-    branch = modes.branch(mode)
-    fixed = robot.model(), engine.data(modes.start(mode)), branch
-    general = bind(kernel, (*fixed, *more), example)
-    call, record = straight
+def lean(robot: RobotModel, what: str, mode: int, *more: float) -> Callable[..., int]:
+    """The lean call of `KERNELS`, see `Dynamics.lean_inverse` and its kin; `more` is bound before the motion."""
+    whole, carried, turning, straight, record = KERNELS[what]
+    k, m = robot.kinematics, robot.n_actuated
+    branch, data = k.modes.branch(mode), k.engine.data(k.modes.start(mode))
+    example = _at_home(robot), np.zeros(m), *([] if what == "inverse" else [np.zeros(6)])
+    if not k.constant_space:
+        return _turning(robot, mode, data, bind(turning, (turning_robot(robot, data), *more), example))
+    general = bind(carried if k.engine.iterated else whole, (robot.model(), data, branch, *more), example)
     code = robot.code(record, branch, MANY)
-    return (
-        general if code is None else with_fallback(bind(call, (code.address, *more, *scratch), example), general, code)
-    )
+    if code is None:
+        return general
+    scratch = [np.zeros(m + 1)] if what == "inverse" else []
+    return with_fallback(bind(straight, (code.address, *more, *scratch), example), general, code)
 
 
-def _turning(
-    robot: RobotModel, mode: int, kernel: Any, more: tuple[Any, ...], example: tuple[Any, ...]
-) -> Callable[..., int]:
-    """Bind a kernel of `turning_dynamics` behind inverse kinematics of the limbs; `more` precedes the motion."""
-    k = robot.kinematics
-    k.modes.branch(mode)  # a number of a mode, or an error
-    data = k.engine.data(k.modes.start(mode))
-    positions, q = k.lean_positions(data, mode), np.zeros(robot.n_actuated)
-    rest = bind(kernel, (turning_robot(robot, data), *more), (_at_home(robot), *example))
+def _turning(robot: RobotModel, mode: int, data: Data, rest: Callable[..., int]) -> Callable[..., int]:
+    """A call of `turning_dynamics` behind inverse kinematics of the limbs in `data`."""
+    positions, q = robot.kinematics.lean_positions(data, mode), np.zeros(robot.n_actuated)
 
     def call(motion: Array, *others: Array) -> int:
         status = positions(motion[:7], q)

@@ -8,7 +8,7 @@ Poses are arrays (7,): x y z qx qy qz qw. Twists, accelerations and wrenches are
 from __future__ import annotations
 
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -196,3 +196,16 @@ def answered(node: Node, response: Any, solve: Callable[[], None]) -> Any:
         reason = f"{type(error).__name__}: {shortened(str(error))}"
         response.status = status(INTERNAL_ERROR, reason)
     return response
+
+
+def summary(what: str, count: int, statuses: Iterable[tuple[int, SolveStatus]]) -> SolveStatus:
+    """CONVERGED if each of `count` items has a converged status, else the status of the first without one."""
+    best: dict[int, SolveStatus] = {}
+    for index, one in statuses:
+        if index not in best or one.code == SolveStatus.CONVERGED:
+            best[index] = one
+    for index in range(count):
+        found = best.get(index)
+        if found is not None and found.code != SolveStatus.CONVERGED:
+            return status(found.code, f"{what} {index}: {found.reason}" if count > 1 else found.reason)
+    return status(SolveStatus.CONVERGED)

@@ -17,8 +17,8 @@ import scipy.optimize
 from pkm_description import load_mechanism
 from pkm_dynamics import Distribution, DistributionError, Dynamics
 from pkm_dynamics.distribution import least
-from pkm_dynamics.linear_form.random_motions import displaced
 from pkm_kinematics import Kinematics, Status
+from pkm_kinematics.kernels.compiled_rotations import displace
 
 REDUNDANT = ["gough_stewart_7", "planar_redundant"]
 SOME = slice(0, 1000, 50)
@@ -36,7 +36,7 @@ def jacobian_by_differences(robot, pose):
     seed = kinematics.inverse(pose).joints
     columns = []
     for axis in kinematics.subspace(pose).T:
-        q = [kinematics.inverse(displaced(pose, k * h * axis), seed).actuated for k in (-2, -1, 1, 2)]
+        q = [kinematics.inverse(displace(np.array(pose), k * h * axis), seed).actuated for k in (-2, -1, 1, 2)]
         columns.append((q[0] - 8 * q[1] + 8 * q[2] - q[3]) / (12 * h))
     return np.array(columns).T
 

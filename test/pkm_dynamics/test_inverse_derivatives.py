@@ -14,8 +14,9 @@ from bench.strange_robots import SOLVED
 from pkm_description import load_mechanism
 from pkm_description.mechanism import Inertial, frozen
 from pkm_dynamics import Distribution, Dynamics
-from pkm_dynamics.linear_form.random_motions import displaced, random_motions
+from pkm_dynamics.linear_form.random_motions import random_motions
 from pkm_kinematics import Status
+from pkm_kinematics.kernels.compiled_rotations import displace
 
 FREE = Distribution()  # efforts by least squares, whether or not the drives can give them
 
@@ -49,7 +50,7 @@ def followed(kinematics, S, pose, seed, twist, acceleration):
 def moved(kinematics, pose, S, c, step, K, seed):
     """A pose off by `step` along S[:, c], to first order; where the motion space turns, by the actuators."""
     if kinematics.constant_space:
-        return displaced(pose, step * S[:, c])
+        return displace(np.array(pose), step * S[:, c])
     joints = kinematics.modes.choose(pose[None], seed).seeds[0]
     target = joints[kinematics.engine.actuated_column] + step * K[:, c]
     return kinematics.forward(target, near=pose).pose

@@ -181,9 +181,9 @@ ANKLE = str(DOCS / "examples" / "ankle.urdf.xacro")
 def test_an_ankle_with_both_rods_in_its_middle_gets_advice_for_ankles() -> None:
     """Behind the ankle, neither to the left nor to the right: nothing holds the roll."""
     text = changed(ANKLE, ('xyz="-0.06 0.04 ', 'xyz="-0.06 0.0 '), ('xyz="-0.06 -0.04 ', 'xyz="-0.06 0.0 '))
-    (complaint,) = examine(text, modes=False).complaints
-    assert "1 of its 2 degrees of freedom (2R)" in complaint.problem
-    assert complaint.problem.endswith("it still moves about x")
+    (complaint,) = [one for one in examine(text, modes=False).verdicts if one.level == "error"]
+    assert "1 of its 2 degrees of freedom (2R)" in complaint.meaning
+    assert complaint.meaning.endswith("it still moves about x")
     assert "left and right" in complaint.remedy
     assert "polygons" not in complaint.remedy
 

@@ -18,7 +18,7 @@ from pkm_kinematics.solve.constraints import scaling
 from pkm_kinematics.status import closes
 
 ROBOTS = ["delta", "gough_stewart", "gough_stewart_7", "planar_mixed", "five_bar", "tripod_3prs", "h4", "agile_eye"]
-NAMES = ("slowest_platform", "slowest_actuation", "force_amplification", "determinant_sign", "constraint_hold")
+NAMES = ("type1", "type2", "force_amplification", "determinant_sign", "constraint_hold")
 
 
 def poses_of(k, n, reach=0.1):
@@ -38,7 +38,7 @@ def test_each_pose_as_if_it_were_alone(name):
     poses = poses_of(k, 60, 0.4)
     poses[7] = np.nan
     together = k.singularity(poses)
-    known = np.isfinite(together.slowest_actuation)
+    known = np.isfinite(together.type2)
     assert known.any()
     assert not known[7]
     for i, pose in enumerate(poses):
@@ -82,8 +82,8 @@ def test_against_singular_values(name):
         S = k.subspace(poses[i])
         K = k.at(poses[i]).motion_jacobian / np.linalg.norm(S * np.repeat((1.0, length), 3)[:, None], axis=0)
         values = np.linalg.svd(K, compute_uv=False)
-        assert found.slowest_actuation[i] == pytest.approx(values[-1], rel=1e-9)
-        assert found.slowest_platform[i] == pytest.approx(1.0 / values[0], rel=1e-9)
+        assert found.type2[i] == pytest.approx(values[-1], rel=1e-9)
+        assert found.type1[i] == pytest.approx(1.0 / values[0], rel=1e-9)
 
 
 @pytest.mark.parametrize("name", ROBOTS)

@@ -8,9 +8,12 @@ centres are enough: a five-bar and its kin.
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from pkm_kinematics.assembly.geometry.candidates import polished
 from pkm_kinematics.assembly.result import Array, AssemblyStatus, SolutionSet, no_solutions
 from pkm_kinematics.batch import all_finite
 from pkm_kinematics.kernels.position.three_spheres import APART, COLLINEAR, TANGENCY, TANGENT, TWO, three_spheres
@@ -70,7 +73,7 @@ def fitted(centre: Array, radius: Array, candidates: Array, consistency: float) 
 
     Of two circles or three spheres that touch, rounded data may just miss: then one candidate is enough.
     """
-    found = np.array([_least_squares(centre, radius, point) for point in candidates])
+    found = np.array([polished(partial(_errors, centre, radius), point, GAUSS_NEWTON_STEPS)[0] for point in candidates])
     residuals = np.max(np.abs(np.linalg.norm(found[:, None] - centre, axis=2) - radius), axis=1)
     good = residuals <= consistency * np.max(radius)
     if not good.any():
@@ -92,17 +95,11 @@ def _widest(centre: Array) -> NDArray[np.int64]:
     return np.array([0, *sorted((int(second) + 1, int(third) + 1))])
 
 
-def _least_squares(centre: Array, radius: Array, point: Array) -> Array:
-    """Gauss-Newton on all distances."""
-    for _ in range(GAUSS_NEWTON_STEPS):
-        legs = point - centre
-        lengths = np.linalg.norm(legs, axis=1)
-        directions = legs / np.where(lengths > 0.0, lengths, 1.0)[:, None]
-        step = np.linalg.lstsq(directions, radius - lengths, rcond=1e-9)[0]
-        point = point + step
-        if np.linalg.norm(step) < 1e-15 * np.max(radius):
-            break
-    return point
+def _errors(centre: Array, radius: Array, point: Array) -> tuple[Array, Array]:
+    """Errors (k,) of all distances, and their slope (k, d)."""
+    legs = point - centre
+    lengths = np.linalg.norm(legs, axis=1)
+    return lengths - radius, legs / np.where(lengths > 0.0, lengths, 1.0)[:, None]
 
 
 def _regular(centre: Array, points: Array) -> bool:

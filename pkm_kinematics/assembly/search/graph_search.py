@@ -131,7 +131,7 @@ def passive_positions(whole: WholeGraph, actuated: Sequence[str], seed: Array) -
         image=None,
         genuine=lambda some: system.genuine is None or system.genuine(complete(some)),
     )
-    for k, point in enumerate(halton(len(loose), PASSIVE_STARTS, 0)):
+    for k, point in enumerate(halton(len(loose), PASSIVE_STARTS)):
         solution = part.solved(start[loose] if k == 0 else part.lower + point * (part.upper - part.lower))
         if solution is not None:
             return closure.positions(complete(solution))

@@ -88,13 +88,6 @@ def inverse_whole(model, data, mode, pose, out):
 
 
 @compiled
-def inverse_direct_many(model, data, mode, poses, out, status):
-    """`inverse_direct` for poses (n, 7) into out (n, n_actuated) and status (n,)."""
-    for k in range(poses.shape[0]):
-        status[k] = inverse_direct(model, data, mode, poses[k], out[k])
-
-
-@compiled
 def check_pose(pose, clean):
     """Copy a pose with its quaternion normalised; False where it is not finite or not near unit length."""
     for k in range(7):
