@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,7 +44,7 @@ RETURN_STEPS, RETURN_RANK = 100, 1e-10  # Gauss-Newton steps that follow, and th
 
 StartSystem = Callable[[int], tuple[Complex, Complex]]
 Predicate = Callable[[Complex, bool], bool]
-Form = Callable[[Complex], complex]  # a quadratic form that vanishes where a solution is no answer, as at infinity
+Form = Callable[[Complex], Any]  # a quadratic form that vanishes where a solution is no answer, as at infinity
 NOWHERE = (1e-7, 1e-13)  # its size below which a unit vector is no answer: multiple, simple
 ATTEMPTS = 3  # from start systems of their own, while paths are lost
 
