@@ -16,13 +16,13 @@ from bench.straight_line import StraightLineC
 from bench.tables import Row
 from bench.timing import interleaved
 from pkm_description.mechanism import Array
-from pkm_dynamics.codegen.recordings import record_inverse
-from pkm_dynamics.codegen.step_code import SOLVED, straight_inverse_many
 from pkm_dynamics.kernels.over_rows import inverse_dynamics_many
+from pkm_dynamics.straight_code import SOLVED, record_inverse, straight_inverse_many
 from pkm_kinematics.kernels.model_and_data import near
-from pkm_kinematics.kernels.position.solve_poses import inverse_direct_many
+from pkm_kinematics.kernels.position.solve_poses import inverse_direct
 from pkm_runtime.codegen import MachineCode
 from pkm_runtime.kernels.binding import bind
+from pkm_runtime.kernels.compiled import compiled
 
 BATCH = 1_000_000
 POINTS = 64  # states that a timed loop goes through, so that nothing can be computed once for all
@@ -184,6 +184,13 @@ def _general(sample: Sample, motions: Array, efforts: Array) -> Callable[[], Non
         inverse_dynamics_many(model, data, choice, motions, condition, efforts, status)
 
     return call
+
+
+@compiled
+def inverse_direct_many(model, data, mode, poses, out, status):
+    """`inverse_direct` for poses (n, 7) into out (n, n_actuated) and status (n,)."""
+    for k in range(poses.shape[0]):
+        status[k] = inverse_direct(model, data, mode, poses[k], out[k])
 
 
 def batch_rates(sample: Sample) -> list[list[str]]:

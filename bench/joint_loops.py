@@ -184,7 +184,7 @@ def path_beside_home(kinematics: Kinematics, rate: float) -> list[tuple[Array, A
     at_home = kinematics.home
     twist = kinematics.subspace(at_home).sum(axis=1)  # in all degrees of freedom at once
     size = float(np.hypot(np.linalg.norm(twist[:3]) / kinematics.characteristic_length, np.linalg.norm(twist[3:])))
-    way = _STEP / size * (kinematics.inverse_jacobian(at_home) @ twist)
+    way = _STEP / size * (kinematics.at(at_home).inverse_jacobian @ twist)
     for sign in (1.0, -1.0):
         found = kinematics.forward(home + sign * way)
         if found.status == Status.CONVERGED:

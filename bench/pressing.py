@@ -65,7 +65,7 @@ def pressing(kinematics: Kinematics, period: float) -> Pressing:
     task = replace(ForceTask.usual(), selected=normal > 0.5, wrench=-PRESS * normal)
     solid = Surroundings([Plane(tuple(home[:3] - gap * normal[:3]), tuple(normal[:3]))])
     drives = np.asarray(kinematics.inverse(home).actuated)
-    jacobian = kinematics.inverse_jacobian(home)
+    jacobian = kinematics.at(home).inverse_jacobian
     straight = onto @ normal / max(float(normal @ onto @ normal), 1e-9)  # which may turn the platform besides
     down = -2.0 * gap * (jacobian @ straight)
     # the degrees of freedom that are left, all of them at once

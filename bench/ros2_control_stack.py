@@ -174,7 +174,7 @@ class Client:
         self.executor = SingleThreadedExecutor(context=self.context)
         self.executor.add_node(self.node)
         threading.Thread(target=self._spin, daemon=True).start()
-        self._jacobian = kinematics.inverse_jacobian(kinematics.home)  # here, and not while something moves
+        self._jacobian = kinematics.at(kinematics.home).inverse_jacobian  # here, and not while something moves
         self._session = session
         self.fairness = Fairness(session)
 
@@ -344,7 +344,7 @@ def _by_joints(kinematics: Kinematics, path: list[tuple[Array, Array]]) -> Cours
 def _by_platform(kinematics: Kinematics, path: list[tuple[Array, Array]]) -> Course:
     """The same motion of the drives, told as that of the platform."""
     poses = np.array([kinematics.forward(positions).pose for positions, _ in path])
-    twists = kinematics.platform_twist(poses, np.array([rates for _, rates in path]))
+    twists = kinematics.at(poses).platform_twist(np.array([rates for _, rates in path]))
     accelerations = np.gradient(twists, 1.0 / _POINTS, axis=0)
     twists[[0, -1]] = accelerations[[0, -1]] = 0.0
     motion = MotionPoints(np.arange(len(path)) / _POINTS, poses, twists, accelerations)

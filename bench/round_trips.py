@@ -228,7 +228,7 @@ def near_singular(kinematics: Kinematics, poses: Array, joints: Array) -> NDArra
     """At which poses (n, 7) the inverse Jacobian is singular, or nearly, by the ratio of its singular values."""
     if not len(poses):
         return np.zeros(0, dtype=bool)
-    K = kinematics.motion_jacobian(poses, seed=joints)
+    K = kinematics.at(poses, seed=joints).motion_jacobian
     S = kinematics.subspace(poses, seed=joints) * np.repeat([1.0, kinematics.characteristic_length], 3)[:, None]
     finite = np.isfinite(K).all(axis=(1, 2))
     with np.errstate(invalid="ignore", divide="ignore"):

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The equations of one call as straight-line C, by the C compiler: what the code of our own is compared with.
 
-The terms are those of `pkm_kinematics.codegen`. The checks of a call (does the limb reach, is the loop closed)
+The terms are those of `recordings_at_home.py`. The checks of a call (does the limb reach, is the loop closed)
 are left out, with all that only they need. What remains is the least that these equations cost.
 """
 

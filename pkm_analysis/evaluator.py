@@ -26,12 +26,11 @@ from pkm_analysis.kernels.pose_quantities import (
 )
 from pkm_description.mechanism import Array
 from pkm_kinematics import Configuration, Kinematics
-from pkm_kinematics.codegen import pose_inputs
-from pkm_kinematics.codegen.at_home import near_home
 from pkm_kinematics.kernels.model_and_data import Data, Model
 from pkm_kinematics.kernels.position.solve_poses import take_seed
 from pkm_kinematics.kernels.rates.motion_space import held_wrenches
 from pkm_kinematics.kernels.records import PLATFORM
+from pkm_kinematics.recordings_at_home import near_home, pose_inputs
 from pkm_kinematics.solve.constraints import scaling
 from pkm_kinematics.solve.engine import Engine
 from pkm_kinematics.solve.singularity import margins as drive_margins
@@ -202,8 +201,8 @@ def margins_of(at: Configuration, limbs: bool = True) -> dict[int, Array]:
     none = np.full(len(at.poses), np.nan)
     found = at.singularity if limbs else drive_margins(at.uniform_jacobian, none, none, at.engine.characteristic_length)
     return {
-        TYPE1: found.slowest_platform,
-        TYPE2: found.slowest_actuation * found.determinant_sign,
+        TYPE1: found.type1,
+        TYPE2: found.type2 * found.determinant_sign,
         HOLD: np.minimum(found.constraint_hold, UNLIMITED),
         REGULARITY: found.limb_regularity,
     }

@@ -59,8 +59,8 @@ class Lattice:
             begin = np.array([starts[k] for k in which.ravel()[rows]])
             engine = self._engine
             found = engine.whole_graph.follow_many(begin, self._names, values[rows], engine.size)
-            ok = np.asarray(found.status == Status.CONVERGED) & np.isfinite(found.poses).all(axis=1)
-            known[rows], poses[rows[ok]] = ok, found.poses[ok]
+            ok = np.asarray(found.status == Status.CONVERGED) & np.isfinite(found.pose).all(axis=1)
+            known[rows], poses[rows[ok]] = ok, found.pose[ok]
         return poses, known
 
     def _start(self, cell: Cell) -> Array | None:
@@ -85,7 +85,7 @@ class Lattice:
             rows, ends = np.array([begin[cell] for cell in open_]), self._origin + self._steps * np.array(open_)
             found = self._engine.whole_graph.follow_many(rows, self._names, ends, self._engine.size)
             for k in np.flatnonzero(found.status == Status.CONVERGED):
-                self._reached[open_[k]] = found.positions[k]
+                self._reached[open_[k]] = found.joints[k]
 
 
 def _far(cell: Cell) -> int:

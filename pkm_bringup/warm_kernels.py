@@ -99,7 +99,7 @@ def _warm_library(dynamics: Dynamics) -> None:
     kinematics.forward_all(solution.actuated)
     if kinematics.task.names:
         kinematics.inverse(kinematics.task.chain["home"][-len(kinematics.task.names) :])
-    kinematics.platform_twist(pose, np.zeros(len(kinematics.actuated_names)))
+    kinematics.at(pose).platform_twist(np.zeros(len(kinematics.actuated_names)))
     exercise(dynamics)
     warm_up_controller(dynamics, LAWS[0])
 

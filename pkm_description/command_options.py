@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 from typing import Any
 
 ROBOT = "a robot of the gallery, or the path of a .urdf.xacro or .urdf file"
@@ -21,3 +22,11 @@ def add_output(p: argparse.ArgumentParser, required: bool = False) -> None:
     """Add the output file to a parser."""
     text = "file to write" if required else "file to write; standard output if not given"
     p.add_argument("-o", "--output", required=required, metavar="FILE", help=text)
+
+
+def write_output(text: str, file: str | None) -> None:
+    """Write text where `add_output` says."""
+    if file:
+        Path(file).write_text(text, encoding="utf-8")
+    else:
+        print(text, end="")

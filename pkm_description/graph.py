@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from pkm_description.description_error import DescriptionError
-from pkm_description.mechanism import Joint, JointType, Link, Loop, frozen
+from pkm_description.mechanism import Joint, JointType, Link, Loop, LoopType, frozen
 from pkm_description.rotations import inverse_transform
 
 
@@ -62,15 +62,20 @@ def ordered_tree(links: Sequence[Link], joints: Sequence[Joint], base_link: str)
     return tuple(order)
 
 
+def check_ends(label: str, names: Sequence[str], **ends: str) -> None:
+    """Refuse a joint or loop, in messages `label`, that does not join two different links of those named."""
+    for side, link in ends.items():
+        if link not in names:
+            raise DescriptionError(label, f"its {side} {link!r} is not a link", "name an existing <link>")
+    if len(set(ends.values())) == 1:
+        raise DescriptionError(label, f"it joins {next(iter(ends.values()))!r} to itself", "name two different links")
+
+
 def _check_joint_links(joints: Sequence[Joint], names: Sequence[str]) -> None:
     carried: dict[str, str] = {}
     for joint in joints:
         label = f'<joint name="{joint.name}">'
-        for side, link in (("parent", joint.parent), ("child", joint.child)):
-            if link not in names:
-                raise DescriptionError(label, f"its {side} {link!r} is not a link", "name an existing <link>")
-        if joint.parent == joint.child:
-            raise DescriptionError(label, f"it joins {joint.parent!r} to itself", "name two different links")
+        check_ends(label, names, parent=joint.parent, child=joint.child)
         if joint.child in carried:
             raise DescriptionError(
                 label,
@@ -160,14 +165,12 @@ def platform_chain(
     return tuple(joint.name for joint in path) if coordinates else ()
 
 
-def rigid_with(joints: Sequence[Joint], link: str) -> set[str]:
-    """Names of a link and of all links tied to it by fixed joints."""
-    group = {link}
-    grown = True
-    while grown:
-        grown = False
-        for joint in joints:
-            if joint.type is JointType.FIXED and (joint.parent in group) != (joint.child in group):
-                group |= {joint.parent, joint.child}
-                grown = True
+def rigid_with(joints: Sequence[Joint], link: str, loops: Sequence[Loop] = ()) -> set[str]:
+    """Names of a link and of all links tied to it by fixed joints and loops."""
+    pairs = [{joint.parent, joint.child} for joint in joints if joint.type is JointType.FIXED]
+    pairs += [{loop.predecessor, loop.successor} for loop in loops if loop.type is LoopType.FIXED]
+    group, before = {link}, 0
+    while len(group) > before:
+        before = len(group)
+        group = group.union(*(pair for pair in pairs if pair & group))
     return group

@@ -55,11 +55,9 @@ class LoopType(Enum):
         )
 
 
-def frozen(values: object, shape: tuple[int, ...] | None = None) -> Array:
-    """`values` as a read-only float array of the given shape."""
+def frozen(values: object) -> Array:
+    """`values` as a read-only float array."""
     array = np.array(values, dtype=np.float64)
-    if shape is not None:
-        array = array.reshape(shape)
     array.setflags(write=False)
     return array
 
@@ -76,6 +74,33 @@ class Inertial:
     def massless(self) -> bool:
         """Whether the link has neither mass nor inertia."""
         return self.mass == 0.0 and not self.inertia.any()
+
+    @property
+    def ten(self) -> Array:
+        """Mass, first moments (3,) and inertia xx xy xz yy yz zz about the frame's origin (10,): what adds up."""
+        com = self.com
+        about_origin = self.inertia + self.mass * (com @ com * np.eye(3) - np.outer(com, com))
+        return np.concatenate([[self.mass], self.mass * com, about_origin[np.triu_indices(3)]])
+
+    @staticmethod
+    def of_ten(ten: Array) -> Inertial:
+        """The body of ten parameters (10,), as in `ten`; its centre of mass is the origin where it has no mass."""
+        mass = float(ten[0])
+        com = np.asarray(ten[1:4]) / mass if mass != 0.0 else np.zeros(3)
+        shift = mass * (com @ com * np.eye(3) - np.outer(com, com))
+        return Inertial(mass, frozen(com), frozen(symmetric_of(ten[4:10]) - shift))
+
+    def in_frame(self, frame: Array) -> Inertial:
+        """The same body in the frame in which its own frame is `frame` (4, 4)."""
+        R = frame[:3, :3]
+        return Inertial(self.mass, R @ self.com + frame[:3, 3], R @ self.inertia @ R.T)
+
+
+def symmetric_of(six: Array) -> Array:
+    """Matrix (3, 3) of xx xy xz yy yz zz."""
+    matrix = np.zeros((3, 3))
+    matrix[np.triu_indices(3)] = six
+    return matrix + np.triu(matrix, 1).T
 
 
 @dataclass(frozen=True, eq=False)

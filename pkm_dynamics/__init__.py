@@ -5,10 +5,10 @@ from pkm_runtime.uncollected import uncollected
 
 with uncollected():
     from pkm_dynamics.accelerations import Accelerations
-    from pkm_dynamics.derivatives.inverse_derivatives import InverseDerivatives
     from pkm_dynamics.distribution import Distribution, DistributionError
     from pkm_dynamics.dynamics import Dynamics
     from pkm_dynamics.efforts import Efforts
+    from pkm_dynamics.inverse_derivatives import InverseDerivatives
     from pkm_dynamics.problem import Problem
     from pkm_dynamics.reactions import Reactions
 

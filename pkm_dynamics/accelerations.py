@@ -10,10 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pkm_description.mechanism import Array
-from pkm_dynamics.codegen.recordings import record_direct
-from pkm_dynamics.codegen.step_code import straight_direct_many
 from pkm_dynamics.kernels.over_rows import direct_dynamics_many
 from pkm_dynamics.problem import Problem
+from pkm_dynamics.straight_code import record_direct, straight_direct_many
 from pkm_kinematics import Configuration, Status
 from pkm_kinematics.batch import as_rows, nans
 from pkm_kinematics.kernels.model_and_data import writeable

@@ -19,12 +19,11 @@ from typing import Any, ClassVar
 from numpy.typing import ArrayLike, NDArray
 
 from pkm_description.mechanism import Array, Inertial, Mechanism
-from pkm_dynamics import motion_space_form
 from pkm_dynamics.accelerations import Accelerations, direct
-from pkm_dynamics.codegen import lean_calls
-from pkm_dynamics.derivatives.inverse_derivatives import InverseDerivatives, inverse_derivatives
 from pkm_dynamics.distribution import Distribution
-from pkm_dynamics.efforts import Efforts, inverse
+from pkm_dynamics.efforts import Efforts, coriolis, inverse, mass_matrix
+from pkm_dynamics.inverse_derivatives import InverseDerivatives, inverse_derivatives
+from pkm_dynamics.lean_calls import lean
 from pkm_dynamics.linear_form.regressor import ParameterSet, parameters_of, regressor
 from pkm_dynamics.problem import Problem
 from pkm_dynamics.reactions import Reactions, reactions
@@ -213,7 +212,7 @@ class Dynamics(Describable):
             (mobility, mobility) [kg, kg m, kg m^2], in the basis of `Kinematics.subspace`; NaN where the pose has no
             regular configuration.
         """
-        return motion_space_form.mass_matrix(self.robot, self.kinematics.at_one(pose))
+        return mass_matrix(self.robot, self.kinematics.at_one(pose))
 
     def coriolis(self, pose: Pose, twist: ArrayLike) -> Array:
         """Coriolis and centrifugal forces (mobility,) [N, N m], basis of `Kinematics.subspace`, at one pose and twist.
@@ -224,7 +223,7 @@ class Dynamics(Describable):
             pose: one pose (7,) in the base frame; several are a `ShapeError`.
             twist: (6,) [m/s, rad/s] in base axes.
         """
-        return motion_space_form.coriolis(self.robot, self.kinematics.at_one(pose), twist)
+        return coriolis(self.robot, self.kinematics.at_one(pose), twist)
 
     # -- linear form ------------------------------------------------------------------------------------------------
 
@@ -261,14 +260,14 @@ class Dynamics(Describable):
         Raises:
             PkmError: the motion space is configuration-dependent, with more actuators than degrees of freedom.
         """
-        return lean_calls.lean_inverse(self.robot, mode)
+        return lean(self.robot, "inverse", mode)
 
     def lean_direct(self, mode: int = 0) -> Callable[[Array, Array, Array], int]:
         """`call(motion, effort, acceleration) -> status`: direct dynamics as lean as `lean_inverse`, errors alike.
 
         `acceleration` (6,) is written; the acceleration inside `motion` must be zero.
         """
-        return lean_calls.lean_direct(self.robot, mode)
+        return lean(self.robot, "direct", mode)
 
     def lean_step(self, dt: float, mode: int = 0) -> Callable[[Array, Array, Array], int]:
         """`call(motion, effort, acceleration) -> status`: advance pose and twist in `motion` (25,) by a time step.
@@ -278,7 +277,7 @@ class Dynamics(Describable):
         Args:
             dt: length of the step [s].
         """
-        return lean_calls.lean_step(self.robot, dt, mode)
+        return lean(self.robot, "step", mode, dt)
 
     # -- for those who bring equations of their own -----------------------------------------------------------------
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Inverse dynamics: actuator efforts for platform motions."""
+"""Inverse dynamics: actuator efforts for platform motions, and the forces of a motion whatever the drives."""
 
 from __future__ import annotations
 
@@ -7,14 +7,15 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from pkm_description.mechanism import Array
-from pkm_dynamics.codegen.recordings import record_inverse
-from pkm_dynamics.codegen.step_code import straight_inverse_many
 from pkm_dynamics.distribution import Distribution, distribute, meant
-from pkm_dynamics.kernels.over_rows import inverse_dynamics_many
+from pkm_dynamics.kernels.over_rows import inverse_dynamics_many, task_forces_many
 from pkm_dynamics.problem import Problem
+from pkm_dynamics.robot_model import RobotModel
+from pkm_dynamics.straight_code import record_inverse, straight_inverse_many
+from pkm_kinematics import Configuration
 from pkm_kinematics.batch import nans
 from pkm_kinematics.solutions import JointNames, NamedSolution, fast_init
 
@@ -59,3 +60,29 @@ def efforts_of(problem: Problem, distribution: Distribution | None = None) -> tu
         names, limits = kinematics.actuated_names, kinematics.mechanism.effort_range
         distribute(distribution, names, limits, problem.at.uniform_jacobian, efforts, status)
     return efforts, condition
+
+
+# In the motion space: regular at type 2 singularities, as the drives have no part.
+
+
+def mass_matrix(robot: RobotModel, at: Configuration) -> Array:
+    """See `Dynamics.mass_matrix`."""
+    S = at.subspace
+    accelerations = np.vstack([np.zeros(6), S.T])
+    every = at.rows(np.zeros(len(accelerations), dtype=np.int64))
+    forces = _forces_of(Problem.of(robot.frictionless, every, None, accelerations))
+    return np.asarray((forces[1:] - forces[0]).T)
+
+
+def coriolis(robot: RobotModel, at: Configuration, twist: ArrayLike) -> Array:
+    """See `Dynamics.coriolis`."""
+    moving = Problem.of(robot.frictionless, at, twist)
+    moving.keep_velocity()
+    return np.asarray(_forces_of(moving)[0] - _forces_of(Problem.of(robot.frictionless, at))[0])
+
+
+def _forces_of(problem: Problem) -> Array:
+    """Forces (k, mobility) in the motion space that make the motions of a problem; NaN where there are none."""
+    forces = nans(len(problem), problem.robot.kinematics.mobility)
+    problem.solve(problem.robot.prepared(task_forces_many, problem.motions, forces, problem.status), forces)
+    return forces

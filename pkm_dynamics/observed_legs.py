@@ -13,7 +13,7 @@ linear (37) and give, limb by limb, the motion constraints (55). The bodies' par
 coordinates (49 to 53), project the forces on the platform's degrees of freedom: (64).
 
 Elements carried by the platform (articulated travelling plate) also move with it. Loops are those of the derivatives
-(`derivatives/complex_motion.py`); no code is shared with the kernels, so that each tests the other. Only `of_pose` asks
+(`complex_motion.py`); no code is shared with the kernels, so that each tests the other. Only `of_pose` asks
 the kinematics, for joint positions.
 """
 
@@ -27,8 +27,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pkm_description.mechanism import Array
-from pkm_description.rotations import cross, quaternion_from_rotation, skew, transform_from_pose
-from pkm_dynamics.derivatives.complex_motion import Dense
+from pkm_description.rotations import cross, quaternion_from_rotation, quaternion_product, skew, transform_from_pose
+from pkm_dynamics.complex_motion import Dense
 from pkm_dynamics.dynamics import Dynamics
 from pkm_dynamics.kinematic_elements import ACROSS, Element, read_elements
 from pkm_kinematics.kernels import records
@@ -250,7 +250,7 @@ class ObservedLegs:
             step = -allowed @ np.linalg.lstsq(self._fit_rows(dense, x) @ allowed, gaps, rcond=None)[0]
             pose[:3] += step[:3]
             turn = np.append(0.5 * step[3:], 1.0)
-            pose[3:] = _product(turn / sqrt(turn @ turn), pose[3:])
+            pose[3:] = quaternion_product(turn / sqrt(turn @ turn), pose[3:])
             if np.abs(step).max() < FITTED:
                 break
         else:
@@ -339,9 +339,3 @@ def _rotation(points: list[tuple[Array, Array]], axes: list[tuple[Array, Array]]
         across += (at - at.mean(0)).T @ (of - of.mean(0))
     U, _, Vt = np.linalg.svd(across)
     return np.asarray(U @ np.diag([1.0, 1.0, np.linalg.det(U @ Vt)]) @ Vt)
-
-
-def _product(a: Array, b: Array) -> Array:
-    """Product of two quaternions (4,) x y z w."""
-    vector = a[3] * b[:3] + b[3] * a[:3] + cross(a[:3], b[:3])
-    return np.append(vector, a[3] * b[3] - a[:3] @ b[:3])

@@ -12,14 +12,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pkm_description.mechanism import Array, Inertial
-from pkm_dynamics.codegen.step_code import SOLVED
 from pkm_dynamics.kernels.over_rows import seed_joints
 from pkm_dynamics.robot_model import Record, RobotModel
+from pkm_dynamics.straight_code import SOLVED
 from pkm_kinematics import Status
 from pkm_kinematics.batch import BATCH, all_finite, over_cores, rows_for, shaped
 from pkm_kinematics.configuration import Configuration
 from pkm_kinematics.kernels.model_and_data import Choice, Data, Model
-from pkm_kinematics.kernels.rates.solve_motion import solve_motion
+from pkm_kinematics.kernels.rates.motion import solve_motion
 from pkm_kinematics.solutions import fast_init
 from pkm_kinematics.status import closes
 

@@ -17,6 +17,7 @@ from pkm_kinematics import Kinematics, Status
 from pkm_kinematics.batch import all_finite, numbers, wrong_shape
 from pkm_kinematics.kernels.model_and_data import Choice, Model
 from pkm_kinematics.kernels.records import PLATFORM
+from pkm_kinematics.model.tables import add_mass
 from pkm_runtime.codegen import MachineCode, Recording
 from pkm_runtime.errors import PkmError
 from pkm_runtime.kernels.binding import Prepared, WithScratch
@@ -113,13 +114,7 @@ class RobotModel:
         if payload is None:
             return bodies
         bodies = bodies.copy()
-        row = bodies[PLATFORM]
-        com = payload.com
-        about_origin = payload.inertia + payload.mass * (com @ com * np.eye(3) - np.outer(com, com))
-        row["mass"] += payload.mass
-        row["moment"] += payload.mass * com
-        row["inertia"] += about_origin[np.triu_indices(3)]
-        row["massless"] = 0
+        add_mass(bodies[PLATFORM], payload.ten)
         bodies.setflags(write=False)
         return bodies
 

@@ -20,17 +20,14 @@ def holding_efforts(
     dynamics: Dynamics,
     limits: ActuatorLimits,
     pose: Array,
-    mode: int | None = None,
     payload: Inertial | None = None,
 ) -> Array:
     """Efforts (n_actuated,) [N m or N] that carry the weight at a pose (7,); cables only pull for it.
 
-    NaN where nothing within the bounds of one-sided actuators does it. `mode` None is home's working mode.
+    NaN where nothing within the bounds of one-sided actuators does it.
     """
     still = np.zeros(6)
-    answer = dynamics.inverse(
-        dynamics.kinematics.at(pose, mode=mode), still, still, payload=payload, distribution=pulling(limits)
-    )
+    answer = dynamics.inverse(pose, still, still, payload=payload, distribution=pulling(limits))
     return np.asarray(answer.effort, dtype=np.float64)
 
 
@@ -88,10 +85,4 @@ def together(one: Inertial | None, other: Inertial | None) -> Inertial | None:
     """Two bodies in one frame, fixed on each other, as one."""
     if one is None or other is None:
         return one or other
-    mass = one.mass + other.mass
-    com = (one.mass * one.com + other.mass * other.com) / mass if mass > 0.0 else np.zeros(3)
-    inertia = np.zeros((3, 3))
-    for body in (one, other):
-        arm = body.com - com
-        inertia += body.inertia + body.mass * (arm @ arm * np.eye(3) - np.outer(arm, arm))
-    return Inertial(mass, com, inertia)
+    return Inertial.of_ten(one.ten + other.ten)

@@ -25,7 +25,7 @@ from pkm_description.description_error import DescriptionError
 from pkm_description.graph import ordered_tree, platform_chain
 from pkm_description.load import expand, find_robot, mechanism_from_urdf, xacro_arguments
 from pkm_description.loops.home import LONGEST
-from pkm_description.mechanism import Joint, Limb, Loop, Mechanism
+from pkm_description.mechanism import Joint, Loop, Mechanism
 from pkm_description.urdf.numbers_in_source import Written, blamed, taken_as_radians
 from pkm_description.urdf.unit_slips import Slip, suspects
 from pkm_description.urdf.urdf_plus import parse
@@ -42,15 +42,7 @@ from pkm_runtime.describable import ROUNDING, alike, counted, fixed, measure
 from pkm_runtime.errors import PkmError
 
 MODES_SHOWN, REMARKS_SHOWN = 16, 4
-
-
-@dataclass(frozen=True)
-class Complaint:
-    """Why a description is unusable: the element, what is wrong with it, what to do."""
-
-    element: str
-    problem: str
-    remedy: str
+MARGINS = ("type1", "type2", "force_amplification", "constraint_hold", "limb_regularity", "characteristic_length")
 
 
 @dataclass
@@ -59,8 +51,7 @@ class Report:
 
     source: str
     usable: bool = False
-    complaints: list[Complaint] = field(default_factory=list)
-    verdicts: list[Verdict] = field(default_factory=list)  # what the numbers mean; a complaint is one of level "error"
+    verdicts: list[Verdict] = field(default_factory=list)  # what the numbers mean; why it is unusable: of level "error"
     remarks: list[str] = field(default_factory=list)
     description: dict[str, Any] = field(default_factory=dict)  # name, base, platform, links, joints, loops, limbs
     mobility: dict[str, Any] = field(default_factory=dict)
@@ -100,10 +91,11 @@ def examine(
             progress("searching for working and assembly modes (--no-modes leaves them out)")
             _list_modes(report, kinematics)
     except DescriptionError as error:
-        report.complaints.append(_complaint(error))
+        report.verdicts.append(_refusal(error))
     except PkmError as error:
-        report.complaints.append(Complaint(f"robot {report.source}", str(error), "see the docs on descriptions"))
-    report.verdicts += [Verdict("error", c.element, None, c.problem, c.remedy) for c in report.complaints]
+        report.verdicts.append(
+            Verdict("error", f"robot {report.source}", None, str(error), "see the docs on descriptions")
+        )
     report.usable = not any(verdict.level == "error" for verdict in report.verdicts)
     return report
 
@@ -119,13 +111,13 @@ def _expanded(report: Report, source: str, arguments: Mapping[str, str] | None) 
         raise
 
 
-def _complaint(error: DescriptionError) -> Complaint:
+def _refusal(error: DescriptionError) -> Verdict:
     """What the loader refuses. Verdicts tell wrong units in warnings, more exactly than the loader can."""
     if isinstance(error.__cause__, DescriptionError):
         plain = error.__cause__
         remedy = f"first correct the units that the warnings above tell of; if the error stays: {plain.remedy}"
-        return Complaint(plain.element, plain.problem, remedy)
-    return Complaint(error.element, error.problem, error.remedy)
+        return Verdict("error", plain.element, None, plain.problem, remedy)
+    return Verdict("error", error.element, None, error.problem, error.remedy)
 
 
 def _sketch(report: Report, text: str, source: Path | None, arguments: Mapping[str, str] | None) -> None:
@@ -163,21 +155,11 @@ def _describe(report: Report, mechanism: Mechanism) -> None:
         "task_coordinates": list(mechanism.platform_chain),
     }
     report.mobility = {**asdict(m), "redundant_actuators": m.redundant_actuators}
-    report.limbs = [_part(limb) for limb in mechanism.limbs]
+    report.limbs = [{**asdict(limb), "blocks": []} for limb in mechanism.limbs]
     if mechanism.articulated_platform is not None:
-        report.articulated_platform = _part(mechanism.articulated_platform)
+        report.articulated_platform = {**asdict(mechanism.articulated_platform), "blocks": []}
     report.remarks += _remarks(mechanism)
     report.verdicts += [*of_drives(mechanism), *of_velocities(mechanism), *of_masses(mechanism)]
-
-
-def _part(limb: Limb) -> dict[str, Any]:
-    return {
-        "name": limb.name,
-        "joints": list(limb.joints),
-        "actuated": list(limb.actuated),
-        "loops": list(limb.loops),
-        "blocks": [],
-    }
 
 
 def _remarks(mechanism: Mechanism) -> list[str]:
@@ -267,16 +249,12 @@ def _solve(report: Report, kinematics: Kinematics) -> None:
     }
     for name in kinematics.actuated_names:
         joint = mechanism.joint_named[name]
-        limits = joint.limits
         report.actuators.append(
             {
                 "joint": name,
                 "type": joint.type.value,
                 "home": float(kinematics.home_joints[column[name]]),
-                "lower": _plain(limits.lower),
-                "upper": _plain(limits.upper),
-                "velocity": _plain(limits.velocity),
-                "effort": _plain(limits.effort),
+                **{end: value if np.isfinite(value) else None for end, value in asdict(joint.limits).items()},
                 "command_interfaces": list(joint.drive.command_interfaces) if joint.drive else [],
                 "armature": joint.drive.armature if joint.drive else 0.0,
             }
@@ -285,14 +263,7 @@ def _solve(report: Report, kinematics: Kinematics) -> None:
     if at_home.status not in (Status.CONVERGED, Status.SINGULAR):
         report.remarks.append(f"home: {at_home.reason()}")
     margins = kinematics.singularity(home)
-    report.singularity = {
-        "slowest_platform": float(margins.slowest_platform),
-        "slowest_actuation": float(margins.slowest_actuation),
-        "force_amplification": float(margins.force_amplification),
-        "constraint_hold": float(margins.constraint_hold),
-        "limb_regularity": float(margins.limb_regularity),
-        "characteristic_length": margins.characteristic_length,
-    }
+    report.singularity = {name: float(getattr(margins, name)) for name in MARGINS}
     _remark_margins(report)
     report.verdicts += [*of_singularity(kinematics), *of_weight(kinematics)]
 
@@ -313,10 +284,10 @@ def _list_modes(report: Report, kinematics: Kinematics) -> None:
 
 def _remark_margins(report: Report) -> None:
     s = report.singularity
-    if not np.isfinite(s["slowest_actuation"]):
+    if not np.isfinite(s["type2"]):
         report.remarks.append("home is singular inside a limb: no Jacobian there; move <home>")
         return
-    if s["slowest_platform"] < NEAR_SINGULAR:
+    if s["type1"] < NEAR_SINGULAR:
         report.remarks.append("home is at or near a type 1 singularity: a limb is stretched or folded there")
     if s["constraint_hold"] < NEAR_SINGULAR:
         report.remarks.append("home is at or near a constraint singularity: the limbs hardly block what they should")
@@ -347,10 +318,6 @@ def _block(kinematics: Kinematics, block: Any) -> dict[str, Any]:
 def _belongs(block: dict[str, Any], limb: dict[str, Any]) -> bool:
     """True where the limb carries a joint of the block; a joint of several has names like `joint/x`."""
     return any(name.split("/")[0] in limb["joints"] for name in block["joints"])
-
-
-def _plain(value: float) -> float | None:
-    return float(value) if np.isfinite(value) else None
 
 
 # -- text --------------------------------------------------------------------------------------------------------------
@@ -496,8 +463,8 @@ def _singularity_text(s: dict[str, float]) -> list[str]:
     return [
         "",
         f"Margins from singularity at home (rotations at {s['characteristic_length']:.4g} m)",
-        f"  type 1: slowest platform speed at unit actuator speed {measure(s['slowest_platform'])}",
-        f"  type 2: slowest actuator speed at unit platform speed {measure(s['slowest_actuation'])}, "
+        f"  type 1: slowest platform speed at unit actuator speed {measure(s['type1'])}",
+        f"  type 2: slowest actuator speed at unit platform speed {measure(s['type2'])}, "
         f"force amplification {measure(s['force_amplification'])}",
         f"  constraint: {measure(s['constraint_hold'])}; inside the limbs: {measure(s['limb_regularity'])}",
     ]

@@ -76,27 +76,24 @@ class Configuration(ExplainedSolution):
             jacobian: with the inverse Jacobian of every joint.
         """
         e, known = self.engine, self.__dict__.get("_known")
-        if known is None and e.constant_space:
-            known = e.positions.solve(self.poses, self.choice, twists, accelerations, jacobian)
-            return self._keep(known)
         if known is None:
-            known = e.positions.solve(self.poses, self.choice)
-            moved = e.spaces.into_space(self.poses, self.choice, known)
-            if moved is not self.poses:
-                self.__dict__["poses"] = moved
-                known = e.positions.solve(moved, self.choice)
-            self._keep(known)
+            rates = (twists, accelerations, jacobian) if e.constant_space else ()
+            known = e.positions.solve(self.poses, self.choice, *rates)
+            if not e.constant_space:
+                moved = e.spaces.into_space(self.poses, self.choice, known)
+                if moved is not self.poses:
+                    self.__dict__["poses"] = moved
+                    known = e.positions.solve(moved, self.choice)
+            if self.mode is not None and not self.seeded:
+                e.ranges.wrap_into_limits(known)
+            if e.iterated:
+                _invalidate_unverified_modes(self.choice, known)
+            self.__dict__["_known"] = known
+            if e.constant_space:
+                return known
         if twists is not NO_RATES or (jacobian and not known.jacobian.shape[1]):
             return e.positions.more(self.poses, known, twists, accelerations, jacobian)
         return known
-
-    def _keep(self, solved: Solved) -> Solved:
-        if self.mode is not None and not self.seeded:
-            self.engine.ranges.wrap_into_limits(solved)
-        if self.engine.iterated:
-            _invalidate_unverified_modes(self.choice, solved)
-        self.__dict__["_known"] = solved
-        return solved
 
     @property
     def is_solved(self) -> bool:
@@ -192,7 +189,11 @@ class Configuration(ExplainedSolution):
 
     @property
     def task_twists(self) -> Array:
-        """Platform twist (..., 6, k) per rates of the task coordinates, base frame: see `Kinematics.task_twists`."""
+        """Platform twist per rates of the task coordinates: (..., 6, k) linear, then angular, base frame.
+
+        The geometric Jacobian of the platform's own branch, columns as in `task.names`. Raises `PkmError` if the task
+        coordinates depend on each other.
+        """
         return shaped(self.engine.spaces.task_twists(self.poses), self.shape)
 
     @property
@@ -246,13 +247,10 @@ class Configuration(ExplainedSolution):
     @property
     def singularity(self) -> Singularity:
         """Distances from the singularities of every type: see `pkm_kinematics.solve.singularity`."""
-        n = len(self.poses)
-        starts = range(0, max(n, 1), _AT_ONCE)
-        parts = [(self.rows(slice(at, at + _AT_ONCE)) if n > _AT_ONCE else self)._margins() for at in starts]
-        return (parts[0] if len(parts) == 1 else joined(parts)).reshaped(self.shape)
-
-    def _margins(self) -> Singularity:
-        e = self.engine
+        e, n = self.engine, len(self.poses)
+        if n > _AT_ONCE:
+            parts = [self.rows(slice(at, at + _AT_ONCE)).singularity for at in range(0, n, _AT_ONCE)]
+            return joined(parts).reshaped(self.shape)
         K, placed = self.uniform_jacobian, self.placed
         blocked = 6 - e.mobility - e.mechanism.mobility.left_out
         hold, regularity = np.empty(len(K)), np.empty(len(K))
@@ -262,7 +260,7 @@ class Configuration(ExplainedSolution):
             limb_margins(model, data, rows, poses[at], blocked, hold[at], regularity[at])
 
         e.positions.over_rows(poses, placed, part)
-        return margins(K, hold, regularity, e.characteristic_length, e.drive_units)
+        return margins(K, hold, regularity, e.characteristic_length, e.drive_units).reshaped(self.shape)
 
     @property
     def drive_condition(self) -> Array:

@@ -1,13 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Statuses in words for a person, with the joint or the gap that explains them."""
+"""For a person: statuses in words, with the joint or the gap that explains them, and a robot in a few lines."""
 
 from __future__ import annotations
 
 from numpy import inf, isfinite
 
-from pkm_description.mechanism import Array
+from pkm_description.mechanism import Array, Limb
+from pkm_kinematics.kernels.records import CLOSED_FORM
 from pkm_kinematics.solve.engine import Engine
+from pkm_kinematics.solve.working_modes import WorkingModes
 from pkm_kinematics.status import Status
+from pkm_runtime.describable import alike, counted, listed
 
 CLOSED = 1e-9  # of the robot's size: a configuration that was found, and is not known to be of the mode
 BAD_POSE = "the pose is not finite, or its quaternion is not of unit length"
@@ -71,3 +74,34 @@ def explain_forward(engine: Engine, status: int, joints: Array, residual: float)
 def explain_nearest(engine: Engine, status: int, joints: Array, residual: float) -> str:
     """Why the search for the nearest configuration ended with `status`; arguments as in `explain_forward`."""
     return BAD_POSE + BAD_SEED if status == Status.INVALID_INPUT else explain_forward(engine, status, joints, residual)
+
+
+def introduction(engine: Engine, modes: WorkingModes) -> list[str]:
+    """Lines of text; starts no search."""
+    mechanism = engine.mechanism
+    actuated = {name: mechanism.joint_named[name].in_words() for name in engine.actuated_names}
+    solved = {limb.name: solved_by(engine, limb) for limb in mechanism.limbs}
+    if mechanism.articulated_platform is not None:
+        solved["articulated platform"] = solved_by(engine, mechanism.articulated_platform)
+    forms = int((engine.tables.blocks["solver"] == CLOSED_FORM).sum())
+    count = modes.known_count
+    return [
+        "actuated joints",
+        *(f"  {line}" for line in alike(actuated)),
+        f"task coordinates: {mechanism.coordinates_in_words()}",
+        f"solved ({counted(forms, 'closed form')} in all)",
+        *(f"  {line}" for line in alike(solved)),
+        f"working modes: {count if count is not None else 'n_modes searches for them'}",
+        f"all joints, {len(engine.joint_names)}: {listed(engine.joint_names)}",
+    ]
+
+
+def solved_by(engine: Engine, limb: Limb) -> str:
+    """How a limb's positions are found, in words."""
+    tables = engine.tables
+    kinds = set()
+    for block in tables.blocks:
+        joints = tables.names[block["start"] : block["start"] + block["count"]]
+        if any(name.split("/")[0] in limb.joints for name in joints):
+            kinds.add("in closed form" if block["solver"] == CLOSED_FORM else "by iteration")
+    return " and ".join(sorted(kinds, reverse=True)) or "nothing to solve"

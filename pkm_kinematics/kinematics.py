@@ -19,12 +19,12 @@ from pkm_description.mechanism import Array, Mechanism
 from pkm_kinematics import lean_kinematics
 from pkm_kinematics.batch import ShapeError, as_rows, is_vector, nans, rows_for, shaped
 from pkm_kinematics.configuration import Configuration, Motion
+from pkm_kinematics.explain import introduction
 from pkm_kinematics.forward.along_path import Forward, usable_poses
 from pkm_kinematics.forward.solution import AssemblyModes, ForwardSolution
 from pkm_kinematics.kernels.model_and_data import Data
 from pkm_kinematics.kernels.path.follow import PoseRows
 from pkm_kinematics.kernels.records import CLOSED_FORM
-from pkm_kinematics.robot_summary import introduction
 from pkm_kinematics.solve.engine import Engine
 from pkm_kinematics.solve.singularity import Singularity
 from pkm_kinematics.solve.working_modes import WorkingModes
@@ -48,8 +48,10 @@ class Kinematics(Describable):
 
     _internal: ClassVar[frozenset[str]] = frozenset({"assembly", "engine", "modes", "tables"})
     _elsewhere: ClassVar[dict[str, str]] = {
-        "jacobian jacobians": "task_jacobian(pose) has the drives' rates per rates of the task coordinates, "
-        "inverse_jacobian(pose) per twist of the platform, forward_jacobian(pose) the twist per rates of the drives",
+        "jacobian jacobians inverse_jacobian task_jacobian forward_jacobian": "at(pose).task_jacobian has the drives' "
+        "rates per rates of the task coordinates, at(pose).inverse_jacobian per twist of the platform, "
+        "at(pose).forward_jacobian the twist per rates of the drives",
+        "platform_twist platform_acceleration motion_jacobian task_twists": "ask at(pose)",
         "ik inverse_kinematics solve": "inverse(pose) has the joints, inverse_all(pose) those in every working mode",
         "fk forward_kinematics": "forward(actuated, near=pose) has the pose for positions of the drives, "
         "forward_all(actuated) every one",
@@ -268,7 +270,7 @@ class Kinematics(Describable):
     def assembly(self) -> AssemblyMethod:
         """The method that finds all assembly modes, and names their sides."""
         # late: with SciPy, it takes as long to import as all the rest
-        from pkm_kinematics.assembly.choose import choose_method
+        from pkm_kinematics.assembly.all_modes import choose_method
 
         return choose_method(self.engine)
 
@@ -313,54 +315,6 @@ class Kinematics(Describable):
                 INVALID_INPUT is more than 5 % away.
         """
         return self.at(pose, seed, mode).motion(twist, acceleration)
-
-    def inverse_jacobian(self, pose: ArrayLike, seed: ArrayLike | None = None, mode: int | None = None) -> Array:
-        """Actuated joint rates per platform twist (..., n_actuated, 6): see `Configuration.inverse_jacobian`."""
-        return self.at(pose, seed, mode).inverse_jacobian
-
-    def task_jacobian(self, pose: ArrayLike, seed: ArrayLike | None = None, mode: int | None = None) -> Array:
-        """Actuated joint rates per task coordinate's rate (..., n_actuated, k): see `Configuration.task_jacobian`."""
-        return self.at(pose, seed, mode).task_jacobian
-
-    def task_twists(self, pose: ArrayLike) -> Array:
-        """Platform twist per rates of the task coordinates: (..., 6, k) linear, then angular, base frame.
-
-        The geometric Jacobian of the platform's own branch, columns as in `task.names`; `pose` is as in `inverse`.
-        Raises `PkmError` if the task coordinates depend on each other.
-        """
-        poses, shape = self.engine.inputs.poses(pose)
-        return shaped(self.engine.spaces.task_twists(poses), shape)
-
-    def motion_jacobian(self, pose: ArrayLike, seed: ArrayLike | None = None, mode: int | None = None) -> Array:
-        """Actuated rates per independent velocity (..., n_actuated, mobility): see `Configuration.motion_jacobian`."""
-        return self.at(pose, seed, mode).motion_jacobian
-
-    def motion_jacobian_rate(
-        self, pose: ArrayLike, twist: ArrayLike, seed: ArrayLike | None = None, mode: int | None = None
-    ) -> Array:
-        """Time derivative of `motion_jacobian` along a twist (..., 6): see `Configuration.motion_jacobian_rate`."""
-        return self.at(pose, seed, mode).motion_jacobian_rate(twist)
-
-    def forward_jacobian(self, pose: ArrayLike, seed: ArrayLike | None = None, mode: int | None = None) -> Array:
-        """Platform twist per actuated joint rates (..., 6, n_actuated): see `Configuration.forward_jacobian`."""
-        return self.at(pose, seed, mode).forward_jacobian
-
-    def platform_twist(
-        self, pose: ArrayLike, rates: ArrayLike, seed: ArrayLike | None = None, mode: int | None = None
-    ) -> Array:
-        """Platform twist (..., 6) for actuated joint rates (..., n_actuated): see `Configuration.platform_twist`."""
-        return self.at(pose, seed, mode).platform_twist(rates)
-
-    def platform_acceleration(
-        self,
-        pose: ArrayLike,
-        twist: ArrayLike,
-        accelerations: ArrayLike,
-        seed: ArrayLike | None = None,
-        mode: int | None = None,
-    ) -> Array:
-        """Platform acceleration (..., 6) for actuated accelerations: see `Configuration.platform_acceleration`."""
-        return self.at(pose, seed, mode).platform_acceleration(twist, accelerations)
 
     def subspace(self, pose: ArrayLike, seed: ArrayLike | None = None, mode: int | None = None) -> Array:
         """Basis (..., 6, mobility) of the platform's possible twists: see `Configuration.subspace`."""

@@ -8,7 +8,6 @@ from collections.abc import Callable
 import numpy as np
 
 from pkm_description.mechanism import Array
-from pkm_kinematics.codegen.track_code import record_newton_step, straight_track
 from pkm_kinematics.forward.graph_tracker import GraphTracker
 from pkm_kinematics.kernels.model_and_data import Data
 from pkm_kinematics.kernels.path.carry_on import inverse_carried
@@ -17,6 +16,7 @@ from pkm_kinematics.kernels.path.newton import RESULTS
 from pkm_kinematics.kernels.path.track_reading import track_usable
 from pkm_kinematics.kernels.position.placement import place_platform
 from pkm_kinematics.kernels.position.solve_poses import inverse_direct, inverse_whole
+from pkm_kinematics.recordings_at_home import record_newton_step, straight_track
 from pkm_kinematics.solve.engine import Engine
 from pkm_kinematics.solve.working_modes import WorkingModes
 from pkm_kinematics.status import Status, closes

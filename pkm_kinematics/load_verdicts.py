@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 from scipy.optimize import linprog
 
+from pkm_description.graph import rigid_with
 from pkm_description.joint_geometry import freedoms
 from pkm_description.mechanism import Array, JointType, Mechanism
 from pkm_description.picture import link_poses
@@ -44,7 +45,7 @@ def of_masses(mechanism: Mechanism) -> Iterator[Verdict]:
             f"masses are in kg: {heaviest.inertial.mass:g} g are {heaviest.inertial.mass / 1e3:g}; inertias in kg m^2",
         )
     yield from _of_driven_bodies(mechanism)
-    rigid = _rigid_with(mechanism, mechanism.platform_link)
+    rigid = rigid_with(mechanism.joints, mechanism.platform_link, mechanism.loops)
     if not any(mechanism.link_named[name].inertial.mass for name in rigid):
         yield Verdict(
             "warning",
@@ -60,7 +61,9 @@ def _of_driven_bodies(mechanism: Mechanism) -> Iterator[Verdict]:
     without = []
     for name in mechanism.actuated_joints:
         joint = mechanism.joint_named[name]
-        moved = [mechanism.link_named[link].inertial for link in _rigid_with(mechanism, joint.child)]
+        moved = [
+            mechanism.link_named[link].inertial for link in rigid_with(mechanism.joints, joint.child, mechanism.loops)
+        ]
         if all(body.massless for body in moved) and not (joint.drive and joint.drive.armature):
             without.append(joint)
     if without:
@@ -139,7 +142,7 @@ def weight_at_home(kinematics: Kinematics, limits: Array) -> Array | None:
 
     Redundant drives share it so that the largest share of `limits` is least; if one is infinite, by least squares.
     """
-    K = kinematics.motion_jacobian(kinematics.home)
+    K = kinematics.at(kinematics.home).motion_jacobian
     lift = _lift(kinematics)
     if not (np.isfinite(K).all() and np.isfinite(lift).all()):
         return None
@@ -193,16 +196,3 @@ def _width(mechanism: Mechanism) -> float:
     points = [pose[:3, 3] for pose in poses.values()]
     points += [(poses[link.name] @ np.append(link.inertial.com, 1.0))[:3] for link in mechanism.links]
     return float(np.linalg.norm(np.ptp(points, axis=0)))
-
-
-def _rigid_with(mechanism: Mechanism, name: str) -> set[str]:
-    """The links rigidly joined to a link."""
-    pairs = [(j.parent, j.child) for j in mechanism.joints if j.type is JointType.FIXED]
-    pairs += [(loop.predecessor, loop.successor) for loop in mechanism.loops if loop.type.value == "fixed"]
-    body, before = {name}, 0
-    while len(body) > before:
-        before = len(body)
-        for pair in pairs:
-            if body & set(pair):
-                body |= set(pair)
-    return body

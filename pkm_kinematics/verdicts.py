@@ -10,10 +10,9 @@ from typing import Literal
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from pkm_description.loops.hold_advice import WEAK_ADVICE, hold_advice
+from pkm_description.loops.mobility import WEAK_ADVICE, hold_advice
 from pkm_description.mechanism import Array, Mechanism
 from pkm_kinematics.kinematics import Kinematics
-from pkm_kinematics.solve.constraints import scaling
 from pkm_kinematics.status import closes
 from pkm_runtime.describable import listed
 from pkm_runtime.errors import PkmError
@@ -154,9 +153,7 @@ class Hold:
 def hold_at(kinematics: Kinematics, pose: Array) -> Hold | None:
     """How the drives hold the platform at a pose (7,); None where it has no regular configuration."""
     at = kinematics.at(pose)
-    S = at.subspace
-    speeds = np.linalg.norm(S * scaling(kinematics.characteristic_length)[:, None], axis=0)
-    K = at.motion_jacobian / np.where(speeds > 0.0, speeds, 1.0)
+    K = at.uniform_jacobian[0]
     if not np.isfinite(K).all() or K.shape[0] < K.shape[1]:
         return None
     lengths = np.linalg.norm(K, axis=1)

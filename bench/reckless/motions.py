@@ -76,7 +76,7 @@ class Draw:
 
     def _fastest(self) -> float:
         """Return the platform's speed at home where an actuator has its largest, the median of directions."""
-        rates = np.asarray(self.kinematics.inverse_jacobian(self.home))
+        rates = np.asarray(self.kinematics.at(self.home).inverse_jacobian)
         largest = ActuatorLimits.of(self.kinematics.mechanism).velocity
         speeds = []
         for _ in range(_PROBES):

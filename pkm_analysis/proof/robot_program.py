@@ -22,16 +22,16 @@ from scipy.linalg import qr
 from pkm_analysis.analysis_errors import AnalysisError
 from pkm_analysis.proof.tape_table import NoIntervalFormError, Numbers, Program, compile_tape
 from pkm_description.mechanism import Array
-from pkm_kinematics.codegen.at_home import NEAR, some_numbers
 from pkm_kinematics.kernels.position.chain import place_chain
 from pkm_kinematics.kernels.position.closed_form import aim, seen_from, solve_closed_form, turn_to
 from pkm_kinematics.kernels.position.closures import block_jacobian, write_rows
 from pkm_kinematics.kernels.position.placement import joint_frame, move_joint
 from pkm_kinematics.kernels.position.positions import place_block
-from pkm_kinematics.kernels.rates.limb_system import limb_system
+from pkm_kinematics.kernels.rates.motion_space import limb_system
 from pkm_kinematics.kernels.records import BASE, CLOSED_FORM, PLATFORM
 from pkm_kinematics.kernels.vectors import rotate_back, sub
 from pkm_kinematics.kinematics import Kinematics
+from pkm_kinematics.recordings_at_home import NEAR, some_numbers
 from pkm_runtime.codegen import Tape, loose, trace
 from pkm_runtime.codegen.tape import Number, Term, call, extreme, key, value
 

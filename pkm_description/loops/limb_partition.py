@@ -17,8 +17,7 @@ import numpy as np
 
 from pkm_description.description_error import DescriptionError
 from pkm_description.graph import rigid_with
-from pkm_description.loops.closure import ClosureModel
-from pkm_description.loops.rank import null_space, rank
+from pkm_description.loops.closure import ClosureModel, null_space, rank
 from pkm_description.mechanism import Array, Joint, JointType, Limb, Link, Loop
 
 

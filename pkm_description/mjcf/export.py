@@ -21,18 +21,17 @@ from __future__ import annotations
 import argparse
 import sys
 import xml.etree.ElementTree as ET
-from collections.abc import Iterable, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 
 import numpy as np
 
-from pkm_description.command_options import add_output, add_robot
+from pkm_description.command_options import add_output, add_robot, write_output
 from pkm_description.description_error import DescriptionError
 from pkm_description.joint_geometry import child_frame, frame_along, freedoms, home_positions
 from pkm_description.load import load_mechanism, xacro_arguments
 from pkm_description.loops.closure import ClosureModel
 from pkm_description.mechanism import Array, Joint, JointType, Loop, LoopType, Mechanism
-from pkm_description.mjcf.mujoco_model import quaternion
+from pkm_description.mjcf.mujoco_model import append, quaternion, row
 from pkm_description.rotations import inverse_transform, transform
 from pkm_description.urdf.visuals import visuals_of
 
@@ -65,38 +64,38 @@ class _Export:
         self.unbuilt = () if mechanism.mobility.left_out else mechanism.virtual_chain
         self.bodies: dict[str, ET.Element] = {}
         self.qpos: list[float] = []  # of the keyframe, in MuJoCo's order: depth first
-        self.pictures = _Pictures(mechanism)
+        self.visuals = visuals_of(mechanism)[0]
 
     def text(self) -> str:
         m = self.mechanism
         root = ET.Element("mujoco", model=m.name)
-        _child(root, "compiler", angle="radian", autolimits="true", inertiafromgeom="false")
-        option = _child(root, "option", gravity=_row(m.gravity), timestep=_row([TIME_STEP]), solver="Newton")
+        append(root, "compiler", angle="radian", autolimits="true", inertiafromgeom="false")
+        option = append(root, "option", gravity=row(m.gravity), timestep=row([TIME_STEP]), solver="Newton")
         option.set("integrator", "implicitfast")
         option.set("tolerance", "1e-12")
         option.set("iterations", "200")
-        _child(option, "flag", contact="disable")
-        default = _child(root, "default")
-        _child(default, "geom", contype="0", conaffinity="0", group="1", mass="0")
-        _child(default, "equality", solref=_row([2.0 * TIME_STEP, 1.0]), solimp="0.9999 0.9999 0.001 0.5 2")
-        world = _child(root, "worldbody")
-        _child(world, "light", pos="0 0 3", dir="0 0 -1", directional="true")
-        base = _child(world, "body", name=m.base_link)
+        append(option, "flag", contact="disable")
+        default = append(root, "default")
+        append(default, "geom", contype="0", conaffinity="0", group="1", mass="0")
+        append(default, "equality", solref=row([2.0 * TIME_STEP, 1.0]), solimp="0.9999 0.9999 0.001 0.5 2")
+        world = append(root, "worldbody")
+        append(world, "light", pos="0 0 3", dir="0 0 -1", directional="true")
+        base = append(world, "body", name=m.base_link)
         self.bodies[m.base_link] = base
         self._inertial(base, m.base_link)
-        self.pictures.add(base, m.base_link)
+        self._picture(base, m.base_link)
         stubs = {name: self._stubs(name) for name in self.ends}
         self._carry_on(m.base_link, stubs)
-        equality = _child(root, "equality")
+        equality = append(root, "equality")
         for loop in m.loops:
             self._close(equality, loop)
         for joint in m.joints:
             if joint.mimic:
                 coefficients = [joint.mimic.offset, joint.mimic.multiplier, 0.0, 0.0, 0.0]
-                _child(equality, "joint", joint1=joint.name, joint2=joint.mimic.joint, polycoef=_row(coefficients))
+                append(equality, "joint", joint1=joint.name, joint2=joint.mimic.joint, polycoef=row(coefficients))
         self._actuators(root)
-        keyframe = _child(root, "keyframe")
-        _child(keyframe, "key", name="home", qpos=_row(self.qpos))
+        keyframe = append(root, "keyframe")
+        append(keyframe, "key", name="home", qpos=row(self.qpos))
         ET.indent(root)
         return ET.tostring(root, encoding="unicode") + "\n"
 
@@ -133,14 +132,14 @@ class _Export:
             placed = placed @ joint.origin
             frames.append(placed)
         link = joints[-1].child
-        body = _child(parent, "body", name=link, **_pose(placed))
+        body = append(parent, "body", name=link, **_pose(placed))
         self.bodies[link] = body
         back = inverse_transform(placed)
         for joint, frame in zip(joints, frames, strict=True):
             self._joint(body, joint, back @ frame)
         moving = any(joint.type is not JointType.FIXED for joint in joints)
         self._inertial(body, link, small=moving and self.mechanism.link_named[link].inertial.massless)
-        self.pictures.add(body, link)
+        self._picture(body, link)
 
     def _joint(self, body: ET.Element, joint: Joint, frame: Array) -> None:
         R, p = frame[:3, :3], frame[:3, 3]
@@ -151,26 +150,26 @@ class _Export:
             return
         if kind in (JointType.REVOLUTE, JointType.CONTINUOUS, JointType.PRISMATIC):
             attributes = {"name": joint.name, "type": "slide" if kind is JointType.PRISMATIC else "hinge"}
-            attributes |= {"pos": _row(p), "axis": _row(axis)}
+            attributes |= {"pos": row(p), "axis": row(axis)}
             ends = (joint.limits.lower, joint.limits.upper)
             if np.isfinite(ends).all() and joint.name not in self.unbuilt:
-                attributes["range"] = _row(ends)
+                attributes["range"] = row(ends)
             for name, value in (("damping", joint.viscous_friction), ("frictionloss", joint.coulomb_friction)):
                 if value:
-                    attributes[name] = _row([value])
+                    attributes[name] = row([value])
             if joint.drive and joint.drive.armature:
-                attributes["armature"] = _row([joint.drive.armature])
-            _child(body, "joint", **attributes)
+                attributes["armature"] = row([joint.drive.armature])
+            append(body, "joint", **attributes)
             self.qpos += [float(values[0])]
         elif kind is JointType.PLANAR:
             for freedom in freedoms(joint):
                 what = "slide" if freedom.slides else "hinge"
-                _child(body, "joint", name=freedom.name, type=what, pos=_row(p), axis=_row(R @ freedom.axis))
+                append(body, "joint", name=freedom.name, type=what, pos=row(p), axis=row(R @ freedom.axis))
             self.qpos += [float(v) for v in values]
         else:
             for freedom in freedoms(joint)[:3]:
-                _child(body, "joint", name=freedom.name, type="slide", pos=_row(p), axis=_row(R @ freedom.axis))
-            _child(body, "joint", name=f"{joint.name}/turn", type="ball", pos=_row(p))
+                append(body, "joint", name=freedom.name, type="slide", pos=row(p), axis=row(R @ freedom.axis))
+            append(body, "joint", name=f"{joint.name}/turn", type="ball", pos=row(p))
             # a ball's quaternion is in the body's axes at zero, the floating joint's rotation in the joint's
             turned = R @ child_frame(joint, values)[:3, :3] @ R.T
             self.qpos += [*(float(v) for v in values[:3]), *quaternion(turned)]
@@ -191,6 +190,14 @@ class _Export:
             axes[:, 0] = -axes[:, 0]
         _write_inertial(body, mass, inertial.com, axes, moments)
 
+    def _picture(self, body: ET.Element, link: str) -> None:
+        """Write a geom for every primitive of a link."""
+        for visual in self.visuals:
+            if visual.link == link and visual.shape != "mesh":
+                place = _pose(visual.frame) if (visual.frame != np.eye(4)).any() else {}
+                size = row(visual.size * np.array(HALVES[visual.shape]))
+                append(body, "geom", rgba=row(visual.colour), type=visual.shape, size=size, **place)
+
     # -- loops --------------------------------------------------------------------------------------------------------
 
     def _stubs(self, link: str) -> list[Loop]:
@@ -200,7 +207,7 @@ class _Export:
 
     def _stub(self, parent: ET.Element, loop: Loop) -> None:
         """First degrees of freedom of a loop as the joints of a small body on the predecessor."""
-        body = _child(parent, "body", name=f"{loop.name}/stub", **_pose(loop.predecessor_frame))
+        body = append(parent, "body", name=f"{loop.name}/stub", **_pose(loop.predecessor_frame))
         self.bodies[f"{loop.name}/stub"] = body
         first = self.home_pose[loop.predecessor] @ loop.predecessor_frame
         second = self.home_pose[loop.successor] @ loop.successor_frame
@@ -214,7 +221,7 @@ class _Export:
         else:  # cylindrical, prismatic
             parts = [("slide", loop.axis, float(loop.axis @ gap))]
         for k, (kind, axis, value) in enumerate(parts):
-            _child(body, "joint", name=f"{loop.name}/{k + 1}", type=kind, axis=_row(axis))
+            append(body, "joint", name=f"{loop.name}/{k + 1}", type=kind, axis=row(axis))
             self.qpos.append(value)
         _write_inertial(body, self.small_mass, np.zeros(3), np.eye(3), np.full(3, self.small_inertia))
 
@@ -228,62 +235,36 @@ class _Export:
             kind = LoopType.FIXED if kind is LoopType.PRISMATIC else LoopType.REVOLUTE
         sites = self._sites(loop, "", carrier, at, there)
         if kind is LoopType.FIXED:
-            _child(equality, "weld", name=loop.name, **sites)
+            append(equality, "weld", name=loop.name, **sites)
             return
-        _child(equality, "connect", name=loop.name, **sites)
+        append(equality, "connect", name=loop.name, **sites)
         if kind is LoopType.REVOLUTE:
             # a second point, so far along the axis that tilting weighs as much as shifting
             reach = 0.5 * self.model.length
             sites = self._sites(loop, "/axis", carrier, _shifted(at, reach * axis), _shifted(there, reach * loop.axis2))
-            _child(equality, "connect", name=f"{loop.name}/axis", **sites)
+            append(equality, "connect", name=f"{loop.name}/axis", **sites)
 
     def _sites(self, loop: Loop, suffix: str, carrier: str, at: Array, there: Array) -> dict[str, str]:
         names = {}
         for key, body, frame in (("site1", carrier, at), ("site2", loop.successor, there)):
             names[key] = f"{loop.name}{suffix}/{'predecessor' if key == 'site1' else 'successor'}"
-            _child(self.bodies[body], "site", name=names[key], size="0.002", group="4", **_pose(frame))
+            append(self.bodies[body], "site", name=names[key], size="0.002", group="4", **_pose(frame))
         return names
 
     # -- drives -------------------------------------------------------------------------------------------------------
 
     def _actuators(self, root: ET.Element) -> None:
-        element = _child(root, "actuator")
+        element = append(root, "actuator")
         for name in self.mechanism.actuated_joints:
-            motor = _child(element, "motor", name=name, joint=name, gear="1")
+            motor = append(element, "motor", name=name, joint=name, gear="1")
             effort = self.mechanism.joint_named[name].limits.effort
             if np.isfinite(effort):
-                motor.set("ctrlrange", _row([-effort, effort]))
-
-
-class _Pictures:
-    """Primitives of the `<visual>` elements."""
-
-    def __init__(self, mechanism: Mechanism) -> None:
-        self.visuals = visuals_of(mechanism)[0]
-
-    def add(self, body: ET.Element, link: str) -> None:
-        """Write a geom for every primitive of a link."""
-        for visual in self.visuals:
-            if visual.link != link or visual.shape == "mesh":
-                continue
-            size = visual.size * np.array(HALVES[visual.shape])
-            _child(
-                body,
-                "geom",
-                rgba=_row(visual.colour),
-                type=visual.shape,
-                size=_row(size),
-                **(_pose(visual.frame) if (visual.frame != np.eye(4)).any() else {}),
-            )
-
-
-def _child(parent: ET.Element, tag: str, **attributes: str) -> ET.Element:
-    return ET.SubElement(parent, tag, attributes)
+                motor.set("ctrlrange", row([-effort, effort]))
 
 
 def _write_inertial(body: ET.Element, mass: float, com: Array, axes: Array, moments: Array) -> None:
-    quat = _row(quaternion(axes))
-    _child(body, "inertial", pos=_row(com), quat=quat, mass=_row([mass]), diaginertia=_row(moments))
+    quat = row(quaternion(axes))
+    append(body, "inertial", pos=row(com), quat=quat, mass=row([mass]), diaginertia=row(moments))
 
 
 def _shifted(frame: Array, by: Array) -> Array:
@@ -291,12 +272,7 @@ def _shifted(frame: Array, by: Array) -> Array:
 
 
 def _pose(frame: Array) -> dict[str, str]:
-    return {"pos": _row(frame[:3, 3]), "quat": _row(quaternion(frame[:3, :3]))}
-
-
-def _row(values: Iterable[float]) -> str:
-    """Numbers with all digits, a zero without sign."""
-    return " ".join(repr(float(v) + 0.0) for v in values)
+    return {"pos": row(frame[:3, 3]), "quat": row(quaternion(frame[:3, :3]))}
 
 
 def parser() -> argparse.ArgumentParser:
@@ -315,10 +291,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except DescriptionError as error:
         print(f"pkm export: {error}", file=sys.stderr)
         return 1
-    if given.output:
-        Path(given.output).write_text(text, encoding="utf-8")
-    else:
-        print(text, end="")
+    write_output(text, given.output)
     return 0
 
 

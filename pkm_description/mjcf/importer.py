@@ -14,17 +14,27 @@ from __future__ import annotations
 import argparse
 import sys
 import xml.etree.ElementTree as ET
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
-from pkm_description.command_options import add_output
+from pkm_description.command_options import add_output, write_output
 from pkm_description.description_error import DescriptionError
 from pkm_description.joint_geometry import floating_freedoms
 from pkm_description.mechanism import Array
 from pkm_description.mjcf.compiled_defaults import read_compiled
-from pkm_description.mjcf.mujoco_model import WORLD, MjcfBody, MjcfClosure, MjcfJoint, MjcfModel, frame_of, quaternion
+from pkm_description.mjcf.mujoco_model import (
+    WORLD,
+    MjcfBody,
+    MjcfClosure,
+    MjcfJoint,
+    MjcfModel,
+    append,
+    frame_of,
+    quaternion,
+    row,
+)
 from pkm_description.mjcf.reader import NeedsCompilerError, read
 from pkm_description.rotations import rpy_from_rotation, transform
 from pkm_description.urdf.xml_text import read_file, read_xml, root_tag
@@ -78,7 +88,7 @@ class _Writer:
         self.references = {j.name: j.reference for body in model.bodies for j in body.joints}
 
     def text(self) -> str:
-        _child(self.root, "link", name=WORLD)
+        append(self.root, "link", name=WORLD)
         positions = list(self.model.home or [])
         for body in self.model.bodies:
             self._body(body, positions)
@@ -86,21 +96,21 @@ class _Writer:
             raise DescriptionError("<key>", f"qpos has {len(positions)} number(s) too many", "correct the keyframe")
         for loop, kind, axes in self.loops:
             self._loop(loop, kind, axes)
-        pkm = _child(
-            self.root, "pkm", base_link=self.base, platform_link=self.platform, gravity=_row(self.model.gravity)
+        pkm = append(
+            self.root, "pkm", base_link=self.base, platform_link=self.platform, gravity=row(self.model.gravity)
         )
-        home = _child(pkm, "home")
+        home = append(pkm, "home")
         for name, value in self.home.items():
-            _child(home, "joint", name=name, position=repr(value))
-        control = _child(self.root, "ros2_control", name=self.model.name, type="system")
+            append(home, "joint", name=name, position=repr(value))
+        control = append(self.root, "ros2_control", name=self.model.name, type="system")
         for name, drive in self.drives.items():
-            joint = _child(control, "joint", name=name)
-            _child(joint, "command_interface", name=drive.interface)
-            state = _child(joint, "state_interface", name="position")
-            _child(state, "param", name="initial_value").text = repr(self.home.get(name, 0.0))
-            _child(_child(joint, "state_interface", name="velocity"), "param", name="initial_value").text = "0.0"
+            joint = append(control, "joint", name=name)
+            append(joint, "command_interface", name=drive.interface)
+            state = append(joint, "state_interface", name="position")
+            append(state, "param", name="initial_value").text = repr(self.home.get(name, 0.0))
+            append(append(joint, "state_interface", name="velocity"), "param", name="initial_value").text = "0.0"
             armature = next(j.armature for b in self.model.bodies for j in b.joints if j.name == name)
-            _child(joint, "param", name="rotor_inertia").text = repr(armature)
+            append(joint, "param", name="rotor_inertia").text = repr(armature)
         ET.indent(self.root)
         return ET.tostring(self.root, encoding="unicode") + "\n"
 
@@ -136,15 +146,15 @@ class _Writer:
             last = k == len(steps) - 1 and np.abs(joint.pos).max() < AT_ORIGIN
             child = body.name if last else f"{body.name}/{name}"
             if not last:
-                _child(self.root, "link", name=child)
+                append(self.root, "link", name=child)
             self._joint(name, kind, parent, child, origin, axis, joint)
             parent, at = child, np.eye(4)
         if parent != body.name:
             offset = transform(-before, np.eye(3)) if steps else at
-            fixed = _child(self.root, "joint", name=f"{body.name}/mount", type="fixed")
-            _child(fixed, "parent", link=parent)
-            _child(fixed, "child", link=body.name)
-            _child(fixed, "origin", **_pose(offset))
+            fixed = append(self.root, "joint", name=f"{body.name}/mount", type="fixed")
+            append(fixed, "parent", link=parent)
+            append(fixed, "child", link=body.name)
+            append(fixed, "origin", **_pose(offset))
         self._link(body)
 
     def _steps(self, joint: MjcfJoint, positions: list[float]) -> list[tuple[str, str, Array, MjcfJoint]]:
@@ -187,58 +197,58 @@ class _Writer:
     def _joint(
         self, name: str, kind: str, parent: str, child: str, origin: Array, axis: Array, joint: MjcfJoint
     ) -> None:
-        element = _child(self.root, "joint", name=name, type=kind)
-        _child(element, "parent", link=parent)
-        _child(element, "child", link=child)
-        _child(element, "origin", **_pose(origin))
-        _child(element, "axis", xyz=_row(axis))
+        element = append(self.root, "joint", name=name, type=kind)
+        append(element, "parent", link=parent)
+        append(element, "child", link=child)
+        append(element, "origin", **_pose(origin))
+        append(element, "axis", xyz=row(axis))
         effort = self.drives[name].effort if name in self.drives else np.inf
         low, high = joint.limits or (0.0, 0.0)
         if joint.limits:
             low, high = low - joint.reference, high - joint.reference
-        limit = _child(element, "limit", lower=repr(low), upper=repr(high))
+        limit = append(element, "limit", lower=repr(low), upper=repr(high))
         limit.set("velocity", "0")
         limit.set("effort", repr(float(effort)) if np.isfinite(effort) else "0")
-        _child(element, "dynamics", damping=repr(joint.damping), friction=repr(joint.friction))
+        append(element, "dynamics", damping=repr(joint.damping), friction=repr(joint.friction))
         if name in self.gears:
             gear = self.gears[name]
             offset = gear.offset  # in MuJoCo between departures from the drawing, as here
-            _child(element, "mimic", joint=gear.leader, multiplier=repr(gear.ratio), offset=repr(offset))
+            append(element, "mimic", joint=gear.leader, multiplier=repr(gear.ratio), offset=repr(offset))
 
     def _link(self, body: MjcfBody) -> None:
-        link = _child(self.root, "link", name=body.name)
+        link = append(self.root, "link", name=body.name)
         if body.mass or body.inertia.any():
-            inertial = _child(link, "inertial")
-            _child(inertial, "origin", xyz=_row(body.com))
-            _child(inertial, "mass", value=repr(float(body.mass)))
+            inertial = append(link, "inertial")
+            append(inertial, "origin", xyz=row(body.com))
+            append(inertial, "mass", value=repr(float(body.mass)))
             keys = {"ixx": (0, 0), "ixy": (0, 1), "ixz": (0, 2), "iyy": (1, 1), "iyz": (1, 2), "izz": (2, 2)}
-            _child(inertial, "inertia", **{key: repr(float(body.inertia[at])) for key, at in keys.items()})
+            append(inertial, "inertia", **{key: repr(float(body.inertia[at])) for key, at in keys.items()})
         for number, geom in enumerate(body.geoms):
-            visual = _child(link, "visual")
-            _child(visual, "origin", **_pose(geom.frame))
-            geometry = _child(visual, "geometry")
+            visual = append(link, "visual")
+            append(visual, "origin", **_pose(geom.frame))
+            geometry = append(visual, "geometry")
             if geom.kind == "box":
-                _child(geometry, "box", size=_row(2.0 * v for v in geom.size[:3]))
+                append(geometry, "box", size=row(2.0 * v for v in geom.size[:3]))
             elif geom.kind == "sphere":
-                _child(geometry, "sphere", radius=repr(geom.size[0]))
+                append(geometry, "sphere", radius=repr(geom.size[0]))
             else:
-                _child(geometry, "cylinder", radius=repr(geom.size[0]), length=repr(2.0 * geom.size[1]))
-            material = _child(visual, "material", name=f"{body.name}/{number}")
-            _child(material, "color", rgba=geom.rgba)
+                append(geometry, "cylinder", radius=repr(geom.size[0]), length=repr(2.0 * geom.size[1]))
+            material = append(visual, "material", name=f"{body.name}/{number}")
+            append(material, "color", rgba=geom.rgba)
 
     def _loop(self, loop: MjcfClosure, kind: str, axes: tuple[Array, Array] | None) -> None:
-        element = _child(self.root, "loop", name=loop.name, type=kind)
+        element = append(self.root, "loop", name=loop.name, type=kind)
         for tag, body, frame in (
             ("predecessor", loop.first, loop.first_frame),
             ("successor", loop.second, loop.second_frame),
         ):
-            end = _child(element, tag, link=body)
+            end = append(element, tag, link=body)
             if axes:
                 frame = transform(frame[:3, 3], np.eye(3))  # axes of a hinge are given in the bodies' own axes
-            _child(end, "origin", **_pose(frame))
+            append(end, "origin", **_pose(frame))
         if axes:
-            _child(element, "axis", xyz=_row(axes[0]))
-            _child(element, "axis2", xyz=_row(axes[1]))
+            append(element, "axis", xyz=row(axes[0]))
+            append(element, "axis2", xyz=row(axes[1]))
 
 
 def _hinges(closures: Sequence[MjcfClosure]) -> list[tuple[MjcfClosure, str, tuple[Array, Array] | None]]:
@@ -268,17 +278,9 @@ def _hinges(closures: Sequence[MjcfClosure]) -> list[tuple[MjcfClosure, str, tup
     return found
 
 
-def _child(parent: ET.Element, tag: str, **attributes: str) -> ET.Element:
-    return ET.SubElement(parent, tag, attributes)
-
-
 def _pose(frame: Array) -> dict[str, str]:
     """Position and roll, pitch, yaw with R = Rz(yaw) Ry(pitch) Rx(roll)."""
-    return {"xyz": _row(frame[:3, 3]), "rpy": _row(rpy_from_rotation(frame[:3, :3]))}
-
-
-def _row(values: Iterable[float]) -> str:
-    return " ".join(repr(float(v) + 0.0) for v in values)
+    return {"xyz": row(frame[:3, 3]), "rpy": row(rpy_from_rotation(frame[:3, :3]))}
 
 
 def parser() -> argparse.ArgumentParser:
@@ -301,10 +303,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except DescriptionError as error:
         print(f"pkm import: {error}", file=sys.stderr)
         return 1
-    if given.output:
-        Path(given.output).write_text(text, encoding="utf-8")
-    else:
-        print(text, end="")
+    write_output(text, given.output)
     return 0
 
 

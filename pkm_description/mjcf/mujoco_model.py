@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import xml.etree.ElementTree as ET
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -94,6 +96,16 @@ class MjcfModel:
     gears: list[MjcfGear] = field(default_factory=list)
     actuators: list[MjcfActuator] = field(default_factory=list)
     home: list[float] | None = None
+
+
+def append(parent: ET.Element, tag: str, **attributes: str) -> ET.Element:
+    """A new element at the end of its parent."""
+    return ET.SubElement(parent, tag, attributes)
+
+
+def row(values: Iterable[float]) -> str:
+    """Numbers with all digits, a zero without sign."""
+    return " ".join(repr(float(v) + 0.0) for v in values)
 
 
 def frame_of(pos: Array, quaternion: Array) -> Array:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Conversion between messages and arrays, and the checks of incoming requests.
+"""Conversion between messages and arrays, the checks of incoming requests, and their answers.
 
 Poses are arrays (7,): x y z qx qy qz qw. Twists, accelerations and wrenches are (6,): linear (or force), then angular
 (or moment).
@@ -7,17 +7,20 @@ Poses are arrays (7,): x y z qx qy qz qw. Twists, accelerations and wrenches are
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import traceback
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 import numpy as np
 from geometry_msgs.msg import Accel, Inertia, Pose, Twist, Vector3, Wrench
 from numpy.typing import NDArray
+from rclpy.node import Node
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Header
 
 from pkm_description.rotations import with_unit_quaternions
 from pkm_interfaces.msg import PlatformReference, SolveStatus
-from pkm_runtime.errors import PkmError
+from pkm_runtime.errors import PkmError, shortened
 
 Array = NDArray[np.float64]
 
@@ -174,3 +177,35 @@ def to_wrench(wrench: Array) -> Wrench:
 def to_acceleration(acceleration: Array) -> Accel:
     """An acceleration message."""
     return Accel(linear=to_vector(acceleration[:3]), angular=to_vector(acceleration[3:]))
+
+
+INTERNAL_ERROR = 9  # as in SolveStatus.msg, whose constants are as old as the last build of pkm_interfaces
+
+
+def answered(node: Node, response: Any, solve: Callable[[], None]) -> Any:
+    """The response filled in by `solve`, or with the reason of its failure in `status`.
+
+    INVALID_INPUT for an invalid request, INTERNAL_ERROR for an error of ours, which is also logged.
+    """
+    try:
+        solve()
+    except PkmError as error:
+        response.status = status(SolveStatus.INVALID_INPUT, str(error))
+    except Exception as error:  # one that nobody thought of
+        node.get_logger().error(traceback.format_exc())
+        reason = f"{type(error).__name__}: {shortened(str(error))}"
+        response.status = status(INTERNAL_ERROR, reason)
+    return response
+
+
+def summary(what: str, count: int, statuses: Iterable[tuple[int, SolveStatus]]) -> SolveStatus:
+    """CONVERGED if each of `count` items has a converged status, else the status of the first without one."""
+    best: dict[int, SolveStatus] = {}
+    for index, one in statuses:
+        if index not in best or one.code == SolveStatus.CONVERGED:
+            best[index] = one
+    for index in range(count):
+        found = best.get(index)
+        if found is not None and found.code != SolveStatus.CONVERGED:
+            return status(found.code, f"{what} {index}: {found.reason}" if count > 1 else found.reason)
+    return status(SolveStatus.CONVERGED)

@@ -6,12 +6,16 @@ Files that others can write are ignored: cached robots are unpickled, as trusted
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
 import os
 from pathlib import Path
 
 from pkm_runtime import safe_folders
 from pkm_runtime.whole_files import write_whole
 
+MOST = 100  # files of a kind that are kept
+_DIGEST = hashlib.sha256().digest_size
 HERE = Path(__file__).resolve().parent / "__pycache__"
 
 
@@ -35,6 +39,27 @@ def write(file: Path, content: bytes) -> None:
     """Write a file into one of the folders, created where missing, whole or not at all."""
     made(file.parent)
     write_whole(file, content)
+
+
+def find(name: str) -> bytes | None:
+    """What `keep` wrote under a name; None where it is missing or not whole."""
+    for folder in folders():
+        with contextlib.suppress(OSError):
+            content = read(folder / name)
+            if hashlib.sha256(content[_DIGEST:]).digest() == content[:_DIGEST]:
+                return content[_DIGEST:]
+    return None
+
+
+def keep(name: str, content: bytes) -> None:
+    """Keep content under a name whose ending says its kind, where that is possible; the oldest of many go."""
+    for folder in folders():
+        with contextlib.suppress(OSError):
+            kept = sorted(folder.glob(f"*{Path(name).suffix}"), key=lambda file: file.stat().st_mtime)
+            for file in kept[: max(0, len(kept) + 1 - MOST)]:
+                file.unlink(missing_ok=True)
+            write(folder / name, hashlib.sha256(content).digest() + content)
+            return
 
 
 def _sources(folder: Path) -> Path | None:

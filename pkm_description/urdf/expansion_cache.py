@@ -7,7 +7,6 @@ gallery depend on their arguments, each other and xacro alone, which a test ensu
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
 from collections.abc import Iterator, Mapping
@@ -21,19 +20,13 @@ from pkm_description.urdf.xacro_expansion import expand_file
 
 def expand_robot(path: Path, arguments: Mapping[str, str] | None = None) -> str:
     """Plain URDF+ text of a gallery robot's xacro file, with values of `<xacro:arg>` by name."""
-    wanted = json.dumps([path.name, sorted((name, str(value)) for name, value in (arguments or {}).items())])
-    name = f"{hashlib.sha256(wanted.encode()).hexdigest()[:24]}.expanded"  # of a kind that no wheel takes
-    state = _state()
-    for folder in cache_files.folders():
-        with contextlib.suppress(OSError, UnicodeDecodeError):
-            kept_state, _, text = cache_files.read(folder / name).decode().partition("\n")
-            if kept_state == state and text.endswith("</robot>\n"):
-                return text
+    wanted = [_state(), path.name, sorted((name, str(value)) for name, value in (arguments or {}).items())]
+    name = f"{hashlib.sha256(json.dumps(wanted).encode()).hexdigest()[:24]}.expanded"  # of a kind that no wheel takes
+    kept = cache_files.find(name)
+    if kept is not None:
+        return kept.decode()
     text = expand_file(path, arguments)
-    for folder in cache_files.folders():
-        with contextlib.suppress(OSError):
-            cache_files.write(folder / name, f"{state}\n{text}".encode())
-            break
+    cache_files.keep(name, text.encode())
     return text
 
 

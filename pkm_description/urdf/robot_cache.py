@@ -7,7 +7,6 @@ the user's cache, and trusted as Python's own bytecode is.
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import io
 import pickle
@@ -20,10 +19,6 @@ import numpy as np
 
 from pkm_description.mechanism import Mechanism, frozen
 from pkm_description.urdf import cache_files
-
-MOST = 100  # files that are kept
-_KIND = "robot"
-_DIGEST = hashlib.sha256().digest_size
 
 
 class _Frozen(pickle.Pickler):
@@ -38,32 +33,21 @@ class _Frozen(pickle.Pickler):
 
 def find(text: str, source: str) -> Mechanism | None:
     """The cached robot of an expanded text and its source file; None where missing or made by other sources."""
-    name = _name(text, source)
-    for folder in cache_files.folders():
-        with contextlib.suppress(OSError):
-            content = cache_files.read(folder / name)
-            if hashlib.sha256(content[_DIGEST:]).digest() == content[:_DIGEST]:
-                found = pickle.loads(content[_DIGEST:])
-                return found if isinstance(found, Mechanism) else None
-    return None
+    content = cache_files.find(_name(text, source))
+    found = None if content is None else pickle.loads(content)
+    return found if isinstance(found, Mechanism) else None
 
 
 def keep(mechanism: Mechanism) -> None:
     """Cache a robot fresh from `mechanism_from_urdf`, not used yet, where that is possible."""
     out = io.BytesIO()
     _Frozen(out, protocol=pickle.HIGHEST_PROTOCOL).dump(mechanism)
-    content = out.getvalue()
-    for folder in cache_files.folders():
-        with contextlib.suppress(OSError):
-            _make_room(folder)
-            file = folder / _name(mechanism.urdf, mechanism.source)
-            cache_files.write(file, hashlib.sha256(content).digest() + content)
-            return
+    cache_files.keep(_name(mechanism.urdf, mechanism.source), out.getvalue())
 
 
 def _name(text: str, source: str) -> str:
     digest = hashlib.sha256(f"{_state()}\0{source}\0{text}".encode(errors="surrogatepass"))
-    return f"{digest.hexdigest()[:32]}.{_KIND}"
+    return f"{digest.hexdigest()[:32]}.robot"
 
 
 @cache
@@ -73,10 +57,3 @@ def _state() -> str:
     sources = ((file, file.stat()) for file in sorted(package.rglob("*.py")))
     times = [(str(file), found.st_mtime_ns, found.st_size) for file, found in sources]
     return repr((sys.version, np.__version__, times))
-
-
-def _make_room(folder: Path) -> None:
-    """Remove the oldest of a folder's robots if there are many."""
-    kept = sorted(folder.glob(f"*.{_KIND}"), key=lambda file: file.stat().st_mtime)
-    for file in kept[: max(0, len(kept) + 1 - MOST)]:
-        file.unlink(missing_ok=True)

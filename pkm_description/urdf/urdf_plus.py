@@ -12,10 +12,12 @@ import math
 import xml.etree.ElementTree as ET
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from typing import TypeVar
 
 import numpy as np
 
 from pkm_description.description_error import DescriptionError
+from pkm_description.graph import check_ends
 from pkm_description.joint_geometry import freedoms
 from pkm_description.mechanism import (
     Array,
@@ -41,6 +43,7 @@ ZERO_LENGTH = 1e-9
 PARTS = {"link": 500, "joint": 500, "loop": 60}
 LARGEST = 1e9  # of any number but a limit: beyond it, squares and products of a solver overflow
 NAME = 200  # characters of a name, at most
+Kind = TypeVar("Kind", JointType, LoopType)
 
 
 @dataclass
@@ -80,7 +83,7 @@ def parse(text: str, source: str = "") -> Description:
         )
     link_names = [link.name for link in links]
     for loop in loops:
-        _check_loop_links(loop, link_names)
+        check_ends(f'<loop name="{loop.name}">', link_names, predecessor=loop.predecessor, successor=loop.successor)
     drives, starts = _drives(root, {joint.name: joint for joint in joints})
     description = Description(
         name=name,
@@ -221,6 +224,15 @@ def _axis(parent: ET.Element, tag: str, label: str) -> Array | None:
     return frozen(vector / length)
 
 
+def _type(element: ET.Element, kinds: type[Kind], label: str) -> Kind:
+    """The type of a joint or loop."""
+    name = element.get("type", "")
+    known = {one.value: one for one in kinds}
+    if name not in known:
+        raise DescriptionError(label, f"unknown type {element.get('type')!r}", f"use one of {', '.join(known)}")
+    return known[name]
+
+
 def _link(element: ET.Element, accept_invalid: bool) -> Link:
     name = element.get("name", "")
     label = f'<link name="{name}">'
@@ -261,12 +273,7 @@ def _link(element: ET.Element, accept_invalid: bool) -> Link:
 def _joint(element: ET.Element) -> Joint:
     name = element.get("name", "")
     label = f'<joint name="{name}">'
-    try:
-        kind = JointType(element.get("type", ""))
-    except ValueError:
-        raise DescriptionError(
-            label, f"unknown type {element.get('type')!r}", f"use one of {', '.join(t.value for t in JointType)}"
-        ) from None
+    kind = _type(element, JointType, label)
     axis = _axis(element, "axis", label)
     dynamics = element.find("dynamics")
     damping = friction = 0.0
@@ -339,12 +346,7 @@ _NEEDS_AXIS = {LoopType.UNIVERSAL, LoopType.REVOLUTE, LoopType.CYLINDRICAL, Loop
 def _loop(element: ET.Element) -> Loop:
     name = element.get("name", "")
     label = f'<loop name="{name}">'
-    try:
-        kind = LoopType(element.get("type", ""))
-    except ValueError:
-        raise DescriptionError(
-            label, f"unknown type {element.get('type')!r}", f"use one of {', '.join(t.value for t in LoopType)}"
-        ) from None
+    kind = _type(element, LoopType, label)
     sides = []
     for tag in ("predecessor", "successor"):
         side = element.find(tag)
@@ -370,15 +372,6 @@ def _loop(element: ET.Element) -> Loop:
         axis=axis,
         axis2=axis if axis2 is None else axis2,
     )
-
-
-def _check_loop_links(loop: Loop, links: list[str]) -> None:
-    label = f'<loop name="{loop.name}">'
-    for side, link in (("predecessor", loop.predecessor), ("successor", loop.successor)):
-        if link not in links:
-            raise DescriptionError(label, f"its {side} {link!r} is not a link", "name an existing <link>")
-    if loop.predecessor == loop.successor:
-        raise DescriptionError(label, f"it joins {loop.predecessor!r} to itself", "name two different links")
 
 
 def _link_of_pkm(pkm: ET.Element, attribute: str, links: list[str]) -> str:

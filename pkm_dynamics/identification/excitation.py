@@ -19,8 +19,9 @@ from pkm_description.mechanism import Array
 from pkm_dynamics.dynamics import Dynamics
 from pkm_dynamics.identification.recorded import RecordingError, platform_motions
 from pkm_dynamics.linear_form.base_parameters import BaseParameters
-from pkm_dynamics.linear_form.random_motions import Motions, displaced
+from pkm_dynamics.linear_form.random_motions import Motions
 from pkm_kinematics import Kinematics
+from pkm_kinematics.kernels.compiled_rotations import displace
 from pkm_runtime.errors import PkmError
 
 UNREACHABLE = 1e3  # decades of condition number that a trajectory outside the limits costs
@@ -70,7 +71,7 @@ class Excitation:
             return platform_motions(self.kinematics, home + x, u, du, self.kinematics.home)
         S = self.kinematics.task.subspace
         x, u, du = x @ S.T, u @ S.T, du @ S.T
-        poses = np.array([displaced(self.kinematics.home, step) for step in x])
+        poses = np.array([displace(np.array(self.kinematics.home), step) for step in x])
         w, dw = turning(x[:, 3:], u[:, 3:], du[:, 3:])
         return Motions(poses, np.hstack([u[:, :3], w]), np.hstack([du[:, :3], dw]), 0.0)
 

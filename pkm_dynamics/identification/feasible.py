@@ -18,9 +18,9 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.sparse
 
-from pkm_description.mechanism import Array
+from pkm_description.mechanism import Array, symmetric_of
 from pkm_dynamics.identification.least_squares import Estimate
-from pkm_dynamics.linear_form.regressor import ParameterSet, symmetric_of
+from pkm_dynamics.linear_form.regressor import ParameterSet
 from pkm_runtime.errors import PkmError
 
 PRIOR = 1e-3  # weight of one prior scale against one standard deviation of the measurements
@@ -54,26 +54,24 @@ def pseudo_inertia(ten: Array) -> Array:
     return P
 
 
-def feasible_estimate(
-    found: Estimate, parameters: ParameterSet, prior: Array | None = None, weight: float = PRIOR
-) -> Feasible:
+def feasible_estimate(found: Estimate, parameters: ParameterSet) -> Feasible:
     """Parameters (n,) of positive mass distributions that fit the weighted equations of an estimate best.
 
-    `prior` (n,), the description's by default, pulls with `weight` where the equations leave parameters open.
+    The description's pull with the weight PRIOR where the equations leave parameters open.
     """
     try:
         import clarabel
     except ImportError as error:
         raise SolverMissingError("feasible estimates need the convex solver Clarabel: pip install clarabel") from error
-    prior = np.asarray(parameters.values if prior is None else prior, dtype=np.float64)
-    scale = _scales(parameters, prior)
+    prior = parameters.values
+    scale = _scales(parameters)
     # in units of `scale`; the equations only through their triangular factor
     R: Array = np.linalg.qr(np.column_stack([found.W, found.y]), mode="r")  # type: ignore[assignment]
     r = found.W.shape[1]
     A = R[:r, :r] @ found.base.grouping * scale
     target = R[:r, r]
-    P = scipy.sparse.csc_matrix(np.triu(A.T @ A + weight**2 * np.eye(len(prior))))
-    q = -(A.T @ target) - weight**2 * prior / scale
+    P = scipy.sparse.csc_matrix(np.triu(A.T @ A + PRIOR**2 * np.eye(len(prior))))
+    q = -(A.T @ target) - PRIOR**2 * prior / scale
     rows, offsets, cones = _cones(parameters, clarabel)
     G = scipy.sparse.csc_matrix(rows * scale)
     settings = clarabel.DefaultSettings()
@@ -91,8 +89,9 @@ def feasible_estimate(
     return Feasible(values, base_values, residual(base_values), residual(found.values))
 
 
-def _scales(parameters: ParameterSet, prior: Array) -> Array:
+def _scales(parameters: ParameterSet) -> Array:
     """Size of every parameter: from a body's mass and radius of gyration; of a joint, its prior or one."""
+    prior = parameters.values
     scale = np.maximum(np.abs(prior), 1e-3)
     for at in parameters.bodies.values():
         mass = max(prior[at], 0.1)

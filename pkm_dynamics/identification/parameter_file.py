@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import yaml
 
-from pkm_description.mechanism import Array
+from pkm_description.mechanism import Array, Inertial, symmetric_of
 from pkm_dynamics.identification.identify import Identified
 from pkm_dynamics.linear_form.regressor import ParameterSet
 from pkm_runtime import strict_yaml
@@ -124,9 +124,8 @@ def _values_of(text: Any, path: Path, parameters: ParameterSet) -> Array:
             raise ParameterFileError(f"{path}: the robot has no body '{link}'")
         at = parameters.bodies[link]
         m, com = float(body["mass"]), np.array(body["centre_of_mass"], dtype=np.float64)
-        central = [float(body["inertia"][key]) for key in ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")]
-        shift = (m * (com @ com * np.eye(3) - np.outer(com, com)))[np.triu_indices(3)]
-        values[at : at + 10] = [m, *(m * com), *(np.array(central) + shift)]
+        central = np.array([float(body["inertia"][key]) for key in ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")])
+        values[at : at + 10] = Inertial(m, com, symmetric_of(central)).ten
     for joint, given in text.get("joints", {}).items():
         for what, value in given.items():
             if f"{joint}.{what}" not in index:

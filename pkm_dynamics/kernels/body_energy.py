@@ -12,7 +12,7 @@ import numpy as np
 from pkm_dynamics.kernels.over_rows import seed_joints
 from pkm_dynamics.kernels.wrenches import COULOMB_SPEED, spread_inertia
 from pkm_kinematics.kernels.position.positions import CONVERGED
-from pkm_kinematics.kernels.rates.solve_motion import solve_motion
+from pkm_kinematics.kernels.rates.motion import solve_motion
 from pkm_kinematics.kernels.records import BASE, PLATFORM
 from pkm_kinematics.kernels.vectors import add, cross, dot, get, scale, symmetric
 from pkm_runtime.kernels.compiled import compiled

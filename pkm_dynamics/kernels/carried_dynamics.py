@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Lean dynamics of robots with limbs solved by iteration, warm-started in the working mode of the call before."""
 
-from pkm_dynamics.kernels.direct_dynamics import direct_dynamics
-from pkm_dynamics.kernels.integration_step import advance
+from pkm_dynamics.kernels.direct_dynamics import advance, direct_dynamics
 from pkm_dynamics.kernels.inverse_dynamics import inverse_dynamics
 from pkm_kinematics.kernels.path.carry_on import approach, arrive
 from pkm_kinematics.kernels.position.positions import CONVERGED, DIVERGED

@@ -6,14 +6,18 @@
 with u the platform's velocity in its motion space S, w an external wrench, and h inertia, weight and friction
 at ud = 0 (Briot and Khalil: `M_rob Vdot + c = J_inv^T tau`; Müller, section 6.5). `motion` (25,) as in
 `inverse_dynamics`, its acceleration being the bias, that of a constant u: zero in a constant motion space.
+
+A simulation in platform coordinates has pose and twist as its state (Müller, section 8.1, task space integration):
+inverse kinematics closes the loops at every step `dt` [s], without drift. The motion space must be constant.
 """
 
 from pkm_dynamics.kernels.inverse_dynamics import task_force_here
 from pkm_dynamics.kernels.mass_matrix import mass_matrix
+from pkm_kinematics.kernels.compiled_rotations import shift_pose
 from pkm_kinematics.kernels.dense import solve_positive
 from pkm_kinematics.kernels.position.positions import CONVERGED, SINGULAR
 from pkm_kinematics.kernels.rates.columns import joint_columns
-from pkm_kinematics.kernels.rates.solve_motion import solve_motion
+from pkm_kinematics.kernels.rates.motion import solve_motion
 from pkm_runtime.kernels.compiled import compiled
 
 
@@ -56,3 +60,21 @@ def direct_dynamics(model, data, branch, motion, effort, out):
     if status != CONVERGED:
         return status
     return acceleration_here(model, data, motion[19:], motion[13:], effort, out)
+
+
+@compiled
+def advance(motion, acceleration, dt):
+    """Advance pose and twist in `motion` by a semi-implicit Euler step under an acceleration (6,)."""
+    for r in range(6):
+        motion[7 + r] += dt * acceleration[r]
+    shift_pose(motion, motion[7:13], dt, motion)
+
+
+@compiled
+def semi_implicit_step(model, data, branch, dt, motion, effort, out):
+    """`advance` under efforts (m,); `out` (6,) gets the acceleration. Returns a status."""
+    status = direct_dynamics(model, data, branch, motion, effort, out)
+    if status != CONVERGED:
+        return status
+    advance(motion, out, dt)
+    return CONVERGED

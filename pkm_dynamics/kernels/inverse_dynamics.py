@@ -8,8 +8,8 @@ inside the motion space. `branch` as in `solve_positions`.
 from pkm_dynamics.kernels.mass_matrix import project_platform
 from pkm_dynamics.kernels.wrenches import limb_wrenches, platform_wrench, project
 from pkm_kinematics.kernels.position.positions import CONVERGED, SINGULAR
+from pkm_kinematics.kernels.rates.motion import solve_motion
 from pkm_kinematics.kernels.rates.projection import drive_rates, inverse_jacobian
-from pkm_kinematics.kernels.rates.solve_motion import solve_motion
 from pkm_kinematics.kernels.records import PLATFORM
 from pkm_kinematics.kernels.regularity import factorise, is_regular, least_norm, make_uniform, solve_three, weigh_drives
 from pkm_kinematics.kernels.vectors import get

@@ -9,8 +9,8 @@ from pkm_kinematics.kernels.model_and_data import SOLVED
 from pkm_kinematics.kernels.position.placement import set_angle
 from pkm_kinematics.kernels.position.positions import CONVERGED, INVALID_INPUT
 from pkm_kinematics.kernels.position.solve_poses import INSIDE, check_pose
+from pkm_kinematics.kernels.rates.motion import solve_motion
 from pkm_kinematics.kernels.rates.motion_space import is_off_space
-from pkm_kinematics.kernels.rates.solve_motion import solve_motion
 from pkm_kinematics.kernels.records import CLOSED_FORM
 from pkm_kinematics.kernels.short_vectors import all_finite
 from pkm_runtime.kernels.compiled import compiled

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from pkm_description.mechanism import Array, Mechanism, frozen
 from pkm_dynamics.dynamics import Dynamics
-from pkm_dynamics.linear_form.random_motions import Motions, random_motions
+from pkm_dynamics.linear_form.random_motions import random_motions
 from pkm_runtime.errors import PkmError
 
 INDEPENDENT = 1e-8  # part of a column of unit length that must be new; rounding in Psi leaves about 1e-12
@@ -76,15 +76,14 @@ class BaseParameters:
         return "\n".join(lines)
 
 
-def base_parameters(dynamics: Dynamics, motions: Motions | None = None, seed: int = 0) -> BaseParameters:
+def base_parameters(dynamics: Dynamics) -> BaseParameters:
     """Base parameters, friction included unless `dynamics.friction` is off; `RankError` where the rank is unclear.
 
-    `motions` default to random ones around home, three equations per parameter.
+    From random motions around home, three equations per parameter.
     """
     parameters = dynamics.parameters
-    if motions is None:
-        count = -(-3 * len(parameters) // len(dynamics.kinematics.actuated_names))
-        motions = random_motions(dynamics.kinematics, max(count, 30), seed)
+    count = -(-3 * len(parameters) // len(dynamics.kinematics.actuated_names))
+    motions = random_motions(dynamics.kinematics, max(count, 30))
     psi, names = dynamics.regressor(motions.pose, motions.twist, motions.acceleration)
     W = psi[np.isfinite(psi).all(axis=(1, 2))].reshape(-1, len(names))
     return grouped(W, names, lengths_of(dynamics.mechanism))

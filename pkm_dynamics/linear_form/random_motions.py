@@ -6,10 +6,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.spatial.transform import Rotation
 
 from pkm_description.mechanism import Array
 from pkm_kinematics import Kinematics
+from pkm_kinematics.kernels.compiled_rotations import displace
 from pkm_kinematics.solve.constraints import scaling
 from pkm_runtime.errors import PkmError
 
@@ -35,12 +35,6 @@ class Motions:
     twist: Array
     acceleration: Array
     size: float
-
-
-def displaced(pose: Array, step: Array) -> Array:
-    """Pose (7,) moved by a small displacement (6,): translation, then rotation vector, base axes."""
-    rotation = Rotation.from_rotvec(step[3:]) * Rotation.from_quat(pose[3:])
-    return np.concatenate([pose[:3] + step[:3], rotation.as_quat()])
 
 
 def random_motions(kinematics: Kinematics, n: int, seed: int = 0) -> Motions:
@@ -74,8 +68,9 @@ def _draw(kinematics: Kinematics, rng: np.random.Generator, n: int, size: float)
     """Random poses (n, 7) around home, in the motion space: of the platform, else of the actuators."""
     length, S = kinematics.engine.size, kinematics.task.subspace
     if kinematics.constant_space:
+        home = np.array(kinematics.home)
         steps = rng.uniform(-size, size, (n, kinematics.mobility)) @ (S * length / speeds(S, length)).T
-        return np.array([displaced(kinematics.home, step) for step in steps])
+        return np.array([displace(home, step) for step in steps])
     home = kinematics.inverse(kinematics.home).actuated
     units = np.where(kinematics.engine.actuated_turning, 1.0, length)
     return kinematics.forward(home + units * rng.uniform(-size, size, (n, len(home)))).pose

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from pkm_description.mechanism import Array, Inertial, Mechanism, frozen
+from pkm_description.mechanism import Array, Inertial, Mechanism, frozen, symmetric_of
 from pkm_dynamics.kernels.body_regressor import LinearForm, regressor_many
 from pkm_dynamics.problem import Problem
 from pkm_dynamics.robot_model import checked_payload
@@ -27,7 +27,6 @@ from pkm_kinematics.model.tables import build_graph
 
 INERTIAL = ("m", "mx", "my", "mz", "Ixx", "Ixy", "Ixz", "Iyy", "Iyz", "Izz")
 UNITS = ("kg", *3 * ("kg m",), *6 * ("kg m^2",))
-_UPPER = np.triu_indices(3)
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,24 +56,7 @@ class ParameterSet:
     def inertial_of(self, values: Array, link: str) -> Inertial:
         """Mass, centre of mass and central inertia of a link from parameter values (n,)."""
         at = self.bodies[link]
-        return inertial_of(values[at : at + 10])
-
-
-def inertial_of(ten: Array) -> Inertial:
-    """Mass, centre of mass and central inertia from the ten parameters of a body; massless where the mass is zero."""
-    m, h = float(ten[0]), np.asarray(ten[1:4])
-    about_origin = symmetric_of(ten[4:10])
-    if m == 0.0:
-        return Inertial(0.0, frozen(np.zeros(3)), frozen(about_origin))
-    com = h / m
-    return Inertial(m, frozen(com), frozen(about_origin - m * (com @ com * np.eye(3) - np.outer(com, com))))
-
-
-def symmetric_of(six: Array) -> Array:
-    """Matrix (3, 3) of xx xy xz yy yz zz."""
-    S = np.zeros((3, 3))
-    S[_UPPER] = six
-    return S + np.triu(S, 1).T
+        return Inertial.of_ten(values[at : at + 10])
 
 
 def parameters_of(kinematics: Kinematics, *, friction: bool = True) -> ParameterSet:
@@ -100,7 +82,7 @@ def parameters_of(kinematics: Kinematics, *, friction: bool = True) -> Parameter
         axes[i] = rotations[i]
         layout[i, 0] = bodies[links[i]] = len(names)
         ten = [float(row["mass"]), *(axes[i].T @ row["moment"])]
-        ten += list((axes[i].T @ symmetric_of(row["inertia"]) @ axes[i])[_UPPER])
+        ten += list((axes[i].T @ symmetric_of(row["inertia"]) @ axes[i])[np.triu_indices(3)])
         for suffix, unit, value in zip(INERTIAL, UNITS, ten, strict=True):
             add(f"{links[i]}.{suffix}", unit, float(value))
     for i, row in enumerate(tables.bodies):
@@ -117,12 +99,9 @@ def parameters_of(kinematics: Kinematics, *, friction: bool = True) -> Parameter
 
 def payload_parameters(parameters: ParameterSet, platform: str, payload: Inertial) -> Array:
     """Additions (n,) to all parameters by a payload in the platform's frame."""
-    payload = checked_payload(payload)
-    com, m = payload.com, payload.mass
-    about = payload.inertia + m * (com @ com * np.eye(3) - np.outer(com, com))
     added = np.zeros(len(parameters))
     at = parameters.bodies[platform]
-    added[at : at + len(INERTIAL)] = [m, *(m * com), *about[np.triu_indices(3)]]
+    added[at : at + len(INERTIAL)] = checked_payload(payload).ten
     return added
 
 

@@ -15,7 +15,7 @@ from sensor_msgs.msg import JointState
 
 from pkm_description.mechanism import Array, Mechanism
 from pkm_description.ros import diagnostics, messages, topics
-from pkm_description.ros.answers import answered
+from pkm_description.ros.messages import answered
 from pkm_description.ros.parameters import declare
 from pkm_description.ros.periodic import OwnThread
 from pkm_description.ros.process import run_node

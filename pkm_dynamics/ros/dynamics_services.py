@@ -33,7 +33,7 @@ def inverse_dynamics(dynamics: Dynamics, request: Any, response: Any) -> None:
         EffortSolution(status=statuses[k], effort=answer.effort[k] if solved[k] else [], residual=residual[k])
         for k in range(len(statuses))
     ]
-    response.status = _summary(statuses)
+    response.status = messages.summary("motion", len(statuses), enumerate(statuses))
 
 
 def direct_dynamics(dynamics: Dynamics, request: Any, response: Any) -> None:
@@ -53,7 +53,7 @@ def direct_dynamics(dynamics: Dynamics, request: Any, response: Any) -> None:
     for solution, acceleration in zip(response.solutions, answer.acceleration, strict=True):
         if np.isfinite(acceleration).all():
             solution.acceleration = messages.to_acceleration(acceleration)
-    response.status = _summary(statuses)
+    response.status = messages.summary("motion", len(statuses), enumerate(statuses))
 
 
 def observed_state(legs: ObservedLegs, message: Any) -> Observed:
@@ -108,11 +108,3 @@ def _statuses(where: Configuration, codes: NDArray[np.int64]) -> tuple[list[Solv
             reason = where.reason(k) if same else words or Status(int(code)).meaning
         statuses.append(messages.status(int(code), reason))
     return statuses, [float(r) for r in where.residual]
-
-
-def _summary(statuses: list[SolveStatus]) -> SolveStatus:
-    """The first status that is not CONVERGED, with its index where there are several."""
-    for k, status in enumerate(statuses):
-        if status.code != Status.CONVERGED:
-            return messages.status(status.code, f"motion {k}: {status.reason}" if len(statuses) > 1 else status.reason)
-    return messages.status(SolveStatus.CONVERGED)

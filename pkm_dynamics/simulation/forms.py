@@ -218,7 +218,7 @@ class ActuatorForm(Form):
         return np.concatenate([state.joints[self.kinematics.engine.actuated_column], self._speeds(state)])
 
     def _speeds(self, state: State) -> NDArray[Any]:
-        return np.asarray(self.kinematics.inverse_jacobian(state.pose, seed=state.joints) @ state.twist)
+        return np.asarray(self.kinematics.at(state.pose, seed=state.joints).inverse_jacobian @ state.twist)
 
     def _state(self, y: Array) -> State:
         k, m = self.kinematics, len(y) // 2
@@ -228,7 +228,7 @@ class ActuatorForm(Form):
         joints = found.joints
         if self.constant:
             joints = self.possible(found.pose, np.zeros(6), self.last.joints).joints
-        twist = k.platform_twist(found.pose, y[m:], seed=joints)
+        twist = k.at(found.pose, seed=joints).platform_twist(y[m:])
         if not np.isfinite(twist).all():
             raise NoMotionHereError(Status.SINGULAR, "the actuators do not determine the platform's velocity")
         return State(found.pose, twist, joints)

@@ -90,7 +90,7 @@ class GeneralIntegrator:
             return str(error)
         self.pose[:], self.twist[:], self._joints = pose, twist, joints
         self.positions[:] = joints[self._kinematics.engine.actuated_column]
-        self.velocities[:] = self._kinematics.inverse_jacobian(pose, joints) @ twist
+        self.velocities[:] = self._kinematics.at(pose, joints).inverse_jacobian @ twist
         return ""
 
     def _closed(self, pose: Array, twist: Array, joints: Array) -> tuple[Array, Array, Array]:

@@ -366,7 +366,9 @@ class SimulatedMachine(Machine):
     def _pulling(self, wanted: Array) -> Array:
         """Efforts that drives of one-sided actuators give where their loops, one by one, want `wanted`."""
         assert self._sharing is not None
-        shared = self._sharing.share(np.asarray(self.kinematics.forward_jacobian(self.pose, seed=self._seed)), wanted)
+        shared = self._sharing.share(
+            np.asarray(self.kinematics.at(self.pose, seed=self._seed).forward_jacobian), wanted
+        )
         return shared if np.isfinite(shared).all() else wanted
 
     def _drive_efforts(self, h: float) -> tuple[Array, Array]:

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """All assembly modes of a robot: the poses that its method finds, with joint positions, a status and a label each.
 
+With its actuators locked, a robot is a platform on which its limbs impose constraints. Which constraints, and how the
+platform can move, decides how many poses there are, and how they are found.
+
 A pose is a mode only where joint positions close the loops there with the actuators at their values. Limbs take those
 nearest to home; where these have an actuator elsewhere, as in another branch or a leg turned over, positions that agree
 with the actuators are searched.
@@ -15,6 +18,12 @@ from numpy.typing import NDArray
 
 from pkm_description.mechanism import Array
 from pkm_kinematics.assembly.method import AssemblyMethod
+from pkm_kinematics.assembly.methods.limb_constraints import Constraints
+from pkm_kinematics.assembly.methods.limb_directions import Angles, Planes
+from pkm_kinematics.assembly.methods.limb_distances import Circles, Distances, Planar, Schoenflies, Spheres
+from pkm_kinematics.assembly.methods.limb_plates import Plates
+from pkm_kinematics.assembly.methods.limb_surfaces import Surfaces
+from pkm_kinematics.assembly.methods.whole_search import Search
 from pkm_kinematics.assembly.result import AssemblyPoses
 from pkm_kinematics.assembly.search.graph_search import passive_positions
 from pkm_kinematics.forward.solution import AssemblyModes, ForwardSolution
@@ -22,6 +31,29 @@ from pkm_kinematics.kernels.model_and_data import SEEDED, Solved, near
 from pkm_kinematics.kernels.position.chain import TAU
 from pkm_kinematics.solve.engine import Engine
 from pkm_kinematics.status import Status, closes
+
+METHODS: tuple[type[AssemblyMethod], ...] = (
+    # from the closed forms of the limbs and the platform's degrees of freedom
+    Angles,  # 3 rotations
+    Planes,  # 3 translations, each limb in a plane
+    Spheres,  # 3 translations
+    Circles,  # 2 translations
+    Planar,  # 2 translations and the turn about their normal
+    Schoenflies,  # 3 translations and a turn
+    Distances,  # all six degrees of freedom
+    # from the limbs' chains of joints
+    Surfaces,  # 3 or 2 translations
+    Plates,  # 3 translations and a turn, with plates between limbs and platform
+    Constraints,  # any degrees of freedom
+    # from nothing
+    Search,
+)
+
+
+def choose_method(engine: Engine) -> AssemblyMethod:
+    """The method by which all assembly modes of a robot are found."""
+    return next(method for method in (each(engine) for each in METHODS) if method.recognised)
+
 
 ASSEMBLED = 1e-8  # m or rad: a pose of an assembly mode gives back the actuated joint positions this well
 
@@ -68,11 +100,14 @@ def all_modes(method: AssemblyMethod, q: Array) -> AssemblyModes:
 
 def _seeds(engine: Engine, q: Array, found: AssemblyPoses, order: NDArray[np.int64]) -> Array:
     """Joint positions (1 or k, n_joints) to solve from: those found, or home's with the actuators at q."""
-    if found.joints is not None:
-        return found.joints[order]
-    seed = engine.home_joints.copy()
-    seed[engine.actuated_column] = q
-    return seed[None]
+    return _at_home(engine, q)[None] if found.joints is None else found.joints[order]
+
+
+def _at_home(engine: Engine, q: Array) -> Array:
+    """Joint positions (n_joints,) of home with the actuators at q (n_actuated,)."""
+    joints = engine.home_joints.copy()
+    joints[engine.actuated_column] = q
+    return joints
 
 
 def _actuator_errors(method: AssemblyMethod, solved: Solved, q: Array) -> Array:
@@ -108,9 +143,9 @@ def _agree(method: AssemblyMethod, q: Array, pose: Array, k: int, solved: Solved
 
 def _joints_at(engine: Engine, q: Array, pose: Array) -> Array | None:
     """Joint positions (n_joints,) at a pose (7,) with the actuated joints at q (n_actuated,); None if none is found."""
-    seed = dict(zip(engine.joint_names, (float(x) for x in engine.home_joints), strict=True))
-    found = passive_positions(engine.whole_graph, engine.actuated_names, q, engine.inputs.branch_at(pose), seed)
-    return None if found is None else np.array([found[name] for name in engine.joint_names])
+    start = engine.inputs.in_whole_graph_at(_at_home(engine, q), pose)
+    found = passive_positions(engine.whole_graph, engine.actuated_names, start)
+    return None if found is None else found[engine.in_whole]
 
 
 def _labels(prefixes: Sequence[str]) -> Iterator[str]:

@@ -32,8 +32,7 @@ from numpy.typing import NDArray
 from pkm_description.mechanism import Array
 from pkm_kinematics.assembly.result import AssemblyPoses
 from pkm_kinematics.kernels.model_and_data import writeable
-from pkm_kinematics.kernels.path.assembled import actuator_errors, sort_by_distance
-from pkm_kinematics.kernels.path.sides import read_modes
+from pkm_kinematics.kernels.path.assembled import actuator_errors, read_modes, sort_by_distance
 from pkm_kinematics.solve.constraints import scaling
 from pkm_kinematics.solve.engine import Engine
 from pkm_runtime.kernels.binding import Prepared

@@ -89,7 +89,7 @@ def caution_of(status: AssemblyStatus) -> str:
     return "" if status in _COMPLETE else _CAUTION.get(status, _UNFINISHED)
 
 
-def poses_from(found: SolutionSet, poses: Array, joints: Array | None = None) -> AssemblyPoses:
+def poses_from(found: SolutionSet, poses: Array) -> AssemblyPoses:
     """The answer of a method with solutions for `poses` (k, 7), in the same order."""
     certified = found.status in _COMPLETE
-    return AssemblyPoses(poses, found.multiplicity, found.n_complex, certified, caution_of(found.status), joints)
+    return AssemblyPoses(poses, found.multiplicity, found.n_complex, certified, caution_of(found.status))

@@ -22,9 +22,8 @@ from pkm_kinematics.kernels.model_and_data import SEEDED, near, writeable
 from pkm_kinematics.kernels.path.carry_on import LimbGroups, choose_nearest
 from pkm_kinematics.kernels.path.follow import PoseRows, follow_poses, follow_row
 from pkm_kinematics.kernels.position.solve_poses import UNIT
-from pkm_kinematics.solve.continuation import far_away
 from pkm_kinematics.solve.engine import Engine
-from pkm_kinematics.solve.whole_graph import Followed
+from pkm_kinematics.solve.from_home import far_away
 from pkm_kinematics.solve.working_modes import LimbColumns, WorkingModes
 from pkm_kinematics.status import Status, closes
 from pkm_runtime.kernels.binding import WithScratch
@@ -198,7 +197,7 @@ class Forward:
         """The configuration nearest to a pose (7,) that need not be reachable exactly, all joints free to move."""
         e = self.engine
         at = e.whole_graph.nearest(e.inputs.in_whole_graph_at(seed, pose), e.characteristic_length)
-        return PoseRows(at.poses, at.positions[:, e.in_whole], at.status, at.residual, at.iterations)
+        return at._replace(joints=at.joints[:, e.in_whole])
 
     def _by_whole_rows(
         self, q: Array, starts: Array, seed: Array | None, rows: NDArray[np.int64], found: PoseRows
@@ -218,10 +217,10 @@ class Forward:
         again = end.status != Status.CONVERGED if q.shape[1] > e.mobility else np.zeros(len(here), dtype=bool)
         return np.concatenate([rows[~closed], here[again]])
 
-    def _take(self, end: Followed, found: PoseRows, rows: NDArray[np.int64]) -> None:
+    def _take(self, end: PoseRows, found: PoseRows, rows: NDArray[np.int64]) -> None:
         found.status[rows], found.residual[rows], found.iterations[rows] = end.status, end.residual, end.iterations
         done = end.status == Status.CONVERGED
-        found.pose[rows[done]], found.joints[rows[done]] = end.poses[done], end.positions[done][:, self.engine.in_whole]
+        found.pose[rows[done]], found.joints[rows[done]] = end.pose[done], end.joints[done][:, self.engine.in_whole]
 
     def _by_whole(self, q: Array, pose: Array, seed: Array, found: PoseRows, k: int) -> None:
         """Row k of `found` by the path on the whole graph from a pose (7,), with joints near `seed` (n_joints,)."""
@@ -236,13 +235,13 @@ class Forward:
                 found.status[k] = Status.UNREACHABLE
                 found.residual[k] = found.residual[k] if beside is None else beside.residual[0]
                 return
-            start = beside.positions[0]
+            start = beside.joints[0]
         end = e.whole_graph.follow(start, e.actuated_names, q, size)
         if end.status[0] != Status.CONVERGED and len(q) > e.mobility:
             end = self._by_some(q, start, size) or end
         self._take(end, found, np.array([k]))
 
-    def _beside(self, pose: Array, seed: Array, size: float) -> Followed:
+    def _beside(self, pose: Array, seed: Array, size: float) -> PoseRows:
         """The configuration next to a pose (7,) that the limbs miss, from limbs stretched out to it or else `seed`."""
         e = self.engine
         stretched = np.array(seed)
@@ -253,7 +252,7 @@ class Forward:
                 break
         return beside
 
-    def _by_some(self, q: Array, start: Array, size: float) -> Followed | None:
+    def _by_some(self, q: Array, start: Array, size: float) -> PoseRows | None:
         """The path on which some of the redundant actuators go straight to q, and the others follow and get there too.
 
         All of them cannot go straight: between two configurations their positions contradict each other.
@@ -263,13 +262,13 @@ class Forward:
             end = e.whole_graph.follow(start, [e.actuated_names[a] for a in some], q[list(some)], size)
             if end.status[0] != Status.CONVERGED:
                 continue
-            joints = end.positions[0, e.in_whole]
+            joints = end.joints[0, e.in_whole]
             joints[e.actuated_column] = q  # where a limb was stretched out, it can have come back on either side
-            joints = e.positions.solve(end.poses, near(joints, 1)).q[0]
+            joints = e.positions.solve(end.pose, near(joints, 1)).q[0]
             difference = joints[e.actuated_column] - q
             difference = np.where(e.actuated_turning, np.angle(np.exp(1j * difference)), difference)
             if np.abs(difference).max() < ARRIVED * size:
-                end.positions[0, e.in_whole] = joints
+                end.joints[0, e.in_whole] = joints
                 return end
         return None
 

@@ -43,9 +43,7 @@ class Body:
     prismatic: bool = False
     rotation: Array = field(default_factory=lambda: np.eye(3))
     translation: Array = field(default_factory=lambda: np.zeros(3))
-    mass: float = 0.0
-    moment: Array = field(default_factory=lambda: np.zeros(3))
-    inertia: Array = field(default_factory=lambda: np.zeros((3, 3)))
+    ten: Array = field(default_factory=lambda: np.zeros(10))  # `Inertial.ten`
     joint: Joint | None = None
 
 
@@ -109,21 +107,19 @@ def build_graph(mechanism: Mechanism) -> Graph:
 
     for link in mechanism.links:
         if link.name in link_body and not link.inertial.massless:
-            _carry(bodies[link_body[link.name]], link_frame[link.name], link.inertial)
+            body = bodies[link_body[link.name]]
+            body.ten = body.ten + link.inertial.in_frame(link_frame[link.name]).ten
     for loop in mechanism.loops:
         closures.append(_closure(loop, link_body, link_frame))
     return Graph(bodies, closures, link_body, link_frame)
 
 
-def _carry(body: Body, frame: Array, inertial: Any) -> None:
-    """Add a link's mass and inertia, given in the link frame, to the body that carries it."""
-    R = frame[:3, :3]
-    com = R @ inertial.com + frame[:3, 3]
-    body.mass += inertial.mass
-    body.moment = body.moment + inertial.mass * com
-    body.inertia = (
-        body.inertia + R @ inertial.inertia @ R.T + inertial.mass * (com @ com * np.eye(3) - np.outer(com, com))
-    )
+def add_mass(row: Any, ten: Array) -> None:
+    """Add `Inertial.ten` (10,), in the body's frame, to a record of `records.BODY`."""
+    row["mass"] += ten[0]
+    row["moment"] += ten[1:4]
+    row["inertia"] += ten[4:]
+    row["massless"] = row["mass"] == 0.0 and not row["inertia"].any()
 
 
 def _closure(loop: Loop, link_body: dict[str, int], link_frame: dict[str, Array]) -> Closure:
@@ -164,10 +160,7 @@ def body_table(
         row["prismatic"] = body.prismatic
         row["rotation"] = body.rotation
         row["translation"] = body.translation
-        row["mass"] = body.mass
-        row["moment"] = body.moment
-        row["inertia"] = body.inertia[np.triu_indices(3)]
-        row["massless"] = body.mass == 0.0 and not body.inertia.any()
+        add_mass(row, body.ten)
         row["actuator"] = index.get(body.name, -1)
         row["lower"], row["upper"] = -np.inf, np.inf
         row["velocity"], row["effort"] = np.inf, np.inf

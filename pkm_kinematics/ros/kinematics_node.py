@@ -20,7 +20,7 @@ from sensor_msgs.msg import JointState
 
 from pkm_description.mechanism import JointType, Mechanism
 from pkm_description.ros import diagnostics, messages, topics
-from pkm_description.ros.answers import answered
+from pkm_description.ros.messages import answered
 from pkm_description.ros.parameters import declare
 from pkm_description.ros.periodic import OwnThread, steady_timer
 from pkm_description.ros.process import run_node

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -34,7 +33,7 @@ def solve_inverse(kinematics: Kinematics, request: Any, response: Any, measured:
         response.solutions = [_ik(k, answer, k, "") for k in range(len(poses))]
     response.joint_names = kinematics.joint_names
     response.actuated_names = kinematics.actuated_names
-    response.status = _summary("pose", len(poses), ((s.pose_index, s.status) for s in response.solutions))
+    response.status = messages.summary("pose", len(poses), ((s.pose_index, s.status) for s in response.solutions))
 
 
 def solve_forward(kinematics: Kinematics, request: Any, response: Any, measured: Array | None) -> None:
@@ -69,7 +68,9 @@ def solve_forward(kinematics: Kinematics, request: Any, response: Any, measured:
     )
     response.joint_names = kinematics.joint_names
     response.header.frame_id = kinematics.mechanism.base_link
-    response.status = _summary("joint state", len(rows), ((s.joints_index, s.status) for s in response.solutions))
+    response.status = messages.summary(
+        "joint state", len(rows), ((s.joints_index, s.status) for s in response.solutions)
+    )
 
 
 def _seed_of(kinematics: Kinematics, message: Any) -> Array:
@@ -118,19 +119,3 @@ def _fk(index: int, answer: Any, at: int, label: str) -> FkSolution:
 def _status(answer: Any, at: int) -> SolveStatus:
     code = int(np.reshape(answer.status, -1)[at])
     return messages.status(code, "" if code == Status.CONVERGED else answer.reason(at))
-
-
-def _summary(what: str, count: int, statuses: Iterable[tuple[int, SolveStatus]]) -> SolveStatus:
-    """CONVERGED if each of `count` items has a converged status, else the status of the first without one."""
-    best: dict[int, SolveStatus] = {}
-    for index, status in statuses:
-        if index not in best or status.code == Status.CONVERGED:
-            best[index] = status
-    for index in range(count):
-        status = best.get(index)
-        if status is not None and status.code != Status.CONVERGED:
-            return messages.status(status.code, f"{what} {index}: {status.reason}" if count > 1 else status.reason)
-    return messages.status(SolveStatus.CONVERGED)
-
-
-__all__: Sequence[str] = ("solve_forward", "solve_inverse")

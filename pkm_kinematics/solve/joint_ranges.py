@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 from pkm_description.mechanism import Array
 from pkm_kinematics.batch import nans
 from pkm_kinematics.kernels.model_and_data import Solved
-from pkm_kinematics.kernels.position.solve_poses import LIMIT_SLACK
-from pkm_kinematics.kernels.position.whole_turns import wrap_into_limits
+from pkm_kinematics.kernels.position.solve_poses import LIMIT_SLACK, wrap_into_limits
 from pkm_kinematics.solve.robot_constants import RobotConstants
 from pkm_runtime.kernels.binding import Prepared
 

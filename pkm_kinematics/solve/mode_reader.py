@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 
 from pkm_description.mechanism import Array
-from pkm_kinematics.kernels.path.sides import read_modes
+from pkm_kinematics.kernels.path.assembled import read_modes
 from pkm_kinematics.solve.engine import Engine
 from pkm_runtime.kernels.binding import bind
 
 
 class ModeReader:
-    """On which sides of its singularities a configuration is; see `kernels.path.sides`. Not thread-safe."""
+    """On which sides of its singularities a configuration is; see `kernels.path.assembled`. Not thread-safe."""
 
     def __init__(self, engine: Engine) -> None:
         e = engine

@@ -37,7 +37,7 @@ class PositionSolver:
         self.robot = robot
 
     def rows_off_closed_form_branches(self, poses: Array, choice: Choice) -> NDArray[np.int64]:
-        """Rows whose seeds are configurations on a side that no closed form takes; to be solved by `iterating`."""
+        """Rows whose seeds are configurations on a side that no closed form takes."""
         if choice.branch != SEEDED or not len(poses):
             return np.empty(0, dtype=np.int64)
         solved = self._solve(poses, choice, NO_RATES, NO_RATES, False)

@@ -91,7 +91,7 @@ class PossibleTwists:
             joints = np.array(seed)
             joints[self.robot.body_column[2:]] = self.robot.placed(poses[k], seed, choice.branch).state["q"][2:]
             start = self.inputs.in_whole_graph_at(joints, poses[k])
-            found = self.robot.whole_graph.nearest(start, self.robot.characteristic_length).poses
+            found = self.robot.whole_graph.nearest(start, self.robot.characteristic_length).pose
             if pose_distance(poses[k], found, self.robot.size)[0] < INSIDE * self.robot.size:
                 moved[k] = found[0]
         return moved
@@ -101,7 +101,7 @@ class PossibleTwists:
         return self.robot.task.subspace if self.robot.task.constant else self.branch_twists(pose[None])[0]
 
     def task_twists(self, poses: Array) -> Array:
-        """Platform twists (n, 6, k) per rates of the task coordinates at poses (n, 7); see `Kinematics.task_twists`."""
+        """Platform twists (n, 6, k) per rates of the task coordinates at poses (n, 7): see `Configuration`."""
         names = self.robot.task.names
         if len(names) not in (0, self.robot.mobility):
             raise PkmError(

@@ -238,12 +238,6 @@ class RobotConstants:
         mixed = len(set(self.actuated_turning)) > 1 and len(self.actuated_names) == self.mobility
         return np.where(self.actuated_turning & mixed, self.characteristic_length, 1.0)
 
-    def iterating(self, model: Model) -> Model:
-        """A model of this robot whose limbs are all solved by iteration, and so stay on the sides of their seeds."""
-        blocks = self.tables.blocks.copy()
-        blocks["solver"] = records.NEWTON
-        return model.replace(blocks=blocks)
-
     @property
     def any_choice(self) -> Choice:
         """A choice for one pose, an example of the type for compiling."""

@@ -4,9 +4,9 @@
 With K the inverse Jacobian on the motion space (actuator rates per platform velocity), made uniform in units by a
 characteristic length for rotations:
 
-* type 1 (a limb stretched or folded: the platform loses a degree of freedom): `slowest_platform`, the smallest platform
+* type 1 (a limb stretched or folded: the platform loses a degree of freedom): `type1`, the smallest platform
   speed that actuators running at unit speed can be left with, 1 / largest singular value of K;
-* type 2 (the actuators lose hold of the platform): `slowest_actuation`, the smallest actuator speed that goes with unit
+* type 2 (the actuators lose hold of the platform): `type2`, the smallest actuator speed that goes with unit
   platform speed, the smallest singular value of K, and its reciprocal `force_amplification`, the largest actuator
   effort for a unit load on the platform;
 * constraint (the limbs lose hold of a degree of freedom that they should block): `constraint_hold`, the smallest
@@ -35,8 +35,8 @@ LENGTH = "characteristic_length"
 class Singularity(Describable):
     """Margins at one pose or at many (leading axes as the poses); NaN where the pose has no solution."""
 
-    slowest_platform: Array  # m/s per rad/s (or per m/s): zero at type 1
-    slowest_actuation: Array  # rad/s (or m/s) per m/s: zero at type 2
+    type1: Array  # m/s per rad/s (or per m/s): zero at type 1
+    type2: Array  # rad/s (or m/s) per m/s: zero at type 2
     force_amplification: Array  # N m (or N) per N: infinite at type 2
     determinant_sign: Array  # of K where it is square: changes at type 2 only, so it tells assembly modes apart
     constraint_hold: Array  # 1: zero at a constraint singularity, infinite where limbs block nothing
@@ -45,17 +45,17 @@ class Singularity(Describable):
     characteristic_length: float  # m
 
     def _summary(self) -> str:
-        shape = np.shape(self.slowest_actuation)
+        shape = np.shape(self.type2)
         if shape:
-            known = np.asarray(self.slowest_actuation)[np.isfinite(self.slowest_actuation)]
+            known = np.asarray(self.type2)[np.isfinite(self.type2)]
             least = f"type 2 from {known.min():.4g} to {known.max():.4g}" if len(known) else "no solution"
             return f"margins of shape {shape}: {least}"
-        if not np.isfinite(self.slowest_actuation):
+        if not np.isfinite(self.type2):
             return "margins: none, the pose has no regular solution"
         return f"margins: type 1 {measure(self.type1)}, type 2 {measure(self.type2)}"
 
     def _details(self) -> list[str]:
-        if np.shape(self.slowest_actuation) or not np.isfinite(self.slowest_actuation):
+        if np.shape(self.type2) or not np.isfinite(self.type2):
             return []
         return [
             f"type 1 (a limb stretched or folded): slowest platform speed at unit actuator speed {measure(self.type1)}",
@@ -70,16 +70,6 @@ class Singularity(Describable):
         """The same margins with `shape` as their leading axes."""
         shaped = {f.name: getattr(self, f.name).reshape(shape) for f in fields(self) if f.name != LENGTH}
         return replace(self, **shaped)
-
-    @property
-    def type1(self) -> Array:
-        """Distance from type 1: `slowest_platform`."""
-        return self.slowest_platform
-
-    @property
-    def type2(self) -> Array:
-        """Distance from type 2: `slowest_actuation`."""
-        return self.slowest_actuation
 
 
 def margins(
@@ -101,8 +91,8 @@ def margins(
     sign = np.sign(np.linalg.det(safe)) if K.shape[-2] == f else np.ones(len(K))
     hide = np.where(finite, 0.0, np.nan)
     return Singularity(
-        slowest_platform=slowest + hide,
-        slowest_actuation=smallest + hide,
+        type1=slowest + hide,
+        type2=smallest + hide,
         force_amplification=amplification + hide,
         determinant_sign=sign + hide,
         constraint_hold=constraint + hide,

@@ -3,45 +3,37 @@
 
 It needs no limb that decomposes and is regular in singularities of type 1: with the actuators held it is forward
 kinematics of any mechanism, and with nothing held it finds the configuration nearest to a given one.
+
+That is a least-distance problem with the loop closures as its constraints: each iteration takes the point nearest to
+what is wanted on the linearised constraints (sequential quadratic programming with the metric as its Hessian). The
+platform's pose counts, limb joints only decide what the pose leaves open: with the platform on a branch of its own or
+on a limb, the answer is the same.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import scipy  # whose parts load when they are first used
 from numpy.typing import NDArray
 
 from pkm_description.joint_geometry import floating_freedoms
 from pkm_description.mechanism import Array, Mechanism
-from pkm_description.rotations import pose_from_transform, quaternion_from_rotation, transform_from_pose
-from pkm_kinematics.batch import over_cores
-from pkm_kinematics.kernels.path.follow import GraphRows, follow_graphs
+from pkm_description.rotations import pose_from_transform, transform_from_pose
+from pkm_kinematics.batch import nans, over_cores
+from pkm_kinematics.kernels.path.follow import PoseRows, follow_graphs
 from pkm_kinematics.kernels.position.positions import place_block
 from pkm_kinematics.kernels.records import PLATFORM
 from pkm_kinematics.model.blocks import Plan, assemble
 from pkm_kinematics.model.tables import Body, Closure, Graph, Tables, body_behind, build_graph
 from pkm_kinematics.model.task import Task
-from pkm_kinematics.solve.nearest import nearest_closed
+from pkm_kinematics.solve.graph_equations import GraphEquations
 from pkm_kinematics.status import Status
 
 PIECES = 16  # of a path that is followed with care
-_FEW = 8  # rows
 FREE = floating_freedoms("platform/")  # of a platform without a branch
-
-
-@dataclass(frozen=True, eq=False)
-class Followed:
-    """Configurations of the whole graph: poses (n, 7), NaN where there is none, and positions (n, n_bodies)."""
-
-    poses: Array
-    positions: Array
-    status: NDArray[np.int64]
-    residual: Array  # largest gap of a closure; where the path met a singularity, largest actuator distance to go
-    iterations: NDArray[np.int64]
 
 
 class WholeGraph:
@@ -63,9 +55,9 @@ class WholeGraph:
         self.names = tables.names
         self._idle = mechanism.mobility.idle
         self._held: dict[tuple[str, ...], Tables] = {}
-        self.tail = graph.link_frame[mechanism.platform_link]
+        self.tail: Array = np.array(graph.link_frame[mechanism.platform_link])
 
-    def nearest(self, wanted: Array, size: float) -> Followed:
+    def nearest(self, wanted: Array, size: float) -> PoseRows:
         """The closed configuration nearest to positions (n_bodies,), above all in the platform's own; NaN if none."""
         t, pose = self.tables, np.full(7, np.nan)
         found, residual, iterations = nearest_closed(t, wanted, self.platform_branch, size)
@@ -76,7 +68,7 @@ class WholeGraph:
             place_block(t.model.bodies, t.blocks[0], state)
             pose = pose_from_transform(self.platform_transform(state))
         positions = np.full(len(wanted), np.nan) if found is None else found
-        return Followed(
+        return PoseRows(
             pose[None], positions[None], np.array([int(status)]), np.array([residual]), np.array([iterations])
         )
 
@@ -90,7 +82,7 @@ class WholeGraph:
             self._held[actuated] = replace(self.tables, bodies=bodies, blocks=blocks)
         return self._held[actuated]
 
-    def follow(self, start: Array, actuated: Sequence[str], q: Array, size: float) -> Followed:
+    def follow(self, start: Array, actuated: Sequence[str], q: Array, size: float) -> PoseRows:
         """Move joints straight to positions q (k,) from a closed configuration (n_bodies,), the others free.
 
         `actuated` names the joints moved; `size` [m] makes rotations comparable with translations. The path has PIECES
@@ -107,32 +99,22 @@ class WholeGraph:
             if end.status[0] != Status.CONVERGED:
                 end.residual[0] += left / PIECES * np.abs(span).max() if end.status[0] == Status.SINGULAR else 0.0
                 break
-            positions = end.positions
+            positions = end.joints
         return end
 
-    def follow_many(self, positions: Array, actuated: Sequence[str], q: Array, size: float) -> Followed:
+    def follow_many(self, positions: Array, actuated: Sequence[str], q: Array, size: float) -> PoseRows:
         """`follow` for rows: positions (n, n_bodies) in the order of `names`, q (n, as many as `actuated`)."""
         t, n = self.holding(tuple(actuated)), len(positions)
         bodies = np.array([self.names.index(name) for name in actuated])
-        positions, q = np.array(positions), np.ascontiguousarray(q)
-        status, iterations, residual = np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.int64), np.zeros(n)
-        found = GraphRows(np.empty((n, 3, 3)), np.empty((n, 3)), status, residual, iterations)
+        q, codes = np.ascontiguousarray(q), np.zeros((2, n), dtype=np.int64)
+        found = PoseRows(nans(n, 7), np.array(positions), codes[0], np.zeros(n), codes[1])
 
         def part(at: slice) -> None:
-            rows = GraphRows(*(array[at] for array in found))
-            follow_graphs(t.model, t.data(), size, bodies, q[at], self.platform_carrier, positions[at], rows)
+            rows = PoseRows(*(array[at] for array in found))
+            follow_graphs(t.model, t.data(), size, bodies, q[at], self.platform_carrier, self.tail, rows)
 
         over_cores(part, n)
-        poses = np.full((n, 7), np.nan)
-        ended = status == Status.CONVERGED
-        if ended.any():
-            poses[ended, :3] = found.p[ended] + found.R[ended] @ self.tail[:3, 3]
-            turned = found.R[ended] @ self.tail[:3, :3]
-            if len(turned) <= _FEW:  # SciPy takes ten times as long for one
-                poses[ended, 3:] = [quaternion_from_rotation(one) for one in turned]
-            else:
-                poses[ended, 3:] = scipy.spatial.transform.Rotation.from_matrix(turned).as_quat(canonical=True)
-        return Followed(poses, positions, status, residual, iterations)
+        return found
 
     def platform_transform(self, state: NDArray[Any]) -> Array:
         """Transform (4, 4) of the platform in the base frame where the bodies of `tables` stand in a workspace."""
@@ -206,3 +188,60 @@ def _root(bodies: list[Body], body: int) -> int:
     while body > PLATFORM:
         body = bodies[body].parent
     return body
+
+
+JOINTS = 1e-3  # weight of a joint's motion, the platform's being 1
+APPROACHES = 60
+CLOSURES = 20
+LONGEST = 0.3  # rad, and of the robot's size: longest step of any joint
+AT_REST = 1e-9
+EXACT = 1e-12  # of the robot's size: what the iteration closes the loops to
+RANK = 1e-9  # relative singular value below which closure equations repeat others
+
+
+def nearest_closed(
+    tables: Tables, wanted: Array, platform: Collection[int], size: float
+) -> tuple[Array | None, float, int]:
+    """Positions (n_bodies,) that close the loops nearest to `wanted` (n_bodies,), their gap [m], number of iterations.
+
+    Positions are None where the iteration ends with open loops. `tables` holds the whole graph as one block, `platform`
+    the bodies of the platform's own branch; `size` [m] makes rotations comparable with translations.
+    """
+    equations = GraphEquations(tables)
+    span = equations.span
+    lengths = np.where(equations.sliding, 1.0, size)
+    of_platform = np.zeros(len(lengths), dtype=bool)
+    of_platform[[i - span.start for i in platform]] = True
+    weights = lengths * np.where(of_platform, 1.0, JOINTS)
+
+    def least(J: Array, right: Array) -> Array:
+        """The least weighted motion that `J` maps to `right`; NaN where these are too large for floating point."""
+        with np.errstate(over="ignore"):
+            scaled = J / weights
+        if not (np.isfinite(scaled).all() and np.isfinite(right).all()):
+            return np.full(len(weights), np.nan)
+        return np.linalg.lstsq(scaled, right, rcond=RANK)[0] / weights
+
+    def shortened(step: Array) -> Array:
+        longest = float(np.abs(step * lengths).max())
+        return step * min(1.0, LONGEST * size / longest) if longest > 0.0 else step
+
+    goal = wanted[span]
+    x = goal.copy()
+    iterations = 0
+    for iterations in range(1, APPROACHES + 1):  # noqa: B007 (counted)
+        gap, J = equations.gaps(x), equations.slope()
+        toward = np.where(of_platform, goal - x, 0.0)  # joints would rather stay where they are by now
+        step = toward - least(J, gap + J @ toward)
+        x = x + shortened(step)
+        if not float(np.abs(step * lengths).max()) >= AT_REST * size:  # at rest, or lost
+            break
+    for _ in range(CLOSURES):  # what is left is to close the loops exactly
+        gap, J = equations.gaps(x), equations.slope()
+        if not float(np.abs(gap).max()) >= EXACT * size:
+            break
+        x = x - shortened(least(J, gap))
+        iterations += 1
+    equations.gaps(x)
+    found = equations.state["q"].copy() if equations.closed else None
+    return found, equations.residual, iterations

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calls of machine code (see `pkm_kinematics.codegen`) from kernels."""
+"""Calls of machine code (see `pkm_kinematics.recordings_at_home`) from kernels."""
 
 from typing import Any
 

@@ -10,9 +10,8 @@ from pkm_dynamics.kernels.mass_matrix import project_platform
 from pkm_dynamics.kernels.wrenches import limb_wrenches, platform_wrench, project
 from pkm_kinematics.kernels.position.placement import place_platform
 from pkm_kinematics.kernels.position.positions import CONVERGED, SINGULAR
-from pkm_kinematics.kernels.rates.motion import move_platform
+from pkm_kinematics.kernels.rates.motion import move_platform, solve_motion
 from pkm_kinematics.kernels.rates.projection import clear_wrench, drive_rates, inverse_jacobian
-from pkm_kinematics.kernels.rates.solve_motion import solve_motion
 from pkm_kinematics.kernels.records import PLATFORM
 from pkm_kinematics.kernels.regularity import is_regular
 from pkm_kinematics.kernels.vectors import get

@@ -44,7 +44,7 @@ def _strongest(analysis: Analysis, pose: Array, wrench: Array) -> float:
     """By a linear programme: the longest wrench of that direction that efforts within their limits balance."""
     kinematics, dynamics = analysis.robot.kinematics, analysis.robot.dynamics
     S = np.asarray(kinematics.subspace(pose))
-    K = kinematics.inverse_jacobian(pose) @ S
+    K = kinematics.at(pose).inverse_jacobian @ S
     lower, upper = _limits(kinematics)
     equal = np.hstack([K.T, -(S.T @ wrench)[:, None]])
     target = np.r_[np.zeros(len(lower)), -1.0]
@@ -102,7 +102,7 @@ def test_speeds_are_those_of_the_polytope(name: str) -> None:
     expected = performance_indices(kinematics, poses, part="translation", ellipsoids=False).slowest
     np.testing.assert_allclose(analysis.quantity("speed").of(analysis.robot, poses), expected, rtol=1e-9)
     speeds = np.array([kinematics.mechanism.joint_named[n].limits.velocity for n in kinematics.actuated_names])
-    rates = kinematics.inverse_jacobian(poses) @ np.array([0.6, -0.8, 0.0, 0.0, 0.0, 0.0])
+    rates = kinematics.at(poses).inverse_jacobian @ np.array([0.6, -0.8, 0.0, 0.0, 0.0, 0.0])
     along = analysis.quantity("speed:0.6,-0.8,0").of(analysis.robot, poses)
     np.testing.assert_allclose(np.abs(rates * along[:, None] / speeds).max(axis=1), 1.0, rtol=1e-9)
 
@@ -113,7 +113,7 @@ def test_errors_of_pose_are_those_of_forward_kinematics(name: str) -> None:
     analysis = Analysis(load_mechanism(name), sensors=(error,))
     kinematics = analysis.robot.kinematics
     pose = _poses(kinematics, 2)[1]
-    J = kinematics.forward_jacobian(pose)
+    J = kinematics.at(pose).forward_jacobian
     signs = np.array(list(product((1.0, -1.0), repeat=J.shape[1])))
     if J.shape[1] == kinematics.mobility:  # by solving, not by the Jacobian
         q = kinematics.inverse(pose).actuated
@@ -162,7 +162,7 @@ def test_without_limits_in_the_description_there_is_no_force(tmp_path: Path) -> 
 def test_cables_that_only_pull_exert_less_than_drives_that_also_push() -> None:
     kinematics = Kinematics(load_mechanism("cable_8"))
     found = performance_indices(kinematics, kinematics.home, ellipsoids=False)
-    K = kinematics.inverse_jacobian(kinematics.home)
+    K = kinematics.at(kinematics.home).inverse_jacobian
     lower, upper = _limits(kinematics)
     weights = np.array([1.0, 1.0, 1.0, *3 * (kinematics.characteristic_length,)])
     directions = RNG.normal(size=(20000, 6))
@@ -190,7 +190,7 @@ def test_a_robot_that_is_singular_everywhere_gives_no_force_and_no_accuracy() ->
 
 def _tensions_exist(kinematics: Kinematics, pose: Array, efforts: Array) -> bool:
     """By a linear programme: efforts within their ranges that do the same work."""
-    K = kinematics.inverse_jacobian(pose) @ np.asarray(kinematics.subspace(pose))
+    K = kinematics.at(pose).inverse_jacobian @ np.asarray(kinematics.subspace(pose))
     ranges = list(zip(*_limits(kinematics), strict=True))
     return bool(linprog(np.zeros(len(K)), A_eq=K.T, b_eq=K.T @ efforts, bounds=ranges).status == 0)
 
@@ -210,7 +210,7 @@ def test_at_rest_cables_pull_and_carry_the_weight_with_the_least_tensions_of_all
         assert (plain > upper).any()  # least squares push with some cables
         assert _tensions_exist(kinematics, pose, plain) == np.isfinite(value)
     for pose, value in list(zip(poses[held], values[held], strict=True))[:5]:
-        K = kinematics.inverse_jacobian(pose) @ np.asarray(kinematics.subspace(pose))
+        K = kinematics.at(pose).inverse_jacobian @ np.asarray(kinematics.subspace(pose))
         work = K.T @ dynamics.inverse(pose, distribution=Distribution()).effort
         found = minimize(
             lambda t: 0.5 * t @ t,

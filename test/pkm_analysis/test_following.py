@@ -43,8 +43,8 @@ def test_they_are_those_of_the_straight_way_from_home(name: str) -> None:
     for pose, values in zip(poses[known], domain.values(points[known])[:, columns], strict=True):
         way = engine.whole_graph.follow(start, names, values, engine.size)
         assert way.status[0] == Status.CONVERGED
-        same = 1.0 if pose[3:] @ way.poses[0, 3:] > 0.0 else -1.0  # both signs of a quaternion are one
-        np.testing.assert_allclose(np.r_[pose[:3], same * pose[3:]], way.poses[0], atol=1e-8)
+        same = 1.0 if pose[3:] @ way.pose[0, 3:] > 0.0 else -1.0  # both signs of a quaternion are one
+        np.testing.assert_allclose(np.r_[pose[:3], same * pose[3:]], way.pose[0], atol=1e-8)
 
 
 @pytest.mark.parametrize("name", NAMES)

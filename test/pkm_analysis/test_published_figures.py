@@ -90,7 +90,7 @@ def suspended_by_three_cables(folder: Path, d2: float, turn: float) -> float:
     def least_tension(poses: Array) -> Array:
         kinematics = analysis.robot.kinematics
         space = kinematics.subspace(poses)
-        onto = np.nan_to_num(kinematics.inverse_jacobian(poses) @ space)  # rates of the legs per degree of freedom
+        onto = np.nan_to_num(kinematics.at(poses).inverse_jacobian @ space)  # rates of the legs per degree of freedom
         held = np.abs(np.linalg.det(onto)) > 1e-9
         tension = np.full((len(poses), 3), -1.0)
         load = space[held].swapaxes(1, 2) @ weight

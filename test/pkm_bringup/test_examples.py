@@ -167,7 +167,7 @@ def test_ankle_with_cranks_by_hand() -> None:
             length = np.linalg.norm(np.array(foot) - motor + [0.05, 0.0, 0.0])
             np.testing.assert_allclose(np.linalg.norm(turn @ foot - end), length, atol=1e-12)
     # cranks and levers of 5 cm, upright rods: a parallelogram, which passes pitch on as it is and roll by 45 mm to 50
-    np.testing.assert_allclose(kinematics.task_jacobian([0.0, 0.0]), [[-1.0, -0.9], [-1.0, 0.9]], atol=1e-9)
+    np.testing.assert_allclose(kinematics.at([0.0, 0.0]).task_jacobian, [[-1.0, -0.9], [-1.0, 0.9]], atol=1e-9)
 
 
 def test_cranks_that_point_forward(tmp_path: Path) -> None:
@@ -180,7 +180,7 @@ def test_cranks_that_point_forward(tmp_path: Path) -> None:
     path.write_text(text)
     kinematics = Dynamics(load_mechanism(path)).kinematics
     np.testing.assert_allclose(kinematics.inverse([0.0, 0.0]).actuated, [0.0, 0.0], atol=1e-9)
-    np.testing.assert_allclose(kinematics.task_jacobian([0.0, 0.0]), [[1.0, -0.9], [1.0, 0.9]], atol=1e-9)
+    np.testing.assert_allclose(kinematics.at([0.0, 0.0]).task_jacobian, [[1.0, -0.9], [1.0, 0.9]], atol=1e-9)
 
 
 def test_a_foot_that_pitches_and_rolls_yaws_as_the_universal_joint_bids() -> None:
@@ -188,9 +188,9 @@ def test_a_foot_that_pitches_and_rolls_yaws_as_the_universal_joint_bids() -> Non
     kinematics = Dynamics(load_mechanism(EXAMPLES / "ankle.urdf.xacro")).kinematics
     speed, step = np.array([0.3, -0.2]), 1e-5
     poses = [kinematics.forward(np.array([0.245, 0.255]) + t * speed, near=kinematics.home) for t in (-step, 0.0, step)]
-    twists = [kinematics.platform_twist(one.pose, speed, seed=one.joints) for one in poses]
+    twists = [kinematics.at(one.pose, seed=one.joints).platform_twist(speed) for one in poses]
     slope = (twists[2] - twists[0]) / (2.0 * step)
-    found = kinematics.platform_acceleration(poses[1].pose, twists[1], np.zeros(2), seed=poses[1].joints)
+    found = kinematics.at(poses[1].pose, seed=poses[1].joints).platform_acceleration(twists[1], np.zeros(2))
     assert abs(slope[5]) > 1.0
     np.testing.assert_allclose(found, slope, atol=1e-6)
 
@@ -199,7 +199,7 @@ def test_a_falling_foot_moves_the_same_in_every_form() -> None:
     """The task form closes the loops at every step, the joint form integrates the joints: both with the drift."""
     dynamics = Dynamics(load_mechanism(EXAMPLES / "ankle.urdf.xacro"), friction=False)
     kinematics = dynamics.kinematics
-    start, twist = kinematics.home, kinematics.task_twists(kinematics.home) @ [2.0, 1.5]
+    start, twist = kinematics.home, kinematics.at(kinematics.home).task_twists @ [2.0, 1.5]
     times = np.linspace(0.0, 0.15, 4)
     runs = [simulate(dynamics, start, twist, times, unloaded, form=form) for form in ("task", "joint")]
     assert all((run.status == 0).all() for run in runs)

@@ -117,7 +117,7 @@ def test_the_exact_model_at_the_reference_needs_no_correction(kinematics, smooth
 def test_inertia_in_the_actuators_is_what_direct_dynamics_shows(kinematics, smooth) -> None:
     pose = moved(kinematics, [0.1, -0.05, 0.02])
     n = len(kinematics.actuated_names)
-    jacobian = kinematics.inverse_jacobian(pose)[:, :3]
+    jacobian = kinematics.at(pose).inverse_jacobian[:, :3]
     # the platform's acceleration per effort, by direct dynamics, inverted
     response = np.array(
         [

@@ -309,7 +309,7 @@ def test_an_adaptive_law_learns_on_from_what_it_is_told(kinematics: Kinematics, 
     home = np.array(kinematics.home)
     solution = kinematics.inverse(home)
     q = np.array(solution.actuated)
-    jacobian = np.asarray(kinematics.forward_jacobian(home))
+    jacobian = np.asarray(kinematics.at(home).forward_jacobian)
     measured = Measured(q, np.zeros_like(q), home, np.zeros(6), np.array(solution.joints), jacobian)
     reference = Reference(home, np.zeros(6), np.array((1.0, 2.0, 3.0, 0.0, 0.0, 0.0)))
     for payload in (BODY, Inertial(1.0), None):

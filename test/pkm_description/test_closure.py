@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 
 from pkm_description.joint_geometry import frame_along
-from pkm_description.loops.closure import ClosureModel, advance, loop_equations
+from pkm_description.loops.closure import ClosureModel, advance, loop_equations, null_space
 from pkm_description.loops.home import close
-from pkm_description.loops.rank import null_space
 from pkm_description.mechanism import Array, Inertial, Joint, JointType, Link, Loop, LoopType, frozen
 from pkm_description.rotations import (
     rotation_about,

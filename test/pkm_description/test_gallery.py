@@ -15,9 +15,8 @@ import pytest
 
 from pkm_description import DescriptionError, load_mechanism, robot_names
 from pkm_description.gallery import robot_path
-from pkm_description.loops.closure import ClosureModel
+from pkm_description.loops.closure import ClosureModel, null_space
 from pkm_description.loops.home import close
-from pkm_description.loops.rank import null_space
 from pkm_description.mechanism import Array, Mechanism
 from pkm_description.rotations import rotation_from_rpy, transform
 

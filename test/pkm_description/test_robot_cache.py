@@ -92,7 +92,7 @@ def test_texts_and_errors_are_not_kept(built: list[str], file: Path, tmp_path) -
 
 
 def test_no_more_than_some_are_kept(built: list[str], file: Path, tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr(robot_cache, "MOST", 2)
+    monkeypatch.setattr(cache_files, "MOST", 2)
     text = file.read_text()
     for k in range(4):
         file.write_text(text.replace('name="five_bar"', f'name="robot_{k}"'))

@@ -82,7 +82,7 @@ def test_inverse_dynamics_undoes_direct_dynamics(robot):
     effort = some_efforts(robot, 6)
     if effort.shape[1] > robot.kinematics.mobility:
         # redundant actuators: of all efforts with one effect, the inverse dynamics answers the smallest
-        K = robot.kinematics.inverse_jacobian(states.pose) @ robot.kinematics.subspace(states.pose)
+        K = robot.kinematics.at(states.pose).inverse_jacobian @ robot.kinematics.subspace(states.pose)
         effort = np.einsum("nij,njk,nk->ni", K, np.linalg.pinv(K), effort)
     acceleration = dynamics.direct(states.pose, states.twist, effort)
     assert acceleration.ok.all()

@@ -31,7 +31,7 @@ def moved(k, at, step):
 def uniform_jacobian(k, pose):
     """K (m, n) with rotations at the characteristic length, judged here by NumPy."""
     speed = np.linalg.norm(k.task.subspace * np.repeat((1.0, k.characteristic_length), 3)[:, None], axis=0)
-    return k.motion_jacobian(pose) / speed
+    return k.at(pose).motion_jacobian / speed
 
 
 @cache
@@ -53,7 +53,7 @@ def singular_pose(name):
         start = np.append(rng.uniform(-0.4, 0.4, n), v / np.linalg.norm(v))
         found = scipy.optimize.least_squares(equations, start, xtol=1e-15, ftol=1e-15, gtol=1e-15, max_nfev=100)
         pose = moved(k, k.home, per * found.x[:n])
-        if np.abs(found.fun).max() < 1e-12 and np.isfinite(k.motion_jacobian(pose)).all():
+        if np.abs(found.fun).max() < 1e-12 and np.isfinite(k.at(pose).motion_jacobian).all():
             return dynamics, pose, per
     raise AssertionError(f"no singular pose of {name} found")
 
@@ -72,7 +72,7 @@ def test_efforts_that_converge_give_the_motion(name):
     poses = np.array([pose, *(moved(k, pose, step) for step in steps)])
     twist, acceleration = motions(dynamics, rng, poses)
     found = dynamics.inverse(poses, twist, acceleration, distribution=Distribution())
-    known = np.isfinite(k.motion_jacobian(poses)).all(axis=(1, 2))
+    known = np.isfinite(k.at(poses).motion_jacobian).all(axis=(1, 2))
     assert known.sum() > 500
     condition = 1.0 / np.array([np.linalg.cond(uniform_jacobian(k, p)) for p in poses[known]])
     # exactly the poses that NumPy's singular values find singular, but for the factor between the two norms
@@ -115,7 +115,7 @@ def test_the_mass_matrix_is_regular_there(name):
     np.testing.assert_allclose(M, M.T, atol=1e-12 * np.abs(M).max())
     assert np.linalg.eigvalsh(M)[0] > 0.0
     S = k.task.subspace
-    K = k.motion_jacobian(pose)
+    K = k.at(pose).motion_jacobian
     at_rest = dynamics.direct(pose, np.zeros(6), np.zeros(len(K))).acceleration
     for a in range(len(K)):
         pushed = dynamics.direct(pose, np.zeros(6), np.eye(len(K))[a]).acceleration - at_rest

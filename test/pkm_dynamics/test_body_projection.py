@@ -26,7 +26,7 @@ def test_efforts_agree_with_the_main_formulation(name, of_gallery):
     try:
         motions = random_motions(kinematics, 10, seed=4)
     except NoMotionError:  # singular everywhere: J_tau cannot be inverted, but is known
-        J_inv = kinematics.motion_jacobian(kinematics.home)
+        J_inv = kinematics.at(kinematics.home).motion_jacobian
         at = model.motions(kinematics.home, None, None, None)[0]
         assert np.abs(model.j_tau(at).T - J_inv).max() < AGREE * np.abs(J_inv).max()
         return
@@ -59,7 +59,7 @@ def test_motors_on_the_base_and_on_limbs(of_gallery):
         model = BodyProjection(Dynamics(kinematics))
         pose = random_motions(kinematics, 1, seed=3).pose[0]
         at = model.motions(pose, None, None, None)[0]
-        J_inv = kinematics.motion_jacobian(pose)
+        J_inv = kinematics.at(pose).motion_jacobian
         assert np.abs(model.j_tau(at).T - J_inv).max() < AGREE * np.abs(J_inv).max()
 
 

@@ -43,7 +43,7 @@ def test_every_answer_has_the_condition_of_its_solve(name: str) -> None:
     np.testing.assert_allclose(forward.condition, dynamics.inverse(poses).condition, rtol=1e-5)
     one = poses[1, 2]
     S = np.asarray(k.subspace(one))
-    K = per_unit_speed(np.asarray(k.inverse_jacobian(one)) @ S, S, k.characteristic_length)
+    K = per_unit_speed(np.asarray(k.at(one).inverse_jacobian) @ S, S, k.characteristic_length)
     units = k.engine.drive_units[:, None]
     assert float(forward.condition[1, 2]) == pytest.approx(reciprocal_condition(units * K), rel=1e-5)
     assert np.ndim(k.inverse(one).condition) == 0

@@ -17,8 +17,8 @@ import scipy.optimize
 from pkm_description import load_mechanism
 from pkm_dynamics import Distribution, DistributionError, Dynamics
 from pkm_dynamics.distribution import least
-from pkm_dynamics.linear_form.random_motions import displaced
 from pkm_kinematics import Kinematics, Status
+from pkm_kinematics.kernels.compiled_rotations import displace
 
 REDUNDANT = ["gough_stewart_7", "planar_redundant"]
 SOME = slice(0, 1000, 50)
@@ -36,7 +36,7 @@ def jacobian_by_differences(robot, pose):
     seed = kinematics.inverse(pose).joints
     columns = []
     for axis in kinematics.subspace(pose).T:
-        q = [kinematics.inverse(displaced(pose, k * h * axis), seed).actuated for k in (-2, -1, 1, 2)]
+        q = [kinematics.inverse(displace(np.array(pose), k * h * axis), seed).actuated for k in (-2, -1, 1, 2)]
         columns.append((q[0] - 8 * q[1] + 8 * q[2] - q[3]) / (12 * h))
     return np.array(columns).T
 
@@ -84,8 +84,8 @@ def test_least_norm_of_all_that_do_the_same_work(of_gallery, name, norm, weighte
     assert found.ok.all()
     everywhere = np.full(m, np.inf)
     for pose, tau, other in zip(asked(robot)[0], found.effort, plain, strict=True):
-        work = robot.kinematics.motion_jacobian(pose).T @ (tau - other)
-        assert np.abs(work).max() < 1e-10 * np.abs(robot.kinematics.motion_jacobian(pose).T @ other).max()
+        work = robot.kinematics.at(pose).motion_jacobian.T @ (tau - other)
+        assert np.abs(work).max() < 1e-10 * np.abs(robot.kinematics.at(pose).motion_jacobian.T @ other).max()
         N = free_directions(jacobian_by_differences(robot, pose))
         best = search(N, other, norm, weights, -everywhere, everywhere)
         # the search ends within 1e-9 of the optimum, along directions that are as good as the difference quotient
@@ -107,7 +107,7 @@ def test_within_bounds(of_gallery, name, norm):
         found = robot.dynamics.inverse(pose, twist, acceleration, distribution=rule)
         assert found.status == Status.CONVERGED
         assert np.abs(found.effort).max() <= bound * (1.0 + 1e-9)
-        K = robot.kinematics.motion_jacobian(pose)
+        K = robot.kinematics.at(pose).motion_jacobian
         assert np.abs(K.T @ (found.effort - tau)).max() < 1e-10 * np.abs(K.T @ tau).max()
         m = len(tau)
         best = search(free_directions(K), tau, norm, np.ones(m), np.full(m, -bound), np.full(m, bound))
@@ -170,7 +170,7 @@ def test_an_actuator_has_failed(of_gallery):
     found = robot.dynamics.inverse(*asked(robot), distribution=Distribution(bounds=(-limits, limits)))
     plain = robot.dynamics.inverse(*asked(robot), distribution=Distribution()).effort
     for pose, tau, other in zip(asked(robot)[0], found.effort, plain, strict=True):
-        K = robot.kinematics.motion_jacobian(pose)
+        K = robot.kinematics.at(pose).motion_jacobian
         alone = np.linalg.solve(K[:6].T, K.T @ other)
         assert tau[:6] == pytest.approx(alone, abs=1e-8 * np.abs(alone).max())
         assert abs(tau[6]) < 1e-8 * np.abs(alone).max()
@@ -252,7 +252,7 @@ def test_cables_stay_taut_where_forces_can_close(of_gallery):
     rule = Distribution(bounds=(-most, -least_tension))
     inside = robot.kinematics.engine.inputs.poses([[0.0] * 6, [0.4, -0.3, 0.2, 0.2, 0.1, -0.1]])[0]
     for pose in inside:
-        A = -robot.kinematics.inverse_jacobian(pose).T  # wrench on the platform per tension
+        A = -robot.kinematics.at(pose).inverse_jacobian.T  # wrench on the platform per tension
         positive = scipy.optimize.linprog(np.ones(8), A_eq=A, b_eq=np.zeros(6), bounds=(1.0, None))
         assert positive.success
         plain = robot.dynamics.inverse(pose, distribution=Distribution()).effort
@@ -267,7 +267,7 @@ def test_cables_stay_taut_where_forces_can_close(of_gallery):
         left = tension + plain - N @ (N.T @ (tension + plain))
         assert np.abs(left).max() < 1e-9 * most
     above = np.array([0.0, 0.0, 1.6, 0.0, 0.0, 0.0, 1.0])
-    A = -robot.kinematics.inverse_jacobian(above).T
+    A = -robot.kinematics.at(above).inverse_jacobian.T
     assert not scipy.optimize.linprog(np.ones(8), A_eq=A, b_eq=np.zeros(6), bounds=(1.0, None)).success
     assert robot.dynamics.inverse(above, distribution=rule).status == Status.EFFORT_LIMIT
 

@@ -81,7 +81,7 @@ def test_static_efforts_are_the_gradient_of_potential_energy(robot):
     steps, weights = np.array([-3, -2, -1, 1, 2, 3]), np.array([-1, 9, -45, 45, -9, 1]) / 60.0
     for k in range(0, len(states), 100):
         gravity = robot.dynamics.inverse(states.pose[k], distribution=FREE).effort
-        K = robot.kinematics.inverse_jacobian(states.pose[k])
+        K = robot.kinematics.at(states.pose[k]).inverse_jacobian
         S = robot.kinematics.subspace(states.pose[k])
         h = 2e-3 * robot.states.size / max(np.abs(K @ S).max(), 1.0)  # shorter where the actuators run away
         wanted = (K @ S).T @ gravity

@@ -11,8 +11,9 @@ import pytest
 from pkm_description import load_mechanism
 from pkm_dynamics import Distribution, Dynamics
 from pkm_dynamics.energy import energy, power
-from pkm_dynamics.linear_form.random_motions import Motions, displaced, random_motions
+from pkm_dynamics.linear_form.random_motions import Motions, random_motions
 from pkm_kinematics import Kinematics
+from pkm_kinematics.kernels.compiled_rotations import displace
 
 FREE = Distribution()  # efforts by least squares, whether or not the drives can give them
 
@@ -51,7 +52,7 @@ def test_power_brought_is_energy_gained_and_lost(name):
     for pose, twist in zip(motions.pose[:6], motions.twist[:6], strict=True):
         slow = 0.2 * twist
         effort = dynamics.inverse(pose, slow, np.zeros(6), distribution=FREE).effort
-        totals = [float(energy(dynamics, displaced(pose, k * h * slow), slow).total) for k in (-2, -1, 1, 2)]
+        totals = [float(energy(dynamics, displace(np.array(pose), k * h * slow), slow).total) for k in (-2, -1, 1, 2)]
         gained = (totals[0] - 8 * totals[1] + 8 * totals[2] - totals[3]) / (12 * h)
         lost = float(energy(dynamics, pose, slow).lost)
         brought = float(power(dynamics, pose, slow, effort))

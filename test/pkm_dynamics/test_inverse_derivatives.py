@@ -14,8 +14,9 @@ from bench.strange_robots import SOLVED
 from pkm_description import load_mechanism
 from pkm_description.mechanism import Inertial, frozen
 from pkm_dynamics import Distribution, Dynamics
-from pkm_dynamics.linear_form.random_motions import displaced, random_motions
+from pkm_dynamics.linear_form.random_motions import random_motions
 from pkm_kinematics import Status
+from pkm_kinematics.kernels.compiled_rotations import displace
 
 FREE = Distribution()  # efforts by least squares, whether or not the drives can give them
 
@@ -49,7 +50,7 @@ def followed(kinematics, S, pose, seed, twist, acceleration):
 def moved(kinematics, pose, S, c, step, K, seed):
     """A pose off by `step` along S[:, c], to first order; where the motion space turns, by the actuators."""
     if kinematics.constant_space:
-        return displaced(pose, step * S[:, c])
+        return displace(np.array(pose), step * S[:, c])
     joints = kinematics.modes.choose(pose[None], seed).seeds[0]
     target = joints[kinematics.engine.actuated_column] + step * K[:, c]
     return kinematics.forward(target, near=pose).pose
@@ -58,7 +59,7 @@ def moved(kinematics, pose, S, c, step, K, seed):
 def quotients(dynamics, pose, twist, acceleration, seed, h, **outside):
     """Derivatives (m, n) by pose, twist and acceleration, by differences."""
     k = dynamics.kinematics
-    S, K = k.engine.spaces.at_one(pose, seed)[0], k.motion_jacobian(pose, seed)
+    S, K = k.engine.spaces.at_one(pose, seed)[0], k.at(pose, seed).motion_jacobian
     speed = max(np.linalg.norm(twist), 1e-3)
 
     def effort(at, V, A):
@@ -80,7 +81,7 @@ def quotients(dynamics, pose, twist, acceleration, seed, h, **outside):
 def step_for(kinematics, pose, seed, size):
     """A step in the pose, shorter where the actuators run away, and where a limb is nearly stretched."""
     regularity = min(float(kinematics.singularity(pose, seed).limb_regularity), 1.0)
-    return 2e-3 * regularity * size / max(np.abs(kinematics.motion_jacobian(pose, seed)).max(), 1.0)
+    return 2e-3 * regularity * size / max(np.abs(kinematics.at(pose, seed).motion_jacobian).max(), 1.0)
 
 
 def check(dynamics, pose, twist, acceleration, seed, size, **outside):
@@ -107,7 +108,7 @@ def test_against_differences(robot):
 def test_by_acceleration_it_is_the_mass_matrix(robot):
     """K_a^T (d tau / d acceleration) = K^T M K, which a test of its own compares with Pinocchio's."""
     for pose, twist, acceleration in zip(*asked(robot), strict=True):
-        K = robot.kinematics.motion_jacobian(pose)
+        K = robot.kinematics.at(pose).motion_jacobian
         found = K.T @ robot.dynamics.inverse_derivatives(pose, twist, acceleration).acceleration
         M = robot.dynamics.mass_matrix(pose)
         assert np.abs(found - M).max() < 1e-9 * np.abs(M).max()

@@ -13,7 +13,7 @@ from pkm_dynamics import Distribution, Dynamics
 from pkm_dynamics.kernels.wrenches import limb_wrenches, platform_wrench, project
 from pkm_dynamics.linear_form.random_motions import NoMotionError, random_motions
 from pkm_kinematics import Status
-from pkm_kinematics.kernels.rates.solve_motion import solve_motion
+from pkm_kinematics.kernels.rates.motion import solve_motion
 from test.oracles.limb_by_limb import LimbByLimb
 
 FREE = Distribution()  # efforts by least squares, whether or not the drives can give them

@@ -59,7 +59,7 @@ def test_lumped_delta_is_the_papers_model():
     motions = random_motions(simple.kinematics, 50, seed=2)
     found = simple.inverse(motions.pose, motions.twist, motions.acceleration).effort
     motion = simple.kinematics.motion(motions.pose, motions.twist, motions.acceleration)
-    J = simple.kinematics.forward_jacobian(motions.pose)[:, :3]
+    J = simple.kinematics.at(motions.pose).forward_jacobian[:, :3]
     rod, platform = 0.525, 2.916 + 6 * 0.525 / 3
     elbow = 2 * rod * 2 / 3
     inertia = 0.208218 + 0.42**2 * elbow + 55**2 * 2.07e-4

@@ -13,7 +13,7 @@ def test_equation_of_motion(robot: str) -> None:
     """M ud + c + g = K_a^T tau, with ud from the direct dynamics by composite bodies."""
     dynamics = Dynamics(load_mechanism(robot), friction=False)
     k = dynamics.kinematics
-    S, K = k.subspace(k.home), k.motion_jacobian(k.home)
+    S, K = k.subspace(k.home), k.at(k.home).motion_jacobian
     random = np.random.default_rng(3)
     twist = S @ random.normal(size=S.shape[1])
     effort = 10.0 * random.normal(size=K.shape[0])

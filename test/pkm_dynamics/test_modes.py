@@ -17,10 +17,10 @@ from pkm_description.gallery import robot_names
 from pkm_description.mechanism import Array
 from pkm_dynamics import Distribution, Dynamics
 from pkm_dynamics.energy import energy, power
-from pkm_dynamics.linear_form.random_motions import displaced
 from pkm_dynamics.natural_frequencies import StiffnessError, natural_frequencies
 from pkm_dynamics.simulation import simulate
 from pkm_kinematics import Configuration, Kinematics, Status
+from pkm_kinematics.kernels.compiled_rotations import displace
 from pkm_kinematics.status import closes
 
 FREE = Distribution()  # efforts by least squares, whether or not the drives can give them
@@ -59,7 +59,7 @@ def motion_of(k: Kinematics, at: Motion, choice: dict[str, Any]) -> Array:
 def margins_of(k: Kinematics, at: Motion, choice: dict[str, Any]) -> Array:
     found = k.singularity(at.pose, **choice)
     hold = min(float(found.constraint_hold), 1e9)  # infinite where limbs block nothing
-    return flat(found.slowest_platform, found.slowest_actuation, found.determinant_sign, hold, found.limb_regularity)
+    return flat(found.type1, found.type2, found.determinant_sign, hold, found.limb_regularity)
 
 
 def reactions_of(d: Dynamics, at: Motion, choice: dict[str, Any]) -> Array:
@@ -89,16 +89,16 @@ def frequencies_of(d: Dynamics, at: Motion, choice: dict[str, Any]) -> Array:
 KINEMATICS: dict[str, Callable[[Kinematics, Motion, dict[str, Any]], Array]] = {
     "inverse": lambda k, at, choice: k.inverse(at.pose, **choice).joints,
     "motion": motion_of,
-    "inverse_jacobian": lambda k, at, choice: k.inverse_jacobian(at.pose, **choice),
-    "motion_jacobian": lambda k, at, choice: k.motion_jacobian(at.pose, **choice),
+    "inverse_jacobian": lambda k, at, choice: k.at(at.pose, **choice).inverse_jacobian,
+    "motion_jacobian": lambda k, at, choice: k.at(at.pose, **choice).motion_jacobian,
     "subspace": lambda k, at, choice: k.subspace(at.pose, **choice),
     "singularity": margins_of,
-    "forward_jacobian": lambda k, at, choice: k.forward_jacobian(at.pose, **choice),
-    "platform_twist": lambda k, at, choice: k.platform_twist(at.pose, rates_of(k), **choice),
-    "platform_acceleration": lambda k, at, choice: k.platform_acceleration(at.pose, at.twist, rates_of(k), **choice),
+    "forward_jacobian": lambda k, at, choice: k.at(at.pose, **choice).forward_jacobian,
+    "platform_twist": lambda k, at, choice: k.at(at.pose, **choice).platform_twist(rates_of(k)),
+    "platform_acceleration": lambda k, at, choice: k.at(at.pose, **choice).platform_acceleration(at.twist, rates_of(k)),
 }
 CONSTANT_SPACE: dict[str, Callable[[Kinematics, Motion, dict[str, Any]], Array]] = {
-    "motion_jacobian_rate": lambda k, at, choice: k.motion_jacobian_rate(at.pose, at.twist, **choice),
+    "motion_jacobian_rate": lambda k, at, choice: k.at(at.pose, **choice).motion_jacobian_rate(at.twist),
 }
 DYNAMICS: dict[str, Callable[[Dynamics, Motion, dict[str, Any]], Array]] = {
     "inverse": lambda d, at, choice: (
@@ -140,7 +140,7 @@ def poses_of(k: Kinematics, mode: int, count: int) -> Iterator[Array]:
     for _ in range(count):
         if k.constant_space:
             step = NEAR_HOME * k.characteristic_length * random.normal(size=k.mobility)
-            yield displaced(k.home, k.task.subspace @ step)
+            yield displace(np.array(k.home), k.task.subspace @ step)
         else:
             joints = k.inverse(k.home, mode=mode)
             step = NEAR_HOME * random.normal(size=len(k.actuated_names))

@@ -43,7 +43,7 @@ def test_efforts_agree_with_the_main_formulation(name, of_gallery):
     try:
         motions = random_motions(dynamics.kinematics, 25, seed=4)
     except NoMotionError:
-        J_inv = dynamics.kinematics.motion_jacobian(dynamics.kinematics.home)  # singular everywhere, but not unknown
+        J_inv = dynamics.kinematics.at(dynamics.kinematics.home).motion_jacobian  # singular everywhere, but not unknown
         A, _ = model.linear_model(model.of_pose(dynamics.kinematics.home), np.zeros(6))
         assert np.abs(A - J_inv.T).max() <= AGREE * np.abs(J_inv).max()
         return

@@ -46,7 +46,7 @@ def test_effort_limit_is_said_where_no_tensions_do_it(cables, motions):
     """A linear programme is the judge of whether there are any."""
     found = cables.inverse(*motions)
     free = cables.inverse(*motions, distribution=Distribution())
-    K = cables.kinematics.motion_jacobian(motions[0])
+    K = cables.kinematics.at(motions[0]).motion_jacobian
     for k in range(len(K)):
         programme = scipy.optimize.linprog(
             np.zeros(8), A_eq=K[k].T, b_eq=K[k].T @ free.effort[k], bounds=[(LEAST, MOST)] * 8, method="highs"
@@ -58,7 +58,7 @@ def test_least_squares_where_they_are_asked_for(cables, motions):
     free = cables.inverse(*motions, distribution=Distribution())
     assert free.ok.all()
     assert free.effort.max() > 0.0  # cables that push
-    for effort, K in zip(free.effort, cables.kinematics.motion_jacobian(motions[0]), strict=True):
+    for effort, K in zip(free.effort, cables.kinematics.at(motions[0]).motion_jacobian, strict=True):
         least = np.linalg.lstsq(K.T, K.T @ effort, rcond=None)[0]
         np.testing.assert_allclose(effort, least, atol=1e-9 * np.abs(effort).max())
 
@@ -72,7 +72,9 @@ def test_all_calls_answer_the_same(cables, motions):
     assert held.effort.max() <= MOST
     lean = np.zeros(8)
     assert cables.lean_inverse()(np.concatenate([home, np.zeros(18)]), lean) == Status.CONVERGED
-    shared = Sharing(*cables.mechanism.effort_range, 6, k.characteristic_length).share(k.forward_jacobian(home), lean)
+    shared = Sharing(*cables.mechanism.effort_range, 6, k.characteristic_length).share(
+        k.at(home).forward_jacobian, lean
+    )
     for effort in (
         cables.inverse(home).effort,
         cables.inverse(home, still, still).effort,
@@ -93,6 +95,6 @@ def test_drives_that_push_and_pull_are_as_before(name):
     wrench = 1e6 * rng.normal(size=6)  # beyond any limit
     found = dynamics.inverse(pose, wrench=wrench)
     assert found.ok
-    K = dynamics.kinematics.motion_jacobian(pose)
+    K = dynamics.kinematics.at(pose).motion_jacobian
     least = np.linalg.lstsq(K.T, K.T @ found.effort, rcond=None)[0]
     np.testing.assert_allclose(found.effort, least, atol=1e-9 * np.abs(found.effort).max())

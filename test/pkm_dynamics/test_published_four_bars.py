@@ -83,7 +83,7 @@ def shaking(kinematics, turn=0.0):
     pose = kinematics.forward(driven + turn, near=kinematics.home).pose
     joints = kinematics.inverse(pose, kinematics.home_joints).joints
     S = kinematics.subspace(pose, joints)[:, 0]
-    acceleration = S / (kinematics.inverse_jacobian(pose, joints)[0] @ S)
+    acceleration = S / (kinematics.at(pose, joints).inverse_jacobian[0] @ S)
     base = Dynamics(kinematics).reactions(kinematics.at(pose, seed=joints), np.zeros(6), acceleration).base
     return base[:2], float(base[5])
 

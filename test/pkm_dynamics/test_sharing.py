@@ -41,7 +41,7 @@ def cables(of_gallery):
     rng = np.random.default_rng(3)
     coordinates = rng.uniform(-1.0, 1.0, (1000, 6)) * (0.6, 0.6, 0.4, 0.3, 0.2, 0.2)
     poses = k.engine.inputs.poses(coordinates)[0]
-    found = np.asarray(k.forward_jacobian(poses))
+    found = np.asarray(k.at(poses).forward_jacobian)
     return np.ascontiguousarray(found[np.isfinite(found).all(axis=(1, 2))])
 
 
@@ -103,7 +103,7 @@ def test_it_is_continuous_along_a_path(of_gallery):
         way = np.linspace(0.0, 1.0, n)[:, None]
         turn = np.concatenate([0.8 * way - 0.4, 0.6 * way - 0.3, 0.3 - 0.5 * way, 0.2 * way, 0.0 * way, -0.1 * way], 1)
         poses = robot.kinematics.engine.inputs.poses(turn)[0]
-        J = np.asarray(robot.kinematics.forward_jacobian(poses))
+        J = np.asarray(robot.kinematics.at(poses).forward_jacobian)
         plain = robot.dynamics.inverse(poses, distribution=Distribution()).effort
         shared = np.array([sharing.share(J[i], plain[i]) for i in range(n)])
         assert (shared <= -20.0).all()
@@ -155,7 +155,7 @@ def test_library_and_loop_share_alike(of_gallery, name):
     robot = of_gallery[name]
     k, home = robot.kinematics, robot.kinematics.home
     plain = np.asarray(robot.dynamics.inverse(home, distribution=Distribution()).effort)
-    J = np.asarray(k.forward_jacobian(home))
+    J = np.asarray(k.at(home).forward_jacobian)
     size = np.abs(plain).max()
     lower, upper = np.full(len(plain), -0.95 * size), np.full(len(plain), size)
     if name == "cable_8":

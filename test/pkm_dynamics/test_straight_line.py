@@ -8,9 +8,14 @@ import pytest
 
 from pkm_description import load_mechanism
 from pkm_dynamics import Distribution, Dynamics, robot_model
-from pkm_dynamics.codegen.recordings import record_direct, record_inverse
-from pkm_dynamics.codegen.step_code import SOLVED, straight_direct_many, straight_inverse_many
 from pkm_dynamics.linear_form.random_motions import random_motions
+from pkm_dynamics.straight_code import (
+    SOLVED,
+    record_direct,
+    record_inverse,
+    straight_direct_many,
+    straight_inverse_many,
+)
 from pkm_kinematics import Status, kinematics
 from pkm_runtime.codegen import MachineCode
 

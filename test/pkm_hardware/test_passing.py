@@ -53,7 +53,7 @@ def test_a_hand_over_changes_no_energy(of_gallery) -> None:
         robot = PassingIntegrator(dynamics, True, None)
         robot.place(np.array(k.home))
         rates = np.array(k.inverse(k.home, mode=1).actuated) - robot.positions
-        robot.twist[:] = k.platform_twist(np.array(k.home), 3.0 * rates)
+        robot.twist[:] = k.at(np.array(k.home)).platform_twist(3.0 * rates)
         robot.advance(np.zeros(2), 1e-9)
         energies, passing = [], []
         for _ in range(round(0.4 / h)):

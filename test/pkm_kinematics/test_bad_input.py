@@ -28,7 +28,7 @@ def test_poses_that_are_not_finite(value, at, delta):
     assert all(s.status == Status.INVALID_INPUT for s in delta.kinematics.inverse_all(pose))
     assert delta.dynamics.inverse(pose).status == Status.INVALID_INPUT
     assert delta.kinematics.forward(np.zeros(3), near=pose).status == Status.INVALID_INPUT
-    assert np.isnan(delta.kinematics.inverse_jacobian(pose)).all()
+    assert np.isnan(delta.kinematics.at(pose).inverse_jacobian).all()
 
 
 @pytest.mark.parametrize("length", [0.0, 0.99, 1.01, 2.0])
@@ -60,7 +60,7 @@ def test_poses_in_single_precision_are_rounded_into_the_motion_space(robot):
     assert taken.status.tolist() == exact.status.tolist()
     regular = k.motion(pose, np.zeros(6)).limb_regularity > 1e-2
     assert np.abs(taken.joints - exact.joints)[regular].max() < 1e-4
-    assert np.isfinite(k.inverse_jacobian(given)).all()
+    assert np.isfinite(k.at(given).inverse_jacobian).all()
     assert np.isfinite(k.subspace(given)).all()
     assert d.gravity(given).status.tolist() == d.gravity(pose).status.tolist()
     if not k.constant_space:
@@ -170,7 +170,7 @@ def test_one_bad_pose_does_not_spoil_a_batch(robot):
 
 @pytest.mark.parametrize("shape", [(), (6,), (8,), (2, 6), (7, 1), (0,)])
 def test_poses_of_the_wrong_shape(shape, delta):
-    for call in (delta.kinematics.inverse, delta.kinematics.inverse_jacobian, delta.dynamics.inverse):
+    for call in (delta.kinematics.inverse, delta.kinematics.singularity, delta.dynamics.inverse):
         with pytest.raises(ShapeError, match="pose"):
             call(np.zeros(shape))
 
@@ -268,9 +268,9 @@ def test_rates_and_joints_of_the_wrong_shape(delta):
     n = len(k.actuated_names)
     for rates in (np.ones(n + 1), 1.0, "fast"):
         with pytest.raises(ShapeError, match=rf"rates: expected an array of shape \(\.\.\., {n}\)"):
-            k.platform_twist(k.home, rates)
+            k.at(k.home).platform_twist(rates)
     with pytest.raises(ShapeError, match=r"rates: leading axes \(3,\) do not go with those of the poses, \(2,\)"):
-        k.platform_twist(np.tile(k.home, (2, 1)), np.ones((3, n)))
+        k.at(np.tile(k.home, (2, 1))).platform_twist(np.ones((3, n)))
     joints = k.inverse(k.home).joints
     with pytest.raises(ShapeError, match="joints: expected an array"):
         k.limit_violations(joints[:n])
@@ -400,7 +400,7 @@ def test_lean_calls_are_refused_for_what_is_no_number_of_a_mode(of_gallery, name
             call(mode)
     if mode is None:
         return
-    for call in (k.inverse, k.inverse_jacobian, k.singularity, k.at):
+    for call in (k.inverse, k.singularity, k.at):
         with pytest.raises(ModeError, match="no working mode"):
             call(k.home, mode=mode)
 
@@ -409,7 +409,7 @@ def test_complex_numbers_are_refused(delta):
     k, d = delta.kinematics, delta.dynamics
     pose, q = k.home + 1j, k.inverse(k.home).actuated + 0j
     for values in (pose, list(pose), [pose, pose], pose.astype(np.complex64)):
-        for call in (k.inverse, k.inverse_jacobian, k.singularity, d.inverse, d.mass_matrix):
+        for call in (k.inverse, k.singularity, d.inverse, d.mass_matrix):
             with pytest.raises(ShapeError, match="complex"):
                 call(values)
         with pytest.raises(ShapeError, match="complex"):

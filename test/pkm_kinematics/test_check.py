@@ -119,7 +119,7 @@ def test_what_is_no_robot(tmp_path: Path, content: str | None, element: str) -> 
         file.write_text(content)
     report = examine(str(file))
     assert not report.usable
-    assert report.complaints[0].element.startswith(element)
+    assert report.verdicts[-1].about.startswith(element)
 
 
 @pytest.mark.parametrize("options", [(), ("--json",)], ids=["text", "json"])

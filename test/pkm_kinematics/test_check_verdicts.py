@@ -15,7 +15,7 @@ import pytest
 import pkm_description.loops.home
 from pkm_description import DescriptionError, load_mechanism, mechanism_from_urdf, robot_names
 from pkm_description.load import expand
-from pkm_description.loops.hold_advice import hold_advice
+from pkm_description.loops.mobility import hold_advice
 from pkm_description.loops.reach import unclosable
 from pkm_description.rotations import transform_from_pose
 from pkm_dynamics.dynamics import shared_dynamics
@@ -181,9 +181,9 @@ ANKLE = str(DOCS / "examples" / "ankle.urdf.xacro")
 def test_an_ankle_with_both_rods_in_its_middle_gets_advice_for_ankles() -> None:
     """Behind the ankle, neither to the left nor to the right: nothing holds the roll."""
     text = changed(ANKLE, ('xyz="-0.06 0.04 ', 'xyz="-0.06 0.0 '), ('xyz="-0.06 -0.04 ', 'xyz="-0.06 0.0 '))
-    (complaint,) = examine(text, modes=False).complaints
-    assert "1 of its 2 degrees of freedom (2R)" in complaint.problem
-    assert complaint.problem.endswith("it still moves about x")
+    (complaint,) = [one for one in examine(text, modes=False).verdicts if one.level == "error"]
+    assert "1 of its 2 degrees of freedom (2R)" in complaint.meaning
+    assert complaint.meaning.endswith("it still moves about x")
     assert "left and right" in complaint.remedy
     assert "polygons" not in complaint.remedy
 
@@ -509,7 +509,7 @@ def test_the_weight_at_home_is_that_of_the_dynamics() -> None:
         found = weight_at_home(kinematics, limits)
         if found is None or not np.isfinite(expected).all():
             continue
-        K = kinematics.motion_jacobian(kinematics.home)
+        K = kinematics.at(kinematics.home).motion_jacobian
         scale = max(1.0, float(np.abs(K.T @ expected).max()))
         np.testing.assert_allclose(K.T @ found, K.T @ expected, atol=1e-6 * scale, err_msg=name)
         assert np.abs(found).max() <= np.abs(expected).max() + 1e-5 * scale, name

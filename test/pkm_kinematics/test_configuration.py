@@ -74,10 +74,10 @@ def test_it_says_what_the_calls_with_poses_say(of_gallery, name: str) -> None:
     for what in ("joints", "actuated", "status", "residual", "iterations", "condition", "pose"):
         assert_same(getattr(at, what), getattr(solved, what), what)
     for what in ("inverse_jacobian", "motion_jacobian", "forward_jacobian", "subspace"):
-        assert_same(getattr(at, what), getattr(k, what)(poses), what)
+        assert_same(getattr(at, what), getattr(k.at(poses), what), what)
     if len(k.task.names) in (0, k.mobility):
-        assert_same(at.task_jacobian, k.task_jacobian(poses), "task_jacobian")
-        assert_same(at.task_twists, k.task_twists(poses), "task_twists")
+        assert_same(at.task_jacobian, k.at(poses).task_jacobian, "task_jacobian")
+        assert_same(at.task_twists, k.at(poses).task_twists, "task_twists")
     margins, expected = at.singularity, k.singularity(poses)
     for field in fields(margins):
         a, b = getattr(margins, field.name), getattr(expected, field.name)
@@ -88,11 +88,11 @@ def test_it_says_what_the_calls_with_poses_say(of_gallery, name: str) -> None:
         motion, expected = at.motion(twists, acceleration), k.motion(poses, twists, acceleration)
         for what in ("joints", "velocities", "accelerations", "status", "residual", "actuated_velocities"):
             assert_same(getattr(motion, what), getattr(expected, what), what)
-    assert_same(at.platform_twist(rates), k.platform_twist(poses, rates), "platform_twist")
+    assert_same(at.platform_twist(rates), k.at(poses).platform_twist(rates), "platform_twist")
     found = at.platform_acceleration(twists, rates)
-    assert_same(found, k.platform_acceleration(poses, twists, rates), "platform_acceleration")
+    assert_same(found, k.at(poses).platform_acceleration(twists, rates), "platform_acceleration")
     if k.constant_space:
-        assert_same(at.motion_jacobian_rate(twists), k.motion_jacobian_rate(poses, twists), "motion_jacobian_rate")
+        assert_same(at.motion_jacobian_rate(twists), k.at(poses).motion_jacobian_rate(twists), "motion_jacobian_rate")
 
 
 @pytest.mark.parametrize("name", robot_names())
@@ -218,9 +218,9 @@ def test_one_solve_for_a_call_with_poses(of_gallery, solves: list[int]) -> None:
     twist = np.asarray(k.subspace(k.home))[:, 0]
     for call in (
         lambda: k.inverse(k.home),
-        lambda: k.inverse_jacobian(k.home),
-        lambda: k.forward_jacobian(k.home),
-        lambda: k.platform_twist(k.home, np.ones(3)),
+        lambda: k.at(k.home).inverse_jacobian,
+        lambda: k.at(k.home).forward_jacobian,
+        lambda: k.at(k.home).platform_twist(np.ones(3)),
         lambda: k.singularity(k.home),
         lambda: k.motion(k.home, twist),
         lambda: Dynamics(k).direct(k.home, twist, np.zeros(3)),
@@ -233,7 +233,7 @@ def test_one_solve_for_a_call_with_poses(of_gallery, solves: list[int]) -> None:
 def test_known_modes_are_configurations(of_gallery, solves: list[int]) -> None:
     k = of_gallery["delta"].kinematics
     modes = k.inverse_all(k.home)
-    expected = [k.inverse_jacobian(k.home, mode=mode) for mode in range(k.n_modes)]
+    expected = [k.at(k.home, mode=mode).inverse_jacobian for mode in range(k.n_modes)]
     del solves[:]
     for one, jacobian in zip(modes, expected, strict=True):
         np.testing.assert_allclose(one.inverse_jacobian, jacobian, atol=1e-12)
@@ -245,11 +245,11 @@ def test_whose_it_is_and_that_it_stays() -> None:
     at = delta.at(np.tile(delta.home, (2, 1)), mode=1)
     assert delta.at(at) is at
     assert (at.mode, at.label) == (1, delta.mode_label(1))
-    for wrong in (lambda: other.inverse_jacobian(at), lambda: Dynamics(other).gravity(at)):
+    for wrong in (lambda: other.at(at).inverse_jacobian, lambda: Dynamics(other).gravity(at)):
         with pytest.raises(PkmError, match="another"):
             wrong()
     with pytest.raises(PkmError, match="seed or a mode"):
-        delta.inverse_jacobian(at, mode=0)
+        delta.at(at, mode=0)
     with pytest.raises(ShapeError, match="single pose"):
         Dynamics(delta).mass_matrix(at)
     with pytest.raises(FrozenInstanceError):

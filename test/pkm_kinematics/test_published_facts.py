@@ -42,7 +42,7 @@ def test_capaman_is_singular_where_its_paper_says(goal):
     assert 0.999 < spread(start + low * way) < 1.0
     # the slowest actuator speed at unit platform speed goes to zero with that root
     half, end = (k.forward(start + part * way) for part in (0.5 * low, low))
-    margin = [k.singularity(f.pose, seed=f.joints).slowest_actuation for f in (half, end)]
+    margin = [k.singularity(f.pose, seed=f.joints).type2 for f in (half, end)]
     assert margin[1] < 0.1 * margin[0]
 
 
@@ -82,7 +82,7 @@ def test_navaro_holds_its_platform_along_forearms_or_arms(actuation):
         driven = along_arm if digit == "1" else along_forearm
         power = arm * push @ np.array([-driven[1], driven[0]])
         rows.append([*push, point[0] * push[1] - point[1] * push[0]] / power)
-    assert k.motion_jacobian(pose, seed) @ np.linalg.pinv(k.subspace(pose, seed)[[0, 1, 5]]) == pytest.approx(
+    assert k.at(pose, seed).motion_jacobian @ np.linalg.pinv(k.subspace(pose, seed)[[0, 1, 5]]) == pytest.approx(
         np.array(rows), abs=1e-9
     )
 
@@ -116,7 +116,7 @@ def test_eclipse_is_singular_with_a_ball_on_the_axis_of_its_ring(of_gallery):
     slowest = []
     for miss in (0.1, 0.01, 0.001):
         pose = np.array([miss, 0.0, 0.3, 0.0, -np.sqrt(0.5), 0.0, np.sqrt(0.5)])  # the ball of limb 1 straight up
-        slowest.append(float(k.singularity(pose).slowest_platform))
+        slowest.append(float(k.singularity(pose).type1))
     assert slowest == pytest.approx([slowest[0], 0.1 * slowest[0], 0.01 * slowest[0]], rel=0.01)
 
 

@@ -47,7 +47,7 @@ def test_a_seed_does_not_open_the_motion_space(of_gallery, name: str) -> None:
             assert np.all(answer.status != Status.CONVERGED)
         assert np.all(answers[0].status == Status.INVALID_INPUT)
         assert np.isnan(answers[0].joints).all()
-        assert np.isnan(k.inverse_jacobian(pose, seed=k.home_joints)).all()
+        assert np.isnan(k.at(pose, seed=k.home_joints).inverse_jacobian).all()
 
 
 def test_many_poses_with_a_seed_each(of_gallery) -> None:
@@ -100,7 +100,7 @@ def test_jacobians_and_dynamics_are_those_of_the_seed(of_gallery) -> None:
     assert len(modes) == 8
     for mode in modes:
         S = k.subspace(mode.pose, seed=mode.joints)
-        K = k.inverse_jacobian(mode.pose, seed=mode.joints)
+        K = k.at(mode.pose, seed=mode.joints).inverse_jacobian
         twist = S @ np.array([0.3, -0.2, 0.5])
         moved = k.motion(mode.pose, twist, seed=mode.joints)
         np.testing.assert_allclose(moved.velocities[k.engine.actuated_column], K @ twist, atol=1e-9)
@@ -139,7 +139,7 @@ def test_legs_turned_over_are_followed_and_differentiated(of_gallery, name: str)
         ahead, behind = (k.forward(q + h * rates, near=pose, seed=joints) for h in (STEP, -STEP))
         turned = Rotation.from_quat(ahead.pose[3:]) * Rotation.from_quat(behind.pose[3:]).inv()
         twist = np.concatenate([ahead.pose[:3] - behind.pose[:3], turned.as_rotvec()]) / (2.0 * STEP)
-        np.testing.assert_allclose(k.forward_jacobian(pose, seed=joints) @ rates, twist, atol=1e-7)
+        np.testing.assert_allclose(k.at(pose, seed=joints).forward_jacobian @ rates, twist, atol=1e-7)
         seen = Tracker(k, pose, joints).observe(q, rates)
         np.testing.assert_allclose(seen.twist, twist, atol=1e-7)
         np.testing.assert_allclose(seen.joints, joints, atol=1e-9)

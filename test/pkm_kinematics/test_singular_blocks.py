@@ -11,7 +11,7 @@ from pkm_kinematics import Kinematics
 from pkm_kinematics.kernels.position.closures import inverse_of_three, inverse_of_three_by_two, invert_block
 from pkm_kinematics.kernels.position.placement import place_platform
 from pkm_kinematics.kernels.position.positions import place_block, solve_newton, write_block_rows
-from pkm_kinematics.kernels.records import PLATFORM
+from pkm_kinematics.kernels.records import NEWTON, PLATFORM
 
 BEFORE = (0.0, 1.0, -7.5, 1e6)  # what may stand in the workspace
 
@@ -20,7 +20,9 @@ BEFORE = (0.0, 1.0, -7.5, 1e6)  # what may stand in the workspace
 def leg():
     """A leg of a hexapod by iteration, the platform's joint exactly at the base's: turning about it moves nothing."""
     k = Kinematics(load_mechanism("gough_stewart"))
-    model, data = k.engine.iterating(k.engine.model), k.engine.data()
+    blocks = k.tables.blocks.copy()
+    blocks["solver"] = NEWTON
+    model, data = k.engine.model.replace(blocks=blocks), k.engine.data()
     block = model.blocks[0]
     closure = model.closures[block["closure_start"]]
     pose = np.array(k.home)

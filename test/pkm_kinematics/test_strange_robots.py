@@ -112,8 +112,8 @@ def test_singular_homes_are_told() -> None:
         np.testing.assert_allclose(at_home.joints, k.home_joints, atol=1e-7)  # of a double root: sqrt of rounding
     sideways = 0.1 * stretched.subspace(stretched.home)[:, 0]
     assert stretched.motion(stretched.home, sideways).status == Status.SINGULAR
-    assert not stretched.singularity(stretched.home).slowest_platform > 1e-6  # NaN: no regular solution
-    assert in_line.singularity(in_line.home).slowest_actuation < 1e-6
+    assert not stretched.singularity(stretched.home).type1 > 1e-6  # NaN: no regular solution
+    assert in_line.singularity(in_line.home).type2 < 1e-6
     assert in_line.forward(in_line.home_joints[in_line.engine.actuated_column]).status == Status.SINGULAR
 
 

@@ -54,27 +54,27 @@ def test_every_robot(name: str) -> None:
     kinematics = Kinematics(load_mechanism(name))
     names = kinematics.task.names
     if not names:  # its columns are then those of the inverse Jacobian, which has a test of its own
-        same = kinematics.task_jacobian(kinematics.home) == kinematics.inverse_jacobian(kinematics.home)
+        same = kinematics.at(kinematics.home).task_jacobian == kinematics.at(kinematics.home).inverse_jacobian
         assert same.all()
         return
     if len(names) != kinematics.mobility:
         with pytest.raises(PkmError, match="depend on each other"):
-            kinematics.task_jacobian(kinematics.home)
+            _ = kinematics.at(kinematics.home).task_jacobian
         return
     columns = [kinematics.joint_names.index(n) for n in names]
     coordinates = kinematics.home_joints[columns] + 2e-3 * np.sin(1.0 + np.arange(len(names)))
     there = kinematics.inverse(coordinates)
-    J = kinematics.task_jacobian(coordinates, seed=there.joints)
+    J = kinematics.at(coordinates, seed=there.joints).task_jacobian
     if name == "griffis_duffy":  # singular everywhere, though its inverse kinematics is not
         assert np.linalg.cond(J) > 1e9
     expected = by_differences(kinematics, coordinates, there.joints)
     # sixth order: what is left is rounding, 1e-15 over the step, and where a limb is nearly stretched its curvature
     assert np.abs(J - expected).max() < 1e-8 * max(1.0, np.abs(expected).max())
     rates = np.cos(np.arange(len(names)))
-    twist = kinematics.task_twists(coordinates) @ rates
-    assert np.abs(kinematics.inverse_jacobian(coordinates, seed=there.joints) @ twist - J @ rates).max() < 1e-9 * max(
-        1.0, np.abs(J).max()
-    )
+    twist = kinematics.at(coordinates).task_twists @ rates
+    assert np.abs(
+        kinematics.at(coordinates, seed=there.joints).inverse_jacobian @ twist - J @ rates
+    ).max() < 1e-9 * max(1.0, np.abs(J).max())
 
 
 def test_an_ankle_moved_by_two_rods() -> None:
@@ -85,11 +85,11 @@ def test_an_ankle_moved_by_two_rods() -> None:
     for angles in ([0.0, 0.0], [0.2, -0.1], [-0.3, 0.25]):
         there = kinematics.inverse(np.array(angles))
         assert there.ok, there.reason()
-        J = kinematics.task_jacobian(np.array(angles), seed=there.joints)
+        J = kinematics.at(np.array(angles), seed=there.joints).task_jacobian
         expected = by_differences(kinematics, np.array(angles), there.joints)
         assert np.abs(J - expected).max() < 1e-9
         assert np.abs(expected).max() < 3.0
-    at_home = kinematics.task_jacobian(np.zeros(2))
+    at_home = kinematics.at(np.zeros(2)).task_jacobian
     assert at_home[0, 0] * at_home[1, 0] > 0.0  # both motors the same way to pitch
     assert at_home[0, 1] * at_home[1, 1] < 0.0  # against each other to roll
 
@@ -103,11 +103,11 @@ def test_many_poses_are_one_call_with_one_scratch(monkeypatch: pytest.MonkeyPatc
     poses[:, 3:] /= np.linalg.norm(poses[:, 3:], axis=1)[:, None]
     poses[7, 3:] = [0.0, np.sqrt(0.5), 0.0, np.sqrt(0.5)]  # pitch of a quarter turn: yaw and roll are one
     poses[20] = np.nan
-    alone = np.array([k.task_twists(pose) for pose in poses])
+    alone = np.array([k.at(pose).task_twists for pose in poses])
     made = []
     data = k.engine.data
     monkeypatch.setattr(k.engine, "data", lambda *given: made.append(given) or data(*given))
-    together = k.task_twists(poses)
+    together = k.at(poses).task_twists
     np.testing.assert_array_equal(together, alone)
     assert np.isnan(together[20]).all()
     assert len(made) == 1

@@ -73,7 +73,7 @@ def test_a_rod_in_millimetres_is_no_architecture_singularity(tmp_path: Path) -> 
     assert "130 mm are 0.13" in verdict.remedy
     line = int(re.findall(r"line (\d+)", verdict.about)[0])
     assert 'name="rod_length"' in path.read_text().splitlines()[line - 1]
-    assert report.complaints[0].remedy.startswith("first correct the units")
+    assert report.verdicts[-1].remedy.startswith("first correct the units")
     assert as_text(report).index("130 mm are 0.13") < as_text(report).index("ERROR")
     with pytest.raises(DescriptionError, match=r"look like millimetres: .* first correct the units"):
         load_mechanism(path)
@@ -106,7 +106,7 @@ def test_numbers_that_leave_no_root(change: tuple[str, str], remedy: str, tmp_pa
     """A horn of 20 m on a rod of 13 cm, or corners that an angle of 50 rad leads astray: there is no height of home."""
     extra = () if "mm" in remedy else (('name="rod_length" value="0.130"', 'name="rod_length" value="0.050"'),)
     report = examine(str(written(tmp_path, "hobby_hexapod", change, *extra)), modes=False)
-    assert "which has no value" in report.complaints[0].problem
+    assert "which has no value" in report.verdicts[-1].meaning
     (verdict,) = [verdict for verdict in report.verdicts if verdict.level == "warning"]
     assert "would if this were" in verdict.meaning
     assert remedy in verdict.remedy

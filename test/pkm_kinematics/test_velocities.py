@@ -58,7 +58,7 @@ def test_inverse_jacobian_against_difference_quotients(robot):
     kinematics, states = robot.kinematics, robot.states
     for k in range(0, len(states), 100):
         S = kinematics.subspace(states.pose[k])
-        K, of_task = kinematics.inverse_jacobian(states.pose[k]) @ S, kinematics.motion_jacobian(states.pose[k])
+        K, of_task = kinematics.at(states.pose[k]).inverse_jacobian @ S, kinematics.at(states.pose[k]).motion_jacobian
         at = pin.XYZQUATToSE3(states.pose[k])
         h = 5e-4 * states.size / max(np.abs(K).max(), 1.0)  # shorter where the actuators run away
         for c in range(S.shape[1]):
@@ -75,7 +75,7 @@ def test_inverse_jacobian_against_difference_quotients(robot):
 def test_jacobians_undo_each_other(robot):
     kinematics, states = robot.kinematics, robot.states
     pose = states.pose[:200]
-    K, J, S = kinematics.inverse_jacobian(pose), kinematics.forward_jacobian(pose), kinematics.subspace(pose)
+    K, J, S = kinematics.at(pose).inverse_jacobian, kinematics.at(pose).forward_jacobian, kinematics.subspace(pose)
     assert np.abs(J @ K @ S - S).max() < 1e-9
     if K.shape[-2] == S.shape[-1]:
         assert np.abs(K @ J - np.eye(K.shape[-2])).max() < 1e-9
@@ -87,7 +87,7 @@ def test_forward_jacobian_against_forward_kinematics(robot):
         return  # joints of a redundantly actuated robot do not move one by one
     for k in range(0, len(states), 250):
         pose = states.pose[k]
-        J = kinematics.forward_jacobian(pose)
+        J = kinematics.at(pose).forward_jacobian
         q = kinematics.inverse(pose).actuated
         for c in range(len(q)):
             h = 1e-3 * states.size / max(np.abs(J[:, c]).max(), 1.0)
@@ -100,14 +100,14 @@ def test_forward_jacobian_against_forward_kinematics(robot):
 
 def test_platform_twist_undoes_motion(robot):
     states = robot.states
-    back = robot.kinematics.platform_twist(states.pose, robot.motion.actuated_velocities)
+    back = robot.kinematics.at(states.pose).platform_twist(robot.motion.actuated_velocities)
     scale = np.abs(states.twist).max(axis=1, keepdims=True)
     assert (np.abs(back - states.twist) / scale).max() < 1e-9
 
 
 def test_jacobian_times_twist_is_the_actuated_velocity(robot):
     states = robot.states
-    rates = np.einsum("nij,nj->ni", robot.kinematics.inverse_jacobian(states.pose), states.twist)
+    rates = np.einsum("nij,nj->ni", robot.kinematics.at(states.pose).inverse_jacobian, states.twist)
     expected = robot.motion.actuated_velocities
     assert np.abs(rates - expected).max() < 1e-10 * np.abs(expected).max()
 
@@ -116,7 +116,7 @@ def test_jacobian_rate_against_difference_quotients(robot):
     kinematics, states = robot.kinematics, robot.states
     if not kinematics.constant_space:
         with pytest.raises(PkmError, match="turns with the pose"):
-            kinematics.motion_jacobian_rate(states.pose[0], states.twist[0])
+            kinematics.at(states.pose[0]).motion_jacobian_rate(states.twist[0])
         return
     S, ahead = kinematics.subspace(states.pose[0]), np.empty(7)
     chosen = np.flatnonzero(robot.motion.limb_regularity > 0.2)[:20]
@@ -126,9 +126,9 @@ def test_jacobian_rate_against_difference_quotients(robot):
         quotient = 0.0
         for step, weight in zip(STEPS, FIRST, strict=True):
             shift_pose(pose, twist, H * step, ahead)
-            quotient = quotient + weight / H * kinematics.motion_jacobian(ahead, seed=states.joints[k])
-        rate = kinematics.motion_jacobian_rate(pose, twist, seed=states.joints[k])
-        K = kinematics.motion_jacobian(pose, seed=states.joints[k])
+            quotient = quotient + weight / H * kinematics.at(ahead, seed=states.joints[k]).motion_jacobian
+        rate = kinematics.at(pose, seed=states.joints[k]).motion_jacobian_rate(twist)
+        K = kinematics.at(pose, seed=states.joints[k]).motion_jacobian
         # the quotient's seventh derivative, and rounding over H
         assert np.abs(rate - quotient).max() < 1e-7 * np.abs(rate).max() + 1e-11 * np.abs(K).max()
         # and accelerations are what it says
@@ -151,7 +151,7 @@ def test_jacobians_next_to_a_stretched_limb_are_right_or_none(of_gallery):
             for bearing in (0.5, 0.6, 0.7, 0.8):
                 pose = kinematics.home.copy()
                 pose[:2] = [-0.125 + (0.7 - short) * np.cos(bearing), (0.7 - short) * np.sin(bearing)]
-                moving, found = kinematics.motion(pose, np.zeros(6)), kinematics.inverse_jacobian(pose)[0, :2]
+                moving, found = kinematics.motion(pose, np.zeros(6)), kinematics.at(pose).inverse_jacobian[0, :2]
                 assert np.isfinite(found).all() == bool(closes(moving.status))
                 reached.append(bool(closes(moving.status)))
                 if not reached[-1]:
@@ -183,4 +183,4 @@ def test_a_flat_carpal_wrist_is_singular_however_it_is_rounded(of_gallery):
     assert len(flat) > 0
     for one in flat:
         assert d.gravity(d.kinematics.at(one.pose, seed=one.joints)).status == Status.SINGULAR
-        assert np.isnan(k.inverse_jacobian(one.pose, seed=one.joints)).all()
+        assert np.isnan(k.at(one.pose, seed=one.joints).inverse_jacobian).all()

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from geometry_msgs.msg import Inertia, Vector3
 
-from pkm_description.ros import answers
+from pkm_description.ros import messages
 from pkm_description.ros.messages import RequestError
 from pkm_dynamics.ros.dynamics_services import payload_of
 from pkm_runtime.errors import PkmError
@@ -31,7 +31,7 @@ def _answer(node, error):
     def solve():
         raise error
 
-    return answers.answered(node, SimpleNamespace(status=None), solve).status
+    return messages.answered(node, SimpleNamespace(status=None), solve).status
 
 
 def test_what_is_wrong_is_said():
@@ -40,7 +40,7 @@ def test_what_is_wrong_is_said():
     assert (refused.code, refused.reason) == (refused.INVALID_INPUT, "pose: of another shape")
     assert not node.lines
     failed = _answer(node, ZeroDivisionError("division by zero"))
-    assert failed.code == answers.INTERNAL_ERROR
+    assert failed.code == messages.INTERNAL_ERROR
     assert "ZeroDivisionError" in failed.reason
     assert "Traceback" in node.lines[0]
 
@@ -48,7 +48,7 @@ def test_what_is_wrong_is_said():
 def test_the_number_is_that_of_the_message():
     text = (Path(__file__).parents[2] / "pkm_interfaces/msg/SolveStatus.msg").read_text()
     numbers = dict(re.findall(r"^uint8 (\w+)=(\d+)", text, re.MULTILINE))
-    assert int(numbers["INTERNAL_ERROR"]) == answers.INTERNAL_ERROR
+    assert int(numbers["INTERNAL_ERROR"]) == messages.INTERNAL_ERROR
     assert len(set(numbers.values())) == len(numbers)
 
 

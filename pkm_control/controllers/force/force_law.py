@@ -69,7 +69,7 @@ class ForceLaw(Controller):
         ways /= np.maximum(np.sum(directions * ways, axis=0), 1e-9)
         still, home = np.zeros(6), self.kinematics.home
         effort = np.asarray(self.dynamics.inverse(home, still, still, distribution=Distribution()).effort)
-        return np.asarray(effort @ (self.kinematics.inverse_jacobian(home) @ ways))
+        return np.asarray(effort @ (self.kinematics.at(home).inverse_jacobian @ ways))
 
     def advance(self, passed: float) -> None:
         """Take the time [s] that passed since the last command."""

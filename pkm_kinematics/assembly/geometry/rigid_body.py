@@ -14,8 +14,9 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from pkm_description.rotations import rotation_from_vector
 from pkm_kinematics.assembly.geometry.candidates import consistent, polished, status_of
-from pkm_kinematics.assembly.geometry.self_motion import real_roots, square_system
+from pkm_kinematics.assembly.geometry.self_motion import real_part, real_roots, square_system
 from pkm_kinematics.assembly.geometry.study import (
     SOLUTIONS,
     STUDY_QUADRIC,
@@ -26,11 +27,9 @@ from pkm_kinematics.assembly.geometry.study import (
     parameters_of,
     pose_of,
 )
-from pkm_kinematics.assembly.homotopy.quadrics import Complex
 from pkm_kinematics.assembly.homotopy.roots import Roots
 from pkm_kinematics.assembly.result import Array, AssemblyStatus, SolutionSet, no_solutions
 
-NO_ROTATION = (1e-7, 1e-13)  # |e . e| of unit Study parameters below which there is no finite pose: multiple, simple
 HALF_TURN = 1e-9  # below this qw is rounding, and its sign does not tell two quaternions of one rotation apart
 
 
@@ -60,8 +59,8 @@ def poses(
         return no_solutions((7,), AssemblyStatus.INVALID_INPUT)
     scaled = _Scaled(kind, a, b, value)
     system = scaled.system()
-    points, multiplicity, roots = real_roots(system, generic_system, _no_pose)
-    real = [scaled.polished(_real_part(z)) for z in points]
+    points, multiplicity, roots = real_roots(system, generic_system, lambda z: z[:4] @ z[:4])
+    real = [scaled.polished(real_part(z)) for z in points]
     return _report(scaled, real, multiplicity, roots, consistency)
 
 
@@ -161,24 +160,7 @@ class _Scaled:
 
 def _moved(pose: tuple[Array, Array], step: Array) -> tuple[Array, Array]:
     """Rotation and translation after a small displacement (6,)."""
-    return _turn(step[3:]) @ pose[0], pose[1] + step[:3]
-
-
-def _turn(vector: Array) -> Array:
-    """Rotation matrix of a rotation vector (3,)."""
-    half = 0.5 * float(np.linalg.norm(vector))
-    e = np.concatenate([[np.cos(half)], 0.5 * np.sinc(half / np.pi) * vector])
-    return pose_of(np.concatenate([e, np.zeros(4)]))[0]
-
-
-def _no_pose(z: Complex, simple: bool) -> bool:
-    return bool(abs(z[:4] @ z[:4]) < NO_ROTATION[simple])
-
-
-def _real_part(z: Complex) -> Array:
-    """Real unit representative of a point of P^n that is its own conjugate."""
-    z = z * np.exp(-0.5j * np.angle(z @ z))
-    return z.real / np.linalg.norm(z.real)
+    return rotation_from_vector(step[3:]) @ pose[0], pose[1] + step[:3]
 
 
 def _report(

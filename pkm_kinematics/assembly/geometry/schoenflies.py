@@ -23,7 +23,6 @@ from pkm_kinematics.assembly.homotopy.start_systems import solve_by_monodromy
 from pkm_kinematics.assembly.result import Array, AssemblyStatus, SolutionSet, no_solutions
 
 SOLUTIONS = 16
-INFINITE = (1e-7, 1e-13)  # |w^2| of unit vectors below which there is no finite pose: multiple, simple
 
 _CIRCLE = np.diag([-1.0, 1.0, 1.0, 0.0, 0.0, 0.0]) / np.sqrt(3.0)
 
@@ -71,9 +70,9 @@ def positions_and_angle(
     length = np.asarray(lengths, dtype=np.float64)
     if not (a.ndim == 2 and a.shape == c.shape == d.shape == e.shape == (len(a), 3) and len(a) >= 4):
         return no_solutions((4,), AssemblyStatus.INVALID_INPUT)
-    if not (length.shape == (len(a),) and np.isfinite([a, c, d, e]).all() and np.isfinite(length).all()):
-        return no_solutions((4,), AssemblyStatus.INVALID_INPUT)
-    if np.any(length < 0.0):
+    if not (
+        length.shape == (len(a),) and np.isfinite([a, c, d, e]).all() and ((length >= 0.0) & (length < np.inf)).all()
+    ):
         return no_solutions((4,), AssemblyStatus.INVALID_INPUT)
     points = np.stack(
         [c - a, d, e], axis=2
@@ -82,7 +81,7 @@ def positions_and_angle(
     points = points - centre
     size = max(float(np.max(np.linalg.norm(points, axis=1))), float(np.max(length)), 1e-300)
     system = _system(points / size, length / size)
-    found, multiplicity, roots = real_roots(system, _generic_system, _at_infinity)
+    found, multiplicity, roots = real_roots(system, _generic_system, lambda z: z[0] ** 2)
     closure = partial(_closure, points / size, length / size)
     polishes = [polished(closure, _real_pose(z)) for z in found]
     solutions = np.array([pose for pose, _ in polishes]).reshape(-1, 4)
@@ -108,10 +107,6 @@ def _system(points: Array, lengths: Array) -> Array:
     quadrics[:, 3:, :3], quadrics[:, :3, 3:] = points, np.swapaxes(points, 1, 2)
     quadrics[:, 3:, 3:] = np.eye(3)
     return square_system(quadrics, np.ones(count), 4, _CIRCLE)
-
-
-def _at_infinity(z: Complex, simple: bool) -> bool:
-    return bool(abs(z[0]) ** 2 < INFINITE[simple])
 
 
 def _real_pose(z: Complex) -> Array:

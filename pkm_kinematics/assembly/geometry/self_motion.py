@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pkm_kinematics.assembly.homotopy.quadrics import Complex
-from pkm_kinematics.assembly.homotopy.roots import RANK, Predicate, Roots, StartSystem, all_roots
+from pkm_kinematics.assembly.homotopy.roots import RANK, Form, Predicate, Roots, StartSystem, all_roots, nowhere
 from pkm_kinematics.assembly.result import Array
 
 STARTS = 24
@@ -16,17 +16,23 @@ SOLVED = 1e-12  # residual of unit vectors in quadrics of unit norm
 
 
 def real_roots(
-    system: Array, start_system: StartSystem, excluded: Predicate
+    system: Array, start_system: StartSystem, finite: Form
 ) -> tuple[list[Complex], NDArray[np.int64], Roots]:
     """Isolated real solutions, then samples of self-motions; their multiplicities (k,), 0 of samples; and all roots."""
-    roots = all_roots(system, start_system, excluded)
+    roots = all_roots(system, start_system, finite)
     listed = roots.real & ~roots.on_component
     points, multiplicity = list(roots.points[listed]), roots.multiplicity[listed]
     if roots.on_component.any():
-        samples = real_samples(system, excluded)
+        samples = real_samples(system, nowhere(finite))
         points += [z.astype(np.complex128) for z in samples]
         multiplicity = np.append(multiplicity, np.zeros(len(samples), dtype=np.int64))
     return points, multiplicity, roots
+
+
+def real_part(z: Complex) -> Array:
+    """Real unit representative of a point of P^n that is its own conjugate."""
+    z = z * np.exp(-0.5j * np.angle(z @ z))
+    return np.asarray(z.real / np.linalg.norm(z.real))
 
 
 def square_system(quadrics: Array, square: Array, n: int, last: Array) -> Array:

@@ -14,14 +14,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pkm_kinematics.assembly.geometry.candidates import status_of
-from pkm_kinematics.assembly.geometry.self_motion import real_roots
+from pkm_kinematics.assembly.geometry.self_motion import real_part, real_roots
 from pkm_kinematics.assembly.geometry.study import rotation_form
 from pkm_kinematics.assembly.homotopy.quadrics import Complex
 from pkm_kinematics.assembly.homotopy.start_systems import start_system
 from pkm_kinematics.assembly.result import Array, AssemblyStatus, SolutionSet, no_solutions
 
 SOLUTIONS = 8
-NO_ROTATION = (1e-7, 1e-13)  # |e . e| of a unit quaternion below which there is no rotation: multiple, simple
 UNIT = 1e-6  # deviation of a direction's length from 1 that is put right without complaint
 
 
@@ -43,7 +42,7 @@ def three_angles(base: ArrayLike, platform: ArrayLike, cosines: ArrayLike, consi
     w, v = w / lengths[0][:, None], v / lengths[1][:, None]
     forms = np.array([rotation_form(*row) for row in zip(w, v, cosine, strict=True)])
     system = forms[:3] / np.linalg.norm(forms[:3], axis=(1, 2))[:, None, None]
-    points, multiplicity, roots = real_roots(system, partial(start_system, 3), _no_rotation)
+    points, multiplicity, roots = real_roots(system, partial(start_system, 3), lambda z: z @ z)
     solutions = np.array([_real_quaternion(z) for z in points]).reshape(-1, 4)
     residuals = np.array([np.max(np.abs(np.einsum("iab,a,b->i", forms, e, e))) for e in solutions])
     n_complex = int(roots.multiplicity[~roots.on_component].sum())
@@ -56,12 +55,7 @@ def three_angles(base: ArrayLike, platform: ArrayLike, cosines: ArrayLike, consi
     return SolutionSet(listed_first[order], residuals[order], multiplicity[order], n_complex, status)
 
 
-def _no_rotation(z: Complex, simple: bool) -> bool:
-    return bool(abs(z @ z) < NO_ROTATION[simple])
-
-
 def _real_quaternion(z: Complex) -> Array:
     """Unit quaternion (w, x, y, z), w >= 0, of a point of P^3 that is its own conjugate."""
-    e = (z * np.exp(-0.5j * np.angle(z @ z))).real
-    e /= np.linalg.norm(e)
+    e = real_part(z)
     return -e if e[0] < 0.0 else e

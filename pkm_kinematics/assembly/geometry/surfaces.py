@@ -15,12 +15,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pkm_kinematics.assembly.geometry.candidates import polished, status_of
-from pkm_kinematics.assembly.homotopy.quadrics import Complex
-from pkm_kinematics.assembly.homotopy.roots import all_roots
+from pkm_kinematics.assembly.homotopy.roots import NOWHERE, all_roots
 from pkm_kinematics.assembly.homotopy.start_systems import start_system
 from pkm_kinematics.assembly.result import Array, AssemblyStatus, SolutionSet, no_solutions
 
-INFINITE = (1e-7, 1e-13)  # |z_0^2| of unit vectors below which there is no finite point: multiple, simple
 RANK = 1e-9  # relative singular value below which a linear equation repeats others
 REPEATED = 1e-9  # singular value below which quadrics, on what the linear equations leave, repeat others
 
@@ -54,10 +52,10 @@ def point_on_surfaces(
     redundant = len(system) > n or len(planes) > left.shape[1] - len(left)
     if n == 0:  # planes alone
         points, multiplicity, count, lost = left.astype(np.complex128), np.ones(1, dtype=np.int64), 1, 0
-        if abs(points[0, 0]) ** 2 < INFINITE[1]:
+        if abs(points[0, 0]) ** 2 < NOWHERE[1]:
             return no_solutions((3,), AssemblyStatus.INCONSISTENT if redundant else AssemblyStatus.COMPLETE)
     else:
-        roots = all_roots(_as_many(system, n), partial(start_system, n), partial(_at_infinity, left[:, 0]))
+        roots = all_roots(_as_many(system, n), partial(start_system, n), lambda y: (y @ left[:, 0]) ** 2)
         if roots.on_component.any():
             return no_solutions((3,), AssemblyStatus.POSITIVE_DIMENSIONAL)
         points, multiplicity = roots.points[roots.real] @ left, roots.multiplicity[roots.real]
@@ -95,11 +93,6 @@ def _as_many(system: Array, n: int) -> Array:
     mixing = np.linalg.qr(np.random.default_rng(1876).normal(size=(len(system), n)))[0].T
     mixed = np.einsum("ij,jab->iab", mixing, system)
     return np.asarray(mixed / np.linalg.norm(mixed, axis=(1, 2))[:, None, None])
-
-
-def _at_infinity(first: Array, y: Complex, simple: bool) -> bool:
-    """Whether y, with z_0 = y . first, is no finite point."""
-    return bool(abs(y @ first) ** 2 < INFINITE[simple])
 
 
 def _independent(forms: Array) -> Array:

@@ -2,14 +2,18 @@
 """Forward kinematics of translational robots: the points at given distances from three or more centres, at most two.
 
 A platform that keeps its orientation and is held by limbs of fixed length beyond the actuators (Delta, linear delta,
-orthoglide) satisfies |p - c_i| = l_i with centres c_i = a_i - R b_i that the locked actuators fix.
+orthoglide) satisfies |p - c_i| = l_i with centres c_i = a_i - R b_i that the locked actuators fix. In a plane, two
+centres are enough: a five-bar and its kin.
 """
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from pkm_kinematics.assembly.geometry.candidates import polished
 from pkm_kinematics.assembly.result import Array, AssemblyStatus, SolutionSet, no_solutions
 from pkm_kinematics.batch import all_finite
 from pkm_kinematics.kernels.position.three_spheres import APART, COLLINEAR, TANGENCY, TANGENT, TWO, three_spheres
@@ -69,7 +73,7 @@ def fitted(centre: Array, radius: Array, candidates: Array, consistency: float) 
 
     Of two circles or three spheres that touch, rounded data may just miss: then one candidate is enough.
     """
-    found = np.array([_least_squares(centre, radius, point) for point in candidates])
+    found = np.array([polished(partial(_errors, centre, radius), point, GAUSS_NEWTON_STEPS)[0] for point in candidates])
     residuals = np.max(np.abs(np.linalg.norm(found[:, None] - centre, axis=2) - radius), axis=1)
     good = residuals <= consistency * np.max(radius)
     if not good.any():
@@ -91,17 +95,11 @@ def _widest(centre: Array) -> NDArray[np.int64]:
     return np.array([0, *sorted((int(second) + 1, int(third) + 1))])
 
 
-def _least_squares(centre: Array, radius: Array, point: Array) -> Array:
-    """Gauss-Newton on all distances."""
-    for _ in range(GAUSS_NEWTON_STEPS):
-        legs = point - centre
-        lengths = np.linalg.norm(legs, axis=1)
-        directions = legs / np.where(lengths > 0.0, lengths, 1.0)[:, None]
-        step = np.linalg.lstsq(directions, radius - lengths, rcond=1e-9)[0]
-        point = point + step
-        if np.linalg.norm(step) < 1e-15 * np.max(radius):
-            break
-    return point
+def _errors(centre: Array, radius: Array, point: Array) -> tuple[Array, Array]:
+    """Errors (k,) of all distances, and their slope (k, d)."""
+    legs = point - centre
+    lengths = np.linalg.norm(legs, axis=1)
+    return lengths - radius, legs / np.where(lengths > 0.0, lengths, 1.0)[:, None]
 
 
 def _regular(centre: Array, points: Array) -> bool:
@@ -130,3 +128,63 @@ def _circle(centre: Array, radius: Array, consistency: float) -> SolutionSet:
     if square <= TANGENCY * size**2:
         return SolutionSet(samples[:1], residuals[:1], np.array([2]), 2, AssemblyStatus.SINGULAR)
     return SolutionSet(samples, residuals, np.zeros(2, dtype=np.int64), 0, AssemblyStatus.POSITIVE_DIMENSIONAL)
+
+
+@plain
+def two_circles(centres: Array, radii: Array, points: Array) -> int:
+    """Both points at distances radii (2,) from two centres (2, 2), written to `points` (2, 2), all in m.
+
+    Point 0 is to the left of the direction from centre 0 to centre 1, point 1 to its right. TWO; TANGENT where both are
+    the same point (a type 2 singularity: both limbs are in line); APART where there is no real point, with both on the
+    line of the centres; COLLINEAR where the centres coincide.
+    """
+    dx, dy = centres[1, 0] - centres[0, 0], centres[1, 1] - centres[0, 1]
+    dd = dx * dx + dy * dy
+    size = max(radii[0], radii[1])
+    if not dd > TANGENCY * size * size:
+        return COLLINEAR
+    along = 0.5 * (1.0 + (radii[0] - radii[1]) * (radii[0] + radii[1]) / dd)
+    square = radii[0] * radii[0] / dd - along * along
+    answer = TWO
+    if abs(square) * dd <= TANGENCY * (radii[0] * radii[0] + along * along * dd):
+        answer, square = TANGENT, 0.0
+    elif square < 0.0:
+        answer, square = APART, 0.0
+    across = np.sqrt(square)
+    x, y = centres[0, 0] + along * dx, centres[0, 1] + along * dy
+    points[0, 0], points[0, 1] = x - across * dy, y + across * dx
+    points[1, 0], points[1, 1] = x + across * dy, y - across * dx
+    return answer
+
+
+def point_on_circles(centres: ArrayLike, radii: ArrayLike, consistency: float = 1e-7) -> SolutionSet:
+    """All points (n, 2), n <= 2, at distances radii (k,) from centres (k, 2), k >= 2, in m.
+
+    With more than two circles (redundant actuation) the two farthest centres give the candidates, and a point may miss
+    any by `consistency` of the largest radius. Coincident centres and equal radii leave a circle of points:
+    POSITIVE_DIMENSIONAL, with two samples.
+    """
+    centre, radius = np.asarray(centres, dtype=np.float64), np.asarray(radii, dtype=np.float64)
+    if not (centre.ndim == 2 and centre.shape[1] == 2 and len(centre) >= 2 and radius.shape == centre.shape[:1]):
+        return no_solutions((2,), AssemblyStatus.INVALID_INPUT)
+    if not (np.isfinite(centre).all() and np.isfinite(radius).all() and np.all(radius >= 0.0)):
+        return no_solutions((2,), AssemblyStatus.INVALID_INPUT)
+    spans = np.linalg.norm(centre[:, None] - centre, axis=2)
+    pair = np.sort(np.array(np.unravel_index(np.argmax(spans), spans.shape))) if len(centre) > 2 else np.arange(2)
+    points = np.empty((2, 2))
+    answer = two_circles(centre[pair], radius[pair], points)
+    if answer == COLLINEAR:
+        if np.ptp(radius) > consistency * np.max(radius):
+            return no_solutions((2,), AssemblyStatus.COMPLETE if len(centre) == 2 else AssemblyStatus.INCONSISTENT)
+        points = centre[0] + radius[0] * np.array([[1.0, 0.0], [-1.0, 0.0]])
+        return SolutionSet(
+            points, np.full(2, np.ptp(radius)), np.zeros(2, dtype=np.int64), 0, AssemblyStatus.POSITIVE_DIMENSIONAL
+        )
+    candidates = points if answer == TWO else points[:1]
+    if len(centre) > 2:
+        return fitted(centre, radius, candidates, consistency)
+    if answer == APART:
+        return no_solutions((2,), AssemblyStatus.COMPLETE, n_complex=2)
+    residuals = np.max(np.abs(np.linalg.norm(candidates[:, None] - centre, axis=2) - radius), axis=1)
+    status = AssemblyStatus.COMPLETE if answer == TWO else AssemblyStatus.SINGULAR
+    return SolutionSet(candidates, residuals, np.full(len(candidates), 1 if answer == TWO else 2), 2, status)

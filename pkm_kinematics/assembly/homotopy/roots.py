@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,6 +44,9 @@ RETURN_STEPS, RETURN_RANK = 100, 1e-10  # Gauss-Newton steps that follow, and th
 
 StartSystem = Callable[[int], tuple[Complex, Complex]]
 Predicate = Callable[[Complex, bool], bool]
+Form = Callable[[Complex], Any]  # a quadratic form that vanishes where a solution is no answer, as at infinity
+NOWHERE = (1e-7, 1e-13)  # its size below which a unit vector is no answer: multiple, simple
+ATTEMPTS = 3  # from start systems of their own, while paths are lost
 
 
 @dataclass(frozen=True, eq=False)
@@ -203,18 +206,22 @@ def is_isolated(system: Complex, point: Complex) -> bool:
     return not (np.max(np.abs(value)) < 1e-12 and 0.1 * EXCURSION < moved < 10.0 * EXCURSION)
 
 
-def all_roots(system: NDArray[np.float64], start_system: StartSystem, excluded: Predicate, attempts: int = 3) -> Roots:
+def nowhere(finite: Form) -> Predicate:
+    """Says which solutions, simple or not, are no answers."""
+    return lambda z, simple: bool(abs(finite(z)) < NOWHERE[simple])
+
+
+def all_roots(system: NDArray[np.float64], start_system: StartSystem, finite: Form) -> Roots:
     """All isolated solutions of n real quadrics (n, n + 1, n + 1), symmetric, of norms near 1, in P^n.
 
     Args:
         start_system: gives, for a number, a generic system of the same family and all its solutions (k, n + 1).
-        excluded: says which unit vectors (n + 1,) are no answer, though they solve the system; they are accurate to
-            rounding where its second argument, simple, is true, else to the root of that.
-        attempts: from different start systems, as long as paths are lost.
+        finite: vanishes at unit vectors (n + 1,) that are no answer, though they solve the system; they are accurate to
+            rounding where they are simple, else to the root of that.
     """
-    target = np.ascontiguousarray(system, dtype=np.complex128)
+    target, excluded = np.ascontiguousarray(system, dtype=np.complex128), nowhere(finite)
     best: Roots | None = None
-    for attempt in range(attempts):
+    for attempt in range(ATTEMPTS):
         start, solutions = start_system(attempt)
         roots = _attempt(start, solutions, target, excluded)
         if best is None or roots.lost < best.lost:
@@ -224,7 +231,7 @@ def all_roots(system: NDArray[np.float64], start_system: StartSystem, excluded: 
     assert best is not None
     doubtful = np.flatnonzero(~best.simple & ~best.on_component)
     if len(doubtful):  # paths from another start end at the same isolated solutions, but elsewhere on a component
-        again = _attempt(*start_system(attempts), target, excluded)
+        again = _attempt(*start_system(ATTEMPTS), target, excluded)
         for k in doubtful:
             gaps = _distance(best.points[k], again.points)
             best.on_component[k] = not np.min(gaps, initial=np.inf) < REPRODUCED

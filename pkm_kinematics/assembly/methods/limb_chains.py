@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from pkm_description.graph import rigid_with
 from pkm_description.joint_geometry import frame_along
 from pkm_description.loops.closure import ClosureModel
 from pkm_description.mechanism import Array, Joint, JointType, Limb, Loop, LoopType, Mechanism
@@ -91,7 +92,8 @@ class LimbChains:
             edges.setdefault(first, []).append((second, element, False))
             edges.setdefault(second, []).append((first, element, True))
         ends = set(edges) - set(limb.links)
-        starts, goals = ends & self._fixed_to(mechanism.base_link), ends & self._fixed_to(mechanism.platform_link)
+        starts = ends & rigid_with(mechanism.joints, mechanism.base_link)
+        goals = ends & rigid_with(mechanism.joints, mechanism.platform_link)
         if len(starts) != 1 or len(goals) != 1:
             return None
         at, goal, axes, used = starts.pop(), goals.pop(), list[Axis](), list[Joint | Loop]()
@@ -106,16 +108,6 @@ class LimbChains:
                 return None
             axes += [replace(a, sign=-a.sign) for a in reversed(freedoms)] if backward else freedoms
         return axes if len(used) == len(elements) else None
-
-    def _fixed_to(self, link: str) -> set[str]:
-        """A link, and those that fixed joints hold to it."""
-        found, size = {link}, 0
-        while size < len(found):
-            size = len(found)
-            for joint in self._mechanism.joints:
-                if joint.type is JointType.FIXED and {joint.parent, joint.child} & found:
-                    found |= {joint.parent, joint.child}
-        return found
 
     def _tree_axes(self, joint: Joint) -> list[Axis] | None:
         frame = self._poses[joint.parent] @ joint.origin

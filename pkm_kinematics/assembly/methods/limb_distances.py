@@ -20,17 +20,16 @@ from collections.abc import Callable
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.spatial.transform import Rotation
 
 from pkm_description.mechanism import Array
 from pkm_description.rotations import transform_from_pose
-from pkm_kinematics.assembly.geometry.planar import point_on_circles
 from pkm_kinematics.assembly.geometry.planar_platform import planar_poses
 from pkm_kinematics.assembly.geometry.rigid_body import six_distances
 from pkm_kinematics.assembly.geometry.schoenflies import positions_and_angle
-from pkm_kinematics.assembly.geometry.translation import point_on_spheres
+from pkm_kinematics.assembly.geometry.translation import point_on_circles, point_on_spheres
 from pkm_kinematics.assembly.method import AssemblyMethod
-from pkm_kinematics.assembly.methods.limb_forms import LimbForms
 from pkm_kinematics.assembly.result import AssemblyPoses, SolutionSet, poses_from
 from pkm_kinematics.kernels.path.distances import distances, leg_sides
 from pkm_kinematics.model.tables import Tables
@@ -38,6 +37,34 @@ from pkm_kinematics.solve.engine import Engine
 from pkm_runtime.kernels.binding import Prepared, WithScratch
 
 PARALLEL = 1e-9  # sine of the angle between directions that count as parallel
+
+
+class LimbForms:
+    """The actuated limbs of one robot and its motion space, read-only.
+
+    Attributes:
+        known: whether each actuated joint follows from one scalar equation, in a constant motion space, with as many
+            limbs as degrees of freedom or more.
+        degrees of freedom: numbers of independent translations and turns of the platform, where the space is constant.
+        lifted: (n_limbs,) limbs that slide until the rest of them lies in a plane with the platform's point.
+        spherical: (n_limbs,) limbs whose axes all meet.
+        planar: (n_limbs,) limbs that move in a plane, and leave the distance across their axes.
+    """
+
+    def __init__(self, engine: Engine) -> None:
+        blocks = engine.tables.blocks[engine.tables.blocks["actuators"] > 0]
+        self.known = engine.direct_inverse and engine.constant_space and len(blocks) >= engine.mobility
+        angular: Array = engine.task.subspace[3:]
+        turns = int(np.linalg.matrix_rank(angular)) if angular.any() else 0
+        self.freedoms = engine.mobility - turns, turns
+        self.lifted: NDArray[np.bool_] = blocks["lift"] >= 0
+        self.spherical: NDArray[np.bool_] = blocks["spherical"] == 1
+        self.planar: NDArray[np.bool_] = blocks["planar"] == 1
+
+    @property
+    def keep_distances(self) -> bool:
+        """Whether each limb, once locked, is known to keep two points at a distance, in space or in its plane."""
+        return self.known and not self.lifted.any() and not self.spherical.any()
 
 
 def limb_distances(tables: Tables, q: Array, kernel: WithScratch | None = None) -> tuple[Array, Array, Array]:

@@ -28,8 +28,7 @@ from pkm_kinematics.assembly.geometry.folded_plate import (
 )
 from pkm_kinematics.assembly.geometry.schoenflies import positions_and_angle
 from pkm_kinematics.assembly.method import HELD, UNKNOWN, MethodByRows
-from pkm_kinematics.assembly.methods.graph_chains import chains
-from pkm_kinematics.assembly.methods.locked_graph import CLOSE, LockedGraph, locked_graph
+from pkm_kinematics.assembly.methods.locked_graph import CLOSE, LockedGraph, chains, locked_graph
 from pkm_kinematics.assembly.result import AssemblyPoses, poses_from
 from pkm_kinematics.kernels.records import BASE, PLATFORM
 

@@ -2,7 +2,7 @@
 """The surfaces on which limbs with locked actuators keep a platform that only translates, read from the graph.
 
 Along any chain of joints from base to platform, the platform's position is a sum of vectors and of slides
-(`locked_graph.py`, `graph_chains.py`). Those that turn say where the platform can be:
+(`locked_graph.py`). Those that turn say where the platform can be:
 
 | vectors that turn | slides in constant directions | the platform's position is on |
 |---|---|---|
@@ -28,8 +28,7 @@ import numpy as np
 from pkm_description.mechanism import Array
 from pkm_kinematics.assembly.geometry.surfaces import normals, point_on_surfaces
 from pkm_kinematics.assembly.method import HELD, MethodByRows
-from pkm_kinematics.assembly.methods.graph_chains import Chain, chains
-from pkm_kinematics.assembly.methods.locked_graph import CLOSE, locked_graph
+from pkm_kinematics.assembly.methods.locked_graph import CLOSE, Chain, chains, locked_graph
 from pkm_kinematics.assembly.result import AssemblyPoses, poses_from
 
 ONE = np.eye(5)[0]  # the equation 1 = 0

@@ -41,14 +41,11 @@ class Search(AssemblyMethod):
     def solve(self, q: Array) -> AssemblyPoses:
         """See `AssemblyMethod.solve`; the joints are found with the poses."""
         e = self.engine
-        positions = dict(zip(e.joint_names, (float(x) for x in e.home_joints), strict=True))
-        positions.update(e.inputs.branch_at(e.home))
-        positions.update(zip(e.actuated_names, (float(x) for x in q), strict=True))
-        found = search_graph(e.whole_graph, e.actuated_names, q, positions)
-        joints = np.tile(e.home_joints, (len(found.poses), 1))
-        for row, at in zip(joints, found.positions, strict=True):
-            row[:] = [at.get(name, home) for name, home in zip(e.joint_names, row, strict=True)]
-        return AssemblyPoses(found.poses, found.modes.multiplicity, -1, False, how_sure(found.modes), joints)
+        joints = np.array(e.home_joints)
+        joints[e.actuated_column] = q
+        start = e.inputs.in_whole_graph_at(joints, e.home)
+        poses, positions, modes = search_graph(e.whole_graph, e.actuated_names, start)
+        return AssemblyPoses(poses, modes.multiplicity, -1, False, how_sure(modes), positions[:, e.in_whole])
 
     def signs(self, q: Array, poses: Array, joints: Array) -> Array:
         """See `AssemblyMethod.signs`."""

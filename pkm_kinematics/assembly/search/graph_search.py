@@ -8,9 +8,11 @@ value. Random starts find modes, and releasing one actuator at a time leads from
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.linalg import qr
 
 from pkm_description.mechanism import Array
@@ -32,8 +34,8 @@ class GraphClosure:
     def __init__(self, whole: WholeGraph, actuated: Sequence[str]) -> None:
         self._whole = whole
         self._equations = GraphEquations(whole.tables)
-        self._names = whole.names[self._equations.span]
-        self._actuated = np.array([self._names.index(name) for name in actuated])
+        first = self._equations.span.start
+        self._actuated = np.array([whole.names.index(name) - first for name in actuated])
         self.home, self.sliding, closures = self._equations.home, self._equations.sliding, self._equations.count
         self.actuator_rows = range(closures, closures + len(self._actuated))
         self.actuator_periods = [np.inf if self.sliding[k] else 2.0 * np.pi for k in self._actuated]
@@ -59,17 +61,14 @@ class GraphClosure:
         x[self.free] = free
         return x
 
-    def free_positions(self, positions: dict[str, float]) -> Array:
-        """Positions of the free joints from positions by name; home's for names left out."""
-        return np.array([positions.get(self._names[k], self.home[k]) for k in self.free])
+    def of_free(self, of_all: NDArray[Any]) -> NDArray[Any]:
+        """What belongs to the free joints of something for all bodies (n_bodies,)."""
+        return of_all[self._equations.span][self.free]
 
-    def free_names(self) -> list[str]:
-        """Names of the free joints."""
-        return [self._names[k] for k in self.free]
-
-    def positions(self, free: Array) -> dict[str, float]:
-        """Positions of all joints by name."""
-        return dict(zip(self._names, (float(x) for x in self._all(free)), strict=True))
+    def positions(self, free: Array) -> Array:
+        """Positions (n_bodies,) of all joints."""
+        self._equations.gaps(self._all(free))
+        return np.array(self._equations.state["q"])
 
     def _transform(self, free: Array) -> Array:
         self._equations.gaps(self._all(free))
@@ -104,23 +103,17 @@ class GraphClosure:
         )
 
 
-def passive_positions(
-    whole: WholeGraph, actuated: Sequence[str], q: Array, held: dict[str, float], seed: dict[str, float]
-) -> dict[str, float] | None:
-    """Positions of all joints by name that close the loops with some joints held; None where no start closes them.
+def passive_positions(whole: WholeGraph, actuated: Sequence[str], seed: Array) -> Array | None:
+    """Positions (n_bodies,) that close the loops with drives and platform as in `seed`; None where no start does.
 
-    Args:
-        q: positions (n_actuated,) [rad or m] of the joints `actuated`.
-        held: positions of other joints to hold, by name.
-        seed: positions by name from which the search starts, before points spread over the joints' turns.
+    The search starts with the others as in `seed` (n_bodies,), too, then from points spread over the joints' turns.
     """
     closure = GraphClosure(whole, actuated)
-    system = closure.system(q)
-    values = {**seed, **held, **dict(zip(actuated, (float(x) for x in q), strict=True))}
-    start = closure.free_positions(values)
-    fixed = {*held, *actuated}
-    names = closure.free_names()
-    loose = np.array([k for k, name in enumerate(names) if name not in fixed], dtype=np.int64)
+    drives = [whole.names.index(name) for name in actuated]
+    system, start = closure.system(seed[drives]), closure.of_free(seed)
+    passive = np.ones(len(seed), dtype=bool)
+    passive[[*drives, *whole.platform_branch]] = False
+    loose = np.flatnonzero(closure.of_free(passive))
 
     def complete(some: Array) -> Array:
         x = start.copy()
@@ -138,30 +131,22 @@ def passive_positions(
         image=None,
         genuine=lambda some: system.genuine is None or system.genuine(complete(some)),
     )
-    for k, point in enumerate(halton(len(loose), PASSIVE_STARTS, 0)):
+    for k, point in enumerate(halton(len(loose), PASSIVE_STARTS)):
         solution = part.solved(start[loose] if k == 0 else part.lower + point * (part.upper - part.lower))
         if solution is not None:
             return closure.positions(complete(solution))
     return None
 
 
-@dataclass(frozen=True, eq=False)
-class SearchedPoses:
-    """Platform poses (k, 7), the joint positions by name at each, and the search that found them."""
+def search_graph(whole: WholeGraph, actuated: Sequence[str], seed: Array) -> tuple[Array, Array, SearchedSet]:
+    """Assembly modes, distinguished by the platform's pose, with joints `actuated` as in `seed` (n_bodies,).
 
-    poses: Array
-    positions: list[dict[str, float]]
-    modes: SearchedSet
-
-
-def search_graph(whole: WholeGraph, actuated: Sequence[str], q: Array, seed: dict[str, float]) -> SearchedPoses:
-    """Assembly modes, distinguished by the platform's pose, with joints `actuated` at q (n_actuated,) [rad or m].
-
-    All are true modes, but some may be missing: see `cross_check`. The mode at or near `seed` comes first.
+    All are true modes, but some may be missing: see `cross_check`. The mode at or near `seed` comes first. Returns
+    poses (k, 7), positions (k, n_bodies) of all joints, and the search that found them.
     """
     closure = GraphClosure(whole, actuated)
-    system = closure.system(np.asarray(q, dtype=np.float64))
-    known = system.solved(closure.free_positions(seed))
+    system = closure.system(seed[[whole.names.index(name) for name in actuated]])
+    known = system.solved(closure.of_free(seed))
     modes = search_modes(
         system,
         closure.actuator_rows,
@@ -171,4 +156,4 @@ def search_graph(whole: WholeGraph, actuated: Sequence[str], q: Array, seed: dic
     )
     modes = cross_check(system, modes)
     poses = np.array([closure.pose(x) for x in modes.solutions]).reshape(-1, 7)
-    return SearchedPoses(poses, [closure.positions(x) for x in modes.solutions], modes)
+    return poses, np.array([closure.positions(x) for x in modes.solutions]).reshape(-1, len(seed)), modes

@@ -48,12 +48,11 @@ def multistart(
     known: Sequence[Array] = (),
     missing: float = 0.1,
     most_starts: int = 2000,
-    seed: int = 0,
 ) -> SearchedSet:
     """Solutions of a closure system in n unknowns, from many starts, in the order found.
 
     `known` points (n,) are listed first, if they are solutions. The search stops when the expected number of solutions
-    not found is below `missing`, or after `most_starts`. The same `seed` of the starts gives the same result.
+    not found is below `missing`, or after `most_starts`.
     """
     found = Collection(system)
     for x in known:
@@ -61,7 +60,7 @@ def multistart(
         if system.closed(polished):
             found.add(system.wrapped(polished), hit=False)
     starts, successes, expected = 0, 0, np.inf
-    for start in halton(len(system.lower), most_starts, seed):
+    for start in halton(len(system.lower), most_starts):
         starts += 1
         solution = system.solved(system.lower + start * (system.upper - system.lower))
         if solution is not None:
@@ -77,7 +76,7 @@ def multistart(
     return found.report(starts, float(expected))
 
 
-def cross_check(system: ClosureSystem, known: SearchedSet, seed: int = 0) -> SearchedSet:
+def cross_check(system: ClosureSystem, known: SearchedSet) -> SearchedSet:
     """The known solutions, however they were found, and then those that further starts meet.
 
     Starts come in rounds of CHECKS that meet a solution, until all of a round's were known, or for ROUNDS at most. The
@@ -92,7 +91,7 @@ def cross_check(system: ClosureSystem, known: SearchedSet, seed: int = 0) -> Sea
         found.add(known.solutions[k], hit=False)
     found.hits = [int(hits) for hits in known.hits[simple]]
     found.samples = list(known.solutions[known.multiplicity == 0])
-    random, starts, missing, checks, met = np.random.default_rng([1951, seed]), known.starts, known.missing, 0, 0
+    random, starts, missing, checks, met = np.random.default_rng([1951, 0]), known.starts, known.missing, 0, 0
     for _ in range(ROUNDS if found.solutions and not found.samples else 0):
         before, seen, checks, met = len(found.solutions), set(), 0, 0
         for _ in range(TRIES * CHECKS):
@@ -169,7 +168,7 @@ class Collection:
         )
 
 
-def halton(dimension: int, count: int, seed: int) -> Array:
+def halton(dimension: int, count: int) -> Array:
     """Low-discrepancy points (count, dimension) of the unit cube: Halton's sequence, shifted at random."""
     primes: list[int] = []
     candidate = 2
@@ -184,5 +183,5 @@ def halton(dimension: int, count: int, seed: int) -> Array:
             fraction /= prime
             points[:, column] += fraction * (index % prime)
             index //= prime
-    shift = np.random.default_rng([1960, seed]).random(dimension)
+    shift = np.random.default_rng([1960, 0]).random(dimension)
     return (points + shift) % 1.0

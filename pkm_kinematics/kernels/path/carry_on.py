@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Limbs tracked as the platform goes a straight path: see `pkm_kinematics.solve.continuation`.
+"""Limbs tracked as the platform goes a straight path: see `pkm_kinematics.solve.from_home`.
 
 A pose is (7,), a displacement (6,) a shift [m] and a rotation vector [rad], joint positions are (n_joints,).
 """

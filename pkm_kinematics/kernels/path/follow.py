@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pkm_kinematics.kernels.compiled_rotations import shift_pose
+from pkm_kinematics.kernels.compiled_rotations import shift_pose, write_quaternion
 from pkm_kinematics.kernels.dense import determinant_sign
 from pkm_kinematics.kernels.model_and_data import NEAREST_BRANCH, VECTORS
 from pkm_kinematics.kernels.path.newton import (
@@ -59,6 +59,7 @@ from pkm_kinematics.kernels.position.solve_poses import (
 )
 from pkm_kinematics.kernels.records import PLATFORM
 from pkm_kinematics.kernels.regularity import is_regular
+from pkm_kinematics.kernels.vectors import add, get, matmul, put, rotate
 from pkm_runtime.kernels.compiled import allocating, compiled
 
 CONTRACTION = 0.25  # largest ratio of one correction to the one before
@@ -73,19 +74,9 @@ class PoseRows(NamedTuple):
     """Poses of n sets of actuated joint positions; NaN where the status says that there is none."""
 
     pose: Any  # (n, 7)
-    joints: Any  # (n, n_joints)
+    joints: Any  # (n, n_joints), of the whole graph (n, n_bodies)
     status: Any  # (n,)
-    residual: Any  # (n,) largest error of an actuated joint, rad or m
-    iterations: Any  # (n,)
-
-
-class GraphRows(NamedTuple):
-    """Where paths on the whole graph end: rotation and origin of the platform's last body."""
-
-    R: Any  # (n, 3, 3)
-    p: Any  # (n, 3)
-    status: Any  # (n,)
-    residual: Any  # (n,) largest gap of a closure
+    residual: Any  # (n,) largest error of an actuated joint, rad or m; of the whole graph, largest gap of a closure
     iterations: Any  # (n,)
 
 
@@ -436,18 +427,22 @@ def follow_graph(model, data, size, actuators, q):
 
 
 @allocating
-def follow_graphs(model, data, size, actuators, q, last, positions, out):
-    """`follow_graph` of rows into `out`, `GraphRows` of the body `last`; DIVERGED where an axis ends the wrong way."""
-    state = data.state
+def follow_graphs(model, data, size, actuators, q, last, tail, out):
+    """`follow_graph` of rows from the joints in `out`; DIVERGED where an axis ends the wrong way.
+
+    The platform is at `tail` (4, 4) in the body `last`.
+    """
+    state, R = data.state, data.system[0]  # scratch, and at least of this size
+    me = state[last]
     for k in range(q.shape[0]):
         for i in range(state.shape[0]):
-            state[i].q = positions[k, i]
+            state[i].q = out.joints[k, i]
         out.status[k], out.residual[k], out.iterations[k] = follow_graph(model, data, size, actuators, q[k])
         if out.status[k] == CONVERGED and turned_over(model.closures, model.blocks[0], state):
             out.status[k] = DIVERGED
         for i in range(state.shape[0]):
-            positions[k, i] = state[i].q
-        for r in range(3):
-            out.p[k, r] = state[last].p[r]
-            for c in range(3):
-                out.R[k, r, c] = state[last].R[r, c]
+            out.joints[k, i] = state[i].q
+        if out.status[k] == CONVERGED:
+            put(out.pose[k], add(get(me.p), rotate(me.R, (tail[0, 3], tail[1, 3], tail[2, 3]))))
+            matmul(me.R, tail, R)
+            write_quaternion(R, out.pose[k, 3:])

@@ -5,9 +5,9 @@ Lean solves take a finite pose with a unit quaternion and write actuated joint p
 mode `mode`, or nearest to the state where that is negative. Joint positions q and seed are (n_joints,).
 """
 
-from math import isfinite, isnan, sqrt
+from math import ceil, isfinite, isnan, sqrt
 
-from pkm_kinematics.kernels.position.chain import chain_motion, place_chain, read_chain
+from pkm_kinematics.kernels.position.chain import TAU, chain_motion, place_chain, read_chain
 from pkm_kinematics.kernels.position.closed_form import (
     drive,
     extend,
@@ -85,13 +85,6 @@ def inverse_whole(model, data, mode, pose, out):
         if bodies[i].actuator >= 0:
             out[bodies[i].actuator] = state[i].q
     return status
-
-
-@compiled
-def inverse_direct_many(model, data, mode, poses, out, status):
-    """`inverse_direct` for poses (n, 7) into out (n, n_actuated) and status (n,)."""
-    for k in range(poses.shape[0]):
-        status[k] = inverse_direct(model, data, mode, poses[k], out[k])
 
 
 @compiled
@@ -254,3 +247,29 @@ def solve_many(model, data, choice, poses, twists, accelerations_, out):
             if model.chain.shape[0] > 1:
                 chain_motion(model, data)
             read_rates(model, data, out.qd[k], out.qdd[k])
+
+
+@compiled
+def wrap_into_limits(lower, upper, turning, status, q):
+    """Turn joints q (n, n_joints) of rows with JOINT_LIMIT into their ranges, where one more turn fits: then CONVERGED.
+
+    The shortest turn from home need not be the one that a limb took: it comes to another branch stretched or folded.
+    """
+    for k in range(q.shape[0]):
+        if status[k] != JOINT_LIMIT:
+            continue
+        inside = True
+        for j in range(q.shape[1]):
+            at, turned = q[k, j], q[k, j]
+            if at < lower[j]:
+                turned = at + TAU * ceil((lower[j] - at) / TAU)
+            elif at > upper[j]:
+                turned = at - TAU * ceil((at - upper[j]) / TAU)
+            else:
+                continue
+            if turning[j] and lower[j] <= turned <= upper[j]:
+                q[k, j] = turned
+            else:
+                inside = False
+        if inside:
+            status[k] = CONVERGED

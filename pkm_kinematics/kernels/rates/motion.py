@@ -7,6 +7,8 @@ block's pseudo-inverse gives the joint rates that keep them closed.
 """
 
 from pkm_kinematics.kernels.position.closures import column, invert_block
+from pkm_kinematics.kernels.position.placement import place_platform
+from pkm_kinematics.kernels.position.positions import CONVERGED, SINGULAR, solve_positions
 from pkm_kinematics.kernels.records import (
     BASE,
     CYLINDRICAL,
@@ -18,6 +20,7 @@ from pkm_kinematics.kernels.records import (
     SPHERICAL,
     UNIVERSAL,
 )
+from pkm_kinematics.kernels.regularity import is_regular
 from pkm_kinematics.kernels.vectors import accumulate, add, cross, dot, get, put, scale, sub
 from pkm_runtime.kernels.compiled import compiled
 
@@ -248,3 +251,22 @@ def correct(bodies, block, state):
         put(me.extra_dv, dv)
         accumulate(me.dw, dw)
         accumulate(me.dv, dv)
+
+
+@compiled
+def solve_motion(model, data, mode, motion):
+    """Bring the state to a platform motion (19,) or longer: pose (7), twist (6), acceleration (6). Returns a status.
+
+    Finite, with a unit quaternion, inside the motion space; `mode` as in `solve_positions`. Blocks are inverted after.
+    """
+    state = data.state
+    place_platform(state, motion)
+    status, _, _ = solve_positions(model, data, mode, False)
+    if status != CONVERGED:
+        return status
+    if not is_regular(invert_blocks(model, data)):
+        return SINGULAR
+    move_platform(state, motion[7:], motion[13:])
+    velocities(model, data)
+    accelerations(model, data)
+    return CONVERGED

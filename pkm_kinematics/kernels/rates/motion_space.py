@@ -2,7 +2,7 @@
 """The twists that limbs and branch leave to the platform, and the acceleration that they impose, pose by pose.
 
 The motion space holds the twists that all limbs allow; for robots such as the 3-PRS it depends on the configuration
-("parasitic motion").
+("parasitic motion"). `limb_system` has a limb's equations J qd + G V = 0 as matrices, for analysis.
 
 Positions must be solved before. Twists and rates are (6,), linear, then angular; poses are (n, 7).
 """
@@ -12,9 +12,9 @@ from math import sqrt
 import numpy as np
 
 from pkm_kinematics.kernels.position.chain import chain_motion
+from pkm_kinematics.kernels.position.closures import joint_row
 from pkm_kinematics.kernels.position.positions import closes
 from pkm_kinematics.kernels.position.solve_poses import solve_pose, take_seed
-from pkm_kinematics.kernels.rates.limb_system import limb_system
 from pkm_kinematics.kernels.rates.motion import (
     accelerations,
     closure_accelerations,
@@ -263,3 +263,33 @@ def off_space(rates, scale, projector, rounding, off):
     """off (n,): which rates (n, 6) are off a space; the other arguments as in `is_off_space`."""
     for k in range(rates.shape[0]):
         off[k] = is_off_space(rates[k], scale, projector, rounding)
+
+
+@compiled
+def limb_system(model, data, first_closure, stop_closure, first_body, J, G):
+    """Fill J (m, n) and G (m, 6) for the closures of a limb whose bodies start at `first_body`, at solved positions."""
+    bodies, closures, state, rows = model.bodies, model.closures, data.state, data.rows
+    start = closures[first_closure].rows_at
+    for r in range(J.shape[0]):
+        for c in range(J.shape[1]):
+            J[r, c] = 0.0
+        for c in range(6):
+            G[r, c] = 0.0
+    for k in range(first_closure, stop_closure):
+        closure = closures[k]
+        point = get(rows[closure.rows_at].point)
+        for side in range(2):
+            sign = 1.0 - 2.0 * side
+            j = closure.successor if side == 0 else closure.predecessor
+            while j > PLATFORM:
+                for r in range(closure.rows_at, closure.rows_at + closure.rows):
+                    J[r - start, j - first_body] += sign * joint_row(bodies[j], state[j], rows[r], point)
+                j = bodies[j].parent
+            if j == PLATFORM:
+                for r in range(closure.rows_at, closure.rows_at + closure.rows):
+                    force = get(rows[r].force)
+                    arm = sub(point, get(state[PLATFORM].p))
+                    torque = add(get(rows[r].moment), cross(arm, force))
+                    for c in range(3):
+                        G[r - start, c] += sign * force[c]
+                        G[r - start, 3 + c] += sign * torque[c]

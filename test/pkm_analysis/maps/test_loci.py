@@ -46,8 +46,8 @@ def test_type_1_of_a_linear_delta_is_where_rods_lie_across_their_rails() -> None
     solved = k.inverse(inner)
     reached = solved.status == 0
     assert reached.mean() > 0.8
-    margins = k.singularity(inner[reached]).slowest_platform
-    home = float(k.singularity(k.home).slowest_platform)
+    margins = k.singularity(inner[reached]).type1
+    home = float(k.singularity(k.home).type1)
     assert float(np.median(margins)) < 0.2 * home
 
 

@@ -61,7 +61,7 @@ def test_bounds_contain_joints_and_jacobians_of_random_poses(name):
     assert (joints <= value[:, 1] + ROUNDING).all()
     spread = np.ptp(joints, axis=0)
     assert (value[:, 1] - value[:, 0] < 3.0 * spread + 0.01).all()  # they are bounds worth having
-    K = kinematics.inverse_jacobian(poses[:200]) @ encloser.twists
+    K = kinematics.at(poses[:200]).inverse_jacobian @ encloser.twists
     rate = found.joints.rate[0, : encloser.program.n_actuated]
     size = np.abs(K).max()
     assert (rate[..., 0] - ROUNDING * size <= K).all()
@@ -80,7 +80,7 @@ def test_derivatives_of_the_jacobian_are_those_of_differences(name):
     for u in range(len(home)):
         offset = np.zeros(len(home))
         offset[u] = step
-        pair = kinematics.inverse_jacobian(np.array([home - offset, home + offset])) @ encloser.twists
+        pair = kinematics.at(np.array([home - offset, home + offset])).inverse_jacobian @ encloser.twists
         slope = (pair[1] - pair[0]) / (2.0 * step)
         assert (slope >= bend[:, u, :, 0] - 1e-6 * np.abs(pair).max()).all()
         assert (slope <= bend[:, u, :, 1] + 1e-6 * np.abs(pair).max()).all()
@@ -94,7 +94,7 @@ def test_a_box_twice_as_small_has_bounds_of_the_jacobian_four_times_as_tight():
         encloser = Encloser(domain)
         rate = encloser(domain.box[None]).joints.rate[0, :3]
         corners = np.array(np.meshgrid(*domain.box)).reshape(3, -1).T
-        K = kinematics.inverse_jacobian(domain.values(corners)) @ encloser.twists
+        K = kinematics.at(domain.values(corners)).inverse_jacobian @ encloser.twists
         excess.append(((rate[..., 1] - rate[..., 0]) - np.ptp(K, axis=0)).max())
     assert excess[1] < 0.33 * excess[0]
     assert excess[2] < 0.33 * excess[1]

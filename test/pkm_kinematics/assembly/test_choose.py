@@ -8,7 +8,7 @@ import pytest
 
 from pkm_description.gallery import robot_names
 from pkm_description.rotations import pose_distance
-from pkm_kinematics.assembly.choose import METHODS
+from pkm_kinematics.assembly.all_modes import METHODS
 
 CHOSEN = {
     "angles": ["agile_eye", "wrist_3ups_s"],

@@ -165,7 +165,7 @@ def test_a_reading_in_one_call_is_what_the_parts_give(robot):
         q, rates = home + 0.05 * unit * rng.uniform(-1, 1, len(home)), unit * rng.uniform(-1, 1, len(home))
         if len(home) > k.mobility:  # positions and rates that agree with each other
             at = k.inverse(k.home)
-            q, rates = at.actuated, k.inverse_jacobian(k.home) @ k.task.subspace @ rng.uniform(-1, 1, k.mobility)
+            q, rates = at.actuated, k.at(k.home).inverse_jacobian @ k.task.subspace @ rng.uniform(-1, 1, k.mobility)
         seen = tracker.observe(q, rates)
         found = k.forward(q, near=pose, seed=joints)
         if not found.ok:
@@ -173,7 +173,7 @@ def test_a_reading_in_one_call_is_what_the_parts_give(robot):
             continue
         assert seen.status in (Status.CONVERGED, Status.JOINT_LIMIT)
         pose, joints = found.pose, found.joints
-        twist = k.platform_twist(pose, rates, seed=joints)
+        twist = k.at(pose, seed=joints).platform_twist(rates)
         motion = k.motion(pose, twist, seed=joints)
         assert np.abs(seen.pose - pose).max() < 1e-12
         assert np.abs(np.exp(1j * (seen.joints - motion.joints)) - 1.0).max() < 1e-10

@@ -10,9 +10,8 @@ from scipy.spatial.transform import Rotation
 from pkm_description.mechanism import Array
 from pkm_kinematics import Kinematics, Status
 from pkm_kinematics.assembly.geometry.surfaces import normals
-from pkm_kinematics.assembly.methods.graph_chains import Chain
 from pkm_kinematics.assembly.methods.limb_surfaces import Surfaces, surface_equations
-from pkm_kinematics.assembly.methods.locked_graph import Orientation
+from pkm_kinematics.assembly.methods.locked_graph import Chain, Orientation
 from pkm_kinematics.assembly.methods.whole_search import Search
 
 FOUND = {  # number of finite complex solutions

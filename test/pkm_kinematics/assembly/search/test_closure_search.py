@@ -181,7 +181,7 @@ def test_nothing_to_find() -> None:
 
 
 def test_halton_points_are_spread_evenly() -> None:
-    points = halton(5, 2000, 0)
+    points = halton(5, 2000)
     assert np.all((points >= 0) & (points < 1))
     counts = np.histogramdd(points[:, [0, 3]], bins=4)[0]
     assert np.all(np.abs(counts / 125 - 1) < 0.15)  # random points would scatter by 9 % each, up to 25 % among 16

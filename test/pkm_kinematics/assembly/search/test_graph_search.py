@@ -22,8 +22,10 @@ def searched(name: str, offset: float) -> tuple[Kinematics, Array, Array, Search
     whole = WholeGraph(mechanism, kinematics.task, home, kinematics.home)
     q = kinematics.inverse(kinematics.home).actuated
     q = q + offset * np.linspace(-1.0, 1.0, len(q))
-    found = search_graph(whole, kinematics.actuated_names, q, home)
-    return kinematics, q, found.poses, found.modes
+    start = whole.tables.bodies["home"].copy()
+    start[[whole.names.index(name) for name in kinematics.actuated_names]] = q
+    poses, _, modes = search_graph(whole, kinematics.actuated_names, start)
+    return kinematics, q, poses, modes
 
 
 def gap(first: Array, second: Array) -> float:

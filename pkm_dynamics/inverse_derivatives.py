@@ -21,7 +21,7 @@ import scipy  # whose parts load when they are first used
 from numpy.typing import NDArray
 
 from pkm_description.mechanism import Array
-from pkm_dynamics.derivatives.complex_motion import Complex, Dense
+from pkm_dynamics.complex_motion import Complex, Dense
 from pkm_dynamics.efforts import efforts_of
 from pkm_dynamics.problem import ACCELERATION, TWIST, WRENCH, Problem
 from pkm_dynamics.robot_model import RobotModel

@@ -2,20 +2,70 @@
 """Dynamics of one robot as straight-line code, several times as fast as the kernels that it is recorded from.
 
 For robots with a constant motion space and all limbs in closed form. The code is recorded at home and takes motions
-(25,) as the kernels do; where a motion takes another branch than home (limb out of reach, singularity) it has no result
-and the kernel is called. Constants of the motion space, such as a Delta's orientation, are constants of the code.
+(25,) as the kernels do; where a motion takes another branch than home (limb out of reach, singularity) it has no
+result, calls return ANOTHER_BRANCH, and the kernel is called. Constants of the motion space, such as a Delta's
+orientation, are constants of the code.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from pkm_dynamics.kernels.direct_dynamics import direct_dynamics
+from pkm_dynamics.kernels.direct_dynamics import advance, direct_dynamics
 from pkm_dynamics.kernels.inverse_dynamics import conditioned_inverse_dynamics
 from pkm_dynamics.robot_model import RobotModel
-from pkm_kinematics.codegen import free_inputs, pose_inputs, rate_inputs
 from pkm_kinematics.kernels.position.positions import CONVERGED
+from pkm_kinematics.recordings_at_home import free_inputs, pose_inputs, rate_inputs
 from pkm_runtime.codegen import Recording, Tape, loose, trace
+from pkm_runtime.codegen.call_code import call_code
+from pkm_runtime.kernels.compiled import allocating, compiled
+
+SOLVED = -2  # status of what the kernels need not look at, having passed over all that is not CONVERGED
+
+
+@compiled
+def straight_inverse(code, results, motion, effort):
+    """Efforts (m,) for a motion (25,); `results` (m + 1,) is scratch."""
+    status = call_code(code, motion, results)
+    if status == CONVERGED:
+        for a in range(effort.shape[0]):
+            effort[a] = results[a]
+    return status
+
+
+@compiled
+def straight_direct(code, motion, effort, out):
+    """Platform acceleration (6,) for a motion (25,) and efforts (m,)."""
+    return call_code(code, motion, effort, out)
+
+
+@compiled
+def straight_step(code, dt, motion, effort, out):
+    """Like `semi_implicit_step`, by the code of `straight_direct`."""
+    status = call_code(code, motion, effort, out)
+    if status == CONVERGED:
+        advance(motion, out, dt)
+    return status
+
+
+@allocating
+def straight_inverse_many(code, motions, condition, efforts, status):
+    """Efforts (k, m) and conditions (k,) for motions (k, 25); status (k,) is SOLVED where the code has a result."""
+    m = efforts.shape[1]
+    results = np.empty(m + 1)
+    for k in range(motions.shape[0]):
+        if status[k] == CONVERGED and straight_inverse(code, results, motions[k], efforts[k]) == CONVERGED:
+            condition[k] = results[m]
+            status[k] = SOLVED
+
+
+@compiled
+def straight_direct_many(code, motions, efforts, out, status):
+    """Platform accelerations (k, 6) for motions (k, 25) and efforts (k, m); status as in `straight_inverse_many`."""
+    for k in range(motions.shape[0]):
+        if status[k] == CONVERGED and call_code(code, motions[k], efforts[k], out[k]) == CONVERGED:
+            status[k] = SOLVED
+
 
 POSE, TWIST, ACCELERATION, WRENCH = 0, 7, 13, 19  # where they begin in a motion (25,)
 

@@ -9,7 +9,7 @@ possible ones, rotations weighted by the characteristic length, as in `PossibleT
 from math import atan2, sqrt
 from typing import Any, NamedTuple
 
-from pkm_dynamics.kernels.graph.actuator_coordinates import accelerations_here, graph_efforts
+from pkm_dynamics.kernels.actuator_coordinates import accelerations_here, graph_efforts
 from pkm_kinematics.kernels.path.graph_reading import read_platform
 from pkm_kinematics.kernels.position.chain import read_chain
 from pkm_kinematics.kernels.position.positions import CONVERGED, SINGULAR

@@ -1,2 +1,0 @@
-# SPDX-License-Identifier: Apache-2.0
-"""Dynamics kernels of one robot recorded as straight-line code."""

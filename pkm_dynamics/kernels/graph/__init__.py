@@ -1,2 +1,0 @@
-# SPDX-License-Identifier: Apache-2.0
-"""Compiled dynamics of the whole graph, with the actuators as coordinates."""
