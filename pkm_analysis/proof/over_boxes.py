@@ -83,8 +83,8 @@ def most_error(found: Enclosure, errors: Array, turning: bool) -> Array:
     """
     twists = found.encloser.twists
     part = twists[3:] if turning else twists[:3]
-    moved = _exactly(part) @ least_squares(found.rates, Affine.constant(np.diag(errors), found.half))
-    sums = moved @ _exactly(all_signs(len(errors)))
+    moved = Ball.exactly(part) @ least_squares(found.rates, Affine.constant(np.diag(errors), found.half))
+    sums = moved @ Ball.exactly(all_signs(len(errors)))
     return np.asarray(np.sqrt((sums.magnitude**2).sum(axis=-2)).max(axis=-1) * MORE)
 
 
@@ -95,7 +95,7 @@ def efforts_over(found: Enclosure, middle: Array) -> Ball:
     if not middle.any():
         return least_norm(found.rates, weight)[..., 0]
     missing = less(weight, found.rates.T, middle[:, None])
-    return (least_norm(found.rates, missing) + _exactly(middle[:, None]))[..., 0]
+    return (least_norm(found.rates, missing) + Ball.exactly(middle[:, None]))[..., 0]
 
 
 def least_spare(found: Enclosure, least: Array, most: Array) -> Array:
@@ -118,7 +118,3 @@ def most_effort(found: Enclosure, least: Array, most: Array) -> Array:
     tau = efforts_over(found, np.zeros(len(least)))
     within = ((tau.lower >= least) & (tau.upper <= most)).all(axis=-1)
     return np.where(within, tau.magnitude.max(axis=-1), np.inf)
-
-
-def _exactly(A: Array) -> Ball:
-    return Ball(A, np.zeros_like(A))

@@ -20,7 +20,7 @@ import numpy as np
 from scipy.linalg import qr
 
 from pkm_analysis.analysis_errors import AnalysisError
-from pkm_analysis.proof.tape_table import NoIntervalFormError, Numbers, Program, compile_tape
+from pkm_analysis.proof.tape_table import Numbers, Program, compile_tape
 from pkm_description.mechanism import Array
 from pkm_kinematics.codegen.at_home import NEAR, some_numbers
 from pkm_kinematics.kernels.position.chain import place_chain
@@ -156,14 +156,7 @@ def record_robot(kinematics: Kinematics, mode: int, constraints: bool) -> RobotP
             "its platform has no branch of its own, so that no coordinates bound a box",
             "give the platform a branch of sliding and turning joints in its description",
         )
-    try:
-        return _Recorder(kinematics, mode, constraints).record()
-    except NoIntervalFormError as error:
-        raise AnalysisError(
-            f"robot '{kinematics.mechanism.name}'",
-            f"no interval form of the operation '{error}'",
-            "prove what does not need it",
-        ) from error
+    return _Recorder(kinematics, mode, constraints).record()
 
 
 class _Recorder:
