@@ -5,15 +5,12 @@ from __future__ import annotations
 
 import importlib
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from pkm_runtime.describable import Describable
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-    from pkm_analysis.domain import Domain
-    from pkm_analysis.requirements.conditions import Membership
 
 
 class Table(NamedTuple):
@@ -41,25 +38,3 @@ class Plottable(Describable):
         if path is not None:
             importlib.import_module("pkm_analysis.drawing.sheet").write(figure, path)
         return figure
-
-
-class OverDomain(Plottable):
-    """A result over a domain, under conditions."""
-
-    membership: Membership
-
-    @property
-    def domain(self) -> Domain:
-        """The domain searched."""
-        return self.membership.domain
-
-    @property
-    def asked(self) -> dict[str, Any]:
-        """Robot, domain and requirements, for JSON."""
-        return {
-            "robot": self.membership.robot.name,
-            "domain": self.membership.in_words,
-            "coordinates": list(self.domain.labels),
-            "units": list(self.domain.units),
-            "requirements": [str(one) for one in self.membership.requirements],
-        }

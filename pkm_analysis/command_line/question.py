@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pkm_analysis
 from pkm_analysis.analysis_errors import AnalysisError
 from pkm_analysis.command_line.task_answers import Answer, add_output
-from pkm_analysis.requirements.grammar import in_si, read_number, read_range, read_value
+from pkm_analysis.requirements.grammar import in_si, read_number
 from pkm_description.command_options import add_robot
 
 if TYPE_CHECKING:
@@ -119,9 +119,9 @@ def where(analysis: Analysis, given: argparse.Namespace, slices: bool = False) -
 
 def ranges_of(task: TaskCoordinates, texts: Iterable[str], optional: bool = False) -> dict[str, Range]:
     """Ranges [m, rad] by name from texts NAME=LOWER:UPPER, units optional; with `optional` also NAME=VALUE."""
-    return {c.name: ends for c, ends in (read_range(task, text, optional) for text in texts)}
+    return {c.name: ends for c, ends in (task.read_range(text, optional) for text in texts)}
 
 
 def values_of(task: TaskCoordinates, texts: Iterable[str]) -> dict[str, float]:
     """Values [m, rad] by name from texts NAME=VALUE, unit optional."""
-    return {c.name: value for c, value in (read_value(task, text) for text in texts)}
+    return {c.name: value for c, value in map(task.read_value, texts)}

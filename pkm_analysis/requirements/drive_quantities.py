@@ -55,7 +55,7 @@ def drive_quantity(robot: Robot, name: str, sensors: tuple[float, ...] = ()) -> 
     if kind in SENSORS:
         return _error(robot, kind, sensors)
     if kind in EFFORTS:
-        return _effort_at_rest(robot) if kind == EFFORTS[0] else spare_effort(robot)
+        return _effort_at_rest(robot) if kind == EFFORTS[0] else _spare_effort(robot)
     direction = _direction(name, word) if colon else None
     return (_force if kind in ("force", "moment") else _speed)(robot, name, direction, kind in TURNING)
 
@@ -194,20 +194,15 @@ def _effort_at_rest(robot: Robot) -> Quantity:
     return Quantity(EFFORTS[0], _unit(robot), meaning, evaluate, most=over)
 
 
-def spare_effort(robot: Robot, ranges: tuple[Array, Array] | None = None) -> Quantity:
-    """How far efforts at rest are from the ends of ranges, least and most (m,) [N m, N], by default the description's.
-
-    `AnalysisError` where the description has no limits of effort.
-    """
-    least, most = robot.kinematics.mechanism.effort_range if ranges is None else ranges
+def _spare_effort(robot: Robot) -> Quantity:
+    least, most = robot.kinematics.mechanism.effort_range
     if not np.isfinite([least, most]).any():
         problem, remedy = "the description has no limits of effort", "name one, such as 'effort_at_rest < 20 N m'"
         raise AnalysisError(f"requirement '{WITHIN_LIMITS}'", problem, remedy)
     meaning = "how far the efforts that hold the robot against gravity are from the ends of the drives' ranges"
     evaluate = lambda b: np.minimum(b.efforts_at_rest - least, most - b.efforts_at_rest).min(axis=1)  # noqa: E731
     over = partial(least_spare, least=least, most=most)
-    version = "" if ranges is None else repr(np.array(ranges).tolist())
-    return Quantity(EFFORTS[1], _unit(robot), meaning, evaluate, signed=True, version=version, least=over)
+    return Quantity(EFFORTS[1], _unit(robot), meaning, evaluate, signed=True, least=over)
 
 
 def _unit(robot: Robot) -> str:

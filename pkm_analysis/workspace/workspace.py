@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 from pkm_analysis.analysis_errors import MESHES, AnalysisError, check_ending
 from pkm_analysis.domain import Range, check_resolution, size_unit
 from pkm_analysis.layer_file import Sheet, in_base_frame, write_layer
-from pkm_analysis.plottable import OverDomain
-from pkm_analysis.requirements.conditions import INSIDE, SEAM, Membership, Stop
+from pkm_analysis.requirements.conditions import INSIDE, SEAM, Membership, OverDomain, Stop
 from pkm_analysis.requirements.grammar import shown, with_error
 from pkm_analysis.workspace.border import Codes, Refined, bisect, facet_sizes, first_border, refine, welded
 from pkm_analysis.workspace.grid import codes_on_grid, extent
