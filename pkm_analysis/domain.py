@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from pkm_analysis.analysis_errors import AnalysisError
 from pkm_analysis.following import Lattice
-from pkm_analysis.kernels.branch_positions import branch_positions
+from pkm_analysis.kernels.pose_quantities import branch_positions
 from pkm_analysis.requirements.grammar import in_si, label_of, read_number, shown, spread
 from pkm_description.mechanism import Array
 from pkm_description.rotations import pose_distance

@@ -22,6 +22,7 @@ from pkm_runtime.whole_files import whole
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from matplotlib.path import Path as Polygons
 
     from pkm_analysis.analysed_robot import Robot
 
@@ -114,6 +115,22 @@ def cut(corners: Array, triangles: NDArray[np.int64], axis: int, value: float) -
         meet[:, side] = ends[p] + share[:, None] * (ends[q] - ends[p])
     pick = np.argsort(~on, axis=1, kind="stable")[:, :2]
     return np.take_along_axis(meet, pick[:, :, None], axis=1), crossed
+
+
+def outline(corners: Array, sides: NDArray[np.int64]) -> Polygons:
+    """Closed polygons of sides (k, 2), each corner (n, 2) the start of one side and the end of one."""
+    from matplotlib.path import Path as Polygons
+
+    after, places, steps = dict(sides.tolist()), list[int](), list[Any]()
+    while after:
+        start, at = after.popitem()
+        ring = [start]
+        while at != start and at in after:
+            ring.append(at)
+            at = after.pop(at)
+        places += [*ring, start]
+        steps += [Polygons.MOVETO, *[Polygons.LINETO] * len(ring)]
+    return Polygons(corners[places], steps)
 
 
 def label(axes: Axes, coordinates: Sequence[Coordinate]) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pkm_analysis.domain import through
-from pkm_analysis.drawing.sheet import COLOURS, INK, Scene, cut, draw_robot, label, legend, shaded, sheet
+from pkm_analysis.drawing.sheet import COLOURS, INK, Scene, cut, draw_robot, label, legend, outline, shaded, sheet
 from pkm_analysis.requirements.conditions import SEAM
 from pkm_analysis.requirements.grammar import shown
 from pkm_analysis.workspace.largest import Box, Cylinder
@@ -108,29 +108,13 @@ def _segments(axes: Axes, segments: Array, codes: NDArray[np.int32], colours: di
 
 def _flat(axes: Axes, found: Workspace, colours: dict[int, str]) -> None:
     from matplotlib.patches import PathPatch
-    from matplotlib.path import Path
 
-    rings = _rings(found.simplices)
-    vertices = np.vstack([found.corners[[*ring, ring[0]]] for ring in rings])
-    steps = np.concatenate([[Path.MOVETO, *[Path.LINETO] * len(ring)] for ring in rings])
-    axes.add_patch(PathPatch(Path(vertices, steps), facecolor=INSIDE, edgecolor="none", zorder=1))
+    border = outline(found.corners, found.simplices)
+    axes.add_patch(PathPatch(border, facecolor=INSIDE, edgecolor="none", zorder=1))
     draw_robot(axes, found.membership.robot, found.domain.coordinates)
     _segments(axes, found.corners[found.simplices], _facet_codes(found), colours)
     label(axes, found.domain.coordinates)
     axes.set_title(found.domain.in_words(), fontsize=9)
-
-
-def _rings(sides: NDArray[np.int64]) -> list[list[int]]:
-    """Closed polygons of sides (k, 2), each corner the start of one side and the end of one."""
-    after, rings = dict(sides.tolist()), []
-    while after:
-        start, at = after.popitem()
-        ring = [start]
-        while at != start and at in after:
-            ring.append(at)
-            at = after.pop(at)
-        rings.append(ring)
-    return rings
 
 
 def _line(axes: Axes, found: Workspace, colours: dict[int, str]) -> None:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from pkm_analysis.analysis_errors import AnalysisError
 from pkm_analysis.domain import size_unit
-from pkm_analysis.kernels.full_boxes import largest_full_box
+from pkm_analysis.kernels.geometry import largest_full_box
 from pkm_analysis.requirements.conditions import INSIDE, Membership, OverDomain
 from pkm_analysis.requirements.grammar import shown, spread
 from pkm_analysis.workspace.grid import codes_on_grid

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from pkm_analysis.command_line.analyse import TASKS, main, task_of
+from pkm_analysis.command_line.analyse import TASKS, main
 from pkm_analysis.domain import TaskCoordinates
 from pkm_description import load_mechanism
 from pkm_kinematics import Kinematics
@@ -44,7 +44,7 @@ def test_every_task_has_help(word: str, capsys: pytest.CaptureFixture[str]) -> N
         main(["delta", word, "--help"])
     assert end.value.code == 0
     assert f"pkm analyse ROBOT {word}" in capsys.readouterr().out
-    for action in task_of(word).parser()._actions:
+    for action in TASKS[word].parser()._actions:
         assert action.help, action.dest
 
 
