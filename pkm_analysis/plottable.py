@@ -5,7 +5,9 @@ from __future__ import annotations
 
 import importlib
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+
+import numpy as np
 
 from pkm_runtime.describable import Describable
 
@@ -30,6 +32,11 @@ class Plottable(Describable):
     def tables(self) -> list[Table]:
         """Tables for its page."""
         return []
+
+    def _plain(self, *names: str) -> dict[str, Any]:
+        """Some of its attributes, for JSON."""
+        values = {name: getattr(self, name) for name in names}
+        return {name: v.tolist() if isinstance(v, np.ndarray) else v for name, v in values.items()}
 
     def plot(self, path: str | Path | None = None) -> Figure:
         """Draw the result, and write it if `path` is given: .png, .svg or .pdf, else `AnalysisError`."""

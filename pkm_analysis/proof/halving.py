@@ -118,17 +118,13 @@ class Proof(Plottable):
     def to_dict(self) -> dict[str, Any]:
         """The answer, for JSON."""
         return {
-            "verdict": self.verdict,
+            **self._plain("verdict", "way", "boxes", "resolution", "seconds"),
             "that": list(self.that),
             "point": self.by_name() or None,
-            "way": self.way,
             "violated": self.refuted and self.refuted.violated,
             "slack": self.refuted and self.refuted.slack,
             "proved_share": self.share,
             "undecided_boxes": self.undecided.tolist(),
-            "boxes": self.boxes,
-            "resolution": self.resolution,
-            "seconds": self.seconds,
         }
 
     def _details(self) -> list[str]:

@@ -46,9 +46,8 @@ class Inner(OverDomain):
 
     def to_dict(self) -> dict[str, Any]:
         """The numbers, for JSON."""
-        own = {name: v.tolist() if isinstance(v, np.ndarray) else v for name, v in vars(self).items()}
-        own.pop("membership")
-        return {"quantity": self.what, **own, "size": self.size, "unit": self.unit}
+        own = [name for name in vars(self) if name != "membership"]
+        return {"quantity": self.what, **self._plain(*own, "size", "unit")}
 
 
 @dataclass(frozen=True, eq=False, repr=False)

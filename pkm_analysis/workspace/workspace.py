@@ -162,18 +162,12 @@ class Workspace(OverDomain):
         low, high = self.bounds
         return {
             **self.asked,
-            "shows": self.shows,
-            "size": self.size,
-            "error": self.error,
-            "unit": self.unit,
-            "tolerance": self.tolerance,
-            "pitch": self.pitch,
+            **self._plain("shows", "size", "error", "unit", "tolerance", "pitch", "caution"),
             "lower": low.tolist(),
             "upper": high.tolist(),
             "facets": len(self.simplices),
             "sampled": list(self.sampled),
             "stopped_by": [{"kind": s.kind, "what": s.text, "share": share} for s, share in self.stopped_by],
-            "caution": self.caution,
         }
 
 
