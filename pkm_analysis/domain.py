@@ -397,6 +397,12 @@ def size_unit(domain: Domain) -> str:
     return " ".join(parts)
 
 
-def corners(lower: Array, upper: Array) -> Array:
-    """Corners (2^d, d) of a box."""
-    return np.array(list(itertools.product(*zip(lower, upper, strict=True))))
+def corners(boxes: Array) -> Array:
+    """Corners (n, 2^d, d) of boxes (n, d, 2)."""
+    d = boxes.shape[1]
+    return np.stack([boxes[:, np.arange(d), list(ends)] for ends in itertools.product((0, 1), repeat=d)], axis=1)
+
+
+def nodes_of(axes: Iterable[Array]) -> Array:
+    """All nodes (n, d) of a grid, the last coordinate fastest."""
+    return np.stack([values.ravel() for values in np.meshgrid(*axes, indexing="ij")], axis=1)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from pkm_analysis.domain import through
+from pkm_analysis.domain import nodes_of, through
 from pkm_analysis.drawing.sheet import COLOURS, INK, Scene, cut, draw_robot, label, legend, outline, shaded, sheet
 from pkm_analysis.requirements.conditions import SEAM
 from pkm_analysis.requirements.grammar import shown
@@ -149,7 +149,7 @@ def _plane(axes: Axes, found: Box | Cylinder, axis: int | None) -> None:
     nodes = NODES if membership.robot.evaluator.quick else SLOW_NODES
     ticks = [np.linspace(domain.lower[k], domain.upper[k], nodes) for k in (a, b)]
     points = np.tile(middle, (nodes * nodes, 1))
-    points[:, [a, b]] = np.stack(np.meshgrid(*ticks, indexing="ij"), axis=-1).reshape(-1, 2)
+    points[:, [a, b]] = nodes_of(ticks)
     inside = membership.inside(points).reshape(nodes, nodes)
     axes.contourf(*ticks, inside.T.astype(float), levels=[0.5, 1.5], colors=[INSIDE], zorder=1)
     coordinates = [domain.coordinates[k] for k in (a, b)]

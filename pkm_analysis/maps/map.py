@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pkm_analysis.analysis_errors import AnalysisError
-from pkm_analysis.domain import Domain, Range, check_resolution, through
+from pkm_analysis.domain import Domain, Range, check_resolution, nodes_of, through
 from pkm_analysis.kernels.pose_quantities import HOLD, REACH, REGULARITY, TYPE2, UNLIMITED
 from pkm_analysis.layer_file import Sheet, in_base_frame, write_layer
 from pkm_analysis.requirements.conditions import INSIDE, Membership, OverDomain
@@ -138,7 +138,7 @@ def quantity_map(
     nodes = resolution or (NODES if robot.evaluator.quick else SLOW_NODES)[domain.dimension]
     counts = np.maximum(np.round(nodes * spans / spans.max()).astype(int), min(nodes, 25))
     axes = tuple(domain.grid(counts))
-    points = np.stack([axis.ravel() for axis in np.meshgrid(*axes, indexing="ij")], axis=1)
+    points = nodes_of(axes)
     question = membership.question and repr((membership.question, quantity.question))
     parts = robot.in_chunks(partial(_of, membership, quantity), points, "nodes", lambda: question)
     columns = (np.concatenate(c).reshape(tuple(counts)) for c in zip(*parts, strict=True))
@@ -293,7 +293,7 @@ def surface_sheets(domain: Domain, surfaces: Sequence[Isosurface], name: str, un
 
 def _sheet(domain: Domain, axes: Sequence[Array], values: Array, name: str, shown: Range) -> Sheet:
     """Values (m, n) at the nodes of a plane as triangles between nodes inside."""
-    points = np.stack([axis.ravel() for axis in np.meshgrid(*axes, indexing="ij")], axis=1)
+    points = nodes_of(axes)
     number = np.arange(values.size).reshape(values.shape)
     a, b, c, d = (number[i : i - 1 or None, j : j - 1 or None].ravel() for i, j in ((0, 0), (1, 0), (1, 1), (0, 1)))
     triangles = np.concatenate([np.stack([a, b, c], axis=1), np.stack([a, c, d], axis=1)])

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from itertools import pairwise, product
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypedDict
 
 import numpy as np
@@ -20,7 +20,7 @@ from scipy.spatial.transform import Rotation
 
 from pkm_analysis.analysed_robot import Robot
 from pkm_analysis.analysis_errors import AnalysisError
-from pkm_analysis.domain import Domain, TaskCoordinates
+from pkm_analysis.domain import Domain, TaskCoordinates, corners
 from pkm_analysis.kernels.pose_quantities import TYPE2
 from pkm_analysis.plottable import Plottable
 from pkm_analysis.proof.enclosures import Encloser
@@ -38,6 +38,8 @@ SAMPLES = 1024  # poses tried at random before anything is bounded
 SHOWN = 5  # undecided boxes that are printed
 REFUTES = -1e-12  # a slack at a pose below this is not rounding
 HALVINGS = 60  # of a line between two poses: down to rounding
+STRAIGHT = 1e-9  # rad, and of the robot's size: rounding of task coordinates on a straight line
+_TRIED = np.linspace(0.0, 1.0, 17)[:, None]  # shares of a part at which poses are tried
 
 
 class Refutation(NamedTuple):
@@ -276,7 +278,7 @@ class _Search:
         waiting, badness = domain.box[None], np.zeros(1)
         open_ones = np.ones((1, len(self.wanted)), dtype=np.bool_)
         done, stuck = [waiting[:0]], [waiting[:0]]
-        share, refuted = 0.0, self.attempt(domain.values(_corners(waiting)))
+        share, refuted = 0.0, self.attempt(domain.values(_points_of(waiting)))
         bounds = partial(_bounds, encloser, self.wanted)
         while len(waiting) and self.done < self.most and refuted is None:
             order = np.argsort(badness, kind="stable")
@@ -292,7 +294,7 @@ class _Search:
             share += float((np.ptp(boxes[proved], axis=-1) / sides).prod(axis=-1).sum())
             self.progress((before + share) / of, self.done)
             boxes, left, slack = boxes[~proved], left[~proved], slack[~proved]
-            refuted = self.attempt(domain.values(_corners(boxes)))
+            refuted = self.attempt(domain.values(_points_of(boxes)))
             relative = np.ptp(boxes, axis=-1) / sides
             small = relative.max(axis=1, initial=0.0) <= self.resolution
             stuck.append(boxes[small])
@@ -350,11 +352,9 @@ class _Search:
         return np.asarray(0.5 * below + 0.5 * above)[None]
 
 
-def _corners(boxes: Array) -> Array:
+def _points_of(boxes: Array) -> Array:
     """Corners and centres (m, k) of boxes (n, k, 2)."""
-    k = boxes.shape[1]
-    ends = [boxes[:, np.arange(k), list(choice)] for choice in product((0, 1), repeat=k)]
-    return np.unique(np.concatenate([*ends, boxes.mean(axis=-1)]), axis=0)
+    return np.unique(np.concatenate([*corners(boxes), boxes.mean(axis=-1)]), axis=0)
 
 
 def _halved(boxes: Array, relative: Array) -> Array:
@@ -366,10 +366,6 @@ def _halved(boxes: Array, relative: Array) -> Array:
     halves[2 * rows, side, 1] = middle
     halves[2 * rows + 1, side, 0] = middle
     return halves
-
-
-STRAIGHT = 1e-9  # rad, and of the robot's size: rounding of task coordinates on a straight line
-_TRIED = np.linspace(0.0, 1.0, 17)[:, None]  # shares of a part at which poses are tried
 
 
 def prove_motion(

@@ -3,11 +3,10 @@
 
 from __future__ import annotations
 
-from itertools import product
-
 import numpy as np
 from numpy.typing import NDArray
 
+from pkm_analysis.domain import corners
 from pkm_analysis.polytopes import all_signs
 from pkm_analysis.proof.enclosures import Enclosure
 from pkm_analysis.proof.matrices import MORE, TINY, Affine, Ball, least_norm, least_squares, less
@@ -44,10 +43,9 @@ def _turned_alike(found: Enclosure, asked: NDArray[np.bool_]) -> NDArray[np.bool
     """
     alike, encloser = np.ones(len(found.boxes), dtype=np.bool_), found.encloser
     if asked.any():
-        k, boxes = found.boxes.shape[1], found.boxes[asked]
-        corners = np.stack([boxes[:, np.arange(k), list(ends)] for ends in product((0, 1), repeat=k)], axis=1)
-        values = encloser.domain.values(corners.reshape(-1, k))
-        room = joint_room(encloser.kinematics.at(values, mode=encloser.mode)).reshape(corners.shape[:2])
+        points = corners(found.boxes[asked])
+        values = encloser.domain.values(points.reshape(-1, points.shape[2]))
+        room = joint_room(encloser.kinematics.at(values, mode=encloser.mode)).reshape(points.shape[:2])
         alike[asked] = (room >= -1e-12).all(axis=1)
     return alike
 

@@ -12,7 +12,7 @@ import scipy  # submodules load on first use
 from numpy.typing import NDArray
 
 from pkm_analysis.analysis_errors import AnalysisError
-from pkm_analysis.domain import size_unit
+from pkm_analysis.domain import nodes_of, size_unit
 from pkm_analysis.kernels.geometry import largest_full_box
 from pkm_analysis.requirements.conditions import INSIDE, Membership, OverDomain
 from pkm_analysis.requirements.grammar import shown, spread
@@ -212,7 +212,7 @@ def _face(low: Array, high: Array, k: int, value: float) -> Array:
     """Points (n, d) of a face of a box, moved to a value of coordinate k."""
     ticks = [np.linspace(a, b, FACE) for a, b in zip(low, high, strict=True)]
     ticks[k] = np.array([value])
-    return np.stack([grid.ravel() for grid in np.meshgrid(*ticks, indexing="ij")], axis=1)
+    return nodes_of(ticks)
 
 
 def _none(what: str) -> AnalysisError:
