@@ -104,7 +104,7 @@ def _slice(axes: Axes, found: Map, chosen: list[slice | int]) -> Any:
     look: dict[str, Any] = {"vmin": low, "vmax": high, "shading": "nearest", "rasterized": True, "zorder": 1}
     shades, border = values, None
     with contextlib.suppress(AnalysisError):  # without scikit-image the border has the steps of the grid
-        border = _border(found, chosen, varying) if inside.any() else None
+        border = border_of(found, chosen, varying) if inside.any() else None
         near = scipy.ndimage.distance_transform_edt(~inside, return_distances=False, return_indices=True)
         shades = np.ma.masked_invalid(found.values[tuple(chosen)][tuple(near)]).T
     mesh = axes.pcolormesh(x, y, shades, **look)
@@ -129,7 +129,7 @@ def _slice(axes: Axes, found: Map, chosen: list[slice | int]) -> Any:
     return mesh
 
 
-def _border(found: Map, chosen: list[slice | int], varying: list[int]) -> Polygons:
+def border_of(found: Map, chosen: list[slice | int], varying: list[int]) -> Polygons:
     """The border of the part of the grid that is chosen along each axis, finer than the grid."""
     each, ranges, held = [found.axes[k] for k in varying], dict(found.domain.ranges), {}
     for c, axis, at in zip(found.domain.coordinates, found.axes, chosen, strict=True):
