@@ -102,7 +102,8 @@ def _slice(axes: Axes, found: Map, chosen: list[slice | int]) -> Any:
     values, inside = np.ma.masked_invalid(found.values[tuple(chosen)]).T, found.inside[tuple(chosen)]
     low, high = found.shown
     look: dict[str, Any] = {"vmin": low, "vmax": high, "shading": "nearest", "rasterized": True, "zorder": 1}
-    shades, border = values, None
+    shades = values
+    border: Polygons | None = None
     with contextlib.suppress(AnalysisError):  # without scikit-image the border has the steps of the grid
         border = border_of(found, chosen, varying) if inside.any() else None
         near = scipy.ndimage.distance_transform_edt(~inside, return_distances=False, return_indices=True)
@@ -131,7 +132,7 @@ def _slice(axes: Axes, found: Map, chosen: list[slice | int]) -> Any:
 
 def border_of(found: Map, chosen: list[slice | int], varying: list[int]) -> Polygons:
     """The border of the part of the grid that is chosen along each axis, finer than the grid."""
-    each, ranges, held = [found.axes[k] for k in varying], dict(found.domain.ranges), {}
+    each, ranges, held = [found.axes[k] for k in varying], dict(found.domain.ranges), dict[str, float]()
     for c, axis, at in zip(found.domain.coordinates, found.axes, chosen, strict=True):
         if isinstance(at, int):
             del ranges[c.name]
