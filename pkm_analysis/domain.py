@@ -403,6 +403,6 @@ def corners(boxes: Array) -> Array:
     return np.stack([boxes[:, np.arange(d), list(ends)] for ends in itertools.product((0, 1), repeat=d)], axis=1)
 
 
-def nodes_of(axes: Iterable[Array]) -> Array:
+def nodes_of(axes: Iterable[NDArray[Any]]) -> NDArray[Any]:
     """All nodes (n, d) of a grid, the last coordinate fastest."""
     return np.stack([values.ravel() for values in np.meshgrid(*axes, indexing="ij")], axis=1)
