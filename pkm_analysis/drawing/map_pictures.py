@@ -11,7 +11,7 @@ import scipy  # submodules load on first use
 
 from pkm_analysis.analysis_errors import AnalysisError
 from pkm_analysis.domain import through
-from pkm_analysis.drawing.sheet import COLOURS, INK, Scene, draw_robot, grid, label, legend, outline, shaded, sheet
+from pkm_analysis.drawing.sheet import COLOURS, INK, Scene, grid, label, legend, outline, shaded, sheet
 from pkm_analysis.maps.map import Map, colours_of
 from pkm_analysis.maps.statistics import Statistics
 from pkm_analysis.requirements.conditions import INSIDE, RANGE
@@ -124,9 +124,7 @@ def _slice(axes: Axes, found: Map, chosen: list[slice | int]) -> Any:
         held = [k for k in range(len(chosen)) if k not in varying]
         if all(found.axes[k][chosen[k]] == place[k] for k in held):
             axes.plot(*(place[k] for k in varying), mark, color="white", mec=INK, ms=9, zorder=6)
-    draw_robot(axes, found.membership.robot, coordinates)
-    axes.autoscale_view()
-    label(axes, coordinates)
+    label(axes, coordinates, found.membership.robot)
     return mesh
 
 

@@ -133,8 +133,8 @@ def outline(corners: Array, sides: NDArray[np.int64]) -> Polygons:
     return Polygons(corners[places], steps)
 
 
-def label(axes: Axes, coordinates: Sequence[Coordinate]) -> None:
-    """Label the axes in mm and deg, and use equal scales for lengths."""
+def label(axes: Axes, coordinates: Sequence[Coordinate], robot: Robot | None = None) -> None:
+    """Label the axes in mm and deg, and use equal scales for lengths; with the robot at home, if one is given."""
     from matplotlib.ticker import MaxNLocator
 
     class Degrees(MaxNLocator):
@@ -147,6 +147,9 @@ def label(axes: Axes, coordinates: Sequence[Coordinate]) -> None:
         if unit == "deg":
             axis.set_major_locator(Degrees(7, steps=[1, 2, 3, 4.5, 6, 9, 10]))
         axis.set_major_formatter(partial(_scaled, factor))
+    if robot is not None:
+        draw_robot(axes, robot, coordinates)
+        axes.autoscale_view()
     if len(coordinates) > 1 and coordinates[0].unit == coordinates[1].unit:
         axes.set_aspect("equal", adjustable="datalim")
     axes.tick_params(labelsize=8)

@@ -39,8 +39,9 @@ from pkm_runtime.codegen import Tape, loose, trace
 from pkm_runtime.codegen.tape import Constant, Number, Term, call, extreme, key, value
 
 Numbers = NDArray[np.int64]
-
-_PLAIN = {  # that have one operation of their own
+HALF_PI = 0.5 * pi
+PIVOT = 1e-9  # of the largest: a joint or an equation with a smaller pivot is dependent
+_PLAIN = {  # operations of a tape that have one operation of their own
     "+": jets.ADD,
     "-": jets.SUBTRACT,
     "atan2": jets.ANGLE,
@@ -74,28 +75,27 @@ class Program(NamedTuple):
         return np.array([self.rows.get(key(n), -1) for n in numbers], dtype=np.int64)
 
 
-def compile_tape(tape: Tape, results: Iterable[Number], conditions: bool = True) -> Program:
-    """The rows of a tape that `results` need; with `conditions`, also the comparisons recorded.
+def compile_tape(tape: Tape, results: Iterable[Number]) -> Program:
+    """The rows of a tape that `results` and the comparisons recorded need.
 
     Closed forms take the root of the larger of a number and zero. The number itself is used here, which leaves an
     interval with a root of its own where it is negative nowhere, and it is listed in `reaches`: a limb reaches its
     target where it is not negative. `AnalysisError` for an operation without an interval form.
     """
     results = list(results)
-    needed = tape.needed(results, conditions)
-    decided = tape.conditions if conditions else {}
+    needed = tape.needed(results)
     used: list[int | Constant] = [key(r) for r in results]
     for term in needed:
         if term.how[0] != "input":
             used += term.how[1:]
-    for _, left, right in decided:
+    for _, left, right in tape.conditions:
         used += [left, right]
     constants = list(dict.fromkeys(k for k in [*used, Constant(1.0)] if isinstance(k, Constant)))
     table = _Rows(constants)
     for term in needed:
         table.places[term.number] = table.add(term)
     checks = []
-    for (comparison, *sides), was in decided.items():
+    for (comparison, *sides), was in tape.conditions.items():
         what, outcome, turned = _COMPARISONS[comparison]
         left, right = (table.places[side] for side in (sides[::-1] if turned else sides))
         checks.append([what, left, right, int(was == outcome)])
@@ -149,12 +149,6 @@ class _Rows:
         if b < self.constants:
             a, b = b, a
         return self._write(jets.MULTIPLE if a < self.constants else jets.MULTIPLY, a, b)
-
-
-HALF_PI = 0.5 * pi
-
-
-PIVOT = 1e-9  # of the largest: a joint or an equation with a smaller pivot is dependent
 
 
 class Angles:
