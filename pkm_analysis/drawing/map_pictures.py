@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 LOCI = ("#1f4fd6", "#d62728", "#aa3377", "#228833")
 LEVELS = 12
-FINE, SLOW_FINE = 0.05, 0.2  # of a step of the grid: how far the border that is drawn may be off
+FINE, SLOW_FINE = 0.05, 0.5  # of a step of the grid: how far the border that is drawn may be off
 
 
 def map_picture(found: Map) -> Figure:
