@@ -15,14 +15,12 @@ from pkm_analysis.domain import Domain, Range
 from pkm_analysis.maps.loci import Loci, loci
 from pkm_analysis.maps.map import Map, quantity_map
 from pkm_analysis.maps.statistics import Statistics, statistics
-from pkm_analysis.proof.halving import Proof, Settings, certified_box, prove, prove_path
-from pkm_analysis.proof.motion_proof import prove_motion
+from pkm_analysis.proof.halving import Proof, Settings, certified_box, prove, prove_motion, prove_path
 from pkm_analysis.regions.grid_graph import GridGraph
 from pkm_analysis.regions.path import Path, box_of, find_path
 from pkm_analysis.regions.regions import Regions, regions
 from pkm_analysis.requirements.conditions import Membership, over_orientations
-from pkm_analysis.requirements.drive_quantities import Assumed
-from pkm_analysis.requirements.quantities import find_quantity, quantities, requirement
+from pkm_analysis.requirements.quantities import Assumed, find_quantity, quantities, requirement
 from pkm_analysis.requirements.quantity import Quantity, Requirement
 from pkm_analysis.workspace.tilt import Tilt, tilt
 from pkm_analysis.workspace.workspace import Workspace, workspace

@@ -18,7 +18,7 @@ import scipy  # submodules load on first use
 from numpy.typing import NDArray
 
 from pkm_analysis.analysis_errors import AnalysisError
-from pkm_analysis.kernels.capsule_bounds import capsule_bounds
+from pkm_analysis.kernels.geometry import capsule_bounds
 from pkm_analysis.kernels.pose_quantities import WIDTH
 from pkm_description.joint_geometry import freedoms
 from pkm_description.mechanism import Array, Joint, JointType, LoopType, Mechanism

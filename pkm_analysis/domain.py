@@ -21,8 +21,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from pkm_analysis.analysis_errors import AnalysisError
 from pkm_analysis.following import Lattice
-from pkm_analysis.kernels.branch_positions import branch_positions
-from pkm_analysis.requirements.grammar import label_of, shown, spread
+from pkm_analysis.kernels.pose_quantities import branch_positions
+from pkm_analysis.requirements.grammar import in_si, label_of, read_number, shown, spread
 from pkm_description.mechanism import Array
 from pkm_description.rotations import pose_distance
 from pkm_kinematics import Kinematics
@@ -34,6 +34,7 @@ Value = TypeVar("Value")
 UNLIMITED = 1e12  # rad or m
 SLACK = 1e-9  # rad, and of the robot's size, beyond a limit: rounding
 MOST_NODES = 50_000_000  # of a grid
+FAR = 50.0  # of the robot's size: a larger length without a unit is not in metres
 INDEPENDENT = 1e-6  # of unit velocities: smaller singular values are zero
 
 
@@ -107,6 +108,44 @@ class TaskCoordinates:
     def named(self, values: Mapping[str, Value]) -> dict[str, Value]:
         """The same values by the full names of their coordinates."""
         return {self.find(name).name: value for name, value in values.items()}
+
+    def read_value(self, word: str) -> tuple[Coordinate, float]:
+        """A coordinate and its value [m, rad], from NAME=VALUE such as yaw=10deg; SI units by default.
+
+        `AnalysisError` where unreadable, or implausible in m and rad for a robot of this size.
+        """
+        c, (low, high) = self.read_range(word, optional=True)
+        if low != high:
+            raise AnalysisError(f"value '{word}'", "a range is no value", "give each coordinate one")
+        return c, low
+
+    def read_range(self, word: str, optional: bool = False) -> tuple[Coordinate, Range]:
+        """A coordinate and its range [m, rad], from NAME=LOWER:UPPER; one unit at the upper end is of both.
+
+        With `optional` one value may stand for both ends. Errors as of `read_value`, or for an empty range.
+        """
+        about = f"range '{word}'"
+        name, equals, text = word.partition("=")
+        ends = [end.strip() for end in text.split(":")]
+        if not equals or not all(ends) or len(ends) > 2 or (len(ends) == 1 and not optional):
+            written = "NAME=VALUE or NAME=LOWER:UPPER" if optional else "NAME=LOWER:UPPER"
+            raise AnalysisError(about, "it cannot be read", f"write {written}, such as x=-0.1:0.1 or yaw=-10:10deg")
+        c = self.find(name.strip())
+        found = [read_number(end, about) for end in ends]
+        values = [self._plausible(c, number, unit or found[-1][1], about) for number, unit in found]
+        if values[0] > values[-1]:
+            raise AnalysisError(about, "it is empty", "give the lower end first")
+        return c, (values[0], values[-1])
+
+    def _plausible(self, c: Coordinate, number: float, unit: str, about: str) -> float:
+        size = self.kinematics.engine.size
+        if not unit and c.unit == "rad" and abs(number) > 2.0 * np.pi:
+            problem, remedy = f"{number:g} rad is more than a turn", f"write {number:g}deg, or {number:g}rad"
+            raise AnalysisError(about, problem, f"{remedy} if that is meant")
+        if not unit and c.unit == "m" and abs(number) > FAR * size:
+            problem, remedy = f"{number:g} m is far from a robot of {size:.2g} m", f"write {number:g}mm, or {number:g}m"
+            raise AnalysisError(about, problem, f"{remedy} if that is meant")
+        return in_si(number, unit or c.unit, c.unit, about)
 
     @cached_property
     def free(self) -> tuple[Coordinate, ...]:
@@ -358,6 +397,12 @@ def size_unit(domain: Domain) -> str:
     return " ".join(parts)
 
 
-def corners(lower: Array, upper: Array) -> Array:
-    """Corners (2^d, d) of a box."""
-    return np.array(list(itertools.product(*zip(lower, upper, strict=True))))
+def corners(boxes: Array) -> Array:
+    """Corners (n, 2^d, d) of boxes (n, d, 2)."""
+    d = boxes.shape[1]
+    return np.stack([boxes[:, np.arange(d), list(ends)] for ends in itertools.product((0, 1), repeat=d)], axis=1)
+
+
+def nodes_of(axes: Iterable[NDArray[Any]]) -> NDArray[Any]:
+    """All nodes (n, d) of a grid, the last coordinate fastest."""
+    return np.stack([values.ravel() for values in np.meshgrid(*axes, indexing="ij")], axis=1)

@@ -102,11 +102,9 @@ class PerformanceIndices(Plottable):
         """The numbers, for JSON."""
         each = self.worst().items()
         return {
-            "robot": self.robot,
+            **self._plain("robot", "part", "length"),
             "quantity": "indices of performance",
             "poses": len(self.coordinates),
-            "part": self.part,
-            "length": self.length,
             "coordinates": list(self.labels),
             "indices": {name: {"worst": one, "at": at.tolist(), "mean": mean} for name, (one, at, mean) in each},
         }

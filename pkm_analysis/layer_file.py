@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pkm_analysis.analysis_errors import AnalysisError
+from pkm_analysis.analysis_errors import AnalysisError, check_ending
 from pkm_analysis.domain import Domain
 from pkm_description.mechanism import Array
 from pkm_runtime.optional import optional_library
@@ -34,8 +34,7 @@ def write_layer(path: str | Path, title: str, unit: str, frame: str, sheets: Seq
     `unit` is that of colours, "1" for names. `AnalysisError` for another extension, nothing to show, or no trimesh.
     """
     path = Path(path)
-    if path.suffix != ".glb":
-        raise AnalysisError(f"layer {path.name}", "it is no .glb file", "name one")
+    check_ending("layer", path, (".glb",))
     if not sheets:
         raise AnalysisError(f"layer {path.name}", f"{title} has no surface", "give other ranges")
     trimesh = optional_library("trimesh", "trimesh", "layers")

@@ -7,13 +7,12 @@ import importlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
+import numpy as np
+
 from pkm_runtime.describable import Describable
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-    from pkm_analysis.domain import Domain
-    from pkm_analysis.requirements.conditions import Membership
 
 
 class Table(NamedTuple):
@@ -34,6 +33,11 @@ class Plottable(Describable):
         """Tables for its page."""
         return []
 
+    def _plain(self, *names: str) -> dict[str, Any]:
+        """Some of its attributes, for JSON."""
+        values = {name: getattr(self, name) for name in names}
+        return {name: v.tolist() if isinstance(v, np.ndarray) else v for name, v in values.items()}
+
     def plot(self, path: str | Path | None = None) -> Figure:
         """Draw the result, and write it if `path` is given: .png, .svg or .pdf, else `AnalysisError`."""
         module, _, drawn = self._picture.partition(".")
@@ -41,25 +45,3 @@ class Plottable(Describable):
         if path is not None:
             importlib.import_module("pkm_analysis.drawing.sheet").write(figure, path)
         return figure
-
-
-class OverDomain(Plottable):
-    """A result over a domain, under conditions."""
-
-    membership: Membership
-
-    @property
-    def domain(self) -> Domain:
-        """The domain searched."""
-        return self.membership.domain
-
-    @property
-    def asked(self) -> dict[str, Any]:
-        """Robot, domain and requirements, for JSON."""
-        return {
-            "robot": self.membership.robot.name,
-            "domain": self.membership.in_words,
-            "coordinates": list(self.domain.labels),
-            "units": list(self.domain.units),
-            "requirements": [str(one) for one in self.membership.requirements],
-        }

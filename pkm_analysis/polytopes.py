@@ -21,7 +21,7 @@ from typing import ClassVar
 import numpy as np
 
 from pkm_analysis.analysis_errors import AnalysisError
-from pkm_analysis.kernels.zonotope import faces_of
+from pkm_analysis.kernels.geometry import faces_of
 from pkm_analysis.plottable import Plottable
 from pkm_description.mechanism import Array
 from pkm_runtime.describable import measure

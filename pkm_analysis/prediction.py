@@ -189,12 +189,7 @@ class Prediction(Plottable):
         }
         loads = zip(self.joint_names, self.force.tolist(), self.moment.tolist(), strict=True)
         return {
-            "robot": self.robot,
-            "motion": self.motion,
-            "payload": self.payload,
-            "duration": self.duration,
-            "energy": self.energy,
-            "peak_total_power": self.peak_total_power,
+            **self._plain("robot", "motion", "payload", "duration", "energy", "peak_total_power"),
             "drives": {
                 name: {"unit": self.units[k], **{key: float(values[k]) for key, values in columns.items()}}
                 for k, name in enumerate(self.names)

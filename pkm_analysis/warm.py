@@ -9,7 +9,7 @@ import numpy as np
 
 from pkm_analysis.analysis import Analysis
 from pkm_analysis.analysis_errors import AnalysisError
-from pkm_analysis.kernels.full_boxes import largest_full_box
+from pkm_analysis.kernels.geometry import largest_full_box
 from pkm_analysis.kernels.pose_quantities import WIDTH
 from pkm_analysis.polytopes import zonotope_faces
 from pkm_analysis.prediction import predict

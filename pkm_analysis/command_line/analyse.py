@@ -1,22 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`pkm analyse ROBOT [TASK]`: what a robot can do, and how well.
-
-Tasks are in modules that are imported on demand; the robot is the first argument of each.
-"""
+"""`pkm analyse ROBOT [TASK]`: what a robot can do, and how well; the robot is the first argument of each task."""
 
 from __future__ import annotations
 
 import argparse
 import contextlib
-import importlib
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import pkm_analysis
 from pkm_analysis.analysis_errors import AnalysisError
-from pkm_analysis.command_line.question import Task
-from pkm_analysis.command_line.task_answers import Found, add_output, answered
+from pkm_analysis.command_line.question import Found, add_output, answered
+from pkm_analysis.command_line.tasks import TASKS
 from pkm_analysis.requirements.grammar import nearest
 from pkm_description.command_options import add_robot
 
@@ -26,29 +22,10 @@ if TYPE_CHECKING:
 
 OVERVIEW = ("type2", "isotropy")  # mapped by default
 
-DOMAIN, PREDICT = ("pkm_analysis.command_line.domain_tasks", "pkm_analysis.command_line.predict_task")
-TASKS = {  # word: module, and what it does
-    "workspace": (DOMAIN, "where it can be: volume, border as a mesh, and what stops it there"),
-    "tilt": (DOMAIN, "how far it can tilt in every direction at a place"),
-    "map": (DOMAIN, "any quantity over a slice, with the loci of singularities"),
-    "loci": (DOMAIN, "singularities of all types as surfaces over a volume"),
-    "regions": (DOMAIN, "singularity-free regions, which of them touch, and the assembly modes in each"),
-    "path": (DOMAIN, "a path that meets no singularity and keeps margins, or that there is none"),
-    "sweep": (DOMAIN, "statistics of a quantity over very many poses"),
-    "prove": (DOMAIN, "whether something holds at every pose of a box or of a path"),
-    "predict": (PREDICT, "what a motion asks of drives and joints; drives to choose from"),
-}
-
-
-def task_of(word: str) -> Task:
-    """The task of a word of `TASKS`."""
-    found: Task = importlib.import_module(TASKS[word][0]).TASKS[word]
-    return found
-
 
 def parser() -> argparse.ArgumentParser:
     """The command line without a task."""
-    tasks = "".join(f"\n  {word:<9}  {what}" for word, (_, what) in TASKS.items())
+    tasks = "".join(f"\n  {one.word:<9}  {one.brief}" for one in TASKS.values())
     p = argparse.ArgumentParser(
         prog="pkm analyse",
         description="Say what a robot can do, and how well. With a task after the robot, that task in full.",
@@ -66,7 +43,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     task = next((word for word in words[:2] if word in TASKS), None)  # `analyse workspace delta` works as well
     if task is not None:
         words.remove(task)
-        asked = task_of(task)
+        asked = TASKS[task]
         options = asked.parser()
         given = options.parse_args(words)
         if wrong := asked.wrong(given):

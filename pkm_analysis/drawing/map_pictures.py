@@ -3,25 +3,31 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import scipy  # submodules load on first use
 
+from pkm_analysis.analysis_errors import AnalysisError
 from pkm_analysis.domain import through
-from pkm_analysis.drawing.sheet import COLOURS, INK, Scene, draw_robot, grid, label, legend, shaded, sheet
-from pkm_analysis.maps.map import Map
-from pkm_analysis.maps.map_surfaces import colours_of
+from pkm_analysis.drawing.sheet import COLOURS, INK, Scene, grid, label, legend, outline, shaded, sheet
+from pkm_analysis.maps.map import Map, colours_of
 from pkm_analysis.maps.statistics import Statistics
+from pkm_analysis.requirements.conditions import INSIDE, RANGE
 from pkm_analysis.requirements.grammar import shown
+from pkm_analysis.workspace.workspace import refined
 from pkm_description.mechanism import Array
 from pkm_runtime.describable import measure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from matplotlib.path import Path as Polygons
 
 LOCI = ("#1f4fd6", "#d62728", "#aa3377", "#228833")
 LEVELS = 12
+FINE, SLOW_FINE = 0.05, 0.5  # of a step of the grid: how far the border that is drawn may be off
 
 
 def map_picture(found: Map) -> Figure:
@@ -93,9 +99,18 @@ def _slice(axes: Axes, found: Map, chosen: list[slice | int]) -> Any:
     varying = [k for k, part in enumerate(chosen) if isinstance(part, slice)]
     x, y = (found.axes[k] for k in varying)
     coordinates = [found.domain.coordinates[k] for k in varying]
-    values = np.ma.masked_invalid(found.values[tuple(chosen)]).T
+    values, inside = np.ma.masked_invalid(found.values[tuple(chosen)]).T, found.inside[tuple(chosen)]
     low, high = found.shown
-    mesh = axes.pcolormesh(x, y, values, vmin=low, vmax=high, shading="nearest", rasterized=True, zorder=1)
+    look: dict[str, Any] = {"vmin": low, "vmax": high, "shading": "nearest", "rasterized": True, "zorder": 1}
+    shades = values
+    border: Polygons | None = None
+    with contextlib.suppress(AnalysisError):  # without scikit-image the border has the steps of the grid
+        border = border_of(found, chosen, varying) if inside.any() else None
+        near = scipy.ndimage.distance_transform_edt(~inside, return_distances=False, return_indices=True)
+        shades = np.ma.masked_invalid(found.values[tuple(chosen)][tuple(near)]).T
+    mesh = axes.pcolormesh(x, y, shades, **look)
+    if border is not None:
+        mesh.set_clip_path(border, axes.transData)
     if high > low and values.count() > 0:
         levels = round_levels(low, high)
         if len(levels) and values.min() < levels[-1] and values.max() > levels[0]:
@@ -109,10 +124,25 @@ def _slice(axes: Axes, found: Map, chosen: list[slice | int]) -> Any:
         held = [k for k in range(len(chosen)) if k not in varying]
         if all(found.axes[k][chosen[k]] == place[k] for k in held):
             axes.plot(*(place[k] for k in varying), mark, color="white", mec=INK, ms=9, zorder=6)
-    draw_robot(axes, found.membership.robot, coordinates)
-    axes.autoscale_view()
-    label(axes, coordinates)
+    label(axes, coordinates, found.membership.robot)
     return mesh
+
+
+def border_of(found: Map, chosen: list[slice | int], varying: list[int]) -> Polygons:
+    """The border of the part of the grid that is chosen along each axis, finer than the grid."""
+    each, ranges, held = [found.axes[k] for k in varying], dict(found.domain.ranges), dict[str, float]()
+    for c, axis, at in zip(found.domain.coordinates, found.axes, chosen, strict=True):
+        if isinstance(at, int):
+            del ranges[c.name]
+            held[c.name] = float(axis[at])
+    membership = found.membership.over(found.domain.within(ranges, held))
+    scale = membership.domain.scale
+    quick = membership.robot.evaluator.quick and all(one.quantity.near is None for one in membership.requirements)
+    axes = [axis * per for axis, per in zip(each, scale, strict=True)]
+    fine = (FINE if quick else SLOW_FINE) * min(float(axis[1] - axis[0]) for axis in axes)
+    on_grid = np.where(found.inside[tuple(chosen)], INSIDE, RANGE).astype(np.int32)
+    border = refined(membership, on_grid, axes, fine, quick)
+    return outline(border.corners / scale, border.simplices)
 
 
 def _crosses(locus: Array) -> bool:

@@ -22,6 +22,7 @@ from pkm_runtime.whole_files import whole
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from matplotlib.path import Path as Polygons
 
     from pkm_analysis.analysed_robot import Robot
 
@@ -116,8 +117,24 @@ def cut(corners: Array, triangles: NDArray[np.int64], axis: int, value: float) -
     return np.take_along_axis(meet, pick[:, :, None], axis=1), crossed
 
 
-def label(axes: Axes, coordinates: Sequence[Coordinate]) -> None:
-    """Label the axes in mm and deg, and use equal scales for lengths."""
+def outline(corners: Array, sides: NDArray[np.int64]) -> Polygons:
+    """Closed polygons of sides (k, 2), each corner (n, 2) the start of one side and the end of one."""
+    from matplotlib.path import Path as Polygons
+
+    after, places, steps = dict(sides.tolist()), list[int](), list[Any]()
+    while after:
+        start, at = after.popitem()
+        ring = [start]
+        while at != start and at in after:
+            ring.append(at)
+            at = after.pop(at)
+        places += [*ring, start]
+        steps += [Polygons.MOVETO, *[Polygons.LINETO] * len(ring)]
+    return Polygons(corners[places], steps)
+
+
+def label(axes: Axes, coordinates: Sequence[Coordinate], robot: Robot | None = None) -> None:
+    """Label the axes in mm and deg, and use equal scales for lengths; with the robot at home, if one is given."""
     from matplotlib.ticker import MaxNLocator
 
     class Degrees(MaxNLocator):
@@ -130,6 +147,9 @@ def label(axes: Axes, coordinates: Sequence[Coordinate]) -> None:
         if unit == "deg":
             axis.set_major_locator(Degrees(7, steps=[1, 2, 3, 4.5, 6, 9, 10]))
         axis.set_major_formatter(partial(_scaled, factor))
+    if robot is not None:
+        draw_robot(axes, robot, coordinates)
+        axes.autoscale_view()
     if len(coordinates) > 1 and coordinates[0].unit == coordinates[1].unit:
         axes.set_aspect("equal", adjustable="datalim")
     axes.tick_params(labelsize=8)

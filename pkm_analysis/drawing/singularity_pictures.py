@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pkm_analysis.domain import through
-from pkm_analysis.drawing.sheet import COLOURS, INK, cut, draw_robot, grid, label, legend, sheet
+from pkm_analysis.drawing.sheet import COLOURS, INK, cut, grid, label, legend, sheet
 from pkm_analysis.kernels.pose_quantities import TYPE1, TYPE2
 from pkm_analysis.maps.loci import LOCUS_COLOURS, OTHER, Loci
 from pkm_analysis.regions.path import Path
@@ -35,13 +35,11 @@ def loci_picture(found: Loci) -> Figure:
         c = domain.coordinates[axis]
         value = through(c, float(domain.lower[axis]), float(domain.upper[axis]))
         coordinates = [one for one in domain.coordinates if one is not c]
-        draw_robot(axes, found.membership.robot, coordinates)
         for one, shade in zip(found.loci, shades, strict=True):
             segments, _ = cut(one.corners, one.triangles, axis, value)
             axes.add_collection(LineCollection(list(segments), colors=[shade], linewidths=2.0, zorder=4))
         axes.update_datalim(np.delete(domain.box.T, axis, axis=1))
-        axes.autoscale_view()
-        label(axes, coordinates)
+        label(axes, coordinates, found.membership.robot)
         axes.set_title(f"{c.label} = {shown(value, c.unit)}", fontsize=9)
     named = zip(found.loci, shades, strict=True)
     legend(figure, [Line2D([], [], color=shade, lw=2, label=one.name) for one, shade in named], 4)
@@ -106,10 +104,7 @@ def _panel(axes: Axes, found: Regions, mode: int, varying: tuple[int, ...]) -> N
         "zorder": 1,
     }
     axes.pcolormesh(*ticks, there.T, **look)
-    if len(varying) > 1:
-        draw_robot(axes, graph.membership.robot, coordinates)
-        axes.autoscale_view()
-    label(axes, coordinates)
+    label(axes, coordinates, graph.membership.robot if len(varying) > 1 else None)
     axes.set_title(", ".join(said), fontsize=9)
 
 
@@ -150,14 +145,12 @@ def path_picture(found: Path) -> Figure:
 
 def _trace(axes: Axes, found: Path) -> None:
     coordinates = list(found.domain.coordinates[:2])
-    if len(coordinates) == 2:
-        draw_robot(axes, found.membership.robot, coordinates)
     points = found.samples() if found.found else np.array([found.start, found.end])
     points = np.c_[points, np.zeros(len(points))][:, :2]
     colour, line = ("#1f4fd6", "-") if found.found else ("#d62728", ":")
     axes.plot(*points.T, line, color=colour, lw=2.0, zorder=5)
     for point, mark, word in ((points[0], "o", "start"), (points[-1], "s", "end")):
         axes.plot(*point, mark, color="white", mec=INK, ms=8, zorder=6, label=word)
-    label(axes, coordinates)
+    label(axes, coordinates, found.membership.robot if len(coordinates) == 2 else None)
     axes.legend(fontsize=8)
     axes.set_title(f"{len(found.waypoints)} waypoints" if found.found else "no path", fontsize=9)

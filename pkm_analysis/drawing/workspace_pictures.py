@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from pkm_analysis.domain import through
-from pkm_analysis.drawing.sheet import COLOURS, INK, Scene, cut, draw_robot, label, legend, shaded, sheet
+from pkm_analysis.domain import nodes_of, through
+from pkm_analysis.drawing.sheet import COLOURS, INK, Scene, cut, label, legend, outline, shaded, sheet
 from pkm_analysis.requirements.conditions import SEAM
 from pkm_analysis.requirements.grammar import shown
 from pkm_analysis.workspace.largest import Box, Cylinder
@@ -92,9 +92,8 @@ def _slice(axes: Axes, found: Workspace, axis: int, colours: dict[int, str]) -> 
     value = through(held, float(low[axis]), float(high[axis]))
     segments, facets = cut(found.corners, found.simplices, axis, value)
     coordinates = [c for c in found.domain.coordinates if c is not held]
-    draw_robot(axes, found.membership.robot, coordinates)
     _segments(axes, segments, _facet_codes(found)[facets], colours)
-    label(axes, coordinates)
+    label(axes, coordinates, found.membership.robot)
     axes.set_title(f"slice at {held.label} = {shown(value, held.unit)}", fontsize=9)
 
 
@@ -103,34 +102,16 @@ def _segments(axes: Axes, segments: Array, codes: NDArray[np.int32], colours: di
 
     shades = [colours.get(int(code), COLOURS[-1]) for code in codes]
     axes.add_collection(LineCollection(list(segments), colors=shades, linewidths=2.0, zorder=4))
-    axes.autoscale_view()
 
 
 def _flat(axes: Axes, found: Workspace, colours: dict[int, str]) -> None:
     from matplotlib.patches import PathPatch
-    from matplotlib.path import Path
 
-    rings = _rings(found.simplices)
-    vertices = np.vstack([found.corners[[*ring, ring[0]]] for ring in rings])
-    steps = np.concatenate([[Path.MOVETO, *[Path.LINETO] * len(ring)] for ring in rings])
-    axes.add_patch(PathPatch(Path(vertices, steps), facecolor=INSIDE, edgecolor="none", zorder=1))
-    draw_robot(axes, found.membership.robot, found.domain.coordinates)
+    border = outline(found.corners, found.simplices)
+    axes.add_patch(PathPatch(border, facecolor=INSIDE, edgecolor="none", zorder=1))
     _segments(axes, found.corners[found.simplices], _facet_codes(found), colours)
-    label(axes, found.domain.coordinates)
+    label(axes, found.domain.coordinates, found.membership.robot)
     axes.set_title(found.domain.in_words(), fontsize=9)
-
-
-def _rings(sides: NDArray[np.int64]) -> list[list[int]]:
-    """Closed polygons of sides (k, 2), each corner the start of one side and the end of one."""
-    after, rings = dict(sides.tolist()), []
-    while after:
-        start, at = after.popitem()
-        ring = [start]
-        while at != start and at in after:
-            ring.append(at)
-            at = after.pop(at)
-        rings.append(ring)
-    return rings
 
 
 def _line(axes: Axes, found: Workspace, colours: dict[int, str]) -> None:
@@ -165,11 +146,10 @@ def _plane(axes: Axes, found: Box | Cylinder, axis: int | None) -> None:
     nodes = NODES if membership.robot.evaluator.quick else SLOW_NODES
     ticks = [np.linspace(domain.lower[k], domain.upper[k], nodes) for k in (a, b)]
     points = np.tile(middle, (nodes * nodes, 1))
-    points[:, [a, b]] = np.stack(np.meshgrid(*ticks, indexing="ij"), axis=-1).reshape(-1, 2)
+    points[:, [a, b]] = nodes_of(ticks)
     inside = membership.inside(points).reshape(nodes, nodes)
     axes.contourf(*ticks, inside.T.astype(float), levels=[0.5, 1.5], colors=[INSIDE], zorder=1)
     coordinates = [domain.coordinates[k] for k in (a, b)]
-    draw_robot(axes, membership.robot, coordinates)
     patch: Circle | Rectangle
     if isinstance(found, Cylinder) and axis in (None, 2):
         patch = Circle((float(middle[0]), float(middle[1])), found.radius)
@@ -177,8 +157,7 @@ def _plane(axes: Axes, found: Box | Cylinder, axis: int | None) -> None:
         patch = Rectangle((low[a], low[b]), high[a] - low[a], high[b] - low[b])
     patch.set(facecolor="none", edgecolor=COLOURS[1], linewidth=2.2, zorder=5)
     axes.add_patch(patch)
-    axes.autoscale_view()
-    label(axes, coordinates)
+    label(axes, coordinates, membership.robot)
     if axis is not None:
         c = domain.coordinates[axis]
         axes.set_title(f"{c.label} = {shown(middle[axis], c.unit)}", fontsize=9)

@@ -108,15 +108,9 @@ def extreme_singular_values(K, m, n, scratch):
         for c in range(n):
             P[r, c] = A[r, c]
     square_often(P, n, more)
-    largest = length_along(K, m, P, n, A[0])
+    largest = length_along(K, m, P, n, more[0])
     for r in range(n):
-        for c in range(r, n):
-            value = K[0, r] * K[0, c]
-            for i in range(1, m):
-                value = value + K[i, r] * K[i, c]
-            A[r, c] = value
-            A[c, r] = value
         A[r, r] = A[r, r] + ROUNDING * trace
     invert_symmetric(A, n, Q)
     square_often(Q, n, more)
-    return length_along(K, m, Q, n, A[0]), largest
+    return length_along(K, m, Q, n, more[0]), largest

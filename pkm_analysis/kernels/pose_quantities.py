@@ -8,6 +8,7 @@ positive inside and negative outside, so that borders can be found between two p
 from math import atan2, floor, isnan, sqrt
 
 from pkm_analysis.kernels.extreme_eigenvalues import extreme_singular_values
+from pkm_kinematics.kernels.position.chain import read_chain
 from pkm_kinematics.kernels.position.closed_form import solve_closed_form, turn_from_home
 from pkm_kinematics.kernels.position.closures import closed, invert_block, turned_over
 from pkm_kinematics.kernels.position.placement import place_platform
@@ -238,3 +239,15 @@ def pose_quantities_many(model, data, branch, f, ranks, poses, seeds, scratch, o
     for k in range(poses.shape[0]):
         take_seed(model, data, seeds[k if seeds.shape[0] > 1 else 0])
         pose_quantities(model, data, branch, f, ranks, poses[k], scratch, out[k])
+
+
+@compiled
+def branch_positions(model, data, R, p, seeds, out):
+    """Positions out (n, k) at rotations R (n, 3, 3) and origins p (n, 3), in the turns nearest to seeds (k,)."""
+    state = data.chain
+    for row in range(p.shape[0]):
+        for i in range(1, state.shape[0]):
+            state[i].q = seeds[i - 1]
+        read_chain(model, data, R[row], p[row])
+        for i in range(1, state.shape[0]):
+            out[row, i - 1] = state[i].q

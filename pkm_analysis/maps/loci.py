@@ -16,7 +16,7 @@ from pkm_analysis.analysis_errors import AnalysisError
 from pkm_analysis.domain import Range
 from pkm_analysis.kernels.pose_quantities import REACH, TYPE2
 from pkm_analysis.layer_file import Sheet, in_base_frame, write_layer
-from pkm_analysis.maps.map_surfaces import level_surface
+from pkm_analysis.maps.map import level_surface
 from pkm_analysis.regions.grid_graph import BETWEEN, CONSTRAINT, LIMB, TYPE_2, GridGraph, OverGrid
 from pkm_analysis.requirements.conditions import Membership
 from pkm_analysis.requirements.quantities import EVERYWHERE, singular_everywhere

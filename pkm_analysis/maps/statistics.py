@@ -82,8 +82,7 @@ class Statistics(OfQuantity):
         """The numbers, for JSON."""
         return {
             **self.asked,
-            "poses": self.poses,
-            "inside": self.inside,
+            **self._plain("poses", "inside"),
             "standard_deviation": self.deviation,
             "size": list(self.size),
             "histogram_from": float(self.edges[0]),

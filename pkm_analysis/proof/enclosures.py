@@ -7,7 +7,7 @@ from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,8 +26,7 @@ CHUNK = 256  # boxes
 SAME = 1e-6  # rad, and of the robot's size: tolerance of the kinematics against these bounds
 
 
-@dataclass(frozen=True, eq=False)
-class Jets:
+class Jets(NamedTuple):
     """Bounds, lower and upper along the last axis, of some quantities (q) over boxes (n)."""
 
     value: Array  # (n, q, 2)
@@ -37,17 +36,9 @@ class Jets:
     centre_rate: Array  # (n, q, m, 2)
     bend: Array  # (n, q, k, m, 2)
 
-    def __getitem__(self, at: slice) -> Jets:
-        """Those of some quantities."""
-        return Jets(*(part[:, at] for part in self._parts))
-
-    def rows(self, at: Any) -> Jets:
-        """Those over some of the boxes."""
-        return Jets(*(part[at] for part in self._parts))
-
-    @property
-    def _parts(self) -> tuple[Array, ...]:
-        return self.value, self.centre, self.slope, self.rate, self.centre_rate, self.bend
+    def at(self, *where: Any) -> Jets:
+        """Those over some of the boxes, and of some quantities."""
+        return Jets(*(part[where] for part in self))
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,7 +58,7 @@ class Enclosure:
         """The same over some of the boxes."""
         if len(at) == len(self.boxes):
             return self
-        jets = (self.joints.rows(at), self.energy.rows(at), self.system.rows(at))
+        jets = (self.joints.at(at), self.energy.at(at), self.system.at(at))
         return Enclosure(self.encloser, self.boxes[at], self.half[at], self.decided[at], self.reach[at], *jets)
 
     @cached_property
@@ -127,7 +118,8 @@ class Encloser:
         middle = 0.5 * boxes[..., 0] + 0.5 * boxes[..., 1]
         half = np.maximum(boxes[..., 1] - middle, middle - boxes[..., 0])
         half = half + (np.abs(half) + np.abs(middle)) * 2.0**-52
-        named = (jets[first:energy], jets[energy : energy + 1], jets[energy + 1 :])
+        each = (slice(first, energy), slice(energy, energy + 1), slice(energy + 1, None))
+        named = (jets.at(slice(None), quantities) for quantities in each)
         return Enclosure(self, boxes, half, decided, jets.value[:, :first], *named)
 
     def _jets(self, out: Array) -> Jets:
@@ -135,14 +127,8 @@ class Encloser:
         k, m = self.domain.directions.shape[1], self.twists.shape[1]
         ends = np.cumsum([SLOPE, 2 * k, 2 * m, 2 * m, 2 * k * m])
         slope, rate, centre_rate, bend = (out[..., a:b] for a, b in pairwise(ends))
-        return Jets(
-            out[..., 0:2],
-            out[..., 2:4],
-            slope.reshape(n, q, k, 2),
-            rate.reshape(n, q, m, 2),
-            centre_rate.reshape(n, q, m, 2),
-            bend.reshape(n, q, k, m, 2),
-        )
+        rates = (rate.reshape(n, q, m, 2), centre_rate.reshape(n, q, m, 2), bend.reshape(n, q, k, m, 2))
+        return Jets(out[..., 0:2], out[..., 2:4], slope.reshape(n, q, k, 2), *rates)
 
     @cached_property
     def _fixed(self) -> tuple[tuple[Any, ...], ...]:

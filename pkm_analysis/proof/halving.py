@@ -11,15 +11,16 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from itertools import pairwise, product
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypedDict
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.spatial.transform import Rotation
 
 from pkm_analysis.analysed_robot import Robot
 from pkm_analysis.analysis_errors import AnalysisError
-from pkm_analysis.domain import Domain, TaskCoordinates
+from pkm_analysis.domain import Domain, TaskCoordinates, corners
 from pkm_analysis.kernels.pose_quantities import TYPE2
 from pkm_analysis.plottable import Plottable
 from pkm_analysis.proof.enclosures import Encloser
@@ -37,6 +38,8 @@ SAMPLES = 1024  # poses tried at random before anything is bounded
 SHOWN = 5  # undecided boxes that are printed
 REFUTES = -1e-12  # a slack at a pose below this is not rounding
 HALVINGS = 60  # of a line between two poses: down to rounding
+STRAIGHT = 1e-9  # rad, and of the robot's size: rounding of task coordinates on a straight line
+_TRIED = np.linspace(0.0, 1.0, 17)[:, None]  # shares of a part at which poses are tried
 
 
 class Refutation(NamedTuple):
@@ -117,17 +120,13 @@ class Proof(Plottable):
     def to_dict(self) -> dict[str, Any]:
         """The answer, for JSON."""
         return {
-            "verdict": self.verdict,
+            **self._plain("verdict", "way", "boxes", "resolution", "seconds"),
             "that": list(self.that),
             "point": self.by_name() or None,
-            "way": self.way,
             "violated": self.refuted and self.refuted.violated,
             "slack": self.refuted and self.refuted.slack,
             "proved_share": self.share,
             "undecided_boxes": self.undecided.tolist(),
-            "boxes": self.boxes,
-            "resolution": self.resolution,
-            "seconds": self.seconds,
         }
 
     def _details(self) -> list[str]:
@@ -279,7 +278,7 @@ class _Search:
         waiting, badness = domain.box[None], np.zeros(1)
         open_ones = np.ones((1, len(self.wanted)), dtype=np.bool_)
         done, stuck = [waiting[:0]], [waiting[:0]]
-        share, refuted = 0.0, self.attempt(domain.values(_corners(waiting)))
+        share, refuted = 0.0, self.attempt(domain.values(_points_of(waiting)))
         bounds = partial(_bounds, encloser, self.wanted)
         while len(waiting) and self.done < self.most and refuted is None:
             order = np.argsort(badness, kind="stable")
@@ -295,7 +294,7 @@ class _Search:
             share += float((np.ptp(boxes[proved], axis=-1) / sides).prod(axis=-1).sum())
             self.progress((before + share) / of, self.done)
             boxes, left, slack = boxes[~proved], left[~proved], slack[~proved]
-            refuted = self.attempt(domain.values(_corners(boxes)))
+            refuted = self.attempt(domain.values(_points_of(boxes)))
             relative = np.ptp(boxes, axis=-1) / sides
             small = relative.max(axis=1, initial=0.0) <= self.resolution
             stuck.append(boxes[small])
@@ -353,11 +352,9 @@ class _Search:
         return np.asarray(0.5 * below + 0.5 * above)[None]
 
 
-def _corners(boxes: Array) -> Array:
+def _points_of(boxes: Array) -> Array:
     """Corners and centres (m, k) of boxes (n, k, 2)."""
-    k = boxes.shape[1]
-    ends = [boxes[:, np.arange(k), list(choice)] for choice in product((0, 1), repeat=k)]
-    return np.unique(np.concatenate([*ends, boxes.mean(axis=-1)]), axis=0)
+    return np.unique(np.concatenate([*corners(boxes), boxes.mean(axis=-1)]), axis=0)
 
 
 def _halved(boxes: Array, relative: Array) -> Array:
@@ -369,3 +366,66 @@ def _halved(boxes: Array, relative: Array) -> Array:
     halves[2 * rows, side, 1] = middle
     halves[2 * rows + 1, side, 0] = middle
     return halves
+
+
+def prove_motion(
+    robot: Robot, poses: ArrayLike, radii: ArrayLike, requirements: Sequence[Requirement], **settings: Unpack[Settings]
+) -> Proof:
+    """Whether requirements hold along a path of straight lines with rounded corners, see `Analysis.prove_motion`.
+
+    Within `radii` of a corner the path lies in the parallelogram of the last stretch before it and the first after it,
+    as does every path whose way along one line ends while that along the next begins. The requirements are proved on
+    the whole parallelogram. `AnalysisError` where there is no path, or it is not straight in the task coordinates.
+    """
+    poses, radii = np.asarray(poses, dtype=np.float64), np.asarray(radii, dtype=np.float64)
+    if poses.ndim != 2 or len(poses) < 2:
+        raise AnalysisError("motion", "it has no way to go", "give two poses or more that differ")
+    task = robot.coordinates
+    at = np.array([_coordinates(task, pose) for pose in poses])
+    turning = [not np.allclose(a[3:], b[3:], atol=1e-12) for a, b in pairwise(poses)]
+    for k, turns in enumerate(turning):
+        if turns:
+            _require_straight(task, poses[k : k + 2], at[k : k + 2])
+    lengths = np.linalg.norm(np.diff(poses[:, :3], axis=0), axis=1)
+    for k in range(1, len(poses) - 1):
+        if radii[k] > 0.0 and (turning[k - 1] or turning[k]):
+            raise AnalysisError("motion", "the platform turns where a corner is rounded", "leave out blends there")
+    stretches: list[Stretch] = []
+    for k, length in enumerate(lengths):
+        step = at[k + 1] - at[k]
+        begin, end = (r / length if r > 0.0 else 0.0 for r in radii[k : k + 2])
+        if k and radii[k] > 0.0:
+            stretches.append(_corner(task, at[k], radii[k] / lengths[k - 1] * (at[k] - at[k - 1]), begin * step))
+        if begin + end < 1.0 - 1e-12:
+            line = Domain.of_path(task, at[k] + begin * step, at[k + 1] - end * step)
+            stretches.append(Stretch(line, line.values(_TRIED)))
+    return prove_stretches(robot, stretches, requirements, **settings)
+
+
+def _coordinates(task: TaskCoordinates, pose: Array) -> Array:
+    return np.array(list(task.kinematics.engine.inputs.branch_at(pose).values()))
+
+
+def _require_straight(task: TaskCoordinates, poses: Array, at: Array) -> None:
+    """Refuse a rotation whose task coordinates do not change in proportion, as about none of their axes."""
+    turn = Rotation.from_quat(poses[0, 3:])
+    vector = (turn.inv() * Rotation.from_quat(poses[1, 3:])).as_rotvec()
+    units = [task.kinematics.engine.size if c.unit == "m" else 1.0 for c in task.all]
+    for share in (0.25, 0.5, 0.75):
+        attitude = (turn * Rotation.from_rotvec(share * vector)).as_quat()
+        pose = np.concatenate([poses[0, :3] + share * (poses[1, :3] - poses[0, :3]), attitude])
+        missed = _coordinates(task, pose) - (at[0] + share * (at[1] - at[0]))
+        if np.abs(missed / units).max() > STRAIGHT:
+            problem = "it turns about an axis that is none of the task coordinates'"
+            raise AnalysisError("motion", problem, "turn about one at a time")
+
+
+def _corner(task: TaskCoordinates, at: Array, before: Array, after: Array) -> Stretch:
+    """About a corner (c,): the last stretch before it and the first after it, both (c,), and points of the path.
+
+    With x the rest of the first way and y the progress on the second, the path goes smoothly from (1, 0) to (0, 1):
+    with the ramp of `RoundedPath`, x and y are at most 0.16 in its middle.
+    """
+    left, done = ((t**4 * (5.0 - 6.0 * t + 2.0 * t * t)) for t in (1.0 - _TRIED, _TRIED))
+    domain = Domain(task, at, np.column_stack([-before, after]), np.zeros(2), np.ones(2))
+    return Stretch(domain, domain.values(np.hstack([left, done])), every=False)

@@ -42,6 +42,11 @@ class Ball:
         radius = np.maximum(upper - middle, middle - lower) * MORE + np.abs(middle) * 2.0 * UNIT + TINY
         return Ball(middle, np.where(finite, radius, np.inf))
 
+    @staticmethod
+    def exactly(A: Array) -> Ball:
+        """Without a radius."""
+        return Ball(A, np.zeros_like(A))
+
     def __matmul__(self, other: Ball) -> Ball:
         """Matrix product."""
         n = self.middle.shape[-1]
@@ -170,11 +175,10 @@ class Affine:
         """
         known = self.known[:, None, None]
         C = np.asarray(np.linalg.pinv(self.centre), dtype=float)
-        zero = np.zeros_like(C)
         c = C.shape[1]
-        here = Ball(C, zero) @ Ball(self.centre, np.where(known, self.rest, 0.0))
-        P = (here + -Ball(np.broadcast_to(np.eye(c), here.middle.shape), np.zeros((c, c)))).magnitude
-        tilt = Ball(C[:, None], zero[:, None]) @ Ball(self.slopes, np.zeros_like(self.slopes))
+        here = Ball.exactly(C) @ Ball(self.centre, np.where(known, self.rest, 0.0))
+        P = (here + -Ball.exactly(np.broadcast_to(np.eye(c), here.middle.shape))).magnitude
+        tilt = Ball.exactly(C[:, None]) @ Ball.exactly(self.slopes)
         P = (P + np.einsum("nkrc,nk->nrc", tilt.magnitude, self.half)) * MORE
         v = np.ones((len(C), c, 1))
         for _ in range(8):
@@ -214,11 +218,10 @@ def solve(A: Ball, b: Ball) -> Ball:
     safe = np.where(np.isfinite(A.radius).all(axis=(-1, -2), keepdims=True), A.middle, np.eye(n))
     with np.errstate(all="ignore"):
         C = _inverse(safe)
-    zero = np.zeros_like(C)
-    defect = Ball(np.broadcast_to(np.eye(n), C.shape), zero) + -(Ball(C, zero) @ A)
+    defect = Ball.exactly(np.broadcast_to(np.eye(n), C.shape)) + -(Ball.exactly(C) @ A)
     E = defect.magnitude
     norm = np.asarray(E.sum(axis=-1).max(axis=-1) * MORE)
-    first = Ball(C, zero) @ b
+    first = Ball.exactly(C) @ b
     size = first.magnitude
     with np.errstate(invalid="ignore", divide="ignore"):
         most = size.max(axis=-2, keepdims=True) / (1.0 - norm)[..., None, None] * MORE
@@ -237,8 +240,8 @@ def solve_affine(A: Affine, b: Affine) -> Ball:
     """
     over = A.ball()
     roughly = solve(over, b.ball())
-    here = solve(_point(A.centre), _point(b.centre))
-    change = _point(b.slopes) + -(_point(A.slopes) @ roughly[:, None])
+    here = solve(Ball.exactly(A.centre), Ball.exactly(b.centre))
+    change = Ball.exactly(b.slopes) + -(Ball.exactly(A.slopes) @ roughly[:, None])
     spread = solve(Ball(over.middle[:, None], over.radius[:, None]), change).magnitude
     with np.errstate(invalid="ignore"):
         rest = (b.rest + A.rest @ roughly.magnitude) * MORE
@@ -267,9 +270,9 @@ def least_norm(K: Affine, b: Affine) -> Ball:
 
 def less(b: Affine, A: Affine, x: Array) -> Affine:
     """b - A x over boxes, for b (n, r, c), A (n, r, m) and x (m, c)."""
-    there = _point(x)
-    centre = _point(b.centre) + -(_point(A.centre) @ there)
-    slopes = _point(b.slopes) + -(_point(A.slopes) @ there)
+    there = Ball.exactly(x)
+    centre = Ball.exactly(b.centre) + -(Ball.exactly(A.centre) @ there)
+    slopes = Ball.exactly(b.slopes) + -(Ball.exactly(A.slopes) @ there)
     rounding = np.einsum("nkrc,nk->nrc", slopes.radius, A.half)
     rest = b.rest + A.rest @ np.abs(x) + centre.radius + rounding
     return Affine(centre.middle, slopes.middle, A.half, rest * MORE + TINY)
@@ -297,10 +300,6 @@ def _padded(b: Affine, rows: tuple[int, int]) -> Affine:
         return np.pad(A, [*[(0, 0)] * (A.ndim - 2), rows, (0, 0)])
 
     return Affine(pad(b.centre), pad(b.slopes), b.half, pad(b.rest))
-
-
-def _point(A: Array) -> Ball:
-    return Ball(A, np.zeros_like(A))
 
 
 def _inverse(A: Array) -> Array:

@@ -3,11 +3,10 @@
 
 from __future__ import annotations
 
-from itertools import product
-
 import numpy as np
 from numpy.typing import NDArray
 
+from pkm_analysis.domain import corners
 from pkm_analysis.polytopes import all_signs
 from pkm_analysis.proof.enclosures import Enclosure
 from pkm_analysis.proof.matrices import MORE, TINY, Affine, Ball, least_norm, least_squares, less
@@ -44,10 +43,9 @@ def _turned_alike(found: Enclosure, asked: NDArray[np.bool_]) -> NDArray[np.bool
     """
     alike, encloser = np.ones(len(found.boxes), dtype=np.bool_), found.encloser
     if asked.any():
-        k, boxes = found.boxes.shape[1], found.boxes[asked]
-        corners = np.stack([boxes[:, np.arange(k), list(ends)] for ends in product((0, 1), repeat=k)], axis=1)
-        values = encloser.domain.values(corners.reshape(-1, k))
-        room = joint_room(encloser.kinematics.at(values, mode=encloser.mode)).reshape(corners.shape[:2])
+        points = corners(found.boxes[asked])
+        values = encloser.domain.values(points.reshape(-1, points.shape[2]))
+        room = joint_room(encloser.kinematics.at(values, mode=encloser.mode)).reshape(points.shape[:2])
         alike[asked] = (room >= -1e-12).all(axis=1)
     return alike
 
@@ -83,8 +81,8 @@ def most_error(found: Enclosure, errors: Array, turning: bool) -> Array:
     """
     twists = found.encloser.twists
     part = twists[3:] if turning else twists[:3]
-    moved = _exactly(part) @ least_squares(found.rates, Affine.constant(np.diag(errors), found.half))
-    sums = moved @ _exactly(all_signs(len(errors)))
+    moved = Ball.exactly(part) @ least_squares(found.rates, Affine.constant(np.diag(errors), found.half))
+    sums = moved @ Ball.exactly(all_signs(len(errors)))
     return np.asarray(np.sqrt((sums.magnitude**2).sum(axis=-2)).max(axis=-1) * MORE)
 
 
@@ -95,7 +93,7 @@ def efforts_over(found: Enclosure, middle: Array) -> Ball:
     if not middle.any():
         return least_norm(found.rates, weight)[..., 0]
     missing = less(weight, found.rates.T, middle[:, None])
-    return (least_norm(found.rates, missing) + _exactly(middle[:, None]))[..., 0]
+    return (least_norm(found.rates, missing) + Ball.exactly(middle[:, None]))[..., 0]
 
 
 def least_spare(found: Enclosure, least: Array, most: Array) -> Array:
@@ -118,7 +116,3 @@ def most_effort(found: Enclosure, least: Array, most: Array) -> Array:
     tau = efforts_over(found, np.zeros(len(least)))
     within = ((tau.lower >= least) & (tau.upper <= most)).all(axis=-1)
     return np.where(within, tau.magnitude.max(axis=-1), np.inf)
-
-
-def _exactly(A: Array) -> Ball:
-    return Ball(A, np.zeros_like(A))

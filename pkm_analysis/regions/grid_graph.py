@@ -13,10 +13,9 @@ import scipy  # submodules load on first use
 from numpy.typing import NDArray
 
 from pkm_analysis.analysis_errors import AnalysisError
-from pkm_analysis.domain import check_resolution
+from pkm_analysis.domain import check_resolution, nodes_of
 from pkm_analysis.kernels.pose_quantities import HOLD, REACH, REGULARITY, TYPE2, UNLIMITED, WIDTH
-from pkm_analysis.plottable import OverDomain
-from pkm_analysis.requirements.conditions import INSIDE, Membership
+from pkm_analysis.requirements.conditions import INSIDE, Membership, OverDomain
 from pkm_analysis.requirements.grammar import shown
 from pkm_description.mechanism import Array
 from pkm_runtime.sweeps.chunks import slices
@@ -297,7 +296,7 @@ class GridGraph:
     def around(self, point: Array) -> Indices:
         """Nodes at the corners of the cell that contains a point (d,), the nearest first."""
         cell = (self.within(point[None])[0] - self.domain.lower) / self.steps
-        corners = np.stack(np.meshgrid(*([0, 1],) * len(cell), indexing="ij"), axis=-1).reshape(-1, len(cell))
+        corners = nodes_of([np.arange(2)] * len(cell))
         index = np.floor(cell).astype(np.int64) + corners
         away = np.linalg.norm((index - cell) * self.steps * self.scale, axis=1)
         keep = np.ones(len(index), dtype=bool)

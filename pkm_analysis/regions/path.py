@@ -103,12 +103,7 @@ class Path(OverGrid):
             "quantity": "path",
             "from": self.start.tolist(),
             "to": self.end.tolist(),
-            "found": self.found,
-            "reason": self.reason,
-            "proved": self.proved,
-            "length": self.length,
-            "checked": self.checked,
-            "waypoints": self.waypoints.tolist(),
+            **self._plain("found", "reason", "proved", "length", "checked", "waypoints"),
             "least": self.least() if self.found else {},
             "in_the_way": dict(self.barrier),
         }

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
@@ -271,16 +271,19 @@ def touches_within(graph: GridGraph, numbers: NDArray[np.int32]) -> list[Touch]:
     edges = graph.edges
     a, b = numbers[edges.first], numbers[edges.second]
     apart = np.flatnonzero((a != b) & (a > 0) & (b > 0) & np.isin(edges.between, APART))
-    groups: dict[tuple[int, int, int], list[int]] = {}
-    for k in apart:
-        key = (min(int(a[k]), int(b[k])), max(int(a[k]), int(b[k])), int(edges.between[k]))
-        groups.setdefault(key, []).append(int(k))
+    a, b, at = a[apart], b[apart], edges.first[apart]
     found = []
-    for (first, second, code), members in sorted(groups.items()):
-        middle = members[len(members) // 2]
-        place = graph.points(edges.first[[middle]])[0]
-        found.append(Touch(first, second, graph.measures.what(code), place, len(members)))
+    for (first, second, code), pairs in _grouped(np.minimum(a, b), np.maximum(a, b), edges.between[apart]):
+        place = graph.points(at[pairs[[len(pairs) // 2]]])[0]
+        found.append(Touch(first, second, graph.measures.what(code), place, len(pairs)))
     return found
+
+
+def _grouped(*values: NDArray[Any]) -> Iterator[tuple[list[int], Indices]]:
+    """Each combination of values (n,) that occurs, in order, and where it does."""
+    combinations, which = np.unique(np.stack(values, axis=1), axis=0, return_inverse=True)
+    for k, combination in enumerate(combinations.tolist()):
+        yield combination, np.flatnonzero(which.ravel() == k)
 
 
 def touches_between(
@@ -289,19 +292,19 @@ def touches_between(
     """Touches of two modes where a limb is stretched or folded, one per pair of regions and limb; same nodes."""
     (graph, first), (second_graph, second) = one, other
     codes, second_codes = graph.nodes.codes, second_graph.nodes.codes
-    groups: dict[tuple[int, int, int], list[tuple[int, int]]] = {}
+    beside = []
     for a, b, _ in graph.neighbours():
         for near, far in ((a, b), (b, a)):
             keep = (first[near] > 0) & (second[near] > 0) & (codes[far] != INSIDE) & (codes[far] == second_codes[far])
-            for n, f in zip(near[keep], far[keep], strict=True):
-                groups.setdefault((int(first[n]), int(second[n]), int(codes[f])), []).append((int(n), int(f)))
+            beside.append(np.stack([near[keep], far[keep]]))
+    near, far = np.hstack(beside)
     found = []
-    for (i, j, code), pairs in sorted(groups.items()):
+    for (i, j, code), pairs in _grouped(first[near], second[near], codes[far]):
         stop = graph.membership.stop(code)
         if stop.kind != "reach":
             continue
-        chosen = np.array(pairs)[np.linspace(0, len(pairs) - 1, min(TRIED, len(pairs))).astype(int)]
-        place = _meeting(graph, second_graph, chosen[:, 0], chosen[:, 1])
+        chosen = pairs[np.linspace(0, len(pairs) - 1, min(TRIED, len(pairs))).astype(int)]
+        place = _meeting(graph, second_graph, near[chosen], far[chosen])
         if place is not None:
             found.append(Touch(i, j, f"type 1, {stop.text}", place, len(pairs)))
     return found

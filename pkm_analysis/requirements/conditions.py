@@ -7,7 +7,7 @@ import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,7 @@ from pkm_analysis.analysed_robot import Robot
 from pkm_analysis.analysis_errors import AnalysisError
 from pkm_analysis.domain import SLACK, Domain, Range
 from pkm_analysis.kernels.pose_quantities import LIMIT, LIMIT_AT, REACH, REACH_AT
+from pkm_analysis.plottable import Plottable
 from pkm_analysis.requirements.grammar import KINDS, shown, spread
 from pkm_analysis.requirements.quantities import joint_position
 from pkm_analysis.requirements.quantity import Batch, Requirement
@@ -227,6 +228,28 @@ class Membership:
                 values[:, k] = self.robot.coordinates.read(poses)[:, k]
             codes[values[:, k] < c.lower - c.slack] = FIRST + 2 * k
             codes[values[:, k] > c.upper + c.slack] = FIRST + 2 * k + 1
+
+
+class OverDomain(Plottable):
+    """A result over a domain, under conditions."""
+
+    membership: Membership
+
+    @property
+    def domain(self) -> Domain:
+        """The domain searched."""
+        return self.membership.domain
+
+    @property
+    def asked(self) -> dict[str, Any]:
+        """Robot, domain and requirements, for JSON."""
+        return {
+            "robot": self.membership.robot.name,
+            "domain": self.membership.in_words,
+            "coordinates": list(self.domain.labels),
+            "units": list(self.domain.units),
+            "requirements": [str(one) for one in self.membership.requirements],
+        }
 
 
 def over_orientations(

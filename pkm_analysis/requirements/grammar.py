@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What people write: names, numbers with units, bounds, and values of task coordinates. No heavy imports."""
+"""What people write: names, numbers with units, and bounds. No heavy imports."""
 
 from __future__ import annotations
 
@@ -7,13 +7,10 @@ import difflib
 import re
 from collections.abc import Iterable, Sequence
 from math import floor, inf, log10, pi
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from pkm_analysis.analysis_errors import AnalysisError
 from pkm_runtime.describable import measure
-
-if TYPE_CHECKING:
-    from pkm_analysis.domain import Coordinate, Range, TaskCoordinates
 
 CLEARANCE, JOINT = "clearance", "joint:"
 DIRECTED = ("speed", "turning_speed", "force", "moment")  # that may be asked for in one direction
@@ -39,7 +36,6 @@ KINDS = {  # of a workspace over orientations: whether a position must be reache
 }
 RESOLUTION = 2.0**-14  # of the domain's sides: boxes of a proof are not halved beyond
 MOST_BOXES = 20_000
-FAR = 50.0  # of the robot's size: a larger length without a unit is not in metres
 DEGREE = pi / 180.0
 SCALES = {  # of an SI unit: units, and what each is of it
     "m": {"m": 1.0, "mm": 1e-3, "cm": 1e-2, "um": 1e-6},
@@ -101,47 +97,6 @@ def read_bound(text: str) -> Bound:
     if form is None:
         raise AnalysisError(f"requirement '{text}'", "it cannot be read", "write 'QUANTITY > NUMBER UNIT'")
     return Bound(form["name"], form["sense"] == ">", *read_number(form["number"], f"requirement '{text}'", "write one"))
-
-
-def read_value(coordinates: TaskCoordinates, word: str) -> tuple[Coordinate, float]:
-    """A coordinate and its value [m, rad], from NAME=VALUE such as yaw=10deg; SI units by default.
-
-    `AnalysisError` where unreadable, or implausible in m and rad for a robot of this size.
-    """
-    c, (low, high) = read_range(coordinates, word, optional=True)
-    if low != high:
-        raise AnalysisError(f"value '{word}'", "a range is no value", "give each coordinate one")
-    return c, low
-
-
-def read_range(coordinates: TaskCoordinates, word: str, optional: bool = False) -> tuple[Coordinate, Range]:
-    """A coordinate and its range [m, rad], from NAME=LOWER:UPPER; one unit at the upper end is of both.
-
-    With `optional` one value may stand for both ends. Errors as of `read_value`, or for an empty range.
-    """
-    about = f"range '{word}'"
-    name, equals, text = word.partition("=")
-    ends = [end.strip() for end in text.split(":")]
-    if not equals or not all(ends) or len(ends) > 2 or (len(ends) == 1 and not optional):
-        written = "NAME=VALUE or NAME=LOWER:UPPER" if optional else "NAME=LOWER:UPPER"
-        raise AnalysisError(about, "it cannot be read", f"write {written}, such as x=-0.1:0.1 or yaw=-10:10deg")
-    c = coordinates.find(name.strip())
-    found = [read_number(end, about) for end in ends]
-    values = [_plausible(coordinates, c, number, unit or found[-1][1], about) for number, unit in found]
-    if values[0] > values[-1]:
-        raise AnalysisError(about, "it is empty", "give the lower end first")
-    return c, (values[0], values[-1])
-
-
-def _plausible(coordinates: TaskCoordinates, c: Coordinate, number: float, unit: str, about: str) -> float:
-    size = coordinates.kinematics.engine.size
-    if not unit and c.unit == "rad" and abs(number) > 2.0 * pi:
-        problem, remedy = f"{number:g} rad is more than a turn", f"write {number:g}deg, or {number:g}rad"
-        raise AnalysisError(about, problem, f"{remedy} if that is meant")
-    if not unit and c.unit == "m" and abs(number) > FAR * size:
-        problem, remedy = f"{number:g} m is far from a robot of {size:.2g} m", f"write {number:g}mm, or {number:g}m"
-        raise AnalysisError(about, problem, f"{remedy} if that is meant")
-    return in_si(number, unit or c.unit, c.unit, about)
 
 
 def label_of(coordinate: str) -> str:

@@ -141,8 +141,8 @@ def refine(
     settled = np.empty(0, dtype=np.int64)  # sides that are straight enough, by key
     lost = np.empty(0, dtype=np.int64)
     for _ in range(ROUNDS if thorough else FEW_ROUNDS):
-        sides = _sides(simplices)
-        keys = _keys(sides)
+        keys = np.unique(_keys(simplices))
+        sides = _ends(keys)
         lengths = np.linalg.norm(corners[sides[:, 1]] - corners[sides[:, 0]], axis=1)
         look = ~np.isin(keys, settled, assume_unique=True) & (lengths > 2.0 * tolerance)
         sides, keys, lengths = sides[look], keys[look], lengths[look]
@@ -159,21 +159,17 @@ def refine(
         corners = np.vstack([corners, cut.points[cut.far]])
         meeting = np.vstack([meeting, cut.meeting[cut.far]])
         simplices = _divide(simplices, keys[cut.far], new)
-    keys = _keys(_sides(simplices))
+    keys = np.unique(_keys(simplices))
     open_ = np.union1d(lost, keys[~np.isin(keys, settled)])
     return Refined(corners, simplices, meeting[:, 0], _doubt(corners, simplices, open_), False)
 
 
 def _doubt(corners: Array, simplices: Simplices, lost: NDArray[np.int64]) -> float:
     """Bound on the size between the border and simplices with a lost side, half that side's length deep."""
-    d = simplices.shape[1]
-    pairs = [(k, (k + 1) % d) for k in range(d)] if d == 3 else [(0, 1)]
-    deep = np.zeros(len(simplices))
-    for a, b in pairs:
-        ends = np.sort(simplices[:, [a, b]], axis=1)
-        length = np.linalg.norm(corners[ends[:, 1]] - corners[ends[:, 0]], axis=1)
-        deep = np.maximum(deep, np.where(np.isin(ends[:, 0] << 32 | ends[:, 1], lost), 0.5 * length, 0.0))
-    return float(np.sum(deep * facet_sizes(corners, simplices)))
+    keys = _keys(simplices)
+    ends = corners[_ends(keys)]
+    deep = np.where(np.isin(keys, lost), 0.5 * np.linalg.norm(ends[..., 1, :] - ends[..., 0, :], axis=-1), 0.0)
+    return float(np.sum(deep.max(axis=1) * facet_sizes(corners, simplices)))
 
 
 def facet_sizes(corners: Array, simplices: Simplices) -> Array:
@@ -186,18 +182,17 @@ def facet_sizes(corners: Array, simplices: Simplices) -> Array:
     return np.asarray(0.5 * np.linalg.norm(np.cross(b - a, corners[simplices[:, 2]] - a), axis=1))
 
 
-def _sides(simplices: Simplices) -> Simplices:
-    """Sides (m, 2) of simplices, each once, the lower corner first, sorted."""
+def _keys(simplices: Simplices) -> Simplices:
+    """A number for each side (k, s) of simplices, the same in all of which it is one: the lower corner, the other."""
+    first, second = simplices, np.roll(simplices, -1, axis=1)
     if simplices.shape[1] == 2:
-        pairs = np.sort(simplices, axis=1)
-    else:
-        pairs = np.sort(np.vstack([simplices[:, [0, 1]], simplices[:, [1, 2]], simplices[:, [2, 0]]]), axis=1)
-    keys = np.unique(pairs[:, 0] << 32 | pairs[:, 1])
-    return np.stack([keys >> 32, keys & 0xFFFFFFFF], axis=1)
+        first, second = simplices[:, :1], simplices[:, 1:]
+    return np.minimum(first, second) << 32 | np.maximum(first, second)
 
 
-def _keys(sides: Simplices) -> NDArray[np.int64]:
-    return sides[:, 0] << 32 | sides[:, 1]
+def _ends(keys: Simplices) -> Simplices:
+    """The corners (..., 2) of sides."""
+    return np.stack([keys >> 32, keys & 0xFFFFFFFF], axis=-1)
 
 
 def _normals(corners: Array, simplices: Simplices, sides: Simplices) -> Array:
@@ -334,15 +329,15 @@ def _crease(
 
 def _divide(simplices: Simplices, keys: NDArray[np.int64], new: NDArray[np.int64]) -> Simplices:
     """Simplices with some sides (by key, sorted) cut at new corners."""
+    wanted = _keys(simplices)
+    cuts = np.full_like(wanted, -1)
+    if len(keys):
+        at = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
+        cuts = np.where(keys[at] == wanted, new[at], -1)
     if simplices.shape[1] == 2:
-        cut = _cut(simplices[:, 0], simplices[:, 1], keys, new)
-        open_ = cut >= 0
-        halves = [
-            np.stack([simplices[open_, 0], cut[open_]], axis=1),
-            np.stack([cut[open_], simplices[open_, 1]], axis=1),
-        ]
-        return np.vstack([simplices[~open_], *halves])
-    cuts = np.stack([_cut(simplices[:, k], simplices[:, (k + 1) % 3], keys, new) for k in range(3)], axis=1)
+        cut, (a, b) = cuts[:, 0], simplices.T
+        halves = [np.stack(ends, axis=1)[cut >= 0] for ends in ((a, cut), (cut, b))]
+        return np.vstack([simplices[cut < 0], *halves])
     count = (cuts >= 0).sum(axis=1)
     parts = [simplices[count == 0]]
     # turned so that the first side is cut, and of two, the first two
@@ -357,12 +352,3 @@ def _divide(simplices: Simplices, keys: NDArray[np.int64], new: NDArray[np.int64
             quarters = ((a, ab, ca), (ab, b, bc), (ca, bc, c), (ab, bc, ca))
             parts += [np.stack(p, axis=1)[count == 3] for p in quarters]
     return np.vstack(parts)
-
-
-def _cut(a: NDArray[np.int64], b: NDArray[np.int64], keys: NDArray[np.int64], new: NDArray[np.int64]) -> Simplices:
-    """The new corner on each side from a to b, -1 where it is not cut."""
-    key = np.minimum(a, b) << 32 | np.maximum(a, b)
-    if not len(keys):
-        return np.full(len(key), -1)
-    at = np.minimum(np.searchsorted(keys, key), len(keys) - 1)
-    return np.where(keys[at] == key, new[at], -1)

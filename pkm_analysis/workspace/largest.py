@@ -12,10 +12,9 @@ import scipy  # submodules load on first use
 from numpy.typing import NDArray
 
 from pkm_analysis.analysis_errors import AnalysisError
-from pkm_analysis.domain import size_unit
-from pkm_analysis.kernels.full_boxes import largest_full_box
-from pkm_analysis.plottable import OverDomain
-from pkm_analysis.requirements.conditions import INSIDE, Membership
+from pkm_analysis.domain import nodes_of, size_unit
+from pkm_analysis.kernels.geometry import largest_full_box
+from pkm_analysis.requirements.conditions import INSIDE, Membership, OverDomain
 from pkm_analysis.requirements.grammar import shown, spread
 from pkm_analysis.workspace.grid import codes_on_grid
 from pkm_description.mechanism import Array
@@ -47,9 +46,8 @@ class Inner(OverDomain):
 
     def to_dict(self) -> dict[str, Any]:
         """The numbers, for JSON."""
-        own = {name: v.tolist() if isinstance(v, np.ndarray) else v for name, v in vars(self).items()}
-        own.pop("membership")
-        return {"quantity": self.what, **own, "size": self.size, "unit": self.unit}
+        own = [name for name in vars(self) if name != "membership"]
+        return {"quantity": self.what, **self._plain(*own, "size", "unit")}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -214,7 +212,7 @@ def _face(low: Array, high: Array, k: int, value: float) -> Array:
     """Points (n, d) of a face of a box, moved to a value of coordinate k."""
     ticks = [np.linspace(a, b, FACE) for a, b in zip(low, high, strict=True)]
     ticks[k] = np.array([value])
-    return np.stack([grid.ravel() for grid in np.meshgrid(*ticks, indexing="ij")], axis=1)
+    return nodes_of(ticks)
 
 
 def _none(what: str) -> AnalysisError:

@@ -12,8 +12,7 @@ import scipy  # submodules load on first use
 from numpy.typing import NDArray
 
 from pkm_analysis.analysis_errors import AnalysisError
-from pkm_analysis.plottable import OverDomain
-from pkm_analysis.requirements.conditions import INSIDE, Membership
+from pkm_analysis.requirements.conditions import INSIDE, Membership, OverDomain
 from pkm_analysis.requirements.grammar import shown
 from pkm_analysis.workspace.border import bisect
 from pkm_description.mechanism import Array
@@ -61,14 +60,8 @@ class Tilt(OverDomain):
 
     def to_dict(self) -> dict[str, Any]:
         """The numbers, for JSON."""
-        lists = {name: getattr(self, name).tolist() for name in ("point", "directions", "angles")}
-        return {
-            **self.asked,
-            "quantity": "tilt",
-            **lists,
-            "every": float(self.angles.min()),
-            "stopped_by": self.stopped_by,
-        }
+        own = self._plain("point", "directions", "angles", "stopped_by")
+        return {**self.asked, "quantity": "tilt", **own, "every": float(self.angles.min())}
 
 
 def tilt(conditions: Membership, held: dict[str, float], directions: int) -> Tilt:

@@ -16,10 +16,9 @@ from numpy.typing import NDArray
 from pkm_analysis.analysis_errors import MESHES, AnalysisError, check_ending
 from pkm_analysis.domain import Range, check_resolution, size_unit
 from pkm_analysis.layer_file import Sheet, in_base_frame, write_layer
-from pkm_analysis.plottable import OverDomain
-from pkm_analysis.requirements.conditions import INSIDE, SEAM, Membership, Stop
+from pkm_analysis.requirements.conditions import INSIDE, SEAM, Membership, OverDomain, Stop
 from pkm_analysis.requirements.grammar import shown, with_error
-from pkm_analysis.workspace.border import Codes, Refined, bisect, facet_sizes, first_border, refine, welded
+from pkm_analysis.workspace.border import Refined, bisect, facet_sizes, first_border, refine, welded
 from pkm_analysis.workspace.grid import codes_on_grid, extent
 from pkm_analysis.workspace.largest import Box, Cylinder, largest_box, largest_cylinder
 from pkm_description.mechanism import Array
@@ -163,18 +162,12 @@ class Workspace(OverDomain):
         low, high = self.bounds
         return {
             **self.asked,
-            "shows": self.shows,
-            "size": self.size,
-            "error": self.error,
-            "unit": self.unit,
-            "tolerance": self.tolerance,
-            "pitch": self.pitch,
+            **self._plain("shows", "size", "error", "unit", "tolerance", "pitch", "caution"),
             "lower": low.tolist(),
             "upper": high.tolist(),
             "facets": len(self.simplices),
             "sampled": list(self.sampled),
             "stopped_by": [{"kind": s.kind, "what": s.text, "share": share} for s, share in self.stopped_by],
-            "caution": self.caution,
         }
 
 
@@ -208,14 +201,11 @@ def measured(membership: Membership, tolerance: float | None = None, resolution:
         problem += f"; what most of them fail by: {most}"
         raise AnalysisError("workspace", problem, "loosen a requirement, or give other ranges")
 
-    def codes(points: Array) -> NDArray[np.int32]:
-        return membership.codes(points / scale)
-
     scaled = [axis * s for axis, s in zip(axes, scale, strict=True)]
     if tolerance is None:
         deep = depth(on_grid == INSIDE, scaled)
         tolerance = min(FINE * side, SHARE * deep) if quick else min(SLOW_FINE * side, SLOW_SHARE * deep)
-    border = _refined(codes, on_grid, scaled, tolerance, quick)
+    border = refined(membership, on_grid, scaled, tolerance, quick)
     corners = np.clip(border.corners, scale * domain.lower, scale * domain.upper)  # bisection ends on either side
     size = enclosed(corners, border.simplices)
     length = float(facet_sizes(corners, border.simplices).sum()) if domain.dimension > 1 else len(corners)
@@ -241,7 +231,17 @@ def _compared(membership: Membership, size: float, error: float, pitch: float) -
     return sampled, f"random points say {found}: parts are finer than {shown(pitch, 'm', 2)}"
 
 
-def _refined(codes: Codes, on_grid: NDArray[np.int32], axes: list[Array], tolerance: float, thorough: bool) -> Refined:
+def refined(
+    membership: Membership, on_grid: NDArray[np.int32], axes: list[Array], tolerance: float, thorough: bool = True
+) -> Refined:
+    """The border of a workspace from the codes of a grid's nodes, refined to a tolerance, all in m (`Domain.scale`).
+
+    Not `thorough`, where each pose takes long: see `refine`.
+    """
+
+    def codes(points: Array) -> NDArray[np.int32]:
+        return membership.codes(points / membership.domain.scale)
+
     if len(axes) > 1:
         return refine(codes, *first_border(codes, on_grid, axes, 0.5 * tolerance), tolerance, thorough)
     (axis,), step = axes, axes[0][1] - axes[0][0]  # ends of intervals

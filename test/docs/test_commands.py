@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from pkm_analysis.command_line.analyse import TASKS, task_of
+from pkm_analysis.command_line.tasks import TASKS
 from pkm_bringup import bringup, cli
 
 from .markdown import PAGES, ROOT, blocks, markdown, named, prose
@@ -81,7 +81,7 @@ def of_analysis(words: list[str]) -> str:
         return ""
     if task not in TASKS:
         return f"no task {task}"
-    return of_parser(task_of(task).parser(), [robot, *rest]) if rest else ""
+    return of_parser(TASKS[task].parser(), [robot, *rest]) if rest else ""
 
 
 def of_parser(parser: argparse.ArgumentParser, words: list[str]) -> str:
@@ -147,7 +147,7 @@ def test_options_named_in_the_text_exist() -> None:
         "--symlink-install",
         "--full",
     }
-    for one in [*map(cli.command, cli.COMMANDS), *map(task_of, TASKS)]:
+    for one in [*map(cli.command, cli.COMMANDS), *TASKS.values()]:
         ours |= {option for action in one.parser()._actions for option in action.option_strings}
     named_options = {
         (named(page), option) for page in PAGES for option in re.findall(r"`(--[a-z][a-z-]*)", prose(markdown(page)))

@@ -12,9 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from pkm_analysis.command_line.analyse import TASKS, main, task_of
+from pkm_analysis.command_line.analyse import TASKS, main
 from pkm_analysis.domain import TaskCoordinates
-from pkm_analysis.requirements.grammar import read_range
 from pkm_description import load_mechanism
 from pkm_kinematics import Kinematics
 
@@ -45,7 +44,7 @@ def test_every_task_has_help(word: str, capsys: pytest.CaptureFixture[str]) -> N
         main(["delta", word, "--help"])
     assert end.value.code == 0
     assert f"pkm analyse ROBOT {word}" in capsys.readouterr().out
-    for action in task_of(word).parser()._actions:
+    for action in TASKS[word].parser()._actions:
         assert action.help, action.dest
 
 
@@ -136,9 +135,9 @@ def test_ranges_are_read_in_all_ways_in_which_they_are_written() -> None:
     coordinates = TaskCoordinates(Kinematics(load_mechanism("gough_stewart")))
     ends = (-math.radians(10.0), math.radians(10.0))
     for word in ("yaw=-10deg:10deg", "yaw=-10:10deg", "yaw = -10 deg : 10 deg", f"yaw={ends[0]!r}:{ends[1]!r}"):
-        assert read_range(coordinates, word)[1] == pytest.approx(ends)
-    assert read_range(coordinates, "x=-300mm:0.3")[1] == pytest.approx((-0.3, 0.3))
-    assert read_range(coordinates, "z=100m:200m")[1] == (100.0, 200.0)
+        assert coordinates.read_range(word)[1] == pytest.approx(ends)
+    assert coordinates.read_range("x=-300mm:0.3")[1] == pytest.approx((-0.3, 0.3))
+    assert coordinates.read_range("z=100m:200m")[1] == (100.0, 200.0)
 
 
 def test_regions_of_home_by_word(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

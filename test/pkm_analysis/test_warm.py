@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 
 from pkm_analysis import Analysis
-from pkm_analysis.kernels.full_boxes import largest_full_box
+from pkm_analysis.kernels.geometry import largest_full_box
 from pkm_analysis.kernels.pose_quantities import pose_quantities_many
 from pkm_analysis.proof.kernels.enclose import enclose
 from pkm_bringup.warm_kernels import main

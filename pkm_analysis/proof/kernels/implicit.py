@@ -16,8 +16,19 @@ unknowns at the centre, nearly; `radius` (n,); `step` (n, 2) intervals C F(X, y_
 from math import inf
 
 from pkm_analysis.proof.kernels.intervals import EVERYTHING, both, magnitude, minus, negative, plus, times, up
-from pkm_analysis.proof.kernels.jets import CENTRE, NOTHING, SLOPE, VALUE, bend_at, centre_rate_at, read, unknown, write
-from pkm_analysis.proof.kernels.program import run, unknown_zero
+from pkm_analysis.proof.kernels.jets import (
+    CENTRE,
+    NOTHING,
+    SLOPE,
+    VALUE,
+    bend_at,
+    centre_rate_at,
+    read,
+    run,
+    unknown,
+    unknown_zero,
+    write,
+)
 from pkm_runtime.kernels.compiled import compiled
 
 TRIES = 10
@@ -134,7 +145,7 @@ def by_unknowns(terms, G, start, stop, unknowns, equations, guess, radius, A):
 
 
 @compiled
-def contract(E, step, n, radius, widen):
+def contract(E, step, n, radius):
     """Krawczyk's test: True where `radius` is large enough; it is reduced to what is needed, or else widened."""
     inside = True
     for r in range(n):
@@ -148,7 +159,7 @@ def contract(E, step, n, radius, widen):
         need = step[r, 1]
         if inside:
             radius[r] = need
-        elif widen:
+        else:
             radius[r] = max(radius[r], need * WIDEN)
     return inside
 
@@ -171,6 +182,20 @@ def step_of(J, equations, C, n, at_centre, k, reach, step):
             total = plus(total, (-radius, radius))
         step[r, 0] = total[0]
         step[r, 1] = total[1]
+
+
+@compiled
+def settle(terms, J, G, between, unknowns, equations, guess, radius, at_centre, sizes, reach, scratch):
+    """Krawczyk's test again and again: True where `radius` became large enough. `scratch` are A, C, E, and `step`."""
+    A, C, E, step = scratch
+    n = unknowns.shape[0]
+    for _ in range(TRIES):
+        by_unknowns(terms, G, between[0], between[1], unknowns, equations, guess, radius, A)
+        defect(A, C, n, E)
+        step_of(J, equations, C, n, at_centre, sizes[0], reach, step)
+        if contract(E, step, n, radius):
+            return True
+    return False
 
 
 @compiled
@@ -228,26 +253,17 @@ def determine(terms, J, G, between, unknowns, equations, guess, sizes, reach, sc
         known = invert(A, n, C, B)
     found = False
     if known:
-        for _ in range(TRIES):
-            if not found:
-                by_unknowns(terms, G, start, stop, unknowns, equations, guess, radius, A)
-                defect(A, C, n, EC)
-                step_of(J, equations, C, n, True, k, reach, step)
-                found = contract(EC, step, n, radius, True)
+        fixed = A, C, EC, step
+        found = settle(terms, J, G, between, unknowns, equations, guess, radius, none == 0, sizes, reach, fixed)
         for j in range(n):
             at_centre[j] = radius[j]
     if found:  # over the box
-        found = False
         take_over(J, G, start, True, n)
         step_of(J, equations, C, n, False, k, reach, step)
         for j in range(n):
             radius[j] = max(magnitude((step[j, 0], step[j, 1])) * WIDEN, at_centre[j])
-        for _ in range(TRIES):
-            if not found:
-                by_unknowns(terms, G, start, stop, unknowns, equations, guess, radius, A)
-                defect(A, C, n, E)
-                step_of(J, equations, C, n, False, k, reach, step)
-                found = contract(E, step, n, radius, True)
+        fixed = A, C, E, step
+        found = settle(terms, J, G, between, unknowns, equations, guess, radius, none != 0, sizes, reach, fixed)
     if found:
         by_unknowns(terms, G, start, stop, unknowns, equations, guess, radius, A)  # where they are now known to be
         defect(A, C, n, E)

@@ -148,13 +148,6 @@ def root(a):
 
 
 @compiled
-def absolute(a):
-    """|a|."""
-    lower = 0.0 if contains_zero(a) else min(abs(a[0]), abs(a[1]))
-    return lower, magnitude(a)
-
-
-@compiled
 def hull(a, b):
     """The smallest interval that contains a and b."""
     return min(a[0], b[0]), max(a[1], b[1])

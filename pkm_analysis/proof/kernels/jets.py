@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Jets of intervals: bounds of a quantity over a box of k parameters, and of its rates along m twists.
 
+A recorded program is evaluated on them term after term: `terms` (n, 3) are an operation and up to two operands, by
+number; `J` (n, width) has the jets of all terms, `reach` (k,) the distance of the box's faces from its centre.
+
 One row of numbers for each term of a program holds, as pairs of bounds:
 
     value   over the box
@@ -17,13 +20,11 @@ differentiable on the whole box, its derivatives are unbounded, and the mean val
 
 from pkm_analysis.proof.kernels.intervals import (
     EVERYTHING,
-    absolute,
     angle,
     both,
     contains_zero,
     cosine_sine,
     divide,
-    hull,
     magnitude,
     minus,
     negative,
@@ -40,6 +41,11 @@ NOTHING = (0.0, 0.0)
 ONE = (1.0, 1.0)
 
 VALUE, CENTRE, SLOPE = 0, 2, 4  # where they are in a row
+
+# Operations. GIVEN is what is there before a program runs: inputs and constants. MULTIPLE is that of a constant, the
+# first operand.
+GIVEN, ADD, SUBTRACT, MULTIPLY, MULTIPLE, SQUARE, RECIPROCAL, NEGATED, ROOT, SINE, COSINE, ANGLE = range(12)
+LESS, EQUAL = range(2)
 
 
 @compiled
@@ -136,22 +142,35 @@ def set_product(J, i, a, b, k, m):
     xc, yc = read(J, a, CENTRE), read(J, b, CENTRE)
     write(J, i, VALUE, times(x, y))
     write(J, i, CENTRE, times(xc, yc))
-    for u in range(k):
-        at = SLOPE + 2 * u
-        write(J, i, at, plus(times(read(J, a, at), y), times(x, read(J, b, at))))
-    first, there, bends = rate_at(k, m), centre_rate_at(k, m), bend_at(k, m)
+    follow_both(J, i, a, b, (y, x), (yc, xc), (NOTHING, ONE, NOTHING), k, m)
+
+
+@compiled
+def scaled(factor, a):
+    """`factor` times a; exactly a for a factor of one."""
+    return a if factor == ONE else times(factor, a)
+
+
+@compiled
+def follow_both(J, i, a, b, slopes, centre_slopes, bends, k, m):
+    """Derivatives of row i = f(a, b), from f_a and f_b over the box and at the centre, and f_aa, f_ab, f_bb over it."""
+    (fa, fb), (fac, fbc), (faa, fab, fbb) = slopes, centre_slopes, bends
+    first, there, bend = rate_at(k, m), centre_rate_at(k, m), bend_at(k, m)
     for t in range(m):
         at = first + 2 * t
-        write(J, i, at, plus(times(read(J, a, at), y), times(x, read(J, b, at))))
+        write(J, i, at, plus(times(fa, read(J, a, at)), times(fb, read(J, b, at))))
         at = there + 2 * t
-        write(J, i, at, plus(times(read(J, a, at), yc), times(xc, read(J, b, at))))
+        write(J, i, at, plus(times(fac, read(J, a, at)), times(fbc, read(J, b, at))))
     for u in range(k):
-        xu, yu = read(J, a, SLOPE + 2 * u), read(J, b, SLOPE + 2 * u)
+        au, bu = read(J, a, SLOPE + 2 * u), read(J, b, SLOPE + 2 * u)
+        write(J, i, SLOPE + 2 * u, plus(times(fa, au), times(fb, bu)))
+        p = plus(times(faa, au), scaled(fab, bu))
+        q = plus(scaled(fab, au), times(fbb, bu))
         for t in range(m):
-            at = bends + 2 * (u * m + t)
-            straight = plus(times(read(J, a, at), y), times(x, read(J, b, at)))
-            mixed = plus(times(xu, read(J, b, first + 2 * t)), times(read(J, a, first + 2 * t), yu))
-            write(J, i, at, plus(straight, mixed))
+            at = bend + 2 * (u * m + t)
+            straight = plus(times(fa, read(J, a, at)), times(fb, read(J, b, at)))
+            bent = plus(times(p, read(J, a, first + 2 * t)), times(q, read(J, b, first + 2 * t)))
+            write(J, i, at, plus(straight, bent))
 
 
 @compiled
@@ -237,103 +256,66 @@ def set_angle(J, i, a, b, k, m):
         return
     rc2 = plus(square(xc), square(yc))
     fy, fx = divide(x, r2), negative(divide(y, r2))
-    fyc, fxc = divide(xc, rc2), negative(divide(yc, rc2))
+    at_centre = divide(xc, rc2), negative(divide(yc, rc2))
     fxx = times((-2.0, -2.0), times(fy, fx))  # 2 x y / r^4, and minus it for yy
-    fyy = negative(fxx)
     fxy = minus(square(fx), square(fy))  # (y^2 - x^2) / r^4
-    first, there, bends = rate_at(k, m), centre_rate_at(k, m), bend_at(k, m)
-    for u in range(k):
-        at = SLOPE + 2 * u
-        write(J, i, at, plus(times(fy, read(J, a, at)), times(fx, read(J, b, at))))
-    for t in range(m):
-        at = first + 2 * t
-        write(J, i, at, plus(times(fy, read(J, a, at)), times(fx, read(J, b, at))))
-        at = there + 2 * t
-        write(J, i, at, plus(times(fyc, read(J, a, at)), times(fxc, read(J, b, at))))
-    for u in range(k):
-        yu, xu = read(J, a, SLOPE + 2 * u), read(J, b, SLOPE + 2 * u)
-        p = plus(times(fyy, yu), times(fxy, xu))
-        q = plus(times(fxy, yu), times(fxx, xu))
-        for t in range(m):
-            at = bends + 2 * (u * m + t)
-            straight = plus(times(fy, read(J, a, at)), times(fx, read(J, b, at)))
-            bent = plus(times(p, read(J, a, first + 2 * t)), times(q, read(J, b, first + 2 * t)))
-            write(J, i, at, plus(straight, bent))
+    follow_both(J, i, a, b, (fy, fx), at_centre, (negative(fxx), fxy, fxx), k, m)
 
 
 @compiled
-def copy_row(J, i, a, k, m):
-    """Row i: a."""
-    for at in range(width_of(k, m)):
-        J[i, at] = J[a, at]
+def unknown_zero(m):
+    """Zero, as a number that the compiler does not know."""
+    return m - m
 
 
 @compiled
-def mix(J, i, a, b, k, m):
-    """Derivatives of row i, which is a or b on different parts of the box; second ones are unbounded."""
-    first, bends = rate_at(k, m), bend_at(k, m)
-    for at in range(SLOPE, bends, 2):
-        write(J, i, at, hull(read(J, a, at), read(J, b, at)))
-    for at in range(bends, width_of(k, m), 2):
-        write(J, i, at, EVERYTHING)
-    for t in range(m):  # which of the two it is at the centre is not looked at, so that this is no mean value form
-        write(J, i, first + 2 * t, hull(read(J, a, first + 2 * t), read(J, b, first + 2 * t)))
+def run(terms, J, start, stop, k, m, reach, narrowing):
+    """Evaluate terms `start` to `stop` (exclusive), the jets of inputs and constants being written.
+
+    With `narrowing` values are cut to mean value forms, valid where the inputs' derivatives describe all their
+    variation. Arguments must not be constants (see `unknown_zero`): numba would compile this and all that it calls once
+    for every constant, ten seconds each.
+    """
+    for i in range(start, stop):
+        what, a, b = terms[i, 0], terms[i, 1], terms[i, 2]
+        if what == GIVEN:
+            continue
+        if what == MULTIPLY:
+            set_product(J, i, a, b, k, m)
+        elif what == MULTIPLE:
+            set_multiple(J, i, b, read(J, a, VALUE), k, m)
+        elif what == ADD:
+            set_sum(J, i, a, b, 1.0, k, m)
+        elif what == SUBTRACT:
+            set_sum(J, i, a, b, -1.0, k, m)
+        elif what == NEGATED:
+            set_negative(J, i, a, k, m)
+        elif what == SQUARE:
+            set_square(J, i, a, k, m)
+        elif what == RECIPROCAL:
+            set_reciprocal(J, i, a, k, m)
+        elif what == ROOT:
+            set_root(J, i, a, k, m)
+        elif what in (SINE, COSINE):
+            set_turn(J, i, a, what == SINE, k, m)
+        else:
+            set_angle(J, i, a, b, k, m)
+        if narrowing:
+            narrow(J, i, k, m, reach)
 
 
 @compiled
-def set_absolute(J, i, a, k, m):
-    """Row i: |a|."""
-    x = read(J, a, VALUE)
-    if x[0] >= 0.0:
-        copy_row(J, i, a, k, m)
-    elif x[1] <= 0.0:
-        set_negative(J, i, a, k, m)
-    else:
-        set_negative(J, i, a, k, m)
-        mix(J, i, a, i, k, m)
-        write(J, i, VALUE, absolute(x))
-        write(J, i, CENTRE, absolute(read(J, a, CENTRE)))
-
-
-@compiled
-def set_larger(J, i, a, b, k, m):
-    """Row i: the larger of a and b."""
-    x, y = read(J, a, VALUE), read(J, b, VALUE)
-    if x[0] >= y[1]:
-        copy_row(J, i, a, k, m)
-    elif y[0] >= x[1]:
-        copy_row(J, i, b, k, m)
-    else:
-        mix(J, i, a, b, k, m)
-        xc, yc = read(J, a, CENTRE), read(J, b, CENTRE)
-        write(J, i, VALUE, (max(x[0], y[0]), max(x[1], y[1])))
-        write(J, i, CENTRE, (max(xc[0], yc[0]), max(xc[1], yc[1])))
-
-
-@compiled
-def set_smaller(J, i, a, b, k, m):
-    """Row i: the smaller of a and b."""
-    x, y = read(J, a, VALUE), read(J, b, VALUE)
-    if x[1] <= y[0]:
-        copy_row(J, i, a, k, m)
-    elif y[1] <= x[0]:
-        copy_row(J, i, b, k, m)
-    else:
-        mix(J, i, a, b, k, m)
-        xc, yc = read(J, a, CENTRE), read(J, b, CENTRE)
-        write(J, i, VALUE, (min(x[0], y[0]), min(x[1], y[1])))
-        write(J, i, CENTRE, (min(xc[0], yc[0]), min(xc[1], yc[1])))
-
-
-@compiled
-def set_selected(J, i, a, b, if_larger, otherwise, k, m):
-    """Row i: `if_larger` where a > b, else `otherwise`; undecided it jumps, without any derivatives."""
-    x, y = read(J, a, VALUE), read(J, b, VALUE)
-    if x[0] > y[1]:
-        copy_row(J, i, if_larger, k, m)
-    elif x[1] <= y[0]:
-        copy_row(J, i, otherwise, k, m)
-    else:
-        write(J, i, VALUE, hull(read(J, if_larger, VALUE), read(J, otherwise, VALUE)))
-        write(J, i, CENTRE, hull(read(J, if_larger, CENTRE), read(J, otherwise, CENTRE)))
-        unknown(J, i, k, m)
+def certain(conditions, J):
+    """Whether all comparisons (n, 4: LESS or EQUAL, left, right, outcome) come out as recorded on the whole box."""
+    for c in range(conditions.shape[0]):
+        x, y = read(J, conditions[c, 1], VALUE), read(J, conditions[c, 2], VALUE)
+        outcome = conditions[c, 3] == 1
+        if conditions[c, 0] == LESS:
+            holds = x[1] < y[0] if outcome else x[0] >= y[1]
+        elif outcome:
+            holds = x[0] == x[1] and x == y
+        else:
+            holds = x[1] < y[0] or x[0] > y[1]
+        if not holds:
+            return False
+    return True

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from pkm_analysis import Analysis, AnalysisError, user_quantity
-from pkm_analysis.drawing.map_pictures import round_levels
+from pkm_analysis.drawing.map_pictures import border_of, round_levels
 from pkm_analysis.layer_file import read_layer
 from pkm_description import load_mechanism
 
@@ -161,3 +161,19 @@ def test_notes_are_of_the_poses_where_all_conditions_hold() -> None:
 def test_contours_are_at_round_values() -> None:
     np.testing.assert_allclose(round_levels(-2.716, 4.804), np.arange(-2.0, 5.0), atol=1e-12)
     np.testing.assert_allclose(round_levels(551.0, 880.0), np.arange(600.0, 900.0, 50.0))
+
+
+def test_the_picture_of_a_coarse_map_ends_at_the_border(tmp_path: Path) -> None:
+    """Not in steps of its grid: the area within is nearly the workspace's."""
+    a = analysis("delta")
+    found = a.map("type2", resolution=25)
+    border = border_of(found, [slice(None)] * 2, [0, 1])
+    area = 0.0
+    for polygon in border.to_polygons():
+        (x, y), (u, v) = polygon[:-1].T, polygon[1:].T
+        area += 0.5 * float((x * v - u * y).sum())
+    size = a.workspace(vary=found.domain.labels).size
+    step = float(np.prod([axis[1] - axis[0] for axis in found.axes]))
+    assert abs(area) == pytest.approx(size, rel=2e-3)
+    assert step * found.inside.sum() != pytest.approx(size, rel=2e-3)
+    found.plot(tmp_path / "map.png")

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from pkm_analysis.command_line.analyse import main
-from pkm_analysis.command_line.predict_task import EXCEEDED
+from pkm_analysis.command_line.tasks import EXCEEDED
 from pkm_analysis.prediction import Gear, Motor, read_gears, read_motors
 from pkm_control.motion.files.sampled_motion import sampled_motion
 from pkm_description import load_mechanism

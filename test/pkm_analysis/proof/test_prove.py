@@ -17,8 +17,7 @@ from pkm_analysis.domain import Domain, TaskCoordinates
 from pkm_analysis.proof.enclosures import Encloser
 from pkm_analysis.proof.halving import Proof, prove
 from pkm_analysis.proof.over_boxes import least_joint_room
-from pkm_analysis.requirements.drive_quantities import Assumed
-from pkm_analysis.requirements.quantities import requirement
+from pkm_analysis.requirements.quantities import Assumed, requirement
 from pkm_analysis.requirements.quantity import Batch
 from pkm_control.control_errors import MotionFileError
 from pkm_control.motion.files.sampled_motion import rounded_motion

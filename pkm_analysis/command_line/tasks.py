@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tasks of `pkm analyse` that ask about a domain: workspace, tilt, map, sweep, loci, regions, path, prove."""
+"""The tasks of `pkm analyse`: all but predict ask about a domain, predict about a motion."""
 
 from __future__ import annotations
 
@@ -9,20 +9,23 @@ import textwrap
 import time
 from typing import TYPE_CHECKING, Any
 
+import pkm_analysis
 from pkm_analysis.analysis_errors import AnalysisError
 from pkm_analysis.command_line.question import (
     CONDITIONS,
     EXIT,
+    MOTIONS,
     SEVERAL,
     WHERE,
+    Found,
     Task,
     asked,
     ranges_of,
     values_of,
     where,
 )
-from pkm_analysis.command_line.task_answers import MOTIONS, Found
 from pkm_analysis.requirements.grammar import IN_WORDS, KINDS, MOST_BOXES, PROVED, RESOLUTION
+from pkm_description.mechanism import Inertial
 from pkm_runtime import sweeps as chunks
 
 if TYPE_CHECKING:
@@ -32,7 +35,7 @@ if TYPE_CHECKING:
     from pkm_runtime.sweeps import Sweeps
 
 MANY = 8  # most working modes of `--modes all`
-NO_PATH = 3
+NO_PATH = EXCEEDED = 3
 REFUTED, NO_ANSWER, UNDECIDED = 1, 2, 3
 
 
@@ -190,6 +193,66 @@ def _proof(given: argparse.Namespace, analysis: Analysis, sweeps: Sweeps) -> Pro
     return analysis.prove(wanted, ranges_of(task, given.box, optional=True), **limits)
 
 
+def _wrong_drives(given: argparse.Namespace) -> str:
+    return "--gears need --motors" if given.gears and not given.motors else ""
+
+
+def _predict(given: argparse.Namespace, mechanism: Mechanism, sweeps: Sweeps) -> Found:
+    prediction = importlib.import_module("pkm_analysis.prediction")  # heavy
+    motors = prediction.read_motors(given.motors) if given.motors else []
+    gears = prediction.read_gears(given.gears) if given.gears else [prediction.DIRECT]
+    robot = pkm_analysis.Robot(mechanism, sweeps=sweeps)
+    drives = len(robot.kinematics.actuated_names)
+    if given.continuous and len(given.continuous) not in (1, drives):
+        raise AnalysisError("--continuous", f"these are {len(given.continuous)} efforts", f"give 1 or {drives}")
+    payload = Inertial(mass=given.payload) if given.payload else None
+    motion = importlib.import_module(MOTIONS).sampled_motion(robot.dynamics, given.motion, payload, given.closed)
+    load = {"payload": payload} if motion.wrench is None else {"wrench": motion.wrench}  # of the file
+    found = prediction.predict(robot.dynamics, *motion[:4], **load, name=given.motion)
+    rest = _rest(given, found.duration)
+    cycles = 60.0 / (found.duration + rest)
+    numbers: dict[str, Any] = {**found.to_dict(), "notes": list(motion.notes), "cycles_per_minute": cycles}
+    lines, hot = [*motion.notes, f"{cycles:.4g} cycles per minute, with a rest of {rest:.4g} s after each"], False
+    if given.continuous:
+        duty = found.duty(given.continuous, rest)
+        numbers["thermal_duty"] = dict(zip(found.names, duty.tolist(), strict=True))
+        hot = bool((duty > 1.0).any())
+        verdicts = ("too hot" if one > 1.0 else "fits" for one in duty)
+        each = zip(found.names, duty, verdicts, strict=True)
+        lines += [f"{name}: thermal duty {100.0 * one:.3g} %, {verdict}" for name, one, verdict in each]
+    choices = prediction.choose_drives(found, motors, gears, rest)
+    results: list[Any] = [found, choices] if choices else [found]
+    numbers |= choices.to_dict() if choices else {}
+    status = EXCEEDED if found.exceeded or hot else 0
+    return Found(robot.name, "what a motion asks for", results, numbers, lines, status)
+
+
+def _rest(given: argparse.Namespace, duration: float) -> float:
+    """Rest after each run [s]."""
+    if given.cycles_per_minute is None:
+        return float(given.rest)
+    rest = 60.0 / given.cycles_per_minute - duration
+    if rest < 0.0:
+        problem = f"one takes {duration:.4g} s, which is {60.0 / duration:.4g} a minute"
+        raise AnalysisError("--cycles-per-minute", problem, "ask for fewer, or for a faster motion")
+    return float(rest)
+
+
+def _not_negative(text: str) -> float:
+    value = float(text)
+    if not 0.0 <= value < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text} is negative or no number")
+    return value
+
+
+def _positive(text: str) -> float:
+    value = _not_negative(text)
+    if value == 0.0:
+        raise argparse.ArgumentTypeError("it is zero")
+    return value
+
+
+_NUMBER = {"type": _not_negative, "default": 0.0}
 _END = {"nargs": "+", "metavar": "NAME=VALUE", "help": "coordinates, home's where not named, such as x=0.1 yaw=20deg"}
 _BOX = "ranges of task coordinates, m and rad if no unit is named; coordinates that are not named stay at home"
 _MOTION = "a motion file (CSV), or a motion that ships: its path, straight lines with rounded corners"
@@ -199,6 +262,7 @@ _PROOF = "what can be asked:\n\n  " + "\n  ".join(PROVED)
 _EACH = [
     Task(
         "workspace",
+        "where it can be: volume, border as a mesh, and what stops it there",
         "Where a robot can be: within reach, limits of all joints, and bounds of your own. Its size with an error,\n"
         "its border as a mesh, and at each point of it what stops the robot there.",
         _workspace,
@@ -215,6 +279,7 @@ _EACH = [
     ),
     Task(
         "tilt",
+        "how far it can tilt in every direction at a place",
         "How far the platform can tilt in every direction at one place, and what stops it there.",
         _tilt,
         _TILT,
@@ -222,6 +287,7 @@ _EACH = [
     ),
     Task(
         "map",
+        "any quantity over a slice, with the loci of singularities",
         "A quantity over a slice of the workspace, or a volume ('--vary x,y,z', shown as slices and as\n"
         "surfaces of one value), in colour and with its unit, its worst point beside its mean, and the loci of\n"
         "singularities of type 1 and type 2 as curves.",
@@ -231,6 +297,7 @@ _EACH = [
     ),
     Task(
         "loci",
+        "singularities of all types as surfaces over a volume",
         "Singularities of type 1, type 2, of the constraints and inside limbs as surfaces over three coordinates,\n"
         "where the limbs reach: with their areas, as a picture, and as a layer for the browser page and RViz.",
         _loci,
@@ -238,6 +305,7 @@ _EACH = [
     ),
     Task(
         "regions",
+        "singularity-free regions, which of them touch, and the assembly modes in each",
         "The singularity-free regions of working modes: how large they are, which of them touch and through which\n"
         "singularity, and which assembly modes are in one region, so that the robot changes between them without one.",
         _regions,
@@ -249,6 +317,7 @@ _EACH = [
     ),
     Task(
         "path",
+        "a path that meets no singularity and keeps margins, or that there is none",
         "A path from one pose to another in one working mode that meets no singularity and keeps chosen\n"
         "margins, checked between its waypoints; or that there is none on a grid whose step is told.",
         _path,
@@ -265,7 +334,21 @@ _EACH = [
         "--from X=.. Y=.. --to X=.. Y=.. [options]",
     ),
     Task(
+        "sweep",
+        "statistics of a quantity over very many poses",
+        "Statistics of a quantity over very many poses, on a grid or at random: mean, deviation, histogram, the least\n"
+        "and the largest value with their poses, what stops the robot how often. Memory does not grow with the number.",
+        _sweep,
+        (*WHERE, "--quantity"),
+        {
+            "--poses": {"type": float, "default": 1e6, "metavar": "N", "help": "how many, about (default: 1e6)"},
+            "--random": {"type": int, "metavar": "SEED", "help": "at random rather than on a grid"},
+        },
+        wrong=_wrong_sweep,
+    ),
+    Task(
         "prove",
+        "whether something holds at every pose of a box or of a path",
         "Say whether something holds (by default that the robot is inside) at every pose of a box, a straight path or\n"
         "a motion: proved everywhere, refuted at a pose that is named, or undecided in boxes of the stated size.\n"
         "Proofs are by interval arithmetic.",
@@ -287,16 +370,42 @@ _EACH = [
         NO_ANSWER,
     ),
     Task(
-        "sweep",
-        "Statistics of a quantity over very many poses, on a grid or at random: mean, deviation, histogram, the least\n"
-        "and the largest value with their poses, what stops the robot how often. Memory does not grow with the number.",
-        _sweep,
-        (*WHERE, "--quantity"),
+        "predict",
+        "what a motion asks of drives and joints; drives to choose from",
+        "What a motion asks of every drive: peak and RMS effort and speed, power, energy, thermal duty;\n"
+        "what every joint transmits; and which limits of the description it exceeds. With a table of motors, and of\n"
+        "gears, which of them provide it, which fit all drives, and why the others do not.",
+        _predict,
+        ("--closed",),
         {
-            "--poses": {"type": float, "default": 1e6, "metavar": "N", "help": "how many, about (default: 1e6)"},
-            "--random": {"type": int, "metavar": "SEED", "help": "at random rather than on a grid"},
+            "motion": {"metavar": "MOTION", "help": "a motion file (CSV), a motion that ships, or auto"},
+            "--payload": {
+                **_NUMBER,
+                "metavar": "KG",
+                "help": "mass at the platform's origin, where the file says none [kg]",
+            },
+            "--rest": {**_NUMBER, "metavar": "S", "help": "rest after each run [s]"},
+            "--cycles-per-minute": {
+                "type": _positive,
+                "metavar": "N",
+                "help": "runs per minute, with a rest after each",
+            },
+            "--continuous": {
+                "type": _positive,
+                "nargs": "+",
+                "metavar": "EFFORT",
+                "help": "effort that each drive can give for ever [N m, N], for its thermal duty",
+            },
+            "--motors": {"metavar": "FILE", "help": "table of motors to choose from"},
+            "--gears": {"metavar": "FILE", "help": "table of gears to choose from; without, motors drive directly"},
         },
-        wrong=_wrong_sweep,
+        "Times in the motion file are kept, whatever they ask for; without times it is run as fast as limits\n"
+        "allow. Tables are CSV: name, continuous [N m], peak [N m], speed [rpm], inertia [kg cm^2] of motors;\n"
+        "name, ratio, and efficiency, inertia [kg cm^2], peak [N m], speed [rpm] of gears.\n"
+        f"Exit status: 0 within all limits, {EXCEEDED} beyond some or too hot, 1 no answer, 2 wrong command line.",
+        "MOTION [options]",
+        ("--rest", "--cycles-per-minute"),
+        wrong=_wrong_drives,
     ),
 ]
 TASKS = {one.word: one for one in _EACH}
