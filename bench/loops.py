@@ -36,7 +36,8 @@ from pkm_bringup.nodes.motion_player.run_streams import loop_figures
 from pkm_control.ros.motion_messages import seconds as seconds_of
 from pkm_description.ros import topics
 from pkm_interfaces.msg import LoopStatistics as LoopMessage
-from pkm_runtime.fixed_rate import PRIORITY, LoopStatistics, statistics
+from pkm_runtime.fixed_rate import LoopStatistics, statistics
+from pkm_runtime.scheduling import PRIORITY
 
 Array = NDArray[np.float64]
 

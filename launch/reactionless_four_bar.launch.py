@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A robot of the gallery: `ros2 launch pkm_control reactionless_four_bar.launch.py`; `--show-args` lists every knob."""
+"""A robot of the gallery: `ros2 launch pkm_control reactionless_four_bar.launch.py`; `--show-args`: settings."""
 
 from launch import LaunchDescription
 

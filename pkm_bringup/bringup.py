@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Nodes and parameters of a robot: the one declaration that the launch files and the runner both read.
 
-Plain data: nothing here imports ROS. A knob is a setting of the user; a node lists the knobs that it takes.
+Plain data: nothing here imports ROS. A node lists the settings of the user that it takes.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from pkm_bringup.command_line.outputs import check_host, check_report
-from pkm_client import options
+from pkm_client.settings import SETTING, SETTINGS, typed_value
 from pkm_control.controllers.force.force_file import read_force_file
-from pkm_control.controllers.law_settings import DAMPING, LAWS, NATURAL_FREQUENCY, POSITION
+from pkm_control.controllers.law_settings import POSITION
 from pkm_control.conveyor.conveyor_file import read_conveyors
 from pkm_control.motion.files.shipped import AUTO, find_motion
 from pkm_control.space.keep_out_file import read_keep_outs
@@ -31,32 +31,19 @@ from pkm_hardware.realism import (
     payload_note,
     reserve_of_drives,
 )
-from pkm_runtime.fixed_rate import PRIORITY
 
-Values = Mapping[str, str]  # name of the knob -> its text, as launch arguments are
+Values = Mapping[str, str]  # name of the setting -> its text, as launch arguments are
 Parameter = bool | int | float | str | list[str]  # of a node
 
 
 @dataclass(frozen=True)
-class Setting:
-    """A launch argument: `choices` are its only texts, if any; `span` bounds a number; `group` is for the help."""
-
-    name: str
-    default: str
-    description: str
-    choices: tuple[str, ...] = ()
-    span: tuple[float, float] | None = None
-    group: str = "ROS"
-
-
-@dataclass(frozen=True)
 class NodeSpec:
-    """A node: its module, executable, parameters (name -> knob that sets it) and remappings.
+    """A node: its module, executable, parameters (name -> setting that sets it) and remappings.
 
-    `fixed`: parameters that follow from several knobs. `wanted`: whether these values ask for the node. `holds`: names
-    of the nodes, where the process has several. A node that ends by itself ends the run, unless it is not `needed`, or
-    does not have to `last` and ends well. `leads`: the run is over when this node ends, in whichever manner.
-    `keeps_time`: it has a loop, and a higher priority where the computer is busy.
+    `fixed`: parameters that follow from several settings. `wanted`: whether these values ask for the node. `holds`:
+    names of the nodes, where the process has several. A node that ends by itself ends the run, unless it is not
+    `needed`, or does not have to `last` and ends well. `leads`: the run is over when this node ends, in whichever
+    manner. `keeps_time`: it has a loop, and a higher priority where the computer is busy.
     """
 
     name: str
@@ -82,92 +69,10 @@ class NodeSpec:
         return leads or (self.needed and (self.last or code != 0))
 
 
-SWITCH = ("true", "false")
-MANAGED = "ros2_control"  # the knob of the launch files that puts a controller manager between machine and controller
+MANAGED = "ros2_control"  # setting of the launch files: a controller manager between machine and controller
 _DESCRIPTION_PATIENCE = 30.0  # s, with the node that describes the robot
 _PATIENCE = 0.1  # s, with readings of a simulated machine
 ENCLAVES = "/pkm"  # of SROS 2, one for each node: config/sros2/policy.xml
-
-KNOBS = (
-    Setting("robot", "delta", options.ROBOT, group="robot"),
-    Setting("xacro_args", "", options.XACRO_ARGS, group="robot"),
-    Setting(
-        "motion",
-        "auto",
-        f"{options.MOTION}, or none; with a machine that is not simulated, auto is none",
-        group="motion",
-    ),
-    Setting("tool_file", "", options.TOOL_FILE, group="motion"),
-    Setting("motion_folder", "", "folder whose motion files may be asked for while the robot runs", group="motion"),
-    Setting("most_waypoints", "500", "waypoints of a motion that may be asked for", span=(2, 1000000), group="motion"),
-    Setting("cycles", "20", options.CYCLES, span=(1, 1000000), group="motion"),
-    Setting("stay", "true", options.STAY, SWITCH, group="motion"),
-    Setting("controller", LAWS[0], f"{options.CONTROLLER}, or none", (*LAWS, "none"), group="control"),
-    Setting("rate", "1000.0", options.RATE, span=(10.0, 10000.0), group="control"),
-    Setting("natural_frequency", str(NATURAL_FREQUENCY), options.FREQUENCY, span=(0.1, 1000.0), group="control"),
-    Setting("damping", str(DAMPING), options.RATIO, span=(0.3, 10.0), group="control"),
-    Setting("fallback", "gravity", "efforts when the measured state is stale", ("gravity", "zero"), group="control"),
-    Setting(
-        "hardware",
-        SIMULATED,
-        "who is the machine: our simulation, a driver (loopback: none at all, what is commanded is read), or nobody "
-        "(yours, or ros2_control)",
-        (SIMULATED, *KINDS, "none"),
-        group="machine",
-    ),
-    Setting("hardware_file", "", options.HARDWARE_FILE, group="machine"),
-    Setting("simulate", "false", options.SIMULATE, SWITCH, group="machine"),
-    Setting("keep_out_file", "", options.KEEP_OUT_FILE, group="control"),
-    Setting("conveyor_file", "", options.CONVEYOR_FILE, group="control"),
-    Setting("force_file", "", options.FORCE_FILE, group="machine"),
-    Setting("realistic", "false", options.REALISTIC, SWITCH, group="machine"),
-    Setting("hidden_payload", "0.0", options.HIDDEN_PAYLOAD, span=(0.0, 1e6), group="machine"),
-    Setting(
-        "realtime_priority",
-        str(PRIORITY),
-        "SCHED_FIFO priority of the control loop, where permitted; 0: ordinary scheduling",
-        span=(0, 98),
-    ),
-    Setting(
-        "start",
-        "auto",
-        "who enables the drives: active, the robot itself at once; manual, somebody (pkm enable); auto, the robot "
-        "itself where it is simulated, and somebody where it is not",
-        ("auto", "active", "manual"),
-        group="machine",
-    ),
-    Setting("report", "reports", options.REPORT, group="output"),
-    Setting("page", "true", options.PAGE, SWITCH, group="output"),
-    Setting("layers", "", options.LAYERS, group="output"),
-    Setting("host", "127.0.0.1", options.HOST, group="output"),
-    Setting("port", "8080", options.PORT, span=(1, 65535), group="output"),
-    Setting(
-        "operate",
-        "local",
-        "who may command from the page: browsers on this computer, everyone who reaches it, or nobody",
-        ("local", "everyone", "nobody"),
-        group="output",
-    ),
-    Setting("browser", "false", "open the page in a browser, where there is a display", SWITCH, group="output"),
-    Setting(
-        "joystick", "false", "steer the platform by what a node of the package joy publishes", SWITCH, group="control"
-    ),
-    Setting("namespace", "", "namespace of all nodes and topics"),
-    Setting("frame_prefix", "", "before the name of every frame of the robot, such as left/"),
-    Setting(
-        "description",
-        "own",
-        "who publishes robot_description: a node of ours, or another (robot_state_publisher)",
-        ("own", "other"),
-    ),
-    Setting("use_sim_time", "false", "take the time from /clock", SWITCH),
-    Setting(
-        "publish_rate",
-        "100.0",
-        "highest rate of states, references and efforts as they are published [Hz]",
-        span=(1.0, 2000.0),
-    ),
-)
 
 
 def _is(name: str, *texts: str) -> Callable[[Values], bool]:
@@ -208,30 +113,20 @@ def _of_controller(values: Values) -> dict[str, Parameter]:
     return told
 
 
-_HARDWARE = {
-    "machine": "hardware",
-    "hardware_file": "hardware_file",
-    "simulate": "simulate",
-    "rate": "rate",
-    "start": "start",
-    "realistic": "realistic",
-    "hidden_payload": "hidden_payload",
-    "force_file": "force_file",
-    "realtime_priority": "realtime_priority",
-    "publish_rate": "publish_rate",
-}
-_CONTROLLER = {
-    "law": "controller",
-    "hardware_file": "hardware_file",
-    "force_file": "force_file",
-    "keep_out_file": "keep_out_file",
-    "conveyor_file": "conveyor_file",
-    "rate": "rate",
-    "realtime_priority": "realtime_priority",
-    "fallback": "fallback",
-    "natural_frequency": "natural_frequency",
-    "damping": "damping",
-}
+def _named(*names: str, **others: str) -> Mapping[str, str]:
+    """Parameters by the settings that set them: of the same name, and others."""
+    return {**{name: name for name in names}, **others}
+
+
+_OF_LOOP = ("hardware_file", "force_file", "rate", "realtime_priority")
+HARDWARE = _named(*_OF_LOOP, "simulate", "start", "realistic", "hidden_payload", "publish_rate", machine="hardware")
+CONTROLLER = _named(
+    *_OF_LOOP, "keep_out_file", "conveyor_file", "fallback", "natural_frequency", "damping", law="controller"
+)
+PAGE = _named("host", "port", "operate", "browser", "motion", "layers")
+PLAYER = _named(
+    "motion", "cycles", "most_waypoints", "report", "rate", "stay", "hardware_file", "tool_file", "keep_out_file"
+)
 _FROM_HARDWARE = {"actuated_joint_states": "hardware/joint_states", "joint_commands": "hardware/joint_commands"}
 
 
@@ -252,7 +147,7 @@ NODES = (
         "control",
         "control_node",
         "pkm_bringup.nodes.control_node",
-        {**_HARDWARE, **_CONTROLLER},
+        {**HARDWARE, **CONTROLLER},
         _of_controller,
         _FROM_HARDWARE,
         wanted=_one_process,
@@ -263,7 +158,7 @@ NODES = (
         "hardware",
         "hardware_node",
         "pkm_bringup.nodes.hardware_node",
-        _HARDWARE,
+        HARDWARE,
         wanted=lambda values: values["hardware"] != "none" and not _one_process(values),
         keeps_time=True,
     ),
@@ -279,7 +174,7 @@ NODES = (
         "controller",
         "controller_node",
         "pkm_bringup.nodes.controller_node",
-        _CONTROLLER,
+        CONTROLLER,
         _alone,
         _FROM_HARDWARE,
         wanted=lambda values: values["controller"] != "none" and not _one_process(values),
@@ -289,14 +184,7 @@ NODES = (
         "page",
         "page_node",
         "pkm_bringup.nodes.page_node",
-        {
-            "host": "host",
-            "port": "port",
-            "operate": "operate",
-            "browser": "browser",
-            "motion": "motion",
-            "layers": "layers",
-        },
+        PAGE,
         wanted=_is("page", "true"),
         needed=False,
     ),
@@ -311,17 +199,7 @@ NODES = (
         "motion_player",
         "motion_player_node",
         "pkm_bringup.nodes.motion_player_node",
-        {
-            "motion": "motion",
-            "cycles": "cycles",
-            "most_waypoints": "most_waypoints",
-            "report": "report",
-            "rate": "rate",
-            "stay": "stay",
-            "hardware_file": "hardware_file",
-            "tool_file": "tool_file",
-            "keep_out_file": "keep_out_file",
-        },
+        PLAYER,
         lambda values: {
             "notes": _notes(values),
             "motion_folders": [values["motion_folder"]],
@@ -347,11 +225,11 @@ DESCRIPTION = NodeSpec(
 
 
 def defaults(**changed: str) -> dict[str, str]:
-    """The value of every knob, as text by name: `changed` or its default; KeyError: no such knob."""
-    unknown = changed.keys() - {knob.name for knob in KNOBS}
+    """The value of every setting, as text by name: `changed` or its default; KeyError: no such setting."""
+    unknown = changed.keys() - SETTING.keys()
     if unknown:
-        raise KeyError(f"no such knob: {', '.join(sorted(unknown))}")
-    return {knob.name: changed.get(knob.name, knob.default) for knob in KNOBS}
+        raise KeyError(f"no such setting: {', '.join(sorted(unknown))}")
+    return {one.name: changed.get(one.name, one.default) for one in SETTINGS}
 
 
 def nodes(values: Values) -> list[NodeSpec]:
@@ -360,19 +238,17 @@ def nodes(values: Values) -> list[NodeSpec]:
 
 
 def parameters(node: NodeSpec, values: Values) -> dict[str, Parameter]:
-    """The parameters of a node, each of the type of its knob's default; ValueError: a value of another type. The node
-    that leads the run also gets the names of the others, to wait for.
+    """The parameters of a node, each of the type of its default; ValueError: a value of another type. The node that
+    leads the run also gets the names of the others, to wait for.
     """
-    default = {knob.name: typed_value(knob.default) for knob in KNOBS}
     typed: dict[str, Parameter] = {}
-    for name, knob in node.parameters.items():
+    for name, setting in node.parameters.items():
+        text, default = values[setting], typed_value(SETTING[setting].default)
         try:
-            typed[name] = (
-                values[knob] == "true" if isinstance(default[knob], bool) else type(default[knob])(values[knob])
-            )
+            typed[name] = text == "true" if isinstance(default, bool) else type(default)(text)
         except ValueError as error:
-            kind = "an integer" if isinstance(default[knob], int) else "a number"
-            raise ValueError(f"{knob} is '{values[knob]}', not {kind} such as {default[knob]}") from error
+            kind = "an integer" if isinstance(default, int) else "a number"
+            raise ValueError(f"{setting} is '{text}', not {kind} such as {default}") from error
     if "motion" in typed:
         typed["motion"] = motion_of(values)
     if node.leads:
@@ -392,18 +268,19 @@ def motion_of(values: Values) -> str:
 def check(values: Values) -> None:
     """Refuse values that no run can have, before anything is started; the robot's file is read by `description`.
 
-    ValueError: a knob that is none of its choices, no number, or out of its span; nothing to do; a report that cannot
-    be written, a host that cannot be listened on. MotionFileError, ConfigurationError: a file that cannot be used.
+    ValueError: a setting that is none of its choices, no number, or out of its span; nothing to do; a report that
+    cannot be written, a host that cannot be listened on. MotionFileError, ConfigurationError: a file that cannot be
+    used.
     """
-    for knob in KNOBS:
-        text = values[knob.name]
-        if knob.choices and text not in knob.choices:
-            raise ValueError(f"{knob.name} is '{text}', not one of {', '.join(knob.choices)}")
-        if knob.span is not None:
+    for one in SETTINGS:
+        text = values[one.name]
+        if one.choices and text not in one.choices:
+            raise ValueError(f"{one.name} is '{text}', not one of {', '.join(one.choices)}")
+        if one.span is not None:
             number = typed_value(text)
-            lowest, highest = knob.span
+            lowest, highest = one.span
             if isinstance(number, str | bool) or not lowest <= number <= highest:
-                raise ValueError(f"{knob.name} is '{text}', not a number from {lowest:.9g} to {highest:.9g}")
+                raise ValueError(f"{one.name} is '{text}', not a number from {lowest:.9g} to {highest:.9g}")
     if values["motion"] not in (AUTO, "none"):
         find_motion(values["motion"])
     if motion_of(values) == "none" and values["stay"] == "false" and values["controller"] != "none":
@@ -453,15 +330,3 @@ def description(values: Values) -> str:
     """
     text = expand(values["robot"], xacro_arguments(values["xacro_args"]))[0]
     return prefix_frames(text, values["frame_prefix"])
-
-
-def typed_value(text: str) -> bool | int | float | str:
-    """A text as a boolean, an integer, a float, or itself."""
-    if text in SWITCH:
-        return text == "true"
-    for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            continue
-    return text

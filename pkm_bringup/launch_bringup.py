@@ -38,6 +38,8 @@ from launch_ros.parameter_descriptions import ParameterValue
 
 from pkm_bringup import bringup, ros2_control
 from pkm_bringup.command_line.measured import FAULT_FILE
+from pkm_client import settings
+from pkm_client.settings import SWITCH, Setting
 from pkm_control.controllers.law_settings import POSITION
 from pkm_description.load import load_mechanism, xacro_arguments
 from pkm_description.ros import topics
@@ -59,36 +61,42 @@ _NAMES = {spec.executable: spec.nodes for spec in (bringup.DESCRIPTION, *bringup
     "machine_watch_node": (_WATCH,),
 }  # names of the nodes that nothing works without, by executable
 
-KNOBS = (
-    *bringup.KNOBS,
-    bringup.Setting("rviz", "true", "open RViz, where it is installed", bringup.SWITCH),
-    bringup.Setting("rviz_file", "", "what RViz shows; empty: rviz/pkm.rviz, fitted to the size of the robot"),
-    bringup.Setting("ros2_control", "false", "have controller_manager drive the machine", bringup.SWITCH),
-    bringup.Setting("command_interface", "effort", "what controllers of ros2_control command", ("effort", "position")),
-    bringup.Setting(
+SETTINGS = (
+    *settings.SETTINGS,
+    Setting("rviz", "true", "ROS", SWITCH, "open RViz, where it is installed"),
+    Setting("rviz_file", "", "ROS", "FILE", "what RViz shows; empty: rviz/pkm.rviz, fitted to the size of the robot"),
+    Setting("ros2_control", "false", "ROS", SWITCH, "have controller_manager drive the machine"),
+    Setting("command_interface", "effort", "ROS", ("effort", "position"), "what controllers of ros2_control command"),
+    Setting(
         "controllers",
         ros2_control.FORWARD,
+        "ROS",
+        "NAMES",
         f"controllers of ros2_control to activate, separated by commas; {ros2_control.FORWARD}: our controller, in the "
         f"platform's coordinates, commands through it; {ros2_control.TRAJECTORY}: one loop per drive",
     ),
-    bringup.Setting(
-        "controllers_file", "", "their parameters; empty: config/controllers.yaml, fitted to the joints of the robot"
+    Setting(
+        "controllers_file",
+        "",
+        "ROS",
+        "FILE",
+        "their parameters; empty: config/controllers.yaml, fitted to the joints of the robot",
     ),
 )
 
 
 def bring_up(**defaults: str) -> LaunchDescription:
-    """The launch description of a robot: every knob an argument, whose default may be changed here by name.
+    """The launch description of a robot: every setting an argument, whose default may be changed here by name.
     The browser page is off by default, since RViz shows the robot; it needs `pip install viser trimesh`.
     """
-    default = {**{knob.name: knob.default for knob in KNOBS}, "page": "false", **defaults}
+    default = {**{one.name: one.default for one in SETTINGS}, "page": "false", **defaults}
     arguments = [
         DeclareLaunchArgument(
-            knob.name, default_value=default[knob.name], description=knob.description, choices=knob.choices or None
+            one.name, default_value=default[one.name], description=one.description, choices=one.choices or None
         )
-        for knob in KNOBS
+        for one in SETTINGS
     ]
-    names = [knob.name for knob in KNOBS]
+    names = [one.name for one in SETTINGS]
     return LaunchDescription([*arguments, OpaqueFunction(function=partial(_actions, names))])
 
 

@@ -26,7 +26,6 @@ from pkm_control.motion.planning import MotionPlanner
 from pkm_control.motion.point_trajectory import PointTrajectory
 from pkm_control.motion.trajectory import Trajectory
 from pkm_control.operation.motion_points import MotionPoints
-from pkm_control.space.keep_out import KeepOuts
 from pkm_control.space.keep_out_file import read_keep_outs
 from pkm_description.mechanism import Mechanism
 from pkm_dynamics import Dynamics
@@ -97,13 +96,12 @@ def simulated_loop(
     dynamics: Dynamics | None = None,
     controller: Controller | None = None,
     machine: Machine | None = None,
-    space: KeepOuts | None = None,
 ) -> ControlLoop:
     """A control loop at `rate` [Hz], by default with the simulated machine and computed torque, to be configured."""
     dynamics = dynamics or Dynamics(Kinematics(mechanism))
     machine = machine or SimulatedMachine(dynamics, ActuatorLimits.of(mechanism))
     controller = controller or ComputedTorque(dynamics.kinematics, dynamics, machine.limits)
-    return ControlLoop.of(machine, controller, rate, space=space)
+    return ControlLoop.of(machine, controller, rate)
 
 
 @dataclass(frozen=True, eq=False)

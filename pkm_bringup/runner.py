@@ -26,7 +26,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from types import FrameType
-from typing import IO, Protocol
+from typing import IO, Any, Protocol
 
 import yaml
 
@@ -34,6 +34,7 @@ from pkm_bringup import bringup
 from pkm_bringup.command_line.measured import forget_measured, is_cut_off, is_measured, said_untold, say_fault
 from pkm_bringup.command_line.outputs import leave_terminal
 from pkm_client import options
+from pkm_client.settings import SETTINGS, SWITCH
 from pkm_description import PkmError
 from pkm_description.gallery import robot_names
 from pkm_description.ros.transport import transport_environment
@@ -48,13 +49,13 @@ _PATIENCE = (30.0, 2.0, 1.0)  # s, after SIGINT (a report may be drawn, on a bus
 _INSISTING = 1.0  # s: a signal this long after the first one is another wish
 _TELLING = 8.0  # s, for a node that disables real drives, however often the end is requested
 _SOON = 1.0  # s: an end that takes longer says what it waits for
-_AT_TERMINAL = ("stay", "browser")  # knobs that are on by default at a terminal
+_AT_TERMINAL = ("stay", "browser")  # settings that are on by default at a terminal
 _NICENESS = 5  # of nodes that keep no time; where it is allowed, loops get as much less: they go first
 CUT_OFF = 130  # exit code of an interrupted run: what shells expect
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Entry point: read the knobs, expand the robot's file, run the nodes, end them."""
+    """Entry point: read the settings, expand the robot's file, run the nodes, end them."""
     gc.disable()  # what is made until the nodes run stays: a collection would find nothing
     values = read_settings(arguments)
     specs = [*([bringup.DESCRIPTION] if values["description"] == "own" else []), *bringup.nodes(values)]
@@ -207,7 +208,7 @@ def write_parameters(file: Path, **parameters: str) -> Path:
 
 
 def read_settings(arguments: Sequence[str] | None = None) -> dict[str, str]:
-    """The value of every knob, as text by name, from command line options, by default the process's own.
+    """The value of every setting, as text by name, from command line options, by default the process's own.
     At a terminal, the page is opened and the robot stays; a script wants the end of the motion.
     """
     at_terminal = sys.stdin.isatty() and sys.stdout.isatty()
@@ -220,7 +221,7 @@ def read_settings(arguments: Sequence[str] | None = None) -> dict[str, str]:
 
 
 def parser(at_terminal: bool = False) -> argparse.ArgumentParser:
-    """The command line: every knob an option, its name with hyphens, under the heading of its group."""
+    """The command line: every setting an option, its name with hyphens, under the heading of its group."""
     p = options.parser(
         "run",
         "Bring a robot to life over ROS: simulated machine, kinematics, dynamics, controller, browser page,\n"
@@ -229,21 +230,16 @@ def parser(at_terminal: bool = False) -> argparse.ArgumentParser:
         + "\n"
         + textwrap.fill(f"The robots of the gallery: {', '.join(robot_names())}.", 100),
     )
-    groups = {name: p.add_argument_group(name) for name in dict.fromkeys(knob.group for knob in bringup.KNOBS[2:])}
+    groups = {group: p.add_argument_group(group) for group in dict.fromkeys(one.group for one in SETTINGS[2:])}
     options.add_robot(p, "delta")
-    for knob in bringup.KNOBS[2:]:
-        name = "--" + knob.name.replace("_", "-")
-        if knob.choices == bringup.SWITCH:
-            default, description = knob.default == "true", knob.description
-            if knob.name in _AT_TERMINAL:
-                where = "at a terminal or without motion" if knob.name == "stay" else "at a terminal"
-                default, description = at_terminal, f"{description} (default: yes {where}, else no)"
-            groups[knob.group].add_argument(name, action=options.Switch, default=default, help=description)
-        else:
-            metavar = "{" + ",".join(knob.choices) + "}" if knob.choices else options.METAVARS.get(knob.name, "TEXT")
-            groups[knob.group].add_argument(
-                name, default=knob.default, choices=knob.choices or None, metavar=metavar, help=knob.description
-            )
+    for one in SETTINGS[2:]:
+        changed: dict[str, Any] = {}
+        if one.name in _AT_TERMINAL:
+            where = "at a terminal or without motion" if one.name == "stay" else "at a terminal"
+            changed = {"default": at_terminal, "help": f"{one.description} (default: yes {where}, else no)"}
+        elif one.choices != SWITCH:
+            changed = {"type": str, "default": one.default}  # which `bringup.check` judges, as those of launch files
+        options.add(groups[one.group], one.name, **changed)
     return p
 
 

@@ -19,7 +19,7 @@ from pathlib import Path
 from pkm_bringup.command_line.outputs import check_host, check_report
 from pkm_client import options
 from pkm_control.controllers.force.force_file import read_force_file
-from pkm_control.controllers.law_settings import POSITION
+from pkm_control.controllers.law_settings import LAWS, POSITION
 from pkm_control.motion.files.shipped import AUTO, find_motion
 from pkm_control.simulation_setup import Setup
 from pkm_control.space.keep_out_file import read_keep_outs
@@ -53,26 +53,21 @@ def parser() -> argparse.ArgumentParser:
         "does a motion; then the figures are printed and written. Ctrl-C ends it at any time.",
     )
     options.add_robot(p, "delta")
-    motion = p.add_argument_group("motion")
-    options.add_motion(motion)
-    options.add_tool_file(motion)
-    motion.add_argument("--cycles", type=options.count, default=20, metavar="N", help=options.CYCLES)
-    motion.add_argument("--stay", action=options.Switch, default=False, help=options.STAY)
-    options.add_control(p.add_argument_group("control"))
-    machine = p.add_argument_group("machine")
-    machine.add_argument("--realistic", action=options.Switch, default=False, help=options.REALISTIC)
-    machine.add_argument(
-        "--hidden-payload",
-        type=options.not_negative,
-        default=0.0,
-        metavar="KG",
-        help=options.HIDDEN_PAYLOAD,
-    )
-    machine.add_argument("--force-file", default="", metavar="FILE", help=options.FORCE_FILE)
-    machine.add_argument("--keep-out-file", default="", metavar="FILE", help=options.KEEP_OUT_FILE)
-    output = p.add_argument_group("output")
-    options.add_report(output)
-    options.add_page(output)
+    motion, control = p.add_argument_group("motion"), p.add_argument_group("control")
+    options.add(motion, "motion", help=options.MOTION)
+    for name in ("tool_file", "cycles"):
+        options.add(motion, name)
+    options.add(motion, "stay", default=False)
+    options.add(control, "rate")
+    options.add(control, "controller", choices=LAWS, help="control law")
+    for name in ("natural_frequency", "damping"):
+        options.add(control, name)
+    machine, output = p.add_argument_group("machine"), p.add_argument_group("output")
+    for name in ("realistic", "hidden_payload", "force_file", "keep_out_file"):
+        options.add(machine, name)
+    options.add(output, "report", type=Path)
+    for name in ("page", "host", "port"):
+        options.add(output, name)
     return p
 
 

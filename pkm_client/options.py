@@ -9,59 +9,14 @@ import math
 import re
 import sys
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any, NoReturn
 
-from pkm_control.controllers.law_settings import DAMPING, LAWS, NATURAL_FREQUENCY
-from pkm_control.motion.files.shipped import AUTO, motion_names
-from pkm_description.command_options import ROBOT, XACRO_ARGS, add_robot
+from pkm_client.settings import MOTION, SETTING, SWITCH, typed_value
+from pkm_description.command_options import add_robot
 
-__all__ = ["ROBOT", "XACRO_ARGS", "add_robot"]
-
-MOTION = f"motion to run: a CSV file, {', '.join(motion_names())}, or auto (what suits the robot)"
-CYCLES = "how often the motion is run"
-STAY = "keep the robot running when the motion is done"
-RATE = "rate of the machine and of the controller [Hz]"
-CONTROLLER = "control law"
-FREQUENCY = "natural frequency of the tracking error [rad/s]; lowered to what the rate carries"
-RATIO = "damping of the tracking error; 1 is critical"
-HARDWARE_FILE = "file of the machine: port, signs, offsets, units, limits (docs/hardware.md)"
-SIMULATE = "a simulated device in place of the servos, Dynamixels or ODrives; their driver speaks to it"
-KEEP_OUT_FILE = "file of places that the tool keeps out of (docs/keep_out.md)"
-CONVEYOR_FILE = "file of conveyors that motions may ride on (docs/conveyor.md)"
-FORCE_FILE = "file of the force laws: task frame, sensor, what a simulated machine may touch (docs/force.md)"
-TOOL_FILE = "file of the robot's tools, which motions may name (docs/motion_files.md)"
-TOOL = "tool of the tool file whose pose it is, and whose point goes straight"
-REALISTIC = "machine with encoders, a delay of one period, and a fifth more inertia than its description says"
-HIDDEN_PAYLOAD = "mass that the simulated machine carries and the controller does not know of [kg]"
-REPORT = "directory for the page (PNG, PDF, HTML) and the table of the run"
-PAGE = "show the robot in a browser page"
-LAYERS = "surfaces around the robot: .glb files of pkm analyse or folders of them, with commas between"
-HOST = "address that the page listens on; 127.0.0.1: this computer alone, 0.0.0.0: any network"
-PORT = "first port tried for the browser page"
-
+__all__ = ["MOTION", "SETTING", "add_robot"]
 
 _NEAR = 0.8  # similarity from which a name is suggested
-METAVARS = {
-    "motion": "FILE|NAME",
-    "motion_folder": "DIR",
-    "most_waypoints": "N",
-    "cycles": "N",
-    "rate": "HZ",
-    "hidden_payload": "KG",
-    "natural_frequency": "RAD/S",
-    "damping": "RATIO",
-    "report": "DIR",
-    "hardware_file": "FILE",
-    "force_file": "FILE",
-    "keep_out_file": "FILE",
-    "tool_file": "FILE",
-    "conveyor_file": "FILE",
-    "host": "ADDRESS",
-    "port": "PORT",
-    "namespace": "NAME",
-    "publish_rate": "HZ",
-}
 
 
 class Help(argparse.RawDescriptionHelpFormatter, argparse.ArgumentDefaultsHelpFormatter):
@@ -130,34 +85,23 @@ def chosen(fresh: argparse.ArgumentParser, arguments: Sequence[str] | None) -> s
     return set(vars(fresh.parse_args(arguments)))
 
 
-def add_control(group: argparse._ArgumentGroup) -> None:
-    """Add the options of a control loop."""
-    group.add_argument("--rate", type=positive, default=1000.0, metavar="HZ", help=RATE)
-    group.add_argument("--controller", choices=LAWS, default=LAWS[0], help=CONTROLLER)
-    group.add_argument("--natural-frequency", type=positive, default=NATURAL_FREQUENCY, metavar="RAD/S", help=FREQUENCY)
-    group.add_argument("--damping", type=positive, default=DAMPING, metavar="RATIO", help=RATIO)
-
-
-def add_motion(group: argparse._ArgumentGroup, default: str | None = AUTO) -> None:
-    """Add the option of the motion."""
-    group.add_argument("--motion", default=default, metavar="FILE|NAME", help=MOTION)
-
-
-def add_tool_file(group: argparse._ActionsContainer) -> None:
-    """Add the option of the file of tools."""
-    group.add_argument("--tool-file", default="", metavar="FILE", help=TOOL_FILE)
-
-
-def add_page(group: argparse._ArgumentGroup) -> None:
-    """Add the option of the browser page."""
-    group.add_argument("--page", action=Switch, default=True, help=PAGE)
-    group.add_argument("--host", default="127.0.0.1", metavar="ADDRESS", help=HOST)
-    group.add_argument("--port", type=port, default=8080, metavar="PORT", help=PORT)
-
-
-def add_report(group: argparse._ArgumentGroup) -> None:
-    """Add the option of the report's directory."""
-    group.add_argument("--report", type=Path, default=Path("reports"), metavar="DIR", help=REPORT)
+def add(group: argparse._ActionsContainer, name: str, **changed: Any) -> None:
+    """Add the option of a setting, whose name has hyphens there; `changed` are arguments of `add_argument`."""
+    one = SETTING[name]
+    default = typed_value(one.default)
+    words: dict[str, Any] = {"default": default, "help": one.description}
+    if one.choices == SWITCH:
+        words["action"] = Switch
+    elif one.choices:
+        words["choices"] = one.choices
+    else:
+        words["metavar"] = one.takes
+    if one.span is not None:
+        kind, what = (int, "an integer") if isinstance(default, int) else (float, "a number")
+        words["type"] = within(*one.span, f"{what} from {one.span[0]:.9g} to {one.span[1]:.9g}", kind)
+    group.add_argument(
+        f"--{name.replace('_', '-')}", **{"default": default, "help": one.description, **words, **changed}
+    )
 
 
 # Numbers
@@ -181,5 +125,4 @@ number = within(-_LARGEST, _LARGEST, "a finite number")
 positive = within(_SMALLEST, _LARGEST, "a finite number greater than zero")
 not_negative = within(0.0, _LARGEST, "a finite number, zero or greater")
 share = within(0.0, 0.9, "between 0 and 0.9")
-port = within(1, 65535, "an integer from 1 to 65535", int)
 count = within(1, 1_000_000, "an integer from 1 to 1000000", int)

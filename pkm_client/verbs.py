@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from pkm_client.ros.link import RosLink
     from pkm_client.state import RobotState
 
-NAMESPACE = "namespace of all nodes and topics"
 _WAITING = "waiting for the running robot"
 TIMEOUT = "how long the running robot may take to be found [s]"
 
@@ -36,7 +35,7 @@ def parser_of(word: str, description: str) -> argparse.ArgumentParser:
     """The parser of the command `pkm word`, with the options that select the robot."""
     p = options.parser(word, description)
     ros = p.add_argument_group("ROS")
-    ros.add_argument("--namespace", default="", metavar="NAME", help=NAMESPACE)
+    options.add(ros, "namespace")
     ros.add_argument("--timeout", type=options.positive, default=10.0, metavar="S", help=TIMEOUT)
     return p
 
@@ -132,9 +131,14 @@ def _move_options(p: argparse.ArgumentParser) -> None:
         default=False,
         help="go to the nearest pose that the platform can take, where it cannot take this one",
     )
-    p.add_argument("--tool", default="", metavar="NAME", help=options.TOOL)
-    options.add_tool_file(p)
-    p.add_argument("--hardware-file", default="", metavar="FILE", help=options.HARDWARE_FILE)
+    p.add_argument(
+        "--tool",
+        default="",
+        metavar="NAME",
+        help="tool of the tool file whose pose it is, and whose point goes straight",
+    )
+    options.add(p, "tool_file")
+    options.add(p, "hardware_file")
 
 
 def _move(robot: Robot, given: argparse.Namespace) -> str:
@@ -145,13 +149,13 @@ def _move(robot: Robot, given: argparse.Namespace) -> str:
 def _follow_options(p: argparse.ArgumentParser) -> None:
     p.add_argument("motion", metavar="FILE|NAME", help=options.MOTION)
     p.add_argument("--times", type=options.count, default=1, metavar="N", help="how many times the motion is run")
-    options.add_tool_file(p)
+    options.add(p, "tool_file")
     belt = p.add_argument_group("conveyor")
     belt.add_argument("--on", default="", metavar="NAME", help="the conveyor that carries the object")
     at = "travel of the belt when the object was at the conveyor's origin [m]; now without"
     belt.add_argument("--at", type=options.number, metavar="M", help=at)
-    belt.add_argument("--conveyor-file", default="", metavar="FILE", help=options.CONVEYOR_FILE)
-    p.add_argument("--hardware-file", default="", metavar="FILE", help=options.HARDWARE_FILE)
+    options.add(belt, "conveyor_file")
+    options.add(p, "hardware_file")
 
 
 def _follow(robot: Robot, given: argparse.Namespace) -> str:

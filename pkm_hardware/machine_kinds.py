@@ -26,4 +26,4 @@ KINDS = {
     "dynamixel": Kind("pkm_hardware.drivers.dynamixel", ("dynamixel_sdk", "serial"), "pip install dynamixel-sdk"),
     "odrive": Kind("pkm_hardware.drivers.odrive"),
 }
-"""By the name that knob and file have for it."""
+"""By the name that setting and file have for it."""

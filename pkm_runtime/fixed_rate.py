@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 
-PRIORITY = 40
-"""Of a loop's thread by default (SCHED_FIFO), below a controller manager's and that of interrupts, which is 50."""
 OVERLOADED = 20  # periods in a row that took too long: this computer does not keep the rate
 AIR = 0.6  # of the time that work takes: what an overloaded loop then leaves to others
 

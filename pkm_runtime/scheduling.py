@@ -18,6 +18,8 @@ import threading
 import time
 from collections.abc import Callable
 
+PRIORITY = 40
+"""Of a loop's thread by default (SCHED_FIFO), below a controller manager's and that of interrupts, which is 50."""
 SWITCH_INTERVAL = 2e-4  # s, after which a thread that waits for the interpreter gets it; Python's default is 5 ms
 STARVED = 0.2  # s that ordinary threads wait for a processor before the loop loses its priority
 _LOOK_EVERY = 0.02  # s

@@ -15,8 +15,6 @@ from typing import Any
 
 import msgspec
 
-OPERATE = ("local", "everyone", "nobody")  # who may command; local: browsers on this computer
-
 _LONGEST = 4096  # bytes of a message: a camera takes two hundred
 _FAR = 1e9  # no number of a camera or a gizmo is larger
 _INPUT, _COMMAND = "GuiUpdateMessage", "CommandTriggerMessage"
@@ -41,7 +39,7 @@ _EVERYBODY = {"ViewerCameraMessage"}
 
 
 def may_operate(policy: str, remote: str, local: str) -> bool:
-    """Whether a browser may command under a policy of `OPERATE`.
+    """Whether a browser may command under a policy: local (browsers on this computer), everyone, or nobody.
     `remote` is the browser's address, `local` the address of this computer that it reached.
     """
     if policy != "local":

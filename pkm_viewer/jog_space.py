@@ -22,7 +22,6 @@ _SMALL = 1e-5  # m or rad, for differences
 _SHARE = 0.5  # of the robot's size, the longest span to a side
 _TURN = np.pi  # rad, the longest span to a side
 _FREE = ("x", "y", "z", "roll", "pitch", "yaw")  # of a platform without a branch of its own
-_GOOD = (Status.CONVERGED, Status.JOINT_LIMIT)
 
 
 @dataclass(frozen=True)

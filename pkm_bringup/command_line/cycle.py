@@ -173,8 +173,8 @@ def parser() -> argparse.ArgumentParser:
         "--rounding", type=options.not_negative, metavar="M", help="of the corners [m]; as much as the lift"
     )
     places.add_argument("--dwell", type=options.not_negative, default=0.02, metavar="S", help="rest at each place [s]")
-    options.add_motion(places)
-    options.add_tool_file(places)
+    options.add(places, "motion", help=options.MOTION)
+    options.add(places, "tool_file")
     load = p.add_argument_group("load")
     load.add_argument(
         "--payload", type=options.not_negative, default=0.0, metavar="KG", help="mass at the platform's origin [kg]"

@@ -8,6 +8,7 @@ import gc
 import sys
 from collections.abc import Sequence
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 
@@ -57,8 +58,8 @@ def parser() -> argparse.ArgumentParser:
     )
     options.add_robot(p, "delta")
     machine = p.add_argument_group("machine")
-    machine.add_argument("--hardware-file", default="", required=True, metavar="FILE", help=options.HARDWARE_FILE)
-    machine.add_argument("--simulate", action=options.Switch, default=False, help=options.SIMULATE)
+    options.add(machine, "hardware_file", required=True)
+    options.add(machine, "simulate")
     machine.add_argument(
         "--dry",
         action=options.Switch,
@@ -66,10 +67,10 @@ def parser() -> argparse.ArgumentParser:
         help="no device: what is commanded is what is read; the file is checked, and what servos would be sent is told",
     )
     motion = p.add_argument_group("motion")
-    options.add_motion(motion)
-    options.add_tool_file(motion)
-    motion.add_argument("--cycles", type=options.count, default=20, metavar="N", help=options.CYCLES)
-    options.add_report(p.add_argument_group("output"))
+    options.add(motion, "motion", help=options.MOTION)
+    options.add(motion, "tool_file")
+    options.add(motion, "cycles")
+    options.add(p.add_argument_group("output"), "report", type=Path)
     return p
 
 

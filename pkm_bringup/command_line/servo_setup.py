@@ -184,14 +184,14 @@ def parser() -> argparse.ArgumentParser:
     )
     options.add_robot(p)
     p.add_argument("-o", "--output", metavar="FILE", help="file to write: the hardware file, or ROBOT_machine.yaml")
-    p.add_argument("--hardware-file", default="", metavar="FILE", help=options.HARDWARE_FILE + "; to begin with")
+    options.add(p, "hardware_file", help=options.SETTING["hardware_file"].description + "; to begin with")
     p.add_argument(
         "--serial-port",
         default="",
         metavar="PORT",
         help=f"of the board (default: that of the file, or {_FILE['port']})",
     )
-    p.add_argument("--simulate", action=options.Switch, default=False, help=options.SIMULATE)
+    options.add(p, "simulate")
     return p
 
 

@@ -25,13 +25,14 @@ from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray
 from trajectory_msgs.msg import MultiDOFJointTrajectory
 
+from pkm_bringup.bringup import CONTROLLER
 from pkm_bringup.nodes.controller_thread import ControllerThread
 from pkm_bringup.nodes.conveyor_topics import ConveyorTopics
-from pkm_bringup.nodes.loop_monitor import realtime_priority
+from pkm_bringup.nodes.node_settings import declare_settings
 from pkm_bringup.nodes.operator_services import OperatorServices
 from pkm_bringup.nodes.shared_loop import SharedLoop
 from pkm_control.controllers.force.force_file import read_force_file
-from pkm_control.controllers.law_settings import DAMPING, LAWS, NATURAL_FREQUENCY, POSITION
+from pkm_control.controllers.law_settings import POSITION
 from pkm_control.loop import requests
 from pkm_control.loop.followed_motion import Tolerances
 from pkm_control.loop.jogging import Jog
@@ -58,7 +59,6 @@ from pkm_interfaces.action import FollowPlatformTrajectory
 from pkm_interfaces.msg import ControllerState, Outputs, PlatformReference, PlatformTrajectory
 from pkm_runtime.errors import PkmError
 
-FALLBACKS = ("gravity", "zero")
 _PARAMETERS = {"delay": "command_delay", "machine_file": "hardware_file"}  # of settings that are called otherwise
 _NEARLY = 0.8  # of a natural frequency that was logged: a lower one is logged anew
 _LOOK_EVERY = 0.05  # s, at goals, whether they are over
@@ -72,7 +72,6 @@ class ControllerNode(Node):
         super().__init__("controller")
         self._shared = shared
         self._declare()
-        self._priority = realtime_priority(self)
         self._controls = Controls()
         self._goals: list[tuple[Any, GoalRequest, Future]] = []
         self._stopped = False  # when that was last logged
@@ -113,29 +112,18 @@ class ControllerNode(Node):
 
     def _declare(self) -> None:
         """Declare the parameters."""
-        declare(self, "law", LAWS[0], "control law", choices=LAWS, fixed=True)
-        declare(self, "natural_frequency", NATURAL_FREQUENCY, "of the tracking error, rad/s", (0.1, 1000.0))
-        declare(self, "damping", DAMPING, "of the tracking error; 1 is critical", (0.3, 10.0))
-        declare(self, "rate", 1000.0, "rate of the loop, Hz", (1.0, 10000.0), fixed=True)
+        self._priority = declare_settings(self, CONTROLLER)["realtime_priority"]
         declare(
             self, "stale_periods", 10, "periods without a state after which efforts fall back", (1, 10000), fixed=True
         )
-        declare(self, "fallback", FALLBACKS[0], "efforts when the state is stale", choices=FALLBACKS, fixed=True)
         declare(self, "hold_time", 0.5, "silence after which held gravity becomes zero, s", (0.0, 60.0), fixed=True)
         declare(self, "abort_after", 1.0, "silence after which a motion is given up, s", (0.001, 60.0), fixed=True)
         delay = 1.0 if self._shared is None else 0.0  # the way over ROS is one
         declare(self, "command_delay", delay, "periods from a state to its efforts' effect", (0.0, 20.0), fixed=True)
         text = "topic of a forward controller of ros2_control that takes the commands; empty: they go to the machine"
         declare(self, "forward_to", "", text, fixed=True)
-        declare(self, "hardware_file", "", "path of the machine's file, for its limits (docs/hardware.md)", fixed=True)
-        text = "path of the force file: task frame and sensor of the force laws (docs/force.md)"
-        declare(self, "force_file", "", text, fixed=True)
-        text = "path of the file of places to keep out of, and of the tool (docs/keep_out.md)"
-        declare(self, "keep_out_file", "", text, fixed=True)
         text = "distance from the reference at which torque is disabled, m; 0: a fifth of the characteristic length"
         declare(self, "following_error", 0.0, text, (0.0, 100.0), fixed=True)
-        text = "path of the file of conveyors (docs/conveyor.md)"
-        declare(self, "conveyor_file", "", text, fixed=True)
         declare(self, "start_delay", START_DELAY, "from a motion to be run at once to its beginning, s", (0.0, 10.0))
         declare(self, "start_tolerance", START_TOLERANCE, "largest jump at a motion's start, m and rad", (0.0, 1.0))
         declare(self, "state_rate", 100.0, "rate of controller_state, Hz", (0.1, 2000.0))

@@ -24,8 +24,10 @@ from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackRet
 from sensor_msgs.msg import JointState
 from std_srvs.srv import Trigger
 
-from pkm_bringup.nodes.loop_monitor import LoopMonitor, loop_scheduling, realtime_priority
+from pkm_bringup.bringup import HARDWARE
+from pkm_bringup.nodes.loop_monitor import LoopMonitor, loop_scheduling
 from pkm_bringup.nodes.machine_thread import MachineThread, states_message
+from pkm_bringup.nodes.node_settings import declare_settings
 from pkm_bringup.nodes.prompt_thread import RequestThread
 from pkm_bringup.nodes.shared_loop import SharedLoop
 from pkm_control.controllers.force.force_file import read_force_file
@@ -41,13 +43,10 @@ from pkm_description.ros.process import run_node
 from pkm_description.ros.robot_description import RobotDescription
 from pkm_description.ros.streams.raw_rows import RowPublisher
 from pkm_hardware.machine import Lifecycle
-from pkm_hardware.machine_kinds import KINDS, SIMULATED
+from pkm_hardware.machine_kinds import SIMULATED
 from pkm_runtime.errors import PkmError
 from pkm_runtime.scheduling import settle
 
-STARTS = ("auto", "active", "manual")
-"""Who enables the drives: `active`, the node itself, as soon as there is a robot; `manual`, somebody; `auto`, the node
-itself where the machine is simulated, and somebody where it is not."""
 _TELL_EVERY = 0.3  # s: after a long silence, subscribers cannot know whether this is the same machine
 _LOOK_EVERY = 0.1  # s, at the life cycle
 _LIFE = {
@@ -150,12 +149,9 @@ class HardwareNode(LifecycleNode):
 
     def __init__(self, shared: SharedLoop | None = None) -> None:
         super().__init__("hardware")
-        self._rate = declare(self, "rate", 1000.0, "periods per second, Hz", (10.0, 10000.0), fixed=True)
-        self._start = declare(self, "start", STARTS[0], "who enables the drives", choices=STARTS, fixed=True)
+        self._given = declare_settings(self, HARDWARE)
+        self._rate, self._start = self._given["rate"], self._given["start"]
         self._settings = self._declared()
-        text = "rate at which states, commands and references are published where the loop has a process, Hz"
-        self._publish_rate = declare(self, "publish_rate", 100.0, text, (1.0, 2000.0), fixed=True)
-        priority = realtime_priority(self)
         self._shared = shared
         self._told, self._told_at = Lifecycle.UNCONFIGURED, 0.0  # s, monotonic
         self._failing = ""  # the fault that was logged last
@@ -169,7 +165,7 @@ class HardwareNode(LifecycleNode):
         self._monitor = LoopMonitor(self, self._rate, self._note_periods)
         self._alone: MachineThread | None = None
         if shared is None:
-            scheduling = loop_scheduling(self, priority)
+            scheduling = loop_scheduling(self, self._given["realtime_priority"])
             self._alone = MachineThread(self, self._rate, self._states, self._feel, self._monitor, scheduling)
             self._machine: MachineThread | _SharedMachine = self._alone
         else:
@@ -184,27 +180,19 @@ class HardwareNode(LifecycleNode):
         self._diagnostics = diagnostics.Diagnostics(self, self._report, self._description)
 
     def _declared(self) -> MachineSettings:
-        """Declare the parameters; the machine's settings by them."""
+        """Declare the parameters that are no settings of a run; the machine's settings by them all."""
         timeout = "machine time without a command after which brakes close, s; a machine's file has its own"
-        payload = "of the simulated machine; the controller does not know of it, kg"
-        realistic = "encoders, delay and inertia of a real machine (docs/control.md)"
-        kind = "the machine: simulated, or behind a driver"
-        force = "path of the force file: the sensor, and what a simulated machine may touch (docs/force.md)"
+        step, given = "one step of an encoder, rad or m; 0: exact", self._given
         return MachineSettings(
             command_timeout=declare(self, "command_timeout", 0.02, timeout, (0.001, 60.0), fixed=True),
             encoder=(
-                declare(
-                    self, "encoder_resolution", 0.0, "one step of an encoder, rad or m; 0: exact", (0, 1), fixed=True
-                ),
+                declare(self, "encoder_resolution", 0.0, step, (0, 1), fixed=True),
                 declare(self, "position_noise", 0.0, "standard deviation, rad or m", (0.0, 1.0), fixed=True),
                 declare(self, "velocity_noise", 0.0, "standard deviation, rad/s or m/s", (0.0, 10.0), fixed=True),
             ),
-            realistic=declare(self, "realistic", False, realistic, fixed=True),
-            hidden_payload=declare(self, "hidden_payload", 0.0, payload, (0.0, 1e6), fixed=True),
-            kind=declare(self, "machine", SIMULATED, kind, choices=(SIMULATED, *KINDS), fixed=True),
-            file=declare(self, "hardware_file", "", "path of the machine's file (docs/hardware.md)", fixed=True),
-            simulate=declare(self, "simulate", False, "the device behind the driver is a simulated one", fixed=True),
-            force_file=declare(self, "force_file", "", force, fixed=True),
+            kind=given["machine"],
+            file=given["hardware_file"],
+            **{name: given[name] for name in ("realistic", "hidden_payload", "simulate", "force_file")},
         )
 
     @property
@@ -223,7 +211,7 @@ class HardwareNode(LifecycleNode):
             settle()
             self.attach()
         elif self._shared is not None:
-            self._shared.offer_machine(mechanism, self._settings, self, self._publish_rate)
+            self._shared.offer_machine(mechanism, self._settings, self, self._given["publish_rate"])
 
     def attach(self) -> None:
         """The machine exists: connect, and enable it where it begins by itself."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How well a loop keeps its period, published once a second, and the parameter of its priority."""
+"""How well a loop keeps its period, published once a second."""
 
 from __future__ import annotations
 
@@ -12,10 +12,9 @@ from rclpy.time import Time
 
 from pkm_control.loop.shared_rows import Figures
 from pkm_description.ros import topics
-from pkm_description.ros.parameters import declare
 from pkm_description.ros.periodic import steady_timer
 from pkm_interfaces.msg import LoopStatistics
-from pkm_runtime.fixed_rate import PRIORITY, statistics
+from pkm_runtime.fixed_rate import statistics
 from pkm_runtime.scheduling import LoopScheduling
 
 
@@ -74,12 +73,6 @@ class LoopMonitor:
         ago = round(1e9 * (time.monotonic() - wakes[-1]))  # the stamp is that of the last cycle which is counted
         self.last.header.stamp = Time(nanoseconds=max(0, self._node.get_clock().now().nanoseconds - ago)).to_msg()
         self._out.publish(self.last)
-
-
-def realtime_priority(node: Node) -> int:
-    """Declare the parameter; return its value."""
-    text = "SCHED_FIFO priority of the loop, where permitted; 0: ordinary scheduling"
-    return int(declare(node, "realtime_priority", PRIORITY, text, (0, 98), fixed=True))
 
 
 def loop_scheduling(node: Node, priority: int) -> LoopScheduling:

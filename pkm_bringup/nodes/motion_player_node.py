@@ -25,12 +25,14 @@ from rclpy.callback_groups import ReentrantCallbackGroup
 from rclpy.node import Node
 from rclpy.task import Future
 
+from pkm_bringup.bringup import PLAYER
 from pkm_bringup.command_line.measured import reported_fault, say_cut_off, say_measured
 from pkm_bringup.main_job import Plan, planned
 from pkm_bringup.nodes.motion_player import about
 from pkm_bringup.nodes.motion_player.motion_run import MotionRun, Order
-from pkm_bringup.nodes.motion_player.requested_motions import TIMED, WITHIN, Planning, PlanningError, requested
+from pkm_bringup.nodes.motion_player.requested_motions import WITHIN, Planning, PlanningError, requested
 from pkm_bringup.nodes.motion_player.run_streams import RunStreams, loop_figures
+from pkm_bringup.nodes.node_settings import declare_settings
 from pkm_bringup.nodes.silences import Silences
 from pkm_description.mechanism import Mechanism
 from pkm_description.ros import diagnostics, messages, topics
@@ -102,32 +104,19 @@ class MotionPlayer(Node):
 
     def _declare(self) -> list[str]:
         """Declare the parameters; the nodes that it waits for."""
-        self._motion = declare(
-            self, "motion", "auto", "motion file: a shipped one, a path, auto, or none for the time being", fixed=True
-        )
-        self._cycles = declare(self, "cycles", 20, "how often it is run", (1, _MOST_CYCLES), fixed=True)
+        given = declare_settings(self, PLAYER, report="", stay=False)
+        self._motion, self._cycles, self._most = given["motion"], given["cycles"], given["most_waypoints"]
+        self._report, self._rate, self._stay = given["report"], given["rate"], given["stay"]
+        self._files = given["hardware_file"], given["tool_file"], given["keep_out_file"]
         self._reserve = declare(self, "reserve", 0.2, "of efforts and speeds, left by plans", (0.0, 0.9), fixed=True)
         self._notes = declare(self, "notes", [""], "conditions that the report names, in words", fixed=True)
-        self._report = declare(self, "report", "", "directory for page and table; empty: none", fixed=True)
-        self._rate = declare(self, "rate", 1000.0, "rate of the controller, Hz", (1.0, 10000.0), fixed=True)
-        text = "path of the machine's file, for its limits"
-        machine_file = declare(self, "hardware_file", "", text, fixed=True)
-        text = "path of the file of the robot's tools, which motions may name (docs/motion_files.md)"
-        tool_file = declare(self, "tool_file", "", text, fixed=True)
-        text = "path of the file of places to keep out of (docs/keep_out.md)"
-        self._files = machine_file, tool_file, declare(self, "keep_out_file", "", text, fixed=True)
         text = "whose motion files may be asked for, besides the shipped motions and `motion`; empty: none"
         folders = declare(self, "motion_folders", [""], text, fixed=True)
         self._folders = [folder for folder in folders if folder]
-        text = f"waypoints of a motion that may be asked for; {TIMED} times as many where they have times"
-        self._most = declare(self, "most_waypoints", 500, text, (2, 1_000_000), fixed=True)
-        self._stay = declare(self, "stay", False, "stay when the motion is done, and run others on request", fixed=True)
-        self._tolerance = declare(
-            self, "path_tolerance", 0.02, "distance from the path that ends the run, m; 0: any", (0.0, 10.0), fixed=True
-        )
-        self._wait_for_page = declare(
-            self, "wait_for_page", False, "let the first motion wait for the page, for a few seconds", fixed=True
-        )
+        text = "distance from the path that ends the run, m; 0: any"
+        self._tolerance = declare(self, "path_tolerance", 0.02, text, (0.0, 10.0), fixed=True)
+        text = "let the first motion wait for the page, for a few seconds"
+        self._wait_for_page = declare(self, "wait_for_page", False, text, fixed=True)
         text = "speed of the way to a motion's start, as a share of what limits allow"
         self._first_move = declare(self, "first_move", 1.0, text, (0.01, 1.0), fixed=True)
         text = "nodes to be well before the motion begins, and while it runs"

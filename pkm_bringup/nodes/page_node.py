@@ -20,7 +20,9 @@ from nav_msgs.msg import Path
 from rclpy.node import Node
 from sensor_msgs.msg import JointState
 
+from pkm_bringup.bringup import PAGE
 from pkm_bringup.nodes.motion_player import about
+from pkm_bringup.nodes.node_settings import declare_settings
 from pkm_bringup.nodes.page_operations import PageOperations
 from pkm_control.operation.answer import Answer
 from pkm_description.mechanism import Mechanism
@@ -32,11 +34,9 @@ from pkm_description.ros.robot_description import RobotDescription
 from pkm_description.ros.streams.polled import PolledSubscription
 from pkm_interfaces.msg import ControllerState, PlatformState, SolveStatus
 from pkm_kinematics.kinematics import shared_kinematics
-from pkm_viewer.admission import OPERATE
 from pkm_viewer.jog_space import JogSpace
 from pkm_viewer.layer_files import layer_files
 from pkm_viewer.operations import IDLE, Motion, Readings
-from pkm_viewer.page_server import THIS_COMPUTER
 from pkm_viewer.viewer import RobotViewer
 
 _MOVED = 1e-3  # m and rad-like, from where working modes were asked for, until they are asked for again
@@ -53,20 +53,9 @@ class PageNode(Node):
 
     def __init__(self) -> None:
         super().__init__("page")
-        self._host = declare(
-            self,
-            "host",
-            THIS_COMPUTER,
-            "address that the page listens on; 127.0.0.1: for this computer alone, 0.0.0.0: on all of its networks",
-            fixed=True,
-        )
-        self._port = declare(self, "port", 8080, "first port that is tried", (1, 65535), fixed=True)
-        self._operate = declare(
-            self, "operate", OPERATE[0], "which browsers may command the robot", choices=OPERATE, fixed=True
-        )
-        self._browser = declare(self, "browser", False, "open the page in a browser, where there is a display")
-        self._motion = declare(self, "motion", "", "motion that is offered first", fixed=True)
-        self._layers = declare(self, "layers", "", ".glb files of pkm analyse to show, or folders", fixed=True)
+        given = declare_settings(self, PAGE)
+        self._host, self._port, self._operate = given["host"], given["port"], given["operate"]
+        self._browser, self._motion, self._layers = given["browser"], given["motion"], given["layers"]
         rate = declare(self, "frame_rate", 25.0, "pictures per second", (1.0, 60.0), fixed=True)
         self._viewer: RobotViewer | None = None
         self._operations: PageOperations | None = None

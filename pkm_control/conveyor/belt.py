@@ -174,20 +174,20 @@ class Belt:
 
 
 class SimulatedBelt:
-    """Runs, and passes its encoder's readings to a `Belt`; `seed` is of the errors of the stamps.
+    """Runs, and passes its encoder's readings to a `Belt`.
 
     Its `speed` [m/s] may be changed at any time, reached at the conveyor's largest acceleration; while `silent` the
     encoder gives no readings; adding to `slip` [m] makes the reading jump, not the belt.
     """
 
-    def __init__(self, conveyor: Conveyor, seed: int = 1) -> None:
+    def __init__(self, conveyor: Conveyor) -> None:
         self.conveyor = conveyor
         self.speed = conveyor.simulated.speed
         self.travel = 0.0
         self.silent = False
         self.slip = 0.0
         self.running = self.speed  # m/s, now
-        self._random = np.random.default_rng(seed)
+        self._random = np.random.default_rng(1)  # for the errors of the stamps
         self._time = 0.0
         self._next = 0.0
 

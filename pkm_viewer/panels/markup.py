@@ -26,10 +26,10 @@ def heading(text: str) -> str:
     return f'<div style="font-weight:600;margin:0.5em 0 0.15em;color:#37474f">{escaped(text)}</div>'
 
 
-def banner(text: str, colour: str = RED) -> str:
-    """A text on a coloured ground."""
+def banner(text: str) -> str:
+    """A text on a red ground."""
     return (
-        f'<div style="background:{colour};color:white;padding:0.45em 0.6em;margin:0.3em 0;border-radius:4px;'
+        f'<div style="background:{RED};color:white;padding:0.45em 0.6em;margin:0.3em 0;border-radius:4px;'
         f'font-weight:600">{escaped(text)}</div>'
     )
 

@@ -26,7 +26,7 @@ OF_THE_SCRIPT = (
     "--version",
 )  # of ./pkm alone
 LAUNCH = (ROOT / "pkm_bringup" / "launch_bringup.py").read_text(encoding="utf-8")
-ARGUMENTS = {knob.name for knob in bringup.KNOBS} | set(re.findall(r'(?:bringup\.)?Setting\(\s*"(\w+)"', LAUNCH))
+ARGUMENTS = {one.name for one in bringup.SETTINGS} | set(re.findall(r'(?:bringup\.)?Setting\(\s*"(\w+)"', LAUNCH))
 INLINE = re.compile(r"`((?:\./)?pkm (?:(?!`).)+|python (?:-m )?[\w./]+[^`]*|ros2 launch [^`]+)`", re.DOTALL)
 
 

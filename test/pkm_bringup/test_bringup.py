@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The declaration of nodes and knobs, and the processes that the runner makes of it."""
+"""The declaration of nodes and settings, and the processes that the runner makes of it."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ def started(command: list[str]) -> subprocess.Popen[bytes]:
 ALL_NODES = (*bringup.NODES, bringup.DESCRIPTION)
 
 
-def test_nodes_name_knobs_and_modules_that_exist() -> None:
-    knobs = {knob.name for knob in bringup.KNOBS}
+def test_nodes_name_settings_and_modules_that_exist() -> None:
+    settings = {setting.name for setting in bringup.SETTINGS}
     for node in ALL_NODES:
-        assert set(node.parameters.values()) <= knobs
+        assert set(node.parameters.values()) <= settings
         assert importlib.util.find_spec(node.module) is not None
 
 
@@ -58,10 +58,10 @@ def test_executables_are_entry_points() -> None:
         assert NODES[node.executable] == node.module
 
 
-def test_knobs_explain_themselves() -> None:
-    for knob in bringup.KNOBS:
-        assert len(knob.description) > 10
-        assert not knob.choices or knob.default in knob.choices
+def test_settings_explain_themselves() -> None:
+    for setting in bringup.SETTINGS:
+        assert len(setting.description) > 10
+        assert not setting.choices or setting.default in setting.choices
 
 
 def test_values_choose_the_nodes() -> None:
@@ -100,7 +100,7 @@ def test_ros_arguments_carry_namespace_and_parameters() -> None:
     assert "joint_commands:=hardware/joint_commands" in words
 
 
-def test_runner_reads_knobs() -> None:
+def test_runner_reads_settings() -> None:
     values = read_settings(["my.urdf.xacro", "--rate", "500", "--page", "false", "--stay"])
     assert (values["robot"], values["rate"], values["page"], values["stay"]) == (
         "my.urdf.xacro",

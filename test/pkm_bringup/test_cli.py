@@ -98,10 +98,10 @@ def test_options_of_the_same_name_are_the_same() -> None:
     assert shared > 10
 
 
-def test_every_knob_is_an_option_of_run() -> None:
+def test_every_setting_is_an_option_of_run() -> None:
     words = {name for action in parsers()["run"]._actions for name in action.option_strings}
-    for knob in bringup.KNOBS:
-        assert knob.name == "robot" or "--" + knob.name.replace("_", "-") in words
+    for setting in bringup.SETTINGS:
+        assert setting.name == "robot" or "--" + setting.name.replace("_", "-") in words
     assert read_settings([]) == {**bringup.defaults(), "stay": "false", "report": "reports"}
 
 
@@ -130,11 +130,11 @@ def test_a_frequency_that_the_rate_does_not_carry_is_lowered_and_told(capsys: py
 @pytest.mark.parametrize(
     ("words", "complaint"),
     [
-        (["--rate", "nan"], "nan is not a finite number greater than zero"),
-        (["--rate", "inf"], "inf is not a finite number greater than zero"),
-        (["--rate", "0"], "0 is not a finite number greater than zero"),
+        (["--rate", "nan"], "nan is not a number from 10 to 10000"),
+        (["--rate", "inf"], "inf is not a number from 10 to 10000"),
+        (["--rate", "0"], "0 is not a number from 10 to 10000"),
         (["--rate", "fast"], "invalid number value: 'fast'"),
-        (["--hidden-payload", "-1"], "-1 is not a finite number, zero or greater"),
+        (["--hidden-payload", "-1"], "-1 is not a number from 0 to 1000000"),
         (["--port", "0"], "0 is not an integer from 1 to 65535"),
         (["--cycles", "2.5"], "invalid integer value: '2.5'"),
     ],

@@ -30,9 +30,9 @@ def shipped() -> dict[str, Any]:
 
 
 def test_the_shipped_file_is_what_is_made_for_the_delta(shipped: dict[str, Any]) -> None:
-    knobs = bringup.defaults()
+    settings = bringup.defaults()
     made = controller_parameters(
-        shipped, load_mechanism("delta"), float(knobs["rate"]), float(knobs["natural_frequency"])
+        shipped, load_mechanism("delta"), float(settings["rate"]), float(settings["natural_frequency"])
     )
     assert made == shipped
 

@@ -26,7 +26,7 @@ RATE, FREQUENCY = 250.0, 40.0  # Hz and rad/s: so that a busy computer keeps it
 
 
 @contextmanager
-def running_nodes(namespace: str, **knobs: str) -> Iterator[ProcessGroup]:
+def running_nodes(namespace: str, **settings: str) -> Iterator[ProcessGroup]:
     """Machine and controller of a Delta as processes, and its description."""
     rclpy = pytest.importorskip("rclpy", reason="rclpy is not installed; ./pkm test installs it")
     pytest.importorskip("pkm_interfaces.msg", reason="pkm_interfaces is not built; ./pkm test builds it")
@@ -37,7 +37,7 @@ def running_nodes(namespace: str, **knobs: str) -> Iterator[ProcessGroup]:
     node = rclpy.create_node("description", context=context, namespace=namespace)
     publisher = node.create_publisher(text, topics.ROBOT_DESCRIPTION, topics.LATCHED)
     publisher.publish(text(data=load_mechanism("delta").urdf))
-    values = bringup.defaults(namespace=namespace, rate=str(RATE), natural_frequency=str(FREQUENCY), **knobs)
+    values = bringup.defaults(namespace=namespace, rate=str(RATE), natural_frequency=str(FREQUENCY), **settings)
     group = ProcessGroup()
     try:
         for spec in bringup.NODES:

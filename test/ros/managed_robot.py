@@ -111,19 +111,19 @@ class Stack:
 
 
 @contextmanager
-def launched(graph: Graph, name: str, log: Path, *knobs: str, speaks: bool = True) -> Iterator[Stack]:
+def launched(graph: Graph, name: str, log: Path, *settings: str, speaks: bool = True) -> Iterator[Stack]:
     """A robot of the gallery, launched in the namespace of a graph; at 250 Hz, which a busy computer keeps.
 
     Args:
         graph: in whose namespace.
         name: of the robot.
         log: where its output goes.
-        knobs: launch arguments besides; one loop per drive where they name no controllers.
+        settings: launch arguments besides; one loop per drive where they name no controllers.
         speaks: whether there is a machine to be waited for.
     """
-    controllers = () if any(one.startswith("controllers:=") for one in knobs) else (f"controllers:={TRAJECTORY}",)
-    knobs = ("ros2_control:=true", "rviz:=false", "rate:=250", "natural_frequency:=60", *controllers, *knobs)
-    command = ["ros2", "launch", "pkm_control", f"{name}.launch.py", *knobs, f"namespace:={graph.namespace}"]
+    controllers = () if any(one.startswith("controllers:=") for one in settings) else (f"controllers:={TRAJECTORY}",)
+    settings = ("ros2_control:=true", "rviz:=false", "rate:=250", "natural_frequency:=60", *controllers, *settings)
+    command = ["ros2", "launch", "pkm_control", f"{name}.launch.py", *settings, f"namespace:={graph.namespace}"]
     with log.open("wb") as output:
         process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, start_new_session=True)
     try:

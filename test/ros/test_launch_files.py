@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Launch files, where the ROS launch system is installed: every knob is an argument, and the nodes are as declared."""
+"""Launch files, where the ROS launch system is installed: settings are arguments, and the nodes are as declared."""
 
 from __future__ import annotations
 
@@ -54,12 +54,12 @@ def actions_of(file: str, **arguments: str) -> list[Any]:
 
 
 @pytest.mark.parametrize("path", LAUNCH_FILES, ids=lambda path: path.name)
-def test_every_knob_is_a_described_argument(path: Path) -> None:
+def test_every_setting_is_a_described_argument(path: Path) -> None:
     installed_launch()
     arguments = {argument.name: argument for argument in described(path).get_launch_arguments()}
-    for knob in bringup.KNOBS:
-        assert arguments[knob.name].description.startswith(knob.description)
-        assert list(arguments[knob.name].choices or ()) == list(knob.choices)
+    for setting in bringup.SETTINGS:
+        assert arguments[setting.name].description.startswith(setting.description)
+        assert list(arguments[setting.name].choices or ()) == list(setting.choices)
 
 
 def test_the_nodes_are_those_declared() -> None:

@@ -48,8 +48,8 @@ def machine(stack: Stack) -> Iterator[subprocess.Popen[bytes]]:
 def stack(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     graph = Graph(f"/late_machine_by_{request.param}")
     log = tmp_path_factory.mktemp("launch") / "launch.log"
-    knobs = ("hardware:=none", f"command_interface:={request.param}")
-    with launched(graph, "delta", log, *knobs, speaks=False) as made:
+    settings = ("hardware:=none", f"command_interface:={request.param}")
+    with launched(graph, "delta", log, *settings, speaks=False) as made:
         yield made
     graph.close()
 
@@ -114,8 +114,8 @@ def moved(robot: Robot, place: np.ndarray) -> None:
 
 def test_our_controller_does_not_throw_the_machine_that_takes_the_place_of_one_that_died(tmp_path: Path) -> None:
     graph = Graph("/late_machine_by_platform")
-    knobs = ("hardware:=none", f"controllers:={FORWARD}", "motion:=none")
-    with launched(graph, "delta", tmp_path / "launch.log", *knobs, speaks=False) as stack:
+    settings = ("hardware:=none", f"controllers:={FORWARD}", "motion:=none")
+    with launched(graph, "delta", tmp_path / "launch.log", *settings, speaks=False) as stack:
         with machine(stack) as first:
             graph.wait(lambda: stack.states().get(FORWARD) == "active", 60.0)
             robot = Robot.connect(graph.namespace)

@@ -32,7 +32,7 @@ def stack(shared_graph: Graph, tmp_path_factory: pytest.TempPathFactory) -> Iter
         yield made
 
 
-def test_show_args_lists_the_knobs() -> None:
+def test_show_args_lists_the_settings() -> None:
     command = ["ros2", "launch", "pkm_control", "delta.launch.py", "--show-args"]
     shown = subprocess.run(command, capture_output=True, text=True, timeout=60.0, check=True).stdout
     for name in ("robot", "controller", "rviz", "ros2_control"):

@@ -87,8 +87,8 @@ class Seen:
         self._subscription = graph.client.create_subscription(
             transforms, "/tf_static", self.fixed.append, topics.LATCHED
         )
-        knobs = ("motion:=none", "rate:=250", "natural_frequency:=40", "frame_prefix:=left/", f"layers:={layer}")
-        command = ["ros2", "launch", "pkm_control", "delta.launch.py", *knobs, f"report:={folder}"]
+        settings = ("motion:=none", "rate:=250", "natural_frequency:=40", "frame_prefix:=left/", f"layers:={layer}")
+        command = ["ros2", "launch", "pkm_control", "delta.launch.py", *settings, f"report:={folder}"]
         told = {"DISPLAY": self.screen.name, "LIBGL_ALWAYS_SOFTWARE": "1", "QT_QPA_PLATFORM": "xcb"}
         with self.log.open("wb") as output:
             self.process = subprocess.Popen(

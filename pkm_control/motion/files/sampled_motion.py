@@ -68,7 +68,7 @@ class SampledMotion(NamedTuple):
 
 
 def sampled_motion(
-    dynamics: Dynamics, name: str, payload: Inertial | None = None, closed: bool = False, reserve: float = USUAL_RESERVE
+    dynamics: Dynamics, name: str, payload: Inertial | None = None, closed: bool = False
 ) -> SampledMotion:
     """Samples of a motion file.
 
@@ -79,7 +79,6 @@ def sampled_motion(
         name: a path, the name of a shipped motion, or "auto".
         payload: of the platform, where the file says nothing of it.
         closed: add a way back where it ends elsewhere.
-        reserve: fraction of efforts and speeds that plans leave to the controller.
 
     Raises:
         PkmError: the file cannot be used, or the robot cannot do it.
@@ -90,7 +89,7 @@ def sampled_motion(
         free = np.full(len(limits.names), np.inf)
         limits = replace(limits, velocity=free, acceleration=free, effort=free, effort_range=None)
         motion, platform = replace(motion, limits=PlatformLimits.none()), PlatformLimits.none()
-    planner = MotionPlanner(dynamics.kinematics, dynamics, limits, platform, reserve, payload)
+    planner = MotionPlanner(dynamics.kinematics, dynamics, limits, platform, USUAL_RESERVE, payload)
     trajectory = (planner.plan_closed if closed else planner.plan)(motion)
     steps = max(int(np.ceil(trajectory.duration * RATE)), 1)
     at = trajectory.sample(np.linspace(0.0, trajectory.duration, steps + 1))

@@ -15,11 +15,11 @@ _STILL = 1e-6  # m
 _UNTURNED = 1e-3  # rad
 
 
-def envelope(x: Array, y: Array, bins: int = BINS) -> tuple[Array, Array]:
-    """At most 2 `bins` points of a curve x, y (n,) that draw the same picture: lowest and highest of each bin."""
-    if len(x) <= 2 * bins:
+def envelope(x: Array, y: Array) -> tuple[Array, Array]:
+    """At most 2 `BINS` points of a curve x, y (n,) that draw the same picture: lowest and highest of each bin."""
+    if len(x) <= 2 * BINS:
         return x, y
-    edges = np.linspace(0, len(x), bins + 1).astype(np.int64)
+    edges = np.linspace(0, len(x), BINS + 1).astype(np.int64)
     picked = []
     for begin, end in pairwise(edges):
         part = y[begin:end]
