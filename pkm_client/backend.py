@@ -11,7 +11,7 @@ from pkm_client.motion_task import Result
 from pkm_client.state import RobotState
 from pkm_control.conveyor.conveyor import BeltState, Conveyor
 from pkm_control.loop.followed_motion import Tolerances
-from pkm_control.operation.answer import Answer
+from pkm_control.operation.answer import Answer, OperatorRequests
 from pkm_control.operation.motion_points import MotionPoints
 from pkm_description.mechanism import Array, Inertial, Mechanism
 from pkm_dynamics.motion_limits import ActuatorLimits
@@ -62,6 +62,10 @@ class Backend(Protocol):
     def payload(self) -> Inertial | None:
         """The platform's payload as the controller knows it; None: nothing."""
 
+    @property
+    def operator(self) -> OperatorRequests:
+        """Takes an operator's requests."""
+
     def state(self) -> RobotState:
         """Return a snapshot of the robot, not older than the call."""
 
@@ -73,36 +77,6 @@ class Backend(Protocol):
 
     def steer(self, twist: Array) -> Answer:
         """Jog at a twist (6,) [m/s, rad/s], base axes, for a quarter of a second."""
-
-    def pause(self) -> Answer:
-        """Halt on the path."""
-
-    def resume(self) -> Answer:
-        """Go on with what was halted."""
-
-    def stop(self) -> Answer:
-        """End any motion, and hold."""
-
-    def enable(self) -> Answer:
-        """Enable the drives."""
-
-    def disable(self) -> Answer:
-        """Disable the drives."""
-
-    def emergency_stop(self) -> Answer:
-        """Disable the drives at once, until a reset."""
-
-    def reset(self) -> Answer:
-        """Clear a fault of the machine; its drives stay disabled."""
-
-    def recover(self) -> Answer:
-        """Recover the robot from a stop."""
-
-    def change_working_mode(self, label: str) -> Answer:
-        """Begin the change to the working mode of this label, or continue it."""
-
-    def set_speed(self, fraction: float) -> Answer:
-        """Run motions at a fraction of their planned speed."""
 
     def wait(self, seconds: float) -> None:
         """Let time pass on the robot's clock."""

@@ -342,41 +342,41 @@ class Robot:
 
     def set_speed(self, fraction: float) -> None:
         """Run motions, present and later, at a fraction of their planned speed: 0 (halt) to 1, else `RefusedError`."""
-        _require(self._backend.set_speed(float(fraction)))
+        _require(self._backend.operator.set_speed(float(fraction)))
 
     def pause(self) -> None:
         """Halt the motion on its path, and wait until it is at rest; `RefusedError` where no motion runs."""
-        _require(self._backend.pause())
+        _require(self._backend.operator.pause())
         self._until_rest()
 
     def resume(self) -> None:
         """Continue the paused motion, `RefusedError` where there is none; after a jog, first move back to the path."""
-        _require(self._backend.resume())
+        _require(self._backend.operator.resume())
 
     def stop(self) -> None:
         """End any motion on its path, and wait until it is at rest; `RefusedError` where the controller cannot."""
-        _require(self._backend.stop())
+        _require(self._backend.operator.stop())
         self._until_rest()
 
     def enable(self) -> None:
         """Enable the drives, and hold the platform where it is; `RefusedError` with the reason where they cannot be."""
-        _require(self._backend.enable())
+        _require(self._backend.operator.enable())
 
     def disable(self) -> None:
         """Disable the drives, which ends any motion at once; `RefusedError` where they cannot be reached."""
-        _require(self._backend.disable())
+        _require(self._backend.operator.disable())
 
     def emergency_stop(self) -> None:
         """Disable the drives at once, until `reset` and `enable`; `RefusedError` where they cannot be reached."""
-        _require(self._backend.emergency_stop())
+        _require(self._backend.operator.emergency_stop())
 
     def reset(self) -> None:
         """Clear a fault of the machine; `RefusedError` where it persists. The drives stay disabled until `enable`."""
-        _require(self._backend.reset())
+        _require(self._backend.operator.reset())
 
     def recover(self) -> str:
         """Find the platform's pose again after a stop, or move it slowly back inside the limits; return which."""
-        answer = self._backend.recover()
+        answer = self._backend.operator.recover()
         _require(answer)
         self._until_rest()
         return answer.message
@@ -398,7 +398,7 @@ class Robot:
         Raises:
             RefusedError: there is no way, or no such mode, with the reason. With `block`, too: it was halted.
         """
-        answer = self._backend.change_working_mode(label)
+        answer = self._backend.operator.change_working_mode(label)
         _require(answer)
         if not block:
             return answer.message
@@ -553,7 +553,7 @@ class Robot:
         """Bring the running motion to rest; return the pose there."""
         if self._motion is not None:
             self._motion.superseded = True
-        _require(self._backend.stop())
+        _require(self._backend.operator.stop())
         self._until_rest()
         return _place_of(self.state)
 

@@ -171,60 +171,15 @@ class SimulatedBackend:
         self._queue.put(goal.request)
         return goal
 
+    @property
+    def operator(self) -> Operator:
+        """Takes an operator's requests."""
+        self._require_alive()
+        return self._operator
+
     def steer(self, twist: Array) -> Answer:
         """Jog at a twist (6,) for a quarter of a second."""
-        self._require_alive()
-        return self._operator.steer(twist)
-
-    def pause(self) -> Answer:
-        """Halt on the path."""
-        self._require_alive()
-        return self._operator.pause()
-
-    def resume(self) -> Answer:
-        """Go on with what was halted."""
-        self._require_alive()
-        return self._operator.resume()
-
-    def stop(self) -> Answer:
-        """End any motion, and hold."""
-        self._require_alive()
-        return self._operator.stop()
-
-    def enable(self) -> Answer:
-        """Enable the drives."""
-        self._require_alive()
-        return self._operator.enable()
-
-    def disable(self) -> Answer:
-        """Disable the drives."""
-        self._require_alive()
-        return self._operator.disable()
-
-    def emergency_stop(self) -> Answer:
-        """Disable the drives at once, until a reset."""
-        self._require_alive()
-        return self._operator.emergency_stop()
-
-    def reset(self) -> Answer:
-        """Clear a fault of the machine; its drives stay disabled."""
-        self._require_alive()
-        return self._operator.reset()
-
-    def recover(self) -> Answer:
-        """Recover the robot from a stop."""
-        self._require_alive()
-        return self._operator.recover()
-
-    def change_working_mode(self, label: str) -> Answer:
-        """Begin the change to the working mode of this label, or continue it."""
-        self._require_alive()
-        return self._operator.change_working_mode(label)
-
-    def set_speed(self, fraction: float) -> Answer:
-        """Run motions at a fraction of their planned speed."""
-        self._require_alive()
-        return self._operator.set_speed(fraction)
+        return self.operator.steer(twist)
 
     def wait(self, seconds: float) -> None:
         """Let time pass on the machine's clock."""

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from pkm_control.operation.answer import Answer
+from pkm_control.operation.answer import Answer, OperatorRequests
 from pkm_description.mechanism import Array
 
 DISTANCES = ("type 1 (serial)", "type 2 (parallel)", "of the constraints", "inside a limb")
@@ -46,45 +46,18 @@ class Readings:
     motion: Motion | None = None  # that was begun last
 
 
-class Operations(Protocol):
-    """Requests to a robot. Calls may come from any thread, and wait for the answer, except `emergency_stop`."""
+class Operations(OperatorRequests, Protocol):
+    """Requests of the page. They wait for the answer, except `emergency_stop_at_once`."""
 
     motions: Sequence[str]  # names that `play` takes, the one to begin with first
 
-    def emergency_stop(self, then: Callable[[Answer], None]) -> None:
+    def emergency_stop_at_once(self, then: Callable[[Answer], None]) -> None:
         """Disable the drives at once, until a reset, whatever other calls wait for; never waits itself.
         `then` gets the answer when it comes, in any thread.
         """
 
-    def enable(self) -> Answer:
-        """Enable the drives."""
-
-    def disable(self) -> Answer:
-        """Disable the drives."""
-
-    def reset(self) -> Answer:
-        """Lead the machine out of a fault; its drives stay off."""
-
     def play(self, motion: str, cycles: int) -> Answer:
         """Plan a motion and begin it."""
 
-    def pause(self) -> Answer:
-        """Halt on the path."""
-
-    def resume(self) -> Answer:
-        """Go on after a halt."""
-
-    def stop(self) -> Answer:
-        """End whatever moves, and hold."""
-
-    def recover(self) -> Answer:
-        """Lead the robot out of a stop."""
-
-    def set_speed(self, fraction: float) -> Answer:
-        """Run motions at a fraction of their planned speed."""
-
     def jog_to(self, pose: Array) -> Answer:
         """Move the platform to a pose (7,) slowly."""
-
-    def change_working_mode(self, label: str) -> Answer:
-        """Go to the present pose in another working mode."""

@@ -14,17 +14,14 @@ from std_srvs.srv import Trigger
 
 from pkm_control.motion.files.shipped import AUTO, motion_names
 from pkm_control.operation.answer import Answer
+from pkm_control.ros.operator_calls import LONG_PATIENCE, OperatorCalls
 from pkm_description.mechanism import Array
 from pkm_description.ros import messages, topics
-from pkm_interfaces.srv import ChangeWorkingMode, PlayMotion, SetSpeedOverride, SolveInverse
+from pkm_interfaces.srv import PlayMotion, SolveInverse
 from pkm_viewer.operations import IDLE
 
-_PATIENCE = 10.0  # s, for an answer
-_LONG_PATIENCE = 300.0  # s, where a motion is planned or a way is looked for
-_PATIENCE_WITH_DRIVES = 60.0  # s, while contact with them is made
 
-
-class PageOperations:
+class PageOperations(OperatorCalls):
     """`Operations` over ROS. Its calls come from threads of the page; the answers through the node's executor.
     `base_link` is the frame of the poses, `motion` that of the run, if any; `mode` returns the controller's.
     """
@@ -35,27 +32,23 @@ class PageOperations:
         self._mode = mode
         current = [motion] if motion not in ("", "none") else []
         self.motions: Sequence[str] = tuple(dict.fromkeys((*current, AUTO, *motion_names())))
-        moves = (topics.PAUSE, topics.RESUME, topics.STOP, topics.RECOVER)
-        power = (topics.STOP_DRIVES, topics.ENABLE, topics.DISABLE, topics.RESET)
-        self._triggers = {name: node.create_client(Trigger, name) for name in (*moves, *power)}
+        super().__init__(node, self._call)
         self._stop_drives = node.create_publisher(Empty, topics.EMERGENCY_STOP, topics.EVENTS)
-        self._speed = node.create_client(SetSpeedOverride, topics.SET_SPEED_OVERRIDE)
-        self._change = node.create_client(ChangeWorkingMode, topics.CHANGE_WORKING_MODE)
         self._play = node.create_client(PlayMotion, topics.PLAY_MOTION)
         self._inverse = node.create_client(SolveInverse, topics.SOLVE_INVERSE)
         self._target = node.create_publisher(PoseStamped, topics.JOG_POSE, topics.EVENTS)
 
     def close(self) -> None:
         """End the clients, and release waiting callers."""
-        for client in (*self._triggers.values(), self._speed, self._change, self._play, self._inverse):
+        for client in (*self.triggers.values(), self.speed, self.mode, self._play, self._inverse):
             self._node.destroy_client(client)
         for publisher in (self._target, self._stop_drives):
             self._node.destroy_publisher(publisher)
 
-    def emergency_stop(self, then: Callable[[Answer], None]) -> None:
+    def emergency_stop_at_once(self, then: Callable[[Answer], None]) -> None:
         """Disable the drives at once: by topic, which needs no answer, and by service, for the answer."""
         self._stop_drives.publish(Empty())
-        client = self._triggers[topics.STOP_DRIVES]
+        client = self.triggers[topics.STOP_DRIVES]
         if not client.service_is_ready():
             then(Answer(False, "emergency stop: sent, but there is no machine that answers"))
             return
@@ -67,46 +60,13 @@ class PageOperations:
 
         client.call_async(Trigger.Request()).add_done_callback(answered)
 
-    def enable(self) -> Answer:
-        """Enable the drives."""
-        return self._trigger(topics.ENABLE, _PATIENCE_WITH_DRIVES)
-
-    def disable(self) -> Answer:
-        """Disable the drives."""
-        return self._trigger(topics.DISABLE)
-
-    def reset(self) -> Answer:
-        """Lead the machine out of a fault; its drives stay off."""
-        return self._trigger(topics.RESET, _PATIENCE_WITH_DRIVES)
-
     def play(self, motion: str, cycles: int) -> Answer:
         """Plan a motion and begin it."""
         request = PlayMotion.Request(motion=motion, cycles=cycles)
-        answer = self._call(self._play, request, _LONG_PATIENCE)
+        answer = self._call(self._play, request, LONG_PATIENCE)
         if answer.success:
             return Answer(True, f"{motion}: {cycles} x {answer.duration:.2f} s")
         return Answer(False, answer.message)
-
-    def pause(self) -> Answer:
-        """Halt on the path."""
-        return self._trigger(topics.PAUSE)
-
-    def resume(self) -> Answer:
-        """Go on after a halt."""
-        return self._trigger(topics.RESUME)
-
-    def stop(self) -> Answer:
-        """End whatever moves, and hold."""
-        return self._trigger(topics.STOP)
-
-    def recover(self) -> Answer:
-        """Lead the robot out of a stop."""
-        return self._trigger(topics.RECOVER)
-
-    def set_speed(self, fraction: float) -> Answer:
-        """Run motions at a fraction of their planned speed."""
-        answer = self._call(self._speed, SetSpeedOverride.Request(fraction=float(fraction)))
-        return Answer(answer.success, answer.message)
 
     def jog_to(self, pose: Array) -> Answer:
         """Move the platform to a pose (7,) slowly, where no motion runs."""
@@ -118,12 +78,6 @@ class PageOperations:
         message.header.stamp = self._node.get_clock().now().to_msg()
         self._target.publish(message)
         return Answer(True)
-
-    def change_working_mode(self, label: str) -> Answer:
-        """Go to the present pose in another working mode."""
-        request = ChangeWorkingMode.Request(working_mode=label)
-        answer = self._call(self._change, request, _LONG_PATIENCE)
-        return Answer(answer.success, answer.message or f"on the way to working mode {label}")
 
     def ask_modes(self, pose: Array, then: Callable[[list[str]], None]) -> None:
         """Request the possible working modes at a pose (7,) without waiting; `then` gets their labels."""
@@ -137,11 +91,7 @@ class PageOperations:
 
         self._inverse.call_async(request).add_done_callback(answered)
 
-    def _trigger(self, name: str, patience: float = _PATIENCE) -> Answer:
-        answer = self._call(self._triggers[name], Trigger.Request(), patience)
-        return Answer(answer.success, answer.message or ("" if answer.success else f"{name} was refused"))
-
-    def _call(self, client: Any, request: Any, patience: float = _PATIENCE) -> Any:
+    def _call(self, client: Any, request: Any, patience: float) -> Any:
         """Call a service and wait for its answer, which has `success` and `message`."""
         if not client.service_is_ready():
             return Answer(False, f"nobody offers '{client.srv_name.rpartition('/')[2]}'")

@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import numpy as np
 from geometry_msgs.msg import TwistStamped
@@ -15,22 +16,20 @@ from rclpy.action import ActionClient
 from rclpy.node import Node
 from sensor_msgs.msg import JointState
 from std_msgs.msg import String
-from std_srvs.srv import Trigger
 
 from pkm_client.client_errors import NoRobotError
 from pkm_client.ros.client_node import LOOK, ClientNode
 from pkm_client.state import RobotState
 from pkm_control.loop.modes import Mode, unready_to_jog
 from pkm_control.operation.answer import Answer
+from pkm_control.ros.operator_calls import POWER, OperatorCalls
 from pkm_description.ros import messages, topics
 from pkm_description.ros.streams.polled import PolledSubscription
 from pkm_interfaces.action import FollowPlatformTrajectory
 from pkm_interfaces.msg import ControllerState, Outputs
-from pkm_interfaces.srv import ChangeWorkingMode, SetSpeedOverride
 
 Array = NDArray[np.float64]
 
-_PLANNING = 60.0  # s, for one that takes planning
 _SILENT = 2.0  # s without a state after which the controller is gone: it says a hundred a second
 _NONE = np.full(7, np.nan)
 
@@ -57,16 +56,12 @@ class RosLink(ClientNode):
         self._joints: dict[str, tuple[float, float]] = {}
         self._states = PolledSubscription(node, JointState, topics.HARDWARE_STATES, topics.STREAM_IN)
         node.create_subscription(String, topics.ROBOT_DESCRIPTION, self._described, topics.LATCHED)
-        node.create_subscription(ControllerState, topics.CONTROLLER_STATE, self._told, topics.STREAM_IN)
+        node.create_subscription(ControllerState, topics.CONTROLLER_STATE, self._take_state, topics.STREAM_IN)
         self.on_output: Callable[[str, float], None] = lambda *_: None
         self._set: dict[str, float] | None = None  # outputs
         node.create_subscription(Outputs, topics.OUTPUTS, self._outputs_told, topics.LATCHED_EVENTS)
         self._twist = node.create_publisher(TwistStamped, topics.JOG_TWIST, topics.STREAM_OUT)
-        power = (topics.ENABLE, topics.DISABLE, topics.STOP_DRIVES, topics.RESET)  # of a machine that has them
-        names = (topics.PAUSE, topics.RESUME, topics.STOP, topics.RECOVER, *power)
-        self._triggers = {name: node.create_client(Trigger, name) for name in names}
-        self._speed = node.create_client(SetSpeedOverride, topics.SET_SPEED_OVERRIDE)
-        self._mode = node.create_client(ChangeWorkingMode, topics.CHANGE_WORKING_MODE)
+        self.operator = OperatorCalls(node, self._call_or_refuse)
         self._action = ActionClient(node, FollowPlatformTrajectory, topics.FOLLOW_TRAJECTORY)
         self._subscribe(node)
         deadline = time.monotonic() + timeout
@@ -79,8 +74,9 @@ class RosLink(ClientNode):
         return
 
     def _missing(self) -> list[str]:
-        asked = {name: client for name, client in self._triggers.items() if not name.startswith("hardware/")}
-        clients = {**asked, topics.SET_SPEED_OVERRIDE: self._speed, topics.CHANGE_WORKING_MODE: self._mode}
+        calls = self.operator
+        clients = {name: client for name, client in calls.triggers.items() if name not in POWER}
+        clients |= {topics.SET_SPEED_OVERRIDE: calls.speed, topics.CHANGE_WORKING_MODE: calls.mode}
         missing = [] if self._text else [topics.ROBOT_DESCRIPTION]
         missing += [] if self._state is not None else [topics.CONTROLLER_STATE]
         missing += [name for name, client in clients.items() if not client.service_is_ready()]
@@ -119,51 +115,11 @@ class RosLink(ClientNode):
         self._twist.publish(message)
         return Answer(True)
 
-    def pause(self) -> Answer:
-        """Halt on the path."""
-        return self._call(self._triggers[topics.PAUSE], Trigger.Request())
-
-    def resume(self) -> Answer:
-        """Go on with what was halted."""
-        return self._call(self._triggers[topics.RESUME], Trigger.Request())
-
-    def stop(self) -> Answer:
-        """End any motion, and hold."""
-        return self._call(self._triggers[topics.STOP], Trigger.Request())
-
-    def enable(self) -> Answer:
-        """Enable the drives."""
-        return self._power(topics.ENABLE)
-
-    def disable(self) -> Answer:
-        """Disable the drives."""
-        return self._power(topics.DISABLE)
-
-    def emergency_stop(self) -> Answer:
-        """Disable the drives at once, until a reset."""
-        return self._power(topics.STOP_DRIVES)
-
-    def reset(self) -> Answer:
-        """Clear a fault of the machine; its drives stay disabled."""
-        return self._power(topics.RESET)
-
-    def _power(self, name: str) -> Answer:
-        client = self._triggers[name]
-        if not client.wait_for_service(timeout_sec=_SILENT):
+    def _call_or_refuse(self, client: Any, request: Any, patience: float) -> Answer:
+        name = client.srv_name
+        if name.endswith(POWER) and not client.wait_for_service(timeout_sec=_SILENT):
             return Answer(False, f"nobody offers {name}: the drives of this machine are not ours to turn on and off")
-        return self._call(client, Trigger.Request())
-
-    def recover(self) -> Answer:
-        """Recover the robot from a stop."""
-        return self._call(self._triggers[topics.RECOVER], Trigger.Request())
-
-    def change_working_mode(self, label: str) -> Answer:
-        """Begin the change to the working mode of this label, or continue it."""
-        return self._call(self._mode, ChangeWorkingMode.Request(working_mode=label), _PLANNING)
-
-    def set_speed(self, fraction: float) -> Answer:
-        """Run motions at a fraction of their planned speed."""
-        return self._call(self._speed, SetSpeedOverride.Request(fraction=fraction))
+        return self._call(client, request, patience)
 
     def wait(self, seconds: float) -> None:
         """Let time pass."""
@@ -184,7 +140,7 @@ class RosLink(ClientNode):
     def _described(self, message: String) -> None:
         self._text = self._text or message.data
 
-    def _told(self, message: ControllerState) -> None:
+    def _take_state(self, message: ControllerState) -> None:
         with self._news:
             self._state, self._heard = message, time.monotonic()
             self._news.notify_all()

@@ -55,7 +55,7 @@ class PowerPanel:
     async def _stop(self, event: Any) -> None:
         """Stop at once. Viser awaits this itself: its threads may all wait for answers of others."""
         if self._desk.admits(event):
-            self._desk.operations.emergency_stop(self._desk.tell)
+            self._desk.operations.emergency_stop_at_once(self._desk.tell)
 
     def _asked(self, request: Any) -> Any:
         return lambda event: self._desk.ask(request) if self._desk.admits(event) else None

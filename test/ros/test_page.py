@@ -182,7 +182,7 @@ def test_an_emergency_stop_is_sent_at_once_while_services_hang(graph: Graph) -> 
     try:
         graph.wait(lambda: page._operations is not None)
         operations = page._operations
-        graph.wait(lambda: all(one.service_is_ready() for n, one in operations._triggers.items() if n in HARDWARE))
+        graph.wait(lambda: all(one.service_is_ready() for n, one in operations.triggers.items() if n in HARDWARE))
         graph.wait(lambda: operations._stop_drives.get_subscription_count())
         waiting = [threading.Thread(target=ask, daemon=True) for ask in (operations.enable, operations.stop)]
         for one in waiting:
@@ -190,7 +190,7 @@ def test_an_emergency_stop_is_sent_at_once_while_services_hang(graph: Graph) -> 
         graph.wait(lambda: {topics.ENABLE, topics.STOP} <= set(machine.heard))
         told: list[Answer] = []
         began = time.monotonic()
-        operations.emergency_stop(told.append)
+        operations.emergency_stop_at_once(told.append)
         assert time.monotonic() - began < 1.0  # it waits for nothing; a busy computer takes a moment
         graph.wait(lambda: {"topic", topics.STOP_DRIVES} <= set(machine.heard), 5.0)
         assert [one.success for one in told] == [False]  # not answered yet, which is not called done
@@ -212,6 +212,6 @@ def test_without_a_machine_an_emergency_stop_says_so(graph: Graph) -> None:
     page = graph.start(PageNode, port=8420)
     graph.wait(lambda: page._operations is not None)
     told: list[Answer] = []
-    page._operations.emergency_stop(told.append)
+    page._operations.emergency_stop_at_once(told.append)
     assert not told[-1].success
     assert "no machine" in told[-1].message
