@@ -105,12 +105,12 @@ def _notes(values: Values) -> list[str]:
 
 def _of_controller(values: Values) -> dict[str, Parameter]:
     """The controller's parameters that describe the machine."""
-    told: dict[str, Parameter] = {}
+    found: dict[str, Parameter] = {}
     if _realistic(values):
-        told["command_delay"] = float(DELAY)  # periods
+        found["command_delay"] = float(DELAY)  # periods
     if values["hardware"] == "simulated":  # where the computer stalls, this machine's time does, too
-        told["stale_periods"] = max(10, round(_PATIENCE * float(values["rate"])))
-    return told
+        found["stale_periods"] = max(10, round(_PATIENCE * float(values["rate"])))
+    return found
 
 
 def _named(*names: str, **others: str) -> Mapping[str, str]:

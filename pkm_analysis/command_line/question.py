@@ -70,18 +70,18 @@ def add_output(p: argparse.ArgumentParser) -> None:
 
 def answered(word: str, given: argparse.Namespace, answer: Answer, no_answer: int = 1) -> int:
     """Run a task and print the answer, or what is wrong; the exit status, `no_answer` for a task without one."""
-    said: list[Callable[[], str]] = []
+    summaries: list[Callable[[], str]] = []
     try:
         mechanism = load_mechanism(given.robot, xacro_arguments(given.xacro_args))
         _check_words(given, mechanism)
         making = importlib.import_module("pkm_kinematics.making").making  # import solvers only after these checks
-        with making(f"analysing {given.robot}", lambda: said[0]() if said else ""):
+        with making(f"analysing {given.robot}", lambda: summaries[0]() if summaries else ""):
             sweeps = chunks.Sweeps(scheduler=given.scheduler, journal=given.journal)
-            said.append(sweeps.in_words)
+            summaries.append(sweeps.in_words)
             try:
                 found = answer(given, mechanism, sweeps)
             finally:
-                said.clear()
+                summaries.clear()
                 sweeps.close()
         numbers = _numbers(found)
         pictures = _pictures(given, found)

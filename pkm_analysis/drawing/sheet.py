@@ -217,5 +217,5 @@ class Scene:
             bar = max(one for one in (d * 10.0**p for p in range(-5, 4) for d in (1, 2, 5)) if one <= 0.25 * size)
             right, low = view.middle[0] + 0.45 * size, view.middle[1] - 0.46 * size
             axes.plot((right - bar, right), (low, low), color=INK, lw=2.5)
-            said = f"{bar:g} m" if bar >= 1.0 else f"{1000.0 * bar:g} mm"
-            axes.text(right - 0.5 * bar, low + 0.012 * size, said, va="bottom", **text)
+            length = f"{bar:g} m" if bar >= 1.0 else f"{1000.0 * bar:g} mm"
+            axes.text(right - 0.5 * bar, low + 0.012 * size, length, va="bottom", **text)

@@ -82,12 +82,12 @@ def _panel(axes: Axes, found: Regions, mode: int, varying: tuple[int, ...]) -> N
     graph, domain = found.graphs[mode], found.graphs[mode].domain
     index: list[slice | int] = [slice(None)] * domain.dimension
     kinematics = graph.membership.robot.kinematics
-    said = [f"mode {mode} {kinematics.mode_label(mode)}".rstrip()]
+    parts = [f"mode {mode} {kinematics.mode_label(mode)}".rstrip()]
     for k, c in enumerate(domain.coordinates):
         if k not in varying:
             at = int(np.abs(graph.axes[k] - np.clip(c.home, domain.lower[k], domain.upper[k])).argmin())
             index[k] = at
-            said.append(f"{c.label} = {shown(graph.axes[k][at], c.unit)}")
+            parts.append(f"{c.label} = {shown(graph.axes[k][at], c.unit)}")
     coordinates, ticks = [domain.coordinates[k] for k in varying], [graph.axes[k] for k in varying]
     there = np.ma.masked_equal(found.numbers[mode].reshape(graph.shape)[tuple(index)], 0)
     most = max(one.number for one in found.regions)
@@ -105,7 +105,7 @@ def _panel(axes: Axes, found: Regions, mode: int, varying: tuple[int, ...]) -> N
     }
     axes.pcolormesh(*ticks, there.T, **look)
     label(axes, coordinates, graph.membership.robot if len(varying) > 1 else None)
-    axes.set_title(", ".join(said), fontsize=9)
+    axes.set_title(", ".join(parts), fontsize=9)
 
 
 def path_picture(found: Path) -> Figure:

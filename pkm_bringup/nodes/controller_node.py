@@ -75,7 +75,7 @@ class ControllerNode(Node):
         self._controls = Controls()
         self._goals: list[tuple[Any, GoalRequest, Future]] = []
         self._stopped = False  # when that was last logged
-        self._told = 0.0  # rad/s: the lowered natural frequency that was logged last
+        self._logged_frequency = 0.0  # rad/s: the lowered natural frequency that was logged last
         self._gains: tuple[float, float] | None = None  # that the loop has
         self._next_state = self._next_feedback = 0.0
         self._set: dict[str, float] = {}  # outputs
@@ -150,15 +150,19 @@ class ControllerNode(Node):
         rate = self._alone.rate if self._alone is not None else wanted
         used = settings.usable_frequency(asked, damping, rate)
         known = self._alone is None or self._alone.rate_is_known
-        if known and used < asked and not (self._told and _NEARLY < used / self._told < 1.0 / _NEARLY):
-            self._told = used
+        if (
+            known
+            and used < asked
+            and not (self._logged_frequency and _NEARLY < used / self._logged_frequency < 1.0 / _NEARLY)
+        ):
+            self._logged_frequency = used
             measured = "" if rate == wanted else f", which the readings have of {wanted:g} Hz,"
             self.get_logger().warning(
                 f"natural_frequency is lowered from {asked:g} to {used:.3g} rad/s: "
                 f"{rate:.4g} Hz{measured} with a delay of {0.5 + settings.delay:g} periods carry no more"
             )
         elif used == asked:
-            self._told = 0.0
+            self._logged_frequency = 0.0
         return used, damping
 
     # The robot

@@ -89,8 +89,8 @@ class ControllerThread:
         limits = follower.controller.limits
         machine = self._machine = TopicMachine(self._heard, limits, command, sensor_frame, repeated)
         loop = ControlLoop(machine, follower, settings.rate)
-        if self._heard.said:
-            follower.machine.hear(self._heard.said)
+        if self._heard.lifecycle_label:
+            follower.machine.hear(self._heard.lifecycle_label)
         loop.on_output = lambda event: node.tell_outputs(follower.time, event.name, event.value)  # type: ignore[attr-defined]
         loop.on_payload = lambda payload: node.tell_payload(follower.time, payload)  # type: ignore[attr-defined]
         settle()

@@ -153,7 +153,7 @@ class HardwareNode(LifecycleNode):
         self._rate, self._start = self._given["rate"], self._given["start"]
         self._settings = self._declared()
         self._shared = shared
-        self._told, self._told_at = Lifecycle.UNCONFIGURED, 0.0  # s, monotonic
+        self._published, self._published_at = Lifecycle.UNCONFIGURED, 0.0  # s, monotonic
         self._failing = ""  # the fault that was logged last
         self._refused = ""  # why the last transition was
         self.exit_code: int | None = None  # once the node ends by itself
@@ -256,7 +256,7 @@ class HardwareNode(LifecycleNode):
         if self._shared is not None:
             self._shared.end_publishing()
         self._prompt.end()
-        self._switch_off(said=self._shared is not None)  # by the process, as its last word
+        self._switch_off(warned=self._shared is not None)  # by the process, as its last word
         if self._shared is not None:
             self._shared.end()
         super().destroy_node()
@@ -268,8 +268,8 @@ class HardwareNode(LifecycleNode):
         self.get_logger().error(problem)
         return TransitionCallbackReturn.FAILURE
 
-    def _switch_off(self, said: bool = False) -> None:
-        if self._machine.running and (warning := self._machine.end()) and not said:
+    def _switch_off(self, warned: bool = False) -> None:
+        if self._machine.running and (warning := self._machine.end()) and not warned:
             self.get_logger().error(warning)
         self._tell(Lifecycle.UNCONFIGURED)
 
@@ -322,7 +322,7 @@ class HardwareNode(LifecycleNode):
     def _look(self) -> None:
         """Publish what has changed: of a fault the reason, once. A loop that has died ends the node."""
         life = self._lifecycle
-        if life is not self._told or time.monotonic() - self._told_at >= _TELL_EVERY:
+        if life is not self._published or time.monotonic() - self._published_at >= _TELL_EVERY:
             self._tell(life)
         fault = self._machine.fault if life is Lifecycle.FAULT else ""
         if self._shared is not None and self._shared.process.failure and not self._shared.process.gone:
@@ -342,14 +342,16 @@ class HardwareNode(LifecycleNode):
 
     def _tell(self, life: Lifecycle) -> None:
         """Publish whether the drives follow commands."""
-        self._told, self._told_at = life, time.monotonic()
+        self._published, self._published_at = life, time.monotonic()
         if self.context.ok():
             self._life.publish(State(id=_LIFE[life], label=life.value))
 
     def publish(self, now: Situation, stamp: Any) -> None:
         """Publish the reading of one period of the shared loop, and its life cycle where that has changed."""
         state = now.state
-        if (state.lifecycle is not self._told or not now.readable) and (life := self._lifecycle) is not self._told:
+        if (state.lifecycle is not self._published or not now.readable) and (
+            life := self._lifecycle
+        ) is not self._published:
             self._tell(life)
         if self._rows is None or state.lifecycle not in (Lifecycle.INACTIVE, Lifecycle.ACTIVE) or not now.readable:
             return

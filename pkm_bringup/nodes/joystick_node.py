@@ -47,7 +47,7 @@ class JoystickNode(Node):
         self._asked: Array | None = None
         self._heard = -np.inf  # s, on the monotonic clock
         self._moving = False
-        self._told = ""
+        self._lacking = ""
         self._out = self.create_publisher(TwistStamped, topics.JOG_TWIST, topics.EVENTS)
         self._in = self.create_subscription(Joy, topics.JOY, self._hear, topics.EVENTS)
         self._timer = steady_timer(self, _RENEW, self._renew)
@@ -55,8 +55,8 @@ class JoystickNode(Node):
 
     def _hear(self, message: Joy) -> None:
         lacks = self._hand.lacks(len(message.axes), len(message.buttons))
-        if lacks != self._told:
-            self._told = lacks
+        if lacks != self._lacking:
+            self._lacking = lacks
             if lacks:
                 self.get_logger().warning(f"{lacks}: what is missing counts as at rest")
         self._heard = time.monotonic()
@@ -82,8 +82,8 @@ class JoystickNode(Node):
         if silent > self._silence:
             for_how_long = f" for {silent:.3g} s" if np.isfinite(silent) else ": does the node of the package joy run?"
             return diagnostics.WARN, f"no joystick is heard on {self._in.topic_name}{for_how_long}", {}
-        if self._told:
-            return diagnostics.WARN, self._told, {}
+        if self._lacking:
+            return diagnostics.WARN, self._lacking, {}
         return diagnostics.OK, "jogs" if self._moving else "its button is not held", {}
 
 

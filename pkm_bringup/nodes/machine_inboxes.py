@@ -101,7 +101,7 @@ class EffectsInbox:
         self._lock = lock
         self._outputs: dict[str, float] = {}
         self._payload: Inertial | None = None
-        self._told: set[str] = set()  # problems, once each
+        self._warned: set[str] = set()  # problems, once each
         node.create_subscription(Outputs, topics.OUTPUTS, self._set, topics.LATCHED_EVENTS)
         node.create_subscription(InertiaStamped, topics.PAYLOAD, self._carry, topics.LATCHED)
 
@@ -147,6 +147,6 @@ class EffectsInbox:
                 machine.carry(payload)
 
     def _warn(self, problem: str) -> None:
-        if problem not in self._told:
-            self._told.add(problem)
+        if problem not in self._warned:
+            self._warned.add(problem)
             self._node.get_logger().warning(problem)

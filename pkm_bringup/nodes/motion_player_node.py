@@ -253,7 +253,7 @@ class MotionPlayer(Node):
 
     def _faulty_nodes(self) -> list[str]:
         """Problems of the nodes that the motion needs."""
-        ill = [f"{name} {self._told(name)}" for name, (level, _) in self._health.items() if level not in _WELL]
+        ill = [f"{name} {self._reported(name)}" for name, (level, _) in self._health.items() if level not in _WELL]
         if not self._client.server_is_ready():
             ill.append("the controller does not offer its action")
         return ill
@@ -300,7 +300,7 @@ class MotionPlayer(Node):
             return diagnostics.OK, f"{self._run.order.motion} runs", self._last
         return diagnostics.OK, "no motion runs", self._last
 
-    def _told(self, name: str) -> str:
+    def _reported(self, name: str) -> str:
         level, message = self._health[name]
         return f"reports an error: {message}" if level == DiagnosticStatus.ERROR else message
 

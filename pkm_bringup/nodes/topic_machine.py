@@ -32,7 +32,7 @@ class MachineTopics:
 
     def __init__(self, node: Node, on_state: Callable[[str], None]) -> None:
         self.node = node
-        self.said = ""  # of its life cycle; empty: nothing yet
+        self.lifecycle_label = ""  # of its life cycle; empty: nothing yet
         self._on_state = on_state
         self.sources = Sources(node, topics.ACTUATED_JOINT_STATES, "measured states")
         self.states = PolledSubscription(
@@ -42,13 +42,13 @@ class MachineTopics:
         node.create_subscription(State, topics.MACHINE_STATE, self._hear, topics.LATCHED)
 
     def _hear(self, message: State) -> None:
-        self.said = message.label
+        self.lifecycle_label = message.label
         self._on_state(message.label)
 
     @property
     def notifies(self) -> bool:
         """Whether a machine exists that reports its life cycle, and has not done so yet."""
-        return not self.said and bool(self.node.count_publishers(topics.MACHINE_STATE))
+        return not self.lifecycle_label and bool(self.node.count_publishers(topics.MACHINE_STATE))
 
 
 class TopicMachine(Machine):

@@ -64,7 +64,7 @@ class ControlLoop:
         self._load = follower.effects.on_payload
         if not machine.elsewhere:
             follower.machine = MachineWatch(beside=True)
-        self._told: Lifecycle | None = None  # what the follower knows of the machine's life cycle
+        self._known_lifecycle: Lifecycle | None = None  # what the follower knows of the machine's life cycle
         self._read = math.nan  # s: when the last reading was taken
         self._came = -math.inf  # s, of machine time: when it came
         follower.effects.on_output, follower.effects.on_payload = self._set_output, self._carry
@@ -156,9 +156,9 @@ class ControlLoop:
 
     def _tell_follower(self) -> None:
         life = self.machine.lifecycle
-        if life is self._told or self.machine.elsewhere:
+        if life is self._known_lifecycle or self.machine.elsewhere:
             return
-        self._told = life
+        self._known_lifecycle = life
         self.follower.machine.hear(life.value)
         if life is Lifecycle.FAULT:
             self.stops += 1

@@ -63,12 +63,12 @@ def arguments_of(path: Path) -> list[Argument]:
     """The arguments of a xacro file, then those of what it includes; DescriptionError as by `expand_file`."""
     answer = _answer(str(path.resolve()), None, None, PATIENCE)
     defaults: dict[str, str] = answer["defaults"]
-    told: dict[str, tuple[str, str]] = {}
+    descriptions: dict[str, tuple[str, str]] = {}
     for file in answer["files"]:
         for name, unit, meaning in _ARGUMENT.findall(Path(file).read_text(encoding="utf-8")):
-            told.setdefault(name, (unit, meaning))
-    names = sorted(defaults, key=list(told).index) if defaults.keys() <= told.keys() else list(defaults)
-    return [Argument(name, defaults[name], *told.get(name, ())) for name in names]
+            descriptions.setdefault(name, (unit, meaning))
+    names = sorted(defaults, key=list(descriptions).index) if defaults.keys() <= descriptions.keys() else list(defaults)
+    return [Argument(name, defaults[name], *descriptions.get(name, ())) for name in names]
 
 
 def _answer(path: str | None, text: str | None, arguments: Mapping[str, str] | None, patience: float) -> dict[str, Any]:

@@ -130,8 +130,8 @@ class DynamixelDriver(Driver):
             self._write(one, BUS_WATCHDOG, 1, 0)  # clears one that has bitten, and refuses goals
             self._write(one, GOAL_POSITION, 4, round(float(position)))
             self._write(one, BUS_WATCHDOG, 1, self._watchdog)
-            told = self._need(one, BUS_WATCHDOG, GOAL_POSITION + 4)
-            if abs(_signed(told, GOAL_POSITION - BUS_WATCHDOG) - position) > _STANDS:
+            limits_row = self._need(one, BUS_WATCHDOG, GOAL_POSITION + 4)
+            if abs(_signed(limits_row, GOAL_POSITION - BUS_WATCHDOG) - position) > _STANDS:
                 raise DeviceError(f"drive {one} on {self._name} does not take a goal where it stands; it would move")
         self._on = True
         for one in self._ids:

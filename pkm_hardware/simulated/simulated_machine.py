@@ -312,10 +312,10 @@ class SimulatedMachine(Machine):
 
     def _strayed(self, h: float) -> str:
         """Why the drives do not follow commanded positions; empty while they do."""
-        told = self._drive.setpoint if self._drive is not None else None
-        if told is None:
+        wanted = self._drive.setpoint if self._drive is not None else None
+        if wanted is None:
             return ""
-        error = told - self._robot.positions
+        error = wanted - self._robot.positions
         far = np.abs(error) > self._off
         away = far & (np.sign(error) * self._robot.velocities <= 0.0)
         self._far_for = self._far_for + h if far.any() else 0.0

@@ -160,7 +160,7 @@ class KinematicsNode(Node):
         heard = self._state_out.get_subscription_count() > 0
         if heard and (words != self._words or now - self._margins_at >= _MARGINS_EVERY):
             self._words, self._margins_at = words, now
-            self._state_rows = RowPublisher(self._state_out, partial(self._moving, self._told(motion)), 14)
+            self._state_rows = RowPublisher(self._state_out, partial(self._moving, self._platform_message(motion)), 14)
         if tracking:
             if modes.change:
                 self._mode_change, self._unreported = modes.change, True
@@ -171,7 +171,7 @@ class KinematicsNode(Node):
         if heard:
             self._state_rows.publish(stamp, np.concatenate((motion.pose, motion.twist, (motion.residual,))))
 
-    def _told(self, motion: TrackedMotion) -> PlatformState:
+    def _platform_message(self, motion: TrackedMotion) -> PlatformState:
         """The fields of a state other than the platform's motion."""
         assert self._tracker is not None
         kinematics, state = self._tracker.kinematics, self._state_message(Time())

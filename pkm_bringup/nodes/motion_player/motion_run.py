@@ -57,7 +57,7 @@ class MotionRun:
         self._tolerance = tolerance
         self._first_move = first_move
         self._goal: Any = None  # the handle of the motion that runs
-        self._told = False
+        self._answered = False
 
     def begin(self, here: Array, recorder: Callable[[], RunRecorder]) -> None:
         """Run the motion from pose `here` (7,); `recorder` makes its recorder when the motion itself begins."""
@@ -124,6 +124,6 @@ class MotionRun:
 
     def _tell(self, problem: str) -> None:
         """Tell the caller, once, that the motion has begun, or why it cannot."""
-        if not self._told:
-            self._told = True
+        if not self._answered:
+            self._answered = True
             self.order.told(problem)
