@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Any robot: `ros2 launch pkm_control pkm.launch.py robot:=my_robot.urdf.xacro`; `--show-args` lists its arguments."""
+"""Any robot: `ros2 launch pkm_control pkm.launch.py robot:=my_robot.urdf.xacro`; `--show-args`: settings."""
 
 from launch import LaunchDescription
 

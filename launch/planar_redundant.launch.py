@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A robot of the gallery: `ros2 launch pkm_control planar_redundant.launch.py`; `--show-args` lists its arguments."""
+"""A robot of the gallery: `ros2 launch pkm_control planar_redundant.launch.py`; `--show-args`: settings."""
 
 from launch import LaunchDescription
 
