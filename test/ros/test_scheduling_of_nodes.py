@@ -17,7 +17,8 @@ from pathlib import Path
 import rclpy
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
-from pkm_bringup.nodes.loop_monitor import loop_scheduling, realtime_priority
+from pkm_bringup.nodes.loop_monitor import loop_scheduling
+from pkm_bringup.nodes.node_settings import declare_settings
 
 def refuse(*_):
     raise PermissionError(1, "Operation not permitted")
@@ -26,7 +27,8 @@ if sys.argv[1] == "refused":
     os.sched_setscheduler = refuse
 rclpy.init(args=["--ros-args", "-p", f"realtime_priority:={0 if sys.argv[1] == 'off' else 40}"])
 node = Node("loop")
-scheduling = loop_scheduling(node, realtime_priority(node))
+settings = declare_settings(node, {"realtime_priority": "realtime_priority"})
+scheduling = loop_scheduling(node, settings["realtime_priority"])
 over = threading.Event()
 
 def loop():
