@@ -10,10 +10,11 @@ import asyncio
 import atexit
 import math
 import os
+import signal
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -150,6 +151,9 @@ async def _await_nodes(context: LaunchContext, processes: Sequence[Node], namesp
                 elif time.monotonic() - since > _IDLE:
                     reason = f"{', '.join(sorted(absent))} is not there, and its process has hung for {_IDLE:g} s"
                     get_logger("launch").error(reason)  # as of a process that has died
+                    if details:  # it hears no gentler signal, for which launch would wait
+                        with suppress(ProcessLookupError):
+                            os.kill(details["pid"], signal.SIGKILL)
                     await context.emit_event(Shutdown(reason=reason))
                     return
 
