@@ -55,7 +55,7 @@ class FakeRobot:
         self.calls.append(call)
         return Answer(True, f"{call[0]} is done")
 
-    def emergency_stop(self, then: Callable[[Answer], None]) -> None:
+    def emergency_stop_at_once(self, then: Callable[[Answer], None]) -> None:
         self.machine = "fault"
         then(self.note("emergency stop"))
 

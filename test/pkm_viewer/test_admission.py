@@ -262,7 +262,7 @@ class Stuck(Robot):
     def __getattr__(self, name: str) -> Any:
         def ask(*arguments: Any) -> Answer:
             self.calls.append(name)
-            if name != "emergency_stop":
+            if name != "emergency_stop_at_once":
                 self.free.wait(60.0)
             return Answer(True)
 
@@ -288,7 +288,7 @@ def test_an_emergency_stop_waits_for_no_other_answer(way: str, mechanism: Any, k
         (key,) = client.gui._command_handle_from_uuid
         stop = update(inputs[EMERGENCY_STOP], {"value": True})
         browser.send(stop if way == "button" else {"type": "CommandTriggerMessage", "uuid": key})
-        until(lambda: "emergency_stop" in robot.calls, 5.0)
+        until(lambda: "emergency_stop_at_once" in robot.calls, 5.0)
     finally:
         robot.free.set()
         viewer.close()
