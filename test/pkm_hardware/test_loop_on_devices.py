@@ -97,6 +97,11 @@ def fail(loop: ControlLoop) -> None:
     loop.controller.command = command  # type: ignore[method-assign, assignment]
 
 
+def mend(loop: ControlLoop) -> None:
+    """Have it work again."""
+    del loop.controller.command
+
+
 @each_driver
 def test_drives_of_a_law_that_fails_are_turned_off(rig: Rig) -> None:
     rig.enable()
@@ -105,6 +110,7 @@ def test_drives_of_a_law_that_fails_are_turned_off(rig: Rig) -> None:
     assert wait_until(lambda: rig.process.lifecycle is Lifecycle.FAULT)
     assert rig.process.texts.fault == "the control loop failed: ZeroDivisionError: nothing to divide by"
     assert "ZeroDivisionError" in rig.process.ask(requests.enable)
+    rig.process.ask(mend)  # else it would be a fault again, in one of the next periods
     assert rig.process.ask(requests.reset) == ""
     assert rig.process.lifecycle is Lifecycle.INACTIVE
     assert not rig.bench.on()
