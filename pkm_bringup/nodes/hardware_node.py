@@ -165,7 +165,8 @@ class HardwareNode(LifecycleNode):
         self._monitor = LoopMonitor(self, self._rate, self._note_periods)
         self._alone: MachineThread | None = None
         if shared is None:
-            scheduling = loop_scheduling(self, self._given["realtime_priority"])
+            priority = 0 if self._given["simulate"] else self._given["realtime_priority"]  # as in `SharedLoop`
+            scheduling = loop_scheduling(self, priority)
             self._alone = MachineThread(self, self._rate, self._states, self._feel, self._monitor, scheduling)
             self._machine: MachineThread | _SharedMachine = self._alone
         else:

@@ -74,7 +74,7 @@ class SharedLoop:
             build_robot_loop,
             (robot.urdf, machine, settings),
             planning,
-            priority,
+            0 if machine.simulate else priority,  # its device is a thread beside the loop, which left it no time
             partial(last_resort, robot, machine),
         )
         controller.attach(self.process)
