@@ -81,7 +81,7 @@ class MachineWatchNode(Node):
             SetHardwareComponentState, "controller_manager/set_hardware_component_state"
         )
         self._commanders = self.create_publisher(State, topics.COMMANDERS_STATE, topics.LATCHED)
-        self._run_or_not(False)
+        self._set_running(False)
         self._stopped = ""  # why controllers were last deactivated
         self._problem = "the controller manager has not been seen yet"
         self._task: Task | None = None
@@ -146,7 +146,7 @@ class MachineWatchNode(Node):
             self._problem = "the controller manager is not there"
         return missing
 
-    def _run_or_not(self, running: bool) -> None:
+    def _set_running(self, running: bool) -> None:
         """Note, and tell our controller, whether commands are passed on."""
         self._running = running
         state = (_ACTIVE, Lifecycle.ACTIVE) if running else (_INACTIVE, Lifecycle.INACTIVE)
@@ -168,14 +168,14 @@ class MachineWatchNode(Node):
             await self._all_components(_INACTIVE)
             return
         self._numbers, self._problem = True, ""
-        self._run_or_not(True)
+        self._set_running(True)
         self.get_logger().info(f"the machine speaks: {', '.join(self._wanted)} active")
 
     async def _stop(self, why: str) -> None:
         """Stop all commands, and let the controllers abort their goals."""
         self._stopped = self._problem = why
         self.get_logger().error(f"{why}: controllers are deactivated")
-        self._run_or_not(False)
+        self._set_running(False)
         await self._all_components(_INACTIVE)
         active = [name for name, state in (await self._states()).items() if state == "active"]
         if active:

@@ -76,4 +76,5 @@ class OperatorCalls:
 
     def _ask(self, client: Any, request: Any, patience: float) -> Answer:
         answer = self._called(client, request, patience)
-        return Answer(answer.success, answer.message)
+        # a node that an error of its own kept from an answer says no more than no
+        return Answer(answer.success, answer.message or ("" if answer.success else f"{client.srv_name} was refused"))
