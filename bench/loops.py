@@ -2,11 +2,11 @@
 """`python -m bench.loops delta gough_stewart --minutes 10`: loops as people run them, beside bare threads of C.
 
 A robot runs its default motion with `pkm run`, without a page: its control loop is judged by what its node publishes
-once a second: p50 is the median of those of single seconds, p99 the greatest. Beside it, in the same minutes, a thread
-of C on each processor sleeps and wakes at the same rate with a priority just above: what these miss, this computer
-misses. "Beyond C" are deadlines that the loop missed in seconds in which the threads of C, on whatever processor,
-missed fewer: those that the loop owes to itself. An ordinary process wakes every 10 ms, and the threads with a
-real-time priority are looked at every two seconds. With `--busy N`, N processes that only compute run beside it all.
+once a second. Beside it, in the same minutes, a thread of C on each processor sleeps and wakes at the same rate with a
+priority just above: what these miss, this computer misses. "Beyond C" are deadlines that the loop missed in seconds in
+which the threads of C, on whatever processor, missed fewer: those that the loop owes to itself. An ordinary process
+wakes every 10 ms, and the threads with a real-time priority are looked at every two seconds. With `--busy N`, N
+processes that only compute run beside it all.
 """
 
 from __future__ import annotations

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 
 OVERLOADED = 20  # periods in a row that took too long: this computer does not keep the rate
+DEVIATION_EDGES = 1e-6 * 10.0 ** (np.arange(81) / 20.0)  # s, 1 us to 10 ms: deviations are counted between them
 AIR = 0.6  # of the time that work takes: what an overloaded loop then leaves to others
 
 
@@ -67,6 +68,18 @@ def statistics(stamps: Array, wanted_rate: float) -> LoopStatistics:
         wakes=len(stamps),
         missed=missed,
     )
+
+
+def deviation_counts(stamps: Array, wanted_rate: float) -> NDArray[np.int64]:
+    """Number of periods (80,) by their deviation between `DEVIATION_EDGES`; the ends take the rest."""
+    deviation = np.abs(np.diff(stamps) - 1.0 / wanted_rate)
+    return np.histogram(np.clip(deviation, DEVIATION_EDGES[0], DEVIATION_EDGES[-1]), DEVIATION_EDGES)[0]
+
+
+def deviation_quantile(counts: NDArray[np.int64], share: float) -> float:
+    """The deviation [s] below which a share of counted periods lies, rounded up to a step (12 %)."""
+    below = np.cumsum(counts)
+    return float(DEVIATION_EDGES[1 + int(np.searchsorted(below, share * below[-1]))])
 
 
 class FixedRateLoop:

@@ -14,7 +14,7 @@ from pkm_control.loop.shared_rows import Figures
 from pkm_description.ros import topics
 from pkm_description.ros.periodic import steady_timer
 from pkm_interfaces.msg import LoopStatistics
-from pkm_runtime.fixed_rate import statistics
+from pkm_runtime.fixed_rate import deviation_counts, statistics
 from pkm_runtime.scheduling import LoopScheduling
 
 
@@ -69,6 +69,7 @@ class LoopMonitor:
             deviation_p99=found.deviation_p99,
             worst_deviation=found.deviation_max,
             mean_work=work / (len(wakes) - 1),
+            deviations=deviation_counts(np.array(wakes), self._rate).tolist(),
         )
         ago = round(1e9 * (time.monotonic() - wakes[-1]))  # the stamp is that of the last cycle which is counted
         self.last.header.stamp = Time(nanoseconds=max(0, self._node.get_clock().now().nanoseconds - ago)).to_msg()

@@ -3,16 +3,16 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from pkm_bringup.nodes.motion_player.run_streams import loop_figures
 from pkm_interfaces.msg import LoopStatistics
+from pkm_runtime.fixed_rate import deviation_counts
 
 
 def told(second: int, cycles: int, missed: int) -> LoopStatistics:
-    message = LoopStatistics(
-        period=1e-3, cycles=cycles, missed_deadlines=missed, deviation_p50=2e-5, deviation_p99=1e-4
-    )
+    message = LoopStatistics(period=1e-3, cycles=cycles, missed_deadlines=missed)
     message.header.stamp.sec = second
     return message
 
@@ -24,6 +24,20 @@ def test_figures_are_those_between_the_first_and_the_last_message_of_the_run() -
     assert (figures.wakes, figures.missed) == (990, 4)
     assert figures.rate == pytest.approx(990.0)
     assert figures.deadlines == 1000
+
+
+def test_p99_is_that_of_all_periods_not_of_the_worst_second() -> None:
+    steps = np.full(4000, 1e-3)
+    steps[:1000] += 20e-6
+    steps[:30] += 500e-6  # 3 % of the first second, less than 1 % of all
+    wakes = np.concatenate([[0.0], np.cumsum(steps)])
+    heard = [told(0, 0, 0)]
+    for second in range(1, 5):
+        heard.append(told(second, 1000 * second, 0))
+        heard[-1].deviations = deviation_counts(wakes[1000 * (second - 1) : 1000 * second + 1], 1000.0).tolist()
+    figures = loop_figures(heard, 0.0, 4.0)
+    assert figures is not None
+    assert figures.deviation_p99 == pytest.approx(20e-6, rel=0.13)  # a step is 12 %
 
 
 def test_a_loop_that_begins_anew_counts_no_negative_cycles() -> None:

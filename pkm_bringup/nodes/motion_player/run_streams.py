@@ -21,6 +21,7 @@ from pkm_description.ros.streams.raw_rows import RawRows
 from pkm_dynamics.ros.dynamics_services import payload_of
 from pkm_interfaces.msg import LoopStatistics, Outputs, PlatformReference
 from pkm_runtime.fixed_rate import LoopStatistics as LoopFigures
+from pkm_runtime.fixed_rate import deviation_quantile
 from pkm_viewer.report.run_recorder import RunRecorder
 
 
@@ -99,7 +100,7 @@ class RunStreams:
 def loop_figures(heard: Sequence[LoopStatistics], begin: float, end: float) -> LoopFigures | None:
     """The figures of a loop between two times [s], of its messages in the order of their stamps.
 
-    p50 is the median of those of single messages, p99 the greatest. A loop that begins anew, as after a fault, counts
+    p50 and p99 are of all its periods, as its messages count them. A loop that begins anew, as after a fault, counts
     from zero again: what came after that is not of the run. None where fewer than two messages are.
     """
     stamps = np.array([motion_messages.seconds(one.header.stamp) for one in heard])
@@ -115,11 +116,12 @@ def loop_figures(heard: Sequence[LoopStatistics], begin: float, end: float) -> L
     span = motion_messages.seconds(of_run[-1].header.stamp) - motion_messages.seconds(of_run[0].header.stamp)
     if cycles == 0 or not span > 0.0:
         return None
+    counts = np.sum([one.deviations for one in of_run[1:]], axis=0, dtype=np.int64)
     return LoopFigures(
         wanted_rate=1.0 / of_run[-1].period,
         rate=cycles / span,
-        deviation_p50=float(np.median([one.deviation_p50 for one in of_run[1:]])),
-        deviation_p99=max(one.deviation_p99 for one in of_run[1:]),
+        deviation_p50=deviation_quantile(counts, 0.5),
+        deviation_p99=deviation_quantile(counts, 0.99),
         deviation_max=max(one.worst_deviation for one in of_run[1:]),
         wakes=cycles,
         missed=int(of_run[-1].missed_deadlines) - int(of_run[0].missed_deadlines),
