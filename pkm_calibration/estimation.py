@@ -21,7 +21,7 @@ from pkm_description.mechanism import Array
 from pkm_runtime.errors import PkmError
 
 
-class Contradiction(PkmError):
+class ContradictionError(PkmError):
     """Most measurements do not go with each other."""
 
 
@@ -89,7 +89,7 @@ def estimate(
 
     Raises:
         PkmError: there are no residuals at the start.
-        Contradiction: no values explain most of the measurements.
+        ContradictionError: no values explain most of the measurements.
     """
     start, scales = np.asarray(start, dtype=np.float64), np.asarray(scales, dtype=np.float64)
     r = residuals(start)[0]
@@ -110,7 +110,7 @@ def estimate(
         out += new
         there = ~np.isin(labels, out)
         if len(out) > MOST * len(np.unique(labels)):
-            raise Contradiction(
+            raise ContradictionError(
                 f"{len(out)} of {len(np.unique(labels))} measurements do not go with the others: no set of parameters "
                 "explains most of them"
             )

@@ -106,7 +106,7 @@ def _plan(given: argparse.Namespace) -> int:
 
 
 def _calibrate(given: argparse.Namespace) -> int:
-    from pkm_calibration.estimation import Contradiction
+    from pkm_calibration.estimation import ContradictionError
     from pkm_calibration.robots.calibration import calibrate
     from pkm_calibration.robots.measurements import read_measurements
 
@@ -115,7 +115,7 @@ def _calibrate(given: argparse.Namespace) -> int:
     try:
         with progress(f"calibrating {mechanism.name}"):
             found = calibrate(mechanism, measured, given.keep, not given.real_crosses)
-    except Contradiction as error:
+    except ContradictionError as error:
         return _refused(given, str(error))
     numbers = json.dumps(as_numbers(found), indent=1, ensure_ascii=False)
     if given.output:
