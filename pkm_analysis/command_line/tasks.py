@@ -326,8 +326,8 @@ _EACH = [
         "errors",
         "which error of the machine makes which error of its pose; tolerances worth their cost",
         "How far manufacturing errors, sensors, play in joints and warmth put the platform off: every source's part,\n"
-        "to first order, the worst that they make together, and with --machines the errors of machines at random, loops\n"
-        "closed exactly. With --reach: the cheapest grades of tolerances that are accurate enough.",
+        "to first order, the worst that they make together, and with --machines the errors of machines at random,\n"
+        "loops closed exactly. With --reach: the cheapest grades of tolerances that are accurate enough.",
         _errors,
         ("--mode",),
         {

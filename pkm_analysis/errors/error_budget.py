@@ -95,9 +95,8 @@ class ErrorBudget(Plottable):
         width = max(len(one.name) for one in self.sources[:LISTED])
         for one, share in list(zip(self.sources, shares, strict=True))[:LISTED]:
             size = np.linalg.norm(one.effects[self.at_worst, :3])
-            lines.append(
-                f"  {100.0 * share:5.1f} %  {one.name:<{width}}  {shown_size(one.size, one.unit)} make {1e3 * size:.3g} mm"
-            )
+            made = f"{shown_size(one.size, one.unit)} make {1e3 * size:.3g} mm"
+            lines.append(f"  {100.0 * share:5.1f} %  {one.name:<{width}}  {made}")
         if len(self.sources) > LISTED:
             lines.append(f"  {100.0 * shares[LISTED:].sum():5.1f} %  the other {len(self.sources) - LISTED}")
         if np.abs(self.systematic).max() > 0.0:
@@ -248,7 +247,8 @@ class ErrorModel:
             along = np.where(length > 1e-9, force / np.maximum(length, 1e-12), 0.0)
             frame = placed.bodies[model.links[model.places[place].link]] @ model.nominal[place]
             inside = np.einsum("nji,nj->ni", frame[:, :3, :3], along)  # in the place's own axes
-            sign = 1.0 if joint is not None else -1.0  # the successor's frame moves against its body
+            # A child yields against the force that holds it; a successor's frame moves against its own body.
+            sign = -1.0 if joint is not None else 1.0
             effect = self._by_displacement(place, sign * inside)
             found.append(Source(f"clearance of {name}", CLEARANCE, "m", size, effect, one_way=True))
         return found
