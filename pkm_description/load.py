@@ -23,6 +23,8 @@ from pkm_description.urdf.unit_slips import Slip, Suspect, suspects
 from pkm_description.urdf.xml_text import check_length, read_file, read_xml, root_tag
 from pkm_runtime.errors import shortened
 
+CORRECTIONS = "corrections"  # among the arguments of a robot: a file of corrections
+
 
 def load_mechanism(source: str | os.PathLike[str], xacro_args: Mapping[str, str] | None = None) -> Mechanism:
     """Load a parallel robot, checked, with its home configuration, mobility and limbs.
@@ -30,12 +32,19 @@ def load_mechanism(source: str | os.PathLike[str], xacro_args: Mapping[str, str]
     Args:
         source: a robot of the gallery (`"delta"`), the path of a URDF+ file (`.xacro` is expanded), or URDF+ text.
             MJCF with root element `<mujoco>` is imported.
-        xacro_args: values of `<xacro:arg>` arguments, by name; for MJCF the bodies `platform` and `base`.
+        xacro_args: values of `<xacro:arg>` arguments, by name; for MJCF the bodies `platform` and `base`. `corrections`
+            is the path of a file that says where the joints of the real machine sit: see `corrections.py`.
 
     Raises:
         DescriptionError: the robot is unusable, with the element at fault, the problem and the remedy.
     """
-    text, origin = expand(source, xacro_args)
+    arguments = dict(xacro_args or {})
+    corrections = arguments.pop(CORRECTIONS, None)
+    if corrections is not None:
+        from pkm_description.corrections import corrected_from_file  # late: it loads robots itself
+
+        return corrected_from_file(load_mechanism(source, arguments), corrections)
+    text, origin = expand(source, arguments)
     if not origin:
         return mechanism_from_urdf(text)
     mechanism = robot_cache.find(text, origin)
@@ -47,6 +56,9 @@ def load_mechanism(source: str | os.PathLike[str], xacro_args: Mapping[str, str]
 
 def expand(source: str | os.PathLike[str], xacro_args: Mapping[str, str] | None = None) -> tuple[str, str]:
     """Plain URDF+ text of a robot, arguments as in `load_mechanism`, and the path of its file, empty for a text."""
+    if CORRECTIONS in (xacro_args or {}):
+        mechanism = load_mechanism(source, xacro_args)
+        return mechanism.urdf, mechanism.source
     if isinstance(source, str) and source.lstrip("\ufeff \t\r\n").startswith("<"):
         check_length(source, "URDF text")
         if root_tag(source) == "mujoco":
