@@ -3,7 +3,7 @@
 
 A correction displaces a frame on its body: a tree joint's origin, or one of the frames of a loop. Calibration finds
 them, a small YAML file keeps them, and `load_mechanism(robot, {"corrections": FILE})` applies them: the description
-stays as it is. The corrected robot is a description like any other.
+stays as it is. The corrected robot is a description like any other::
 
     robot: delta
     displacements:
