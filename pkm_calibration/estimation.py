@@ -20,6 +20,11 @@ from scipy import stats
 from pkm_description.mechanism import Array
 from pkm_runtime.errors import PkmError
 
+
+class ContradictionError(PkmError):
+    """Most measurements do not go with each other."""
+
+
 Residuals = Callable[[Array], tuple[Array, Array]]
 
 ITERATIONS = 60
@@ -83,7 +88,8 @@ def estimate(
         groups: which measurement each residual is of; a measurement is an outlier as a whole.
 
     Raises:
-        PkmError: there are no residuals at the start, or most measurements contradict each other.
+        PkmError: there are no residuals at the start.
+        ContradictionError: no values explain most of the measurements.
     """
     start, scales = np.asarray(start, dtype=np.float64), np.asarray(scales, dtype=np.float64)
     r = residuals(start)[0]
@@ -104,7 +110,7 @@ def estimate(
         out += new
         there = ~np.isin(labels, out)
         if len(out) > MOST * len(np.unique(labels)):
-            raise PkmError(
+            raise ContradictionError(
                 f"{len(out)} of {len(np.unique(labels))} measurements do not go with the others: no set of parameters "
                 "explains most of them"
             )
@@ -173,8 +179,10 @@ class _Fit:
         """Groups whose residuals are too large to be of the noise, all others being as they are."""
         U, _, _, seen = self._decomposed()
         leverage = (U[:, seen] ** 2).sum(axis=1)
-        size = np.abs(self.r) / (self.noise * np.sqrt(np.maximum(1.0 - leverage, 1e-6)))
         freedoms = max(1, self.r.size - int(seen.sum()))
+        middle = 1.4826 * float(np.median(np.abs(self.r))) * np.sqrt(self.r.size / freedoms)
+        noise = max(self.noise, middle)  # where all are worse than was said, none is an outlier for that
+        size = np.abs(self.r) / (noise * np.sqrt(np.maximum(1.0 - leverage, 1e-6)))
         level = SURE / self.r.size
         most = stats.norm.isf(0.5 * level) if self.known else stats.t.isf(0.5 * level, freedoms)
         far = (size > most) & (leverage < 1.0 - 1e-6)

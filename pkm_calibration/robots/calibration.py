@@ -26,7 +26,7 @@ from pkm_runtime.errors import PkmError
 EXPECTED = {"m": 1e-3, "rad": 5e-3}  # errors of a machine as people build them: what parameters are scaled by
 ASTRAY = 0.05  # of the robot's size: measurements this far from the drawing are not of this robot, or not in this frame
 ALIGNED = 0.3  # of the misfit: a measuring frame that leaves less was meant
-SWAPPED = 0.1  # of the misfit: columns that leave less when exchanged were swapped
+SWAPPED = 0.3  # of the misfit: columns that leave less when exchanged were swapped
 KEPT = 0.2  # of the rows, by which the answer is judged
 UNEXPLAINED = 4.0  # times the noise
 CHECKED = ("position", "attitude", "distance")
@@ -91,10 +91,10 @@ def calibrate(
     Raises:
         MeasurementError: the measurements cannot be used, with the reason.
     """
-    if measured.count < FEWEST:
-        raise MeasurementError(
-            measured.source, f"has {measured.count} measured numbers, too few to calibrate by", "measure more poses"
-        )
+    count = measured.count + len(measured) * max(0, len(mechanism.actuated_joints) - mechanism.mobility.platform)
+    if count < FEWEST:
+        problem = f"has {count} measured numbers, too few to calibrate by"
+        raise MeasurementError(measured.source, problem, "measure more, and at more poses")
     notes: list[str] = []
     measured = _without_copies(measured, notes)
     parameters = GeometricParameters(mechanism, ideal_joints)
@@ -109,7 +109,7 @@ def calibrate(
 
     def displaced(values: Array) -> Array:
         names = [one.name for one in chosen]
-        return parameters.closing(parameters.displacements(dict(zip(names, values.tolist(), strict=True))))
+        return parameters.displacements(dict(zip(names, values.tolist(), strict=True)))
 
     def residuals(values: Array) -> tuple[Array, Array]:
         r, J, states = fit.residuals(displaced(values), chosen, walk["start"])
@@ -125,7 +125,7 @@ def calibrate(
         sigma=np.ones(len(fit.groups)) if measured.known_noise else None,
         groups=measured.lines[used][fit.groups],
     )
-    total = displaced(found.values)
+    total = parameters.closing(displaced(found.values))  # on the way, loops may stay open by what no noise shows
     trusted = ~np.isin(measured.lines[used][fit.rows], found.outliers)
     before, after = (_by_kind(fit, by, start, trusted) for by, start in ((none, fit.nominal), (total, walk["start"])))
     judged: dict[str, float] = {}

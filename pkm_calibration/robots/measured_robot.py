@@ -18,9 +18,10 @@ from pkm_calibration.robots.measurements import SIGMA, Measurements
 from pkm_description.mechanism import Array
 from pkm_description.rotations import skew
 from pkm_kinematics.geometry import GeometricParameter, GeometricParameters, GraphModel, States
-from pkm_kinematics.geometry.graph_model import Placed, rotation_vectors
+from pkm_kinematics.geometry.graph_model import RANK, Placed, rotation_vectors
 from pkm_runtime.errors import PkmError
 
+OPEN = 1e-4  # of the robot's length: a loop open by more has no configuration
 INNER = 30  # iterations of a configuration that readings determine only together
 SETTLED = 1e-10  # of a dimensionless step
 PIECES = 8  # of the way from home to a configuration
@@ -120,6 +121,10 @@ class MeasuredRobot:
     def _motions(model: GraphModel, J: Array) -> Array:
         """Bases (n, size + 6, k) of what the loops allow, dimensionless; all of the same dimension."""
         width = model.size + (6 if model.free_platform else 0)
+        if model.regular:
+            found = np.zeros((len(J), model.size + 6, width - J.shape[1]))
+            found[:, :width] = np.linalg.qr(np.swapaxes(J[:, :, :width], 1, 2), mode="complete")[0][:, :, J.shape[1] :]
+            return found
         _, s, Vt = np.linalg.svd(J[:, :, :width])
         ranks = (s > 1e-6 * s[:, :1]).sum(axis=1)
         found = np.zeros((len(J), model.size + 6, width - int(ranks.max())))
@@ -145,13 +150,13 @@ class MeasuredRobot:
         configuration. Of a robot with redundant drives, what its configurations leave over.
         """
         self.model.displace(displacements)
-        states = self.stand(start)
+        states, closes = self.stand(start)
         placed = self.model.placed(states)
         values, by_joint, by_twist = self._observed(placed, states)
         if self.redundant:
             C = self.model.closure(placed)[1]
             by = self.parameters.closure_by(placed, chosen)
-            rates = -np.linalg.pinv(C, rcond=1e-9) @ by * self.model.scale[:, None]
+            rates = -self.model.least_steps(C, by, RANK) * self.model.scale[:, None]
             twists = rates[:, self.model.size :]
             if not self.model.free_platform:
                 own = placed.at_origin(placed.twists_of(self.model.platform))
@@ -160,6 +165,7 @@ class MeasuredRobot:
             rates, twists = self.parameters.sensitivity(states, chosen)
         J = np.einsum("ms,msk->mk", by_joint, rates[self.rows, : self.model.size])
         J += np.einsum("mi,mik->mk", by_twist, twists[self.rows])
+        values[~closes[self.rows]] = np.nan
         r, J = values / self.sigma, J / self.sigma[:, None]
         if self.redundant:
             N = self._motions(self.model, C)
@@ -170,7 +176,7 @@ class MeasuredRobot:
     def misses(self, displacements: Array, start: States) -> Array:
         """Predicted minus measured (m,) [m, rad], as in `kinds` and `rows`."""
         self.model.displace(displacements)
-        states = self.stand(start)
+        states = self.stand(start)[0]
         return self._observed(self.model.placed(states), states)[0]
 
     @property
@@ -182,7 +188,7 @@ class MeasuredRobot:
     def arrows(self, displacements: Array, start: States) -> Array:
         """Predicted minus measured positions (k, 3), base axes, of the same rows."""
         self.model.displace(displacements)
-        platform = self.stand(start).platform[self._whole]
+        platform = self.stand(start)[0].platform[self._whole]
         predicted = platform[:, :3, 3] + np.einsum("nij,nj->ni", platform[:, :3, :3], self.measured.point[self._whole])
         return np.asarray(predicted - self.points)
 
@@ -200,14 +206,16 @@ class MeasuredRobot:
             found_J.append(Q.T @ J[at])
         return np.concatenate(found_r), np.concatenate(found_J)
 
-    def stand(self, start: States) -> States:
-        """The configurations of the model, near given ones: NaN where the drives' readings leave none."""
+    def stand(self, start: States) -> tuple[States, NDArray[np.bool_]]:
+        """The configurations of the model, near given ones, and where (n,) the loops close.
+
+        While parameters are sought, an overconstrained robot's stay open to second order.
+        """
         model = self.model
         if not self.redundant:
             states, gap = model.closed(start, self.drives)
-            states.q[~(gap < 1e-6 * model.length)] = np.nan
-            return states
-        states, _ = model.closed(start)
+            return states, np.asarray(gap < OPEN * model.length)
+        states, gap = model.closed(start)
         for _ in range(INNER):
             placed = model.placed(states)
             values, by_joint, by_twist = self._observed(placed, states)
@@ -215,10 +223,10 @@ class MeasuredRobot:
             along = self._along(placed, N, by_joint, by_twist)
             A, r = self._by_row(along / self.sigma[:, None], values / self.sigma)
             step = np.einsum("nij,nj->ni", N, -np.einsum("nij,nj->ni", np.linalg.pinv(A), r))
-            states, _ = model.closed(states.moved(step * model.scale))
+            states, gap = model.closed(states.moved(step * model.scale))
             if np.abs(step).max(initial=0.0) < SETTLED:
                 break
-        return states
+        return states, np.asarray(gap < OPEN * model.length)
 
     def _along(self, placed: Placed, N: Array, by_joint: Array, by_twist: Array) -> Array:
         """Derivative (m, k) of the residuals along motions N."""

@@ -245,7 +245,7 @@ def _assembled(
         drives, joints, three(POSITION), _attitudes(values, n, lines, source), values.get("distance", none),
         origin, point, sigma, known_noise, source, lines,
     )  # fmt: skip
-    if found.count == 0:
+    if found.count == 0 and len(mechanism.actuated_joints) <= mechanism.mobility.platform:
         raise MeasurementError(source, "has readings of drives alone", "add what was measured: see --help")
     return found
 
@@ -255,10 +255,10 @@ def _attitudes(values: Mapping[str, Array], n: int, lines: NDArray[np.int64], so
     quaternion, angles = ([one for one in names if one in values] for names in (QUATERNION, ATTITUDE))
     if quaternion and angles:
         raise MeasurementError(source, "has a quaternion and angles", "keep one of them")
-    for names, given in ((QUATERNION, quaternion), (ATTITUDE, angles)):
-        if given and len(given) != len(names):
-            lacking = ", ".join(set(names) - set(given))
-            raise MeasurementError(source, f"lacks {lacking} of an attitude", f"give {', '.join(names)}")
+    for whole, given in ((QUATERNION, quaternion), (ATTITUDE, angles)):
+        if given and len(given) != len(whole):
+            lacking = ", ".join(name for name in whole if name not in given)
+            raise MeasurementError(source, f"lacks {lacking} of an attitude", f"give {', '.join(whole)}")
     names = quaternion or angles
     for k in range(n if names else 0):
         one = np.array([values[name][k] for name in names])

@@ -106,13 +106,17 @@ def _plan(given: argparse.Namespace) -> int:
 
 
 def _calibrate(given: argparse.Namespace) -> int:
+    from pkm_calibration.estimation import ContradictionError
     from pkm_calibration.robots.calibration import calibrate
     from pkm_calibration.robots.measurements import read_measurements
 
     mechanism = load_mechanism(given.robot, xacro_arguments(given.xacro_args))
     measured = read_measurements(given.data, mechanism)
-    with progress(f"calibrating {mechanism.name}"):
-        found = calibrate(mechanism, measured, given.keep, not given.real_crosses)
+    try:
+        with progress(f"calibrating {mechanism.name}"):
+            found = calibrate(mechanism, measured, given.keep, not given.real_crosses)
+    except ContradictionError as error:
+        return _refused(given, str(error))
     numbers = json.dumps(as_numbers(found), indent=1, ensure_ascii=False)
     if given.output:
         write_whole(Path(given.output), found.corrections())
@@ -134,6 +138,15 @@ def _calibrate(given: argparse.Namespace) -> int:
             if file:
                 print(f"{what}: {file}")
     return REFUSED if found.refused else ACCEPTED
+
+
+def _refused(given: argparse.Namespace, reason: str) -> int:
+    """Say that there is no answer."""
+    numbers = json.dumps({"verdict": "refused", "reasons": [reason]}, indent=1, ensure_ascii=False)
+    if given.json and given.json != "-":
+        write_whole(Path(given.json), numbers + "\n")
+    print(numbers if given.json == "-" else f"refused: {reason}")
+    return REFUSED
 
 
 def as_numbers(found: Calibration) -> dict[str, Any]:

@@ -24,10 +24,11 @@ import numpy as np
 
 from pkm_description.joint_geometry import frame_along, freedoms
 from pkm_description.mechanism import Array, Joint, JointType, Mechanism
-from pkm_kinematics.geometry.graph_model import ORIGIN, GraphModel, Placed, States
+from pkm_kinematics.geometry.graph_model import ORIGIN, RANK, GraphModel, Placed, States
 from pkm_runtime.errors import PkmError
 
 STATES = 60  # at which what can be told apart is judged
+CLOSED_AT = 24  # states at which displaced loops have to close
 DISTINCT = 1e-5  # of a column of unit length: what earlier parameters leave of it below this is theirs
 LOCKS = 1e-7  # of a unit displacement: what no motion closes
 CLOSES = 1e-13  # of the robot's length: gaps that rounding leaves
@@ -111,7 +112,7 @@ class GeometricParameters:
         if not self._overconstrained:
             return displacements
         model, wanted = GraphModel(self.mechanism, displacements), np.array(displacements)
-        states = self.states
+        states = self.states.rows(slice(0, CLOSED_AT))
         units = np.where(np.arange(6) < 3, model.length, 1.0)
         best, least = wanted, np.inf
         for cutoff in (*CUTOFFS, 0.0):
@@ -119,6 +120,7 @@ class GeometricParameters:
             states, _ = model.closed(states)
             placed = model.placed(states)
             left, gaps = model.null_spaces(placed, self._redundant), model.closure(placed)[0]
+            left = left[:, -self._redundant :]
             missing = np.einsum("nkm,nm->nk", left, gaps).ravel()
             size = float(np.abs(missing).max(initial=0.0))
             if size < least:
@@ -186,7 +188,7 @@ class GeometricParameters:
                 C = np.concatenate((C, scale * twist), axis=1)
                 by = np.concatenate((by, scale * on_tree), axis=1)
         rates = np.zeros((len(states), size + 6, len(parameters)))
-        rates[:, free] = -np.linalg.pinv(C[:, :, free], rcond=1e-9) @ by
+        rates[:, free] = -model.least_steps(C[:, :, free], by, RANK)
         rates *= model.scale[:, None]
         if model.free_platform:
             return rates[:, :size], rates[:, size:]

@@ -146,6 +146,8 @@ class GraphModel:
         self.scale = np.ones(self.size + 6)
         self.scale[: self.size][self.slides] = self.length
         self.scale[self.size : self.size + 3] = self.length
+        J = self.closure(self.placed(self.home()))[1][0, :, : self.size + (6 if self.free_platform else 0)]
+        self.regular = rank(J) == J.shape[0]  # no loop repeats what others say
 
     def _columns(self) -> None:
         """Columns of the joints' coordinates, and which links and loops they move."""
@@ -263,8 +265,7 @@ class GraphModel:
             worst[open_] = np.abs(gaps).max(axis=1, initial=0.0)
             on = (worst[open_] > CLOSED) & np.isfinite(worst[open_])
             step = np.zeros((int(on.sum()), self.size + 6))
-            inverse = np.linalg.pinv(J[on][:, :, free], rcond=RANK)
-            step[:, free] = -np.einsum("nij,nj->ni", inverse, gaps[on])
+            step[:, free] = -self.least_steps(J[on][:, :, free], gaps[on][:, :, None], RANK)[:, :, 0]
             longest = np.abs(step).max(axis=1, initial=0.0)
             step *= np.minimum(1.0, LONGEST / np.maximum(longest, 1e-300))[:, None]
             moving = longest > STILL
@@ -277,6 +278,21 @@ class GraphModel:
             states = States(states.q, self.placed(states).platform)
         return states, worst * self.length
 
+    def least_steps(self, J: Array, wanted: Array, cutoff: float) -> Array:
+        """Steps of least norm (n, columns, k) that change the gaps by `wanted` (n, rows, k), with derivatives J.
+
+        By singular values only where equations depend on each other, as in an overconstrained robot.
+        """
+        if self.regular and J.shape[2] >= J.shape[1]:
+            try:
+                if J.shape[2] == J.shape[1]:
+                    return np.asarray(np.linalg.solve(J, wanted))
+                back = np.swapaxes(J, 1, 2)
+                return np.asarray(back @ np.linalg.solve(J @ back, wanted))
+            except np.linalg.LinAlgError:  # exactly singular
+                pass
+        return np.asarray(np.linalg.pinv(J, rcond=cutoff) @ wanted)
+
     def random_states(self, n: int, spread: float = 0.15, seed: int = 0) -> States:
         """Closed configurations around home, drives moved by up to `spread` of the robot's size, or rad."""
         random = np.random.default_rng(seed)
@@ -286,7 +302,7 @@ class GraphModel:
             step = random.standard_normal((len(states), self.size + 6))
             if not self.free_platform:
                 step[:, self.size :] = 0.0
-            step -= np.einsum("nij,nj->ni", np.linalg.pinv(J, rcond=RANK) @ J, step)
+            step -= self.least_steps(J, J @ step[:, :, None], RANK)[:, :, 0]
             step *= spread * random.uniform(0.3, 1.0, (len(states), 1)) / (np.abs(step).max(axis=1, keepdims=True))
             states, gap = self.closed(states.moved(step * self.scale))
             good = gap < 1e-9 * self.length
