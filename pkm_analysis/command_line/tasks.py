@@ -24,7 +24,17 @@ from pkm_analysis.command_line.question import (
     values_of,
     where,
 )
-from pkm_analysis.requirements.grammar import IN_WORDS, KINDS, MOST_BOXES, PROVED, RESOLUTION, in_si, read_number
+from pkm_analysis.requirements.grammar import (
+    IN_WORDS,
+    KINDS,
+    MOST_BOXES,
+    POSE_ERROR,
+    PROVED,
+    RESOLUTION,
+    in_si,
+    read_bound,
+    read_number,
+)
 from pkm_description.mechanism import Inertial
 from pkm_runtime import sweeps as chunks
 
@@ -156,10 +166,36 @@ def _wrong_proof(given: argparse.Namespace) -> str:
 
 def _prove(given: argparse.Namespace, mechanism: Mechanism, sweeps: Sweeps) -> Found:
     analysis = asked(given, mechanism, sweeps)
+    if given.tolerances:
+        proved = _proved_errors(given, analysis, sweeps)
+        status = {"proved": 0, "refuted": REFUTED}.get(proved.verdict, UNDECIDED)
+        return Found(analysis.robot.name, "errors of pose", [proved], status=status)
+    if any(POSE_ERROR in text for text in given.require):
+        remedy = "give --tolerances FILE, see errors --help"
+        raise AnalysisError(POSE_ERROR, "it is that of machines within tolerances, which are not given", remedy)
     found = _proof(given, analysis, sweeps)
     status = 0 if found.ok else REFUTED if found.refuted else UNDECIDED
     more = _outside(analysis, found) if found.refuted and found.refuted.violated == "inside" else []
     return Found(analysis.robot.name, " and ".join(found.that), [found], more=more, status=status)
+
+
+def _proved_errors(given: argparse.Namespace, analysis: Analysis, sweeps: Sweeps) -> Any:
+    """The proof of 'pose_error < SIZE' over a box of poses, for machines within tolerances."""
+    bounds = [read_bound(text) for text in given.require]
+    if len(bounds) != 1 or bounds[0].name != POSE_ERROR or bounds[0].above:
+        raise AnalysisError("--tolerances", "they are for one question", f"--that '{POSE_ERROR} < 0.1 mm'")
+    if given.start is not None or given.motion is not None:
+        raise AnalysisError("--tolerances", "errors are proved over boxes", "give --box")
+    room = importlib.import_module("pkm_analysis.errors.certified_errors")
+    tolerances = importlib.import_module("pkm_analysis.errors.tolerances").read_tolerances(given.tolerances)
+    ranges = ranges_of(analysis.robot.coordinates, given.box, optional=True)
+
+    def tell(share: float, boxes: int) -> None:
+        sweeps.note = f"proved in {100.0 * share:.1f} %, {boxes} boxes"
+
+    return room.prove_pose_error(
+        analysis.robot, analysis.box(ranges), tolerances, bounds[0].in_si("m"), given.resolution, given.most_boxes, tell
+    )
 
 
 def _outside(analysis: Analysis, found: Proof) -> list[str]:
@@ -422,6 +458,7 @@ _EACH = [
             "--to": {**_END, "dest": "end"},
             "--resolution": {"type": float, "default": RESOLUTION, "help": f"of the sides (default: {RESOLUTION:.2g})"},
             "--most-boxes": {"type": int, "default": MOST_BOXES, "help": f"until undecided (default: {MOST_BOXES})"},
+            "--tolerances": {"metavar": "FILE", "help": f"for {POSE_ERROR}: what may be wrong with the machine (YAML)"},
         },
         f"{_PROOF}\n\nexit code: 0 proved, 1 refuted, 3 undecided, 2 where the question has no answer",
         None,

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from pkm_analysis.errors.allocation import Allocation
+    from pkm_analysis.errors.certified_errors import ProvedErrors
     from pkm_analysis.errors.error_budget import ErrorBudget
     from pkm_analysis.errors.error_sampling import SampledErrors
 
@@ -55,6 +56,36 @@ def sampled_picture(found: SampledErrors) -> Figure:
     axes.set_xlabel("largest position error of a machine [mm]")
     axes.set_ylabel("machines")
     axes.legend(fontsize=8, frameon=False)
+    grid(axes)
+    return figure
+
+
+def proof_picture(found: ProvedErrors) -> Figure:
+    """Boxes that are proved and undecided, over the first two coordinates that vary."""
+    from matplotlib.collections import PolyCollection
+
+    figure = sheet(6.5, 5.5)
+    axes = figure.subplots()
+    varies = [k for k in range(len(found.labels)) if found.domain[k, 1] > found.domain[k, 0]]
+    first, second = (varies + varies)[:2]
+    for boxes, colour, label in (
+        (found.proved_boxes, COLOURS[2], "proved"),
+        (found.open_boxes, COLOURS[3], "undecided"),
+    ):
+        if len(boxes):
+            (a, b), (c, d) = boxes[:, first].T, boxes[:, second].T
+            corners = np.stack([np.column_stack(pair) for pair in ((a, c), (b, c), (b, d), (a, d))], axis=1)
+            axes.add_collection(
+                PolyCollection(
+                    list(corners), facecolors=colour, edgecolors="white", linewidths=0.3, alpha=0.5, label=label
+                )
+            )
+    if found.point is not None:
+        axes.plot(*found.point[[first, second]], "x", color=COLOURS[1], markersize=9, label="missed by more")
+    for k, name in ((first, "x"), (second, "y")):
+        getattr(axes, f"set_{name}lim")(*found.domain[k])
+        getattr(axes, f"set_{name}label")(f"{found.labels[k]} [{found.units[k]}]")
+    axes.legend(fontsize=8, frameon=False, loc="upper right")
     grid(axes)
     return figure
 

@@ -294,6 +294,18 @@ class ErrorModel:
                 total += self._by_displacement(k, np.tile(inside, (len(self.states), 1)))
         return [Source("growth by warmth", THERMAL, "K", t.change, total, one_way=True)] if total.any() else []
 
+    def worst_machines(self) -> list[tuple[dict[str, float], Array]]:
+        """For each configuration, parameters and errors of the drives' readings that put the position off most."""
+        sources = [one for one in self.sources() if one.kind in (GEOMETRY, SENSORS)]
+        effects = np.array([one.effects[:, :3] for one in sources]).transpose(1, 2, 0)
+        found = []
+        for k in range(len(self.poses)):
+            signs = _largest(effects[k : k + 1], np.zeros((1, 3)))[1][0]
+            drawn = {one.name: float(sign * one.size) for one, sign in zip(sources, signs, strict=True)}
+            read = [drawn.pop(f"sensor of {name}", 0.0) for name in self.mechanism.actuated_joints]
+            found.append((drawn, np.array(read)))
+        return found
+
     def budget(self) -> ErrorBudget:
         """The errors at the configurations. Raises `AnalysisError` where nothing is wrong."""
         sources = self.sources()
@@ -308,7 +320,7 @@ class ErrorModel:
         )
         effects = np.array([one.effects for one in free]).reshape(-1, n, 6).transpose(1, 2, 0)
         worst = np.column_stack(
-            [_largest(effects[:, part], systematic[:, part]) for part in (slice(0, 3), slice(3, 6))]
+            [_largest(effects[:, part], systematic[:, part])[0] for part in (slice(0, 3), slice(3, 6))]
         )
         variance = (effects**2).sum(axis=2) / (9.0 if self.tolerances.distribution == NORMAL else 3.0)
         square = variance + systematic**2
@@ -326,15 +338,15 @@ def _turns(joint: Any, loop: Any) -> bool:
     return loop is not None and loop.type in (LoopType.REVOLUTE, LoopType.CYLINDRICAL)
 
 
-def _largest(effects: Array, offset: Array) -> Array:
-    """Largest length (n,) of offset (n, 3) plus effects (n, 3, k) with signs of their own.
+def _largest(effects: Array, offset: Array) -> tuple[Array, Array]:
+    """Largest length (n,) of offset (n, 3) plus effects (n, 3, k) with signs of their own, and these signs (n, k).
 
     The sum is largest where each effect points along it: signs are exchanged until none changes, from many directions.
     """
     n = len(effects)
     random = np.random.default_rng(0).standard_normal((DIRECTIONS, 3))
     starts: Sequence[Array] = [*np.eye(3), *(-np.eye(3)), *(random / np.linalg.norm(random, axis=1, keepdims=True))]
-    best = np.zeros(n)
+    best, chosen = np.full(n, -1.0), np.ones((n, effects.shape[2]))
     for start in starts:
         along = np.tile(start, (n, 1))
         for _ in range(20):
@@ -345,5 +357,6 @@ def _largest(effects: Array, offset: Array) -> Array:
             if np.abs(turned - along).max(initial=0.0) < 1e-12:
                 break
             along = turned
-        best = np.maximum(best, size[:, 0])
-    return best
+        better = size[:, 0] > best
+        best[better], chosen[better] = size[better, 0], signs[better]
+    return best, chosen
