@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calibration: the parameters of the machine as it is, from measurements, with what these cannot tell."""
+"""Calibration: where the joints of a real machine sit, from measurements."""
