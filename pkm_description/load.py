@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import difflib
 import os
+import shlex
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -71,8 +72,11 @@ def expand(source: str | os.PathLike[str], xacro_args: Mapping[str, str] | None 
 
 
 def xacro_arguments(text: str) -> dict[str, str]:
-    """Xacro arguments by name from "name:=value name:=value", as in command lines and launch files."""
-    pairs = [pair.partition(":=") for pair in text.split()]
+    """Xacro arguments by name from "name:=value name:='a value'", as in command lines and launch files."""
+    try:
+        pairs = [pair.partition(":=") for pair in shlex.split(text)]
+    except ValueError as error:
+        raise DescriptionError("xacro_args", f"'{text}' has a quotation mark without a second", "close it") from error
     for name, sign, value in pairs:
         if not (name and sign):
             raise DescriptionError("xacro_args", f"'{name}{sign}{value}' is no argument", "write name:=value")

@@ -31,7 +31,7 @@ yaw pitch roll, or qx qy qz qw: its attitude; distance: from the base's origin, 
 double ball bar; the name of another joint: a sensor on it. Any mixture; an empty cell was not measured.
 A comment `# sigma x [mm]: 0.02` says how well a column is measured.
 
-The file that -o writes is applied with --xacro-args 'corrections:=FILE', or corrections:=FILE of ros2 launch.
+The file that -o writes is applied with --corrections FILE of any command, or corrections:=FILE of ros2 launch.
 Exit status: 0, 2 where the measurements cannot be used, 3 where they do not explain themselves.
 """
 
