@@ -184,19 +184,23 @@ class Analysis(Describable):
             payload: mass at the platform's origin [kg].
             wrench: on the platform at its origin (6,) [N, N m].
         """
-        if at is None:
-            at = {}
-        pose = self._pose_at(at) if isinstance(at, Mapping) else np.asarray(at, dtype=float)
-        return self._stiffnesses.at(pose, payload, wrench)
+        if at is not None and not isinstance(at, Mapping):
+            return self._stiffnesses.at(np.asarray(at, dtype=float), payload, wrench)
+        return self._stiffnesses.at(self._pose_at(at or {}), payload, wrench)
 
     def _pose_at(self, values: Mapping[str, float]) -> Array:
-        """The pose (7,) at values of task coordinates, home's where not named."""
-        task = self.robot.coordinates
-        names = [c.name for c in task.free] if task.free else []
-        domain = Domain.of_ranges(task, dict.fromkeys(names, ANY), None)
+        """The pose (7,) at values of task coordinates, home's where not named; NaN where none follows from home."""
+        task, engine = self.robot.coordinates, self.robot.kinematics.engine
+        if not values:
+            return engine.home
+        if engine.constant_space:
+            return np.asarray(task.poses(task.point(values)[None])[0][0])
         named = task.named(values)
+        names = [*named, *(c.name for c in task.free if c.name not in named)][: engine.mobility]
+        domain = Domain.of_ranges(task, dict.fromkeys(names, ANY), None)
         point = np.array([named.get(c.name, c.home) for c in domain.coordinates])
-        return np.asarray(domain.poses(point[None])[0][0])
+        poses, known = domain.poses(point[None])
+        return np.asarray(np.where(known[0], poses[0], np.nan))
 
     @cached_property
     def _stiffnesses(self) -> Stiffnesses:

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from pkm_analysis.analysis_errors import AnalysisError
 from pkm_analysis.plottable import Plottable, Table
@@ -112,11 +112,13 @@ class Stiffness(Plottable):
         return self.system.by_part(self._units.forces)
 
     def share(self, direction: ArrayLike) -> dict[tuple[str, str], float]:
-        """Shares of the parts in the compliance along a direction (6,) or (3,), largest first."""
+        """Shares of the parts in the compliance along a direction (6,) or (3,), largest first; zero if it is rigid."""
         d = np.asarray(direction, dtype=float)
         d = np.concatenate([d, np.zeros(6 - len(d))])
+        scale = np.array(3 * [1.0] + 3 * [1.0 / self.system.length])
         whole = float(d @ self.compliance @ d)
-        parts = {key: float(d @ part @ d) / whole if whole > 0.0 else 0.0 for key, part in self.shares.items()}
+        soft = whole > STIFF * self._principal[0].max(initial=0.0) * float((scale * d) @ (scale * d))
+        parts = {key: float(d @ part @ d) / whole if soft else 0.0 for key, part in self.shares.items()}
         return dict(sorted(parts.items(), key=lambda one: -one[1]))
 
     @cached_property
@@ -155,7 +157,7 @@ class Stiffness(Plottable):
         C = self.compliance
         lines = ["a force or moment alone in each direction, and what gives way most:"]
         for k, name in enumerate(DIRECTIONS):
-            if C[k, k] <= STIFF * np.abs(C).max(initial=0.0) or C[k, k] == 0.0:
+            if not self._soft[k]:
                 lines.append(f"  {name}: rigid")
                 continue
             stiff = _per_um(1.0 / C[k, k]) if k < 3 else f"{1e-3 / C[k, k]:.4g} N m/mrad"
@@ -209,9 +211,15 @@ class Stiffness(Plottable):
             Table("Shares of the parts in the diagonal of the compliance [%]", ["part", *DIRECTIONS], shares),
         ]
 
+    @property
+    def _soft(self) -> NDArray[np.bool_]:
+        """Which of the base's directions (6,) give way."""
+        scale = np.array(3 * [1.0] + 3 * [self.system.length])
+        return np.asarray(scale**2 * np.diag(self.compliance) > STIFF * self._principal[0].max(initial=0.0))
+
     def _of_diagonal(self, part: Array) -> Array:
         whole = np.diag(self.compliance)
-        some = whole > STIFF * whole.max(initial=0.0)
+        some = self._soft
         return np.where(some, np.diag(part) / np.where(some, whole, 1.0), 0.0)
 
     def to_dict(self) -> dict[str, Any]:
