@@ -179,3 +179,17 @@ def test_the_command_prints_what_a_frame_program_needs(capsys: pytest.CaptureFix
     assert told["drives"][0]["stiffness"] == 2e5
     with pytest.raises(SystemExit):
         main(["delta", "stiffness", "--wrench", "1", "2"])
+
+
+def test_maps_and_requirements_know_it(delta: Analysis) -> None:
+    found = delta.map("stiffness:z", {"x": (-0.1, 0.1), "y": (-0.1, 0.1)}, resolution=3)
+    at = delta.stiffness({"x": 0.1, "y": 0.1})
+    assert found.values[-1, -1] == pytest.approx(1.0 / at.compliance[2, 2])
+    bound = delta.requirement("stiffness:z > 2 N/um")
+    assert bound.bound == 2e6
+    assert delta.requirement("turning_stiffness > 30 N m/mrad").bound == 30e3
+    assert delta.quantity("sag").of(delta.robot, at.pose[None])[0] == pytest.approx(np.linalg.norm(at.sag[:3]))
+    with pytest.raises(AnalysisError, match="no unit"):
+        delta.requirement("stiffness > 2 mm")
+    with pytest.raises(AnalysisError, match="nothing is proved"):
+        delta.prove("stiffness:z > 2 N/um", {"x": (0.0, 0.1)})
