@@ -16,6 +16,7 @@ PACKAGES = (
     "pkm_kinematics",
     "pkm_dynamics",
     "pkm_analysis",
+    "pkm_calibration",
     "pkm_hardware",
     "pkm_control",
     "pkm_client",

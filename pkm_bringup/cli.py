@@ -35,6 +35,7 @@ COMMANDS = {  # word: module, and what it does
     "cycle": ("pkm_bringup.command_line.cycle", "cycles per minute between two places, and what bounds them"),
     "check": ("pkm_kinematics.check", "say what a description means, or what is wrong with it"),
     "analyse": ("pkm_analysis.command_line.analyse", "say what a robot can do, and how well"),
+    "calibrate": ("pkm_calibration.calibrate_command", "find where the joints of a real robot, or printer, sit"),
     "identify": ("pkm_dynamics.identification.__main__", "find masses and friction from a recorded motion"),
     "import": ("pkm_description.mjcf.importer", "make URDF+ of a MuJoCo model"),
     "export": ("pkm_description.mjcf.export", "make a MuJoCo model of a robot"),

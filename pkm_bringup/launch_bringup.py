@@ -42,6 +42,7 @@ from pkm_bringup.command_line.measured import FAULT_FILE
 from pkm_client import settings
 from pkm_client.settings import SWITCH, Setting
 from pkm_control.controllers.law_settings import POSITION
+from pkm_description.command_options import CORRECTIONS, with_corrections
 from pkm_description.load import load_mechanism, xacro_arguments
 from pkm_description.ros import topics
 from pkm_description.ros.process import LAUNCHER
@@ -64,6 +65,7 @@ _NAMES = {spec.executable: spec.nodes for spec in (bringup.DESCRIPTION, *bringup
 
 SETTINGS = (
     *settings.SETTINGS,
+    Setting("corrections", "", "robot", "FILE", CORRECTIONS),
     Setting("rviz", "true", "ROS", SWITCH, "open RViz, where it is installed"),
     Setting("rviz_file", "", "ROS", "FILE", "what RViz shows; empty: rviz/pkm.rviz, fitted to the size of the robot"),
     Setting("ros2_control", "false", "ROS", SWITCH, "have controller_manager drive the machine"),
@@ -115,6 +117,8 @@ def _actions(names: list[str], context: LaunchContext) -> list[Any]:
             values["controller"] = POSITION
         if values["command_interface"] != "effort":
             values["xacro_args"] += f" command_interface:={values['command_interface']}"
+    if values["corrections"]:
+        values["xacro_args"] += f" {with_corrections(values['corrections'])}"
     bringup.check(values)  # here, where what is wrong is said as of a launch argument
     if managed:
         found += _controller_manager(values)

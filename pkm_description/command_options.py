@@ -4,18 +4,45 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 from pathlib import Path
 from typing import Any
 
 ROBOT = "a robot of the gallery, or the path of a .urdf.xacro or .urdf file"
 XACRO_ARGS = "arguments of the robot's xacro file: 'name:=value name:=value' (pkm check ROBOT --args)"
+CORRECTIONS = "file of corrections: the robot as it was built (pkm calibrate)"
+
+
+class _RobotArguments(argparse.Action):
+    """Joins what describes the robot to one text, `xacro_args`, whichever options say it."""
+
+    def __call__(
+        self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, values: Any, option: str | None = None
+    ) -> None:
+        """Add to what was given before."""
+        before = getattr(namespace, self.dest, "")
+        setattr(namespace, self.dest, f"{before} {with_corrections(values) if self.const else values}".strip())
+
+
+def with_corrections(file: str) -> str:
+    """The argument of a robot that is a file of corrections."""
+    return shlex.quote(f"corrections:={file}")
 
 
 def add_robot(p: argparse.ArgumentParser, default: str | None = None) -> None:
     """Add the robot and the arguments of its file to a parser; without a default the robot is required."""
     optional: dict[str, Any] = {} if default is None else {"nargs": "?", "default": default}
     p.add_argument("robot", metavar="ROBOT", help=ROBOT, **optional)
-    p.add_argument("--xacro-args", default="", metavar="'NAME:=VALUE ...'", help=XACRO_ARGS)
+    p.add_argument("--xacro-args", action=_RobotArguments, default="", metavar="'NAME:=VALUE ...'", help=XACRO_ARGS)
+    p.add_argument(
+        "--corrections",
+        dest="xacro_args",
+        action=_RobotArguments,
+        const=True,
+        default="",
+        metavar="FILE",
+        help=CORRECTIONS,
+    )
 
 
 def add_output(p: argparse.ArgumentParser, required: bool = False) -> None:

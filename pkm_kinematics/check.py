@@ -22,8 +22,9 @@ from scipy.spatial.transform import Rotation
 
 from pkm_description.command_options import add_robot
 from pkm_description.description_error import DescriptionError
+from pkm_description.from_urdf import mechanism_from_urdf
 from pkm_description.graph import ordered_tree, platform_chain
-from pkm_description.load import expand, find_robot, mechanism_from_urdf, xacro_arguments
+from pkm_description.load import CORRECTIONS, expand, find_robot, xacro_arguments
 from pkm_description.loops.home import LONGEST
 from pkm_description.mechanism import Joint, Loop, Mechanism
 from pkm_description.urdf.numbers_in_source import Written, blamed, taken_as_radians
@@ -80,7 +81,8 @@ def examine(
     try:
         progress("reading the description")
         text, origin = _expanded(report, source, xacro_args)
-        _sketch(report, text, Path(origin) if origin.endswith(".xacro") else None, xacro_args)
+        drawn = {name: value for name, value in (xacro_args or {}).items() if name != CORRECTIONS}
+        _sketch(report, text, Path(origin) if origin.endswith(".xacro") else None, drawn)
         progress(f"closing the loops at home (no new start after {LONGEST:g} s)")
         mechanism = mechanism_from_urdf(text, origin)
         _describe(report, mechanism)

@@ -73,7 +73,7 @@ def statistics(stamps: Array, wanted_rate: float) -> LoopStatistics:
 def deviation_counts(stamps: Array, wanted_rate: float) -> NDArray[np.int64]:
     """Number of periods (80,) by their deviation between `DEVIATION_EDGES`; the ends take the rest."""
     deviation = np.abs(np.diff(stamps) - 1.0 / wanted_rate)
-    return np.histogram(np.clip(deviation, DEVIATION_EDGES[0], DEVIATION_EDGES[-1]), DEVIATION_EDGES)[0]
+    return np.asarray(np.histogram(np.clip(deviation, DEVIATION_EDGES[0], DEVIATION_EDGES[-1]), DEVIATION_EDGES)[0])
 
 
 def deviation_quantile(counts: NDArray[np.int64], share: float) -> float:

@@ -19,11 +19,14 @@ FLOORS = (
     ("pkm_kinematics",),
     ("pkm_dynamics",),
     ("pkm_analysis", "pkm_hardware"),
-    ("pkm_control",),
+    ("pkm_control", "pkm_calibration"),
     ("pkm_client", "pkm_viewer"),
     ("pkm_bringup",),
 )
-APART = {("pkm_control", "pkm_analysis"), ("pkm_client", "pkm_analysis"), ("pkm_viewer", "pkm_analysis")}
+APART = {
+    *((package, "pkm_analysis") for package in ("pkm_control", "pkm_client", "pkm_viewer")),
+    *((package, "pkm_calibration") for package in ("pkm_client", "pkm_viewer")),
+}
 ROS = re.compile(r"rclpy|launch|launch_ros|ament_index_python|pkm_interfaces|\w+_(msgs|srvs|interfaces)")
 ROS_ROOMS = {"ros", "nodes"}
 ROS_FILES = {"pkm_bringup/launch_bringup.py"}  # the launch description

@@ -116,7 +116,7 @@ def loop_figures(heard: Sequence[LoopStatistics], begin: float, end: float) -> L
     span = motion_messages.seconds(of_run[-1].header.stamp) - motion_messages.seconds(of_run[0].header.stamp)
     if cycles == 0 or not span > 0.0:
         return None
-    counts = np.sum([one.deviations for one in of_run[1:]], axis=0, dtype=np.int64)
+    counts = np.array([one.deviations for one in of_run[1:]], dtype=np.int64).sum(axis=0)
     return LoopFigures(
         wanted_rate=1.0 / of_run[-1].period,
         rate=cycles / span,

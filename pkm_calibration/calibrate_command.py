@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`pkm calibrate`: of a printer, by its configuration file, or of any robot, by measurements."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import sys
+from collections.abc import Sequence
+
+
+def _module(words: Sequence[str]) -> str:
+    return "pkm_calibration.robots.robot_command"
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line for robots."""
+    made: argparse.ArgumentParser = importlib.import_module(_module([])).parser()
+    return made
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command; the exit status."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    return int(importlib.import_module(_module(words)).main(words))

@@ -1,0 +1,244 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The estimator of all calibrations: nonlinear least squares over named parameters, honest about what it cannot know.
+
+Levenberg's and Marquardt's method on residuals over their standard deviations, with Huber's weights (1964) until
+outliers are found; these are named and left out. Parameters are scaled by the size of the errors that are expected of
+them. A direction in their space that the measurements know less well than that, by its singular value, is held where it
+began, and its uncertainty is taken to be the expected one; intervals contain both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+
+from pkm_description.mechanism import Array
+from pkm_runtime.errors import PkmError
+
+
+class ContradictionError(PkmError):
+    """Most measurements do not go with each other."""
+
+
+Residuals = Callable[[Array], tuple[Array, Array]]
+
+ITERATIONS = 60
+SETTLED = 1e-8  # of the expected errors: a step
+UNSEEN = 1.0  # expected errors: a direction with a larger standard deviation is held
+PART = 0.1  # of a direction: what parameters that it is named by have at least
+TAKES_PART = 0.3  # in unseen directions: such a parameter is not identified
+HUBER = 1.345  # standard deviations, beyond which residuals count linearly
+SURE = 0.01  # probability that good measurements have an outlier at all
+MOST = 0.3  # of all groups, as outliers
+
+
+@dataclass(frozen=True, eq=False)
+class Estimate:
+    """Values of parameters, and how well they are known.
+
+    `interval95` (k, 2) and `covariance` (k, k) include what is expected of `unseen` directions, told in words;
+    `unidentified` are the parameters that take part in these. `outliers` are groups of residuals that do not fit.
+    `noise` is the standard deviation of residuals over the one given, `rms_before` and `rms_after` are those of all
+    residuals but outliers', `freedoms` counts residuals beyond the `rank`.
+    """
+
+    names: tuple[str, ...]
+    values: Array
+    covariance: Array
+    interval95: Array
+    rank: int
+    unseen: tuple[str, ...]
+    unidentified: tuple[str, ...]
+    outliers: tuple[Any, ...]
+    noise: float
+    rms_before: float
+    rms_after: float
+    freedoms: int
+    residuals: Array
+
+    @property
+    def correlations(self) -> Array:
+        """Correlation (k, k) of each two parameters."""
+        size = np.sqrt(np.diag(self.covariance))
+        safe = np.where(size > 0.0, size, 1.0)
+        return np.asarray(self.covariance / np.outer(safe, safe))
+
+
+def estimate(
+    residuals: Residuals,
+    start: Array,
+    *,
+    names: Sequence[str],
+    scales: Array,
+    sigma: Array | None = None,
+    groups: Sequence[Hashable] | NDArray[Any] | None = None,
+) -> Estimate:
+    """Values that bring residuals (m,) to their least, given with their derivatives (m, k).
+
+    Args:
+        residuals: of values (k,); not finite where there are none.
+        start: values (k,) to begin with, at which unseen directions stay.
+        scales: (k,) errors that are expected of the parameters, in their units.
+        sigma: standard deviations (m,); None: all alike, and estimated.
+        groups: which measurement each residual is of; a measurement is an outlier as a whole.
+
+    Raises:
+        PkmError: there are no residuals at the start.
+        ContradictionError: no values explain most of the measurements.
+    """
+    start, scales = np.asarray(start, dtype=np.float64), np.asarray(scales, dtype=np.float64)
+    r = residuals(start)[0]
+    if not np.isfinite(r).all():
+        raise PkmError("the measurements have no residuals where the estimate begins")
+    width = np.ones(len(r)) if sigma is None else np.asarray(sigma, dtype=np.float64)
+    labels = np.arange(len(r)) if groups is None else np.asarray(groups)
+    there = np.ones(len(r), dtype=bool)
+    before, values = r / width, start
+    out: list[Any] = []
+    for _ in range(10):
+        robust = _Fit(residuals, values, start, scales, width, there, sigma is not None).run(robust=True)
+        found = robust.outliers(labels)
+        new = [one for one in found if one not in out]
+        values = robust.values
+        if not new:
+            break
+        out += new
+        there = ~np.isin(labels, out)
+        if len(out) > MOST * len(np.unique(labels)):
+            raise ContradictionError(
+                f"{len(out)} of {len(np.unique(labels))} measurements do not go with the others: no set of parameters "
+                "explains most of them"
+            )
+    return _Fit(residuals, values, start, scales, width, there, sigma is not None).run().estimate(names, out, before)
+
+
+class _Fit:
+    """One minimisation, over the residuals that count."""
+
+    def __init__(
+        self, residuals: Residuals, values: Array, start: Array, scales: Array, width: Array,
+        there: NDArray[np.bool_], known: bool,
+    ) -> None:  # fmt: skip
+        self.residuals, self.values, self.start, self.scales = residuals, values, start, scales
+        self.width, self.there, self.known = width, there, known
+        self.noise, self.weights = 1.0, np.ones(int(there.sum()))
+
+    def at(self, values: Array) -> tuple[Array, Array]:
+        r, J = self.residuals(values)
+        return r[self.there] / self.width[self.there], J[self.there] * (self.scales / self.width[self.there, None])
+
+    def run(self, robust: bool = False) -> _Fit:
+        """Minimise; with Huber's weights where `robust`."""
+        self.r, self.J = self.at(self.values)
+        damping = 1e-3
+        for _ in range(ITERATIONS):
+            self.noise = self._noise()
+            if robust:
+                size = np.abs(self.r) / self.noise
+                self.weights = np.sqrt(np.minimum(1.0, HUBER / np.maximum(size, HUBER)))
+            U, s, Vt, seen = self._decomposed()
+            weighted = self.weights * self.r
+            cost = float(weighted @ weighted)
+            along = U.T @ weighted
+            while True:
+                step = -(Vt.T @ np.where(seen, s / (s * s + damping * s[0] ** 2) * along, 0.0))
+                trial = self.values + step * self.scales
+                r, J = self.at(trial)
+                size = self.weights * r
+                if np.isfinite(r).all() and float(size @ size) <= cost * (1.0 + 1e-12):
+                    break
+                damping = max(10.0 * damping, 1e-9)
+                if damping > 1e6:
+                    return self
+            self.values, self.r, self.J = trial, r, J
+            damping *= 1e-3
+            damping = damping if damping > 1e-12 else 0.0
+            if np.abs(step).max(initial=0.0) < SETTLED:
+                break
+        self.noise = self._noise()
+        return self
+
+    def _noise(self) -> float:
+        """Standard deviation of the weighted residuals, from their middle half where it is not known."""
+        if self.known:
+            return 1.0
+        used = self.r.size / max(1, self.r.size - min(self.J.shape))
+        return max(1.4826 * float(np.median(np.abs(self.r))) * np.sqrt(used), 1e-300)
+
+    def _decomposed(self) -> tuple[Array, Array, Array, NDArray[np.bool_]]:
+        U, s, Vt = np.linalg.svd(self.weights[:, None] * self.J, full_matrices=False)
+        noise = self.noise if self.known else min(self.noise, float(np.sqrt(np.mean(self.r**2))) or self.noise)
+        return U, s, Vt, np.asarray((s > noise / UNSEEN) & (s > 1e-10 * s[0]))
+
+    def outliers(self, labels: NDArray[Any]) -> list[Any]:
+        """Groups whose residuals are too large to be of the noise, all others being as they are."""
+        U, _, _, seen = self._decomposed()
+        leverage = (U[:, seen] ** 2).sum(axis=1)
+        freedoms = max(1, self.r.size - int(seen.sum()))
+        middle = 1.4826 * float(np.median(np.abs(self.r))) * np.sqrt(self.r.size / freedoms)
+        noise = max(self.noise, middle)  # where all are worse than was said, none is an outlier for that
+        size = np.abs(self.r) / (noise * np.sqrt(np.maximum(1.0 - leverage, 1e-6)))
+        level = SURE / self.r.size
+        most = stats.norm.isf(0.5 * level) if self.known else stats.t.isf(0.5 * level, freedoms)
+        far = (size > most) & (leverage < 1.0 - 1e-6)
+        return list(dict.fromkeys(labels[self.there][far].tolist()))
+
+    def estimate(self, names: Sequence[str], out: Sequence[Any], before: Array) -> Estimate:
+        """The answer, without weights."""
+        self.weights[:] = 1.0
+        freedoms = self.r.size - int(self._decomposed()[3].sum())
+        if not self.known:
+            self.noise = float(np.sqrt(self.r @ self.r / max(1, freedoms)))
+        _, s, Vt, seen = self._decomposed()
+        freedoms = self.r.size - int(seen.sum())
+        full = np.linalg.svd(self.J, full_matrices=True)[2]
+        hidden = np.vstack((Vt[~seen], full[len(s) :]))
+        scaled = (Vt[seen].T * (self.noise / s[seen]) ** 2) @ Vt[seen]
+        covariance = (scaled + UNSEEN**2 * hidden.T @ hidden) * np.outer(self.scales, self.scales)
+        reach = 1.96 if self.known or freedoms < 1 else float(stats.t.ppf(0.975, freedoms))
+        half = reach * np.sqrt(np.diag(covariance))
+        part = np.linalg.norm(hidden, axis=0) if len(hidden) else np.zeros(len(names))
+        return Estimate(
+            names=tuple(names),
+            values=self.values,
+            covariance=covariance,
+            interval95=np.column_stack((self.values - half, self.values + half)),
+            rank=int(seen.sum()),
+            unseen=tuple(_in_words(one, names) for one in _simple(hidden)),
+            unidentified=tuple(name for name, one in zip(names, part, strict=True) if one > TAKES_PART),
+            outliers=tuple(out),
+            noise=self.noise,
+            rms_before=float(np.sqrt(np.mean(before[self.there] ** 2))),
+            rms_after=float(np.sqrt(np.mean(self.r**2))),
+            freedoms=freedoms,
+            residuals=self.r,
+        )
+
+
+def _simple(hidden: Array) -> Array:
+    """A basis (j, k) of the same directions with many zeros: each row led by another parameter."""
+    rows = np.array(hidden)
+    for at in range(len(rows)):
+        pivot = int(np.argmax(np.abs(rows[at:]).max(axis=0)))
+        best = at + int(np.argmax(np.abs(rows[at:, pivot])))
+        rows[[at, best]] = rows[[best, at]]
+        rows[at] /= rows[at, pivot]
+        for other in range(len(rows)):
+            if other != at:
+                rows[other] -= rows[other, pivot] * rows[at]
+    return rows
+
+
+def _in_words(direction: Array, names: Sequence[str]) -> str:
+    """A direction by the parameters that have a part in it, the largest first."""
+    largest = float(np.abs(direction).max(initial=0.0)) or 1.0
+    order = [k for k in np.argsort(-np.abs(direction), kind="stable") if abs(direction[k]) > PART * largest]
+    words = [names[order[0]]]
+    for k in order[1:5]:
+        words.append(f"{'with' if direction[k] * direction[order[0]] > 0 else 'against'} {names[k]}")
+    return ", ".join(words) + (f" and {len(order) - 5} more" if len(order) > 5 else "")

@@ -1,0 +1,313 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Calibration of a robot: from measurements to corrections of its description, with intervals and what cannot be known.
+
+The parameters are those that the measurements tell apart (`GeometricParameters.identifiable`); the estimator is that of
+`pkm_calibration/estimation.py`. What comes out is judged on rows that were kept aside.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pkm_calibration.estimation import Estimate, estimate
+from pkm_calibration.robots.measured_robot import MeasuredRobot
+from pkm_calibration.robots.measurements import MeasurementError, Measurements
+from pkm_description.corrections import Displacement, corrections_text
+from pkm_description.mechanism import Array, Mechanism, frozen
+from pkm_kinematics.geometry import GeometricParameter, GeometricParameters, GraphModel
+from pkm_kinematics.geometry.graph_model import States
+from pkm_runtime.errors import PkmError
+
+EXPECTED = {"m": 1e-3, "rad": 5e-3}  # errors of a machine as people build them: what parameters are scaled by
+ASTRAY = 0.05  # of the robot's size: measurements this far from the drawing are not of this robot, or not in this frame
+ALIGNED = 0.3  # of the misfit: a measuring frame that leaves less was meant
+SWAPPED = 0.3  # of the misfit: columns that leave less when exchanged were swapped
+KEPT = 0.2  # of the rows, by which the answer is judged
+UNEXPLAINED = 4.0  # times the noise
+CHECKED = ("position", "attitude", "distance")
+FEWEST = 6  # numbers, beside those that drives read
+
+
+@dataclass(frozen=True, eq=False)
+class Calibration:
+    """What measurements say of a robot's geometry.
+
+    `parameters` are those estimated, `estimate` has values, intervals, outliers and what was not seen, in their order.
+    Errors by kind of measurement [m, rad], root mean square: `before` with the drawing, `after` with the corrections,
+    `kept` on rows that were not used. `frame` (4, 4) is the measuring frame in the base frame; `notes` say what was
+    noticed, `refused` why the answer is not to be used. `arrows` are the measured points (n, 3) in the base frame, and
+    by how much the drawing and the corrected robot miss them (n, 3).
+    """
+
+    mechanism: Mechanism
+    measured: Measurements
+    parameters: tuple[GeometricParameter, ...]
+    estimate: Estimate
+    displacements: tuple[Displacement, ...]
+    before: Mapping[str, float]
+    after: Mapping[str, float]
+    kept: Mapping[str, float]
+    frame: Array
+    notes: tuple[str, ...]
+    refused: tuple[str, ...]
+    arrows: tuple[Array, Array, Array]
+
+    @property
+    def mechanism_size(self) -> float:
+        """Length [m] of the robot's longest part."""
+        return GraphModel(self.mechanism).length
+
+    @property
+    def values(self) -> dict[str, float]:
+        """Values by parameter [m, rad]."""
+        return dict(zip((one.name for one in self.parameters), self.estimate.values.tolist(), strict=True))
+
+    def corrections(self) -> str:
+        """The file of corrections, as a text."""
+        errors = ", ".join(f"{kind} {self.before[kind]:.3g} -> {self.after[kind]:.3g}" for kind in self.after)
+        about = [
+            f"Corrections of {self.mechanism.name}, by pkm calibrate from {self.measured.source}, "
+            f"{len(self.measured)} rows.",
+            f"Errors, root mean square [m, rad]: {errors}.",
+        ]
+        return corrections_text(self.mechanism, self.displacements, about)
+
+
+def calibrate(
+    mechanism: Mechanism, measured: Measurements, kept: float = KEPT, ideal_joints: bool = True, seed: int = 0
+) -> Calibration:
+    """Find where a robot's joints sit.
+
+    Args:
+        kept: share of the rows by which the answer is judged; 0 uses all.
+        ideal_joints: see `GeometricParameters`.
+        seed: of the rows that are kept.
+
+    Raises:
+        MeasurementError: the measurements cannot be used, with the reason.
+    """
+    count = measured.count + len(measured) * max(0, len(mechanism.actuated_joints) - mechanism.mobility.platform)
+    if count < FEWEST:
+        problem = f"has {count} measured numbers, too few to calibrate by"
+        raise MeasurementError(measured.source, problem, "measure more, and at more poses")
+    notes: list[str] = []
+    measured = _without_copies(measured, notes)
+    parameters = GeometricParameters(mechanism, ideal_joints)
+    robot = MeasuredRobot(parameters, measured)
+    frame = _frame(robot, notes)
+    aside = _aside(len(measured), kept, seed)
+    used = np.setdiff1d(np.arange(len(measured)), aside)
+
+    def part(rows: NDArray[np.int64]) -> MeasuredRobot:
+        return MeasuredRobot(parameters, measured.rows(rows), frame, robot.nominal.rows(rows))
+
+    fit = part(used)
+    none = np.zeros_like(parameters.model.displacements)
+    chosen = _chosen(parameters, fit)
+    found, total, states = _estimated(parameters, fit, chosen)
+    trusted = ~np.isin(measured.lines[used][fit.rows], found.outliers)
+    before, after = (_by_kind(fit, by, start, trusted) for by, start in ((none, fit.nominal), (total, states)))
+    judge = part(aside)
+    judged = _by_kind(judge, total, judge.nominal, np.ones(len(judge.rows), dtype=bool)) if len(aside) else {}
+    moves = tuple(
+        Displacement(place.element, place.side, frozen(twist))
+        for place, twist in zip(parameters.model.places, total, strict=True)
+        if twist.any()
+    )
+    whole = part(np.arange(len(measured)))
+    arrows = (whole.points, whole.arrows(none, whole.nominal), whole.arrows(total, whole.nominal))
+    refused = tuple(_refusals(found, measured, before, judged or after))
+    return Calibration(
+        mechanism, measured, chosen, found, moves, before, after, judged, frame, tuple(notes), refused, arrows
+    )
+
+
+def _estimated(
+    parameters: GeometricParameters, fit: MeasuredRobot, chosen: tuple[GeometricParameter, ...]
+) -> tuple[Estimate, Array, States]:
+    """The estimate, displacements (n_places, 6) that close the loops, and the configurations with them."""
+    names = [one.name for one in chosen]
+    walk = {"start": fit.nominal}
+
+    def displaced(values: Array) -> Array:
+        return parameters.displacements(dict(zip(names, values.tolist(), strict=True)))
+
+    def residuals(values: Array) -> tuple[Array, Array]:
+        r, J, states = fit.residuals(displaced(values), chosen, walk["start"])
+        if np.isfinite(r).all():
+            walk["start"] = states
+        return r, J
+
+    found = estimate(
+        residuals,
+        np.zeros(len(chosen)),
+        names=names,
+        scales=np.array([EXPECTED[one.unit] for one in chosen]),
+        sigma=np.ones(len(fit.groups)) if fit.measured.known_noise else None,
+        groups=fit.measured.lines[fit.groups],
+    )
+    # On the way, loops may stay open by what no noise shows.
+    return found, parameters.closing(displaced(found.values)), walk["start"]
+
+
+def _refusals(
+    found: Estimate, measured: Measurements, before: Mapping[str, float], judged: Mapping[str, float]
+) -> list[str]:
+    """Why the answer is not to be used."""
+    reasons = []
+    if measured.known_noise and found.rms_after > UNEXPLAINED:
+        reasons.append(
+            f"what is left is {found.rms_after:.3g} times the noise that the file gives: parameters do not explain it"
+        )
+    worse = [kind for kind, error in judged.items() if error > before[kind] and kind in CHECKED]
+    if worse:
+        reasons.append(f"the corrected robot misses {' and '.join(worse)} by more than the drawing does")
+    return reasons
+
+
+def _chosen(parameters: GeometricParameters, fit: MeasuredRobot) -> tuple[GeometricParameter, ...]:
+    """The parameters that these measurements tell apart, at the drawing."""
+    none = np.zeros_like(parameters.model.displacements)
+    seen = fit.residuals(none, parameters.all, fit.nominal)[1]
+    chosen = parameters.identifiable(seen / np.abs(seen).max())
+    if not chosen:
+        raise PkmError(f"no geometric parameter of {parameters.mechanism.name} shows in these measurements")
+    return chosen
+
+
+def _by_kind(robot: MeasuredRobot, displacements: Array, start: States, trusted: NDArray[np.bool_]) -> dict[str, float]:
+    """Root mean square of what predictions miss, by kind of measurement."""
+    misses = robot.misses(displacements, start)
+    kinds = np.where(np.isin(robot.kinds, ("x", "y", "z")), "position", robot.kinds)
+    kinds = np.where(np.isin(kinds, ("yaw", "pitch", "roll")), "attitude", kinds)
+    return {
+        str(kind): float(np.sqrt(np.nanmean(misses[(kinds == kind) & trusted] ** 2)))
+        for kind in dict.fromkeys(kinds.tolist())
+        if ((kinds == kind) & trusted).any()
+    }
+
+
+def _aside(n: int, share: float, seed: int) -> NDArray[np.int64]:
+    count = round(share * n) if n >= 10 else 0
+    return np.sort(np.random.default_rng(seed).permutation(n)[:count])
+
+
+def _without_copies(measured: Measurements, notes: list[str]) -> Measurements:
+    """The measurements without rows that repeat an earlier one to the last digit: no second measurement does."""
+    attitude = measured.attitude.reshape(len(measured), 9)
+    parts = [measured.drives, measured.position, attitude, measured.distance[:, None], *_columns(measured.joints)]
+    rows = np.nan_to_num(np.hstack(parts), nan=-1e99)
+    _, first = np.unique(rows, axis=0, return_index=True)
+    again = np.setdiff1d(np.arange(len(measured)), first)
+    if len(again):
+        lines = ", ".join(str(measured.lines[k]) for k in again[:8])
+        notes.append(
+            f"{len(again)} rows repeat earlier ones to the last digit and were left out: line {lines}"
+            + (" and more" if len(again) > 8 else "")
+        )
+    return measured.rows(np.sort(first))
+
+
+def _columns(joints: Mapping[str, Array]) -> list[Array]:
+    return [values[:, None] for values in joints.values()]
+
+
+# -- frames, units and columns that are not what they say -------------------------------------------------------------
+
+
+def _frame(robot: MeasuredRobot, notes: list[str]) -> Array:
+    """The measuring frame in the base frame: the base's own where measurements fit the drawing in it.
+
+    Raises `MeasurementError` where no frame makes them fit, with what else does.
+    """
+    measured, size = robot.measured, robot.model.length
+    whole = np.isfinite(robot.measured.position).all(axis=1)
+    predicted = _points(robot)
+    miss = _miss(predicted, measured.position)
+    if miss < ASTRAY * size or np.isnan(miss):
+        _check_distances(robot, predicted)
+        return np.eye(4)
+    if whole.sum() >= 4:
+        frame = _aligned(predicted[whole], measured.position[whole])
+        left = _miss((predicted - frame[:3, 3]) @ frame[:3, :3], measured.position)
+        if left < ALIGNED * miss and left < ASTRAY * size:
+            turn = np.degrees(np.arccos(np.clip(0.5 * (np.trace(frame[:3, :3]) - 1.0), -1.0, 1.0)))
+            away = ", ".join(f"{1e3 * value:.1f}" for value in frame[:3, 3])
+            notes.append(
+                f"the measuring frame is not the base's: it lies at ({away}) mm in it, turned by {turn:.2f} deg; found "
+                "from the measurements"
+            )
+            return frame
+    raise MeasurementError(measured.source, *_why(robot, predicted, miss))
+
+
+def _points(robot: MeasuredRobot) -> Array:
+    """Where the drawing has the measured point at each row (n, 3), base frame."""
+    platform = robot.nominal.platform
+    return np.asarray(platform[:, :3, 3] + np.einsum("nij,nj->ni", platform[:, :3, :3], robot.measured.point))
+
+
+def _miss(predicted: Array, measured: Array) -> float:
+    """Median distance of what was measured from what was predicted, in the components that were."""
+    there = np.isfinite(measured).any(axis=1)
+    if not there.any():
+        return float("nan")
+    apart = np.nan_to_num(measured - predicted)[there]
+    return float(np.median(np.linalg.norm(apart, axis=1)))
+
+
+def _aligned(predicted: Array, measured: Array) -> Array:
+    """The frame (4, 4) in which measured points are nearest to predicted ones (Kabsch, 1976)."""
+    a, b = predicted - predicted.mean(axis=0), measured - measured.mean(axis=0)
+    U, _, Vt = np.linalg.svd(a.T @ b)
+    sign = np.diag([1.0, 1.0, np.sign(np.linalg.det(U @ Vt))])
+    frame = np.eye(4)
+    frame[:3, :3] = U @ sign @ Vt
+    frame[:3, 3] = predicted.mean(axis=0) - frame[:3, :3] @ measured.mean(axis=0)
+    return frame
+
+
+def _why(robot: MeasuredRobot, predicted: Array, miss: float) -> tuple[str, str]:
+    """What is probably wrong with positions that do not fit, and the remedy."""
+    measured, problem = robot.measured, f"positions miss the drawing by {1e3 * miss:.3g} mm in the median"
+    there = np.isfinite(measured.position)
+    spread = float(np.nanstd(np.where(there, predicted, np.nan))), float(np.nanstd(measured.position))
+    for name, factor in (("mm", 1e-3), ("cm", 1e-2), ("inches", 0.0254)):
+        if abs(np.log(max(spread[1], 1e-12) * factor / max(spread[0], 1e-12))) < 0.2:
+            return (
+                f"{problem}; they spread {spread[1] / spread[0]:.3g} times as far as the drawing's",
+                f"they look like {name}: write their unit in the first line, as in 'x [{name.removesuffix('ches')}]'",
+            )
+    for one, other in combinations(range(3), 2):
+        order = [other if k == one else one if k == other else k for k in range(3)]
+        if _miss(predicted, measured.position[:, order]) < SWAPPED * miss:
+            return problem, f"columns {'xyz'[one]} and {'xyz'[other]} look swapped: exchange their names"
+    for one, other in combinations(range(len(robot.drives)), 2):
+        drives = measured.drives.copy()
+        drives[:, [one, other]] = drives[:, [other, one]]
+        try:
+            swapped = MeasuredRobot(robot.parameters, replace(measured, drives=drives))
+        except PkmError:
+            continue
+        if _miss(_points(swapped), measured.position) < SWAPPED * miss:
+            names = [robot.mechanism.actuated_joints[k] for k in (one, other)]
+            return problem, f"columns {names[0]} and {names[1]} look swapped: exchange their names"
+    return problem, "are they of this robot, in its base frame, of the point that point_x, point_y, point_z say?"
+
+
+def _check_distances(robot: MeasuredRobot, predicted: Array) -> None:
+    """Refuse distances that are far from the drawing's."""
+    measured = robot.measured
+    there = np.isfinite(measured.distance)
+    if not there.any():
+        return
+    lengths = np.linalg.norm(predicted - measured.origin, axis=1)[there]
+    ratio = float(np.median(measured.distance[there] / np.maximum(lengths, 1e-12)))
+    if not 0.8 < ratio < 1.25:
+        hint = "they look like mm: write 'distance [mm]'" if 500.0 < ratio < 2000.0 else "say from where: from_x, ..."
+        raise MeasurementError(measured.source, f"distances are {ratio:.3g} times those of the drawing", hint)

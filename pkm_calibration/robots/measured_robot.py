@@ -1,0 +1,300 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a robot with displaced joints would have measured, beside what was measured, and the derivative of that.
+
+At each row the drives say where the robot stands; that configuration is solved with the displaced loops, and what is
+measured follows from it. Where drives are more than degrees of freedom, no configuration goes with all their readings:
+it is then the one nearest to readings and measurements together, and what it leaves over is what calibrates, as for a
+cable robot whose line lengths alone were read (variable projection: Golub and Pereyra, 1973).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pkm_calibration.robots.measurements import SIGMA, Measurements
+from pkm_description.mechanism import Array
+from pkm_description.rotations import skew
+from pkm_kinematics.geometry import GeometricParameter, GeometricParameters, GraphModel, States
+from pkm_kinematics.geometry.graph_model import RANK, Placed, rotation_vectors
+from pkm_runtime.errors import PkmError
+
+OPEN = 1e-4  # of the robot's length: a loop open by more has no configuration
+INNER = 30  # iterations of a configuration that readings determine only together
+SETTLED = 1e-10  # of a dimensionless step
+PIECES = 8  # of the way from home to a configuration
+
+
+class MeasuredRobot:
+    """Measurements of a robot as residuals over its geometric parameters.
+
+    What was measured comes as numbers, `rows` (m,) to which they belong, `kinds` (m,) and standard deviations `sigma`
+    (m,) [m, rad]. `frame` (4, 4) is the measuring frame in the base frame; predictions are made in it.
+    """
+
+    def __init__(
+        self,
+        parameters: GeometricParameters,
+        measured: Measurements,
+        frame: Array | None = None,
+        nominal: States | None = None,
+    ) -> None:
+        self.parameters, self.measured = parameters, measured
+        self.mechanism = parameters.mechanism
+        self.model = parameters.model
+        self.frame = np.eye(4) if frame is None else frame
+        self.drives = self.model.columns_of(self.mechanism.actuated_joints)
+        self.redundant = len(self.drives) > self.mechanism.mobility.platform
+        self._unmoved = GraphModel(self.mechanism)
+        self.nominal = self._nominal() if nominal is None else nominal
+        self._list()
+
+    def _list(self) -> None:
+        """What is measured: rows, kinds and standard deviations of the residuals."""
+        one, n = self.measured, len(self.measured)
+        kinds, rows, sigma = [], [], []
+
+        def add(kind: str, unit: str, there: NDArray[np.bool_]) -> None:
+            at = np.flatnonzero(there)
+            rows.append(at)
+            kinds.extend([kind] * len(at))
+            sigma.append(np.full(len(at), one.sigma.get(kind, SIGMA[unit])))
+
+        if self.redundant:
+            for k, name in enumerate(self.mechanism.actuated_joints):
+                add(name, self._unit(int(self.drives[k])), np.ones(n, dtype=bool))
+        for name, values in one.joints.items():
+            add(name, self._unit(self.model.column[name]), np.isfinite(values))
+        for axis, name in enumerate("xyz"):
+            add(name, "m", np.isfinite(one.position[:, axis]))
+        for name in ("yaw", "pitch", "roll"):
+            add(name, "rad", np.isfinite(one.attitude[:, 0, 0]))
+        add("distance", "m", np.isfinite(one.distance))
+        self.kinds, self.rows, self.sigma = np.array(kinds), np.concatenate(rows), np.concatenate(sigma)
+
+    def _unit(self, column: int) -> str:
+        return "m" if self.model.slides[column] else "rad"
+
+    # -- configurations ---------------------------------------------------------------------------------------------
+
+    def _nominal(self) -> States:
+        """Configurations of the drawing at the readings of the drives, followed from home."""
+        n, model = len(self.measured), self._unmoved
+        states = model.home(n)
+        wanted = self.measured.drives
+        if self.redundant:
+            return self._nearest_to_drives(states, wanted)
+        start = states.q[:, self.drives]
+        for piece in range(1, PIECES + 1):
+            states.q[:, self.drives] = start + piece / PIECES * (wanted - start)
+            states, gap = model.closed(states, self.drives)
+        open_ = np.flatnonzero(~(gap < 1e-6 * model.length))
+        if len(open_):
+            lines = ", ".join(str(self.measured.lines[k]) for k in open_[:5])
+            raise PkmError(
+                f"{self.measured.source}, line {lines}{' and more' if len(open_) > 5 else ''}: the drawing cannot "
+                "stand with its drives at these readings; is this another robot, another zero, or another unit?"
+            )
+        return states
+
+    def _nearest_to_drives(self, states: States, wanted: Array) -> States:
+        model = self._unmoved
+        states, _ = model.closed(states)
+        start = states.q[:, self.drives].copy()
+        for piece in range(1, PIECES + 1):
+            target = start + piece / PIECES * (wanted - start)
+            for _ in range(INNER):
+                placed = model.placed(states)
+                J = model.closure(placed)[1]
+                N = self._motions(model, J)
+                miss = (target - states.q[:, self.drives]) / model.scale[self.drives]
+                along = np.einsum("nij,nj->ni", np.linalg.pinv(N[:, self.drives]), miss)
+                step = np.einsum("nij,nj->ni", N, along)
+                states, _ = model.closed(states.moved(step * model.scale))
+                if np.abs(step).max(initial=0.0) < 1e-9:
+                    break
+        return states
+
+    @staticmethod
+    def _motions(model: GraphModel, J: Array) -> Array:
+        """Bases (n, size + 6, k) of what the loops allow, dimensionless; all of the same dimension."""
+        width = model.size + (6 if model.free_platform else 0)
+        if model.regular:
+            found = np.zeros((len(J), model.size + 6, width - J.shape[1]))
+            found[:, :width] = np.linalg.qr(np.swapaxes(J[:, :, :width], 1, 2), mode="complete")[0][:, :, J.shape[1] :]
+            return found
+        _, s, Vt = np.linalg.svd(J[:, :, :width])
+        ranks = (s > 1e-6 * s[:, :1]).sum(axis=1)
+        found = np.zeros((len(J), model.size + 6, width - int(ranks.max())))
+        found[:, :width] = np.swapaxes(Vt[:, int(ranks.max()) :], 1, 2)
+        return found
+
+    # -- residuals --------------------------------------------------------------------------------------------------
+
+    @property
+    def groups(self) -> NDArray[np.int64]:
+        """The row of the measurements to which each residual of `residuals` belongs."""
+        if not self.redundant:
+            return self.rows
+        counts = np.bincount(self.rows, minlength=len(self.measured)) - self.mechanism.mobility.platform
+        return np.repeat(np.arange(len(counts)), np.maximum(counts, 0))
+
+    def residuals(
+        self, displacements: Array, chosen: Sequence[GeometricParameter], start: States
+    ) -> tuple[Array, Array, States]:
+        """Residuals over their standard deviations (m,), derivative (m, k) by parameters, and the configurations.
+
+        `displacements` (n_places, 6) are those of the model, `start` configurations nearby. NaN where a row has no
+        configuration. Of a robot with redundant drives, what its configurations leave over.
+        """
+        self.model.displace(displacements)
+        states, closes = self.stand(start)
+        placed = self.model.placed(states)
+        values, by_joint, by_twist = self._observed(placed, states)
+        if self.redundant:
+            C = self.model.closure(placed)[1]
+            by = self.parameters.closure_by(placed, chosen)
+            rates = -self.model.least_steps(C, by, RANK) * self.model.scale[:, None]
+            twists = rates[:, self.model.size :]
+            if not self.model.free_platform:
+                own = placed.at_origin(placed.twists_of(self.model.platform))
+                twists = self.parameters.platform_by(placed, chosen) + own @ rates
+        else:
+            rates, twists = self.parameters.sensitivity(states, chosen)
+        J = np.einsum("ms,msk->mk", by_joint, rates[self.rows, : self.model.size])
+        J += np.einsum("mi,mik->mk", by_twist, twists[self.rows])
+        values[~closes[self.rows]] = np.nan
+        r, J = values / self.sigma, J / self.sigma[:, None]
+        if self.redundant:
+            N = self._motions(self.model, C)
+            A = self._by_row(self._along(placed, N, by_joint, by_twist) / self.sigma[:, None], r)[0]
+            r, J = self._left_over(A, r, J)
+        return r, J, states
+
+    def misses(self, displacements: Array, start: States) -> Array:
+        """Predicted minus measured (m,) [m, rad], as in `kinds` and `rows`."""
+        self.model.displace(displacements)
+        states = self.stand(start)[0]
+        return self._observed(self.model.placed(states), states)[0]
+
+    @property
+    def points(self) -> Array:
+        """Measured points (k, 3) in the base frame, of rows whose whole position was measured."""
+        position = self.measured.position[self._whole]
+        return np.asarray(position @ self.frame[:3, :3].T + self.frame[:3, 3])
+
+    def arrows(self, displacements: Array, start: States) -> Array:
+        """Predicted minus measured positions (k, 3), base axes, of the same rows."""
+        self.model.displace(displacements)
+        platform = self.stand(start)[0].platform[self._whole]
+        predicted = platform[:, :3, 3] + np.einsum("nij,nj->ni", platform[:, :3, :3], self.measured.point[self._whole])
+        return np.asarray(predicted - self.points)
+
+    @property
+    def _whole(self) -> NDArray[np.bool_]:
+        return np.asarray(np.isfinite(self.measured.position).all(axis=1))
+
+    def _left_over(self, A: Array, r: Array, J: Array) -> tuple[Array, Array]:
+        """Residuals and derivatives across what a change of the configurations takes up."""
+        found_r, found_J = [], []
+        for row in range(len(self.measured)):
+            at = np.flatnonzero(self.rows == row)
+            Q = np.linalg.qr(A[row, : len(at)], mode="complete")[0][:, A.shape[2] :]
+            found_r.append(Q.T @ r[at])
+            found_J.append(Q.T @ J[at])
+        return np.concatenate(found_r), np.concatenate(found_J)
+
+    def stand(self, start: States) -> tuple[States, NDArray[np.bool_]]:
+        """The configurations of the model, near given ones, and where (n,) the loops close.
+
+        While parameters are sought, an overconstrained robot's stay open to second order.
+        """
+        model = self.model
+        if not self.redundant:
+            states, gap = model.closed(start, self.drives)
+            return states, np.asarray(gap < OPEN * model.length)
+        states, gap = model.closed(start)
+        for _ in range(INNER):
+            placed = model.placed(states)
+            values, by_joint, by_twist = self._observed(placed, states)
+            N = self._motions(model, model.closure(placed)[1])
+            along = self._along(placed, N, by_joint, by_twist)
+            A, r = self._by_row(along / self.sigma[:, None], values / self.sigma)
+            step = np.einsum("nij,nj->ni", N, -np.einsum("nij,nj->ni", np.linalg.pinv(A), r))
+            states, gap = model.closed(states.moved(step * model.scale))
+            if np.abs(step).max(initial=0.0) < SETTLED:
+                break
+        return states, np.asarray(gap < OPEN * model.length)
+
+    def _along(self, placed: Placed, N: Array, by_joint: Array, by_twist: Array) -> Array:
+        """Derivative (m, k) of the residuals along motions N."""
+        model = self.model
+        step = N * model.scale[:, None]
+        twists = step[:, model.size :]
+        if not model.free_platform:
+            twists = placed.at_origin(placed.twists_of(model.platform)) @ step
+        return np.asarray(
+            np.einsum("ms,msk->mk", by_joint, step[self.rows, : model.size])
+            + np.einsum("mi,mik->mk", by_twist, twists[self.rows])
+        )
+
+    def _by_row(self, J: Array, values: Array) -> tuple[Array, Array]:
+        """Residuals and derivatives by rows of the measurements, padded with zeros: (n, most, k) and (n, most)."""
+        n = len(self.measured)
+        order = np.argsort(self.rows, kind="stable")
+        counts = np.bincount(self.rows, minlength=n)
+        most = int(counts.max(initial=1))
+        at = np.arange(len(order)) - np.repeat(np.cumsum(counts) - counts, counts)
+        A, r = np.zeros((n, most, J.shape[1])), np.zeros((n, most))
+        A[self.rows[order], at], r[self.rows[order], at] = J[order], values[order]
+        return A, r
+
+    def _observed(self, placed: Placed, states: States) -> tuple[Array, Array, Array]:
+        """Residuals (m,), and their derivatives by joint coordinates (m, size) and the platform's twist (m, 6)."""
+        one, model = self.measured, self.model
+        values, joints, twists = [], [], []
+
+        def add(there: NDArray[np.bool_], value: Array, by_twist: Array | None, column: int = -1) -> None:
+            at = np.flatnonzero(there)
+            values.append(value[at])
+            J = np.zeros((len(at), model.size))
+            if column >= 0:
+                J[:, column] = 1.0
+            joints.append(J)
+            twists.append(np.zeros((len(at), 6)) if by_twist is None else by_twist[at])
+
+        n = len(one)
+        if self.redundant:
+            for k, column in enumerate(self.drives):
+                add(np.ones(n, dtype=bool), states.q[:, column] - one.drives[:, k], None, int(column))
+        for name, reading in one.joints.items():
+            column = model.column[name]
+            miss = states.q[:, column] - reading
+            if not model.slides[column]:
+                miss = np.arctan2(np.sin(miss), np.cos(miss))
+            add(np.isfinite(reading), miss, None, column)
+        frame = placed.platform
+        arm = np.einsum("nij,nj->ni", frame[:, :3, :3], one.point)
+        at = frame[:, :3, 3] + arm
+        back = self.frame[:3, :3].T
+        seen = (at - self.frame[:3, 3]) @ back.T
+        by_point = np.concatenate((np.broadcast_to(np.eye(3), (n, 3, 3)), -skew(arm)), axis=2)
+        by_seen = back @ by_point
+        for axis in range(3):
+            add(np.isfinite(one.position[:, axis]), seen[:, axis] - one.position[:, axis], by_seen[:, axis])
+        known = np.isfinite(one.attitude[:, 0, 0])
+        turn = np.zeros((n, 3))
+        if known.any():
+            wanted = self.frame[:3, :3] @ one.attitude[known]
+            turn[known] = rotation_vectors(frame[known, :3, :3] @ np.swapaxes(wanted, 1, 2))
+        for axis in (2, 1, 0):
+            rows = np.zeros((n, 6))
+            rows[:, 3 + axis] = 1.0
+            add(known, turn[:, axis], rows)
+        apart = at - one.origin
+        length = np.linalg.norm(apart, axis=1)
+        along = apart / np.maximum(length, 1e-12)[:, None]
+        add(np.isfinite(one.distance), length - one.distance, np.einsum("ni,nij->nj", along, by_point))
+        return np.concatenate(values), np.concatenate(joints), np.concatenate(twists)

@@ -1,0 +1,271 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What was measured on a robot: one CSV file, a row for each pose at which it stood.
+
+The first line names the columns, each with its unit in brackets if that is not m or rad: `limb1_arm [deg]`, `x [mm]`.
+
+    <a drive>                  what its encoder read
+    <any other joint>          what a sensor on that joint read
+    x y z                      the measured point in the measuring frame
+    height                     the same as z: above a plate
+    yaw pitch roll             attitude, R = Rz(yaw) Ry(pitch) Rx(roll)
+    qx qy qz qw                the same as a quaternion
+    distance                   from a point of the base to the measured point, as by a double ball bar
+    from_x from_y from_z       that point; the base's origin if left out
+    point_x point_y point_z    the measured point on the platform; the platform's origin if left out
+
+An empty cell was not measured. Lines that begin with `#` are comments, but `# sigma COLUMN [unit]: NUMBER` says how
+well a column is measured (standard deviation).
+"""
+
+from __future__ import annotations
+
+import csv
+import difflib
+import io
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pkm_description.joint_geometry import freedoms
+from pkm_description.mechanism import Array, Mechanism
+from pkm_description.rotations import rotation_from_quaternion, rotation_from_rpy
+from pkm_runtime.errors import PkmError
+
+LARGEST = 20_000_000  # bytes of a file
+UNITS = {"m": 1.0, "mm": 1e-3, "um": 1e-6, "cm": 1e-2, "in": 0.0254, "rad": 1.0, "mrad": 1e-3, "deg": math.pi / 180.0}
+LENGTHS, ANGLES = ("m", "mm", "um", "cm", "in"), ("rad", "mrad", "deg")
+POSITION, ATTITUDE, QUATERNION = ("x", "y", "z"), ("yaw", "pitch", "roll"), ("qx", "qy", "qz", "qw")
+FROM, POINT = ("from_x", "from_y", "from_z"), ("point_x", "point_y", "point_z")
+SIGMA = {"m": 2e-5, "rad": 1e-4}  # where the file says nothing: relative weights only, the scale is then estimated
+HEAD = re.compile(r"\s*([A-Za-z_][\w/.-]*)\s*(?:\[\s*(\w+)\s*\])?\s*$")
+
+
+class MeasurementError(PkmError):
+    """Measurements that cannot be used: the place in the file, the problem and the remedy."""
+
+    def __init__(self, place: str, problem: str, remedy: str) -> None:
+        super().__init__(f"{place}: {problem}; {remedy}")
+
+
+@dataclass(frozen=True, eq=False)
+class Measurements:
+    """Rows of measurements in SI units, NaN where nothing was measured.
+
+    `drives` (n, n_actuated) are readings in the order of the description. `joints` holds readings (n,) of other joints
+    by name. `position` (n, 3) may have single components, `attitude` (n, 3, 3) is whole or NaN.
+    """
+
+    drives: Array
+    joints: Mapping[str, Array]
+    position: Array
+    attitude: Array
+    distance: Array
+    origin: Array  # (n, 3) from where distances are measured, base frame
+    point: Array  # (n, 3) the measured point, platform frame
+    sigma: Mapping[str, float]  # standard deviation by column; of "position" and "attitude" where these have none
+    known_noise: bool  # whether the file said so
+    source: str
+    lines: NDArray[np.int64]  # of the file
+
+    def __len__(self) -> int:
+        """How many rows there are."""
+        return len(self.drives)
+
+    def rows(self, at: NDArray[np.int64] | NDArray[np.bool_]) -> Measurements:
+        """Some of the rows."""
+        joints = {name: values[at] for name, values in self.joints.items()}
+        parts = (self.position, self.attitude, self.distance, self.origin, self.point)
+        position, attitude, distance, origin, point = (part[at] for part in parts)
+        return Measurements(
+            self.drives[at], joints, position, attitude, distance, origin, point,
+            self.sigma, self.known_noise, self.source, self.lines[at],
+        )  # fmt: skip
+
+    @property
+    def count(self) -> int:
+        """Numbers that were measured, without the drives' readings."""
+        found = sum(int(np.isfinite(values).sum()) for values in self.joints.values())
+        found += int(np.isfinite(self.position).sum()) + int(np.isfinite(self.distance).sum())
+        return found + 3 * int(np.isfinite(self.attitude[:, 0, 0]).sum())
+
+
+def read_measurements(path: str | Path, mechanism: Mechanism) -> Measurements:
+    """The measurements of a file. Raises `MeasurementError` where they cannot be used."""
+    path = Path(path)
+    try:
+        if path.stat().st_size > LARGEST:
+            raise MeasurementError(str(path), f"has more than {LARGEST // 10**6} MB", "give measurements of poses")
+        text = path.read_text(encoding="utf-8-sig")
+    except OSError as error:
+        raise MeasurementError(
+            str(path), f"cannot be read ({error.strerror})", "give the path of a CSV file"
+        ) from error
+    except UnicodeDecodeError as error:
+        raise MeasurementError(str(path), "is not UTF-8 text", "save it as plain CSV") from error
+    return parse_measurements(text, mechanism, path.name)
+
+
+def parse_measurements(text: str, mechanism: Mechanism, source: str = "measurements") -> Measurements:
+    """The measurements of a text: see the module."""
+    numbered = list(enumerate(text.splitlines(), start=1))
+    comments = [(k, line) for k, line in numbered if line.lstrip().startswith("#")]
+    content = [(k, line) for k, line in numbered if line.strip() and not line.lstrip().startswith("#")]
+    if len(content) < 2:
+        raise MeasurementError(source, "has no rows", "write a line of names, then a line for each pose")
+    delimiter = ";" if content[0][1].count(";") > content[0][1].count(",") else ","
+    try:
+        rows = list(csv.reader(io.StringIO("\n".join(line for _, line in content)), delimiter=delimiter))
+    except csv.Error as error:
+        raise MeasurementError(source, f"is no CSV ({error})", "separate columns by commas") from error
+    known = _known(mechanism)
+    columns = _columns(rows[0], known, f"{source}, line {content[0][0]}")
+    values = _numbers(rows[1:], columns, [k for k, _ in content[1:]], source)
+    lines = np.array([k for k, _ in content[1:]], dtype=np.int64)
+    sigma, known_noise = _sigmas(comments, known, source)
+    return _assembled(values, mechanism, sigma, known_noise, source, lines)
+
+
+def _known(mechanism: Mechanism) -> dict[str, bool]:
+    """Names of columns, and whether each is a length."""
+    known = {f.name: f.slides for joint in mechanism.joints for f in freedoms(joint)}
+    for name in mechanism.platform_chain:  # the same words mean what is measured
+        known.pop(name, None)
+    known |= dict.fromkeys((*POSITION, "height", "distance", *FROM, *POINT), True)
+    return known | dict.fromkeys((*ATTITUDE, *QUATERNION), False)
+
+
+def _columns(heads: Sequence[str], known: Mapping[str, bool], place: str) -> list[tuple[str, float]]:
+    found: list[tuple[str, float]] = []
+    for head in heads:
+        match = HEAD.match(head)
+        if match is None:
+            raise MeasurementError(place, f"{head[:40]!r} is no name of a column", "write NAME or NAME [unit]")
+        name, unit = match.group(1), match.group(2)
+        if name not in known:
+            near = difflib.get_close_matches(name, known, n=1)
+            hint = f"did you mean {near[0]!r}?" if near else f"this robot knows {', '.join(known)}"
+            raise MeasurementError(place, f"no such column as {name!r}", hint)
+        if name in (one for one, _ in found):
+            raise MeasurementError(place, f"the column {name!r} comes twice", "keep one of them")
+        found.append((name, _unit(name, unit, known, place)))
+    return found
+
+
+def _unit(name: str, unit: str | None, known: Mapping[str, bool], place: str) -> float:
+    allowed = LENGTHS if known[name] else ANGLES
+    if unit is None or name in QUATERNION:
+        return 1.0
+    if unit not in allowed:
+        raise MeasurementError(place, f"{name} cannot be in {unit!r}", f"give it in one of {', '.join(allowed)}")
+    return UNITS[unit]
+
+
+def _numbers(
+    rows: Sequence[Sequence[str]], columns: Sequence[tuple[str, float]], lines: Sequence[int], source: str
+) -> dict[str, Array]:
+    values = np.full((len(rows), len(columns)), np.nan)
+    for k, (row, line) in enumerate(zip(rows, lines, strict=True)):
+        if len(row) != len(columns):
+            problem = f"has {len(row)} cells, the first line names {len(columns)}"
+            raise MeasurementError(f"{source}, line {line}", problem, "leave a cell empty where nothing was measured")
+        for at, (cell, (name, factor)) in enumerate(zip(row, columns, strict=True)):
+            if not cell.strip():
+                continue
+            try:
+                value = float(cell)
+            except ValueError:
+                value = math.nan
+            if not math.isfinite(value) or abs(value) > 1e9:
+                problem = f"{cell[:40]!r} in column {name} is no number"
+                raise MeasurementError(f"{source}, line {line}", problem, "write a number, or leave the cell empty")
+            values[k, at] = value * factor
+    return {name: values[:, at] for at, (name, _) in enumerate(columns)}
+
+
+def _sigmas(
+    comments: Sequence[tuple[int, str]], known: Mapping[str, bool], source: str
+) -> tuple[dict[str, float], bool]:
+    found: dict[str, float] = {}
+    for line, text in comments:
+        match = re.match(r"\s*#\s*sigma\s+([^:]+):(.*)$", text)
+        if match is None:
+            continue
+        place = f"{source}, line {line}"
+        ((name, factor),) = _columns([match.group(1)], known, place)
+        try:
+            value = float(match.group(2)) * factor
+        except ValueError:
+            value = math.nan
+        if not (math.isfinite(value) and value > 0.0):
+            raise MeasurementError(place, "this standard deviation is no positive number", "write 'sigma NAME: NUMBER'")
+        found[name] = value
+    return found, bool(found)
+
+
+def _assembled(
+    values: dict[str, Array],
+    mechanism: Mechanism,
+    sigma: dict[str, float],
+    known_noise: bool,
+    source: str,
+    lines: NDArray[np.int64],
+) -> Measurements:
+    n, none = len(lines), np.full(len(lines), np.nan)
+
+    def three(names: Sequence[str], default: float = math.nan) -> Array:
+        return np.column_stack([values.get(name, np.full(n, default)) for name in names])
+
+    missing = [name for name in mechanism.actuated_joints if name not in values]
+    if missing:
+        remedy = "a column for each drive says where it stood"
+        raise MeasurementError(source, f"has no column for {', '.join(missing)}", remedy)
+    drives = three(mechanism.actuated_joints)
+    holes = np.flatnonzero(~np.isfinite(drives).all(axis=1))
+    if len(holes):
+        place = f"{source}, line {lines[holes[0]]}"
+        raise MeasurementError(place, "the reading of a drive is missing", "give all drives, or leave the row out")
+    if "height" in values:
+        if "z" in values:
+            raise MeasurementError(source, "has z and height, which are the same", "keep one of them")
+        values["z"] = values["height"]
+    sensed = {f.name for joint in mechanism.joints for f in freedoms(joint)}
+    sensed -= {*mechanism.actuated_joints, *mechanism.platform_chain}
+    joints = {name: one for name, one in values.items() if name in sensed}
+    origin, point = three(FROM, 0.0), three(POINT, 0.0)
+    for name, part in (("from_", origin), ("point_", point)):
+        if not np.isfinite(part).all():
+            line = lines[np.flatnonzero(~np.isfinite(part).all(axis=1))[0]]
+            raise MeasurementError(f"{source}, line {line}", f"a cell of {name}x, y, z is empty", "give all three")
+    found = Measurements(
+        drives, joints, three(POSITION), _attitudes(values, n, lines, source), values.get("distance", none),
+        origin, point, sigma, known_noise, source, lines,
+    )  # fmt: skip
+    if found.count == 0 and len(mechanism.actuated_joints) <= mechanism.mobility.platform:
+        raise MeasurementError(source, "has readings of drives alone", "add what was measured: see --help")
+    return found
+
+
+def _attitudes(values: Mapping[str, Array], n: int, lines: NDArray[np.int64], source: str) -> Array:
+    found = np.full((n, 3, 3), np.nan)
+    quaternion, angles = ([one for one in names if one in values] for names in (QUATERNION, ATTITUDE))
+    if quaternion and angles:
+        raise MeasurementError(source, "has a quaternion and angles", "keep one of them")
+    for whole, given in ((QUATERNION, quaternion), (ATTITUDE, angles)):
+        if given and len(given) != len(whole):
+            lacking = ", ".join(name for name in whole if name not in given)
+            raise MeasurementError(source, f"lacks {lacking} of an attitude", f"give {', '.join(whole)}")
+    names = quaternion or angles
+    for k in range(n if names else 0):
+        one = np.array([values[name][k] for name in names])
+        if np.isnan(one).all():
+            continue
+        if np.isnan(one).any() or (quaternion and abs(np.linalg.norm(one) - 1.0) > 1e-2):
+            place = f"{source}, line {lines[k]}"
+            raise MeasurementError(place, f"{', '.join(names)} are no attitude", "give all of them, or none")
+        found[k] = rotation_from_quaternion(one) if quaternion else rotation_from_rpy(one[::-1])
+    return found

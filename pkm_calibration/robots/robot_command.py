@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`pkm calibrate ROBOT DATA.csv` and `pkm calibrate ROBOT --plan N`."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from pkm_description import load_mechanism
+from pkm_description.command_options import add_robot
+from pkm_description.load import xacro_arguments
+from pkm_runtime.errors import PkmError
+from pkm_runtime.progress import progress
+from pkm_runtime.whole_files import write_whole
+
+ACCEPTED, REFUSED, UNUSABLE = 0, 3, 2
+EPILOG = """\
+DATA is a CSV file, a row for each pose: the readings of all drives by their names, and what was measured there, as in
+
+    limb1_arm [deg], limb2_arm [deg], limb3_arm [deg], x [mm], y [mm], z [mm]
+
+x y z: the platform's origin, or the point on it that point_x point_y point_z say; height: the same as z;
+yaw pitch roll, or qx qy qz qw: its attitude; distance: from the base's origin, or from from_x from_y from_z, as by a
+double ball bar; the name of another joint: a sensor on it. Any mixture; an empty cell was not measured.
+A comment `# sigma x [mm]: 0.02` says how well a column is measured.
+
+The file that -o writes is applied with --corrections FILE of any command, or corrections:=FILE of ros2 launch.
+Exit status: 0, 2 where the measurements cannot be used, 3 where they do not explain themselves.
+"""
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line."""
+    p = argparse.ArgumentParser(
+        prog="pkm calibrate",
+        description="Find where the joints of a real robot sit, from measurements; or plan which poses to measure. "
+        "`pkm calibrate printer.cfg` calibrates a 3D printer.",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add_robot(p)
+    p.add_argument("data", nargs="?", metavar="DATA", help="measurements (CSV)")
+    p.add_argument("--plan", type=int, metavar="N", help="instead: choose N poses to measure")
+    text = "what will be measured at the poses: position, attitude, height, distance (default: position)"
+    p.add_argument("--measure", default="position", metavar="KINDS", help=text)
+    p.add_argument("-o", "--output", metavar="FILE", help="file of corrections, or of the plan, to write")
+    p.add_argument("--urdf", metavar="FILE", help="write the corrected description as well")
+    p.add_argument("--json", nargs="?", const="-", metavar="FILE", help="write the numbers as JSON; else print them")
+    p.add_argument("--report", type=Path, metavar="PAGE", help="page to write, FILE.html")
+    text = "share of the rows by which the answer is judged (default: %(default)g)"
+    p.add_argument("--keep", type=float, default=0.2, metavar="SHARE", help=text)
+    text = "let the axes of universal joints miss each other, and their right angle"
+    p.add_argument("--real-crosses", action="store_true", help=text)
+    return p
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command; the exit status."""
+    p = parser()
+    given = p.parse_args(arguments)
+    if (given.plan is None) == (given.data is None):
+        p.error("give measurements, or --plan N")
+    if given.plan is not None and not 1 <= given.plan <= 1000:
+        p.error(f"--plan {given.plan}: give 1 to 1000 poses")
+    if not 0.0 <= given.keep <= 0.5:
+        p.error(f"--keep {given.keep:g}: give a share from 0 to 0.5")
+    try:
+        return _plan(given) if given.plan is not None else _calibrate(given)
+    except PkmError as error:
+        print(f"pkm calibrate: {error}", file=sys.stderr)
+    except OSError as error:
+        print(f"pkm calibrate: {error.filename}: {error.strerror}", file=sys.stderr)
+    return UNUSABLE
+
+
+def _plan(given: argparse.Namespace) -> int:
+    from pkm_calibration.robots.calibration_words import shown
+    from pkm_calibration.robots.plan import plan_poses
+
+    mechanism = load_mechanism(given.robot, xacro_arguments(given.xacro_args))
+    with progress(f"planning poses of {mechanism.name}"):
+        kinds = tuple(dict.fromkeys(kind.strip() for kind in given.measure.split(",")))
+        found = plan_poses(mechanism, given.plan, kinds)
+    if given.output:
+        write_whole(Path(given.output), found.table())
+    else:
+        print(found.table(), end="")
+    worst = max(
+        range(len(found.parameters)), key=lambda k: found.uncertain[k] / (1e-3, 5e-3)[found.parameters[k].unit == "rad"]
+    )
+    lines = [
+        f"{mechanism.name}: {len(found.drives)} poses, {len(found.parameters)} parameters can be told apart by "
+        f"{' and '.join(kinds)}",
+        f"  observability {found.observability:.3g}, of as many poses at random {found.at_random:.3g}",
+        f"  least known afterwards: {found.parameters[worst].name}, "
+        f"to {shown(float(found.uncertain[worst]), found.parameters[worst].unit)} (one standard deviation)",
+    ]
+    print("\n".join(lines), file=sys.stderr)
+    return ACCEPTED
+
+
+def _calibrate(given: argparse.Namespace) -> int:
+    from pkm_calibration.estimation import ContradictionError
+    from pkm_calibration.robots.calibration import calibrate
+    from pkm_calibration.robots.calibration_words import as_numbers, in_words
+    from pkm_calibration.robots.measurements import read_measurements
+
+    mechanism = load_mechanism(given.robot, xacro_arguments(given.xacro_args))
+    measured = read_measurements(given.data, mechanism)
+    try:
+        with progress(f"calibrating {mechanism.name}"):
+            found = calibrate(mechanism, measured, given.keep, not given.real_crosses)
+    except ContradictionError as error:
+        return _refused(given, str(error))
+    numbers = json.dumps(as_numbers(found), indent=1, ensure_ascii=False)
+    if given.output:
+        write_whole(Path(given.output), found.corrections())
+    if given.urdf:
+        from pkm_description.corrections import corrected
+
+        write_whole(Path(given.urdf), corrected(mechanism, found.displacements).urdf)
+    if given.json and given.json != "-":
+        write_whole(Path(given.json), numbers + "\n")
+    if given.report:
+        from pkm_calibration.robots.calibration_page import write_page
+
+        write_page(given.report, found, numbers)
+    if given.json == "-":
+        print(numbers)
+    else:
+        print("\n".join(in_words(found)))
+        for what, file in (("corrections", given.output), ("description", given.urdf), ("report", given.report)):
+            if file:
+                print(f"{what}: {file}")
+    return REFUSED if found.refused else ACCEPTED
+
+
+def _refused(given: argparse.Namespace, reason: str) -> int:
+    """Say that there is no answer."""
+    numbers = json.dumps({"verdict": "refused", "reasons": [reason]}, indent=1, ensure_ascii=False)
+    if given.json and given.json != "-":
+        write_whole(Path(given.json), numbers + "\n")
+    print(numbers if given.json == "-" else f"refused: {reason}")
+    return REFUSED

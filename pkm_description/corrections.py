@@ -1,0 +1,248 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Corrections of a drawing: where a real machine's joints sit, beside where its description has them.
+
+A correction displaces a frame on its body: a tree joint's origin, or one of the frames of a loop. Calibration finds
+them, a small YAML file keeps them, and `load_mechanism(robot, {"corrections": FILE})` applies them: the description
+stays as it is. The corrected robot is a description like any other::
+
+    robot: delta
+    displacements:
+      - joint: limb1_arm                 # its origin
+        translation: [0.0002, 0, 0]      # m, in the axes of the frame itself
+        rotation: [0, 0.001, 0]          # rad, a rotation vector
+      - loop: limb1_a_ball
+        frame: predecessor               # or successor
+        translation: [0.00031, 0, 0]
+"""
+
+from __future__ import annotations
+
+import os
+import xml.etree.ElementTree as ET
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from pkm_description.description_error import DescriptionError
+from pkm_description.from_urdf import mechanism_from_urdf
+from pkm_description.joint_geometry import home_positions
+from pkm_description.loops.closure import ClosureModel
+from pkm_description.loops.home import CLOSED, close
+from pkm_description.mechanism import Array, JointType, Mechanism, frozen
+from pkm_description.rotations import rotation_from_rpy, rotation_from_vector, rpy_from_rotation, transform
+from pkm_runtime.yaml_section import Section, read_yaml
+
+PLACES = ("origin", "predecessor", "successor")
+LARGEST = 0.2  # m or rad: beyond, it is no correction but another robot
+NAMES = ("x", "y", "z", "yaw", "pitch", "roll")  # a free platform's coordinates
+
+
+@dataclass(frozen=True, eq=False)
+class Displacement:
+    """A frame moved on its body by `twist` (6,): translation [m], then rotation vector [rad], in its own axes.
+
+    `element` names a joint, whose `place` is "origin", or a loop with "predecessor" or "successor".
+    """
+
+    element: str
+    place: str
+    twist: Array
+
+    def moved(self, frame: Array) -> Array:
+        """The frame (4, 4) after it."""
+        return np.asarray(frame @ transform(self.twist[:3], rotation_from_vector(self.twist[3:])))
+
+
+def read_corrections(path: str | os.PathLike[str]) -> tuple[str, list[Displacement]]:
+    """The robot's name and the displacements of a file. Raises `ConfigurationError` where it cannot be used."""
+    source, values = read_yaml(Path(path))
+    section = Section(source, "", values)
+    robot = section.text("robot", "")
+    section.has("parameters")  # for people
+    listed = values.get("displacements") if section.has("displacements") else None
+    if not isinstance(listed, list):
+        raise section.wrong("displacements", "is no list", "write '- joint: NAME' or '- loop: NAME' lines below it")
+    section.finish()
+    return robot, [_read(Section(source, f"displacements[{k}]", one)) for k, one in enumerate(listed)]
+
+
+def _read(one: Section) -> Displacement:
+    joint, loop = one.text("joint", ""), one.text("loop", "")
+    if bool(joint) == bool(loop):
+        raise one.wrong("", "names no joint and no loop, or both", "write 'joint: NAME' or 'loop: NAME'")
+    place = one.text("frame", choices=PLACES[1:]) if loop else "origin"
+    twist = [*one.numbers("translation", (3,), [0.0] * 3), *one.numbers("rotation", (3,), [0.0] * 3)]
+    if max(map(abs, twist)) > LARGEST:
+        problem = f"it displaces by {max(map(abs, twist)):g} m or rad, more than {LARGEST:g}"
+        raise one.wrong("", problem, "give corrections of this drawing, in m and rad")
+    one.finish()
+    return Displacement(joint or loop, place, frozen(twist))
+
+
+def corrections_text(mechanism: Mechanism, found: Sequence[Displacement], about: Sequence[str] = ()) -> str:
+    """The file's text, with comment lines `about` at its head."""
+    lines = [f"# {line}" for line in about] + [f"robot: {mechanism.name}", "displacements:"]
+    for one in found:
+        lines.append(f"  - {'joint' if one.place == 'origin' else 'loop'}: {one.element}")
+        if one.place != "origin":
+            lines.append(f"    frame: {one.place}")
+        for name, part in (("translation", one.twist[:3]), ("rotation", one.twist[3:])):
+            if part.any():
+                lines.append(f"    {name}: [{', '.join(f'{value:.17g}' for value in part)}]")
+    return "\n".join(lines) + "\n"
+
+
+def corrected(mechanism: Mechanism, displacements: Sequence[Displacement]) -> Mechanism:
+    """The robot with displaced joints, loaded anew: its home has the drives where they were.
+
+    Where the loops then tilt the platform out of its task coordinates, all six take their place. Raises
+    `DescriptionError` for an unknown joint or loop, or where the displaced loops cannot close.
+    """
+    free = bool(mechanism.virtual_chain) and not _keeps_its_branch(mechanism, displacements)
+    return mechanism_from_urdf(corrected_text(mechanism, displacements, free), mechanism.source)
+
+
+def _keeps_its_branch(mechanism: Mechanism, displacements: Sequence[Displacement]) -> bool:
+    """Whether the displaced loops close with the platform on the branch that the drawing gives it."""
+    moves = {(one.element, one.place): one for one in displacements}
+
+    def moved(element: str, place: str, frame: Array) -> Array:
+        one = moves.get((element, place))
+        return frame if one is None else one.moved(frame)
+
+    joints = [replace(j, origin=moved(j.name, "origin", j.origin)) for j in mechanism.joints]
+    loops = [
+        replace(
+            one,
+            predecessor_frame=moved(one.name, "predecessor", one.predecessor_frame),
+            successor_frame=moved(one.name, "successor", one.successor_frame),
+        )
+        for one in mechanism.loops
+    ]
+    model = ClosureModel(mechanism.links, joints, loops, mechanism.base_link)
+    start = model.reduced(mechanism.home_joints)
+    return close(model, model.closure, np.ones(model.size, dtype=bool), start)[1] < CLOSED
+
+
+def corrected_text(mechanism: Mechanism, displacements: Sequence[Displacement], free_platform: bool) -> str:
+    """URDF+ text of the robot with displaced joints; `free_platform` writes its pose in six coordinates."""
+    root = ET.fromstring(mechanism.urdf)
+    joints = {one.get("name", ""): one for one in root.findall("joint")}
+    loops = {one.get("name", ""): one for one in root.findall("loop")}
+    for one in displacements:
+        if one.place == "origin":
+            holder, named = joints.get(one.element), mechanism.joint_named.get(one.element)
+            frame = None if named is None else named.origin
+        else:
+            loop = loops.get(one.element)
+            holder, cut = None if loop is None else loop.find(one.place), mechanism.loop_named.get(one.element)
+            frame = None if cut is None else getattr(cut, f"{one.place}_frame")
+        if holder is None or frame is None:
+            kind = "joint" if one.place == "origin" else "loop"
+            raise DescriptionError(
+                f"correction of {kind} {one.element!r}",
+                f"{mechanism.name} has no such {kind}",
+                "give the corrections of this robot; pkm calibrate writes them",
+            )
+        _set_origin(holder, one.moved(frame))
+    homes = home_positions(mechanism)
+    if free_platform:
+        for name in _free(root, mechanism, joints):
+            homes.pop(name, None)
+        homes |= _task_home(mechanism)
+    _set_home(root, homes)
+    return ET.tostring(root, encoding="unicode")
+
+
+def _set_origin(holder: ET.Element, frame: Array) -> None:
+    origin = holder.find("origin")
+    if origin is None:
+        origin = ET.SubElement(holder, "origin")
+    origin.attrib.clear()
+    origin.set("xyz", _numbers(frame[:3, 3]))
+    origin.set("rpy", _numbers(_accurate_rpy(frame[:3, :3])))
+
+
+def _numbers(values: Array) -> str:
+    return " ".join(repr(float(value)) for value in values)
+
+
+def _accurate_rpy(rotation: Array) -> Array:
+    """Angles of a rotation; beside pitch of a quarter turn these lose half of the digits, which a step gives back."""
+    rpy = rpy_from_rotation(rotation)
+    for _ in range(3):
+        made = rotation_from_rpy(rpy)
+        error = 0.5 * (rotation @ made.T - (rotation @ made.T).T)
+        miss = np.array([error[2, 1], error[0, 2], error[1, 0]])
+        if np.abs(miss).max() < 1e-15:
+            break
+        _, pitch, yaw = rpy
+        axes = np.column_stack(
+            (
+                rotation_from_rpy(np.array([0.0, pitch, yaw]))[:, 0],
+                rotation_from_rpy(np.array([0.0, 0.0, yaw]))[:, 1],
+                np.array([0.0, 0.0, 1.0]),
+            )
+        )
+        rpy = rpy + np.linalg.lstsq(axes, miss, rcond=1e-12)[0]
+    return np.asarray(rpy)
+
+
+def _free(root: ET.Element, mechanism: Mechanism, joints: Mapping[str, ET.Element]) -> tuple[str, ...]:
+    """Put six joints in place of the platform's branch; the names that are gone."""
+    limits = {}
+    for name in mechanism.virtual_chain:
+        joint = mechanism.joint_named[name]
+        axis = (mechanism.home[:3, :3] if joint.type is not JointType.PRISMATIC else np.eye(3)) @ joint.axis
+        if joint.type is JointType.PRISMATIC and np.abs(axis).max() > 1.0 - 1e-9:
+            limits["xyz"[int(np.argmax(np.abs(axis)))]] = joints[name].find("limit")
+        root.remove(joints[name])
+        child = joint.child
+        if child != mechanism.platform_link:
+            root.remove(next(link for link in root.findall("link") if link.get("name") == child))
+    parent = mechanism.base_link
+    for name, direction in zip(NAMES, ("1 0 0", "0 1 0", "0 0 1", "0 0 1", "0 1 0", "1 0 0"), strict=True):
+        child = mechanism.platform_link if name == "roll" else f"platform_{name}_frame"
+        if name != "roll":
+            ET.SubElement(root, "link", name=child)
+        kind = "revolute" if name in NAMES[3:] else "prismatic"
+        made = ET.SubElement(root, "joint", name=f"platform_{name}", type=kind)
+        ET.SubElement(made, "parent", link=parent)
+        ET.SubElement(made, "child", link=child)
+        ET.SubElement(made, "axis", xyz=direction)
+        limit = limits.get(name)
+        if limit is not None:
+            made.append(limit)
+        parent = child
+    return tuple(mechanism.virtual_chain)
+
+
+def _task_home(mechanism: Mechanism) -> dict[str, float]:
+    roll, pitch, yaw = rpy_from_rotation(mechanism.home[:3, :3])
+    values = (*mechanism.home[:3, 3], yaw, pitch, roll)
+    return {f"platform_{name}": float(value) for name, value in zip(NAMES, values, strict=True)}
+
+
+def _set_home(root: ET.Element, positions: Mapping[str, float]) -> None:
+    """Home without a pose: the drives stay where they start, and the loops say where the platform is."""
+    pkm = root.find("pkm")
+    assert pkm is not None  # the robot was loaded from this text
+    for old in pkm.findall("home"):
+        pkm.remove(old)
+    home = ET.SubElement(pkm, "home")
+    for name, value in positions.items():
+        ET.SubElement(home, "joint", name=name, position=repr(value))
+
+
+def corrected_from_file(mechanism: Mechanism, path: str | os.PathLike[str]) -> Mechanism:
+    """The robot with the corrections of a file. Raises `DescriptionError` for those of another robot."""
+    robot, found = read_corrections(path)
+    if robot and robot != mechanism.name:
+        raise DescriptionError(
+            f"corrections {Path(path)}",
+            f"they are those of {robot!r}, the robot is {mechanism.name!r}",
+            "give the file that was made for this description",
+        )
+    return corrected(mechanism, found)

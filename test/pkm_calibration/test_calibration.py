@@ -1,0 +1,203 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Calibration of robots whose true geometry is known: values, intervals, and what is refused."""
+
+from __future__ import annotations
+
+import json
+import timeit
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pkm_calibration import calibrate_command
+from pkm_calibration.robots.calibration import calibrate
+from pkm_calibration.robots.measurements import MeasurementError, parse_measurements
+from pkm_calibration.robots.plan import plan_poses
+from pkm_description import load_mechanism
+from pkm_description.corrections import Displacement, corrected
+from pkm_description.mechanism import Array
+from pkm_description.rotations import pose_from_transform, transform
+from pkm_kinematics import Kinematics
+from pkm_kinematics.status import Status
+from test.pkm_calibration.simulated import NOISE, as_csv, measured
+
+JUDGED = ("delta", "linear_delta", "gough_stewart", "hexa", "cable_8")
+
+
+def inside(name: str, seed: int) -> tuple[Array, float]:
+    """Which true values are within their intervals, and the error on poses kept aside over the sensor's noise."""
+    mechanism, truth, measurements = measured(name, seed=seed)
+    found = calibrate(mechanism, measurements)
+    assert not found.refused
+    true = np.array([truth.get(one, 0.0) for one in found.estimate.names])
+    low, high = found.estimate.interval95.T
+    return (low <= true) & (true <= high), found.kept["position"] / NOISE
+
+
+@pytest.mark.parametrize(("name", "runs"), [("delta", 3), ("linear_delta", 3), ("gough_stewart", 3)])
+def test_true_values_are_within_their_intervals_and_kept_poses_within_the_noise(name: str, runs: int) -> None:
+    """With so few runs, roughly: 80 % at least; `test_intervals_cover` counts at night."""
+    found = [inside(name, seed) for seed in range(runs)]
+    assert np.concatenate([one for one, _ in found]).mean() > 0.8
+    assert max(error for _, error in found) < 2.0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", JUDGED)
+def test_intervals_cover(name: str) -> None:
+    """95 % intervals of 1,000 calibrations cover 93 to 97 %; kept poses are within twice the sensor's noise."""
+    found = [inside(name, seed) for seed in range(1000)]
+    assert 0.93 < np.concatenate([one for one, _ in found]).mean() < 0.97
+    assert np.median([error for _, error in found]) < 1.2
+    assert np.quantile([error for _, error in found], 0.99) < 2.0
+
+
+def test_lengths_of_lines_alone_calibrate_a_cable_robot() -> None:
+    """Anchors from eight lengths at each pose: what is redundant in them."""
+    mechanism, _, measurements = measured("cable_8", n=120)
+    n = len(measurements)
+    lengths = replace(measurements, position=np.full((n, 3), np.nan), attitude=np.full((n, 3, 3), np.nan))
+    found = calibrate(mechanism, lengths)
+    before, after = (np.mean(list(errors.values())) for errors in (found.before, found.after))
+    assert before > 4.0 * NOISE
+    assert after < 1.2 * NOISE
+    assert found.kept[mechanism.actuated_joints[0]] < 2.0 * NOISE
+
+
+def test_outliers_are_named_and_left_out() -> None:
+    mechanism, _, measurements = measured("delta", n=60)
+    measurements.position[[3, 17], 1] += 1e-3
+    found = calibrate(mechanism, measurements, kept=0.0)
+    assert set(found.estimate.outliers) == {5, 19}
+    assert found.after["position"] < 1.2 * NOISE
+
+
+def test_without_a_stated_noise_it_is_estimated() -> None:
+    mechanism, _, measurements = measured("linear_delta", attitude=False, known=False)
+    found = calibrate(mechanism, measurements)
+    assert found.estimate.noise == pytest.approx(
+        1.0, rel=0.25
+    )  # of the default standard deviation, which is the true one
+
+
+def test_a_measuring_frame_of_its_own_is_found() -> None:
+    mechanism, _, measurements = measured("gough_stewart", attitude=False)
+    turn = np.array([[0.0, -1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 1.0]])
+    moved = replace(measurements, position=(measurements.position - [1.0, 2.0, 0.5]) @ turn)
+    found = calibrate(mechanism, moved)
+    assert found.after["position"] < 1.2 * NOISE
+    assert "the measuring frame is not the base's" in found.notes[0]
+
+
+def test_the_corrected_robot_is_where_it_was_measured(tmp_path: Path) -> None:
+    """From a file to a file to the loader: drives of the corrected robot at measured poses are those that were read."""
+    mechanism, _, measurements = measured("gough_stewart")
+    data, corrections = tmp_path / "measured.csv", tmp_path / "corrections.yaml"
+    data.write_text(as_csv(mechanism, measurements))
+    page, numbers = tmp_path / "page.html", tmp_path / "numbers.json"
+    words = ["gough_stewart", str(data), "-o", str(corrections), "--report", str(page), "--json", str(numbers)]
+    assert calibrate_command.main([*words, "--urdf", str(tmp_path / "corrected.urdf")]) == 0
+    answer = json.loads(numbers.read_text())
+    assert answer["verdict"] == "accepted"
+    assert answer["parameters"].keys() == answer["interval95"].keys()
+    assert "Errors of the drawing" in page.read_text()
+    for source, arguments in (("gough_stewart", {"corrections": str(corrections)}), (tmp_path / "corrected.urdf", {})):
+        kinematics = Kinematics(load_mechanism(source, arguments))
+        poses = [transform(p, R) for p, R in zip(measurements.position, measurements.attitude, strict=True)]
+        found = kinematics.inverse(np.array([pose_from_transform(pose) for pose in poses]))
+        assert (found.status == Status.CONVERGED).all()
+        off = found.actuated - measurements.drives
+        assert np.sqrt(np.mean(off**2)) < 5.0 * NOISE  # attitudes are known to 0.1 mrad on a platform of 0.5 m
+    drawn = Kinematics(mechanism).inverse(np.array([pose_from_transform(pose) for pose in poses]))
+    assert np.sqrt(np.mean((drawn.actuated - measurements.drives) ** 2)) > 20.0 * NOISE
+
+
+def test_corrected_kinematics_is_as_fast() -> None:
+    """Closed forms still hold for a hexapod: the inverse takes at most twice the time."""
+    drawn = load_mechanism("gough_stewart")
+    random = np.random.default_rng(0)
+    loops = [Displacement(loop.name, "successor", 1e-3 * random.standard_normal(6)) for loop in drawn.loops]
+    times = []
+    for mechanism in (drawn, corrected(drawn, loops)):
+        kinematics = Kinematics(mechanism)
+        pose = kinematics.home.copy()
+        kinematics.inverse(pose)
+        times.append(min(timeit.repeat(lambda k=kinematics, p=pose: k.inverse(p).joints, number=200, repeat=7)))
+    assert times[1] < 2.0 * times[0]
+
+
+@pytest.mark.parametrize("kinds", [("position",), ("height",), ("position", "attitude")])
+def test_planned_poses_tell_more_than_random_ones(kinds: tuple[str, ...]) -> None:
+    plan = plan_poses(load_mechanism("delta"), 20, kinds)
+    assert plan.drives.shape == (20, 3)
+    assert plan.observability > 1.3 * plan.at_random
+    heads = plan.table().splitlines()[1]
+    assert heads.startswith("limb1_arm,limb2_arm,limb3_arm,")
+    kinematics = Kinematics(load_mechanism("delta"))
+    found = kinematics.forward(plan.drives)
+    assert (found.status == Status.CONVERGED).all()
+
+
+# -- measurements that cannot be used ---------------------------------------------------------------------------------
+
+HEAD = "limb1_arm,limb2_arm,limb3_arm,x,y,z\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("", "has no rows"),
+        (HEAD, "has no rows"),
+        (HEAD + "0,0,0,1\n", "has 4 cells"),
+        (HEAD + "0,0,zero,0,0,0\n", "'zero' in column limb3_arm is no number"),
+        (HEAD + "0,0,inf,0,0,0\n", "is no number"),
+        (HEAD + "0,0,,0,0,0\n", "the reading of a drive is missing"),
+        ("limb1_arm,limb2_arm,x,y,z\n0,0,0,0,0\n", "no column for limb3_arm"),
+        ("limb1_arm,limb2_arm,limb3_arm\n0,0,0\n", "readings of drives alone"),
+        ("limb1_arm,limb2_arm,limb3_arm,xx\n0,0,0,1\n", "no such column as 'xx'"),
+        ("limb1_arm,limb2_arm,limb3_arm,x [deg]\n0,0,0,1\n", "x cannot be in 'deg'"),
+        ("limb1_arm,limb2_arm,limb3_arm,x,x\n0,0,0,1,1\n", "comes twice"),
+        ("limb1_arm,limb2_arm,limb3_arm,yaw\n0,0,0,1\n", "lacks pitch, roll of an attitude"),
+        ("limb1_arm,limb2_arm,limb3_arm,x;y\n0,0,0,1\n", "is no name of a column"),
+        ("# sigma x: -1\n" + HEAD + "0,0,0,0,0,0\n", "no positive number"),
+        ("\x00\x01", "has no rows"),
+    ],
+)
+def test_a_file_that_cannot_be_read_is_refused_with_its_line(text: str, problem: str) -> None:
+    with pytest.raises(MeasurementError, match=problem):
+        parse_measurements(text, load_mechanism("delta"))
+
+
+def test_measurements_that_do_not_fit_say_why() -> None:
+    mechanism, _, good = measured("delta", n=40)
+    for change, problem in (
+        ({"position": 1e3 * good.position}, "they look like mm"),
+        ({"position": good.position[:, [1, 0, 2]]}, "columns x and y look swapped"),
+        ({"drives": good.drives[:, [0, 2, 1]]}, "columns limb2_arm and limb3_arm look swapped"),
+        ({"position": good.position + np.random.default_rng(0).standard_normal(good.position.shape)}, "of this robot"),
+    ):
+        with pytest.raises(MeasurementError, match=problem):
+            calibrate(mechanism, replace(good, **change))
+    few = good.rows(np.arange(1))
+    with pytest.raises(MeasurementError, match="too few"):
+        calibrate(mechanism, replace(few, attitude=np.full((1, 3, 3), np.nan)))
+
+
+def test_rows_that_repeat_others_are_left_out_and_said() -> None:
+    mechanism, _, good = measured("delta", n=40)
+    found = calibrate(mechanism, good.rows(np.r_[0:40, 7, 8]))
+    assert len(found.measured) == 40
+    assert "2 rows repeat earlier ones" in found.notes[0]
+
+
+def test_a_stated_noise_that_nothing_explains_refuses_the_answer(tmp_path: Path) -> None:
+    mechanism, _, good = measured("delta", n=40)
+    rough = replace(good, position=good.position + 5e-4 * np.random.default_rng(0).standard_normal(good.position.shape))
+    data = tmp_path / "rough.csv"
+    data.write_text(as_csv(mechanism, rough))
+    assert calibrate_command.main(["delta", str(data), "--json", str(tmp_path / "out.json")]) == 3
+    answer = json.loads((tmp_path / "out.json").read_text())
+    assert answer["verdict"] == "refused"
+    assert answer["reasons"]

@@ -1,0 +1,250 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Geometric parameters: exact derivatives, counts as published, and machines that differ from their drawing."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from pkm_description import load_mechanism
+from pkm_description.corrections import Displacement, corrected, corrections_text, read_corrections
+from pkm_description.description_error import DescriptionError
+from pkm_description.gallery import robot_names
+from pkm_description.mechanism import Array, Mechanism
+from pkm_description.rotations import rpy_from_rotation
+from pkm_kinematics import Kinematics
+from pkm_kinematics.geometry import GeometricParameters, GraphModel
+from pkm_kinematics.geometry.graph_model import rotation_vectors
+from pkm_kinematics.status import Status
+from pkm_runtime.errors import ConfigurationError, PkmError
+
+# Those of which a step of one parameter can be followed: the others are singular everywhere, or their drives are more
+# than they have degrees of freedom, so that no pose goes with drives that stay.
+FOLLOWED = [
+    name for name in robot_names() if name not in ("griffis_duffy", "cable_8", "gough_stewart_7", "planar_redundant")
+]
+STEP = 2e-5  # m, rad: differences then err by its square, or by rounding over it
+TOLERANCE = {  # of differences, by robots whose states are near to a singularity: there they err by more than 1e-6
+    "irsbot2": 1e-3,
+    "par2": 1e-5,
+    "planar_mixed": 1e-4,
+}
+
+
+def moves(parameters: GeometricParameters, displacements: Array) -> list[Displacement]:
+    places = parameters.model.places
+    return [Displacement(p.element, p.side, d) for p, d in zip(places, displacements, strict=True) if d.any()]
+
+
+@pytest.mark.parametrize("robot_name", robot_names())
+def test_loops_close_at_home_and_their_derivatives_are_those_of_differences(robot_name: str) -> None:
+    model = GraphModel(load_mechanism(robot_name))
+    random = np.random.default_rng(1)
+    home = model.home()
+    assert np.abs(model.closure(model.placed(home))[0]).max() < 1e-13
+    model.displace(0.02 * random.standard_normal(model.displacements.shape))
+    step = 0.05 * random.standard_normal((1, model.size + 6)) * model.scale
+    states = home.moved(step)
+    placed = model.placed(states)
+    J = model.closure(placed)[1]
+    for k in range(model.size + (6 if model.free_platform else 0)):
+        unit = 1e-6 * np.eye(model.size + 6)[k][None]
+        ends = [model.closure(model.placed(states.moved(sign * unit * model.scale)))[0] for sign in (1.0, -1.0)]
+        np.testing.assert_allclose((ends[0] - ends[1]) / 2e-6, J[:, :, k], atol=2e-9)
+    kept = model.displacements.copy()
+    for place in range(len(model.places)):
+        by = placed.by_place(place)
+        for axis in range(6):
+            ends = []
+            for sign in (1.0, -1.0):
+                other = kept.copy()
+                other[place, axis] += sign * 1e-6
+                model.displace(other)
+                ends.append(model.closure(model.placed(states))[0])
+            np.testing.assert_allclose(
+                (ends[0] - ends[1]) / 2e-6, by[:, :, axis], atol=2e-9 / model.length + 2e-6 * (model.length < 0.1)
+            )
+
+
+@pytest.mark.parametrize(
+    ("robot", "count"),
+    [("gough_stewart", 42), ("hexaglide", 54), ("hexa", 66)],  # 6-SPS, 6-PSS, 6-RSS
+)
+def test_an_external_measurement_identifies_as_many_parameters_as_published(robot: str, count: int) -> None:
+    """Fassi, Legnani and others (2005), after equations 1 to 16."""
+    assert len(GeometricParameters(load_mechanism(robot)).identifiable()) == count
+
+
+def test_with_legs_inclined_to_their_slides_a_6_sps_has_48() -> None:
+    drawn = load_mechanism("gough_stewart")
+    parameters = GeometricParameters(drawn)
+    offset = np.zeros((len(parameters.model.places), 6))
+    for k, place in enumerate(parameters.model.places):
+        if place.element.endswith("_leg"):
+            offset[k, :2] = 0.01, 0.02  # the slide's axis beside the joint's centre
+    inclined = corrected(drawn, moves(parameters, offset))
+    assert len(GeometricParameters(inclined).identifiable()) == 48
+
+
+def test_a_6_urpu_of_general_shape_has_138() -> None:
+    """As drawn its axes meet, which hides most of them to first order."""
+    drawn = load_mechanism(_urpu())
+    parameters = GeometricParameters(drawn, ideal_joints=False)
+    general = 0.03 * np.random.default_rng(1).standard_normal((len(parameters.model.places), 6))
+    built = corrected(drawn, moves(parameters, general))
+    assert len(GeometricParameters(built, ideal_joints=False).identifiable()) == 138
+
+
+MASS = '<inertial><mass value="1"/><inertia ixx="0.1" iyy="0.1" izz="0.1" ixy="0" ixz="0" iyz="0"/></inertial>'
+
+
+def _joint(name: str, kind: str, parent: str, child: str, axis: str, origin: str = "") -> str:
+    return (
+        f'<joint name="{name}" type="{kind}"><parent link="{parent}"/><child link="{child}"/>'
+        f'<origin {origin}/><axis xyz="{axis}"/></joint>'
+    )
+
+
+def _text(values: Array) -> str:
+    return " ".join(repr(float(value)) for value in values)
+
+
+def _urpu() -> str:
+    """A hexapod whose legs turn about themselves between two universal joints."""
+    parts, drives, random = [], [], np.random.default_rng(3)
+    for k in range(6):
+        angle, aside = np.pi / 3 * k, 0.3 * (-1) ** k
+        base = np.array([np.cos(angle + aside), np.sin(angle + aside), 0.0])
+        top = np.array([0.6 * np.cos(angle - aside), 0.6 * np.sin(angle - aside), 1.0])
+        along, length = (top - base) / np.linalg.norm(top - base), float(np.linalg.norm(top - base))
+        across = np.cross(along, random.standard_normal(3))
+        across /= np.linalg.norm(across)
+        rpy = _text(rpy_from_rotation(np.column_stack((across, np.cross(along, across), along))))
+        links = [f"leg{k}_{part}" for part in ("cross", "lower", "turn", "rod", "top")]
+        parts += [f'<link name="{link}">{MASS}</link>' for link in links]
+        cross, lower, turn, rod, last = links
+        parts += [
+            _joint(f"leg{k}_u1", "continuous", "base", cross, "1 0 0", f'xyz="{_text(base)}" rpy="{rpy}"'),
+            _joint(f"leg{k}_u2", "continuous", cross, lower, "0 1 0"),
+            _joint(f"leg{k}_roll", "continuous", lower, turn, "0 0 1"),
+            _joint(f"leg{k}_slide", "prismatic", turn, rod, "0 0 1", f'xyz="0 0 {length!r}"'),
+            _joint(f"leg{k}_v1", "continuous", rod, last, "1 0 0"),
+            f'<loop name="leg{k}_v2" type="revolute"><predecessor link="{last}"/><successor link="platform">'
+            f'<origin xyz="{_text(top - [0, 0, 1.0])}" rpy="{rpy}"/></successor><axis xyz="0 1 0"/></loop>',
+        ]
+        drives.append(f'<joint name="leg{k}_slide"><command_interface name="effort"/></joint>')
+    chain = [(name, "prismatic", axis) for name, axis in zip("xyz", ("1 0 0", "0 1 0", "0 0 1"), strict=True)]
+    chain += [(name, "revolute", axis) for name, axis in (("yaw", "0 0 1"), ("pitch", "0 1 0"), ("roll", "1 0 0"))]
+    ends = ["base", *(f"behind_{name}" for name, _, _ in chain[:-1]), "platform"]
+    parts += [f'<link name="{link}"/>' for link in ends[1:-1]]
+    parts += [_joint(n, kind, ends[k], ends[k + 1], axis) for k, (n, kind, axis) in enumerate(chain)]
+    return (
+        f'<robot name="urpu"><link name="base"/><link name="platform">{MASS}</link>{"".join(parts)}'
+        '<pkm base_link="base" platform_link="platform"><home xyz="0 0 1"/></pkm>'
+        f'<ros2_control name="urpu" type="system">{"".join(drives)}</ros2_control></robot>'
+    )
+
+
+@pytest.mark.parametrize("every", [11, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("robot_name", FOLLOWED)
+def test_sensitivities_are_the_differences_of_displaced_robots(robot_name: str, every: int) -> None:
+    """Of every parameter, or by day of every so many, pose and joints, with the drives held."""
+    mechanism = load_mechanism(robot_name)
+    parameters = GeometricParameters(mechanism)
+    model = parameters.model
+    states = parameters.states.rows(slice(0, 2))
+    held = model.columns_of(mechanism.actuated_joints)
+    rates, twists = parameters.sensitivity(states, parameters.all)
+    tolerance = TOLERANCE.get(robot_name, 1e-6)
+    for k in range(0, len(parameters), every):
+        ends = []
+        for sign in (STEP, -STEP):
+            displaced = parameters.closing(parameters.displacements({parameters.all[k].name: sign}))
+            end, gap = GraphModel(mechanism, displaced).closed(states, held)
+            assert gap.max() < 1e-9 * model.length
+            ends.append(end)
+        first, second = ends
+        turned = first.platform[:, :3, :3] @ np.swapaxes(second.platform[:, :3, :3], 1, 2)
+        moved = np.hstack((first.platform[:, :3, 3] - second.platform[:, :3, 3], rotation_vectors(turned)))
+        for measured, exact in ((moved, twists[:, :, k]), (first.q - second.q, rates[:, :, k])):
+            size = max(1.0, float(np.abs(exact).max()))
+            assert np.abs(measured / (2.0 * STEP) - exact).max() < tolerance * size, parameters.all[k].name
+
+
+@pytest.mark.parametrize("robot_name", ["delta", "gough_stewart", "orthoglide", "planar_3rrr", "tripod_3prs", "hexa"])
+def test_a_reloaded_robot_stands_where_the_displaced_graph_does(robot_name: str) -> None:
+    mechanism = load_mechanism(robot_name)
+    parameters = GeometricParameters(mechanism)
+    random = np.random.default_rng(0)
+    values = {one.name: 1e-4 * random.standard_normal() for one in parameters.all}
+    displaced = parameters.closing(parameters.displacements(values))
+    reloaded = corrected(mechanism, moves(parameters, displaced))
+    model = GraphModel(mechanism, displaced)
+    states, gap = model.closed(model.home(), model.columns_of(mechanism.actuated_joints))
+    assert gap[0] < 1e-9
+    np.testing.assert_allclose(reloaded.home, states.platform[0], atol=1e-9)
+    assert reloaded.mobility.platform == mechanism.mobility.platform
+    assert np.abs(reloaded.home - mechanism.home).max() > 1e-6  # the displacements count
+    kinematics = Kinematics(reloaded)
+    there, _ = model.closed(parameters.states.rows(slice(0, 5)), model.columns_of(mechanism.actuated_joints))
+    for pose, q in zip(there.poses, there.q, strict=True):
+        found = kinematics.inverse(pose, seed=_joints(kinematics, model, q, pose))
+        assert found.status == Status.CONVERGED
+        np.testing.assert_allclose(found.actuated, q[model.columns_of(mechanism.actuated_joints)], atol=1e-8)
+
+
+def _joints(kinematics: Kinematics, model: GraphModel, q: Array, pose: Array) -> Array:
+    """Joint positions of a state; those of the platform's branch at home."""
+    joints = np.array(kinematics.home_joints)
+    for k, name in enumerate(kinematics.joint_names):
+        if name in model.column:
+            joints[k] = q[model.column[name]]
+    return joints
+
+
+@pytest.fixture
+def delta() -> Mechanism:
+    return load_mechanism("delta")
+
+
+def test_a_file_of_corrections_is_applied_by_the_loader(delta: Mechanism, tmp_path) -> None:
+    twist = np.array([3e-4, 0, 0, 0, 0, 0])
+    file = tmp_path / "delta.yaml"
+    file.write_text(corrections_text(delta, [Displacement("limb1_a_ball", "predecessor", twist)], ["a longer rod"]))
+    robot, found = read_corrections(file)
+    assert robot == "delta"
+    np.testing.assert_array_equal(found[0].twist, twist)
+    longer = load_mechanism("delta", {"corrections": str(file)})
+    assert longer.loop_named["limb1_a_ball"].predecessor_frame[0, 3] == pytest.approx(1.0553)
+    assert longer.mobility.platform == 3
+    kinematics = Kinematics(longer)
+    there = kinematics.nearest([0.05, 0.1, -0.9, 0.0, 0.0, 0.0])
+    assert there.status == Status.CONVERGED
+    assert kinematics.inverse(there.pose).status == Status.CONVERGED
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("robot: hexa\ndisplacements: []\n", "those of 'hexa'"),
+        ("robot: delta\ndisplacements:\n  - joint: limb9_arm\n    translation: [0.001, 0, 0]\n", "no such joint"),
+        ("robot: delta\ndisplacements:\n  - joint: limb1_arm\n    translation: [1.0, 0, 0]\n", "more than 0.2"),
+        ("robot: delta\ndisplacements:\n  - loop: limb1_a_ball\n    translation: [0.001, 0, 0]\n", "frame"),
+        (
+            "robot: delta\ndisplacements:\n  - joint: limb1_arm\n    rotation: [0.001, .nan, 0]\n",
+            "no list of 3 numbers",
+        ),
+        ("robot: delta\n", "is no list"),
+        ("42", "is no mapping"),
+    ],
+)
+def test_what_is_wrong_with_corrections_is_said(text: str, problem: str, tmp_path) -> None:
+    file = tmp_path / "wrong.yaml"
+    file.write_text(text)
+    with pytest.raises((DescriptionError, ConfigurationError), match=problem):
+        load_mechanism("delta", {"corrections": str(file)})
+
+
+def test_an_unknown_parameter_is_refused_with_one_like_it(delta: Mechanism) -> None:
+    with pytest.raises(PkmError, match="did you mean 'limb1: zero of arm'"):
+        GeometricParameters(delta).displacements({"limb1: zero of arms": 0.1})
