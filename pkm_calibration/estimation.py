@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The estimator of all calibrations: nonlinear least squares over named parameters, honest about what it cannot know.
 
-Levenberg's and Marquardt's method on residuals over their standard deviations, with Huber's weights (1964) until
-outliers are found; these are named and left out. Parameters are scaled by the size of the errors that are expected of
+Levenberg's and Marquardt's method on residuals over their standard deviations, at first with Huber's weights (1964).
+Then the worst measurements are left out, and named, as long as their studentised residuals are none of the noise. Parameters are scaled by the size of the errors that are expected of
 them. A direction in their space that the measurements know less well than that, by its singular value, is held where it
 began, and its uncertainty is taken to be the expected one; intervals contain both.
 """
@@ -34,6 +34,9 @@ PART = 0.1  # of a direction: what parameters that it is named by have at least
 TAKES_PART = 0.3  # in unseen directions: such a parameter is not identified
 HUBER = 1.345  # standard deviations, beyond which residuals count linearly
 SURE = 0.01  # probability that good measurements have an outlier at all
+FREE = 0.9  # of a residual's leverage: beyond, the estimate follows it
+WORST = 0.6  # of the largest residual: what is left out together with it
+LEAST_NOISE = 1e-3  # of the standard deviations that are assumed: exact numbers have that of rounding
 MOST = 0.3  # of all groups, as outliers
 
 
@@ -100,21 +103,20 @@ def estimate(
     there = np.ones(len(r), dtype=bool)
     before, values = r / width, start
     out: list[Any] = []
-    for _ in range(10):
-        robust = _Fit(residuals, values, start, scales, width, there, sigma is not None).run(robust=True)
-        found = robust.outliers(labels)
-        new = [one for one in found if one not in out]
-        values = robust.values
-        if not new:
-            break
-        out += new
+    known = sigma is not None
+    values = _Fit(residuals, values, start, scales, width, there, known).run(robust=True).values
+    while True:
+        fit = _Fit(residuals, values, start, scales, width, there, known).run()
+        values, found = fit.values, fit.outliers(labels)
+        if not found:
+            return fit.estimate(names, out, before)
+        out += found
         there = ~np.isin(labels, out)
         if len(out) > MOST * len(np.unique(labels)):
             raise ContradictionError(
                 f"{len(out)} of {len(np.unique(labels))} measurements do not go with the others: no set of parameters "
                 "explains most of them"
             )
-    return _Fit(residuals, values, start, scales, width, there, sigma is not None).run().estimate(names, out, before)
 
 
 class _Fit:
@@ -180,20 +182,24 @@ class _Fit:
         U, _, _, seen = self._decomposed()
         leverage = (U[:, seen] ** 2).sum(axis=1)
         freedoms = max(1, self.r.size - int(seen.sum()))
-        middle = 1.4826 * float(np.median(np.abs(self.r))) * np.sqrt(self.r.size / freedoms)
-        noise = max(self.noise, middle)  # where all are worse than was said, none is an outlier for that
-        size = np.abs(self.r) / (noise * np.sqrt(np.maximum(1.0 - leverage, 1e-6)))
+        size = np.abs(self.r) / np.sqrt(np.maximum(1.0 - leverage, 1e-6))
+        free = leverage < FREE  # what the estimate follows says little of the noise
+        middle = 1.4826 * float(np.median(size[free])) if free.sum() > 3 else 0.0
+        # Where all are worse than was said, none is an outlier for that.
+        size = size / max(self.noise if self.known else LEAST_NOISE, middle)
         level = SURE / self.r.size
         most = stats.norm.isf(0.5 * level) if self.known else stats.t.isf(0.5 * level, freedoms)
-        far = (size > most) & (leverage < 1.0 - 1e-6)
+        far = (size > most) & free
+        far &= size > WORST * size[free].max(initial=0.0)  # the worst first: they make others look bad
         return list(dict.fromkeys(labels[self.there][far].tolist()))
 
     def estimate(self, names: Sequence[str], out: Sequence[Any], before: Array) -> Estimate:
         """The answer, without weights."""
         self.weights[:] = 1.0
         freedoms = self.r.size - int(self._decomposed()[3].sum())
-        if not self.known:
-            self.noise = float(np.sqrt(self.r @ self.r / max(1, freedoms)))
+        if not self.known:  # without residuals to spare nothing is known of the noise but what is assumed
+            measured = float(np.sqrt(self.r @ self.r / max(1, freedoms)))
+            self.noise = max(measured, LEAST_NOISE) if freedoms > 0 else 1.0
         _, s, Vt, seen = self._decomposed()
         freedoms = self.r.size - int(seen.sum())
         full = np.linalg.svd(self.J, full_matrices=True)[2]

@@ -64,6 +64,10 @@ class Section:
         self._known.add(key)
         return key in self._values
 
+    def is_number(self, key: str) -> bool:
+        """Whether a key is there with a plain number."""
+        return self.has(key) and _is_number(self._values[key])
+
     def number(
         self, key: str, default: float | None = None, bounds: tuple[float, float] = (-_GREATEST, _GREATEST)
     ) -> float:

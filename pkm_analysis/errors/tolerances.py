@@ -25,6 +25,7 @@ costs:                    # times as much, by parameter
 from __future__ import annotations
 
 import fnmatch
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -44,7 +45,7 @@ class Tolerances:
     """Errors that a machine may have, in m, rad and K: see the module."""
 
     lengths: float = 5e-5
-    angles: float = 3.5e-4
+    angles: float = math.radians(0.02)
     sensors: float | Mapping[str, float] = 0.0
     clearance: float | Mapping[str, float] = 0.0
     change: float = 0.0
@@ -97,7 +98,7 @@ def read_tolerances(path: str | Path) -> Tolerances:
     def size(key: str, wanted: str, default: float) -> float:
         return _size(section, key, wanted) if section.has(key) else default
 
-    found: dict[str, Any] = {"lengths": size("lengths", "m", 5e-5), "angles": size("angles", "rad", 3.5e-4)}
+    found: dict[str, Any] = {"lengths": size("lengths", "m", 5e-5), "angles": size("angles", "rad", Tolerances.angles)}
     for key in ("sensors", "clearance"):
         if section.has(key):
             given = values[key]
@@ -128,6 +129,11 @@ def read_tolerances(path: str | Path) -> Tolerances:
 
 def _size(section: Section, key: str, wanted: str) -> float:
     """A number with its unit, such as 0.05 mm; of `wanted`, or of a length or an angle."""
+    if section.is_number(key):
+        plain = section.number(key)
+        if plain == 0.0:
+            return 0.0
+        raise section.wrong(key, f"{plain:g} has no unit", f"write '{plain:g} mm', or deg")
     text = section.text(key)
     number, unit = read_number(text, f"{section.source}, {key}", "write a number and its unit, as 0.05 mm")
     kind = wanted or ("rad" if unit in ("rad", "mrad", "deg") else "m")

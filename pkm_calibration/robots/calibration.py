@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from pkm_calibration.estimation import Estimate, estimate
 from pkm_calibration.robots.measured_robot import MeasuredRobot
-from pkm_calibration.robots.measurements import MeasurementError, Measurements
+from pkm_calibration.robots.measurements import SIGMA, MeasurementError, Measurements
 from pkm_description.corrections import Displacement, corrections_text
 from pkm_description.mechanism import Array, Mechanism, frozen
 from pkm_kinematics.geometry import GeometricParameter, GeometricParameters, GraphModel
@@ -30,6 +30,8 @@ SWAPPED = 0.3  # of the misfit: columns that leave less when exchanged were swap
 KEPT = 0.2  # of the rows, by which the answer is judged
 UNEXPLAINED = 4.0  # times the noise
 CHECKED = ("position", "attitude", "distance")
+IMPOSSIBLE = 0.2  # of the rows, at most, at whose readings the drawing cannot stand
+FEWEST_ROWS = 3  # different ones
 FEWEST = 6  # numbers, beside those that drives read
 
 
@@ -91,14 +93,14 @@ def calibrate(
     Raises:
         MeasurementError: the measurements cannot be used, with the reason.
     """
-    count = measured.count + len(measured) * max(0, len(mechanism.actuated_joints) - mechanism.mobility.platform)
-    if count < FEWEST:
-        problem = f"has {count} measured numbers, too few to calibrate by"
-        raise MeasurementError(measured.source, problem, "measure more, and at more poses")
     notes: list[str] = []
     measured = _without_copies(measured, notes)
+    _check_count(mechanism, measured)
     parameters = GeometricParameters(mechanism, ideal_joints)
+    measured = _without_impossible(parameters, measured, notes)
     robot = MeasuredRobot(parameters, measured)
+    if not np.isfinite(measured.attitude).any():
+        notes.append("attitudes were not measured: what only turns the platform stays as drawn")
     frame = _frame(robot, notes)
     aside = _aside(len(measured), kept, seed)
     used = np.setdiff1d(np.arange(len(measured)), aside)
@@ -125,6 +127,25 @@ def calibrate(
     return Calibration(
         mechanism, measured, chosen, found, moves, before, after, judged, frame, tuple(notes), refused, arrows
     )
+
+
+def _check_count(mechanism: Mechanism, measured: Measurements) -> None:
+    """Refuse measurements that are too few."""
+    spare = max(0, len(mechanism.actuated_joints) - mechanism.mobility.platform)
+    count = measured.count + len(measured) * spare
+    if count < FEWEST or len(measured) < FEWEST_ROWS:
+        problem = f"has {count} measured numbers at {len(measured)} different poses, too few to calibrate by"
+        raise MeasurementError(measured.source, problem, "measure more, and at more poses")
+
+
+def _without_impossible(parameters: GeometricParameters, measured: Measurements, notes: list[str]) -> Measurements:
+    """The measurements without rows at whose readings the drawing cannot stand, where these are few."""
+    there = MeasuredRobot.stands(parameters, measured)
+    if there.all() or there.mean() < 1.0 - IMPOSSIBLE:
+        return measured  # all of them are looked at again, and refused
+    lines = ", ".join(str(line) for line in measured.lines[~there])
+    notes.append(f"left out, the drawing cannot stand with its drives at these readings: line {lines}")
+    return measured.rows(there)
 
 
 def _estimated(
@@ -164,7 +185,8 @@ def _refusals(
         reasons.append(
             f"what is left is {found.rms_after:.3g} times the noise that the file gives: parameters do not explain it"
         )
-    worse = [kind for kind, error in judged.items() if error > before[kind] and kind in CHECKED]
+    floor = {kind: 0.1 * SIGMA["rad" if kind == "attitude" else "m"] for kind in CHECKED}  # what rounding leaves
+    worse = [k for k, error in judged.items() if k in CHECKED and error > 1.1 * before[k] and error > floor[k]]
     if worse:
         reasons.append(f"the corrected robot misses {' and '.join(worse)} by more than the drawing does")
     return reasons

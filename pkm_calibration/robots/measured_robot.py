@@ -81,16 +81,10 @@ class MeasuredRobot:
 
     def _nominal(self) -> States:
         """Configurations of the drawing at the readings of the drives, followed from home."""
-        n, model = len(self.measured), self._unmoved
-        states = model.home(n)
-        wanted = self.measured.drives
         if self.redundant:
-            return self._nearest_to_drives(states, wanted)
-        start = states.q[:, self.drives]
-        for piece in range(1, PIECES + 1):
-            states.q[:, self.drives] = start + piece / PIECES * (wanted - start)
-            states, gap = model.closed(states, self.drives)
-        open_ = np.flatnonzero(~(gap < 1e-6 * model.length))
+            return self._nearest_to_drives(self._unmoved.home(len(self.measured)), self.measured.drives)
+        states, closes = _followed(self._unmoved, self.drives, self.measured.drives)
+        open_ = np.flatnonzero(~closes)
         if len(open_):
             lines = ", ".join(str(self.measured.lines[k]) for k in open_[:5])
             raise PkmError(
@@ -98,6 +92,15 @@ class MeasuredRobot:
                 "stand with its drives at these readings; is this another robot, another zero, or another unit?"
             )
         return states
+
+    @staticmethod
+    def stands(parameters: GeometricParameters, measured: Measurements) -> NDArray[np.bool_]:
+        """Where (n,) the drawing has a configuration at the readings; true everywhere where drives are redundant."""
+        mechanism = parameters.mechanism
+        drives = parameters.model.columns_of(mechanism.actuated_joints)
+        if len(drives) > mechanism.mobility.platform:
+            return np.ones(len(measured), dtype=bool)
+        return _followed(GraphModel(mechanism), drives, measured.drives)[1]
 
     def _nearest_to_drives(self, states: States, wanted: Array) -> States:
         model = self._unmoved
@@ -298,3 +301,13 @@ class MeasuredRobot:
         along = apart / np.maximum(length, 1e-12)[:, None]
         add(np.isfinite(one.distance), length - one.distance, np.einsum("ni,nij->nj", along, by_point))
         return np.concatenate(values), np.concatenate(joints), np.concatenate(twists)
+
+
+def _followed(model: GraphModel, drives: NDArray[np.int64], wanted: Array) -> tuple[States, NDArray[np.bool_]]:
+    """Configurations at positions (n, k) of the drives, led there from home in pieces, and where loops close."""
+    states = model.home(len(wanted))
+    start, gap = states.q[:, drives], np.zeros(len(wanted))
+    for piece in range(1, PIECES + 1):
+        states.q[:, drives] = start + piece / PIECES * (wanted - start)
+        states, gap = model.closed(states, drives)
+    return states, np.asarray(gap < 1e-6 * model.length)

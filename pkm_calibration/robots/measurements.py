@@ -23,6 +23,7 @@ import csv
 import difflib
 import io
 import math
+import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -42,6 +43,7 @@ LENGTHS, ANGLES = ("m", "mm", "um", "cm", "in"), ("rad", "mrad", "deg")
 POSITION, ATTITUDE, QUATERNION = ("x", "y", "z"), ("yaw", "pitch", "roll"), ("qx", "qy", "qz", "qw")
 FROM, POINT = ("from_x", "from_y", "from_z"), ("point_x", "point_y", "point_z")
 SIGMA = {"m": 2e-5, "rad": 1e-4}  # where the file says nothing: relative weights only, the scale is then estimated
+DECIMAL = re.compile(r"^(\s*[-+]?\d*),(\d+(?:[eE][-+]?\d+)?\s*)$")
 HEAD = re.compile(r"\s*([A-Za-z_][\w/.-]*)\s*(?:\[\s*(\w+)\s*\])?\s*$")
 
 
@@ -97,16 +99,19 @@ class Measurements:
 def read_measurements(path: str | Path, mechanism: Mechanism) -> Measurements:
     """The measurements of a file. Raises `MeasurementError` where they cannot be used."""
     path = Path(path)
-    try:
-        if path.stat().st_size > LARGEST:
-            raise MeasurementError(str(path), f"has more than {LARGEST // 10**6} MB", "give measurements of poses")
-        text = path.read_text(encoding="utf-8-sig")
+    try:  # without waiting for what another process may write into a pipe
+        with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
+            data = file.read(LARGEST + 1) or b""
     except OSError as error:
         raise MeasurementError(
             str(path), f"cannot be read ({error.strerror})", "give the path of a CSV file"
         ) from error
+    if len(data) > LARGEST:
+        raise MeasurementError(str(path), f"has more than {LARGEST // 10**6} MB", "give measurements of poses")
+    try:
+        text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise MeasurementError(str(path), "is not UTF-8 text", "save it as plain CSV") from error
+        raise MeasurementError(str(path), "is not UTF-8 text", "save it as CSV UTF-8") from error
     return parse_measurements(text, mechanism, path.name)
 
 
@@ -117,11 +122,15 @@ def parse_measurements(text: str, mechanism: Mechanism, source: str = "measureme
     content = [(k, line) for k, line in numbered if line.strip() and not line.lstrip().startswith("#")]
     if len(content) < 2:
         raise MeasurementError(source, "has no rows", "write a line of names, then a line for each pose")
-    delimiter = ";" if content[0][1].count(";") > content[0][1].count(",") else ","
+    delimiter = max(",;\t", key=content[0][1].count)
     try:
         rows = list(csv.reader(io.StringIO("\n".join(line for _, line in content)), delimiter=delimiter))
     except csv.Error as error:
         raise MeasurementError(source, f"is no CSV ({error})", "separate columns by commas") from error
+    while rows and rows[0] and all(len(row) == len(rows[0]) and not row[-1].strip() for row in rows):
+        rows = [row[:-1] for row in rows]  # separators at the ends of lines
+    if delimiter == ";":  # as where a comma is the decimal point
+        rows[1:] = [[DECIMAL.sub(r"\1.\2", cell) for cell in row] for row in rows[1:]]
     known = _known(mechanism)
     columns = _columns(rows[0], known, f"{source}, line {content[0][0]}")
     values = _numbers(rows[1:], columns, [k for k, _ in content[1:]], source)
@@ -181,7 +190,8 @@ def _numbers(
             except ValueError:
                 value = math.nan
             if not math.isfinite(value) or abs(value) > 1e9:
-                problem = f"{cell[:40]!r} in column {name} is no number"
+                what = "is too large" if math.isfinite(value) else "is no number"
+                problem = f"{cell[:40]!r} in column {name} {what}"
                 raise MeasurementError(f"{source}, line {line}", problem, "write a number, or leave the cell empty")
             values[k, at] = value * factor
     return {name: values[:, at] for at, (name, _) in enumerate(columns)}

@@ -33,7 +33,8 @@ class Plan:
     """Poses to measure: readings of the drives (n, n_actuated), and where the platform then is (n, 7).
 
     `observability` is O1, the geometric mean of the singular values of the whitened, scaled derivative, `at_random`
-    that of as many poses taken at random. `uncertain` (k,) are standard deviations expected of `parameters` after it.
+    that of as many poses taken at random. `uncertain` (k,) are standard deviations expected of `parameters` after it,
+    `rank` counts directions that the poses know better than is expected of them beforehand.
     """
 
     mechanism: Mechanism
@@ -42,6 +43,7 @@ class Plan:
     poses: Array
     parameters: tuple[GeometricParameter, ...]
     uncertain: Array
+    rank: int
     observability: float
     at_random: float
 
@@ -93,6 +95,7 @@ def plan_poses(mechanism: Mechanism, count: int, kinds: tuple[str, ...] = ("posi
         states.rows(picked[order]).poses,
         chosen,
         scale * np.sqrt(np.diag(covariance)),
+        int((np.linalg.eigvalsh(_information(blocks, picked)) > 1.0).sum()),
         *(_observability(blocks, rows) for rows in (picked, random)),
     )
 

@@ -67,13 +67,27 @@ def main(arguments: Sequence[str] | None = None) -> int:
         p.error(f"--plan {given.plan}: give 1 to 1000 poses")
     if not 0.0 <= given.keep <= 0.5:
         p.error(f"--keep {given.keep:g}: give a share from 0 to 0.5")
+    outputs = [one for one in (given.output, given.urdf, given.json, given.report) if one and one != "-"]
+    if given.data is not None and any(_same(one, given.data) for one in outputs):
+        p.error(f"{given.data} holds the measurements: write to another file")
     try:
         return _plan(given) if given.plan is not None else _calibrate(given)
+    except KeyboardInterrupt:
+        print("\npkm calibrate: ended; nothing was written", file=sys.stderr)
+        return 130
     except PkmError as error:
         print(f"pkm calibrate: {error}", file=sys.stderr)
     except OSError as error:
         print(f"pkm calibrate: {error.filename}: {error.strerror}", file=sys.stderr)
     return UNUSABLE
+
+
+def _same(one: str | Path, other: str | Path) -> bool:
+    """Whether two paths are of one file."""
+    try:
+        return Path(one).samefile(other)
+    except OSError:
+        return Path(one).absolute() == Path(other).absolute()
 
 
 def _plan(given: argparse.Namespace) -> int:
@@ -85,19 +99,22 @@ def _plan(given: argparse.Namespace) -> int:
         kinds = tuple(dict.fromkeys(kind.strip() for kind in given.measure.split(",")))
         found = plan_poses(mechanism, given.plan, kinds)
     if given.output:
+        if Path(given.output).exists():
+            raise PkmError(f"{given.output} exists, and may be filled in already: give another name")
         write_whole(Path(given.output), found.table())
     else:
         print(found.table(), end="")
-    worst = max(
-        range(len(found.parameters)), key=lambda k: found.uncertain[k] / (1e-3, 5e-3)[found.parameters[k].unit == "rad"]
-    )
+    expected = [1e-3 if one.unit == "m" else 5e-3 for one in found.parameters]
+    worst = max(range(len(found.parameters)), key=lambda k: found.uncertain[k] / expected[k])
     lines = [
-        f"{mechanism.name}: {len(found.drives)} poses, {len(found.parameters)} parameters can be told apart by "
+        f"{mechanism.name}: {len(found.drives)} poses tell {found.rank} of {len(found.parameters)} parameters apart by "
         f"{' and '.join(kinds)}",
         f"  observability {found.observability:.3g}, of as many poses at random {found.at_random:.3g}",
         f"  least known afterwards: {found.parameters[worst].name}, "
         f"to {shown(float(found.uncertain[worst]), found.parameters[worst].unit)} (one standard deviation)",
     ]
+    if found.rank < len(found.parameters):
+        lines.append("  ask for more poses, or measure more at each, to know them all")
     print("\n".join(lines), file=sys.stderr)
     return ACCEPTED
 
@@ -116,9 +133,9 @@ def _calibrate(given: argparse.Namespace) -> int:
     except ContradictionError as error:
         return _refused(given, str(error))
     numbers = json.dumps(as_numbers(found), indent=1, ensure_ascii=False)
-    if given.output:
+    if given.output and not found.refused:
         write_whole(Path(given.output), found.corrections())
-    if given.urdf:
+    if given.urdf and not found.refused:
         from pkm_description.corrections import corrected
 
         write_whole(Path(given.urdf), corrected(mechanism, found.displacements).urdf)
@@ -132,7 +149,9 @@ def _calibrate(given: argparse.Namespace) -> int:
         print(numbers)
     else:
         print("\n".join(in_words(found)))
-        for what, file in (("corrections", given.output), ("description", given.urdf), ("report", given.report)):
+        files = [("report", given.report)]
+        files += [] if found.refused else [("corrections", given.output), ("description", given.urdf)]
+        for what, file in files:
             if file:
                 print(f"{what}: {file}")
     return REFUSED if found.refused else ACCEPTED

@@ -271,7 +271,8 @@ class GeometricParameters:
             else:
                 add(f"offset {axis} of {what} on {body}", "offset", False, back @ direction)
         where = f"the {fixed}" if fixed else body
-        for axis, direction in zip("xyz", np.eye(3), strict=True):
+        for direction in _tilts(joint, back):
+            axis = "xyz"[int(np.argmax(np.abs(direction)))]
             add(f"tilt of {what} on {where} about {axis}", "axis tilt" if driven else "tilt", True, back @ direction)
         return _unique(found)
 
@@ -300,6 +301,17 @@ class GeometricParameters:
             one = found[leader]
             result.append(GeometricParameter(one.name, one.kind, one.unit, weights, names))
         return result
+
+
+def _tilts(joint: Joint | None, back: Array) -> Array:
+    """Directions (k, 3), in the body's axes, about which a place tilts: of a hinge, two across its axis."""
+    if joint is None or joint.type not in (JointType.REVOLUTE, JointType.CONTINUOUS):
+        return np.eye(3)
+    axis = back.T @ joint.axis
+    across = np.eye(3) - np.outer(axis, axis)
+    first = across[int(np.argmax(np.diag(across)))]
+    first = first / np.linalg.norm(first)
+    return np.array([first, np.cross(axis, first)])
 
 
 def _rigid_bodies(mechanism: Mechanism) -> dict[str, tuple[str, Array]]:
