@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy.optimize
 import scipy.special
 from numpy.typing import NDArray
 
@@ -144,7 +145,7 @@ def _chosen(fit: _Fit, J: Array, level: float) -> Array:
 
 
 def _estimated(fit: _Fit, T: Array) -> tuple[Estimate, Array]:
-    """The estimate over directions T and deviations (m,) that it scales, with a factor on the expected noise of each kind where the data tell it."""
+    """The estimate over directions T, and deviations (m,) up to its noise; each kind has its own where the data tell."""
     sigma = fit.sigma.copy()
     labels = np.arange(len(sigma))
     for _ in range(4):
@@ -210,7 +211,7 @@ def _answer(fit: _Fit, T: Array, found: Estimate, width: Array, before: Array) -
         return float(np.sqrt(np.mean(r[used] ** 2)))
 
     reasons = _implausible(fit, x, after, used)
-    stepped = _step_is_wrong(fit, T, after, used, width)
+    stepped = _step_is_wrong(fit, used, width)
     if stepped:
         (reasons if reasons else notes).append(stepped)
     points, errors, unsure = _bed(printer, x, own * t, spread * 1.96)
@@ -298,35 +299,31 @@ def _implausible(fit: _Fit, x: Array, after: Array, used: NDArray[np.bool_]) -> 
         if left > most:
             reasons.append(
                 f"{sensor}s still miss by {left:.2f} mm: no delta explains them; are they of this printer, all from one "
-                f"homing, with its microsteps and rotation_distance?"
+                "homing, with its microsteps and rotation_distance?"
             )
     return reasons
 
 
-def _step_is_wrong(fit: _Fit, T: Array, after: Array, used: NDArray[np.bool_], width: Array) -> str:
-    """Whether steps of another length explain the measurements much better, in words; empty if not."""
-    k = len(fit.start) - 1
-    wider = np.hstack([T, np.eye(k + 1)[:, k:] * fit.printer.model.expected[k]])
-    spare = int(used.sum()) - wider.shape[1]
+def _step_is_wrong(fit: _Fit, used: NDArray[np.bool_], width: Array) -> str:
+    """Whether steps of another length explain what rods as they are said to be do not, in words; empty if not."""
+    k, basic = len(fit.start) - 1, _freedoms(fit)[-5]
+    left = list[float]()
+    for T in (basic, np.hstack([basic, np.eye(k + 1)[:, k:] * fit.printer.model.expected[k]])):
+
+        def residuals(y: Array, T: Array = T) -> Array:
+            return np.nan_to_num(fit.misses(fit.start + T @ y)[0][used] / width[used], nan=1e6)
+
+        def slopes(y: Array, T: Array = T) -> Array:
+            return np.nan_to_num(fit.misses(fit.start + T @ y)[1][used] @ T / width[used, None])
+
+        found = scipy.optimize.least_squares(residuals, np.zeros(T.shape[1]), slopes, max_nfev=60)
+        left.append(2.0 * float(found.cost))
+    spare = int(used.sum()) - len(found.x)
     if spare < 2:
         return ""
-    try:
-        other = estimate(
-            lambda y: (
-                (r := fit.misses(fit.start + wider @ y))[0][used] / width[used],
-                r[1][used] @ wider / width[used, None],
-            ),
-            np.zeros(wider.shape[1]),
-            names=[str(j) for j in range(wider.shape[1])],
-            scales=np.ones(wider.shape[1]),
-        )
-    except PkmError:
-        return ""
-    x = fit.start + wider @ other.values
-    old, new = (float(np.sum((r[used] / width[used]) ** 2)) for r in (after, fit.misses(x)[0]))
-    chance = float(scipy.special.fdtrc(1, spare, max(old - new, 0.0) / max(new / spare, 1e-300)))
-    share = 100.0 * x[k]
-    if not (chance < STEPPED and abs(share) > 0.2 and old / max(int(used.sum()), 1) > 4.0):
+    share = 100.0 * fit.printer.model.expected[k] * float(found.x[-1])
+    chance = float(scipy.special.fdtrc(1, spare, max(left[0] - left[1], 0.0) / max(left[1] / spare, 1e-300)))
+    if chance > STEPPED or abs(share) < 0.2 or left[1] > 9.0 * spare:
         return ""
     what = "gear_ratio" if fit.printer.model.kinematics == "rotary_delta" else "rotation_distance"
     return (
