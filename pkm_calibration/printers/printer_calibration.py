@@ -145,7 +145,7 @@ def _chosen(fit: _Fit, J: Array, level: float) -> Array:
 
 
 def _estimated(fit: _Fit, T: Array) -> tuple[Estimate, Array]:
-    """The estimate over directions T, and deviations (m,) up to its noise; each kind has its own where the data tell."""
+    """The estimate over directions T, and deviations (m,) up to its noise; each kind has its own."""
     sigma = fit.sigma.copy()
     labels = np.arange(len(sigma))
     for _ in range(4):
@@ -298,7 +298,7 @@ def _implausible(fit: _Fit, x: Array, after: Array, used: NDArray[np.bool_]) -> 
         left = float(np.sqrt(np.mean(after[those] ** 2))) if those.any() else 0.0
         if left > most:
             reasons.append(
-                f"{sensor}s still miss by {left:.2f} mm: no delta explains them; are they of this printer, all from one "
+                f"{sensor}s still miss by {left:.2f} mm: no delta explains them; are they of this printer, all of one "
                 "homing, with its microsteps and rotation_distance?"
             )
     return reasons
