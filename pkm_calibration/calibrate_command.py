@@ -10,7 +10,9 @@ from collections.abc import Sequence
 
 
 def _module(words: Sequence[str]) -> str:
-    return "pkm_calibration.robots.robot_command"
+    """The module of the command: printers are known by the ending of their file."""
+    printer = next((word for word in words if not word.startswith("-")), "").lower().endswith(".cfg")
+    return f"pkm_calibration.{'printers.printer_command' if printer else 'robots.robot_command'}"
 
 
 def parser() -> argparse.ArgumentParser:

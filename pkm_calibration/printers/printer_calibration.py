@@ -1,0 +1,383 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Calibration of a delta printer: as many parameters as its measurements tell, the others held and named.
+
+Parameters are freed by steps (`_freedoms`): radius, endstops and angles of two towers; the rods of all towers by one
+amount; each rod by its own. The step with the most parameters that the measurements narrow to less than the errors
+expected of them is taken. The direction of the last tower is a choice of axes, and always held. What is held is taken
+to be off by the expected error where intervals of the others are told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.optimize
+import scipy.special
+from numpy.typing import NDArray
+
+from pkm_calibration.estimation import ContradictionError, Estimate, estimate
+from pkm_calibration.printers.klipper_file import Printer
+from pkm_calibration.printers.printer_models import STEP, nozzle
+from pkm_description.mechanism import Array
+from pkm_runtime.errors import PkmError
+
+NOISE = {"height": 0.02, "manual": 0.5, "distance": 0.05}  # mm, expected: probes and paper; a ruler; calipers
+MISREAD = 0.1  # of a distance: calipers and plastic do not err by more
+NOISIEST = 0.3, 0.8  # mm, of heights and of distances: with more, what is measured is no delta's
+UNLIKE = {"arm": 0.04, "pair": 0.03, "radius": 0.15, "angle": 5.0}  # shares, and degrees: beyond any printer
+STEPPED = 1e-4  # chance, below which the length of a step is said to be wrong
+OUTER = 6  # distances from the centre come before those along the rim
+
+
+@dataclass(frozen=True, eq=False)
+class Calibrated:
+    """What measurements say of a printer; lengths in mm, angles in degrees.
+
+    `values` (n,) and `half` (n,) are all parameters and half-widths of their 95 % intervals; `half_held` those were
+    what is held exact. `residuals` (m,) before and after are predicted less measured; `deviations` (m,) of the
+    measurements. `unidentified` are held as they were. `bed` has points (k, 2), the height error that the settings made
+    there, and the half-width (k,) of what is not known of the new one. `reasons`: why it is refused; `notes`: what to
+    know.
+    """
+
+    printer: Printer
+    values: Array
+    half: Array
+    half_held: Array
+    unidentified: tuple[str, ...]
+    outliers: tuple[str, ...]
+    residuals: tuple[Array, Array]
+    rank: int
+    freedom: int
+    deviations: Array
+    rms: tuple[float, float]
+    bed: tuple[Array, Array, Array] | None
+    reasons: tuple[str, ...]
+    notes: tuple[str, ...]
+
+    @property
+    def parameters(self) -> dict[str, float]:
+        """Values by the firmware's names."""
+        return {n: float(v) for n, v in zip(self.printer.model.names, self.values, strict=True) if n != STEP}
+
+    def intervals(self, exact: bool = False) -> dict[str, list[float]]:
+        """95 % intervals by name; `exact`: as if all that is held were exact."""
+        half = self.half_held if exact else self.half
+        rows = zip(self.printer.model.names, self.values, half, strict=True)
+        return {name: [float(v - h), float(v + h)] for name, v, h in rows if name != STEP}
+
+
+class _Fit:
+    """Residuals of a printer over expected deviations, by all of its parameters."""
+
+    def __init__(self, printer: Printer) -> None:
+        m = printer.measured
+        self.printer, self.start = printer, printer.values
+        self.kinds = np.array([*np.where(m.manual, "manual", "height"), *["distance"] * len(m.distances)])
+        self.sigma = np.array([NOISE[kind] for kind in self.kinds])
+
+    def misses(self, x: Array) -> tuple[Array, Array]:
+        """Predicted less measured (m,) [mm], and by the parameters (m, n)."""
+        m, model = self.printer.measured, self.printer.model
+        h = len(m.heights)
+        p, J = nozzle(model, x, np.concatenate([m.places, m.pairs.reshape(-1, 3)]))
+        one, other, by_one, by_other = p[h::2], p[h + 1 :: 2], J[h::2], J[h + 1 :: 2]
+        apart = np.linalg.norm(one - other, axis=1)
+        along = (one - other) / apart[:, None]
+        r = np.concatenate([p[:h, 2] - m.heights, apart - m.distances])
+        return r, np.concatenate([J[:h, 2], np.einsum("ki,kin->kn", along, by_one - by_other)])
+
+
+def calibrate_printer(printer: Printer) -> Calibrated:
+    """Calibrate a printer; what cannot be used for it is refused in the answer, with the reasons."""
+    fit = _Fit(printer)
+    before, J = fit.misses(fit.start)
+    reasons = _misread(printer, fit, before)
+    if not np.isfinite(before).all():
+        bad = [printer.measured.names[k] for k in np.flatnonzero(~np.isfinite(before))]
+        reasons.append(f"with the settings, the rods do not reach {_listed(bad)}: correct arm_length and delta_radius")
+    if reasons:
+        return _without_answer(fit, before, reasons)
+    level, T = 1.0, _freedoms(fit)[-1]
+    try:
+        for _ in range(4):
+            T = _chosen(fit, J, level)
+            found, width = _estimated(fit, T)
+            J = fit.misses(fit.start + T @ found.values)[1]
+            new = float(np.clip(found.noise, 0.02, 20.0)) if found.freedoms >= 4 else max(1.0, level)
+            if abs(np.log(new / level)) < 0.1:
+                break
+            level = new
+    except ContradictionError as error:
+        return _without_answer(fit, before, [str(error)])
+    except (PkmError, np.linalg.LinAlgError):
+        return _without_answer(fit, before, ["no parameters near the settings explain the measurements"])
+    return _answer(fit, T, found, width, before)
+
+
+def _freedoms(fit: _Fit) -> list[Array]:
+    """Directions (n, k) in which parameters may move, from the most to the fewest; columns in expected errors."""
+    model = fit.printer.model
+    names, scale = model.names, np.diag(model.expected)
+    arms = [[names.index(name) for name in kind] for kind in model.arms]
+    ends = [k for k, name in enumerate(names) if name.endswith("position_endstop")]
+    angles = [names.index(f"stepper_{tower}.angle") for tower in "ab"]
+    radii = [names.index(name) for name in model.radii]
+    basic = scale[:, radii + ends + angles]
+    ways = [np.hstack([basic, *(scale[:, kind] for kind in arms)])]
+    ways += [np.hstack([basic, scale[:, kind]]) for kind in reversed(arms) if len(arms) > 1]
+    ways += [np.hstack([basic, *(scale[:, kind].sum(axis=1, keepdims=True) for kind in arms)])]
+    ways += [basic, scale[:, radii + ends], scale[:, radii[1:] + ends], scale[:, radii[:1] + ends], scale[:, ends]]
+    return ways
+
+
+def _chosen(fit: _Fit, J: Array, level: float) -> Array:
+    """The freest directions of which the measurements tell each to less than the error expected of it."""
+    A = J / (level * fit.sigma[:, None])
+    probed = int((fit.kinds != "manual").sum())
+    for T in _freedoms(fit):
+        if T.shape[1] < len(A) and T.shape[1] <= probed + 1 and np.linalg.svd(A @ T)[1][-1] > 1.0:
+            return T
+    return _freedoms(fit)[-1]
+
+
+def _estimated(fit: _Fit, T: Array) -> tuple[Estimate, Array]:
+    """The estimate over directions T, and deviations (m,) up to its noise; each kind has its own."""
+    sigma = fit.sigma.copy()
+    labels = np.arange(len(sigma))
+    for _ in range(4):
+        width = sigma.copy()
+
+        def residuals(y: Array, width: Array = width) -> tuple[Array, Array]:
+            r, J = fit.misses(fit.start + T @ y)
+            return r / width, (J @ T) / width[:, None]
+
+        names = [str(k) for k in range(T.shape[1])]
+        none, ones = np.zeros(T.shape[1]), np.ones(T.shape[1])
+        found = estimate(residuals, none, names=names, scales=ones, groups=labels)
+        r, A = residuals(found.values)
+        used = ~np.isin(labels, found.outliers)
+        Q = np.linalg.qr(A[used])[0]
+        spare = 1.0 - np.sum(Q * Q, axis=1)
+        factors = {}
+        for kind in ("height", "distance"):
+            rows = fit.kinds[used] == kind
+            if spare[rows].sum() >= 2.0:
+                factors[kind] = np.sqrt(np.sum(r[used][rows] ** 2) / spare[rows].sum())
+        if len(factors) < 2 or min(factors.values()) <= 0.0:
+            break
+        ratio = np.clip(factors["distance"] / factors["height"], 0.01, 100.0)
+        sigma[fit.kinds == "distance"] *= ratio
+        if abs(np.log(ratio)) < 0.02:
+            break
+    return found, width
+
+
+def _answer(fit: _Fit, T: Array, found: Estimate, width: Array, before: Array) -> Calibrated:
+    printer, names = fit.printer, fit.printer.model.names
+    x = fit.start + T @ found.values
+    after, J = fit.misses(x)
+    used = ~np.isin(np.arange(len(after)), found.outliers)
+    A = (J @ T)[used] / width[used, None]
+    inner = np.linalg.pinv(A)
+    noise = found.noise if found.freedoms > 0 else 1.0
+    ratios = 2 if len(printer.measured.distances) else 0  # measurements' worth of what tells the kinds' noise apart
+    t = float(scipy.special.stdtrit(max(1, found.freedoms - ratios), 0.975)) if found.freedoms > 0 else 1.96
+    own = noise * T @ inner
+    held = np.diag(np.asarray(fit.printer.model.expected)) - T @ np.linalg.pinv(T) @ np.diag(printer.model.expected)
+    free_axes = [names.index("stepper_c.angle"), len(names) - 1]
+    held[:, free_axes] = 0.0
+    spread = held - T @ inner @ ((J @ held)[used] / width[used, None])
+    half_own = t * np.linalg.norm(own, axis=1)
+    half = np.hypot(half_own, 1.96 * np.linalg.norm(spread, axis=1))
+    told = np.linalg.norm(T, axis=1) > 0.0
+    unidentified = [n for n, one in zip(names, told, strict=True) if not one and n != STEP]
+    tied = [k for k in np.flatnonzero(told) if np.linalg.norm(held[k]) > 1e-6]
+    notes = list[str]()
+    if tied:
+        notes.append(f"{_listed([names[k] for k in tied])} change by one amount: the data do not tell them apart")
+    if found.freedoms < 3:
+        notes.append(
+            f"only {found.freedoms} measurement{'s' * (found.freedoms != 1)} more than unknowns, which makes the "
+            f"intervals wide: probe more points, or measure the printed object of Klipper's Delta_Calibrate"
+        )
+    measured = printer.measured
+    outliers = [measured.names[k] for k in found.outliers]
+
+    def rms(r: Array) -> float:
+        return float(np.sqrt(np.mean(r[used] ** 2)))
+
+    reasons = _implausible(fit, x, after, used)
+    stepped = _step_is_wrong(fit, used, width)
+    if stepped:
+        (reasons if reasons else notes).append(stepped)
+    points, errors, unsure = _bed(printer, x, own * t, spread * 1.96)
+    return Calibrated(
+        printer, x, half, half_own, tuple(unidentified), tuple(outliers), (before, after), found.rank, found.freedoms,
+        noise * width, (rms(before), rms(after)), (points, errors, unsure), tuple(reasons), tuple(notes),
+    )  # fmt: skip
+
+
+def _without_answer(fit: _Fit, before: Array, reasons: list[str]) -> Calibrated:
+    none = np.full(len(fit.start), np.inf)
+    known = before[np.isfinite(before)]
+    rms = float(np.sqrt(np.mean(known**2))) if len(known) else 0.0
+    names = tuple(name for name in fit.printer.model.names if name != STEP)
+    return Calibrated(
+        fit.printer, fit.start, none, none, names, (), (before, before), 0, 0, fit.sigma, (rms, rms), None,
+        tuple(reasons), (),
+    )  # fmt: skip
+
+
+def _misread(printer: Printer, fit: _Fit, before: Array) -> list[str]:
+    """Distances that nobody can have measured: which, how they were entered, and what would be consistent."""
+    m = printer.measured
+    if not len(m.distances):
+        return []
+    predicted = m.distances + before[len(m.heights) :]
+    likely = np.median(np.r_[predicted[np.isfinite(predicted)], np.max(m.distances)])
+    reasons = []
+    for what, rows in (("CENTER", slice(0, OUTER)), ("OUTER", slice(OUTER, None))):
+        d, p = m.distances[rows], predicted[rows]
+        if not len(d):
+            continue
+        far = ~(np.abs(d - p) <= MISREAD * np.abs(p)) & ~(np.abs(d - likely) <= MISREAD * likely)
+        far |= d < 0.3 * max(float(np.max(m.distances)), 0.0)
+        names = [m.names[len(m.heights) + k + (rows.start or 0)] for k in np.flatnonzero(far)]
+        if not names:
+            continue
+        line = m.lines[names[0]]
+        off = float(np.median(likely - d[far]))
+        scale = likely / 65.0
+        cause = (
+            f"{what}_PILLAR_WIDTHS were typed about {off:.1f} mm too large, as if the distances had been typed again"
+            if off > 0.0
+            else f"{what}_PILLAR_WIDTHS were typed about {-off:.1f} mm too small"
+        )
+        are = "are" if len(names) > 1 else "is"
+        reasons.append(
+            f"{_listed(names)} (line {line}) {are} {np.median(d[far]):.2f} mm where the step positions lie "
+            f"{likely:.1f} mm apart: {cause}, or {what}_DISTS are wrong; widths of about {9.0 * scale:.1f} mm "
+            "would be consistent: measure and enter them again"
+        )
+    return reasons
+
+
+def _implausible(fit: _Fit, x: Array, after: Array, used: NDArray[np.bool_]) -> list[str]:
+    """Parameters that no printer has, and residuals that no delta leaves."""
+    names, start, reasons = fit.printer.model.names, fit.start, []
+    for kind in fit.printer.model.arms:
+        rows = [names.index(name) for name in kind]
+        for k in rows:
+            if abs(x[k] - start[k]) > UNLIKE["arm"] * start[k]:
+                reasons.append(
+                    f"{names[k]} comes out as {x[k]:.2f} mm, the settings say {start[k]:.2f}: rods are not off by so "
+                    f"much; one of the measurements is wrong, or the settings are those of a failed calibration: "
+                    f"measure a rod"
+                )
+        if np.ptp(x[rows]) > UNLIKE["pair"] * np.mean(x[rows]) and not reasons:
+            lengths = ", ".join(f"{x[k]:.2f}" for k in rows)
+            reasons.append(f"rods of {lengths} mm: those of one printer are not so different; measure them")
+        if np.ptp(start[rows]) > UNLIKE["pair"] * np.mean(start[rows]):
+            lengths = ", ".join(f"{start[k]:.2f}" for k in rows)
+            reasons.append(
+                f"the settings have rods of {lengths} mm, left by a failed calibration: measure a rod, set it"
+            )
+    for k, name in enumerate(names):
+        if name.endswith("radius") and abs(x[k] - start[k]) > UNLIKE["radius"] * start[k]:
+            reasons.append(f"{name} comes out as {x[k]:.2f} mm, the settings say {start[k]:.2f}: measure it")
+        if name.endswith("angle") and abs(x[k] - start[k]) > UNLIKE["angle"]:
+            reasons.append(
+                f"{name} comes out as {x[k]:.2f} degrees, the settings say {start[k]:.2f}: no tower is like that"
+            )
+    for sensor, most in zip(("height", "distance"), NOISIEST, strict=True):
+        those = used & (fit.kinds == sensor)
+        left = float(np.sqrt(np.mean(after[those] ** 2))) if those.any() else 0.0
+        if left > most:
+            reasons.append(
+                f"{sensor}s still miss by {left:.2f} mm: no delta explains them; are they of this printer, all of one "
+                "homing, with its microsteps and rotation_distance?"
+            )
+    return reasons
+
+
+def _step_is_wrong(fit: _Fit, used: NDArray[np.bool_], width: Array) -> str:
+    """Whether steps of another length explain what rods as they are said to be do not, in words; empty if not."""
+    k, basic = len(fit.start) - 1, _freedoms(fit)[-5]
+    left = list[float]()
+    for T in (basic, np.hstack([basic, np.eye(k + 1)[:, k:] * fit.printer.model.expected[k]])):
+
+        def residuals(y: Array, T: Array = T) -> Array:
+            return np.nan_to_num(fit.misses(fit.start + T @ y)[0][used] / width[used], nan=1e6)
+
+        def slopes(y: Array, T: Array = T) -> Array:
+            return np.nan_to_num(fit.misses(fit.start + T @ y)[1][used] @ T / width[used, None])
+
+        found = scipy.optimize.least_squares(residuals, np.zeros(T.shape[1]), slopes, max_nfev=60)
+        left.append(2.0 * float(found.cost))
+    spare = int(used.sum()) - len(found.x)
+    if spare < 2:
+        return ""
+    share = 100.0 * fit.printer.model.expected[k] * float(found.x[-1])
+    chance = float(scipy.special.fdtrc(1, spare, max(left[0] - left[1], 0.0) / max(left[1] / spare, 1e-300)))
+    if chance > STEPPED or abs(share) < 0.2 or left[1] > 9.0 * spare:
+        return ""
+    what = "gear_ratio" if fit.printer.model.kinematics == "rotary_delta" else "rotation_distance"
+    return (
+        f"steps {abs(share):.2f} % {'longer' if share > 0.0 else 'shorter'} than the settings say would explain the "
+        f"measurements: check {what}, microsteps and full_steps_per_rotation first, for a wrong one makes the bed "
+        f"concave or convex whatever else is set"
+    )
+
+
+def _bed(printer: Printer, x: Array, *unsure: Array) -> tuple[Array, Array, Array]:
+    """Points (k, 2) of the bed, height errors (k,) of the old settings, and what is not known of the new."""
+    line = np.linspace(-printer.bed, printer.bed, 41)
+    points = np.stack(np.meshgrid(line, line), axis=2).reshape(-1, 2)
+    points = points[np.hypot(*points.T) <= printer.bed * 1.0001]
+    flat = np.column_stack([points, np.zeros(len(points))])
+    with np.errstate(invalid="ignore"):
+        old = nozzle(printer.model, x, printer.model.counts(printer.values, flat))[0][:, 2]
+        J = nozzle(printer.model, x, printer.model.counts(x, flat))[1][:, 2]
+    return points, old, np.sqrt(sum(np.sum((J @ part) ** 2, axis=1) for part in unsure))
+
+
+def _listed(names: list[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def as_numbers(found: Calibrated) -> dict[str, Any]:
+    """The answer for JSON."""
+    refused = bool(found.reasons)
+    names = found.printer.measured.names
+    intervals: Mapping[str, Any] = found.intervals() if np.isfinite(found.half).all() else {}
+    exact: Mapping[str, Any] = found.intervals(exact=True) if intervals else {}
+    numbers: dict[str, Any] = {
+        "verdict": "refused" if refused else "accepted",
+        "reasons": list(found.reasons),
+        "notes": list(found.notes),
+        "firmware": found.printer.firmware,
+        "kinematics": found.printer.model.kinematics,
+        "parameters": found.parameters,
+        "interval95": intervals,
+        "interval95_if_held_exact": exact,
+        "rms_before": found.rms[0],
+        "rms_after": found.rms[1],
+        "rank": found.rank,
+        "unidentified": list(found.unidentified),
+        "outliers": list(found.outliers),
+        "residuals": {
+            name: [None if not np.isfinite(v) else float(v) for v in pair]
+            for name, *pair in zip(names, *found.residuals, strict=True)
+        },
+    }
+    if found.bed is not None:
+        error, unsure = found.bed[1], found.bed[2]
+        numbers["bed_error"] = {
+            "before": [float(np.nanmin(error)), float(np.nanmax(error))],
+            "after95": float(np.nanmax(unsure)),
+        }
+    return numbers

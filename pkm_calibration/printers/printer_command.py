@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`pkm calibrate printer.cfg`: what Klipper has measured and saved, judged and turned into settings."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pkm_runtime.errors import PkmError
+from pkm_runtime.progress import progress
+from pkm_runtime.whole_files import write_whole
+
+if TYPE_CHECKING:
+    from pkm_calibration.printers.printer_calibration import Calibrated
+
+ACCEPTED, REFUSED, UNUSABLE = 0, 3, 2
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line."""
+    p = argparse.ArgumentParser(
+        prog="pkm calibrate",
+        description="Calibrate a delta printer from what its firmware has measured: Klipper's printer.cfg after "
+        "DELTA_CALIBRATE or DELTA_ANALYZE, and SAVE_CONFIG. Nothing is measured anew. Lengths in mm, angles in "
+        "degrees.",
+        epilog="Exit status: 0 accepted, 3 refused, 2 the file cannot be used.",
+    )
+    text = "Klipper's configuration of a delta, linear or rotary"
+    p.add_argument("printer", type=Path, metavar="PRINTER.cfg", help=text)
+    text = "write the new settings, to be pasted into printer.cfg"
+    p.add_argument("-o", "--output", metavar="FILE", help=text)
+    p.add_argument("--json", nargs="?", const="-", metavar="FILE", help="write the numbers as JSON; else print them")
+    text = "page to write, FILE.html, with the bed before and after"
+    p.add_argument("--report", type=Path, metavar="PAGE", help=text)
+    return p
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command; the exit status."""
+    given = parser().parse_args(arguments)
+    try:
+        return _calibrate(given)
+    except PkmError as error:
+        print(f"pkm calibrate: {error}", file=sys.stderr)
+    except OSError as error:
+        print(f"pkm calibrate: {error.filename}: {error.strerror}", file=sys.stderr)
+    return UNUSABLE
+
+
+def _calibrate(given: argparse.Namespace) -> int:
+    from pkm_calibration.printers.klipper_file import read_klipper
+    from pkm_calibration.printers.printer_calibration import as_numbers, calibrate_printer
+
+    printer = read_klipper(given.printer)
+    with progress(f"calibrating {given.printer}"):
+        found = calibrate_printer(printer)
+    numbers = json.dumps(as_numbers(found), indent=1, ensure_ascii=False)
+    if given.json and given.json != "-":
+        write_whole(Path(given.json), numbers + "\n")
+    if given.report:
+        from pkm_calibration.printers.printer_page import write_page
+
+        write_page(given.report, found, numbers)
+    if given.output and not found.reasons:
+        write_whole(Path(given.output), settings_text(found))
+    if given.json == "-":
+        print(numbers)
+    else:
+        print("\n".join(in_words(found)))
+        for what, file in (("settings", given.output if not found.reasons else None), ("report", given.report)):
+            if file:
+                print(f"{what}: {file}")
+    return REFUSED if found.reasons else ACCEPTED
+
+
+def in_words(found: Calibrated) -> list[str]:
+    """The answer for people: results first."""
+    import numpy as np
+
+    count = len(found.printer.measured.names)
+    lines = [f"{found.printer.source}: {'refused' if found.reasons else 'calibrated'} by {count} measurements"]
+    lines += [f"  {reason}" for reason in found.reasons]
+    if found.bed is not None:
+        error, unsure = found.bed[1], found.bed[2]
+        lines.append(f"  measurements miss by {found.rms[0]:.3f} mm before, {found.rms[1]:.3f} mm after (rms)")
+        lines.append(
+            f"  height of the nozzle where z is 0, over the bed: {np.nanmin(error):+.3f} to {np.nanmax(error):+.3f} mm "
+            f"before; after, 0 within {np.nanmax(unsure):.3f} mm (95 %)"
+        )
+    lines += [f"  {note}" for note in found.notes]
+    if found.outliers:
+        places = ", ".join(f"{name} (line {found.printer.measured.lines.get(name, 0)})" for name in found.outliers)
+        lines.append(f"  left out, they do not go with the others: {places}; measure again")
+    if found.bed is None:
+        return lines
+    lines.append("  settings with 95 % intervals:")
+    width = max(map(len, found.parameters))
+    for k, (name, value) in enumerate(found.parameters.items()):
+        unit = "deg" if name.endswith("angle") else "mm"
+        old, half = found.printer.values[k], found.half[k]
+        if name in found.unidentified:
+            lines.append(f"    {name:<{width}}  {value:12.4f} {unit:<3}  held: these measurements cannot tell it")
+        else:
+            lines.append(f"    {name:<{width}}  {value:12.4f} {unit:<3}  ± {half:.4f}, was {old:.4f}")
+    if found.unidentified != ("stepper_c.angle",):
+        lines.append("  intervals count with errors of what is held (--json has them as if it were exact)")
+    return lines
+
+
+def settings_text(found: Calibrated) -> str:
+    """Settings to be pasted into printer.cfg."""
+    lines = [
+        f"# Calibrated by pkm calibrate from {len(found.printer.measured.names)} measurements, "
+        f"rms {found.rms[0]:.3f} -> {found.rms[1]:.3f} mm.",
+        "# Put these in place of the same settings; above the block of SAVE_CONFIG they count before those in it.",
+    ]
+    sections = dict.fromkeys(name.split(".")[0] for name in found.parameters)
+    for section in sections:
+        lines += ["", f"[{section}]"]
+        lines += [f"{n.split('.')[1]}: {v:.6f}" for n, v in found.parameters.items() if n.split(".")[0] == section]
+    return "\n".join(lines) + "\n"

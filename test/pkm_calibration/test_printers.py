@@ -1,0 +1,186 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Printers whose truth is known: found within the intervals; what cannot be is held, named or refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pkm_calibration.calibrate_command import main
+from pkm_calibration.printers.klipper_file import read_klipper
+from pkm_calibration.printers.printer_calibration import Calibrated, calibrate_printer
+from pkm_calibration.printers.printer_models import STEP, nozzle
+from test.pkm_calibration.simulated_printers import LINEAR, ROTARY, model_of, simulated
+
+OUTER = {f"distance{k}": -65.0 for k in range(6, 12)}
+
+
+def calibrated(folder: Path, **how: object) -> tuple[Calibrated, np.ndarray]:
+    printer = simulated(**how)  # type: ignore[arg-type]
+    return calibrate_printer(read_klipper(printer.write(folder))), printer.truth
+
+
+@pytest.mark.parametrize(("kinematics", "x"), [("delta", LINEAR), ("rotary_delta", ROTARY)])
+def test_models_go_there_and_back_with_exact_derivatives(kinematics: str, x: np.ndarray) -> None:
+    model, random = model_of(kinematics), np.random.default_rng(0)
+    x = x + np.r_[random.normal(0.0, 0.5, len(x) - 1), 0.001]
+    points = np.column_stack([random.uniform(-60.0, 60.0, (20, 2)), random.uniform(0.0, 50.0, 20)])
+    counts = model.counts(x, points)
+    found, J = nozzle(model, x, counts)
+    assert found == pytest.approx(points, abs=1e-9)
+    for k in range(len(x)):
+        step = np.eye(len(x))[k] * 1e-5
+        ahead, behind = (nozzle(model, x + sign * step, counts)[0] for sign in (1.0, -1.0))
+        assert (ahead - behind) / 2e-5 == pytest.approx(J[..., k], abs=1e-5)
+
+
+def test_heights_of_klippers_own_test_are_flat_with_its_settings() -> None:
+    """Figures of Klipper's regression test, which are facts: all heights are 0 with these settings."""
+    x = np.array([174.750004, 297.04997, 297.050132, 297.0499, 210.000032, 329.999997, 90.0, 333.000032, 332.999811])
+    x = np.r_[x, 333.000181, 0.0]
+    counts = np.array(
+        [[2970499.999] * 3, [3163266.999, 3163266.999, 2727853.999], [2749008.999, 3138330.999, 3138330.999]]
+    )
+    model = type(model_of("delta"))(np.full(3, 0.32 / 3200.0))
+    assert nozzle(model, x, counts)[0][:, 2] == pytest.approx(0.0, abs=2e-3)
+
+
+def test_each_rod_has_its_length(tmp_path: Path) -> None:
+    found, truth = calibrated(tmp_path)
+    assert found.reasons == ()
+    assert found.unidentified == ("stepper_c.angle",)
+    assert np.all(np.abs(found.values - truth) <= 1.5 * found.half + 1e-9)
+    assert found.rms[1] < 0.03 < found.rms[0]
+
+
+def test_heights_alone_hold_the_rods(tmp_path: Path) -> None:
+    found, truth = calibrated(tmp_path, distances=False, rods=0.0)
+    assert set(found.unidentified) == {"stepper_c.angle", *(f"stepper_{one}.arm_length" for one in "abc")}
+    assert np.abs(found.values - truth).max() < 0.5
+    assert found.intervals()["printer.delta_radius"][0] < found.intervals(exact=True)["printer.delta_radius"][0]
+
+
+def test_a_rotary_delta_with_all_measurements_is_solved(tmp_path: Path) -> None:
+    found, truth = calibrated(tmp_path, kinematics="rotary_delta", manual=True)
+    assert found.reasons == ()
+    assert np.all(np.abs(found.values - truth)[:-1] <= 1.5 * found.half[:-1] + 1e-9)
+    assert found.rms[1] < 0.05
+
+
+def test_a_wrong_gear_is_told_as_what_it_is(tmp_path: Path) -> None:
+    printer = simulated("rotary_delta", seed=1, manual=True, rods=0.1)
+    path = printer.write(tmp_path)
+    path.write_text(path.read_text().replace("107.000:16", "110.000:16"))
+    found = calibrate_printer(read_klipper(path))
+    assert any("gear_ratio" in text for text in (*found.reasons, *found.notes))
+
+
+def test_an_outlier_is_named(tmp_path: Path) -> None:
+    found, truth = calibrated(tmp_path, wrong={"distance3": 1.0})
+    assert found.outliers == ("distance3",)
+    assert np.all(np.abs(found.values - truth) <= 1.5 * found.half + 1e-9)
+
+
+def test_widths_typed_as_distances_are_refused_by_name(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([str(simulated(wrong=OUTER).write(tmp_path)), "--json"]) == 3
+    said = json.loads(capsys.readouterr().out)
+    assert said["verdict"] == "refused"
+    assert "OUTER_PILLAR_WIDTHS" in said["reasons"][0]
+    assert "distance6" in said["reasons"][0]
+    assert "widths of about 9.0 mm would be consistent" in said["reasons"][0]
+
+
+def test_rods_left_by_a_failed_calibration_are_refused(tmp_path: Path) -> None:
+    path = simulated().write(tmp_path)
+    text = path.read_text()
+    for rod in ("225.378791", "391.018219", "214.487758"):
+        text = text.replace("arm_length: 270.000000", f"arm_length: {rod}", 1)
+    path.write_text(text)
+    found = calibrate_printer(read_klipper(path))
+    assert any("225.38, 391.02, 214.49" in reason for reason in found.reasons)
+
+
+def test_the_command_writes_settings_and_a_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    printer, out, page = simulated().write(tmp_path), tmp_path / "new.cfg", tmp_path / "page.html"
+    assert main([str(printer), "-o", str(out), "--report", str(page)]) == 0
+    assert "95 % intervals" in capsys.readouterr().out
+    assert "[stepper_b]\nposition_endstop: " in out.read_text()
+    assert "data:image/png" in page.read_text()
+    assert main([str(printer), "--json"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert said["verdict"] == "accepted"
+    assert set(said["parameters"]) == set(said["interval95"])
+    assert STEP not in said["parameters"]
+
+
+BAD = {
+    "no delta": ("kinematics: delta", "kinematics: corexy", "corexy"),
+    "a hole": ("#*# height2 =", "#*# heightx =", "height2"),
+    "cut off": ("#*# height6_pos", "#*# heigh", "height6_pos"),
+    "a word": ("#*# height1 = ", "#*# height1 = x", "height1"),
+    "two numbers": ("#*# height1_pos = ", "#*# height1_pos = 1,", "3 numbers"),
+    "no settings": ("delta_radius: ", "radius: ", "delta_radius"),
+    "not finite": ("#*# height1 = ", "#*# height1 = nan #", "height1"),
+    "short rods": ("arm_length: 270", "arm_length: 27", "arm_length"),
+    "no step": ("microsteps: 16", "", "microsteps"),
+}
+
+
+@pytest.mark.parametrize("case", list(BAD))
+def test_bad_files_say_what_is_wrong(case: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = simulated().write(tmp_path)
+    old, new, said = BAD[case]
+    assert old in path.read_text()
+    path.write_text(path.read_text().replace(old, new))
+    assert main([str(path)]) == 2
+    error = capsys.readouterr().err
+    assert said in error
+    assert error.count("\n") == 1
+    assert "printer.cfg" in error
+
+
+def test_too_few_and_repeated_measurements(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    printer = simulated()
+    whole = dict(printer.saved)
+    printer.saved = {key: value for key, value in whole.items() if key.startswith(("height0", "height1"))}
+    assert main([str(printer.write(tmp_path))]) == 2
+    assert "2 probed heights" in capsys.readouterr().err
+    printer.saved = {**whole, "height6": whole["height5"], "height6_pos": whole["height5_pos"]}
+    assert main([str(printer.write(tmp_path))]) == 2
+    assert "height6 repeats height5" in capsys.readouterr().err
+
+
+def test_garbage_never_gives_a_traceback(tmp_path: Path) -> None:
+    random, path = np.random.default_rng(0), tmp_path / "printer.cfg"
+    whole = simulated().config().encode()
+    for _ in range(150):
+        data = bytearray(whole)
+        for _ in range(random.integers(1, 30)):
+            data[random.integers(len(data))] = (
+                random.integers(256) if random.random() < 0.1 else random.integers(32, 127)
+            )
+        path.write_bytes(bytes(data[: random.integers(len(data))] if random.random() < 0.3 else data))
+        assert main([str(path), "--json", str(tmp_path / "out.json")]) in (0, 2, 3)
+
+
+def covered(folder: Path, runs: int, **how: object) -> float:
+    inside = list[bool]()
+    for seed in range(runs):
+        found, truth = calibrated(folder, seed=seed, **how)
+        told = [name not in (*found.unidentified, STEP) for name in found.printer.model.names]
+        inside += (np.abs(found.values - truth) <= found.half)[told].tolist()
+    return float(np.mean(inside))
+
+
+@pytest.mark.parametrize("noise", [(0.01, 0.03), (0.02, 0.02)])
+def test_intervals_of_printers_cover(tmp_path: Path, noise: tuple[float, float]) -> None:
+    assert 0.89 < covered(tmp_path, 40, noise=noise) < 0.99
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("noise", [(0.01, 0.03), (0.02, 0.02), (0.005, 0.05)])
+def test_intervals_of_a_thousand_printers_cover(tmp_path: Path, noise: tuple[float, float]) -> None:
+    assert 0.92 < covered(tmp_path, 1000, noise=noise) < 0.98
