@@ -141,6 +141,8 @@ class Stiffness(Plottable):
         m, origin = self.model, self.model.origin
         payload = [Mass("payload", m.platform, self.payload, origin, np.zeros((3, 3)))] if self.payload else []
         masses = [*m.masses, *payload]
+        if not masses:
+            return Vibrations(np.zeros(0), np.zeros((len(m.nodes), 6, 0)))
         loads = np.zeros((len(m.nodes), 6, 6 * len(masses)))
         shifts, roots = [], np.zeros((6 * len(masses), 6 * len(masses)))
         for k, one in enumerate(masses):

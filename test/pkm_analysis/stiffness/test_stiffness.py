@@ -19,6 +19,7 @@ from pkm_description.mechanism import Inertial, Section
 from pkm_description.sections import hollow_section, rectangle, tube
 from pkm_dynamics.natural_frequencies import natural_frequencies
 
+DESCRIPTION = Path(__file__).parents[3] / "docs" / "description.md"
 TABLES = Path(__file__).parents[3] / "docs" / "stiffness_tables"
 
 
@@ -218,3 +219,17 @@ def test_published_tables_are_current(name: str) -> None:
     for key in ("compliance", "sag"):
         size = np.abs(np.array(now[key])).max()
         assert np.array(written[key]) == pytest.approx(np.array(now[key]), abs=1e-8 * size)
+
+
+def test_a_robot_without_masses_and_sections_is_rigid_and_says_so() -> None:
+    text = re.search(r"```xml\n(<robot name=.two_bars.*?</robot>)", DESCRIPTION.read_text(), re.DOTALL)
+    assert text is not None
+    mechanism = load_mechanism(text[1])
+    rigid = Analysis(mechanism).stiffness()
+    assert not rigid.compliance.any()
+    assert len(rigid.rigid) == 6
+    assert "x: rigid" in str(rigid)
+    json.dumps(rigid.to_dict(), allow_nan=False)
+    on_drives = Analysis(mechanism, stiffness=1e6).stiffness()
+    assert np.linalg.matrix_rank(on_drives.compliance, tol=1e-12) == 2
+    assert not len(on_drives.vibrations.frequency)
