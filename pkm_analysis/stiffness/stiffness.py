@@ -5,17 +5,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pkm_analysis.analysis_errors import AnalysisError
 from pkm_analysis.plottable import Plottable, Table
-from pkm_analysis.stiffness.elastic_model import FREE, ElasticModel, JointBetween, Structure
+from pkm_analysis.stiffness.elastic_model import FREE, ElasticModel, JointBetween, Mass, Structure
 from pkm_analysis.stiffness.elastic_solution import ElasticSystem, Response
 from pkm_description.mechanism import Array
-from pkm_description.rotations import rotation_from_quaternion, transform
+from pkm_description.rotations import rotation_from_quaternion, skew, transform
 from pkm_kinematics import Configuration, Kinematics, Status
 from pkm_kinematics.status import closes
 from pkm_runtime.describable import counted, listed, vector
@@ -26,6 +26,13 @@ if TYPE_CHECKING:
 DIRECTIONS = ("x", "y", "z", "about x", "about y", "about z")
 STIFF = 1e-12  # of the largest compliance, turns at the robot's length: what does not give way
 SHOWN = 8  # parts in words
+
+
+class Vibrations(NamedTuple):
+    """Natural vibrations, the lowest first."""
+
+    frequency: Array  # (k,) Hz
+    shapes: Array  # (n_nodes, 6, k) displacements at the platform's origin, of kinetic energy one half per unit rate
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -128,6 +135,34 @@ class Stiffness(Plottable):
         d = vectors[:, -1]
         return d * (1.0 if d[np.argmax(np.abs(d))] > 0.0 else -1.0), float(values[-1])
 
+    @cached_property
+    def vibrations(self) -> Vibrations:
+        """Natural vibrations of the elastic robot: its links as masses on the nodes, drives held, without rotors."""
+        m, origin = self.model, self.model.origin
+        payload = [Mass("payload", m.platform, self.payload, origin, np.zeros((3, 3)))] if self.payload else []
+        masses = [*m.masses, *payload]
+        if not masses:
+            return Vibrations(np.zeros(0), np.zeros((len(m.nodes), 6, 0)))
+        loads = np.zeros((len(m.nodes), 6, 6 * len(masses)))
+        shifts, roots = [], np.zeros((6 * len(masses), 6 * len(masses)))
+        for k, one in enumerate(masses):
+            at = slice(6 * k, 6 * k + 6)
+            shift = np.eye(6)  # of a displacement at the platform's origin to the centre of mass
+            shift[:3, 3:] = -skew(one.point - origin)
+            loads[one.node, :, at] = shift.T
+            values, vectors = np.linalg.eigh(one.inertia)
+            roots[at, at][:3, :3] = np.sqrt(one.mass) * np.eye(3)
+            roots[at, at][3:, 3:] = vectors * np.sqrt(np.maximum(values, 0.0)) @ vectors.T
+            shifts.append(shift)
+        found = self.system.response(loads)
+        moved = np.concatenate([shift @ found.nodes[one.node] for shift, one in zip(shifts, masses, strict=True)])
+        soft = roots @ (0.5 * (moved + moved.T)) @ roots
+        values, vectors = np.linalg.eigh(soft)
+        real = values > 1e-9 * values.max(initial=0.0)  # the others are rigid, or rods that spin
+        values, vectors = values[real][::-1], vectors[:, real][:, ::-1]
+        shapes = found.nodes @ (roots @ vectors) / values
+        return Vibrations(1.0 / (2.0 * np.pi * np.sqrt(values)), shapes)
+
     def joint_wrench(self, name: str) -> Array:
         """Wrench (6,) [N, N m] that a joint transmits under the loads: of parent or predecessor, at its point.
 
@@ -166,6 +201,10 @@ class Stiffness(Plottable):
             lines.append(f"  {name}: {stiff} ({told})")
         loads = "weight" if not self.payload else f"weight and a payload of {self.payload:g} kg"
         lines.append(f"sag under {loads}: {_moved(self.sag)}")
+        frequencies = self.vibrations.frequency[:5]
+        if len(frequencies):
+            told = ", ".join(f"{value:.4g}" for value in frequencies)
+            lines.append(f"lowest natural frequencies, drives held: {told} Hz")
         if self.wrench.any():
             lines.append(f"under {vector(self.wrench[:3])} N, {vector(self.wrench[3:])} N m: {_moved(self.deflection)}")
         model = self.model
@@ -237,6 +276,7 @@ class Stiffness(Plottable):
             "payload": self.payload,
             "wrench": self.wrench.tolist(),
             "deflection": self.deflection.tolist(),
+            "frequencies": self.vibrations.frequency[:10].tolist(),
             "softest": {"direction": self.softest[0].tolist(), "compliance": self.softest[1]},
             "shares": [
                 {"kind": kind, "part": name, "compliance": part.tolist(), "of": self._of_diagonal(part).tolist()}
@@ -269,7 +309,14 @@ class Stiffness(Plottable):
             "rigid_links": dict(m.rigid),
             "held": [(row * self.system.scale).tolist() for row in self.system.held],
             "masses": [
-                {"link": one.link, "node": one.node, "mass": one.mass, "at": one.point.tolist()} for one in m.masses
+                {
+                    "link": one.link,
+                    "node": one.node,
+                    "mass": one.mass,
+                    "at": one.point.tolist(),
+                    "inertia": one.inertia.tolist(),
+                }
+                for one in m.masses
             ],
             "gravity": m.gravity.tolist(),
         }

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,6 +17,10 @@ from pkm_description import load_mechanism
 from pkm_description.description_error import DescriptionError
 from pkm_description.mechanism import Inertial, Section
 from pkm_description.sections import hollow_section, rectangle, tube
+from pkm_dynamics.natural_frequencies import natural_frequencies
+
+DESCRIPTION = Path(__file__).parents[3] / "docs" / "description.md"
+TABLES = Path(__file__).parents[3] / "docs" / "stiffness_tables"
 
 
 def changed(name: str, link: str, beam: str) -> str:
@@ -193,3 +198,38 @@ def test_maps_and_requirements_know_it(delta: Analysis) -> None:
         delta.requirement("stiffness > 2 mm")
     with pytest.raises(AnalysisError, match="nothing is proved"):
         delta.prove("stiffness:z > 2 N/um", {"x": (0.0, 0.1)})
+
+
+def test_the_lowest_vibration_on_soft_drives_is_that_of_rigid_links() -> None:
+    text = load_mechanism("delta").urdf
+    for limb in (1, 2, 3):
+        for link in ("arm", "pin", "a_rod", "b_rod"):
+            text = re.sub(rf'(<link name="limb{limb}_{link}">)', r"\1<beam/>", text)
+    text = re.sub(r'<param name="rotor_inertia">[^<]*', '<param name="rotor_inertia">0', text)
+    found = Analysis(load_mechanism(text), stiffness=2e4).stiffness()
+    rigid = natural_frequencies(found.robot.dynamics, found.robot.kinematics.home, 2e4).frequency / (2.0 * np.pi)
+    assert found.vibrations.frequency[:3] == pytest.approx(rigid, rel=1e-6)
+
+
+@pytest.mark.parametrize("name", ["delta"])
+def test_published_tables_are_current(name: str) -> None:
+    written = json.loads((TABLES / f"{name}.json").read_text())
+    now = Analysis(load_mechanism(name), stiffness=written["drives"][0]["stiffness"]).stiffness().to_dict()
+    assert len(written["beams"]) == len(now["beams"])
+    for key in ("compliance", "sag"):
+        size = np.abs(np.array(now[key])).max()
+        assert np.array(written[key]) == pytest.approx(np.array(now[key]), abs=1e-8 * size)
+
+
+def test_a_robot_without_masses_and_sections_is_rigid_and_says_so() -> None:
+    text = re.search(r"```xml\n(<robot name=.two_bars.*?</robot>)", DESCRIPTION.read_text(), re.DOTALL)
+    assert text is not None
+    mechanism = load_mechanism(text[1])
+    rigid = Analysis(mechanism).stiffness()
+    assert not rigid.compliance.any()
+    assert len(rigid.rigid) == 6
+    assert "x: rigid" in str(rigid)
+    json.dumps(rigid.to_dict(), allow_nan=False)
+    on_drives = Analysis(mechanism, stiffness=1e6).stiffness()
+    assert np.linalg.matrix_rank(on_drives.compliance, tol=1e-12) == 2
+    assert not len(on_drives.vibrations.frequency)
