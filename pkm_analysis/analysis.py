@@ -287,9 +287,10 @@ class Analysis(Describable):
             ranges: of the box [m, rad], by name.
             settings: see `Settings`.
         """
-        return prove(self.robot, self._box(ranges, hold), self._wanted(that), **settings)
+        return prove(self.robot, self.box(ranges, hold), self._wanted(that), **settings)
 
-    def _box(self, ranges: Mapping[str, Range], hold: Mapping[str, float] | None = None) -> Domain:
+    def box(self, ranges: Mapping[str, Range], hold: Mapping[str, float] | None = None) -> Domain:
+        """A box of poses [m, rad] by name; what is not named is held, at home if `hold` has nothing else."""
         task = self.robot.coordinates
         held = {name: (value, value) for name, value in task.named(hold or {}).items()}
         ends = {**{c.name: (c.home, c.home) for c in task.all}, **held, **self._named(ranges)}

@@ -13,7 +13,7 @@ from pkm_control.loop.guard import guard_of
 from pkm_control.motion.planning import MotionPlanner
 from pkm_control.simulation_setup import ControllerSettings, MachineSettings, Setup
 from pkm_control.space.keep_out_file import read_keep_outs
-from pkm_description.load import shared_mechanism
+from pkm_description.from_urdf import shared_mechanism
 from pkm_description.mechanism import Inertial, Mechanism
 from pkm_dynamics import Dynamics
 from pkm_dynamics.dynamics import shared_dynamics

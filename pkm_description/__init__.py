@@ -12,12 +12,13 @@ from pkm_runtime.errors import PkmError
 from pkm_runtime.uncollected import uncollected
 
 if TYPE_CHECKING:
-    from pkm_description.load import load_mechanism, mechanism_from_urdf
+    from pkm_description.from_urdf import mechanism_from_urdf
+    from pkm_description.load import load_mechanism
     from pkm_description.mechanism import Mechanism
 
 __all__ = ["DescriptionError", "Mechanism", "PkmError", "load_mechanism", "mechanism_from_urdf", "robot_names"]
 
-_LATE = {"Mechanism": "mechanism", "load_mechanism": "load", "mechanism_from_urdf": "load"}
+_LATE = {"Mechanism": "mechanism", "load_mechanism": "load", "mechanism_from_urdf": "from_urdf"}
 
 
 def __getattr__(name: str) -> Any:

@@ -26,6 +26,7 @@ from pathlib import Path
 import numpy as np
 
 from pkm_description.description_error import DescriptionError
+from pkm_description.from_urdf import mechanism_from_urdf
 from pkm_description.joint_geometry import home_positions
 from pkm_description.loops.closure import ClosureModel
 from pkm_description.loops.home import CLOSED, close
@@ -99,8 +100,6 @@ def corrected(mechanism: Mechanism, displacements: Sequence[Displacement]) -> Me
     Where the loops then tilt the platform out of its task coordinates, all six take their place. Raises
     `DescriptionError` for an unknown joint or loop, or where the displaced loops cannot close.
     """
-    from pkm_description.load import mechanism_from_urdf  # late: the loader applies corrections
-
     free = bool(mechanism.virtual_chain) and not _keeps_its_branch(mechanism, displacements)
     return mechanism_from_urdf(corrected_text(mechanism, displacements, free), mechanism.source)
 

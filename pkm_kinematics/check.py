@@ -22,8 +22,9 @@ from scipy.spatial.transform import Rotation
 
 from pkm_description.command_options import add_robot
 from pkm_description.description_error import DescriptionError
+from pkm_description.from_urdf import mechanism_from_urdf
 from pkm_description.graph import ordered_tree, platform_chain
-from pkm_description.load import CORRECTIONS, expand, find_robot, mechanism_from_urdf, xacro_arguments
+from pkm_description.load import CORRECTIONS, expand, find_robot, xacro_arguments
 from pkm_description.loops.home import LONGEST
 from pkm_description.mechanism import Joint, Loop, Mechanism
 from pkm_description.urdf.numbers_in_source import Written, blamed, taken_as_radians

@@ -24,7 +24,17 @@ from pkm_analysis.command_line.question import (
     values_of,
     where,
 )
-from pkm_analysis.requirements.grammar import IN_WORDS, KINDS, MOST_BOXES, PROVED, RESOLUTION
+from pkm_analysis.requirements.grammar import (
+    IN_WORDS,
+    KINDS,
+    MOST_BOXES,
+    POSE_ERROR,
+    PROVED,
+    RESOLUTION,
+    in_si,
+    read_bound,
+    read_number,
+)
 from pkm_description.mechanism import Inertial
 from pkm_runtime import sweeps as chunks
 
@@ -156,10 +166,36 @@ def _wrong_proof(given: argparse.Namespace) -> str:
 
 def _prove(given: argparse.Namespace, mechanism: Mechanism, sweeps: Sweeps) -> Found:
     analysis = asked(given, mechanism, sweeps)
+    if given.tolerances:
+        proved = _proved_errors(given, analysis, sweeps)
+        status = {"proved": 0, "refuted": REFUTED}.get(proved.verdict, UNDECIDED)
+        return Found(analysis.robot.name, "errors of pose", [proved], status=status)
+    if any(POSE_ERROR in text for text in given.require):
+        remedy = "give --tolerances FILE, see errors --help"
+        raise AnalysisError(POSE_ERROR, "it is that of machines within tolerances, which are not given", remedy)
     found = _proof(given, analysis, sweeps)
     status = 0 if found.ok else REFUTED if found.refuted else UNDECIDED
     more = _outside(analysis, found) if found.refuted and found.refuted.violated == "inside" else []
     return Found(analysis.robot.name, " and ".join(found.that), [found], more=more, status=status)
+
+
+def _proved_errors(given: argparse.Namespace, analysis: Analysis, sweeps: Sweeps) -> Any:
+    """The proof of 'pose_error < SIZE' over a box of poses, for machines within tolerances."""
+    bounds = [read_bound(text) for text in given.require]
+    if len(bounds) != 1 or bounds[0].name != POSE_ERROR or bounds[0].above:
+        raise AnalysisError("--tolerances", "they are for one question", f"--that '{POSE_ERROR} < 0.1 mm'")
+    if given.start is not None or given.motion is not None:
+        raise AnalysisError("--tolerances", "errors are proved over boxes", "give --box")
+    room = importlib.import_module("pkm_analysis.errors.certified_errors")
+    tolerances = importlib.import_module("pkm_analysis.errors.tolerances").read_tolerances(given.tolerances)
+    ranges = ranges_of(analysis.robot.coordinates, given.box, optional=True)
+
+    def tell(share: float, boxes: int) -> None:
+        sweeps.note = f"proved in {100.0 * share:.1f} %, {boxes} boxes"
+
+    return room.prove_pose_error(
+        analysis.robot, analysis.box(ranges), tolerances, bounds[0].in_si("m"), given.resolution, given.most_boxes, tell
+    )
 
 
 def _outside(analysis: Analysis, found: Proof) -> list[str]:
@@ -238,6 +274,43 @@ def _rest(given: argparse.Namespace, duration: float) -> float:
     return float(rest)
 
 
+def _errors(given: argparse.Namespace, mechanism: Mechanism, sweeps: Sweeps) -> Found:
+    room = importlib.import_module("pkm_analysis.errors.error_budget")
+    tolerances = importlib.import_module("pkm_analysis.errors.tolerances")
+    robot = pkm_analysis.Robot(mechanism, given.mode, sweeps)
+    poses = None
+    if given.motion is not None:
+        motion = importlib.import_module(MOTIONS).sampled_motion(robot.dynamics, given.motion, None, False)
+        poses = motion.poses[:: max(1, len(motion.poses) // given.over)]
+    elif given.at:
+        poses = robot.coordinates.poses(robot.coordinates.point(values_of(robot.coordinates, given.at))[None])[0]
+    of_file = tolerances.read_tolerances(given.tolerances) if given.tolerances else tolerances.Tolerances()
+    model = room.ErrorModel(robot, of_file, poses, given.over)
+    if given.parameters:
+        lines = [
+            f"{one.name}  {room.shown_size(of_file.of(one.name, one.unit), one.unit)}" for one in model.parameters.all
+        ]
+        return Found(robot.name, "geometric parameters", [], {"parameters": lines}, lines)
+    if given.reach is not None:
+        allocation = importlib.import_module("pkm_analysis.errors.allocation")
+        goal = in_si(*read_number(given.reach, "--reach"), "m", "--reach")
+        return Found(robot.name, "tolerances", [allocation.allocate(model, goal, given.criterion)])
+    results: list[Any] = [model.budget()]
+    if given.machines:
+        sampling = importlib.import_module("pkm_analysis.errors.error_sampling")
+        results.append(sampling.sampled_errors(model, given.machines, given.random or 0))
+    numbers = {**results[0].to_dict(), **({"machines": results[1].to_dict()} if given.machines else {})}
+    return Found(robot.name, "errors of pose", results, numbers)
+
+
+def _wrong_errors(given: argparse.Namespace) -> str:
+    if given.at and given.motion is not None:
+        return "--at and --motion exclude each other"
+    if not 1 <= given.over <= 10_000 or not 0 <= given.machines <= 1_000_000:
+        return "--over takes 1 to 10000 configurations, --machines up to a million"
+    return ""
+
+
 def _not_negative(text: str) -> float:
     value = float(text)
     if not 0.0 <= value < float("inf"):
@@ -284,6 +357,30 @@ _EACH = [
         _tilt,
         _TILT,
         {"--directions": {"type": int, "default": 72, "metavar": "N", "help": "how many are tried (default: 72)"}},
+    ),
+    Task(
+        "errors",
+        "which error of the machine makes which error of its pose; tolerances worth their cost",
+        "How far manufacturing errors, sensors, play in joints and warmth put the platform off: every source's part,\n"
+        "to first order, the worst that they make together, and with --machines the errors of machines at random,\n"
+        "loops closed exactly. With --reach: the cheapest grades of tolerances that are accurate enough.",
+        _errors,
+        ("--mode",),
+        {
+            "--tolerances": {
+                "metavar": "FILE",
+                "help": "what may be wrong (YAML; default: 0.05 mm, 0.02 deg)",
+            },
+            "--at": {**SEVERAL, "metavar": "NAME=VALUE", "help": "at this pose, such as x=0.1 yaw=20deg"},
+            "--motion": {"metavar": "FILE", "help": "along a motion file (CSV), or a motion that ships"},
+            "--over": {"type": int, "default": 50, "metavar": "N", "help": "configurations otherwise (default: 50)"},
+            "--machines": {"type": int, "default": 0, "metavar": "N", "help": "draw N machines at random as well"},
+            "--random": {"type": int, "metavar": "SEED", "help": "of the machines (default: 0)"},
+            "--reach": {"metavar": "SIZE", "help": "find the cheapest tolerances that reach it, such as 0.1mm"},
+            "--criterion": {"choices": ("expected", "worst"), "default": "expected", "help": "for --reach"},
+            "--parameters": {"action": "store_true", "help": "list the names of the parameters, with their tolerances"},
+        },
+        wrong=_wrong_errors,
     ),
     Task(
         "map",
@@ -361,6 +458,7 @@ _EACH = [
             "--to": {**_END, "dest": "end"},
             "--resolution": {"type": float, "default": RESOLUTION, "help": f"of the sides (default: {RESOLUTION:.2g})"},
             "--most-boxes": {"type": int, "default": MOST_BOXES, "help": f"until undecided (default: {MOST_BOXES})"},
+            "--tolerances": {"metavar": "FILE", "help": f"for {POSE_ERROR}: what may be wrong with the machine (YAML)"},
         },
         f"{_PROOF}\n\nexit code: 0 proved, 1 refuted, 3 undecided, 2 where the question has no answer",
         None,

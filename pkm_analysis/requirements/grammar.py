@@ -23,10 +23,11 @@ IN_WORDS = (
     f"{', '.join(QUANTITIES)}, {JOINT}NAME; of {', '.join(DIRECTED)} also in a direction, as force:z or force:1,0,-1"
 )
 INSIDE, REGULAR, WITHIN_LIMITS = "inside", "no singularity", "effort_at_rest < limits"  # requirements without a number
+POSE_ERROR = "pose_error"  # of machines within tolerances
 PROVED = (  # what can be proved
     *(INSIDE, REGULAR, "type1 > NUMBER UNIT", "type2 > NUMBER UNIT", "margin > NUMBER", "isotropy > NUMBER"),
     *("psi > NUMBER UNIT", "psi < NUMBER UNIT", "position_error < NUMBER UNIT", "turning_error < NUMBER UNIT"),
-    *("effort_at_rest < NUMBER UNIT", WITHIN_LIMITS),
+    *("effort_at_rest < NUMBER UNIT", WITHIN_LIMITS, f"{POSE_ERROR} < NUMBER UNIT"),
 )
 KINDS = {  # of a workspace over orientations: whether a position must be reached in every orientation of the range
     "reachable": False,

@@ -102,13 +102,39 @@ def calibrate(
     frame = _frame(robot, notes)
     aside = _aside(len(measured), kept, seed)
     used = np.setdiff1d(np.arange(len(measured)), aside)
-    fit = MeasuredRobot(parameters, measured.rows(used), frame, robot.nominal.rows(used))
+
+    def part(rows: NDArray[np.int64]) -> MeasuredRobot:
+        return MeasuredRobot(parameters, measured.rows(rows), frame, robot.nominal.rows(rows))
+
+    fit = part(used)
     none = np.zeros_like(parameters.model.displacements)
     chosen = _chosen(parameters, fit)
+    found, total, states = _estimated(parameters, fit, chosen)
+    trusted = ~np.isin(measured.lines[used][fit.rows], found.outliers)
+    before, after = (_by_kind(fit, by, start, trusted) for by, start in ((none, fit.nominal), (total, states)))
+    judge = part(aside)
+    judged = _by_kind(judge, total, judge.nominal, np.ones(len(judge.rows), dtype=bool)) if len(aside) else {}
+    moves = tuple(
+        Displacement(place.element, place.side, frozen(twist))
+        for place, twist in zip(parameters.model.places, total, strict=True)
+        if twist.any()
+    )
+    whole = part(np.arange(len(measured)))
+    arrows = (whole.points, whole.arrows(none, whole.nominal), whole.arrows(total, whole.nominal))
+    refused = tuple(_refusals(found, measured, before, judged or after))
+    return Calibration(
+        mechanism, measured, chosen, found, moves, before, after, judged, frame, tuple(notes), refused, arrows
+    )
+
+
+def _estimated(
+    parameters: GeometricParameters, fit: MeasuredRobot, chosen: tuple[GeometricParameter, ...]
+) -> tuple[Estimate, Array, States]:
+    """The estimate, displacements (n_places, 6) that close the loops, and the configurations with them."""
+    names = [one.name for one in chosen]
     walk = {"start": fit.nominal}
 
     def displaced(values: Array) -> Array:
-        names = [one.name for one in chosen]
         return parameters.displacements(dict(zip(names, values.tolist(), strict=True)))
 
     def residuals(values: Array) -> tuple[Array, Array]:
@@ -120,30 +146,13 @@ def calibrate(
     found = estimate(
         residuals,
         np.zeros(len(chosen)),
-        names=[one.name for one in chosen],
+        names=names,
         scales=np.array([EXPECTED[one.unit] for one in chosen]),
-        sigma=np.ones(len(fit.groups)) if measured.known_noise else None,
-        groups=measured.lines[used][fit.groups],
+        sigma=np.ones(len(fit.groups)) if fit.measured.known_noise else None,
+        groups=fit.measured.lines[fit.groups],
     )
-    total = parameters.closing(displaced(found.values))  # on the way, loops may stay open by what no noise shows
-    trusted = ~np.isin(measured.lines[used][fit.rows], found.outliers)
-    before, after = (_by_kind(fit, by, start, trusted) for by, start in ((none, fit.nominal), (total, walk["start"])))
-    judged: dict[str, float] = {}
-    if len(aside):
-        judge = MeasuredRobot(parameters, measured.rows(aside), frame, robot.nominal.rows(aside))
-        judged = _by_kind(judge, total, judge.nominal, np.ones(len(judge.rows), dtype=bool))
-    places = parameters.model.places
-    moves = tuple(
-        Displacement(place.element, place.side, frozen(twist))
-        for place, twist in zip(places, total, strict=True)
-        if twist.any()
-    )
-    whole = MeasuredRobot(parameters, measured, frame, robot.nominal)
-    arrows = (whole.points, whole.arrows(none, whole.nominal), whole.arrows(total, whole.nominal))
-    refused = tuple(_refusals(found, measured, before, judged or after))
-    return Calibration(
-        mechanism, measured, chosen, found, moves, before, after, judged, frame, tuple(notes), refused, arrows
-    )
+    # On the way, loops may stay open by what no noise shows.
+    return found, parameters.closing(displaced(found.values)), walk["start"]
 
 
 def _refusals(

@@ -12,7 +12,8 @@ from pkm_analysis.drawing.report_page import write_report
 from pkm_analysis.drawing.sheet import COLOURS, INK, grid, paint, sheet
 from pkm_analysis.drawing.sheet import write as write_picture
 from pkm_analysis.plottable import Table
-from pkm_calibration.robots.calibration import Calibration
+from pkm_calibration.robots.calibration import EXPECTED, Calibration
+from pkm_calibration.robots.calibration_words import as_numbers, in_words
 from pkm_description.mechanism import Array
 from pkm_description.picture import View, facets
 
@@ -32,8 +33,6 @@ class CalibrationPicture:
 
     def __str__(self) -> str:
         """The heading and the sentences of the page."""
-        from pkm_calibration.robots.robot_command import in_words
-
         return "calibration " + "\n".join(in_words(self.found))
 
     @property
@@ -51,8 +50,6 @@ class CalibrationPicture:
 
     def to_dict(self) -> dict[str, Any]:
         """The numbers."""
-        from pkm_calibration.robots.robot_command import as_numbers
-
         return as_numbers(self.found)
 
     def plot(self, path: str | Path | None = None) -> Figure:
@@ -102,8 +99,6 @@ def _lines(axes: Axes, starts: Array, ends: Array, colour: str, label: str) -> N
 
 def _bars(axes: Axes, found: Calibration) -> None:
     """Parameters with their intervals, in units of the error that is expected of each."""
-    from pkm_calibration.robots.calibration import EXPECTED
-
     e = found.estimate
     scale = np.array([EXPECTED[one.unit] for one in found.parameters])
     values, half = e.values / scale, 0.5 * (e.interval95[:, 1] - e.interval95[:, 0]) / scale

@@ -59,7 +59,7 @@ def plan_poses(mechanism: Mechanism, count: int, kinds: tuple[str, ...] = ("posi
     """The poses worth measuring, of what is measured there.
 
     Args:
-        count: of poses.
+        count: how many, at most as many as candidates.
         kinds: of `KINDS`: what will be measured at each, distances from the base's origin.
         seed: of the candidates.
 

@@ -8,7 +8,6 @@ import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 from pkm_description import load_mechanism
 from pkm_description.command_options import add_robot
@@ -16,9 +15,6 @@ from pkm_description.load import xacro_arguments
 from pkm_runtime.errors import PkmError
 from pkm_runtime.progress import progress
 from pkm_runtime.whole_files import write_whole
-
-if TYPE_CHECKING:
-    from pkm_calibration.robots.calibration import Calibration
 
 ACCEPTED, REFUSED, UNUSABLE = 0, 3, 2
 EPILOG = """\
@@ -81,6 +77,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _plan(given: argparse.Namespace) -> int:
+    from pkm_calibration.robots.calibration_words import shown
     from pkm_calibration.robots.plan import plan_poses
 
     mechanism = load_mechanism(given.robot, xacro_arguments(given.xacro_args))
@@ -99,7 +96,7 @@ def _plan(given: argparse.Namespace) -> int:
         f"{' and '.join(kinds)}",
         f"  observability {found.observability:.3g}, of as many poses at random {found.at_random:.3g}",
         f"  least known afterwards: {found.parameters[worst].name}, "
-        f"to {_shown(float(found.uncertain[worst]), found.parameters[worst].unit)} (one standard deviation)",
+        f"to {shown(float(found.uncertain[worst]), found.parameters[worst].unit)} (one standard deviation)",
     ]
     print("\n".join(lines), file=sys.stderr)
     return ACCEPTED
@@ -108,6 +105,7 @@ def _plan(given: argparse.Namespace) -> int:
 def _calibrate(given: argparse.Namespace) -> int:
     from pkm_calibration.estimation import ContradictionError
     from pkm_calibration.robots.calibration import calibrate
+    from pkm_calibration.robots.calibration_words import as_numbers, in_words
     from pkm_calibration.robots.measurements import read_measurements
 
     mechanism = load_mechanism(given.robot, xacro_arguments(given.xacro_args))
@@ -147,74 +145,3 @@ def _refused(given: argparse.Namespace, reason: str) -> int:
         write_whole(Path(given.json), numbers + "\n")
     print(numbers if given.json == "-" else f"refused: {reason}")
     return REFUSED
-
-
-def as_numbers(found: Calibration) -> dict[str, Any]:
-    """The answer for JSON, in m and rad."""
-    e = found.estimate
-    interval = {name: row.tolist() for name, row in zip(e.names, e.interval95, strict=True)}
-    return {
-        "robot": found.mechanism.name,
-        "verdict": "refused" if found.refused else "accepted",
-        "reasons": list(found.refused),
-        "parameters": found.values,
-        "interval95": interval,
-        "units": {one.name: one.unit for one in found.parameters},
-        "rank": e.rank,
-        "unidentified": list(e.unidentified),
-        "unseen": list(e.unseen),
-        "outliers": [f"line {line}" for line in e.outliers],
-        "noise": e.noise,
-        "rms_before": dict(found.before),
-        "rms_after": dict(found.after),
-        "rms_kept": dict(found.kept),
-        "frame": found.frame.tolist(),
-        "notes": list(found.notes),
-        "displacements": [
-            {"element": one.element, "place": one.place, "twist": one.twist.tolist()} for one in found.displacements
-        ],
-    }
-
-
-def in_words(found: Calibration) -> list[str]:
-    """The answer for people: results first."""
-    e, n = found.estimate, len(found.measured)
-    lines = [f"{found.mechanism.name}: {'refused' if found.refused else 'calibrated'} by {n} poses"]
-    lines += [f"  {reason}" for reason in found.refused]
-    for kind, after in found.after.items():
-        unit = "rad" if _turns(found, kind) else "m"
-        kept = f", {_shown(found.kept[kind], unit)} on the poses kept aside" if kind in found.kept else ""
-        lines.append(
-            f"  error of {kind}: {_shown(found.before[kind], unit)} as drawn, {_shown(after, unit)} corrected{kept}"
-        )
-    lines += [f"  {note}" for note in found.notes]
-    if e.outliers:
-        lines.append(f"  left out, they do not go with the others: line {', '.join(map(str, e.outliers))}")
-    lines.append(f"  {e.rank} of {len(e.names)} directions are known; errors of the drawing, with 95 % intervals:")
-    width = max(map(len, e.names))
-    for one, value, (low, high) in zip(found.parameters, e.values, e.interval95, strict=True):
-        mark = "  not told apart" if one.name in e.unidentified else ""
-        half = 0.5 * (high - low)
-        lines.append(f"    {one.name:<{width}}  {_with_half(value, half, one.unit)}{mark}")
-    if e.unseen:
-        lines.append("  the measurements cannot see, and these stay as drawn:")
-        lines += [f"    {one}" for one in e.unseen[:6]]
-        if len(e.unseen) > 6:
-            lines.append(f"    and {len(e.unseen) - 6} more (--json has all)")
-    return lines
-
-
-def _turns(found: Calibration, kind: str) -> bool:
-    if kind in ("position", "distance"):
-        return False
-    joint = found.mechanism.joint_named.get(kind)
-    return joint is None or joint.unit == "rad"
-
-
-def _shown(value: float, unit: str) -> str:
-    return f"{1e3 * value:.3g} mm" if unit == "m" else f"{value * 57.29577951308232:.3g} deg"
-
-
-def _with_half(value: float, half: float, unit: str) -> str:
-    factor, name = (1e3, "mm") if unit == "m" else (57.29577951308232, "deg")
-    return f"{factor * value:+9.4f} ± {factor * half:.4f} {name}"

@@ -18,7 +18,7 @@ from pkm_control.conveyor.conveyor_file import read_conveyors
 from pkm_control.loop.followed_motion import Tolerances
 from pkm_control.operation.motion_points import MotionPoints
 from pkm_control.ros import motion_messages
-from pkm_description.load import shared_mechanism
+from pkm_description.from_urdf import shared_mechanism
 from pkm_description.mechanism import Inertial, Mechanism
 from pkm_description.ros import topics
 from pkm_dynamics.motion_limits import ActuatorLimits

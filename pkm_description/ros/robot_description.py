@@ -12,7 +12,7 @@ from collections.abc import Callable
 from rclpy.node import Node
 from std_msgs.msg import String
 
-from pkm_description.load import shared_mechanism
+from pkm_description.from_urdf import shared_mechanism
 from pkm_description.mechanism import Mechanism
 from pkm_description.ros.parameters import declare
 from pkm_description.ros.periodic import steady_timer

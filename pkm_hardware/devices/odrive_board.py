@@ -6,7 +6,7 @@ from __future__ import annotations
 import time
 
 from pkm_hardware.devices.pseudo_terminal import SimulatedDevice
-from pkm_hardware.drivers.odrive import CLOSED_LOOP, IDLE, INDEX_SEARCH, _xor
+from pkm_hardware.drivers.checked_lines import CLOSED_LOOP, IDLE, INDEX_SEARCH, exclusive_or
 
 _FASTEST = 20.0  # turns/s
 _SEARCHING = 2.0  # turns/s, in the search for the index, upwards
@@ -94,11 +94,11 @@ class SimulatedODrive(SimulatedDevice):
         answers = b""
         for line in lines:
             body, star, digits = line.rpartition(b"*")
-            if not star or not digits.isdigit() or int(digits) != _xor(body):
+            if not star or not digits.isdigit() or int(digits) != exclusive_or(body):
                 continue  # as the protocol has it: a wrong line is ignored
             answer = self._answer(body.decode("latin-1").split())
             if answer and not answers:
-                answers = f"{answer}*{_xor(answer.encode())}\r\n".encode()
+                answers = f"{answer}*{exclusive_or(answer.encode())}\r\n".encode()
         return answers
 
     def _answer(self, words: list[str]) -> str:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import time
 
 from pkm_hardware.devices.pseudo_terminal import SimulatedDevice
-from pkm_hardware.drivers.servos import PROTOCOL, with_checksum, without_checksum
+from pkm_hardware.drivers.checked_lines import PROTOCOL, with_checksum, without_checksum
 
 
 class SimulatedServoBoard(SimulatedDevice):

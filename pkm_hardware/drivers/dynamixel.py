@@ -17,6 +17,7 @@ import serial
 from dynamixel_sdk import COMM_SUCCESS, GroupSyncRead, GroupSyncWrite, PacketHandler, PortHandler
 
 from pkm_description.mechanism import Array, Mechanism
+from pkm_hardware.devices.dynamixel_bus import SimulatedDynamixels
 from pkm_hardware.drivers.driver import TELLING, DeviceError, Driver, Reading
 from pkm_hardware.machine_drives import Drives
 from pkm_hardware.machine_file import FASTER, DeviceLimits, MachineFile, device_limits, homing_of, scale_of
@@ -86,8 +87,6 @@ class DynamixelDriver(Driver):
 
     def simulate(self, positions: Array) -> None:
         """Drives that reach their goals at once; they have no stops, so that none is found by running against one."""
-        from pkm_hardware.devices.dynamixel_bus import SimulatedDynamixels
-
         bus = SimulatedDynamixels(self._ids)
         for one, position in zip(self._ids, positions, strict=True):
             bus.stand(one, round(float(position)))

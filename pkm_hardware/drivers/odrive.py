@@ -12,18 +12,17 @@ import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import reduce
-from operator import xor
 
 import numpy as np
 
 from pkm_description.mechanism import Array, Mechanism
+from pkm_hardware.devices.odrive_board import SimulatedODrive
+from pkm_hardware.drivers.checked_lines import CLOSED_LOOP, IDLE, INDEX_SEARCH, exclusive_or
 from pkm_hardware.drivers.driver import TELLING, DeviceError, Driver, Reading
 from pkm_hardware.drivers.serial_line import SerialLine
 from pkm_hardware.machine_drives import Drives
 from pkm_hardware.machine_file import FASTER, DeviceLimits, MachineFile, device_limits, homing_of, scale_of
 
-IDLE, INDEX_SEARCH, CLOSED_LOOP = 1, 6, 8  # states of an axis
 _AWAY = 1e-4  # turns: a target further from where an axis stands asks it to move
 _PATIENCE = 0.004  # s, for an answer within a period; a later one is taken in the next
 _ARMING = 1.0  # s, to be in closed loop
@@ -72,19 +71,15 @@ def error_names(value: str | None) -> str:
 
 def with_checksum(text: str) -> bytes:
     """The line of a command, with its checksum and end."""
-    return f"{text} *{_xor(f'{text} '.encode())}\n".encode()
+    return f"{text} *{exclusive_or(f'{text} '.encode())}\n".encode()
 
 
 def without_checksum(line: bytes) -> str | None:
     """The text of an answer line without its end; None where its checksum is missing or wrong."""
     body, star, digits = line.rpartition(b"*")
-    if not star or not digits.isdigit() or int(digits) != _xor(body):
+    if not star or not digits.isdigit() or int(digits) != exclusive_or(body):
         return None
     return body.decode("ascii", "replace").strip()
-
-
-def _xor(data: bytes) -> int:
-    return reduce(xor, data, 0)
 
 
 @dataclass
@@ -234,8 +229,6 @@ class ODriveDriver(Driver):
         """Motors at these positions; those with a switch or an index have it `_REFERENCE` further, which has no names
         but those of the firmware. They have no stops.
         """
-        from pkm_hardware.devices.odrive_board import SimulatedODrive
-
         for board in self._boards:
             device = SimulatedODrive()
             for actuator, number in board.axes:

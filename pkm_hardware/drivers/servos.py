@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Hobby servos on a board that speaks a plain line protocol (docs/hardware.md); config/servo_board has its sketch.
 
-Every line is a text, an asterisk, and the exclusive or of the text's bytes as two hexadecimal digits. The computer
-sends the pulse of each channel; the board acknowledges each such line by its number.
+Lines have a checksum (`checked_lines`). The computer sends the pulse of each channel; the board acknowledges each such
+line by its number.
 """
 
 from __future__ import annotations
@@ -11,45 +11,24 @@ import math
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
-from operator import xor
 
 import numpy as np
 
 from pkm_description.mechanism import Array, Mechanism
+from pkm_hardware.devices.servo_board import SimulatedServoBoard
+from pkm_hardware.drivers.checked_lines import PROTOCOL, with_checksum, without_checksum
 from pkm_hardware.drivers.driver import TELLING, DeviceError, Driver, Reading, output_name
 from pkm_hardware.drivers.serial_line import SerialLine
 from pkm_hardware.machine_drives import Drives, Scale
 from pkm_hardware.machine_file import MachineFile, scale_of
 from pkm_runtime.yaml_section import Section
 
-PROTOCOL = 1
 _GREETING_PATIENCE = 4.0  # s: a board that resets when its port is opened takes two of them
 _GREETING_EVERY = 0.25  # s
 _MOST_TURN, _MOST_STROKE = 50.0, 5.0  # rad, m: winch servos take up to eight turns
 _ANSWER = 0.05  # s, beside the time that the bytes take, for the board to say that the servos are off
 _NUMBERS = 256  # acknowledgements count modulo that
 RELEASE, HOLD = "release", "hold"
-
-
-def with_checksum(text: str) -> bytes:
-    """The line of a text, with checksum and end."""
-    return f"{text}*{_xor(text.encode('ascii')):02X}\n".encode("ascii")
-
-
-def without_checksum(line: bytes) -> str | None:
-    """The text of a line without its end; None where the checksum is wrong."""
-    body, star, digits = line.rpartition(b"*")
-    try:
-        if not star or len(digits) != 2 or int(digits, 16) != _xor(body):
-            return None
-        return body.decode("ascii")
-    except ValueError:
-        return None
-
-
-def _xor(data: bytes) -> int:
-    return reduce(xor, data, 0)
 
 
 @dataclass(frozen=True)
@@ -106,8 +85,6 @@ class ServoDriver(Driver):
 
     def simulate(self, positions: Array) -> None:
         """A board whose servos follow their pulses at once."""
-        from pkm_hardware.devices.servo_board import SimulatedServoBoard
-
         self._line.port = SimulatedServoBoard(self._highest + 1).switch_on()
 
     def open(self, home: Array) -> None:

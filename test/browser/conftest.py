@@ -27,6 +27,8 @@ from .chromium import Chromium, program
 from .page_driver import SLOW, PageDriver
 
 DESKTOP, PHONE = (1280, 800), (400, 800)
+SHEET = "div[style*='position: fixed'][style*='max-height: 60%']"  # viser's, with the controls of a phone
+FOLDED = 80.0  # pixels, which its head alone does not have
 
 
 class FakeRobot:
@@ -173,6 +175,7 @@ class Page(PageDriver):
 
     def __init__(self, browser: Chromium, robot: FakeRobot) -> None:
         self.robot = robot
+        self._narrow = False
         before = set(robot.viewer.server.get_clients())
         super().__init__(browser, robot.viewer.url, robot.wait)
         (self.client,) = robot.wait(lambda: set(robot.viewer.server.get_clients()) - before)
@@ -183,7 +186,7 @@ class Page(PageDriver):
         return self.robot.viewer.server.get_clients()[self.client].camera
 
     def resize(self, size: tuple[int, int]) -> None:
-        """Give the page a size, and wait until the camera has followed."""
+        """Give the page a size, wait until the camera has followed, and unfold a phone's controls."""
         self.browser.size(*size)
 
         def followed() -> bool:
@@ -196,6 +199,20 @@ class Page(PageDriver):
             return bool(bottom - top == size[1] and shaped and there)
 
         self.robot.wait(followed)
+        if size == PHONE and not self._narrow:
+            self.robot.wait(lambda: 0 < self.sheet_height() < FOLDED)
+            self.tap_head_of_sheet()
+            self.robot.wait(lambda: self.sheet_height() > 2 * FOLDED)
+        self._narrow = size == PHONE
+
+    def sheet_height(self) -> float:
+        """Of a phone's sheet with the controls, in pixels; 0 where there is none."""
+        return float(self.browser.run(f"document.querySelector({SHEET!r})?.getBoundingClientRect().height ?? 0"))
+
+    def tap_head_of_sheet(self) -> None:
+        """Fold a phone's controls, or unfold them."""
+        box = f"document.querySelector({SHEET!r}).getBoundingClientRect()"
+        self.browser.click(*self.browser.run(f"(box => [box.x + 60, box.y + 20])({box})"))
 
     def seen_at(self, point: np.ndarray) -> tuple[float, float]:
         """Where a point (3,) [m] is on the screen."""

@@ -24,7 +24,7 @@ from pkm_viewer.jog_space import Coordinate
 from pkm_viewer.operations import Motion
 from pkm_viewer.panels.jog_panel import handle_ends
 
-from .conftest import DESKTOP, PHONE, FakeRobot, Page, started_chromium
+from .conftest import DESKTOP, FOLDED, PHONE, FakeRobot, Page, started_chromium
 
 pytestmark = pytest.mark.slow  # a browser with software rendering beside other tests takes its time
 
@@ -317,6 +317,18 @@ def test_the_emergency_stop_is_always_in_view(page: Page, size: tuple[int, int])
         robot.machine = "active"
         page.browser.click(*FOLD)
         robot.wait(lambda: page.find("Start", "button"))
+
+
+def test_a_phone_shows_the_robot_until_the_controls_are_asked_for(page: Page) -> None:
+    with started_chromium() as phone:
+        phone.size(*PHONE)
+        other = Page(phone, page.robot)
+        page.robot.wait(lambda: 0 < other.sheet_height() < FOLDED)
+        assert other.find("Start", "button") is None
+        assert other.browser.run("document.getElementById('emergency-stop') !== null")
+        other.tap_head_of_sheet()
+        page.robot.wait(lambda: other.sheet_height() > 2 * FOLDED)
+        assert other.find("Start", "button")
 
 
 def test_what_runs_is_shown_where_it_could_be_chosen(page: Page) -> None:

@@ -102,8 +102,12 @@ def test_who_fell_is_led_back(name: str, fall: Callable[[SimulatedMachine], Call
 
 @pytest.mark.parametrize(
     "fall",
-    [without(0), loaded(1000.0), loaded(2500.0), loaded(2500.0, 0.05)],
-    ids=["a drive without effort", "1 t", "2.5 t", "2.5 t, aside"],
+    [
+        pytest.param(without(0), id="a drive without effort"),
+        pytest.param(loaded(1000.0), id="1 t", marks=pytest.mark.slow),
+        pytest.param(loaded(2500.0), id="2.5 t"),
+        pytest.param(loaded(2500.0, 0.05), id="2.5 t, aside", marks=pytest.mark.slow),
+    ],
 )
 def test_who_fell_through_a_singularity_is_not_moved(fall: Callable[[SimulatedMachine], Callable[[], None]]) -> None:
     """Several assembly modes fit its readings, and efforts of one throw who is in another. Led home, it is known."""

@@ -74,7 +74,7 @@ ENDS: dict[str, Callable[[ControlLoop], object]] = {
 
 
 @pytest.mark.parametrize("label", ["++", "-+"])
-@pytest.mark.parametrize("share", [0.1, 0.5, 0.93])
+@pytest.mark.parametrize("share", [0.1, pytest.param(0.5, marks=pytest.mark.slow), 0.93])
 @pytest.mark.parametrize("how", ENDS)
 def test_a_change_that_is_ended_rests_until_a_mode_is_chosen(
     loop: ControlLoop, how: str, share: float, label: str

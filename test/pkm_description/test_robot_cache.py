@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from pkm_description import DescriptionError, Mechanism, load, load_mechanism
+from pkm_description.from_urdf import mechanism_from_urdf
 from pkm_description.gallery import robot_path
-from pkm_description.load import mechanism_from_urdf
 from pkm_description.urdf import cache_files, robot_cache
 from pkm_description.urdf.xacro_expansion import expand_file
 

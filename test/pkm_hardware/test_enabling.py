@@ -35,7 +35,7 @@ def dynamixels(tmp_path: Path) -> Iterator[DynamixelBench]:
 
 
 @pytest.mark.parametrize("again", [False, True], ids=["first", "after an emergency stop"])
-@pytest.mark.parametrize("delay", [0.008, 0.016])
+@pytest.mark.parametrize("delay", [pytest.param(0.008, marks=pytest.mark.slow), 0.016])
 def test_drives_that_answer_late_stay_on(dynamixels: DynamixelBench, delay: float, again: bool) -> None:
     """16 ms is what Linux keeps bytes back for that come by USB."""
     loop = position_loop(dynamixels)

@@ -138,7 +138,7 @@ def test_a_loop_that_dies_ends_the_run_with_drives_off(run: Run) -> None:
     assert UNTOLD not in run.text
 
 
-@pytest.mark.parametrize("times", [1, 3])
+@pytest.mark.parametrize("times", [pytest.param(1, marks=pytest.mark.slow), 3])
 def test_the_last_line_says_that_drives_are_on(run: Run, times: int) -> None:
     """Whoever is in a hurry hears it, too."""
     run.enable()

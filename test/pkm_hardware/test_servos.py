@@ -11,7 +11,7 @@ import pytest
 
 from pkm_hardware.devices.servo_board import SimulatedServoBoard
 from pkm_hardware.driven_machine import DrivenMachine
-from pkm_hardware.drivers.servos import with_checksum, without_checksum
+from pkm_hardware.drivers.checked_lines import with_checksum, without_checksum
 from pkm_hardware.machine import Lifecycle
 from pkm_hardware.machine_file import read_machine_file
 from pkm_hardware.make_machine import make_machine

@@ -50,7 +50,9 @@ PHASES: dict[str, Callable[[Bench], object]] = {
 BEFORE = {"open": 0, "enable": 1, "exchange": 2, "disable": 2}
 
 
-@pytest.mark.parametrize("after", [0, 10, 60, 300])
+@pytest.mark.parametrize(
+    "after", [0, pytest.param(10, marks=pytest.mark.slow), 60, pytest.param(300, marks=pytest.mark.slow)]
+)
 @pytest.mark.parametrize("phase", PHASES)
 def test_the_line_is_pulled(bench: Bench, phase: str, after: int) -> None:
     if BEFORE[phase] == 2:

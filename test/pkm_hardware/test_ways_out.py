@@ -164,8 +164,16 @@ PLAYED = {"dynamixel": "hobby_hexapod", "odrive": "biglide", "servos": "hobby_he
 
 @pytest.mark.parametrize(
     ("kind", "number"),
-    [(kind, number) for kind in BENCHES for number in (signal.SIGINT, signal.SIGTERM)]
-    + [("dynamixel", number) for number in (signal.SIGQUIT, signal.SIGUSR1, signal.SIGALRM, signal.SIGRTMIN)],
+    [(kind, signal.SIGINT) for kind in BENCHES]
+    + [("dynamixel", number) for number in (signal.SIGTERM, signal.SIGRTMIN)]
+    + [
+        pytest.param(kind, number, marks=pytest.mark.slow)
+        for kind, number in (
+            ("odrive", signal.SIGTERM),
+            ("servos", signal.SIGTERM),
+            *(("dynamixel", other) for other in (signal.SIGQUIT, signal.SIGUSR1, signal.SIGALRM)),
+        )
+    ],
 )
 def test_pkm_play_ends_with_drives_off(
     kind: str, number: signal.Signals, tmp_path: Path, capsys: pytest.CaptureFixture

@@ -185,14 +185,19 @@ def step_of(J, equations, C, n, at_centre, k, reach, step):
 
 
 @compiled
-def settle(terms, J, G, between, unknowns, equations, guess, radius, at_centre, sizes, reach, scratch):
-    """Krawczyk's test again and again: True where `radius` became large enough. `scratch` are A, C, E, and `step`."""
+def settle(system, J, G, at_centre, k, reach, scratch):
+    """Krawczyk's test again and again: True where the radius became large enough.
+
+    `system` are the terms, the first and the last of them, unknowns, equations, guess and radius; `scratch` are A, C, E
+    and `step`.
+    """
+    terms, start, stop, unknowns, equations, guess, radius = system
     A, C, E, step = scratch
     n = unknowns.shape[0]
     for _ in range(TRIES):
-        by_unknowns(terms, G, between[0], between[1], unknowns, equations, guess, radius, A)
+        by_unknowns(terms, G, start, stop, unknowns, equations, guess, radius, A)
         defect(A, C, n, E)
-        step_of(J, equations, C, n, at_centre, sizes[0], reach, step)
+        step_of(J, equations, C, n, at_centre, k, reach, step)
         if contract(E, step, n, radius):
             return True
     return False
@@ -223,6 +228,19 @@ def derive(J, unknowns, equations, at, E, C, b, x, y):
 
 
 @compiled
+def place(J, unknowns, guess, radius, k, m):
+    """Put the unknowns at their guess, with the least radius; False where a guess is not finite."""
+    rest_of(J, unknowns, k, m)
+    known = True
+    for j in range(unknowns.shape[0]):
+        known = known and abs(guess[j]) < inf
+        radius[j] = SMALLEST * (1.0 + abs(guess[j]))
+        write(J, unknowns[j], VALUE, (guess[j], guess[j]))
+        write(J, unknowns[j], CENTRE, (guess[j], guess[j]))
+    return known
+
+
+@compiled
 def determine(terms, J, G, between, unknowns, equations, guess, sizes, reach, scratch):
     """Jets of the unknowns over the box; True where one solution near the guess is proved for every pose.
 
@@ -236,15 +254,8 @@ def determine(terms, J, G, between, unknowns, equations, guess, sizes, reach, sc
     C, B = matrices[3, :, :, 0], matrices[3, :, :, 1]
     step, b, x, y = vectors[0], vectors[1], vectors[2], vectors[3]
     radius, at_centre = radii[0], radii[1]  # contiguous, as `reach` is
-    known = True
-    for j in range(n):
-        known = known and abs(guess[j]) < inf
-        radius[j] = SMALLEST * (1.0 + abs(guess[j]))
-    # the jets of the equations with the unknowns at their guess
-    rest_of(J, unknowns, k, m)
-    for j in range(n):
-        write(J, unknowns[j], VALUE, (guess[j], guess[j]))
-        write(J, unknowns[j], CENTRE, (guess[j], guess[j]))
+    system = terms, start, stop, unknowns, equations, guess, radius
+    known = place(J, unknowns, guess, radius, k, m)
     if known:
         run(terms, J, start, stop, k, m, reach, none == 0)
         # at the centre
@@ -253,8 +264,7 @@ def determine(terms, J, G, between, unknowns, equations, guess, sizes, reach, sc
         known = invert(A, n, C, B)
     found = False
     if known:
-        fixed = A, C, EC, step
-        found = settle(terms, J, G, between, unknowns, equations, guess, radius, none == 0, sizes, reach, fixed)
+        found = settle(system, J, G, none == 0, k, reach, (A, C, EC, step))
         for j in range(n):
             at_centre[j] = radius[j]
     if found:  # over the box
@@ -262,8 +272,7 @@ def determine(terms, J, G, between, unknowns, equations, guess, sizes, reach, sc
         step_of(J, equations, C, n, False, k, reach, step)
         for j in range(n):
             radius[j] = max(magnitude((step[j, 0], step[j, 1])) * WIDEN, at_centre[j])
-        fixed = A, C, E, step
-        found = settle(terms, J, G, between, unknowns, equations, guess, radius, none != 0, sizes, reach, fixed)
+        found = settle(system, J, G, none != 0, k, reach, (A, C, E, step))
     if found:
         by_unknowns(terms, G, start, stop, unknowns, equations, guess, radius, A)  # where they are now known to be
         defect(A, C, n, E)

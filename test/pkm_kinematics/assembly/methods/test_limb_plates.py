@@ -80,7 +80,7 @@ def test_rods_hold_in_every_working_mode(name, of_gallery):
             assert k.assembly.unfolded(actuated, pose[None])[0]
 
 
-@pytest.mark.parametrize("name", ON_PLATES)
+@pytest.mark.parametrize("name", [pytest.param("h4", marks=pytest.mark.slow), "quattro"])
 def test_the_list_holds_what_a_search_finds(name, of_gallery):
     """Home, where plates can be folded, and elsewhere, where they cannot."""
     k = of_gallery[name].kinematics

@@ -1,0 +1,380 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The loops of a mechanism over boxes: where every body can be, and all derivatives of the loops, as intervals.
+
+An interval is a middle and a radius, arrays of one shape; products round outward by `ROUNDING` of their size, more
+than the rounding errors of all products behind them. Rows are those of many boxes at once. The gap of a loop is taken
+in base axes, in which what the two sides do keeps apart.
+
+Where every loop ends a rod between a universal joint and a ball, `EnclosedRods` asks for the rods' lengths alone: the
+passive angles, whose intervals widen all that depends on them, are then no unknowns.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from pkm_analysis.analysis_errors import AnalysisError
+from pkm_description.joint_geometry import frame_along, freedoms
+from pkm_description.mechanism import Array, JointType, LoopType
+from pkm_description.rotations import skew
+from pkm_kinematics.geometry import GraphModel
+from pkm_kinematics.geometry.graph_model import ORIGIN, PREDECESSOR, SUCCESSOR, rotations
+
+ROUNDING = 1e-13
+TURNING = {JointType.REVOLUTE, JointType.CONTINUOUS}
+
+
+class Enclosed(NamedTuple):
+    """All values within `radius` of `middle`, elementwise."""
+
+    middle: Array
+    radius: Array
+
+    def __add__(self, other: Enclosed) -> Enclosed:  # type: ignore[override]
+        """The sum."""
+        middle = self.middle + other.middle
+        return Enclosed(middle, (self.radius + other.radius) * (1.0 + ROUNDING) + ROUNDING * np.abs(middle))
+
+    def __sub__(self, other: Enclosed) -> Enclosed:
+        """The difference, of values that do not depend on each other."""
+        return self + Enclosed(-other.middle, other.radius)
+
+    def __matmul__(self, other: Enclosed) -> Enclosed:
+        """The matrix product."""
+        size = np.abs(self.middle)
+        middle = self.middle @ other.middle
+        radius = size @ other.radius + self.radius @ (np.abs(other.middle) + other.radius)
+        return Enclosed(middle, radius * (1.0 + ROUNDING) + ROUNDING * (size @ np.abs(other.middle)))
+
+    def part(self, *at: object) -> Enclosed:
+        """Some of the entries."""
+        return Enclosed(self.middle[at], self.radius[at])  # type: ignore[index]
+
+
+def exact(values: Array) -> Enclosed:
+    """Values without a radius."""
+    return Enclosed(np.asarray(values), np.zeros(np.shape(values)))
+
+
+def crossed(one: Enclosed, other: Enclosed) -> Enclosed:
+    """Cross products (..., 3)."""
+    K = Enclosed(skew(one.middle), np.abs(skew(one.radius)))
+    found = K @ other.part(..., None)
+    return found.part(..., 0)
+
+
+def dotted(one: Enclosed, other: Enclosed) -> Enclosed:
+    """Inner products (...) of vectors (..., 3)."""
+    return (one.part(..., None, slice(None)) @ other.part(..., None)).part(..., 0, 0)
+
+
+def turned(axis: Array, angle: Array, width: Array) -> Enclosed:
+    """Rotations (n, 3, 3) about a fixed axis (3,) by angles (n,) +- width (n,)."""
+    K = np.abs(skew(axis))
+    middle = rotations(axis * angle[:, None])
+    beside = width[:, None, None] * K + 0.5 * (width**2)[:, None, None] * (K @ K)
+    return Enclosed(middle, np.abs(middle) @ beside + ROUNDING)
+
+
+class EnclosedGraph:
+    """Bodies, and derivatives of the gaps, of a model whose joints, platform and places are within boxes.
+
+    Args:
+        model: as drawn.
+        q: joint coordinates (n, size), middle and radius.
+        position: of the platform (n, 3).
+        attitude: of the platform (n, 3, 3).
+        shifts: radii (n_places, 2) of the places' displacements: translation [m] in each direction, and angle [rad].
+    """
+
+    def __init__(self, model: GraphModel, q: Enclosed, position: Enclosed, attitude: Enclosed, shifts: Array) -> None:
+        if not model.free_platform:
+            raise AnalysisError(model.mechanism.name, "its platform hangs on a limb", "ask for machines at random")
+        self.model, n = model, len(q.middle)
+        self.frames = [_displaced(model.frames[k], *shifts[k]) for k in range(len(model.places))]
+        still = exact(np.tile(np.eye(3), (n, 1, 1))), exact(np.zeros((n, 3)))
+        self.bodies: dict[int, tuple[Enclosed, Enclosed]] = {0: still, model.platform: (attitude, position)}
+        self.axes: list[tuple[int, int, bool, Enclosed, Enclosed]] = []  # joint, column, slides, axis, point
+        for k, joint in enumerate(model.joints):
+            if model.links[joint.parent] not in self.bodies or not self.places_joint(k):
+                continue
+            R, p = self._at(model.links[joint.parent], k)
+            for freedom in freedoms(joint):
+                if joint.mimic is not None:
+                    raise AnalysisError(joint.name, "a geared joint is not enclosed", "ask for machines at random")
+                at = model.column[freedom.name]
+                axis = _applied(R, freedom.axis)
+                self.axes.append((k, at, freedom.slides, axis, p))
+                if freedom.slides:
+                    along = Enclosed(axis.middle * q.middle[:, at, None], np.zeros((n, 3)))
+                    reach = np.abs(axis.middle) * q.radius[:, at, None]
+                    reach = reach + axis.radius * (np.abs(q.middle[:, at]) + q.radius[:, at])[:, None]
+                    p = p + Enclosed(along.middle, reach)
+                else:
+                    R = R @ turned(freedom.axis, q.middle[:, at], q.radius[:, at])
+            self.bodies[model.links[joint.child]] = R, p
+
+    def places_joint(self, joint: int) -> bool:
+        """Whether what a joint carries is needed."""
+        return True
+
+    def _at(self, link: int, place: int) -> tuple[Enclosed, Enclosed]:
+        """Rotation and origin of a place on a link."""
+        R, p = self.bodies[link]
+        frame = self.frames[place]
+        n = len(R.middle)
+        inner = Enclosed(np.tile(frame.middle, (n, 1, 1)), np.tile(frame.radius, (n, 1, 1)))
+        return R @ inner.part(slice(None), slice(0, 3), slice(0, 3)), p + (
+            R @ inner.part(slice(None), slice(0, 3), slice(3, 4))
+        ).part(..., 0)
+
+    def derivatives(self) -> tuple[Enclosed, list[Enclosed]]:
+        """Of the gaps (n, m, size + 6) by coordinates and the platform, and (n, m, 6) by each place's displacement."""
+        model = self.model
+        rows: list[Enclosed] = []
+        by_place: list[list[Enclosed]] = [[] for _ in model.places]
+        for loop in model.loops:
+            first, second = model.links[loop.predecessor], model.links[loop.successor]
+            here, there = model.place_at[loop.name, PREDECESSOR], model.place_at[loop.name, SUCCESSOR]
+            R1, p1 = self._at(first, here)
+            R2, p2 = self._at(second, there)
+            pairs = self._directions(loop, R1, R2)
+            gap = loop.type in (LoopType.SPHERICAL, LoopType.UNIVERSAL, LoopType.REVOLUTE)
+            if not gap:
+                raise AnalysisError(
+                    loop.name, f"a {loop.type.value} loop is not enclosed", "ask for machines at random"
+                )
+            n, width = len(p1.middle), model.size + 6
+            J = Enclosed(np.zeros((n, 3 + len(pairs), width)), np.zeros((n, 3 + len(pairs), width)))
+            for k, at, slides, axis, point in self.axes:
+                for link, end, sign in ((second, p2, 1.0), (first, p1, -1.0)):
+                    if model.carried[link, k]:
+                        linear = axis if slides else crossed(axis, end - point)
+                        _put(J, at, sign, linear, None if slides else axis, pairs)
+            for link, at, sign in ((second, there, 1.0), (first, here, -1.0)):
+                if model.carried[link, -1]:
+                    self._by_platform(J, link, at, sign, pairs)
+            rows.append(J)
+            for k, place in enumerate(model.places):
+                by_place[k].append(self._by_place(k, place.side, (first, p1, here), (second, p2, there), pairs))
+        return _stacked(rows), [_stacked(parts) for parts in by_place]
+
+    def _directions(self, loop: object, R1: Enclosed, R2: Enclosed) -> list[Enclosed]:
+        """For each row of directions, image x fixed: what an angular velocity is multiplied by."""
+        kind = loop.type  # type: ignore[attr-defined]
+        if kind is LoopType.SPHERICAL:
+            return []
+        image = _applied(R2, loop.axis2)  # type: ignore[attr-defined]
+        fixed = [loop.axis] if kind is LoopType.UNIVERSAL else list(frame_along(loop.axis).T[:2])  # type: ignore[attr-defined]
+        return [crossed(image, _applied(R1, one)) for one in fixed]
+
+    def _by_platform(self, J: Enclosed, link: int, place: int, sign: float, pairs: list[Enclosed]) -> None:
+        model = self.model
+        n, size = len(J.middle), model.size
+        R = self.bodies[model.platform][0]
+        if link != model.platform:
+            raise AnalysisError(model.mechanism.name, "bodies hang on its platform", "ask for machines at random")
+        frame = self.frames[place]
+        inner = Enclosed(np.tile(frame.middle[:3, 3:], (n, 1, 1)), np.tile(frame.radius[:3, 3:], (n, 1, 1)))
+        arm = (R @ inner).part(..., 0)
+        for axis in range(3):
+            unit = exact(np.tile(np.eye(3)[axis], (n, 1)))
+            _put(J, size + axis, sign, unit, None, pairs)
+            _put(J, size + 3 + axis, sign, crossed(unit, arm), unit, pairs)
+
+    def _by_place(
+        self,
+        k: int,
+        side: str,
+        first: tuple[int, Enclosed, int],
+        second: tuple[int, Enclosed, int],
+        pairs: list[Enclosed],
+    ) -> Enclosed:
+        """Derivative (n, m, 6) of a loop's gaps by a place's displacement."""
+        model, n = self.model, len(first[1].middle)
+        J = Enclosed(np.zeros((n, 3 + len(pairs), 6)), np.zeros((n, 3 + len(pairs), 6)))
+        link = model.links[model.places[k].link]
+        for body, end, own, sign in ((*second, 1.0), (*first, -1.0)):
+            moves = bool(model.carried[body, k]) if side == ORIGIN else own == k
+            if not moves:
+                continue
+            R, p = self._at(link, k)
+            before = self.bodies[link][0] @ exact(np.tile(model.nominal[k][:3, :3], (n, 1, 1)))
+            for axis in range(3):
+                _put(J, axis, sign, before.part(..., axis), None, pairs)
+                about = R.part(..., axis)
+                linear = crossed(about, end - p) if side == ORIGIN else exact(np.zeros((n, 3)))
+                _put(J, 3 + axis, sign, linear, about, pairs)
+        return J
+
+
+@dataclass(frozen=True)
+class Rod:
+    """A rod from the centre of a universal joint to the ball of a loop: numbers of its places.
+
+    `centre` is that of the universal joint's first axis, `slide` that of a prismatic joint on the way to the ball, -1
+    without one, whose joint coordinate is `column`.
+    """
+
+    loop: int
+    centre: int
+    slide: int
+    column: int
+
+
+def rods_of(model: GraphModel) -> list[Rod] | None:
+    """The rods of a mechanism all of whose loops end one; None for any other."""
+    parent = {joint.child: k for k, joint in enumerate(model.joints)}
+    found = []
+    for number, loop in enumerate(model.loops):
+        if loop.type is not LoopType.SPHERICAL or loop.successor != model.mechanism.platform_link:
+            return None
+        at, slide, column = parent.get(loop.predecessor, -1), -1, -1
+        if at >= 0 and model.joints[at].type is JointType.PRISMATIC:
+            slide, column = at, model.column.get(model.joints[at].name, -1)
+            at = parent.get(model.joints[at].parent, -1)
+        second = model.joints[at] if at >= 0 else None
+        first = model.joints[parent[second.parent]] if second is not None and second.parent in parent else None
+        if first is None or second is None or not {first.type, second.type} <= TURNING:
+            return None
+        meets = float(np.linalg.norm(second.origin[:3, 3])) < 1e-9 * model.length
+        across = abs(float((second.origin[:3, :3] @ second.axis) @ first.axis)) < 1e-9
+        driven = set(model.mechanism.actuated_joints)
+        ancestors = {model.joints[k].name for k in np.flatnonzero(model.carried[model.links[first.parent], :-1])}
+        moved = {name for name in ancestors if model.mechanism.joint_named[name].type is not JointType.FIXED}
+        if not (meets and across) or first.actuated or second.actuated or not moved <= driven or column < -1:
+            return None
+        found.append(Rod(number, parent[second.parent], slide, column))
+    return found
+
+
+class EnclosedRods(EnclosedGraph):
+    """As `EnclosedGraph`, of a mechanism of rods: a gap is that between a rod's ends less its length, one row each."""
+
+    def __init__(
+        self, model: GraphModel, rods: list[Rod], q: Enclosed, position: Enclosed, attitude: Enclosed, shifts: Array
+    ) -> None:
+        self._ends = {rod.centre for rod in rods}
+        self.rods, self.q = rods, q
+        super().__init__(model, q, position, attitude, shifts)
+
+    def places_joint(self, joint: int) -> bool:
+        """Not what turns about a rod's centre."""
+        return joint not in self._ends
+
+    def derivatives(self) -> tuple[Enclosed, list[Enclosed]]:
+        """Of the gaps (n, rods, size + 6) by drives and the platform, and (n, rods, 6) by each place's displacement."""
+        model, n = self.model, len(self.q.middle)
+        shape = (n, len(self.rods))
+        J = Enclosed(np.zeros((*shape, model.size + 6)), np.zeros((*shape, model.size + 6)))
+        places = [Enclosed(np.zeros((*shape, 6)), np.zeros((*shape, 6))) for _ in model.places]
+        for row, rod in enumerate(self.rods):
+            loop = model.loops[rod.loop]
+            body, ball = model.links[model.places[rod.centre].link], model.place_at[loop.name, SUCCESSOR]
+            c = self._at(body, rod.centre)[1]
+            b = self._at(model.platform, ball)[1]
+            n_ = _unit(b - c)
+            R = self.bodies[model.platform][0]
+            inner = self.frames[ball].part(slice(0, 3), slice(3, 4))
+            arm = (R @ Enclosed(np.tile(inner.middle, (n, 1, 1)), np.tile(inner.radius, (n, 1, 1)))).part(..., 0)
+            _set(J, row, slice(model.size, model.size + 3), n_)
+            _set(J, row, slice(model.size + 3, model.size + 6), crossed(arm, n_))
+            for k, at, slides, turns, point in self.axes:
+                if model.carried[body, k]:
+                    speed = turns if slides else crossed(turns, c - point)
+                    _set(J, row, at, dotted(n_, speed), -1.0)
+            self._length(J, places, row, rod, loop.name)
+            for k in {rod.centre, ball, *(j for j, *_ in self.axes if model.carried[body, j])}:
+                before = self.bodies[model.links[model.places[k].link]][0]
+                axes = before @ Enclosed(*(np.tile(x, (n, 1, 1)) for x in (model.nominal[k][:3, :3], np.zeros((3, 3)))))
+                sign = 1.0 if k == ball else -1.0
+                turn, at_place = self._at(model.links[model.places[k].link], k)
+                for axis in range(3):
+                    _set(places[k], row, axis, dotted(n_, axes.part(..., axis)), sign)
+                    if k not in (rod.centre, ball):
+                        about = crossed(turn.part(..., axis), c - at_place)
+                        _set(places[k], row, 3 + axis, dotted(n_, about), sign)
+        return J, places
+
+    def _length(self, J: Enclosed, places: list[Enclosed], row: int, rod: Rod, loop: str) -> None:
+        """The rod's own length: by its drive, and by the places on it."""
+        model, n = self.model, len(self.q.middle)
+        end = model.place_at[loop, PREDECESSOR]
+        point = self.frames[end].part(slice(0, 3), slice(3, 4))
+        vector = Enclosed(*(np.tile(x, (n, 1, 1)) for x in point))
+        if rod.slide < 0:
+            along = _unit(vector.part(..., 0))
+            own = along
+        else:
+            frame, axis = self.frames[rod.slide], model.joints[rod.slide].axis
+            q = self.q.part(..., rod.column)
+            inner = Enclosed(
+                vector.middle[..., 0] + q.middle[:, None] * axis,
+                vector.radius[..., 0] + q.radius[:, None] * np.abs(axis),
+            )
+            R = Enclosed(*(np.tile(x[:3, :3], (n, 1, 1)) for x in frame))
+            turned_ = (R @ inner.part(..., None)).part(..., 0)
+            whole = turned_ + Enclosed(*(np.tile(x[:3, 3], (n, 1)) for x in frame))
+            along = _unit(whole)  # before the slide
+            back = Enclosed(np.swapaxes(R.middle, 1, 2), np.swapaxes(R.radius, 1, 2))
+            own = (back @ along.part(..., None)).part(..., 0)  # in the slide's own axes
+            _set(J, row, rod.column, dotted(own, Enclosed(np.tile(axis, (n, 1)), np.zeros((n, 3)))), -1.0)
+            before = model.nominal[rod.slide][:3, :3]
+            for k in range(3):
+                unit = Enclosed(np.tile(before[:, k], (n, 1)), np.zeros((n, 3)))
+                _set(places[rod.slide], row, k, dotted(along, unit), -1.0)
+                about = crossed(Enclosed(np.tile(np.eye(3)[k], (n, 1)), np.zeros((n, 3))), inner)
+                _set(places[rod.slide], row, 3 + k, dotted(own, about), -1.0)
+        before = model.nominal[end][:3, :3]
+        for k in range(3):
+            unit = Enclosed(np.tile(before[:, k], (n, 1)), np.zeros((n, 3)))
+            _set(places[end], row, k, dotted(own, unit), -1.0)
+
+
+def _unit(vector: Enclosed) -> Enclosed:
+    """Directions (n, 3): first order, and a bound of the second."""
+    size = np.linalg.norm(vector.middle, axis=1, keepdims=True)
+    spread = np.linalg.norm(vector.radius, axis=1, keepdims=True)
+    least = np.maximum(size - spread, 1e-12)
+    middle = vector.middle / size
+    across = np.abs(np.eye(3) - middle[:, :, None] * middle[:, None, :])
+    return Enclosed(middle, (across @ vector.radius[..., None])[..., 0] / size + 2.0 * (spread / least) ** 2 + ROUNDING)
+
+
+def _set(J: Enclosed, row: int, at: int | slice, value: Enclosed, sign: float = 1.0) -> None:
+    J.middle[:, row, at] += sign * value.middle
+    J.radius[:, row, at] += value.radius
+
+
+def _applied(R: Enclosed, vector: Array) -> Enclosed:
+    """A fixed vector (3,) turned by rotations (n, 3, 3)."""
+    middle = R.middle @ vector
+    return Enclosed(middle, R.radius @ np.abs(vector) + ROUNDING * (np.abs(R.middle) @ np.abs(vector)))
+
+
+def _put(
+    J: Enclosed, column: int, sign: float, linear: Enclosed, angular: Enclosed | None, pairs: list[Enclosed]
+) -> None:
+    """Add a velocity to a column: its linear part to the gap's rows, its angular one to those of directions."""
+    J.middle[:, :3, column] += sign * linear.middle
+    J.radius[:, :3, column] += linear.radius
+    for row, pair in enumerate(pairs, start=3):
+        if angular is not None:
+            rate = dotted(pair, angular)
+            J.middle[:, row, column] += sign * rate.middle
+            J.radius[:, row, column] += rate.radius
+
+
+def _stacked(parts: list[Enclosed]) -> Enclosed:
+    return Enclosed(*(np.concatenate([one[k] for one in parts], axis=1) for k in (0, 1)))
+
+
+def _displaced(frame: Array, translation: float, angle: float) -> Enclosed:
+    """A frame (4, 4) whose origin moves by up to `translation` in each direction of its own, and turns by an angle."""
+    radius = np.zeros((4, 4))
+    radius[:3, 3] = np.abs(frame[:3, :3]) @ np.full(3, translation)
+    radius[:3, :3] = np.abs(frame[:3, :3]) @ (angle * (1.0 - np.eye(3)) + angle**2)
+    return Enclosed(frame, radius + ROUNDING * np.abs(frame))

@@ -1,0 +1,362 @@
+# SPDX-License-Identifier: Apache-2.0
+"""First-order errors of the platform's pose: how much every parameter, sensor, clearance and growth contributes.
+
+Exact derivatives of the closed loops by each source (`pkm_kinematics/geometry`). A clearance lets its joint's two parts
+move apart along the force between them: by the principle of virtual work the pose follows, and it jumps where a leg's
+force changes from pull to push (Parenti-Castelli and Venanzi, 2002).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from pkm_analysis.analysed_robot import Robot
+from pkm_analysis.analysis_errors import AnalysisError
+from pkm_analysis.errors.tolerances import NORMAL, Tolerances
+from pkm_analysis.plottable import Plottable, Table
+from pkm_description.joint_geometry import freedoms
+from pkm_description.mechanism import Array, JointType, LoopType
+from pkm_kinematics.geometry import GeometricParameters, States
+from pkm_kinematics.status import closes
+
+DIRECTIONS = 64  # from which the worst case is sought
+LISTED = 12  # sources in the words
+SPREAD = 0.25  # rad, and of the robot's size: of the configurations where no pose is named
+GEOMETRY, SENSORS, CLEARANCE, THERMAL = "geometry", "sensors", "clearance", "thermal"
+
+
+@dataclass(frozen=True, eq=False)
+class Source:
+    """Something that may be wrong: its twists (n, 6) of the platform at n poses per unit, and by how much `size`.
+
+    `one_way`: its sign is known, as that of thermal growth. `cost` is that of its coarsest grade.
+    """
+
+    name: str
+    kind: str
+    unit: str
+    size: float
+    twists: Array
+    one_way: bool = False
+    cost: float = 1.0
+
+    @property
+    def effects(self) -> Array:
+        """Twists (n, 6) of the platform at its largest error."""
+        return np.asarray(self.size * self.twists)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ErrorBudget(Plottable):
+    """Errors of a pose at n configurations, and what makes them.
+
+    `worst` (n, 2) are the largest position error [m] and rotation [rad] that the tolerances allow together, `expected`
+    (n, 2) the root of the mean square, `systematic` (n, 6) what has a known sign. `sources` are in the order of what
+    they contribute to the mean square of the position error where it is largest.
+    """
+
+    _picture: ClassVar[str] = "error_pictures.budget_picture"
+
+    robot: str
+    poses: Array  # (n, 7)
+    sources: tuple[Source, ...]
+    worst: Array
+    expected: Array
+    systematic: Array
+    distribution: str
+
+    def _summary(self) -> str:
+        n, at = len(self.poses), self.at_worst
+        return (
+            f"{self.robot}: at most {1e3 * self.worst[at, 0]:.4g} mm and {np.degrees(self.worst[:, 1].max()):.4g} deg, "
+            f"expected {1e3 * self.expected[at, 0]:.4g} mm, {n} configuration{'s' if n > 1 else ''}"
+        )
+
+    @property
+    def at_worst(self) -> int:
+        """The configuration with the largest position error."""
+        return int(np.argmax(self.worst[:, 0]))
+
+    def shares(self, turning: bool = False) -> Array:
+        """Part (k,) of each source in the mean square of the position error, or rotation, where it is worst."""
+        squares = np.array(
+            [(one.effects[self.at_worst, 3 * turning : 3 * turning + 3] ** 2).sum() for one in self.sources]
+        )
+        return np.asarray(squares / max(float(squares.sum()), 1e-300))
+
+    def _details(self) -> list[str]:
+        place = ", ".join(f"{1e3 * value:.1f}" for value in self.poses[self.at_worst, :3])
+        lines = [f"worst at ({place}) mm; of the mean square of the position error there:"]
+        shares = self.shares()
+        width = max(len(one.name) for one in self.sources[:LISTED])
+        for one, share in list(zip(self.sources, shares, strict=True))[:LISTED]:
+            size = np.linalg.norm(one.effects[self.at_worst, :3])
+            made = f"{shown_size(one.size, one.unit)} make {1e3 * size:.3g} mm"
+            lines.append(f"  {100.0 * share:5.1f} %  {one.name:<{width}}  {made}")
+        if len(self.sources) > LISTED:
+            lines.append(f"  {100.0 * shares[LISTED:].sum():5.1f} %  the other {len(self.sources) - LISTED}")
+        if np.abs(self.systematic).max() > 0.0:
+            known = 1e3 * float(np.linalg.norm(self.systematic[:, :3], axis=1).max())
+            lines.append(f"of known sign: up to {known:.4g} mm, which a correction takes away")
+        return lines
+
+    @property
+    def tables(self) -> list[Table]:
+        """Every source and what it makes where the position error is worst."""
+        rows = []
+        for one, share in zip(self.sources, self.shares(), strict=True):
+            effect = one.effects[self.at_worst]
+            moved, turned = 1e3 * np.linalg.norm(effect[:3]), np.degrees(np.linalg.norm(effect[3:]))
+            rows.append(
+                [
+                    one.name,
+                    one.kind,
+                    shown_size(one.size, one.unit),
+                    f"{moved:.4g} mm",
+                    f"{turned:.3g} deg",
+                    f"{100.0 * share:.2f} %",
+                ]
+            )
+        return [Table("Sources of error", ["source", "kind", "tolerance", "position", "rotation", "share"], rows)]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The numbers, in m and rad."""
+        at = self.at_worst
+        return {
+            **self._plain("robot", "poses", "worst", "expected", "systematic", "distribution"),
+            "worst_pose": self.poses[at].tolist(),
+            "sources": [
+                {
+                    "name": one.name,
+                    "kind": one.kind,
+                    "unit": one.unit,
+                    "tolerance": one.size,
+                    "twist_per_unit": one.twists[at].tolist(),
+                    "share": float(share),
+                }
+                for one, share in zip(self.sources, self.shares(), strict=True)
+            ],
+        }
+
+
+def shown_size(value: float, unit: str) -> str:
+    """A size in the unit that a person uses."""
+    return {"m": f"{1e3 * value:.4g} mm", "rad": f"{np.degrees(value):.4g} deg"}.get(unit, f"{value:.4g} {unit}")
+
+
+class ErrorModel:
+    """The sources of error of a robot at configurations: of poses (n, 7), or in its workspace around home."""
+
+    def __init__(
+        self,
+        robot: Robot,
+        tolerances: Tolerances,
+        poses: Array | None = None,
+        count: int = 50,
+        wrench: Array | None = None,
+    ) -> None:
+        self.robot, self.tolerances = robot, tolerances
+        self.mechanism = robot.mechanism
+        if len(self.mechanism.actuated_joints) > self.mechanism.mobility.platform:
+            raise AnalysisError(
+                self.mechanism.name,
+                "its drives are more than its degrees of freedom: errors strain it, and stiffness says how it yields",
+                "ask for its stiffness",
+            )
+        self.parameters = GeometricParameters(self.mechanism)
+        names = {one.name: one.unit for one in self.parameters.all}
+        loops = tuple(loop.name for loop in self.mechanism.loops)
+        passive = tuple(j.name for j in self.mechanism.joints if not j.actuated and j.type is not JointType.FIXED)
+        tolerances.check_names(names, self.mechanism.actuated_joints, (*passive, *loops))
+        self.states = self._at(poses) if poses is not None else self._around(count)
+        self.poses = self.states.poses
+        self.wrench = wrench
+
+    def _at(self, poses: Array) -> States:
+        found = self.robot.kinematics.at(poses, mode=self.robot.mode)
+        if not closes(found.status).all():
+            k = int(np.flatnonzero(~closes(found.status))[0])
+            raise AnalysisError(f"pose {k + 1}", "the robot has no configuration there", "give poses of its workspace")
+        return self.parameters.model.at(found.joints, self.robot.kinematics.joint_names, found.pose)
+
+    def _around(self, count: int) -> States:
+        states = self.parameters.model.random_states(6 * count, SPREAD)
+        kinematics = self.robot.kinematics
+        joints = np.tile(kinematics.home_joints, (len(states), 1))
+        columns = [k for k, name in enumerate(kinematics.joint_names) if name in self.parameters.model.column]
+        at = [self.parameters.model.column[kinematics.joint_names[k]] for k in columns]
+        joints[:, columns] = states.q[:, at]
+        inside = ~kinematics.engine.ranges.beyond(joints)[:, columns].any(axis=1)
+        found = states.rows(np.flatnonzero(inside)[: count - 1])
+        home = self.parameters.model.home()
+        return States(np.concatenate((home.q, found.q)), np.concatenate((home.platform, found.platform)))
+
+    def sources(self) -> list[Source]:
+        """Everything that may be wrong, of a size above zero."""
+        t, found = self.tolerances, []
+        _, twists = self.parameters.sensitivity(self.states, self.parameters.all)
+        for k, one in enumerate(self.parameters.all):
+            size = t.of(one.name, one.unit)
+            if size > 0.0 and np.abs(twists[:, :, k]).max() > 1e-9:
+                found.append(Source(one.name, GEOMETRY, one.unit, size, twists[:, :, k], cost=t.cost(one.name)))
+        return found + self._sensors() + self._clearances() + self._growth()
+
+    def _sensors(self) -> list[Source]:
+        found = []
+        kinematics = self.robot.kinematics
+        if not any(self.tolerances.sensor(name) for name in self.mechanism.actuated_joints):
+            return []
+        joints = np.tile(kinematics.home_joints, (len(self.states), 1))
+        for k, name in enumerate(kinematics.joint_names):
+            if name in self.parameters.model.column:
+                joints[:, k] = self.states.q[:, self.parameters.model.column[name]]
+        J = kinematics.at(self.poses, seed=joints).forward_jacobian
+        for k, name in enumerate(self.mechanism.actuated_joints):
+            size = self.tolerances.sensor(name)
+            if size > 0.0:
+                unit = self.mechanism.joint_named[name].unit
+                found.append(Source(f"sensor of {name}", SENSORS, unit, size, J[:, :, k]))
+        return found
+
+    def _clearances(self) -> list[Source]:
+        """Each joint's two parts apart by its clearance, along the force between them."""
+        from pkm_kinematics.geometry.graph_model import ORIGIN, SUCCESSOR
+
+        if not self.tolerances.clearance:
+            return []
+        reactions = self.robot.dynamics.reactions(self.poses, wrench=self.wrench)
+        model, placed = self.parameters.model, self.parameters.model.placed(self.states)
+        found = []
+        for k, name in enumerate(reactions.names):
+            size = self.tolerances.play(name)
+            joint = self.mechanism.joint_named.get(name)
+            if size == 0.0 or (joint is not None and joint.actuated):
+                continue
+            place = model.place_at.get((name, ORIGIN if joint is not None else SUCCESSOR))
+            if place is None:
+                continue
+            force = reactions.wrench[:, k, :3].copy()
+            if _turns(joint, self.mechanism.loop_named.get(name)):  # radial: across the axis
+                axis = reactions.axes[:, k, :, 2]
+                force -= np.einsum("ni,ni->n", force, axis)[:, None] * axis
+            length = np.linalg.norm(force, axis=1, keepdims=True)
+            along = np.where(length > 1e-9, force / np.maximum(length, 1e-12), 0.0)
+            frame = placed.bodies[model.links[model.places[place].link]] @ model.nominal[place]
+            inside = np.einsum("nji,nj->ni", frame[:, :3, :3], along)  # in the place's own axes
+            # A child yields against the force that holds it; a successor's frame moves against its own body.
+            sign = -1.0 if joint is not None else 1.0
+            effect = self._by_displacement(place, sign * inside)
+            found.append(Source(f"clearance of {name}", CLEARANCE, "m", size, effect, one_way=True))
+        return found
+
+    def _by_displacement(self, place: int, translations: Array) -> Array:
+        """Twists (n, 6) of the platform where one place is displaced by translations (n, 3), the drives held."""
+        model = self.parameters.model
+        placed = model.placed(self.states)
+        C = model.closure(placed)[1]
+        by = np.einsum("nmk,nk->nm", placed.by_place(place)[:, :, :3], translations)[:, :, None]
+        return self._solved(
+            placed, C, by, np.einsum("nik,nk->ni", self._on_tree(placed, place)[:, :, :3], translations)
+        )
+
+    def _on_tree(self, placed: Any, place: int) -> Array:
+        return np.asarray(placed.at_origin(placed.link_by_place(self.parameters.model.platform, place)))
+
+    def _solved(self, placed: Any, C: Array, by: Array, on_tree: Array) -> Array:
+        from pkm_kinematics.geometry.graph_model import RANK
+
+        model = self.parameters.model
+        free = np.ones(model.size + 6, dtype=bool)
+        free[model.columns_of(self.mechanism.actuated_joints)] = False
+        if not model.free_platform:
+            free[model.size :] = False
+        rates = np.zeros((len(self.states), model.size + 6))
+        rates[:, free] = -model.least_steps(C[:, :, free], by, RANK)[:, :, 0]
+        rates *= model.scale
+        if model.free_platform:
+            return rates[:, model.size :]
+        own = placed.at_origin(placed.twists_of(model.platform))
+        return np.asarray(on_tree + np.einsum("nij,nj->ni", own, rates))
+
+    def _growth(self) -> list[Source]:
+        """All bodies larger by their expansion, at once: the places on each move away from its origin."""
+        t, model = self.tolerances, self.parameters.model
+        if t.change == 0.0:
+            return []
+        total = np.zeros((len(self.states), 6))
+        for k, place in enumerate(model.places):
+            inside = t.bodies.get(place.link, t.expansion) * model.nominal[k][:3, :3].T @ model.nominal[k][:3, 3]
+            if inside.any():
+                total += self._by_displacement(k, np.tile(inside, (len(self.states), 1)))
+        return [Source("growth by warmth", THERMAL, "K", t.change, total, one_way=True)] if total.any() else []
+
+    def worst_machines(self) -> list[tuple[dict[str, float], Array]]:
+        """For each configuration, parameters and errors of the drives' readings that put the position off most."""
+        sources = [one for one in self.sources() if one.kind in (GEOMETRY, SENSORS)]
+        effects = np.array([one.effects[:, :3] for one in sources]).transpose(1, 2, 0)
+        found = []
+        for k in range(len(self.poses)):
+            signs = _largest(effects[k : k + 1], np.zeros((1, 3)))[1][0]
+            drawn = {one.name: float(sign * one.size) for one, sign in zip(sources, signs, strict=True)}
+            read = [drawn.pop(f"sensor of {name}", 0.0) for name in self.mechanism.actuated_joints]
+            found.append((drawn, np.array(read)))
+        return found
+
+    def budget(self) -> ErrorBudget:
+        """The errors at the configurations. Raises `AnalysisError` where nothing is wrong."""
+        sources = self.sources()
+        if not sources:
+            raise AnalysisError("tolerances", "none of them moves the platform", "give tolerances above zero")
+        free = [one for one in sources if not one.one_way]
+        n = len(self.poses)
+        systematic = (
+            np.sum([one.effects for one in sources if one.one_way], axis=0)
+            if len(free) < len(sources)
+            else np.zeros((n, 6))
+        )
+        effects = np.array([one.effects for one in free]).reshape(-1, n, 6).transpose(1, 2, 0)
+        worst = np.column_stack(
+            [_largest(effects[:, part], systematic[:, part])[0] for part in (slice(0, 3), slice(3, 6))]
+        )
+        variance = (effects**2).sum(axis=2) / (9.0 if self.tolerances.distribution == NORMAL else 3.0)
+        square = variance + systematic**2
+        expected = np.sqrt(np.column_stack([square[:, :3].sum(axis=1), square[:, 3:].sum(axis=1)]))
+        at = int(np.argmax(worst[:, 0]))
+        sources.sort(key=lambda one: -float((one.effects[at, :3] ** 2).sum()))
+        return ErrorBudget(
+            self.mechanism.name, self.poses, tuple(sources), worst, expected, systematic, self.tolerances.distribution
+        )
+
+
+def _turns(joint: Any, loop: Any) -> bool:
+    if joint is not None:
+        return joint.type in (JointType.REVOLUTE, JointType.CONTINUOUS) and len(freedoms(joint)) == 1
+    return loop is not None and loop.type in (LoopType.REVOLUTE, LoopType.CYLINDRICAL)
+
+
+def _largest(effects: Array, offset: Array) -> tuple[Array, Array]:
+    """Largest length (n,) of offset (n, 3) plus effects (n, 3, k) with signs of their own, and these signs (n, k).
+
+    The sum is largest where each effect points along it: signs are exchanged until none changes, from many directions.
+    """
+    n = len(effects)
+    random = np.random.default_rng(0).standard_normal((DIRECTIONS, 3))
+    starts: Sequence[Array] = [*np.eye(3), *(-np.eye(3)), *(random / np.linalg.norm(random, axis=1, keepdims=True))]
+    best, chosen = np.full(n, -1.0), np.ones((n, effects.shape[2]))
+    for start in starts:
+        along = np.tile(start, (n, 1))
+        for _ in range(20):
+            signs = np.where(np.einsum("nik,ni->nk", effects, along) < 0.0, -1.0, 1.0)
+            total = offset + np.einsum("nik,nk->ni", effects, signs)
+            size = np.linalg.norm(total, axis=1, keepdims=True)
+            turned = total / np.maximum(size, 1e-300)
+            if np.abs(turned - along).max(initial=0.0) < 1e-12:
+                break
+            along = turned
+        better = size[:, 0] > best
+        best[better], chosen[better] = size[better, 0], signs[better]
+    return best, chosen

@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From plain URDF+ text to a checked robot."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+
+from pkm_description import graph
+from pkm_description.description_error import DescriptionError
+from pkm_description.loops.closure import ClosureModel
+from pkm_description.loops.home import HomeRequest, find_home
+from pkm_description.loops.limb_partition import LimbGraph
+from pkm_description.loops.mobility import check_moves_mass, mobility
+from pkm_description.mechanism import Mechanism, frozen
+from pkm_description.urdf import urdf_plus
+from pkm_description.urdf.unit_slips import Slip, Suspect, suspects
+from pkm_description.urdf.xml_text import read_xml
+
+
+def mechanism_from_urdf(text: str, source: str = "") -> Mechanism:
+    """Build a checked `Mechanism` from plain URDF+ text, such as text from the ROS graph.
+
+    The text is pure data: never a name or a path, no xacro, no MJCF, and no file is opened.
+
+    Args:
+        source: file of the text, for messages and meshes.
+
+    Raises:
+        DescriptionError: the robot is unusable, or the text too large (see `pkm_description.urdf.xml_text`).
+    """
+    description = urdf_plus.parse(text, source)
+    try:
+        return _checked(description, text, source)
+    except DescriptionError as error:
+        found = suspects(description, read_xml(text, "text"))
+        if not found:
+            raise
+        raise _with_units_first(error, found) from error
+
+
+def _with_units_first(error: DescriptionError, found: Sequence[Suspect]) -> DescriptionError:
+    """The same error preceded by numbers that look like another unit's: these may be its only cause."""
+    worst = max(found, key=lambda one: abs(one.value))
+    unit, right = ("degrees", "rad") if worst.slip is Slip.DEGREES else ("millimetres", "m")
+    return DescriptionError(
+        error.element,
+        f"{error.problem}. Moreover there are numbers that look like {unit}: {worst.about} comes to "
+        f"{worst.value:g} {right}",
+        f"first correct the units (`pkm check` says which number of the file it is); else: {error.remedy}",
+    )
+
+
+def _checked(description: urdf_plus.Description, text: str, source: str) -> Mechanism:
+    """The robot of a parsed description."""
+    joints = graph.ordered_tree(description.links, description.joints, description.base_link)
+    platform, actuated = description.platform_link, description.actuated
+    chain = graph.platform_chain(description.links, joints, description.loops, platform)
+    massive = {link.name for link in description.links if not link.inertial.massless}
+    virtual = () if any(joint.name in chain[:-1] and joint.child in massive for joint in joints) else chain
+    structure = LimbGraph(description.links, joints, description.loops, description.base_link, platform, virtual)
+    path = tuple(joint.name for joint in graph.path_from_base(joints, platform))
+    model = ClosureModel(description.links, joints, description.loops, description.base_link)
+    home = find_home(
+        model,
+        HomeRequest(description.home, description.home_joints, platform, tuple(actuated), path, structure.connected()),
+    )
+    counted = mobility(model, home, platform, actuated, virtual, description.accept_singular)
+    graph.check_determined(joints, description.loops, platform)
+    if not description.kinematics_only:
+        check_moves_mass(model, home, platform, actuated)
+    limbs, articulated_platform = structure.limbs(model, home)
+    return Mechanism(
+        name=description.name,
+        base_link=description.base_link,
+        platform_link=platform,
+        gravity=description.gravity,
+        links=tuple(description.links),
+        joints=joints,
+        loops=tuple(description.loops),
+        platform_chain=chain,
+        limbs=limbs,
+        articulated_platform=articulated_platform,
+        actuated_joints=tuple(actuated),
+        home=frozen(model.pose_of(platform, home)),
+        home_joints=frozen(model.positions(home)),
+        mobility=counted,
+        urdf=text,
+        source=source,
+    )
+
+
+@lru_cache(maxsize=2)
+def shared_mechanism(text: str) -> Mechanism:
+    """`mechanism_from_urdf` cached, so that processes forked afterwards have the robot."""
+    return mechanism_from_urdf(text)
