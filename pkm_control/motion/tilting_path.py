@@ -85,7 +85,7 @@ class TiltingPath:
         self.corners = path.corners
         parts = [np.linspace(a, b, _POINTS)[1:] for a, b in pairwise(path.breaks())]
         parameters = np.concatenate([[0.0], *parts])
-        line = path.sample(parameters)
+        line = path.sample(np.minimum(parameters, np.nextafter(path.length, 0.0)))  # which is at rest at its very end
         poses, joints = _followed(kinematics, line.pose)
         bad = np.flatnonzero(~np.isfinite(poses).all(axis=1))
         if bad.size:
@@ -114,7 +114,8 @@ def _fitted(at: Configuration, wanted: Array) -> Array:
     space = np.asarray(at.subspace)
     inverse = np.linalg.pinv(space[:, :3])
     chosen = inverse @ wanted[:, :3, None]
-    free = np.eye(space.shape[-1]) - inverse @ space[:, :3]
-    turns = space[:, 3:] @ free
-    left = wanted[:, 3:, None] - space[:, 3:] @ chosen
-    return np.asarray((space @ (chosen + free @ np.linalg.pinv(turns, rcond=1e-6) @ left))[..., 0])
+    if space.shape[-1] > 3:
+        free = np.eye(space.shape[-1]) - inverse @ space[:, :3]
+        left = wanted[:, 3:, None] - space[:, 3:] @ chosen
+        chosen = chosen + free @ np.linalg.pinv(space[:, 3:] @ free, rcond=1e-6) @ left
+    return np.asarray((space @ chosen)[..., 0])
