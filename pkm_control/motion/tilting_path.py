@@ -23,7 +23,7 @@ _LITTLE = 0.3  # rad, by which the platform turns on a way as long as the robot;
 _NEAR = 0.1  # rad, between the attitude asked for and the one that follows
 _SAME = 1e-12  # of the robot's size
 _STEPS = 4  # to a position; the first leaves a thousandth of what attitude and position share
-_POINTS = 17  # of a stretch of one character; quintics between them are exact to rounding
+_POINTS = 65  # of a stretch of one character; quintics between them are exact to rounding
 
 
 def tilts_by_itself(kinematics: Kinematics) -> bool:
