@@ -23,7 +23,8 @@ _LITTLE = 0.3  # rad, by which the platform turns on a way as long as the robot;
 _NEAR = 0.1  # rad, between the attitude asked for and the one that follows
 _SAME = 1e-12  # of the robot's size
 _STEPS = 4  # to a position; the first leaves a thousandth of what attitude and position share
-_POINTS = 65  # of a stretch of one character; quintics between them are exact to rounding
+_END = 1e-9  # of a path, before its end, where its slope fades out
+_POINTS = 17  # of a stretch of one character; quintics between them are exact to rounding
 
 
 def tilts_by_itself(kinematics: Kinematics) -> bool:
@@ -85,7 +86,7 @@ class TiltingPath:
         self.corners = path.corners
         parts = [np.linspace(a, b, _POINTS)[1:] for a, b in pairwise(path.breaks())]
         parameters = np.concatenate([[0.0], *parts])
-        line = path.sample(np.minimum(parameters, np.nextafter(path.length, 0.0)))  # which is at rest at its very end
+        line = path.sample(np.minimum(parameters, (1.0 - _END) * path.length))
         poses, joints = _followed(kinematics, line.pose)
         bad = np.flatnonzero(~np.isfinite(poses).all(axis=1))
         if bad.size:
