@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar, TypedDict
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from pkm_analysis.analysed_robot import Robot
@@ -22,6 +23,7 @@ from pkm_analysis.regions.regions import Regions, regions
 from pkm_analysis.requirements.conditions import Membership, over_orientations
 from pkm_analysis.requirements.quantities import Assumed, find_quantity, quantities, requirement
 from pkm_analysis.requirements.quantity import Quantity, Requirement
+from pkm_analysis.stiffness.stiffness import Stiffness, Stiffnesses
 from pkm_analysis.workspace.tilt import Tilt, tilt
 from pkm_analysis.workspace.workspace import Workspace, workspace
 from pkm_description import Mechanism
@@ -59,7 +61,7 @@ class Analysis(Describable):
     Args:
         robot: its description, or its kinematics.
         mode: number of a working mode; home's by default.
-        stiffness: of its drives [N m/rad or N/m], for natural frequencies.
+        stiffness: of its drives [N m/rad or N/m], for natural frequencies, and where the description says none.
         sweeps: where many poses are computed, all cores by default; `Sweeps(scheduler="tcp://host:8786")` for a
             cluster.
         sensors: largest errors of the drives' sensors [rad, m], one for each or one for all, for errors of pose.
@@ -165,6 +167,44 @@ class Analysis(Describable):
         """
         conditions = over_orientations(self.robot, kind, angles, steps, self._wanted(requirements))
         return workspace(conditions, self._named(ranges), tolerance, resolution)
+
+    def stiffness(
+        self,
+        at: Mapping[str, float] | ArrayLike | None = None,
+        *,
+        payload: float = 0.0,
+        wrench: ArrayLike | None = None,
+    ) -> Stiffness:
+        """How the robot gives way at a pose, its links as beams; see docs/stiffness.md.
+
+        Drives without a stiffness in the description have this analysis', or are rigid.
+
+        Args:
+            at: task coordinates [m, rad] by name, home's where not named; or a pose (7,).
+            payload: mass at the platform's origin [kg].
+            wrench: on the platform at its origin (6,) [N, N m].
+        """
+        if at is not None and not isinstance(at, Mapping):
+            return self._stiffnesses.at(np.asarray(at, dtype=float), payload, wrench)
+        return self._stiffnesses.at(self._pose_at(at or {}), payload, wrench)
+
+    def _pose_at(self, values: Mapping[str, float]) -> Array:
+        """The pose (7,) at values of task coordinates, home's where not named; NaN where none follows from home."""
+        task, engine = self.robot.coordinates, self.robot.kinematics.engine
+        if not values:
+            return engine.home
+        if engine.constant_space:
+            return np.asarray(task.poses(task.point(values)[None])[0][0])
+        named = task.named(values)
+        names = [*named, *(c.name for c in task.free if c.name not in named)][: engine.mobility]
+        domain = Domain.of_ranges(task, dict.fromkeys(names, ANY), None)
+        point = np.array([named.get(c.name, c.home) for c in domain.coordinates])
+        poses, known = domain.poses(point[None])
+        return np.asarray(np.where(known[0], poses[0], np.nan))
+
+    @cached_property
+    def _stiffnesses(self) -> Stiffnesses:
+        return Stiffnesses(self.robot, self.assumed.stiffness)
 
     def tilt(self, directions: int = 72, **where: Unpack[Where]) -> Tilt:
         """How far the platform can tilt in every direction, from the attitude at home, or one that is held.

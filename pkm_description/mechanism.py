@@ -104,11 +104,57 @@ def symmetric_of(six: Array) -> Array:
 
 
 @dataclass(frozen=True, eq=False)
+class Section:
+    """A material and a cross-section: Young's and shear modulus [Pa], area [m^2], second moments [m^4].
+
+    `Iz` resists bending in the plane of the axis and the section's y, `Iy` across it; `J` is the torsion constant.
+    """
+
+    E: float
+    G: float
+    A: float
+    Iy: float
+    Iz: float
+    J: float
+
+
+@dataclass(frozen=True, eq=False)
+class Beam:
+    """A straight beam of a link: points and directions in the link's frame.
+
+    Without `ends` (2, 3) it lies between the link's two joints. Without a `section` the link's visuals give it, in the
+    `material` of that name, or the link is rigid without a material too. `y` (3,) is a direction of the section's y.
+    """
+
+    section: Section | None
+    material: str = ""
+    ends: Array | None = None
+    y: Array | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Bearing:
+    """Stiffness of what a joint holds: forces `radial`, `axial` [N/m], moments `tilt`, `torsion` [N m/rad].
+
+    Across the joint's axis and along or about it; infinite where the description says nothing.
+    """
+
+    radial: float = np.inf
+    axial: float = np.inf
+    tilt: float = np.inf
+    torsion: float = np.inf
+
+
+RIGID = Bearing()
+
+
+@dataclass(frozen=True, eq=False)
 class Link:
-    """A rigid body."""
+    """A body: rigid in kinematics and dynamics; `beams` say how it bends."""
 
     name: str
     inertial: Inertial
+    beams: tuple[Beam, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,7 +173,8 @@ class Drive:
 
     `gear_ratio` is motor speed over joint speed; `rotor_inertia` [kg m^2, or kg for a linear motor] is that before the
     gear, so the joint feels `armature = gear_ratio**2 * rotor_inertia`. `effort_range` [N m or N] bounds the effort
-    besides the joint's limit: of one sign for a cable, which pulls only.
+    besides the joint's limit: of one sign for a cable, which pulls only. `stiffness` [N m/rad or N/m] is that of motor,
+    gear and position loop, felt at the joint.
     """
 
     command_interfaces: tuple[str, ...]
@@ -136,6 +183,7 @@ class Drive:
     rotor_inertia: float = 0.0
     initial_value: float | None = None
     effort_range: tuple[float, float] = (-np.inf, np.inf)
+    stiffness: float = np.inf
 
     @property
     def armature(self) -> float:
@@ -170,6 +218,7 @@ class Joint:
     coulomb_friction: float = 0.0  # N m or N
     drive: Drive | None = None
     mimic: Mimic | None = None
+    bearing: Bearing = RIGID
 
     @property
     def actuated(self) -> bool:
@@ -220,6 +269,7 @@ class Loop:
     successor_frame: Array
     axis: Array
     axis2: Array
+    bearing: Bearing = RIGID
 
 
 @dataclass(frozen=True)

@@ -33,7 +33,12 @@ if TYPE_CHECKING:  # engines that judge ours, which not every computer has
     from bench.engines.pinocchio_model import PinocchioRobot
     from bench.states import States
 
-JUDGES = {"pinocchio": "pinocchio", "mujoco": "mujoco", "bench": "pinocchio"}  # what is imported: what must be there
+JUDGES = {
+    "pinocchio": "pinocchio",
+    "mujoco": "mujoco",
+    "bench": "pinocchio",
+    "Pynite": "Pynite",
+}  # what is imported: what must be there
 
 # Kinds of robots that some tests leave out; `test_kinds_of_robots.py` confirms that they are these and no others.
 KINDS = {

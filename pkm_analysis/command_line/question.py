@@ -173,7 +173,7 @@ SHARED: dict[str, dict[str, Any]] = {  # options of several tasks: what argparse
         "help": "what is to hold, such as 'type2 > 0.2 rad/m' or 'no singularity'; may be given several times",
     },
     "--mode": {"type": int, "metavar": "N", "help": "number of a working mode (default: home's)"},
-    "--stiffness": {"type": float, "metavar": "K", "help": "of the drives [N m/rad or N/m], for natural_frequency"},
+    "--stiffness": {"type": float, "metavar": "K", "help": "of the drives [N m/rad or N/m], where none is described"},
     "--sensor-error": {
         "nargs": "+",
         "metavar": ("NUMBER", "UNIT"),

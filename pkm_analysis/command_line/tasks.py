@@ -84,6 +84,14 @@ def _tilt(given: argparse.Namespace, mechanism: Mechanism, sweeps: Sweeps) -> Fo
     return Found(analysis.robot.name, "tilt", [found])
 
 
+def _stiffness(given: argparse.Namespace, mechanism: Mechanism, sweeps: Sweeps) -> Found:
+    analysis = pkm_analysis.Analysis(mechanism, given.mode, given.stiffness, sweeps)
+    at = values_of(analysis.robot.coordinates, given.at)
+    wrench = given.wrench and [*given.wrench, *[0.0] * (6 - len(given.wrench))]
+    found = analysis.stiffness(at, payload=given.payload, wrench=wrench)
+    return Found(analysis.robot.name, "stiffness", [found])
+
+
 def _map(given: argparse.Namespace, mechanism: Mechanism, sweeps: Sweeps) -> Found:
     analysis = asked(given, mechanism, sweeps)
     found = analysis.map(given.quantity, **where(analysis, given, slices=True))
@@ -357,6 +365,26 @@ _EACH = [
         _tilt,
         _TILT,
         {"--directions": {"type": int, "default": 72, "metavar": "N", "help": "how many are tried (default: 72)"}},
+    ),
+    Task(
+        "stiffness",
+        "how it gives way under load: stiffness, sag, the share of every part",
+        "Stiffness and compliance (6 x 6) of the platform at a pose, its sag under weight and payload, its deflection\n"
+        "under a load, and which part has which share: links as beams, joints and drives with the stiffness that the\n"
+        "description says (docs/stiffness.md). JSON holds every beam, joint and drive, to compute it again.",
+        _stiffness,
+        ("--mode", "--stiffness"),
+        {
+            "--at": {**SEVERAL, "metavar": "NAME=VALUE", "help": "where, home's where not named, such as x=0.1 z=-0.9"},
+            "--payload": {**_NUMBER, "metavar": "KG", "help": "mass at the platform's origin [kg]"},
+            "--wrench": {
+                "type": float,
+                "nargs": "+",
+                "metavar": "NUMBER",
+                "help": "load at the platform's origin: FX FY FZ [N], and MX MY MZ [N m] if there are any",
+            },
+        },
+        wrong=lambda given: "" if len(given.wrench or (0,) * 3) in (3, 6) else "--wrench takes three numbers, or six",
     ),
     Task(
         "errors",

@@ -13,11 +13,12 @@ from pkm_analysis.analysis_errors import AnalysisError
 from pkm_runtime.describable import measure
 
 CLEARANCE, JOINT = "clearance", "joint:"
-DIRECTED = ("speed", "turning_speed", "force", "moment")  # that may be asked for in one direction
+STIFFNESSES = ("stiffness", "turning_stiffness")
+DIRECTED = ("speed", "turning_speed", "force", "moment", *STIFFNESSES)  # that may be asked for in one direction
 QUANTITIES = (
     *("reach", "joint_limits", "type1", "type2", "type2_signed", "margin", "constraint", "limb_regularity"),
     *("isotropy", "smallest_transmission", "largest_transmission", *DIRECTED, "position_error", "turning_error"),
-    *("effort_at_rest", "spare_effort", "natural_frequency", CLEARANCE),
+    *("effort_at_rest", "spare_effort", "natural_frequency", "sag", CLEARANCE),
 )
 IN_WORDS = (
     f"{', '.join(QUANTITIES)}, {JOINT}NAME; of {', '.join(DIRECTED)} also in a direction, as force:z or force:1,0,-1"
@@ -47,6 +48,8 @@ SCALES = {  # of an SI unit: units, and what each is of it
     "rad/s": {"rad/s": 1.0, "deg/s": DEGREE, "rpm": pi / 30.0, "1/min": pi / 30.0},
     "kg m^2": {"kg m^2": 1.0, "kgm2": 1.0, "kg cm^2": 1e-4, "g cm^2": 1e-7},
     "Hz": {"Hz": 1.0, "kHz": 1e3},
+    "N/m": {"N/m": 1.0, "N/mm": 1e3, "kN/m": 1e3, "N/um": 1e6, "kN/mm": 1e6},
+    "N m/rad": {"N m/rad": 1.0, "Nm/rad": 1.0, "kN m/rad": 1e3, "kNm/rad": 1e3, "N m/mrad": 1e3, "Nm/mrad": 1e3},
     "1": {"1": 1.0, "": 1.0, "%": 0.01},
 }
 _NUMBER = re.compile(r"(?P<number>[-+]?[\d.]+(?:[eE][-+]?\d+)?)\s*(?P<unit>.*)")

@@ -33,8 +33,18 @@ from pkm_analysis.proof.over_boxes import (
     most_effort,
     most_error,
 )
-from pkm_analysis.requirements.grammar import CLEARANCE, INSIDE, JOINT, REGULAR, WITHIN_LIMITS, read_bound, remedy_for
+from pkm_analysis.requirements.grammar import (
+    CLEARANCE,
+    INSIDE,
+    JOINT,
+    REGULAR,
+    STIFFNESSES,
+    WITHIN_LIMITS,
+    read_bound,
+    remedy_for,
+)
 from pkm_analysis.requirements.quantity import Batch, Quantity, Requirement, shared
+from pkm_analysis.stiffness.stiffness import Stiffness, Stiffnesses
 from pkm_description.mechanism import Array
 from pkm_dynamics.natural_frequencies import StiffnessError, natural_frequencies
 
@@ -149,7 +159,7 @@ def _regular(type1: Array, type2: Array, hold: Array, regularity: Array) -> Arra
 def quantities(robot: Robot, assumed: Assumed = NOTHING_MORE) -> dict[str, Quantity]:
     """All quantities of a robot by name, without joint positions and single directions."""
     found = {one.name: one for one in _of_limbs(robot) if one.name != REGULAR}
-    for name in (*DRIVEN, "natural_frequency"):
+    for name in (*DRIVEN, "natural_frequency", *STIFFNESSES, "sag"):
         with suppress(AnalysisError):  # the robot has no such limits or degrees of freedom, or nothing is assumed
             found[name] = find_quantity(robot, name, assumed)
     return found
@@ -169,6 +179,8 @@ def find_quantity(robot: Robot, name: str, assumed: Assumed = NOTHING_MORE) -> Q
         return joint_position(robot, name.removeprefix(JOINT))
     if name == "natural_frequency":
         return _frequency(robot, assumed.stiffness)
+    if name == "sag" or name.partition(":")[0] in STIFFNESSES:
+        return _elastic(robot, name, assumed.stiffness)
     known = {one.name: one for one in _of_limbs(robot)}
     if name not in known:
         raise AnalysisError(f"quantity {name}", "there is none of that name", remedy_for(name))
@@ -220,6 +232,36 @@ def _clearance(robot: Robot) -> Quantity:
     meaning, causes = f"least distance between bodies, by their {clearance.source}", tuple(clearance.names)
     evaluate = lambda b: b.clearance()[0]  # noqa: E731
     return Quantity(CLEARANCE, "m", meaning, evaluate, clearance.needs, near=Batch.clearance, causes=causes)
+
+
+def _elastic(robot: Robot, name: str, drives: float | None) -> Quantity:
+    """How the platform gives way: `stiffness`, `turning_stiffness`, along one direction too, or `sag`."""
+    kind, colon, word = name.partition(":")
+    elastic, part = Stiffnesses(robot, drives), slice(3, 6) if kind == STIFFNESSES[1] else slice(0, 3)
+    direction = _direction(name, word) if colon else None
+
+    def value(found: Stiffness) -> float:
+        if kind == "sag":
+            return float(np.linalg.norm(found.sag[:3]))
+        C = found.compliance[part, part]
+        most = float(np.linalg.eigvalsh(C)[-1] if direction is None else direction @ C @ direction)
+        return 1.0 / most if most > 0.0 else np.inf
+
+    def evaluate(batch: Batch) -> Array:
+        values = np.full(len(batch.poses), np.nan)
+        for k in np.flatnonzero(batch.number(REACH) >= 0.0):
+            with suppress(AnalysisError):  # a singular configuration
+                values[k] = value(elastic.at(batch.configuration.rows(np.array([k]), ())))
+        return values
+
+    if kind == "sag":
+        meaning, unit = "how far the platform's origin sags under the robot's weight", "m"
+    else:
+        load, unit = ("moment", "N m/rad") if kind == STIFFNESSES[1] else ("force", "N/m")
+        along = "in the softest direction" if direction is None else _where(direction)
+        meaning = f"a {load} alone at the platform's origin over the displacement along it, {along}"
+    told = "" if drives is None else f", drives of {drives:g}"
+    return Quantity(name, unit, f"{meaning}{told}", evaluate, version=repr(drives))
 
 
 def _frequency(robot: Robot, stiffness: float | None) -> Quantity:

@@ -20,7 +20,10 @@ from pkm_description.description_error import DescriptionError
 from pkm_description.graph import check_ends
 from pkm_description.joint_geometry import freedoms
 from pkm_description.mechanism import (
+    RIGID,
     Array,
+    Beam,
+    Bearing,
     Drive,
     Inertial,
     Joint,
@@ -30,9 +33,11 @@ from pkm_description.mechanism import (
     Loop,
     LoopType,
     Mimic,
+    Section,
     frozen,
 )
 from pkm_description.rotations import rotation_from_rpy, transform
+from pkm_description.sections import MATERIALS, hollow_section, rectangle, tube
 from pkm_description.urdf.inertia import inertia_problem
 from pkm_description.urdf.xacro_expansion import XACRO_NAMESPACE
 from pkm_description.urdf.xml_text import read_xml
@@ -237,8 +242,9 @@ def _link(element: ET.Element, accept_invalid: bool) -> Link:
     name = element.get("name", "")
     label = f'<link name="{name}">'
     child = element.find("inertial")
+    beams = tuple(_beam(one, f"{label} <beam>") for one in element.findall("beam"))
     if child is None:
-        return Link(name, Inertial())
+        return Link(name, Inertial(), beams)
     mass_element, inertia_element = child.find("mass"), child.find("inertia")
     if mass_element is None:
         raise DescriptionError(label, "<inertial> has no <mass>", 'add <mass value="..."/> or leave <inertial> out')
@@ -267,7 +273,83 @@ def _link(element: ET.Element, accept_invalid: bool) -> Link:
                 else ""
             ),
         )
-    return Link(name, inertial)
+    return Link(name, inertial, beams)
+
+
+_SECTIONS = (  # what is given, and what it may be given with
+    (("radius",), ("inner_radius",)),
+    (("width", "height"), ("thickness",)),
+    (("A", "Iy", "Iz", "J"), ()),
+)
+
+
+def _beam(element: ET.Element, label: str) -> Beam:
+    """How a link bends: its section and material, its ends."""
+    y = _vector(element, "y", label) if element.get("y") else None
+    if y is not None and np.linalg.norm(y) < ZERO_LENGTH:
+        raise DescriptionError(label, "the length of y is zero", 'write a direction, for example y="0 1 0"')
+    material = element.get("material", "")
+    if material and material not in MATERIALS:
+        problem = f"the material {material!r} is unknown"
+        raise DescriptionError(label, problem, f"write one of {', '.join(MATERIALS)}, or E and G [Pa]")
+    ends = None
+    if element.get("from") is not None or element.get("to") is not None:
+        if element.get("from") is None or element.get("to") is None:
+            raise DescriptionError(label, "it has one end", "write both, from and to")
+        ends = frozen([_vector(element, key, label) for key in ("from", "to")])
+        if np.linalg.norm(ends[1] - ends[0]) < ZERO_LENGTH:
+            raise DescriptionError(label, "its length is zero", "write two different points, from and to")
+    given = {name for needed, more in _SECTIONS for name in (*needed, *more) if element.get(name) is not None}
+    if not given:
+        if ends is not None or element.get("E") is not None:
+            problem = "it has no section"
+            remedy = "write radius, or width and height, or A, Iy, Iz and J; without from and to its visuals give it"
+            raise DescriptionError(label, problem, remedy)
+        return Beam(None, material, None, y)
+    sizes = {name: _positive(element, name, label) for name in given}
+    moduli = MATERIALS[material] if material else tuple(_positive(element, name, label) for name in ("E", "G"))
+    shape = next((n for n, (needed, more) in enumerate(_SECTIONS) if {*needed} <= given <= {*needed, *more}), None)
+    if shape is None:
+        problem = f"{', '.join(sorted(given))} are no section"
+        remedy = "write radius (with inner_radius), or width and height (with thickness), or A, Iy, Iz and J"
+        raise DescriptionError(label, problem, remedy)
+    if shape == 0:
+        inner = sizes.get("inner_radius", 0.0)
+        if inner >= sizes["radius"]:
+            raise DescriptionError(label, f"the inner radius {inner:g} leaves no wall", "write it less than radius")
+        numbers = tube(sizes["radius"], inner)
+    elif shape == 1:
+        width, height, thickness = sizes["width"], sizes["height"], sizes.get("thickness", 0.0)
+        if 2.0 * thickness >= min(width, height):
+            raise DescriptionError(label, f"walls of {thickness:g} leave no hole", "leave thickness out")
+        numbers = hollow_section(width, height, thickness) if thickness else rectangle(width, height)
+    else:
+        numbers = (sizes["A"], sizes["Iy"], sizes["Iz"], sizes["J"])
+    E, G = moduli
+    return Beam(Section(E, G, *numbers), material, ends, y)
+
+
+def _positive(element: ET.Element, attribute: str, label: str) -> float:
+    value = _number(element, attribute, label, largest=1e15)  # moduli are large
+    if not value > 0.0:
+        raise DescriptionError(label, f'{attribute}="{value:g}" is not greater than zero', "write what it measures")
+    return value
+
+
+def _bearing(element: ET.Element, label: str) -> Bearing:
+    """Stiffness of what a joint holds."""
+    child = element.find("bearing")
+    if child is None:
+        return RIGID
+    place = f"{label} <bearing>"
+    radial = _positive(child, "radial", place) if child.get("radial") else math.inf
+    return Bearing(
+        radial,
+        *(
+            _positive(child, key, place) if child.get(key) else default
+            for key, default in (("axial", radial), ("tilt", math.inf), ("torsion", math.inf))
+        ),
+    )
 
 
 def _joint(element: ET.Element) -> Joint:
@@ -293,6 +375,7 @@ def _joint(element: ET.Element) -> Joint:
         viscous_friction=damping,
         coulomb_friction=friction,
         mimic=_mimic(element, label),
+        bearing=_bearing(element, label),
     )
 
 
@@ -371,6 +454,7 @@ def _loop(element: ET.Element) -> Loop:
         successor_frame=sides[1][1],
         axis=axis,
         axis2=axis if axis2 is None else axis2,
+        bearing=_bearing(element, label),
     )
 
 
@@ -413,7 +497,11 @@ def _drives(root: ET.Element, joints: dict[str, Joint]) -> tuple[dict[str, Drive
                 rotor_inertia=_parameter(parameters, "rotor_inertia", 0.0, label),
                 initial_value=initial,
                 effort_range=_effort_range(element, label),
+                stiffness=_parameter(parameters, "stiffness", math.inf, label),
             )
+            if not drives[name].stiffness > 0.0:
+                remedy = "write that of motor, gear and position loop at the joint; leave it out for a rigid drive"
+                raise DescriptionError(label, "its stiffness is not greater than zero", remedy)
             if drives[name].rotor_inertia < 0.0 or drives[name].gear_ratio == 0.0:
                 raise DescriptionError(
                     label, "negative rotor_inertia or zero gear_ratio", "write rotor_inertia >= 0, gear_ratio not 0"

@@ -1,0 +1,357 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A robot at a pose as an elastic structure: rigid nodes, and the beams, joints and drives between them.
+
+Nodes are rigid bodies of six degrees of freedom, node 0 the ground. Everything is in the base frame; six-vectors are
+linear, then angular. Bodies without beams are one node: crosses without mass, what is said to be rigid, what has no
+section and no visual that is long; base and platform unless they are described.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from pkm_analysis.stiffness.link_beams import Body, Hung, Piece, body_of, described, drawn
+from pkm_description.graph import rigid_with
+from pkm_description.joint_geometry import child_frame, frame_along, freedoms
+from pkm_description.mechanism import Array, Bearing, Joint, JointType, Link, Loop, LoopType, Mechanism
+from pkm_description.rotations import cross, inverse_transform
+from pkm_description.urdf.visuals import Visual, visuals_of
+
+FREE, RIGID = 0.0, np.inf  # stiffness of a degree of freedom
+PARALLEL = 0.1  # sine of the angle between a slide and a beam along it
+GROUND = 0
+_LOOSE = {  # degrees of freedom that joints leave free, of slides along and turns about x, y, z of the joint
+    LoopType.SPHERICAL: (3, 4, 5),
+    LoopType.UNIVERSAL: (3, 4),
+    LoopType.REVOLUTE: (5,),
+    LoopType.CYLINDRICAL: (2, 5),
+    LoopType.PRISMATIC: (2,),
+    LoopType.PLANAR: (0, 1, 5),
+    JointType.REVOLUTE: (5,),
+    JointType.CONTINUOUS: (5,),
+    JointType.PRISMATIC: (2,),
+    JointType.PLANAR: (0, 1, 5),
+    JointType.FLOATING: (0, 1, 2, 3, 4, 5),
+}
+
+
+class Node(NamedTuple):
+    """A rigid node of the structure, a part of a link."""
+
+    link: str
+    point: Array  # (3,) m
+
+
+class BeamBetween(NamedTuple):
+    """A beam from one node to another; its ends are rigidly fixed to them."""
+
+    joins: tuple[int, int]
+    piece: Piece  # in the base frame
+
+    @property
+    def frame(self) -> Array:
+        """Its axes (3, 3) as columns: along it, y and z of the section."""
+        x = self.piece.end - self.piece.start
+        x = x / np.linalg.norm(x)
+        return np.column_stack([x, self.piece.y, cross(x, self.piece.y)])
+
+    @property
+    def compliance(self) -> Array:
+        """Displacement (6, 6) of the end, the start held, per wrench at the end, in its axes: Euler-Bernoulli."""
+        E, G, A, Iy, Iz, J = (getattr(self.piece.section, name) for name in ("E", "G", "A", "Iy", "Iz", "J"))
+        L = float(np.linalg.norm(self.piece.end - self.piece.start))
+        C = np.diag([L / (E * A), L**3 / (3 * E * Iz), L**3 / (3 * E * Iy), L / (G * J), L / (E * Iy), L / (E * Iz)])
+        C[1, 5] = C[5, 1] = L**2 / (2 * E * Iz)
+        C[2, 4] = C[4, 2] = -(L**2) / (2 * E * Iy)
+        return C
+
+
+@dataclass(frozen=True, eq=False)
+class JointBetween:
+    """A joint from one node to another: stiffness (6,) along and about its axes (3, 3) at a point (3,).
+
+    `driven` is the degree of freedom that a drive holds, with the drive's stiffness. A geared joint moves `multiplier`
+    times as far as the joint `leader`.
+    """
+
+    name: str
+    type: str
+    links: tuple[str, str]
+    joins: tuple[int, int]
+    point: Array
+    frame: Array
+    stiffness: Array
+    driven: int | None = None
+    leader: str = ""
+    multiplier: float = 1.0
+
+    def twist(self, k: int) -> Array:
+        """Unit displacement (6,) along a degree of freedom, at the joint's point."""
+        axis = self.frame[:, k % 3]
+        zero = np.zeros(3)
+        return np.concatenate([axis, zero] if k < 3 else [zero, axis])
+
+
+class Mass(NamedTuple):
+    """A link's mass [kg] at a point (3,) of a node, and its inertia (3, 3) about it, base axes."""
+
+    link: str
+    node: int
+    mass: float
+    point: Array
+    inertia: Array
+
+
+@dataclass(frozen=True, eq=False)
+class ElasticModel:
+    """The structure at a pose. `rigid` says why a link has no beams, `sources` where those of the others come from."""
+
+    nodes: tuple[Node, ...]
+    platform: int
+    origin: Array  # (3,) of the platform
+    beams: tuple[BeamBetween, ...]
+    joints: tuple[JointBetween, ...]
+    masses: tuple[Mass, ...]
+    gravity: Array
+    rigid: dict[str, str]
+    sources: dict[str, str]
+
+
+class _Placed(NamedTuple):
+    """A tree joint or loop at a pose: parent or predecessor first."""
+
+    one: Joint | Loop
+    links: tuple[str, str]
+    point: Array
+    frame: Array
+
+
+class Structure:
+    """The robot's bodies with their beams, from which models at poses are made.
+
+    Args:
+        drives: stiffness [N m/rad or N/m] of the drives of which the description says none.
+    """
+
+    def __init__(self, mechanism: Mechanism, drives: float | None = None) -> None:
+        self.mechanism = mechanism
+        self.drives = RIGID if drives is None else drives
+        chain = {*mechanism.virtual_chain}
+        self.joints = [j for j in mechanism.joints if j.type is not JointType.FIXED and j.name not in chain]
+        self.loops = [loop for loop in mechanism.loops if loop.type is not LoopType.FIXED]
+        virtual = {mechanism.joint_named[name].child for name in chain} - {mechanism.platform_link}
+        virtual -= rigid_with(mechanism.joints, mechanism.platform_link, mechanism.loops)
+        names = [mechanism.base_link, *(j.child for j in mechanism.joints if j.child not in virtual)]
+        self.bodies: list[list[str]] = []
+        for name in names:
+            if not any(name in body for body in self.bodies):
+                group = rigid_with(mechanism.joints, name, mechanism.loops)
+                self.bodies.append([one for one in names if one in group])
+        self.body_of = {name: k for k, body in enumerate(self.bodies) for name in body}
+        self._constant: dict[int, Body] = {}
+
+    @cached_property
+    def _visuals(self) -> dict[str, list[Visual]]:
+        found: dict[str, list[Visual]] = {}
+        for visual in visuals_of(self.mechanism)[0]:
+            found.setdefault(visual.link, []).append(visual)
+        return found
+
+    def poses(self, pose: Array, values: dict[str, float]) -> dict[str, Array]:
+        """Poses (4, 4) of all links in the base frame, from the platform's (4, 4) and positions of the joints."""
+        m, chain = self.mechanism, {*self.mechanism.virtual_chain}
+        found = {m.base_link: np.eye(4), m.platform_link: pose}
+        for joint in m.joints:
+            if joint.child in found or joint.parent not in found:
+                continue
+            if joint.name in chain and joint.type is not JointType.FIXED:
+                continue
+            found[joint.child] = found[joint.parent] @ joint.origin @ child_frame(joint, _position(joint, values))
+        for joint in reversed(m.joints):  # what is fixed before the platform on its branch
+            if joint.type is JointType.FIXED and joint.child in found and joint.parent not in found:
+                found[joint.parent] = found[joint.child] @ inverse_transform(joint.origin)
+        return found
+
+    def model(self, poses: dict[str, Array]) -> ElasticModel:
+        """The structure where the links are at poses (4, 4)."""
+        m = self.mechanism
+        placed = [self._tree_joint(joint, poses) for joint in self.joints] + [
+            self._loop(one, poses) for one in self.loops
+        ]
+        pieces, rigid, sources = [], dict[str, str](), dict[str, str]()
+        for k, body in enumerate(self.bodies):
+            to_body = inverse_transform(poses[body[0]])
+            own = [p for p in placed if k in (self.body_of[p.links[0]], self.body_of[p.links[1]])]
+            pieces.append(self._pieces(k, body, to_body, poses, own))
+        placed = [self._slid(p, pieces, poses) for p in placed]
+        nodes, beams, masses = [Node(m.base_link, np.zeros(3))], [], []
+        at: dict[tuple[int, int], int] = {}
+        platform = 0
+        for k, body in enumerate(self.bodies):
+            frame = poses[body[0]]
+            to_body = inverse_transform(frame)
+            hung, keys = [], []
+            for n, p in enumerate(placed):
+                for side, link in enumerate(p.links):
+                    if self.body_of[link] == k:
+                        point, along = to_body[:3, :3] @ p.point + to_body[:3, 3], to_body[:3, :3] @ p.frame[:, 2]
+                        hung.append(Hung(point, along if p.one.type in _TURNING else None))
+                        keys.append((n, side))
+            ends = [name for name in (m.base_link, m.platform_link) if name in body]
+            hung += [Hung((to_body @ poses[name])[:3, 3]) for name in ends]
+            heavy = [m.link_named[name] for name in body if not m.link_named[name].inertial.massless]
+            coms = [Hung((to_body @ poses[one.name])[:3] @ np.append(one.inertial.com, 1.0)) for one in heavy]
+            made = self._constant.get(k)
+            if made is None:
+                made = body_of(pieces[k], hung, coms)
+                if not any(p.one.type in _SLIDING and k in map(self.body_of.get, p.links) for p in placed):
+                    self._constant[k] = made
+            grounded = made.hung[len(keys)] if m.base_link in body else None
+            number = {}
+            for inner in range(made.nodes):
+                number[inner] = GROUND if inner == grounded else len(nodes)
+                if inner != grounded:
+                    nodes.append(Node(body[0], frame[:3, 3]))
+            for piece, joins in zip(made.pieces, made.ends, strict=True):
+                turned = piece._replace(
+                    start=frame[:3, :3] @ piece.start + frame[:3, 3],
+                    end=frame[:3, :3] @ piece.end + frame[:3, 3],
+                    y=frame[:3, :3] @ piece.y,
+                )
+                beams.append(BeamBetween((number[joins[0]], number[joins[1]]), turned))
+                for node, point in zip(joins, (turned.start, turned.end), strict=True):
+                    if number[node] != GROUND:
+                        nodes[number[node]] = Node(piece.link, point)
+                sources[piece.link] = piece.source
+            for which, hangs in zip(keys, made.hung, strict=False):
+                at[which] = number[hangs]
+            if m.platform_link in body:
+                platform = number[made.hung[len(keys) + ends.index(m.platform_link)]]
+            for one, hangs in zip(heavy, made.hung[len(keys) + len(ends) :], strict=True):
+                R, body_mass = poses[one.name][:3, :3], one.inertial
+                com = R @ body_mass.com + poses[one.name][:3, 3]
+                masses.append(Mass(one.name, number[hangs], body_mass.mass, com, R @ body_mass.inertia @ R.T))
+            rigid |= {name: self._why_rigid(m.link_named[name]) for name in body if name not in sources}
+        joints = tuple(self._joint(p, (at[n, 0], at[n, 1])) for n, p in enumerate(placed))
+        return ElasticModel(
+            nodes=tuple(nodes),
+            platform=platform,
+            origin=poses[m.platform_link][:3, 3].copy(),
+            beams=tuple(beams),
+            joints=joints,
+            masses=tuple(masses),
+            gravity=m.gravity,
+            rigid=rigid,
+            sources=sources,
+        )
+
+    def _pieces(
+        self, k: int, body: list[str], to_body: Array, poses: dict[str, Array], own: list[_Placed]
+    ) -> list[Piece]:
+        """The beams of a body in its frame: the described ones, else those of its visuals."""
+        m, found = self.mechanism, []
+        ends = {m.base_link, m.platform_link} & {*body}
+        for name in body:
+            link, frame = m.link_named[name], to_body @ poses[name]
+            points = [to_body[:3, :3] @ p.point + to_body[:3, 3] for p in own if name in p.links]
+            found += described(link, frame, points)
+            asked = any(beam.section is None for beam in link.beams)
+            if not link.beams and ends:
+                continue
+            if (asked and any(beam.material for beam in link.beams)) or not link.beams:
+                found += drawn(link, frame, self._visuals.get(name, ()))
+        return found
+
+    def _why_rigid(self, link: Link) -> str:
+        if link.beams:
+            if any(beam.section is not None or beam.material for beam in link.beams):
+                return "its beams carry nothing between its joints"
+            return "the description says so"
+        if link.name == self.mechanism.base_link:
+            return "it is the base"
+        if link.name == self.mechanism.platform_link:
+            return "it is the platform"
+        if link.inertial.massless and link.name not in self._visuals:
+            return "it has neither mass nor visuals"
+        long = drawn(link, np.eye(4), self._visuals.get(link.name, ()))
+        if not long:
+            return "it has no section, and no visual that is twice as long as wide"
+        return "nothing bends between its joints"
+
+    def _tree_joint(self, joint: Joint, poses: dict[str, Array]) -> _Placed:
+        """The joint at its child's origin; z along its axis, x of a planar joint its own."""
+        child = poses[joint.child]
+        before = (poses[joint.parent] @ joint.origin)[:3, :3]
+        return _Placed(joint, (joint.parent, joint.child), child[:3, 3], before @ frame_along(joint.axis))
+
+    def _loop(self, loop: Loop, poses: dict[str, Array]) -> _Placed:
+        """The loop at its successor's frame; z along its axis, x and y the axes of a universal one."""
+        first = poses[loop.predecessor] @ loop.predecessor_frame
+        second = poses[loop.successor] @ loop.successor_frame
+        frame = first[:3, :3] @ frame_along(loop.axis)
+        if loop.type is LoopType.UNIVERSAL:
+            x, y = first[:3, :3] @ loop.axis, second[:3, :3] @ loop.axis2
+            z = cross(x, y)
+            z /= np.linalg.norm(z)
+            frame = np.column_stack([x, cross(z, x), z])
+        return _Placed(loop, (loop.predecessor, loop.successor), second[:3, 3], frame)
+
+    def _slid(self, placed: _Placed, pieces: list[list[Piece]], poses: dict[str, Array]) -> _Placed:
+        """A slide between beams along it, as of a telescopic leg, is where they overlap, in the middle."""
+        if placed.one.type not in _SLIDING:
+            return placed
+        axis, spans = placed.frame[:, 2], []
+        for link in placed.links:
+            k = self.body_of[link]
+            frame, ends = poses[self.bodies[k][0]], []
+            for piece in pieces[k]:
+                both = np.array([piece.start, piece.end]) @ frame[:3, :3].T + frame[:3, 3] - placed.point
+                direction = (both[1] - both[0]) / np.linalg.norm(both[1] - both[0])
+                off = both[0] - axis * (axis @ both[0])
+                if np.linalg.norm(cross(axis, direction)) < PARALLEL and np.linalg.norm(off) < 4.0 * piece.half:
+                    ends += (both @ axis).tolist()
+            if not ends:
+                return placed
+            spans.append((min(ends), max(ends)))
+        low, high = max(s[0] for s in spans), min(s[1] for s in spans)
+        return placed._replace(point=placed.point + 0.5 * (low + high) * axis)
+
+    def _joint(self, placed: _Placed, joins: tuple[int, int]) -> JointBetween:
+        one = placed.one
+        stiffness = _held(one.bearing, isinstance(one, Loop) and one.type is LoopType.UNIVERSAL)
+        stiffness[list(_LOOSE[one.type])] = FREE
+        found = JointBetween(one.name, one.type.value, placed.links, joins, placed.point, placed.frame, stiffness)
+        if isinstance(one, Loop):
+            return found
+        driven = 2 if one.type is JointType.PRISMATIC else 5
+        if one.drive is not None:
+            stiffness[driven] = one.drive.stiffness if np.isfinite(one.drive.stiffness) else self.drives
+            return replace(found, driven=driven)
+        if one.mimic is not None:
+            return replace(found, leader=one.mimic.joint, multiplier=one.mimic.multiplier)
+        return found
+
+
+_SLIDING = (JointType.PRISMATIC, LoopType.PRISMATIC, LoopType.CYLINDRICAL)
+_TURNING = (JointType.REVOLUTE, JointType.CONTINUOUS, LoopType.REVOLUTE)
+
+
+def _held(bearing: Bearing, universal: bool) -> Array:
+    """Stiffness (6,) in the joint's axes, z along its axis; a universal joint's z is across both of its axes."""
+    axial = bearing.radial if universal else bearing.axial
+    return np.array([bearing.radial, bearing.radial, axial, bearing.tilt, bearing.tilt, bearing.torsion])
+
+
+def _position(joint: Joint, values: dict[str, float]) -> Array:
+    if joint.mimic is not None:
+        return np.array([joint.mimic.multiplier * values[joint.mimic.joint] + joint.mimic.offset])
+    return np.array([values[freedom.name] for freedom in freedoms(joint)])
+
+
+def skewed(points: Array, twists: Array, to: Array) -> Array:
+    """Twists (..., 6) at points (..., 3), as of the same motion at a point (3,)."""
+    return np.concatenate([twists[..., :3] + np.cross(twists[..., 3:], to - points), twists[..., 3:]], axis=-1)

@@ -1,0 +1,255 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The beams of one body, a link with all that is fixed to it, in its own frame: what carries from joint to joint.
+
+Beams are said by the description, or taken from the visuals: every cylinder or box that is at least twice as long as it
+is wide, as a solid beam along its axis. Joints and centres of mass hang rigidly on the nearest point of the nearest
+beam; beams that touch are rigidly tied where they are nearest, and so are those that do not touch but have to. Pieces
+between these *nodes* are the beams of the model; pieces that lead nowhere are left out.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from pkm_analysis.analysis_errors import AnalysisError
+from pkm_description.joint_geometry import frame_along
+from pkm_description.mechanism import Array, Link, Section
+from pkm_description.sections import MATERIALS, rectangle, tube
+from pkm_description.urdf.visuals import Visual
+
+SLENDER = 2.0  # length over width of a visual that is a beam
+MATERIAL = "steel"  # where nothing is said
+SAME = 1e-6  # of a length: nodes nearer than this are one
+
+
+class Piece(NamedTuple):
+    """A beam of a link: ends (3,), section, direction of its y (3,), half its thickness [m], where it comes from."""
+
+    link: str
+    start: Array
+    end: Array
+    section: Section
+    y: Array
+    half: float
+    source: str
+
+
+class Hung(NamedTuple):
+    """What hangs on a body: a point (3,), and the direction (3,) along which it may as well be elsewhere, or None."""
+
+    point: Array
+    along: Array | None = None
+
+
+class Body(NamedTuple):
+    """Beams between rigid nodes of a body: the nodes at their ends, and the node of everything that hangs on it."""
+
+    pieces: tuple[Piece, ...]
+    ends: tuple[tuple[int, int], ...]
+    nodes: int
+    hung: tuple[int, ...]
+
+
+def described(link: Link, frame: Array, joints: Sequence[Array]) -> list[Piece]:
+    """The beams that the description says of a link, in a frame in which its own is `frame` (4, 4).
+
+    Raises:
+        AnalysisError: a beam has no ends, and the link not two joints at different points.
+    """
+    found = []
+    for beam in link.beams:
+        if beam.section is None:
+            continue
+        if beam.ends is None:
+            apart = [point for k, point in enumerate(joints) if k == 0 or np.linalg.norm(point - joints[0]) > SAME]
+            if len(apart) != 2:
+                problem = f"its beam has no ends, and its joints are at {len(apart)} places"
+                raise AnalysisError(f"link {link.name}", problem, "write from and to of <beam>")
+            start, end = apart
+        else:
+            start, end = beam.ends @ frame[:3, :3].T + frame[:3, 3]
+        y = across(end - start, None if beam.y is None else frame[:3, :3] @ beam.y)
+        half = float(np.sqrt(beam.section.A / np.pi))
+        found.append(Piece(link.name, start, end, beam.section, y, half, "described"))
+    return found
+
+
+def drawn(link: Link, frame: Array, visuals: Sequence[Visual]) -> list[Piece]:
+    """Solid beams of the visuals of a link, in a frame in which its own is `frame` (4, 4)."""
+    material = next((beam.material for beam in link.beams if beam.material), MATERIAL)
+    found = []
+    for visual in visuals:
+        if visual.shape == "cylinder":
+            (radius, length), axes = visual.size, (2, 0)
+            numbers, width = tube(float(radius)), 2.0 * radius
+        elif visual.shape == "box":
+            order = np.argsort(visual.size)
+            length, width = visual.size[order[2]], visual.size[order[1]]
+            numbers = rectangle(float(width), float(visual.size[order[0]]))
+            axes = (int(order[2]), int(order[1]))
+        else:
+            continue
+        if length < SLENDER * width:
+            continue
+        place = frame @ visual.frame
+        half = 0.5 * length * place[:3, axes[0]]
+        section, y = Section(*MATERIALS[material], *numbers), place[:3, axes[1]]
+        ends = place[:3, 3] - half, place[:3, 3] + half
+        found.append(Piece(link.name, *ends, section, y, 0.5 * float(width), f"drawn, as solid {material}"))
+    return found
+
+
+def across(axis: Array, wanted: Array | None) -> Array:
+    """A unit direction (3,) across an axis, the nearest to one that is wanted."""
+    x = axis / np.linalg.norm(axis)
+    if wanted is not None:
+        part = wanted - x * (x @ wanted)
+        if np.linalg.norm(part) > 1e-6 * np.linalg.norm(wanted):
+            return np.asarray(part / np.linalg.norm(part))
+    return frame_along(x)[:, 0]
+
+
+def body_of(pieces: Sequence[Piece], joints: Sequence[Hung], masses: Sequence[Hung]) -> Body:
+    """Nodes and beams between them, in a body from whose beams joints and masses hang."""
+    if len(joints) < 2 or not pieces:
+        return Body((), (), 1, (0,) * (len(joints) + len(masses)))
+    cuts = _Cuts(pieces)
+    _tie(cuts)
+    on = [cuts.hang(one, range(len(pieces))) for one in joints]
+    kept = _between(cuts, on)
+    if kept:  # masses hang on what carries
+        by_piece = sorted({k for k, _, _ in kept})
+        spans = {k: [(a, b) for p, a, b in kept if p == k] for k in by_piece}
+        on += [cuts.hang(one, by_piece, spans) for one in masses]
+        kept = _between(cuts, on)
+    nodes: dict[int, int] = {}
+    ends, parts = [], []
+    for k, a, b in kept:
+        piece = pieces[k]
+        ends.append(tuple(nodes.setdefault(cuts.node(k, s), len(nodes)) for s in (a, b)))
+        places = (piece.start + s * (piece.end - piece.start) for s in (a, b))
+        parts.append(piece._replace(start=next(places), end=next(places)))
+    if not kept:
+        return Body((), (), 1, (0,) * (len(joints) + len(masses)))
+    hung = tuple(nodes[cuts.node(*one)] for one in on)
+    return Body(tuple(parts), tuple((a, b) for a, b in ends), len(nodes), hung)
+
+
+class _Cuts:
+    """Where beams are cut, by the share of their length; cuts that are rigidly tied are one node."""
+
+    def __init__(self, pieces: Sequence[Piece]) -> None:
+        self.pieces = pieces
+        self.shares: list[list[float]] = [[] for _ in pieces]
+        self.leader: dict[tuple[int, float], tuple[int, float]] = {}
+
+    def cut(self, k: int, share: float) -> tuple[int, float]:
+        """The cut of a beam at a share of its length, an older one where that is the same."""
+        near = next((s for s in self.shares[k] if abs(s - share) < SAME), None)
+        if near is None:
+            self.shares[k].append(share)
+            self.leader[k, share] = (k, share)
+            near = share
+        return k, near
+
+    def top(self, one: tuple[int, float]) -> tuple[int, float]:
+        while self.leader[one] != one:
+            one = self.leader[one]
+        return one
+
+    def node(self, k: int, share: float) -> int:
+        """A number for the node of a cut."""
+        return list(self.leader).index(self.top((k, share)))
+
+    def tie(self, one: tuple[int, float], other: tuple[int, float]) -> None:
+        self.leader[self.top(one)] = self.top(other)
+
+    def hang(
+        self, one: Hung, among: Sequence[int], spans: dict[int, list[tuple[float, float]]] | None = None
+    ) -> tuple[int, float]:
+        """The cut on which something hangs."""
+        best = (np.inf, 0, 0.0)
+        for k in among:
+            piece = self.pieces[k]
+            direction = piece.end - piece.start
+            share = float(np.clip(direction @ (one.point - piece.start) / (direction @ direction), 0.0, 1.0))
+            if spans is not None:
+                share = min((min(max(share, a), b) for a, b in spans[k]), key=lambda s: abs(s - share))
+            apart = float(np.linalg.norm(piece.start + share * direction - one.point))
+            if apart < best[0] - SAME:
+                best = (apart, k, share)
+        if one.along is None or best[0] <= self.pieces[best[1]].half:
+            return self.cut(best[1], best[2])
+        for k in among:  # elsewhere along the joint's axis
+            piece = self.pieces[k]
+            direction = piece.end - piece.start
+            share, t = _nearest(piece.start, direction, one.point, one.along)
+            apart = float(np.linalg.norm(piece.start + share * direction - one.point - t * one.along))
+            if apart < best[0] - SAME:
+                best = (apart, k, share)
+        return self.cut(best[1], best[2])
+
+
+def _nearest(start: Array, direction: Array, point: Array, along: Array, ends: bool = False) -> tuple[float, float]:
+    """Shares of a segment, and of a line or another segment, where both are nearest."""
+    a, b, c = direction @ direction, direction @ along, along @ along
+    gap = point - start
+    d, e = direction @ gap, along @ gap
+    det = a * c - b * b
+    s = (d * c - b * e) / det if det > 1e-12 * a * c else 0.5
+    s = float(np.clip(s, 0.0, 1.0))
+    t = float((b * s - e) / c)
+    if ends and not 0.0 <= t <= 1.0:
+        t = float(np.clip(t, 0.0, 1.0))
+        s = float(np.clip((d + b * t) / a, 0.0, 1.0))
+    return s, t
+
+
+def _tie(cuts: _Cuts) -> None:
+    """Tie beams that touch, then the nearest of those that are still apart."""
+    pieces, pairs = cuts.pieces, []
+    for k, one in enumerate(pieces):
+        for m in range(k + 1, len(pieces)):
+            other = pieces[m]
+            d, e = one.end - one.start, other.end - other.start
+            s, t = _nearest(one.start, d, other.start, e, ends=True)
+            tries = [(s, t)]
+            for at, share in ((other.start, 0.0), (other.end, 1.0)):
+                tries.append((float(np.clip(d @ (at - one.start) / (d @ d), 0.0, 1.0)), share))
+            for at, share in ((one.start, 0.0), (one.end, 1.0)):
+                tries.append((share, float(np.clip(e @ (at - other.start) / (e @ e), 0.0, 1.0))))
+            gaps = [float(np.linalg.norm(one.start + a * d - other.start - b * e)) for a, b in tries]
+            best = int(np.argmin(np.round(gaps, 9)))
+            pairs.append((gaps[best], k, m, *tries[best]))
+    group = list(range(len(pieces)))
+    for gap, k, m, s, t in sorted(pairs):
+        if gap <= max(pieces[k].half, pieces[m].half) or group[k] != group[m]:
+            cuts.tie(cuts.cut(k, s), cuts.cut(m, t))
+            old, new = group[k], group[m]
+            group = [new if g == old else g for g in group]
+
+
+def _between(cuts: _Cuts, on: Sequence[tuple[int, float]]) -> list[tuple[int, float, float]]:
+    """The pieces (beam, from, to) that carry between what hangs on them: without those that lead nowhere."""
+    pieces = []
+    for k, shares in enumerate(cuts.shares):
+        at = sorted(shares)
+        pieces += [(k, a, b) for a, b in itertools.pairwise(at) if cuts.top((k, a)) != cuts.top((k, b))]
+    loaded = {cuts.top(one) for one in on}
+    while True:
+        count: dict[tuple[int, float], int] = {}
+        for k, a, b in pieces:
+            for s in (a, b):
+                count[cuts.top((k, s))] = count.get(cuts.top((k, s)), 0) + 1
+        rest = [
+            (k, a, b)
+            for k, a, b in pieces
+            if all(count[cuts.top((k, s))] > 1 or cuts.top((k, s)) in loaded for s in (a, b))
+        ]
+        if len(rest) == len(pieces):
+            return pieces
+        pieces = rest

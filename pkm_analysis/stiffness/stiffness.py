@@ -1,0 +1,355 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Stiffness and compliance of a robot's platform at a pose, its sag, and the share of every part."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from pkm_analysis.analysis_errors import AnalysisError
+from pkm_analysis.plottable import Plottable, Table
+from pkm_analysis.stiffness.elastic_model import FREE, ElasticModel, JointBetween, Structure
+from pkm_analysis.stiffness.elastic_solution import ElasticSystem, Response
+from pkm_description.mechanism import Array
+from pkm_description.rotations import rotation_from_quaternion, transform
+from pkm_kinematics import Configuration, Kinematics, Status
+from pkm_kinematics.status import closes
+from pkm_runtime.describable import counted, listed, vector
+
+if TYPE_CHECKING:
+    from pkm_analysis.analysed_robot import Robot
+
+DIRECTIONS = ("x", "y", "z", "about x", "about y", "about z")
+STIFF = 1e-12  # of the largest compliance, turns at the robot's length: what does not give way
+SHOWN = 8  # parts in words
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Stiffness(Plottable):
+    """How a robot at rest gives way at a pose; six-vectors are forces, then moments, or displacements, then turns.
+
+    Attributes:
+        pose: of the platform (7,), base frame.
+        payload: mass at the platform's origin [kg].
+        wrench: on the platform at its origin (6,) [N, N m].
+    """
+
+    _picture: ClassVar[str] = "stiffness_picture.stiffness_picture"
+    _internal: ClassVar[frozenset[str]] = frozenset({"system", "model"})
+
+    robot: Robot
+    pose: Array
+    payload: float
+    wrench: Array
+    system: ElasticSystem
+
+    @property
+    def model(self) -> ElasticModel:
+        """Nodes, beams, joints, drives."""
+        return self.system.model
+
+    @cached_property
+    def _units(self) -> Response:
+        return self.system.response(self.system.on_platform(np.eye(6)))
+
+    @cached_property
+    def under_load(self) -> Response:
+        """Displacements and forces under weight, payload and wrench."""
+        loads = self.system.weights(self.payload) + self.system.on_platform(self.wrench[:, None])
+        return self.system.response(loads)
+
+    @cached_property
+    def compliance(self) -> Array:
+        """Displacement (6, 6) of the platform at its origin per wrench there, base axes [m, rad per N, N m]."""
+        found = self.system.displacement(self._units)
+        return 0.5 * (found + found.T)
+
+    @cached_property
+    def _principal(self) -> tuple[Array, Array]:
+        """Compliances in one unit, and the directions that have them; zero where nothing gives way."""
+        scale = np.array(3 * [1.0] + 3 * [self.system.length])
+        values, vectors = np.linalg.eigh(scale[:, None] * self.compliance * scale)
+        values[values < STIFF * values.max(initial=0.0)] = 0.0
+        return values, vectors
+
+    @cached_property
+    def stiffness(self) -> Array:
+        """Wrench (6, 6) per displacement: the inverse of `compliance` on the directions that give way.
+
+        Along the others, `rigid`, it is infinite.
+        """
+        scale = np.array(3 * [1.0] + 3 * [self.system.length])
+        values, vectors = self._principal
+        soft = values > 0.0
+        part = vectors[:, soft] / values[soft] @ vectors[:, soft].T
+        return np.asarray(scale[:, None] * part * scale)
+
+    @property
+    def rigid(self) -> Array:
+        """Wrenches (k, 6), of unit force or of unit moment at the robot's length, under which nothing gives way."""
+        scale = np.array(3 * [1.0] + 3 * [self.system.length])
+        values, vectors = self._principal
+        return np.asarray((scale[:, None] * vectors[:, values == 0.0]).T)
+
+    @cached_property
+    def sag(self) -> Array:
+        """Displacement (6,) of the platform under the robot's weight and the payload [m, rad]."""
+        loads = self.system.weights(self.payload)
+        return np.asarray(self.system.displacement(self.system.response(loads))[:, 0])
+
+    @cached_property
+    def deflection(self) -> Array:
+        """Displacement (6,) of the platform under the wrench alone [m, rad]."""
+        return self.compliance @ self.wrench
+
+    @cached_property
+    def shares(self) -> dict[tuple[str, str], Array]:
+        """The part (6, 6) of `compliance` of each link, joint and drive, by kind and name; they add up to it."""
+        return self.system.by_part(self._units.forces)
+
+    def share(self, direction: ArrayLike) -> dict[tuple[str, str], float]:
+        """Shares of the parts in the compliance along a direction (6,) or (3,), largest first; zero if it is rigid."""
+        d = np.asarray(direction, dtype=float)
+        d = np.concatenate([d, np.zeros(6 - len(d))])
+        scale = np.array(3 * [1.0] + 3 * [1.0 / self.system.length])
+        whole = float(d @ self.compliance @ d)
+        soft = whole > STIFF * self._principal[0].max(initial=0.0) * float((scale * d) @ (scale * d))
+        parts = {key: float(d @ part @ d) / whole if soft else 0.0 for key, part in self.shares.items()}
+        return dict(sorted(parts.items(), key=lambda one: -one[1]))
+
+    @cached_property
+    def softest(self) -> tuple[Array, float]:
+        """The direction (3,) in which a force moves the platform's origin farthest along it, and by how much [m/N]."""
+        values, vectors = np.linalg.eigh(self.compliance[:3, :3])
+        d = vectors[:, -1]
+        return d * (1.0 if d[np.argmax(np.abs(d))] > 0.0 else -1.0), float(values[-1])
+
+    def joint_wrench(self, name: str) -> Array:
+        """Wrench (6,) [N, N m] that a joint transmits under the loads: of parent or predecessor, at its point.
+
+        Elasticity determines it in an overconstrained robot, where balance alone does not.
+
+        Raises:
+            AnalysisError: there is no such joint, or rigid parts leave its wrench open.
+        """
+        joints = {joint.name: k for k, joint in enumerate(self.model.joints)}
+        if name not in joints:
+            raise AnalysisError(f"joint {name}", "the robot has none of that name", f"there are {listed(joints)}")
+        free, determined = self.system.stresses
+        if determined < free:
+            problem = f"rigid parts leave {free - determined} of {counted(free, 'internal load')} open"
+            raise AnalysisError(f"wrench of {name}", problem, "describe sections, bearings or drives")
+        loads = self.system.weights(self.payload) + self.system.on_platform(self.wrench[:, None])
+        return self.system.transmitted(len(self.model.beams) + joints[name], self.under_load, loads)
+
+    # -- words --------------------------------------------------------------------------------------------------------
+
+    def _summary(self) -> str:
+        direction, most = self.softest
+        soft = f"{_per_um(1.0 / most)} along {vector(np.round(direction, 3))}" if most > 0.0 else "rigid"
+        return f"{self.robot.name} at {vector(np.round(self.pose[:3], 6))} m: softest {soft}"
+
+    def _details(self) -> list[str]:
+        C = self.compliance
+        lines = ["a force or moment alone in each direction, and what gives way most:"]
+        for k, name in enumerate(DIRECTIONS):
+            if not self._soft[k]:
+                lines.append(f"  {name}: rigid")
+                continue
+            stiff = _per_um(1.0 / C[k, k]) if k < 3 else f"{1e-3 / C[k, k]:.4g} N m/mrad"
+            parts = list(self.share(np.eye(6)[k]).items())[:3]
+            told = ", ".join(f"{kind} {part} {100.0 * value:.3g} %" for (kind, part), value in parts)
+            lines.append(f"  {name}: {stiff} ({told})")
+        loads = "weight" if not self.payload else f"weight and a payload of {self.payload:g} kg"
+        lines.append(f"sag under {loads}: {_moved(self.sag)}")
+        if self.wrench.any():
+            lines.append(f"under {vector(self.wrench[:3])} N, {vector(self.wrench[3:])} N m: {_moved(self.deflection)}")
+        model = self.model
+        by_source: dict[str, list[str]] = {}
+        for link, source in model.sources.items():
+            by_source.setdefault(source, []).append(link)
+        lines += [f"beams {source}: {listed(links)}" for source, links in by_source.items()]
+        by_reason: dict[str, list[str]] = {}
+        for link, reason in model.rigid.items():
+            by_reason.setdefault(reason, []).append(link)
+        lines += [f"rigid, for {reason}: {listed(links)}" for reason, links in by_reason.items()]
+        stiff_drives = [
+            one.name for one in model.joints if one.driven is not None and np.isinf(one.stiffness[one.driven])
+        ]
+        if stiff_drives:
+            lines.append(f"rigid drives, no stiffness is described: {listed(stiff_drives)}")
+        if all(_bearing_rigid(joint) for joint in model.joints):
+            lines.append("joints are rigid in all that they hold, no <bearing> is described")
+        free, determined = self.system.stresses
+        if free:
+            told = "elasticity determines" if determined == free else f"of which elasticity determines {determined}"
+            lines.append(f"overconstrained: {counted(free, 'internal load')}, {told}")
+        if len(self.system.held):
+            lines.append("what no limb holds is held by the platform's own branch")
+        return lines
+
+    @property
+    def tables(self) -> list[Table]:
+        """Compliance, stiffness, and the largest shares."""
+        units = [["um", "N"], ["mrad", "N m"]]
+        head = ["", *(f"{'F' if k < 3 else 'M'}{'xyz'[k % 3]} [{units[k // 3][1]}]" for k in range(6))]
+        factor = np.array(3 * [1e6] + 3 * [1e3])
+        rows = [
+            [f"{'' if k < 3 else 'about '}{'xyz'[k % 3]} [{units[k // 3][0]}]", *(f"{v:.4g}" for v in factor[k] * row)]
+            for k, row in enumerate(self.compliance)
+        ]
+        shares = [
+            [f"{kind} {name}", *(f"{100.0 * v:.3g}" for v in self._of_diagonal(part))]
+            for (kind, name), part in sorted(self.shares.items(), key=lambda one: -float(np.trace(one[1][:3, :3])))
+        ]
+        return [
+            Table("Compliance: displacement of the platform per load", head, rows),
+            Table("Shares of the parts in the diagonal of the compliance [%]", ["part", *DIRECTIONS], shares),
+        ]
+
+    @property
+    def _soft(self) -> NDArray[np.bool_]:
+        """Which of the base's directions (6,) give way."""
+        scale = np.array(3 * [1.0] + 3 * [self.system.length])
+        return np.asarray(scale**2 * np.diag(self.compliance) > STIFF * self._principal[0].max(initial=0.0))
+
+    def _of_diagonal(self, part: Array) -> Array:
+        whole = np.diag(self.compliance)
+        some = self._soft
+        return np.where(some, np.diag(part) / np.where(some, whole, 1.0), 0.0)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The numbers, for JSON: docs/stiffness.md says what each key is."""
+        m = self.model
+        return {
+            "robot": self.robot.name,
+            "pose": self.pose.tolist(),
+            "origin": m.origin.tolist(),
+            "platform": m.platform,
+            "stiffness": self.stiffness.tolist(),
+            "compliance": self.compliance.tolist(),
+            "rigid_directions": self.rigid.tolist(),
+            "sag": self.sag.tolist(),
+            "payload": self.payload,
+            "wrench": self.wrench.tolist(),
+            "deflection": self.deflection.tolist(),
+            "softest": {"direction": self.softest[0].tolist(), "compliance": self.softest[1]},
+            "shares": [
+                {"kind": kind, "part": name, "compliance": part.tolist(), "of": self._of_diagonal(part).tolist()}
+                for (kind, name), part in self.shares.items()
+            ],
+            "nodes": [{"link": n.link, "at": n.point.tolist()} for n in m.nodes],
+            "beams": [
+                {
+                    "link": b.piece.link,
+                    "nodes": list(b.joins),
+                    "from": b.piece.start.tolist(),
+                    "to": b.piece.end.tolist(),
+                    **{name: float(getattr(b.piece.section, name)) for name in ("E", "G", "A", "Iy", "Iz", "J")},
+                    "y": b.piece.y.tolist(),
+                    "source": b.piece.source,
+                }
+                for b in m.beams
+            ],
+            "joints": [_joint(j) for j in m.joints],
+            "drives": [
+                {
+                    "joint": j.name,
+                    "at": j.point.tolist(),
+                    "axis": j.twist(j.driven).tolist(),
+                    "stiffness": _finite(j.stiffness[j.driven]),
+                }
+                for j in m.joints
+                if j.driven is not None
+            ],
+            "rigid_links": dict(m.rigid),
+            "held": [(row * self.system.scale).tolist() for row in self.system.held],
+            "masses": [
+                {"link": one.link, "node": one.node, "mass": one.mass, "at": one.point.tolist()} for one in m.masses
+            ],
+            "gravity": m.gravity.tolist(),
+        }
+
+
+def _bearing_rigid(joint: JointBetween) -> bool:
+    held = [s for k, s in enumerate(joint.stiffness) if k != joint.driven and s != FREE]
+    return bool(np.isinf(held).all())
+
+
+def _finite(value: float) -> float | None:
+    return float(value) if np.isfinite(value) else None
+
+
+def _joint(joint: JointBetween) -> dict[str, Any]:
+    held = [k for k, s in enumerate(joint.stiffness) if s != FREE and k != joint.driven]
+    found = {
+        "name": joint.name,
+        "type": joint.type,
+        "links": list(joint.links),
+        "nodes": list(joint.joins),
+        "at": joint.point.tolist(),
+        "free": [joint.twist(k).tolist() for k, s in enumerate(joint.stiffness) if s == FREE],
+        "stiffness": [{"axis": joint.twist(k).tolist(), "value": _finite(joint.stiffness[k])} for k in held],
+    }
+    return found | ({"mimic": joint.leader, "multiplier": joint.multiplier} if joint.leader else {})
+
+
+def _per_um(stiffness: float) -> str:
+    return f"{1e-6 * stiffness:.4g} N/um"
+
+
+def _moved(displacement: Array) -> str:
+    moved, turned = (
+        np.where(np.abs(part) < 1e-6, 0.0, part) for part in (1e6 * displacement[:3], 1e3 * displacement[3:])
+    )
+    return f"{vector(np.round(moved, 4))} um, {vector(np.round(turned, 6))} mrad"
+
+
+class Stiffnesses:
+    """Stiffness of one robot at many poses.
+
+    Args:
+        drives: stiffness [N m/rad or N/m] of the drives of which the description says none; None: they are rigid.
+
+    Raises:
+        AnalysisError: the stiffness of the drives is none.
+    """
+
+    def __init__(self, robot: Robot, drives: float | None = None) -> None:
+        if drives is not None and not 0.0 < drives < np.inf:
+            raise AnalysisError(f"stiffness {drives} of the drives", "it is none", "give one greater than zero")
+        self.robot = robot
+        self.structure = Structure(robot.mechanism, drives)
+
+    def at(self, pose: ArrayLike | Configuration, payload: float = 0.0, wrench: ArrayLike | None = None) -> Stiffness:
+        """The stiffness at a pose.
+
+        Args:
+            pose: one pose (7,), base frame.
+            payload: mass at the platform's origin [kg].
+            wrench: on the platform at its origin (6,) [N, N m].
+
+        Raises:
+            AnalysisError: the robot does not reach the pose, it is singular there, or a load is none.
+        """
+        kinematics: Kinematics = self.robot.kinematics
+        given = np.zeros(6) if wrench is None else np.asarray(wrench, dtype=float)
+        if given.shape != (6,) or not np.isfinite(given).all():
+            raise AnalysisError(f"wrench {given.tolist()}", "it is not six finite numbers", "give forces, then moments")
+        if not 0.0 <= payload < np.inf:
+            raise AnalysisError(f"payload {payload}", "it is no mass", "give kg, zero or more")
+        if not isinstance(pose, Configuration):
+            pose = kinematics.at_one(pose, mode=self.robot.mode)
+        status = int(pose.status)
+        if not closes(np.array(status)):
+            problem = f"the robot has no configuration there: {Status(status).meaning}"
+            raise AnalysisError("stiffness at this pose", problem, "take a pose that it reaches")
+        place = np.asarray(pose.pose, dtype=float)
+        poses = self.structure.poses(transform(place[:3], rotation_from_quaternion(place[3:])), pose.by_name("joints"))
+        model = self.structure.model(poses)
+        system = ElasticSystem(model, pose.subspace, self.robot.mechanism.mobility.left_out)
+        return Stiffness(self.robot, place, float(payload), given, system)

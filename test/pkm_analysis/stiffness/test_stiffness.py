@@ -1,0 +1,195 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Stiffness against formulas, its own sums, balance, and what is refused."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import numpy as np
+import pytest
+
+from pkm_analysis import Analysis, AnalysisError
+from pkm_analysis.command_line.analyse import main
+from pkm_analysis.stiffness.link_beams import Hung, Piece, body_of
+from pkm_description import load_mechanism
+from pkm_description.description_error import DescriptionError
+from pkm_description.mechanism import Inertial, Section
+from pkm_description.sections import hollow_section, rectangle, tube
+
+
+def changed(name: str, link: str, beam: str) -> str:
+    """The text of a robot with another element at the end of a link."""
+    text = load_mechanism(name).urdf
+    return re.sub(rf'(<link name="{link}">)(.*?)</link>', rf"\1\2{beam}</link>", text, count=1, flags=re.DOTALL)
+
+
+@pytest.fixture(scope="module")
+def delta() -> Analysis:
+    return Analysis(load_mechanism("delta"), stiffness=2e5)
+
+
+def test_sections_are_those_of_handbooks() -> None:
+    assert tube(0.01)[0] == pytest.approx(np.pi * 1e-4)
+    assert tube(0.01)[1] == pytest.approx(np.pi * 1e-8 / 4)
+    assert tube(0.01, 0.008)[3] == pytest.approx(np.pi / 2 * (1e-8 - 0.008**4))
+    assert rectangle(0.02, 0.01)[:3] == pytest.approx((2e-4, 0.02 * 1e-6 / 12, 0.01 * 8e-6 / 12))
+    assert rectangle(0.01, 0.01)[3] == pytest.approx(0.1406e-8, rel=2e-3)
+    assert hollow_section(0.04, 0.04, 0.001)[3] == pytest.approx(0.039**3 * 0.001, rel=1e-9)
+
+
+def test_a_leg_that_only_pulls_has_the_compliance_of_a_bar() -> None:
+    """A hexapod's drives see L / EA and 1 / k of their own legs alone."""
+    robot = Analysis(load_mechanism("gough_stewart"), stiffness=1e7)
+    found = robot.stiffness()
+    bars = np.zeros(6)
+    for beam in found.model.beams:
+        leg = int(beam.piece.link[4]) - 1
+        length = np.linalg.norm(beam.piece.end - beam.piece.start)
+        bars[leg] += length / (beam.piece.section.E * beam.piece.section.A)
+    kinematics = robot.robot.kinematics
+    J = kinematics.at_one(kinematics.home).forward_jacobian
+    expected = J @ np.diag(bars + 1e-7) @ J.T
+    assert found.compliance == pytest.approx(expected, rel=1e-8, abs=1e-8 * np.abs(expected).max())
+
+
+def test_stiff_links_leave_the_compliance_of_the_drives() -> None:
+    text = load_mechanism("delta").urdf
+    for limb in (1, 2, 3):
+        for link in ("arm", "pin", "a_rod", "b_rod"):
+            text = re.sub(rf'(<link name="limb{limb}_{link}">)', r"\1<beam/>", text)
+    found = Analysis(load_mechanism(text), stiffness=2e5).stiffness()
+    kinematics = found.robot.kinematics
+    J = kinematics.at_one(kinematics.home).forward_jacobian
+    assert found.compliance == pytest.approx(J @ J.T / 2e5, abs=1e-16)
+    assert len(found.rigid) == 3
+    assert found.model.rigid["limb1_arm"] == "the description says so"
+    assert found.stiffness[:3, :3] @ found.compliance[:3, :3] == pytest.approx(np.eye(3), abs=1e-9)
+
+
+@pytest.mark.parametrize("name", ["delta", "orthoglide", "five_bar", "wrist_3ups_s", "cable_8"])
+def test_shares_add_up_and_the_matrices_are_symmetric(name: str) -> None:
+    found = Analysis(load_mechanism(name), stiffness=1e6).stiffness()
+    assert sum(found.shares.values()) == pytest.approx(found.compliance, abs=1e-10 * np.abs(found.compliance).max())
+    assert sum(found.share([1, 0, 0]).values()) == pytest.approx(0.0 if name == "wrist_3ups_s" else 1.0)
+    values = np.linalg.eigvalsh(found.compliance)
+    assert values.min() > -1e-12 * values.max()
+
+
+def test_joints_transmit_what_the_dynamics_says_they_do(delta: Analysis) -> None:
+    """Where balance determines the wrenches, elasticity changes nothing."""
+    found = delta.stiffness({"x": 0.1, "z": -0.8}, payload=2.0, wrench=[30.0, -20.0, 50.0, 0, 0, 0])
+    dynamics = delta.robot.dynamics
+    rigid = dynamics.reactions(found.pose, wrench=found.wrench, payload=Inertial(2.0))
+    for name in ("limb1_a_ball", "limb2_b_ball", "limb3_a_ball"):
+        ours, theirs = found.joint_wrench(name), rigid.of(name)
+        assert ours[:3] == pytest.approx(theirs[:3], abs=1e-6)
+
+
+def test_internal_loads_of_an_overconstrained_robot_balance() -> None:
+    found = Analysis(load_mechanism("orthoglide"), stiffness=1e7).stiffness(wrench=[0, 0, 10.0, 0, 0, 0])
+    ends = [joint for joint in found.model.joints if found.model.platform in joint.joins]
+    total = found.wrench.copy()
+    total[:3] += sum(m.mass for m in found.model.masses if m.node == found.model.platform) * found.model.gravity
+    for joint in ends:
+        wrench = found.joint_wrench(joint.name) * (1.0 if joint.joins[1] == found.model.platform else -1.0)
+        total += np.concatenate([wrench[:3], wrench[3:] + np.cross(joint.point - found.model.origin, wrench[:3])])
+    assert total[:3] == pytest.approx(np.zeros(3), abs=1e-7)
+
+
+def test_a_described_section_is_used_and_told() -> None:
+    text = changed("delta", "limb1_a_rod", '<beam material="carbon" radius="0.01" inner_radius="0.008"/>')
+    found = Analysis(load_mechanism(text)).stiffness()
+    assert found.model.sources["limb1_a_rod"] == "described"
+    assert found.model.sources["limb1_b_rod"] == "drawn, as solid steel"
+    (section,) = {b.piece.section for b in found.model.beams if b.piece.link == "limb1_a_rod"}
+    assert section.E == 120e9
+    assert np.isclose(section.A, np.pi * (1e-4 - 0.64e-4))
+    assert "described: limb1_a_rod" in str(found)
+
+
+def test_bearings_give_way_as_they_say() -> None:
+    text = load_mechanism("delta").urdf
+    softer = text.replace(
+        '<loop name="limb1_a_ball" type="spherical">',
+        '<loop name="limb1_a_ball" type="spherical"><bearing radial="1e6"/>',
+    )
+    found = [Analysis(load_mechanism(one)).stiffness() for one in (text, softer)]
+    share = found[1].shares["joint", "limb1_a_ball"]
+    assert found[0].compliance + share == pytest.approx(found[1].compliance, abs=1e-15)
+    assert share[2, 2] > 0.0
+
+
+def test_beams_that_form_a_frame_are_all_there() -> None:
+    """Two of three sides and the third: all carry between three joints."""
+    section, corners = Section(1.0, 1.0, *tube(0.01)), np.array([[0.0, 0, 0], [1, 0, 0], [0, 1, 0]])
+    sides = [Piece("l", corners[k], corners[k - 1], section, np.array([0.0, 0, 1]), 0.01, "") for k in range(3)]
+    body = body_of(sides, [Hung(corner) for corner in corners], [Hung(corners.mean(axis=0))])
+    assert (len(body.pieces), body.nodes) == (4, 4)
+    assert body_of(sides[:1], [Hung(corners[0])], []).nodes == 1
+
+
+@pytest.mark.parametrize(
+    ("beam", "words"),
+    [
+        ('<beam material="steal" radius="0.01"/>', "unknown"),
+        ('<beam material="steel" radius="0"/>', "not greater than zero"),
+        ('<beam material="steel" radius="nan"/>', "not finite"),
+        ('<beam material="steel" from="0 0 0" to="1 0 0"/>', "no section"),
+        ('<beam material="steel" radius="0.01" width="0.1"/>', "no section"),
+        ('<beam material="steel" radius="0.01" from="0 0 0"/>', "one end"),
+        ('<beam radius="0.01"/>', "E is missing"),
+        ('<beam material="steel" radius="0.01" inner_radius="0.01"/>', "no wall"),
+    ],
+)
+def test_a_faulty_beam_is_refused_by_name(beam: str, words: str) -> None:
+    with pytest.raises(DescriptionError, match=words) as error:
+        load_mechanism(changed("delta", "limb1_a_rod", beam))
+    assert "limb1_a_rod" in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("load", "words"),
+    [
+        ({"payload": -1.0}, "no mass"),
+        ({"wrench": [1.0]}, "six"),
+        ({"wrench": [np.nan] * 6}, "six"),
+        ({"at": {"z": -5.0}}, "no configuration"),
+        ({"at": [np.nan] * 7}, "no configuration"),
+    ],
+)
+def test_a_faulty_question_is_refused(delta: Analysis, load: dict, words: str) -> None:
+    with pytest.raises(AnalysisError, match=words):
+        delta.stiffness(**load)
+
+
+def test_a_singular_pose_is_refused_with_its_direction() -> None:
+    with pytest.raises(AnalysisError, match="singular"):
+        Analysis(load_mechanism("griffis_duffy")).stiffness()
+    with pytest.raises(AnalysisError, match="it is none"):
+        Analysis(load_mechanism("delta"), stiffness=-1.0).stiffness()
+
+
+def test_the_command_prints_what_a_frame_program_needs(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["delta", "stiffness", "--json", "--at", "x=100mm", "--payload", "2", "--stiffness", "2e5"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert {"stiffness", "compliance", "sag", "shares", "beams", "joints", "drives", "rigid_links"} <= told.keys()
+    assert told["pose"][0] == pytest.approx(0.1)
+    assert np.array(told["stiffness"]) @ np.array(told["compliance"]) == pytest.approx(np.eye(6), abs=1e-6)
+    assert told["drives"][0]["stiffness"] == 2e5
+    with pytest.raises(SystemExit):
+        main(["delta", "stiffness", "--wrench", "1", "2"])
+
+
+def test_maps_and_requirements_know_it(delta: Analysis) -> None:
+    found = delta.map("stiffness:z", {"x": (-0.1, 0.1), "y": (-0.1, 0.1)}, resolution=3)
+    at = delta.stiffness({"x": 0.1, "y": 0.1})
+    assert found.values[-1, -1] == pytest.approx(1.0 / at.compliance[2, 2])
+    bound = delta.requirement("stiffness:z > 2 N/um")
+    assert bound.bound == 2e6
+    assert delta.requirement("turning_stiffness > 30 N m/mrad").bound == 30e3
+    assert delta.quantity("sag").of(delta.robot, at.pose[None])[0] == pytest.approx(np.linalg.norm(at.sag[:3]))
+    with pytest.raises(AnalysisError, match="no unit"):
+        delta.requirement("stiffness > 2 mm")
+    with pytest.raises(AnalysisError, match="nothing is proved"):
+        delta.prove("stiffness:z > 2 N/um", {"x": (0.0, 0.1)})
