@@ -121,7 +121,14 @@ def _named(*names: str, **others: str) -> Mapping[str, str]:
 _OF_LOOP = ("hardware_file", "force_file", "rate", "realtime_priority")
 HARDWARE = _named(*_OF_LOOP, "simulate", "start", "realistic", "hidden_payload", "publish_rate", machine="hardware")
 CONTROLLER = _named(
-    *_OF_LOOP, "keep_out_file", "conveyor_file", "fallback", "natural_frequency", "damping", law="controller"
+    *_OF_LOOP,
+    "keep_out_file",
+    "conveyor_file",
+    "measurement_file",
+    "fallback",
+    "natural_frequency",
+    "damping",
+    law="controller",
 )
 PAGE = _named("host", "port", "operate", "browser", "motion", "layers")
 PLAYER = _named(

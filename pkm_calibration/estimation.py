@@ -2,9 +2,10 @@
 """The estimator of all calibrations: nonlinear least squares over named parameters, honest about what it cannot know.
 
 Levenberg's and Marquardt's method on residuals over their standard deviations, at first with Huber's weights (1964).
-Then the worst measurements are left out, and named, as long as their studentised residuals are none of the noise. Parameters are scaled by the size of the errors that are expected of
-them. A direction in their space that the measurements know less well than that, by its singular value, is held where it
-began, and its uncertainty is taken to be the expected one; intervals contain both.
+Then the worst measurements are left out, and named, as long as their studentised residuals are none of the noise.
+Parameters are scaled by the size of the errors that are expected of them. A direction in their space that the
+measurements know less well than that, by its singular value, is held where it began, and its uncertainty is taken to be
+the expected one; intervals contain both.
 """
 
 from __future__ import annotations

@@ -30,6 +30,7 @@ from pkm_control.motion.curve_check import CurveCheck
 from pkm_control.motion.files.default_motion import motion_named
 from pkm_control.motion.files.motion_file import MotionFile
 from pkm_control.motion.planning import MotionPlanner
+from pkm_control.motion.tilting_path import possible_poses, tilts_by_itself
 from pkm_control.motion.trajectory import Trajectory
 from pkm_control.operation.answer import Answer
 from pkm_control.operation.motion_points import MotionPoints
@@ -449,13 +450,16 @@ class Robot:
 
     def _pose(self, pose: ArrayLike, tool: str = "") -> Array:
         """The platform's pose (7,) for its own or a tool's pose; with task coordinates the tool keeps its attitude."""
-        there = np.array(self.kinematics.engine.inputs.one_pose(pose), dtype=np.float64)
-        if not tool:
-            return there
-        used = self._tool(tool)
-        if np.shape(pose) != (7,):
-            there = np.concatenate([there[:3], used.on_platform(there)[3:]])
-        return used.of_platform(there)
+        k, whole = self.kinematics, pose
+        if np.shape(pose) == (3,) and tilts_by_itself(k):  # such as a Delta as it was built, of which one says x y z
+            whole = np.concatenate([np.asarray(pose, dtype=np.float64), k.home[3:]])
+        there = np.array(k.engine.inputs.one_pose(whole), dtype=np.float64)
+        used = self._tool(tool) if tool else None
+        if used is not None:
+            if np.shape(pose) != (7,):
+                there = np.concatenate([there[:3], used.on_platform(there)[3:]])
+            there = used.of_platform(there)
+        return possible_poses(k, there[None], used)[0] if np.isfinite(there).all() else there
 
     def _way(self, here: Array, there: Array, speed: float, tool: str = "") -> list[Leg]:
         if np.abs(displacement_between(here, there)).max() < _THERE:

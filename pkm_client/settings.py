@@ -100,6 +100,13 @@ SETTINGS = (
     Setting("keep_out_file", "", "control", "FILE", "file of places that the tool keeps out of (docs/keep_out.md)"),
     Setting("conveyor_file", "", "control", "FILE", "file of conveyors that motions may ride on (docs/conveyor.md)"),
     Setting(
+        "measurement_file",
+        "measurements.csv",
+        "output",
+        "FILE",
+        "file that measurements for a calibration are written to (docs/calibration.md)",
+    ),
+    Setting(
         "force_file",
         "",
         "machine",

@@ -12,6 +12,7 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import fields
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,7 @@ from trajectory_msgs.msg import MultiDOFJointTrajectory
 from pkm_bringup.bringup import CONTROLLER
 from pkm_bringup.nodes.controller_thread import ControllerThread
 from pkm_bringup.nodes.conveyor_topics import ConveyorTopics
+from pkm_bringup.nodes.measurement_service import MeasurementService
 from pkm_bringup.nodes.node_settings import declare_settings
 from pkm_bringup.nodes.operator_services import OperatorServices
 from pkm_bringup.nodes.shared_loop import SharedLoop
@@ -92,6 +94,8 @@ class ControllerNode(Node):
         self._controls.problem = self._description.problem
         self._queue = GoalQueue(self._controls, self._start_settings, self._refuse)
         self._operator = OperatorServices(self, self._controls, Operator(self._controls, self._queue.withdraw_waiting))
+        file = Path(self._value("measurement_file"))
+        self._measurements = MeasurementService(self, self._controls, file, self._operator.beside)
         if self._value("forward_to"):
             self.create_subscription(State, topics.COMMANDERS_STATE, self._hear_commanders, topics.LATCHED)
         self.create_subscription(PlatformTrajectory, topics.PLATFORM_TRAJECTORY, self._take, topics.EVENTS)

@@ -66,18 +66,18 @@ class OperatorServices:
         return response
 
     async def _recover(self, _: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
-        answer = await self._beside(self._operator.recover)
+        answer = await self.beside(self._operator.recover)
         response.success, response.message = answer.success, answer.message
         return response
 
     async def _change_mode(
         self, request: ChangeWorkingMode.Request, response: ChangeWorkingMode.Response
     ) -> ChangeWorkingMode.Response:
-        answer = await self._beside(lambda: self._operator.change_working_mode(request.working_mode))
+        answer = await self.beside(lambda: self._operator.change_working_mode(request.working_mode))
         response.success, response.message = answer.success, answer.message
         return response
 
-    def _beside(self, act: Callable[[], Answer]) -> Future:
+    def beside(self, act: Callable[[], Answer]) -> Future:
         """Run a slow action in a thread of its own, so that a stop need not wait for it."""
         over: Future = Future()
 

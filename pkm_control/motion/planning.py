@@ -23,6 +23,7 @@ from pkm_control.motion.actuator_path import ActuatorPath
 from pkm_control.motion.files.hints import hint_of
 from pkm_control.motion.files.motion_file import MotionFile, events_of, payloads_of
 from pkm_control.motion.rounded_path import Path, PathSample, RoundedPath
+from pkm_control.motion.tilting_path import TiltingPath, possible_poses, tilts_by_itself
 from pkm_control.motion.time_law import PathBounds, SmoothTimeLaw, fastest
 from pkm_control.motion.timed_curve import TimedCurve
 from pkm_control.motion.tool_path import ToolCurve, ToolPath
@@ -100,6 +101,8 @@ class MotionPlanner:
         self.space = space
         self.mode = mode
         self.done = ""  # how far it is with a motion
+        self._tilts = tilts_by_itself(kinematics)
+        self._straight = kinematics.constant_space or self._tilts
         self._coarser = 1 if kinematics.constant_space else _COARSER
         self._velocity = (1.0 - reserve) * actuators.velocity
         self._acceleration = (1.0 - reserve) * actuators.acceleration
@@ -117,6 +120,8 @@ class MotionPlanner:
         """
         in_base = motion.in_base(np.asarray(self.kinematics.home, dtype=np.float64))
         limits = self.platform.lowered_by(in_base.limits)
+        if self._tilts:
+            in_base = replace(in_base, poses=possible_poses(self.kinematics, in_base.poses, in_base.tool))
         try:
             return self._plan_untimed(in_base, limits) if in_base.times is None else self._plan_timed(in_base, limits)
         except UnreachableMotionError as error:
@@ -222,9 +227,11 @@ class MotionPlanner:
 
     def _path(self, motion: MotionFile, first: int, last: int) -> Path:
         """The path from waypoint `first` to waypoint `last`: straight lines where the robot can go straight."""
-        if self.kinematics.constant_space:
+        if self._straight:
             leader = self._leader(motion)
             path = RoundedPath(_led(motion, leader)[first : last + 1], motion.blends[first + 1 : last])
+            if self._tilts:
+                return self._tilting(motion, last, path)
             return path if leader is None else ToolPath(leader, path)
         start, end = motion.poses[first], motion.poses[last]
         self._require_reachable(
@@ -237,12 +244,17 @@ class MotionPlanner:
             self._paths[there] = ActuatorPath(self.kinematics, start, end, self.mode)
             return self._paths[there]
         except ValueError as error:
-            x, y, z = (float(value) for value in end[:3])
-            raise UnreachableMotionError(f"on the way to {motion.describe(last)}", (x, y, z), str(error)) from error
+            raise _not_on_the_way(motion, last, error) from error
+
+    def _tilting(self, motion: MotionFile, last: int, path: RoundedPath) -> TiltingPath:
+        try:
+            return TiltingPath(self.kinematics, path)
+        except ValueError as error:
+            raise _not_on_the_way(motion, last, error) from error
 
     def _inner_stops(self, motion: MotionFile) -> list[int]:
         """Inner waypoints where the platform comes to rest: no blend, unless the path goes straight on."""
-        if not self.kinematics.constant_space:
+        if not self._straight:
             return list(range(1, len(motion) - 1))
         whole = RoundedPath(_led(motion, self._leader(motion)), np.zeros(len(motion) - 2))
         middles = 0.5 * (whole.corners[:-1] + whole.corners[1:])
@@ -546,6 +558,11 @@ _REMEDY_FRICTION = (
     "choose stronger actuators, or correct the friction"
 )
 _REMEDY_HEAVY = "the actuators cannot hold the platform there; choose another path or stronger actuators"
+
+
+def _not_on_the_way(motion: MotionFile, last: int, error: ValueError) -> UnreachableMotionError:
+    x, y, z = (float(value) for value in motion.poses[last, :3])
+    return UnreachableMotionError(f"on the way to {motion.describe(last)}", (x, y, z), str(error))
 
 
 def _led(motion: MotionFile, leader: Tool | None) -> Array:

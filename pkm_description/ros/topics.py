@@ -56,6 +56,7 @@ RECOVER = "recover"  # std_srvs/Trigger: out of a stop, or back inside the limit
 SET_SPEED_OVERRIDE = "set_speed_override"  # pkm_interfaces/SetSpeedOverride: a fraction of the plan
 CHANGE_WORKING_MODE = "change_working_mode"  # pkm_interfaces/ChangeWorkingMode: other configuration of the limbs
 PLAY_MOTION = "play_motion"  # pkm_interfaces/PlayMotion: plan a motion and run it
+RECORD_MEASUREMENT = "record_measurement"  # pkm_interfaces/RecordMeasurement: a row for pkm calibrate
 FOLLOW_TRAJECTORY = "follow_platform_trajectory"  # action
 
 LATCHED = QoSProfile(

@@ -58,12 +58,12 @@ RATE = 250.0
 class Robot:
     """Hardware and controller as processes, and a client."""
 
-    def __init__(self, graph: Graph, group: ProcessGroup, name: str = "delta", *others: str) -> None:
+    def __init__(self, graph: Graph, group: ProcessGroup, name: str = "delta", *others: str, **settings: str) -> None:
         self.graph = graph
         self.group = group
         self.kinematics = Kinematics(load_mechanism(name))
         self.home = np.array(self.kinematics.home)
-        values = bringup.defaults(namespace=graph.namespace, rate=str(RATE), natural_frequency="40")
+        values = bringup.defaults(namespace=graph.namespace, rate=str(RATE), natural_frequency="40", **settings)
         graph.describe(self.kinematics.mechanism.urdf)
         for node in bringup.NODES:
             if node.name in ("control", *others):

@@ -10,6 +10,7 @@ import numpy as np
 
 from pkm_control.motion.files.motion_file import MotionFile, read_motion_file, task_chain_of
 from pkm_control.motion.files.shipped import AUTO
+from pkm_control.motion.tilting_path import possible_poses, tilts_by_itself
 from pkm_control.space.tool import read_tools
 from pkm_description.loops.mobility import axes
 from pkm_description.mechanism import Array
@@ -40,8 +41,10 @@ def default_motion(kinematics: Kinematics) -> MotionFile:
     """The pick-and-place cycle, base frame, where every waypoint is reachable from home, else the tour."""
     home = np.asarray(kinematics.home, dtype=np.float64)
     cycle = read_motion_file("pick_and_place").in_base(home)
+    straight = kinematics.constant_space or tilts_by_itself(kinematics)
     ways = [start + (end - start) * share for start, end in pairwise(cycle.poses) for share in np.linspace(0.0, 1.0, 9)]
-    return cycle if kinematics.constant_space and _reachable(kinematics, np.array(ways)) else tour(kinematics)
+    reached = straight and _reachable(kinematics, possible_poses(kinematics, np.array(ways)))
+    return cycle if reached else tour(kinematics)
 
 
 def tour(kinematics: Kinematics) -> MotionFile:

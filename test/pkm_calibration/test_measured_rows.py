@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A file of measurements that grows by rows is one that calibration reads."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pkm_calibration.robots.measured_rows import append_measurement
+from pkm_calibration.robots.measurements import MeasurementError, read_measurements
+from pkm_description import load_mechanism
+
+READ = np.array([0.1, 0.2, 0.3])
+
+
+def test_rows_of_other_columns_go_into_one_file(tmp_path: Path) -> None:
+    file, delta = tmp_path / "m.csv", load_mechanism("delta")
+    assert append_measurement(file, delta, READ, ["x", "y", "z"], [0.01, math.nan, -0.8]) == 1
+    assert (
+        append_measurement(file, delta, 2 * READ, ["distance", "point_x", "point_y", "point_z"], [0.9, 0.1, 0, 0]) == 2
+    )
+    assert append_measurement(file, delta, 3 * READ, ["z"], [-0.7]) == 3
+    found = read_measurements(file, delta)
+    assert found.drives == pytest.approx(np.outer([1, 2, 3], READ), abs=1e-12)
+    assert found.position[0] == pytest.approx([0.01, math.nan, -0.8], nan_ok=True)
+    assert found.distance == pytest.approx([math.nan, 0.9, math.nan], nan_ok=True)
+    assert found.point.tolist() == [[0, 0, 0], [0.1, 0, 0], [0, 0, 0]]
+
+
+def test_units_and_comments_of_a_file_stay(tmp_path: Path) -> None:
+    file, delta = tmp_path / "m.csv", load_mechanism("delta")
+    file.write_text("# sigma z [mm]: 0.02\nlimb1_arm [deg],limb2_arm,limb3_arm,z [mm]\n1,0.1,0.1,-800\n")
+    append_measurement(file, delta, READ, ["z"], [-0.81])
+    found = read_measurements(file, delta)
+    assert found.position[:, 2] == pytest.approx([-0.8, -0.81])
+    assert found.drives[:, 0] == pytest.approx([math.radians(1), 0.1])
+    assert found.sigma["z"] == pytest.approx(2e-5)
+
+
+@pytest.mark.parametrize(
+    ("names", "values", "reason"),
+    [
+        (["x"], [0.1, 0.2], "1 names and 2 values"),
+        (["hight"], [0.1], "did you mean 'height'"),
+        (["x", "x"], [0.1, 0.1], "x is given twice"),
+        (["limb1_arm"], [0.1], "limb1_arm is given twice"),
+        (["x"], [math.inf], "is no number"),
+        ([], [], "readings of drives alone"),
+        (["yaw"], [0.1], "lacks pitch, roll"),
+    ],
+)
+def test_what_is_no_measurement_leaves_the_file_alone(
+    tmp_path: Path, names: list[str], values: list[float], reason: str
+) -> None:
+    file, delta = tmp_path / "m.csv", load_mechanism("delta")
+    append_measurement(file, delta, READ, ["z"], [-0.8])
+    before = file.read_text()
+    with pytest.raises(MeasurementError, match=reason):
+        append_measurement(file, delta, READ, names, values)
+    assert file.read_text() == before
