@@ -38,6 +38,7 @@ SURE = 0.01  # probability that good measurements have an outlier at all
 FREE = 0.9  # of a residual's leverage: beyond, the estimate follows it
 WORST = 0.6  # of the largest residual: what is left out together with it
 LEAST_NOISE = 1e-3  # of the standard deviations that are assumed: exact numbers have that of rounding
+BEYOND = 30.0  # standard deviations, in the median, that nothing explains
 MOST = 0.3  # of all groups, as outliers
 
 
@@ -109,6 +110,11 @@ def estimate(
     while True:
         fit = _Fit(residuals, values, start, scales, width, there, known).run()
         values, found = fit.values, fit.outliers(labels)
+        if not found and known and float(np.median(np.abs(fit.r))) > BEYOND:
+            times = float(np.median(np.abs(fit.r)))
+            raise ContradictionError(
+                f"the measurements do not go with the others: half of them miss by {times:.3g} standard deviations"
+            )
         if not found:
             return fit.estimate(names, out, before)
         out += found
