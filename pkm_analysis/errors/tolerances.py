@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What may be wrong with a machine, and by how much: one YAML file.
+"""What may be wrong with a machine, and by how much: one YAML file::
 
 lengths: 0.05 mm          # lengths, mounts and offsets, each way, of all parts not named below
 angles: 0.02 deg          # directions of axes

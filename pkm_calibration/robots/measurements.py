@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What was measured on a robot: one CSV file, a row for each pose at which it stood.
 
-The first line names the columns, each with its unit in brackets if that is not m or rad: `limb1_arm [deg]`, `x [mm]`.
+The first line names the columns, each with its unit in brackets if that is not m or rad: `limb1_arm [deg]`, `x [mm]`::
 
     <a drive>                  what its encoder read
     <any other joint>          what a sensor on that joint read
