@@ -127,18 +127,8 @@ def test_robots_that_cannot_be_enclosed_are_refused_by_name(name: str) -> None:
 def test_the_command_proves(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "tolerances.yaml"
     file.write_text("lengths: 0.01 mm\nangles: 0.01 mrad\n")
-    words = [
-        "hexa",
-        "prove",
-        "--that",
-        "pose_error < 0.4 mm",
-        "--tolerances",
-        str(file),
-        "--box",
-        "x=-3mm:3mm",
-        "--json",
-    ]
-    assert main(words) == 0
+    words = ["hexa", "prove", "--that", "pose_error < 0.4 mm", "--box", "x=-3mm:3mm"]
+    assert main([*words, "--tolerances", str(file), "--json"]) == 0
     answer = json.loads(capsys.readouterr().out)
     assert answer["verdict"] == "proved"
     assert answer["largest"] < 4e-4
