@@ -117,7 +117,7 @@ def read_mcode(path: Path) -> Printer:
         problem = f"has {len(points)} points; three are the least, ten or more are good"
         raise head.error("", problem, "probe more points", lines[-1] if lines else header)
     at = np.array(points)
-    raised = at[:, :2] @ tilt
+    raised = at[:, :2] @ tilt  # where the nozzle is believed to be: it errs by mm, and a tilt is a few in a thousand
     with np.errstate(invalid="ignore"):
         places = model.counts(x, at + np.outer(raised, [0.0, 0.0, 1.0]))
     far = np.flatnonzero(~np.isfinite(places).all(axis=1))

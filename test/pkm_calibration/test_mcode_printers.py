@@ -111,7 +111,7 @@ def test_a_firmware_with_the_pasted_lines_goes_where_it_says(
     truth = TRUTH[firmware]
     for point in np.array([[0.0, 0.0, 0.0], [70.0, 0.0, 0.0], [-30.0, 60.0, 5.0], [-30.0, -60.0, 50.0]]):
         down = endstops(firmware, numbers) - carriages(numbers, point)
-        assert down == pytest.approx(endstops(firmware, truth) - carriages(truth, point), abs=2e-3)
+        assert down == pytest.approx(endstops(firmware, truth) - carriages(truth, point), abs=0.01)
 
 
 BAD = {
