@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import glob
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 
-from pkm_calibration.printers.printer_models import STEPPERS, LinearDelta, Model, RotaryDelta
+from pkm_calibration.printers.printer_models import STEPPERS, LinearDelta, Model, RotaryDelta, Words, own_words
 from pkm_description.mechanism import Array
 from pkm_runtime.errors import ConfigurationError
 
@@ -55,7 +55,11 @@ class Measured:
 
 @dataclass(frozen=True, eq=False)
 class Printer:
-    """A printer as its settings have it: its model with parameters (n,), what it measured, radius of the bed [mm]."""
+    """A printer as its settings have it: its model with parameters (n,), what it measured, radius of the bed [mm].
+
+    `words` are the firmware's, at values of the model's parameters; `spoken`: what to say for Klipper's words.
+    `pasted` writes values in the firmware's words as its lines of settings.
+    """
 
     source: str
     model: Model
@@ -63,6 +67,9 @@ class Printer:
     measured: Measured
     bed: float
     firmware: str = "klipper"
+    words: Callable[[Model, Array], Words] = lambda model, _: own_words(model)
+    spoken: Mapping[str, str] = field(default_factory=dict)
+    pasted: Callable[[Mapping[str, float]], list[str]] | None = None
 
 
 def read_klipper(path: Path) -> Printer:
@@ -113,22 +120,30 @@ def _check_reach(reader: _Reader, model: Model, x: Array) -> None:
             raise ConfigurationError(where.source, name, problem, "measure the rods", where.line)
 
 
-def _read(
-    path: Path, settings: dict[tuple[str, str], Entry], saved: dict[tuple[str, str], Entry], within: tuple[Path, ...]
-) -> set[str]:
-    """Read a file and those it includes; the names of the sections seen."""
+def lines_of(path: Path) -> list[str]:
+    """Lines of a printer's file.
+
+    Raises:
+        ConfigurationError: it is unreadable.
+    """
     try:
         if path.stat().st_size > LONGEST:
             raise ConfigurationError(str(path), "", "is too large for a printer's settings", "give printer.cfg")
-        text = path.read_bytes().decode("utf-8")
+        return path.read_bytes().decode("utf-8").replace("\r\n", "\n").split("\n")
     except UnicodeDecodeError:
         raise ConfigurationError(str(path), "", "is not a text file", "give Klipper's printer.cfg") from None
     except OSError as error:
         raise ConfigurationError(str(path), "", f"cannot be read: {error.strerror}", "name a file") from None
+
+
+def _read(
+    path: Path, settings: dict[tuple[str, str], Entry], saved: dict[tuple[str, str], Entry], within: tuple[Path, ...]
+) -> set[str]:
+    """Read a file and those it includes; the names of the sections seen."""
     seen: set[str] = set()
     section = {id(settings): "", id(saved): ""}
     last: dict[int, tuple[str, str] | None] = {id(settings): None, id(saved): None}
-    for number, raw in enumerate(text.replace("\r\n", "\n").split("\n"), 1):
+    for number, raw in enumerate(lines_of(path), 1):
         into = settings
         if raw.startswith("#*#"):
             into, raw = saved, raw[4:]

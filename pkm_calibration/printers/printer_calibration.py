@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from pkm_calibration.estimation import ContradictionError, Estimate, estimate
 from pkm_calibration.printers.klipper_file import Printer
-from pkm_calibration.printers.printer_models import STEP, nozzle
+from pkm_calibration.printers.printer_models import Words, nozzle
 from pkm_description.mechanism import Array
 from pkm_runtime.errors import PkmError
 
@@ -36,17 +36,16 @@ OUTER = 6  # distances from the centre come before those along the rim
 class Calibrated:
     """What measurements say of a printer; lengths in mm, angles in degrees.
 
-    `values` (n,) and `half` (n,) are all parameters and half-widths of their 95 % intervals; `half_held` those were
-    what is held exact. `residuals` (m,) before and after are predicted less measured; `deviations` (m,) of the
-    measurements. `unidentified` are held as they were. `bed` has points (k, 2), the height error that the settings made
-    there, and the half-width (k,) of what is not known of the new one. `reasons`: why it is refused; `notes`: what to
-    know.
+    `values` (n,) are all parameters of the model. `unsure` (n, k) are what noise, and what errors of what is held, make
+    of them, one column a source; the half-width of a 95 % interval is the norm of a row. `residuals` (m,) before and
+    after are predicted less measured; `deviations` (m,) of the measurements. `unidentified` are held as they were.
+    `bed` has points (k, 2), the height error that the settings made there, and the half-width (k,) of what is not known
+    of the new one. `reasons`: why it is refused; `notes`: what to know.
     """
 
     printer: Printer
     values: Array
-    half: Array
-    half_held: Array
+    unsure: tuple[Array, Array]
     unidentified: tuple[str, ...]
     outliers: tuple[str, ...]
     residuals: tuple[Array, Array]
@@ -59,15 +58,33 @@ class Calibrated:
     notes: tuple[str, ...]
 
     @property
+    def half(self) -> Array:
+        """Half-widths (n,) of the 95 % intervals of `values`."""
+        return np.asarray(np.linalg.norm(np.hstack(self.unsure), axis=1))
+
+    @property
+    def words(self) -> Words:
+        """The firmware's words here."""
+        return self.printer.words(self.printer.model, self.values)
+
+    @property
     def parameters(self) -> dict[str, float]:
         """Values by the firmware's names."""
-        return {n: float(v) for n, v in zip(self.printer.model.names, self.values, strict=True) if n != STEP}
+        return dict(zip(self.words.names, map(float, self.words.values(self.values)), strict=True))
+
+    @property
+    def settings(self) -> dict[str, float]:
+        """What the parameters were."""
+        words = self.printer.words(self.printer.model, self.printer.values)
+        return dict(zip(words.names, map(float, words.values(self.printer.values)), strict=True))
 
     def intervals(self, exact: bool = False) -> dict[str, list[float]]:
         """95 % intervals by name; `exact`: as if all that is held were exact."""
-        half = self.half_held if exact else self.half
-        rows = zip(self.printer.model.names, self.values, half, strict=True)
-        return {name: [float(v - h), float(v + h)] for name, v, h in rows if name != STEP}
+        unsure = np.hstack(self.unsure[:1] if exact else self.unsure)
+        known = np.isfinite(unsure).all()
+        half = np.linalg.norm(self.words.by @ unsure, axis=1) if known else np.full(len(self.words.names), np.inf)
+        rows = zip(self.parameters.items(), half, strict=True)
+        return {name: [float(v - h), float(v + h)] for (name, v), h in rows}
 
 
 class _Fit:
@@ -191,14 +208,14 @@ def _answer(fit: _Fit, T: Array, found: Estimate, width: Array, before: Array) -
     free_axes = [names.index("stepper_c.angle"), len(names) - 1]
     held[:, free_axes] = 0.0
     spread = held - T @ inner @ ((J @ held)[used] / width[used, None])
-    half_own = t * np.linalg.norm(own, axis=1)
-    half = np.hypot(half_own, 1.96 * np.linalg.norm(spread, axis=1))
-    told = np.linalg.norm(T, axis=1) > 0.0
-    unidentified = [n for n, one in zip(names, told, strict=True) if not one and n != STEP]
-    tied = [k for k in np.flatnonzero(told) if np.linalg.norm(held[k]) > 1e-6]
+    words = printer.words(printer.model, x)
+    told = np.linalg.norm(words.by @ T, axis=1) > 1e-9
+    chosen = ~words.by.any(axis=1)  # 0 by the firmware's rule
+    unidentified = [n for n, one in zip(words.names, told | chosen, strict=True) if not one]
+    tied = [words.names[k] for k in np.flatnonzero(told) if np.linalg.norm(words.by[k] @ held) > 1e-6]
     notes = list[str]()
     if tied:
-        notes.append(f"{_listed([names[k] for k in tied])} change by one amount: the data do not tell them apart")
+        notes.append(f"{_listed(tied)} change by one amount: the data do not tell them apart")
     if found.freedoms < 3:
         notes.append(
             f"only {found.freedoms} measurement{'s' * (found.freedoms != 1)} more than unknowns, which makes the "
@@ -216,20 +233,28 @@ def _answer(fit: _Fit, T: Array, found: Estimate, width: Array, before: Array) -
         (reasons if reasons else notes).append(stepped)
     points, errors, unsure = _bed(printer, x, own * t, spread * 1.96)
     return Calibrated(
-        printer, x, half, half_own, tuple(unidentified), tuple(outliers), (before, after), found.rank, found.freedoms,
-        noise * width, (rms(before), rms(after)), (points, errors, unsure), tuple(reasons), tuple(notes),
+        printer, x, (own * t, spread * 1.96), tuple(unidentified), tuple(outliers), (before, after), found.rank,
+        found.freedoms, noise * width, (rms(before), rms(after)), (points, errors, unsure), _said(printer, reasons),
+        _said(printer, notes),
     )  # fmt: skip
 
 
 def _without_answer(fit: _Fit, before: Array, reasons: list[str]) -> Calibrated:
-    none = np.full(len(fit.start), np.inf)
+    none = np.full((len(fit.start), 1), np.inf)
     known = before[np.isfinite(before)]
     rms = float(np.sqrt(np.mean(known**2))) if len(known) else 0.0
-    names = tuple(name for name in fit.printer.model.names if name != STEP)
+    names = fit.printer.words(fit.printer.model, fit.start).names
     return Calibrated(
-        fit.printer, fit.start, none, none, names, (), (before, before), 0, 0, fit.sigma, (rms, rms), None,
-        tuple(reasons), (),
+        fit.printer, fit.start, (none, none), names, (), (before, before), 0, 0, fit.sigma, (rms, rms), None,
+        _said(fit.printer, reasons), (),
     )  # fmt: skip
+
+
+def _said(printer: Printer, texts: list[str]) -> tuple[str, ...]:
+    """Texts in words of the firmware."""
+    for word, said in printer.spoken.items():
+        texts = [text.replace(word, said) for text in texts]
+    return tuple(texts)
 
 
 def _misread(printer: Printer, fit: _Fit, before: Array) -> list[str]:

@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`pkm calibrate printer.cfg`: what Klipper has measured and saved, judged and turned into settings."""
+"""`pkm calibrate printer.cfg`: what a printer's firmware has measured, judged and turned into settings."""
 
 from __future__ import annotations
 
 import argparse
 import json
+import re
 import sys
 from collections.abc import Sequence
+from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,6 +19,7 @@ from pkm_runtime.whole_files import write_whole
 if TYPE_CHECKING:
     from pkm_calibration.printers.printer_calibration import Calibrated
 
+MCODE = re.compile(r"[#;\s]*(?:echo:)?\s*M665\b", re.IGNORECASE)
 ACCEPTED, REFUSED, UNUSABLE = 0, 3, 2
 
 
@@ -25,18 +28,29 @@ def parser() -> argparse.ArgumentParser:
     p = argparse.ArgumentParser(
         prog="pkm calibrate",
         description="Calibrate a delta printer from what its firmware has measured: Klipper's printer.cfg after "
-        "DELTA_CALIBRATE or DELTA_ANALYZE, and SAVE_CONFIG. Nothing is measured anew. Lengths in mm, angles in "
+        "DELTA_CALIBRATE or DELTA_ANALYZE, and SAVE_CONFIG; or points probed by Marlin or RepRapFirmware, a CSV with "
+        "M665 and M666 at its head (docs/calibration_printers.md). Nothing is measured anew. Lengths in mm, angles in "
         "degrees.",
         epilog="Exit status: 0 accepted, 3 refused, 2 the file cannot be used.",
     )
-    text = "Klipper's configuration of a delta, linear or rotary"
-    p.add_argument("printer", type=Path, metavar="PRINTER.cfg", help=text)
-    text = "write the new settings, to be pasted into printer.cfg"
+    text = "Klipper's configuration of a delta, linear or rotary; or a CSV with M665, M666 and the points x,y,z"
+    p.add_argument("printer", type=Path, metavar="PRINTER", help=text)
+    text = "write the new settings, to be pasted into printer.cfg, or sent to the printer"
     p.add_argument("-o", "--output", metavar="FILE", help=text)
     p.add_argument("--json", nargs="?", const="-", metavar="FILE", help="write the numbers as JSON; else print them")
     text = "page to write, FILE.html, with the bed before and after"
     p.add_argument("--report", type=Path, metavar="PAGE", help=text)
     return p
+
+
+def begins_with_mcode(path: Path) -> bool:
+    """Whether M665 is among the first lines of a file, in comments or not: those of Marlin or RepRapFirmware."""
+    try:
+        with path.open(encoding="utf-8", errors="replace") as file:
+            head = [file.readline(1000) for _ in range(30)]
+    except OSError:
+        return False
+    return any(map(MCODE.match, takewhile(lambda line: not line.startswith("["), head)))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -53,9 +67,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _calibrate(given: argparse.Namespace) -> int:
     from pkm_calibration.printers.klipper_file import read_klipper
+    from pkm_calibration.printers.mcode_file import read_mcode
     from pkm_calibration.printers.printer_calibration import as_numbers, calibrate_printer
 
-    printer = read_klipper(given.printer)
+    printer = read_mcode(given.printer) if begins_with_mcode(given.printer) else read_klipper(given.printer)
     with progress(f"calibrating {given.printer}"):
         found = calibrate_printer(printer)
     numbers = json.dumps(as_numbers(found), indent=1, ensure_ascii=False)
@@ -99,20 +114,25 @@ def in_words(found: Calibrated) -> list[str]:
         return lines
     lines.append("  settings with 95 % intervals:")
     width = max(map(len, found.parameters))
-    for k, (name, value) in enumerate(found.parameters.items()):
-        unit = "deg" if name.endswith("angle") else "mm"
-        old, half = found.printer.values[k], found.half[k]
+    before, intervals = found.settings, found.intervals()
+    for name, value in found.parameters.items():
+        unit = "deg" if name.endswith(("angle", "M665.X", "M665.Y", "M665.Z")) else "mm"
+        old, half = before[name], intervals[name][1] - value
         if name in found.unidentified:
             lines.append(f"    {name:<{width}}  {value:12.4f} {unit:<3}  held: these measurements cannot tell it")
         else:
             lines.append(f"    {name:<{width}}  {value:12.4f} {unit:<3}  ± {half:.4f}, was {old:.4f}")
-    if found.unidentified != ("stepper_c.angle",):
+    if len(found.unidentified) > 1:
         lines.append("  intervals count with errors of what is held (--json has them as if it were exact)")
+    if found.printer.pasted and not found.reasons:
+        lines += ["  to be sent, or pasted:", *(f"    {line}" for line in found.printer.pasted(found.parameters))]
     return lines
 
 
 def settings_text(found: Calibrated) -> str:
-    """Settings to be pasted into printer.cfg."""
+    """Settings to be pasted into printer.cfg, or sent to the printer."""
+    if found.printer.pasted:
+        return "\n".join(found.printer.pasted(found.parameters)) + "\n"
     lines = [
         f"# Calibrated by pkm calibrate from {len(found.printer.measured.names)} measurements, "
         f"rms {found.rms[0]:.3f} -> {found.rms[1]:.3f} mm.",

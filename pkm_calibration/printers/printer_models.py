@@ -130,6 +130,25 @@ class RotaryDelta:
 Model = LinearDelta | RotaryDelta
 
 
+@dataclass(frozen=True, eq=False)
+class Words:
+    """A firmware's settings by a model's parameters x (n,): `by` (p, n) times x, plus `at` (p,)."""
+
+    names: tuple[str, ...]
+    by: Array
+    at: Array
+
+    def values(self, x: Array) -> Array:
+        """The settings (p,)."""
+        return np.asarray(self.by @ x + self.at)
+
+
+def own_words(model: Model) -> Words:
+    """The model's own names, which are Klipper's, without the length of a step."""
+    n = len(model.names)
+    return Words(model.names[:-1], np.eye(n)[:-1], np.zeros(n - 1))
+
+
 def arm_angles(along: Array, up: Array, upper: Array, lower: Array) -> Array:
     """Angles of upper arms whose lower arms end at (along, up) from the shoulder, the elbow outside."""
     away = np.hypot(along, up)
