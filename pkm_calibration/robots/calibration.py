@@ -28,6 +28,7 @@ ASTRAY = 0.05  # of the robot's size: measurements this far from the drawing are
 ALIGNED = 0.3  # of the misfit: a measuring frame that leaves less was meant
 SWAPPED = 0.3  # of the misfit: columns that leave less when exchanged were swapped
 KEPT = 0.2  # of the rows, by which the answer is judged
+FAR = 10.0  # standard deviations: what is kept aside and misses by more was not measured well
 UNEXPLAINED = 4.0  # times the noise
 CHECKED = ("position", "attitude", "distance")
 IMPOSSIBLE = 0.2  # of the rows, at most, at whose readings the drawing cannot stand
@@ -115,7 +116,14 @@ def calibrate(
     trusted = ~np.isin(measured.lines[used][fit.rows], found.outliers)
     before, after = (_by_kind(fit, by, start, trusted) for by, start in ((none, fit.nominal), (total, states)))
     judge = part(aside)
-    judged = _by_kind(judge, total, judge.nominal, np.ones(len(judge.rows), dtype=bool)) if len(aside) else {}
+    judged: dict[str, float] = {}
+    if len(aside):
+        misses = np.abs(judge.misses(total, judge.nominal)) / judge.sigma
+        far = np.isin(judge.rows, judge.rows[misses > FAR * max(1.0, found.noise)])
+        judged = _by_kind(judge, total, judge.nominal, ~far)
+        if far.any():
+            lines = ", ".join(str(line) for line in np.unique(measured.lines[aside][judge.rows[far]]))
+            notes.append(f"of the poses kept aside, these miss by far more than the others: line {lines}")
     moves = tuple(
         Displacement(place.element, place.side, frozen(twist))
         for place, twist in zip(parameters.model.places, total, strict=True)

@@ -70,6 +70,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     outputs = [one for one in (given.output, given.urdf, given.json, given.report) if one and one != "-"]
     if given.data is not None and any(_same(one, given.data) for one in outputs):
         p.error(f"{given.data} holds the measurements: write to another file")
+    lost = next((one for one in outputs if not Path(one).absolute().parent.is_dir()), None)
+    if lost is not None:
+        p.error(f"there is no folder {Path(lost).parent} for {Path(lost).name}")
     try:
         return _plan(given) if given.plan is not None else _calibrate(given)
     except KeyboardInterrupt:

@@ -20,6 +20,7 @@ from pkm_description.corrections import Displacement, corrected
 from pkm_description.mechanism import Array
 from pkm_description.rotations import pose_from_transform, transform
 from pkm_kinematics import Kinematics
+from pkm_kinematics.geometry import GraphModel
 from pkm_kinematics.status import Status
 from test.pkm_calibration.simulated import NOISE, as_csv, measured
 
@@ -72,6 +73,65 @@ def test_outliers_are_named_and_left_out() -> None:
     found = calibrate(mechanism, measurements, kept=0.0)
     assert set(found.estimate.outliers) == {5, 19}
     assert found.after["position"] < 1.2 * NOISE
+
+
+def test_a_bad_row_that_is_kept_aside_is_named() -> None:
+    mechanism, _, measurements = measured("delta", n=60)
+    clean = calibrate(mechanism, measurements)
+    for row in range(60):
+        measurements.position[row, 0] += 5e-3
+        found = calibrate(mechanism, measurements)
+        measurements.position[row, 0] -= 5e-3
+        if not found.estimate.outliers:  # then it is among those that judge
+            assert any(str(measurements.lines[row]) in note for note in found.notes)
+            assert found.kept["position"] < 2.0 * clean.kept["position"]
+            return
+    raise AssertionError("no row was kept aside")
+
+
+def test_measurements_are_not_written_over(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    data = tmp_path / "measured.csv"
+    data.write_text("limb1_arm,limb2_arm,limb3_arm,x\n0,0,0,0\n")
+    for option in ("-o", "--json", "--urdf", "--report"):
+        with pytest.raises(SystemExit):
+            calibrate_command.main(["delta", str(data), option, str(data)])
+    with pytest.raises(SystemExit):
+        calibrate_command.main(["delta", str(data), "-o", str(tmp_path / "nowhere" / "file.yaml")])
+    assert data.read_text().startswith("limb1_arm")
+    assert calibrate_command.main(["delta", "--plan", "3", "-o", str(data)]) == 2
+    assert "may be filled in already" in capsys.readouterr().err
+
+
+def test_a_robot_as_drawn_is_accepted() -> None:
+    mechanism, _, measurements = measured("delta", n=40, known=False)
+    model = GraphModel(mechanism)
+    states, _ = model.closed(model.random_states(40, seed=0))
+    drives = states.q[:, model.columns_of(mechanism.actuated_joints)]
+    exact = replace(
+        measurements, drives=drives, position=states.platform[:, :3, 3], attitude=states.platform[:, :3, :3]
+    )
+    found = calibrate(mechanism, exact)
+    assert not found.refused
+    assert not found.estimate.outliers
+    assert np.abs(found.estimate.values).max() < 1e-6
+
+
+def test_rows_where_the_drawing_cannot_stand_are_left_out_by_line() -> None:
+    mechanism, _, measurements = measured("linear_delta", n=40)
+    measurements.drives[4] += 0.0, 0.0, 5.0  # m
+    found = calibrate(mechanism, measurements)
+    assert len(found.measured) == 39
+    assert "cannot stand" in found.notes[0]
+    assert found.notes[0].endswith("line 6")
+
+
+def test_decimal_commas_tabs_and_trailing_separators_are_read() -> None:
+    delta = load_mechanism("delta")
+    german = parse_measurements("limb1_arm;limb2_arm;limb3_arm;x [mm];\n0,1;-0,2;0,3;1,5e1;\n", delta)
+    assert german.drives.tolist() == [[0.1, -0.2, 0.3]]
+    assert german.position[0, 0] == pytest.approx(0.015)
+    tabs = parse_measurements("limb1_arm\tlimb2_arm\tlimb3_arm\tx\n0.1\t-0.2\t0.3\t0.015\n", delta)
+    assert tabs.drives.tolist() == german.drives.tolist()
 
 
 def test_without_a_stated_noise_it_is_estimated() -> None:
