@@ -40,13 +40,13 @@ class _Head:
 
     def __init__(self, source: str) -> None:
         self.source, self.found = source, dict[str, tuple[list[float], int]]()
-        self.said, self.last = "", 0
+        self.comments, self.last = "", 0
 
     def add(self, line: str, number: int) -> None:
         self.last = number
         command = COMMAND.match(line)
         if not command:
-            self.said += line.lower()
+            self.comments += line.lower()
             return
         for word in command[2].upper().split():
             match = WORD.fullmatch(word)
@@ -76,9 +76,9 @@ class _Head:
         return np.array([self.number(f"{command}.{one}", 0.0) for one in letters])
 
     def firmware(self) -> str:
-        marlin = "marlin" in self.said or self.has("M665.S", "M665.A", "M665.C")
+        marlin = "marlin" in self.comments or self.has("M665.S", "M665.A", "M665.C")
         lengths = self.found["M665.L"][0] if self.has("M665.L") else []
-        duet = "reprapfirmware" in self.said or self.has("M666.A", "M666.B") or len(lengths) > 1
+        duet = "reprapfirmware" in self.comments or self.has("M666.A", "M666.B") or len(lengths) > 1
         if marlin == duet:
             problem = "may be Marlin's or RepRapFirmware's, which write M666 with opposite signs"
             remedy = "add a line '# Marlin' or '# RepRapFirmware'"

@@ -209,10 +209,10 @@ def _answer(fit: _Fit, T: Array, found: Estimate, width: Array, before: Array) -
     held[:, free_axes] = 0.0
     spread = held - T @ inner @ ((J @ held)[used] / width[used, None])
     words = printer.words(printer.model, x)
-    told = np.linalg.norm(words.by @ T, axis=1) > 1e-9
+    seen = np.linalg.norm(words.by @ T, axis=1) > 1e-9
     chosen = ~words.by.any(axis=1)  # 0 by the firmware's rule
-    unidentified = [n for n, one in zip(words.names, told | chosen, strict=True) if not one]
-    tied = [words.names[k] for k in np.flatnonzero(told) if np.linalg.norm(words.by[k] @ held) > 1e-6]
+    unidentified = [n for n, one in zip(words.names, seen | chosen, strict=True) if not one]
+    tied = [words.names[k] for k in np.flatnonzero(seen) if np.linalg.norm(words.by[k] @ held) > 1e-6]
     notes = list[str]()
     if tied:
         notes.append(f"{_listed(tied)} change by one amount: the data do not tell them apart")
@@ -234,8 +234,8 @@ def _answer(fit: _Fit, T: Array, found: Estimate, width: Array, before: Array) -
     points, errors, unsure = _bed(printer, x, own * t, spread * 1.96)
     return Calibrated(
         printer, x, (own * t, spread * 1.96), tuple(unidentified), tuple(outliers), (before, after), found.rank,
-        found.freedoms, noise * width, (rms(before), rms(after)), (points, errors, unsure), _said(printer, reasons),
-        _said(printer, notes),
+        found.freedoms, noise * width, (rms(before), rms(after)), (points, errors, unsure), _spoken(printer, reasons),
+        _spoken(printer, notes),
     )  # fmt: skip
 
 
@@ -246,14 +246,14 @@ def _without_answer(fit: _Fit, before: Array, reasons: list[str]) -> Calibrated:
     names = fit.printer.words(fit.printer.model, fit.start).names
     return Calibrated(
         fit.printer, fit.start, (none, none), names, (), (before, before), 0, 0, fit.sigma, (rms, rms), None,
-        _said(fit.printer, reasons), (),
+        _spoken(fit.printer, reasons), (),
     )  # fmt: skip
 
 
-def _said(printer: Printer, texts: list[str]) -> tuple[str, ...]:
+def _spoken(printer: Printer, texts: list[str]) -> tuple[str, ...]:
     """Texts in words of the firmware."""
-    for word, said in printer.spoken.items():
-        texts = [text.replace(word, said) for text in texts]
+    for word, other in printer.spoken.items():
+        texts = [text.replace(word, other) for text in texts]
     return tuple(texts)
 
 

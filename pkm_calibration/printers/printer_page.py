@@ -13,7 +13,7 @@ from pkm_analysis.drawing.sheet import INK, grid, sheet
 from pkm_analysis.drawing.sheet import write as write_picture
 from pkm_analysis.plottable import Table
 from pkm_calibration.printers.printer_calibration import Calibrated, as_numbers
-from pkm_calibration.printers.printer_command import in_words
+from pkm_calibration.printers.printer_words import in_words
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
