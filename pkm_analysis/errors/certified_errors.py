@@ -8,9 +8,8 @@ Between the two lies, row by row, a derivative somewhere in the boxes of both (t
 
 for e = |u - u0| of passive joints and platform, C near the inverse of J_u's middle. Where the second factor's
 spectral radius is below one, e <= (I - R)^-1 b; if that lies within the box for which J was enclosed, the configuration
-that continues the drawing's stays in it (Krawczyk, 1969; for manipulators Goldsztejn, Caro and Chabert, "A three-step
-methodology for dimensional tolerance synthesis of parallel manipulators", 2016). Boxes of poses that do not yield are
-halved.
+that continues the drawing's stays in it (Krawczyk, 1969; for manipulators Goldsztejn, Chabert and Caro, 2015). Boxes of
+poses that do not yield are halved.
 """
 
 from __future__ import annotations
@@ -166,11 +165,10 @@ def prove_pose_error(
         progress(proved, boxes)
     left += todo
     verdict = REFUTED if point is not None else UNDECIDED if left else PROVED
-    shape = (0, len(lower), 2)
     return ProvedErrors(
         robot.mechanism.name, verdict, bound, largest, proved, boxes, time.monotonic() - began, task.labels,
-        tuple(c.unit for c in task.all), np.stack((lower, upper), axis=1), np.array(done).reshape(-1, *shape[1:]),
-        np.array(left).reshape(-1, *shape[1:]), point, missed,
+        tuple(c.unit for c in task.all), np.stack((lower, upper), axis=1), np.array(done).reshape(-1, len(lower), 2),
+        np.array(left).reshape(-1, len(lower), 2), point, missed,
     )  # fmt: skip
 
 
