@@ -186,10 +186,8 @@ class ErrorModel:
     def _around(self, count: int) -> States:
         states = self.parameters.model.random_states(6 * count, SPREAD)
         kinematics = self.robot.kinematics
-        joints = np.tile(kinematics.home_joints, (len(states), 1))
         columns = [k for k, name in enumerate(kinematics.joint_names) if name in self.parameters.model.column]
-        at = [self.parameters.model.column[kinematics.joint_names[k]] for k in columns]
-        joints[:, columns] = states.q[:, at]
+        joints = self.parameters.model.joints_of(states, kinematics.joint_names, kinematics.home_joints)
         inside = ~kinematics.engine.ranges.beyond(joints)[:, columns].any(axis=1)
         found = states.rows(np.flatnonzero(inside)[: count - 1])
         home = self.parameters.model.home()
@@ -210,10 +208,7 @@ class ErrorModel:
         kinematics = self.robot.kinematics
         if not any(self.tolerances.sensor(name) for name in self.mechanism.actuated_joints):
             return []
-        joints = np.tile(kinematics.home_joints, (len(self.states), 1))
-        for k, name in enumerate(kinematics.joint_names):
-            if name in self.parameters.model.column:
-                joints[:, k] = self.states.q[:, self.parameters.model.column[name]]
+        joints = self.parameters.model.joints_of(self.states, kinematics.joint_names, kinematics.home_joints)
         J = kinematics.at(self.poses, seed=joints).forward_jacobian
         for k, name in enumerate(self.mechanism.actuated_joints):
             size = self.tolerances.sensor(name)

@@ -108,10 +108,7 @@ def _candidates(parameters: GeometricParameters, seed: int) -> States:
     for k, spread in enumerate(SPREADS):
         states = model.random_states(CANDIDATES // len(SPREADS), spread, seed + k)
         poses = states.poses
-        joints = np.tile(kinematics.home_joints, (len(states), 1))
-        for column, name in enumerate(kinematics.joint_names):
-            if name in model.column:
-                joints[:, column] = states.q[:, model.column[name]]
+        joints = model.joints_of(states, kinematics.joint_names, kinematics.home_joints)
         at = kinematics.at(poses, seed=joints)
         good = closes(at.status) & (at.drive_condition > 0.02)
         inside = ~kinematics.engine.ranges.beyond(joints)[:, [n in model.column for n in kinematics.joint_names]]

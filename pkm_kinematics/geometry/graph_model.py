@@ -198,6 +198,14 @@ class GraphModel:
                 states.q[:, self.column[name]] = values
         return States(states.q, np.array([transform_from_pose(pose) for pose in poses]))
 
+    def joints_of(self, states: States, names: Sequence[str], others: Array) -> Array:
+        """Positions (n, len(names)) of joints by name at states; of those not in the graph those in `others` (k,)."""
+        joints = np.tile(others, (len(states), 1))
+        for k, name in enumerate(names):
+            if name in self.column:
+                joints[:, k] = states.q[:, self.column[name]]
+        return joints
+
     def columns_of(self, names: Sequence[str]) -> NDArray[np.int64]:
         """Columns of degrees of freedom by name."""
         return np.array([self.column[name] for name in names], dtype=np.int64)
