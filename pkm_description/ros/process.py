@@ -8,6 +8,7 @@ end the node, and everything that depends on it.
 from __future__ import annotations
 
 import contextlib
+import faulthandler
 import os
 import signal
 import socket
@@ -104,10 +105,15 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGALRM)  # the last one of a 
 _LOOK_EVERY = 0.5  # s, between two looks whether to end, while nothing else happens
 _INSISTING = 1.0  # s: a signal this long after the first one interrupts what the node is doing
 _LONGEST = 5.0  # s, of a callback after the first signal, in nodes that have nothing to finish: then it is interrupted
+_LAST_RESORT = 30.0  # s, from the last signal or the begin of the end: then a process that hangs shows where, and exits
 
 
-def _woken_by_signals(executor: EnduringExecutor) -> None:
-    """Let signals end the executor's wait, after which alone Python's own handlers run."""
+def _woken_by_signals(executor: EnduringExecutor, unfinished: Callable[[], bool]) -> None:
+    """Let signals end the executor's wait, after which alone Python's own handlers run.
+
+    A compiled call that never returns keeps them from running at all: unless there is unfinished work, a last resort
+    waits from here on.
+    """
     ear, mouth = socket.socketpair()
     mouth.setblocking(False)
     signal.set_wakeup_fd(mouth.fileno(), warn_on_full_buffer=False)
@@ -115,6 +121,8 @@ def _woken_by_signals(executor: EnduringExecutor) -> None:
     def wake() -> None:
         with mouth:  # is kept as long as there is a thread
             while ear.recv(1):
+                if not unfinished():
+                    faulthandler.dump_traceback_later(_LAST_RESORT, file=2, exit=True)
                 with contextlib.suppress(Exception):  # of an executor that has ended meanwhile
                     executor.wake()
 
@@ -142,18 +150,22 @@ def run_node(make: Callable[[], Node], args: list[str] | None = None) -> int:
 def run_nodes(make: Callable[[], Iterable[Node]], args: list[str] | None = None) -> int:
     """Run nodes in one executor until they are interrupted or one of them ends by itself; returns the exit code.
 
-    Ctrl-C and SIGTERM end first the nodes with their threads, then the context; rclpy's own handling would remove the
-    context under the threads. A signal waits for the running callback, which may be compiling kernels: until another
-    comes, a while later, or for five seconds where no node has a method `at_exit` for remaining work. Their exit code
-    is 0. A node ends by itself by setting its `exit_code`. `make` is called with a context; where it is interrupted,
-    the nodes that it has yielded end as others do.
+    Ctrl-C and SIGTERM end first the nodes with their threads, then the context; rclpy's own handling would remove
+    the context under the threads. A signal waits for the running callback, which may be compiling kernels: until
+    another comes, a while later, or for five seconds where no node has a method `at_exit` for remaining work. Their
+    exit code is 0; it is 1 where the end itself hangs for 30 s, and the stacks of all threads are on stderr then. A
+    node ends by itself by setting its `exit_code`. `make` is called with a context; where it is interrupted, the
+    nodes that it has yielded end as others do.
     """
     stopping: list[float] = []  # when signals came, s
     ending: list[bool] = []  # not empty: nodes are being destroyed, drives off, which nothing interrupts
     nodes: list[Node] = []
 
+    def unfinished() -> bool:
+        return any(hasattr(node, "at_exit") for node in nodes)
+
     def stop(number: int, frame: FrameType | None) -> None:
-        if not stopping and not any(hasattr(node, "at_exit") for node in nodes):
+        if not stopping and not unfinished():
             signal.setitimer(signal.ITIMER_REAL, _LONGEST)
         stopping.append(time.monotonic())
         if stopping[-1] - stopping[0] > _INSISTING and not ending:
@@ -168,7 +180,7 @@ def run_nodes(make: Callable[[], Iterable[Node]], args: list[str] | None = None)
     warnings.filterwarnings("ignore", "failed to send response", RuntimeWarning)
     rclpy.init(args=args, signal_handler_options=SignalHandlerOptions.NO)
     executor = EnduringExecutor()
-    _woken_by_signals(executor)
+    _woken_by_signals(executor, unfinished)
 
     def code() -> int | None:
         return next((ended for node in nodes if (ended := getattr(node, "exit_code", None)) is not None), None)
@@ -187,6 +199,7 @@ def run_nodes(make: Callable[[], Iterable[Node]], args: list[str] | None = None)
         pass
     finally:
         ending.append(True)
+        faulthandler.dump_traceback_later(_LAST_RESORT, file=2, exit=True)
         executor.shutdown()
         with contextlib.ExitStack() as ends:  # each of them, whatever another raises
             ends.callback(rclpy.shutdown)

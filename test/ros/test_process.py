@@ -84,6 +84,27 @@ def test_a_later_signal_does_not_interrupt_the_end() -> None:
     assert (out, process.returncode) == ("destroyed\n", 0)
 
 
+def test_an_end_that_hangs_shows_where_and_exits() -> None:
+    """In a call that no signal reaches, as a compiled loop or a lock of the middleware is."""
+    hanging = "import threading\nfrom pkm_description.ros import process\nprocess._LAST_RESORT = 2.0\n"
+    at_the_end = NODE.format(work="pass").replace("super().destroy_node()", "LOCK.acquire()")
+    in_a_callback = NODE.format(work="LOCK.acquire()")
+    lock = "import signal\nLOCK = threading.Lock(); LOCK.acquire()\n"
+    deaf = "signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGALRM])\n"
+    for code in (hanging + lock + at_the_end, hanging + lock + deaf + in_a_callback):
+        process = subprocess.Popen(
+            [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+        assert process.stdout is not None
+        assert process.stdout.readline() == "up\n"
+        time.sleep(0.5)
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=15.0)
+        assert process.returncode == 1
+        assert "Timeout" in said
+        assert "line" in said
+
+
 def test_a_signal_while_python_clears_up_changes_nothing() -> None:
     """As a launch sends it, on a busy computer, after what the terminal has sent."""
     late = """
