@@ -114,6 +114,9 @@ CLOCKS = {  # tests that a busy computer can fail, and why: these alone run a se
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))  # each has a ROS domain of its own
+    domain = int(os.environ.get("ROS_DOMAIN_ID", 1 + os.getpid() % 100)) - 1 + 37 * worker
+    os.environ.update(ROS_DOMAIN_ID=str(1 + domain % 101), ROS_AUTOMATIC_DISCOVERY_RANGE="LOCALHOST")
     config.addinivalue_line("markers", "slow: long tests; run with -m slow")
     config.addinivalue_line("markers", "every_robot: asked of all robots by day too")
     config.addinivalue_line("markers", "not_for(*kinds): leave out the robots of these kinds")

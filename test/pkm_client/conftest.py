@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import importlib
-import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -17,9 +16,6 @@ from pkm_bringup.runner import ProcessGroup, ros_arguments
 from pkm_client import Robot
 from pkm_control.simulation_setup import Setup
 from pkm_description import load_mechanism
-
-os.environ.setdefault("ROS_DOMAIN_ID", str(1 + os.getpid() % 100))
-os.environ["ROS_AUTOMATIC_DISCOVERY_RANGE"] = "LOCALHOST"
 
 NAMESPACE = "client_test"
 RATE, FREQUENCY = 250.0, 40.0  # Hz and rad/s: so that a busy computer keeps it

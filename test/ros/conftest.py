@@ -3,17 +3,12 @@
 
 from __future__ import annotations
 
-import gc
-import os
 import threading
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-
-os.environ.setdefault("ROS_DOMAIN_ID", str(1 + os.getpid() % 100))
-os.environ["ROS_AUTOMATIC_DISCOVERY_RANGE"] = "LOCALHOST"
 
 rclpy = pytest.importorskip("rclpy", reason="rclpy is not installed; ./pkm test installs it")
 pytest.importorskip("pkm_interfaces.msg", reason="pkm_interfaces is not built; ./pkm test builds it")
@@ -25,14 +20,27 @@ from std_msgs.msg import String  # noqa: E402
 
 from pkm_description.ros import topics  # noqa: E402
 
+_contexts: list[rclpy.Context] = []
+
+
+def _context() -> rclpy.Context:
+    """One for all graphs of this process, as each is a participant, of which discovery reaches 32.
+
+    A test that signals its own process ends it; then there is another.
+    """
+    if not (_contexts and _contexts[-1].ok()):
+        _contexts.append(rclpy.Context())
+        rclpy.init(context=_contexts[-1])
+    return _contexts[-1]
+
 
 class Graph:
     """Nodes that spin in one thread each, and a client node whose calls wait for their answers."""
 
     def __init__(self, namespace: str) -> None:
         self.namespace = namespace
-        self.context = rclpy.Context()
-        rclpy.init(context=self.context)
+        self.context = _context()
+        self._closing = False
         self.client = Node("client", context=self.context, namespace=namespace)
         self._executors: list[SingleThreadedExecutor] = []
         self._nodes: list[Node] = [self.client]
@@ -66,12 +74,11 @@ class Graph:
         self._executors.append(executor)
         threading.Thread(target=self._spin_until_shutdown, args=(executor,), daemon=True).start()
 
-    @staticmethod
-    def _spin_until_shutdown(executor: SingleThreadedExecutor) -> None:
+    def _spin_until_shutdown(self, executor: SingleThreadedExecutor) -> None:
         try:
             executor.spin()
         except Exception:
-            if executor.context.ok():
+            if not self._closing:
                 raise
 
     def in_executor(self, call: Callable[[], Any]) -> Any:
@@ -119,18 +126,11 @@ class Graph:
 
     def close(self) -> None:
         """End all nodes."""
-        rclpy.shutdown(context=self.context)
+        self._closing = True
         for executor in self._executors:
             executor.shutdown(timeout_sec=5.0)
         for node in self._nodes:
             node.destroy_node()
-
-
-@pytest.fixture(autouse=True, scope="module")
-def nothing_left() -> Iterator[None]:
-    """Collect what a module's tests left: a node in a cycle keeps its participant, and discovery reaches 32 of them."""
-    yield
-    gc.collect()
 
 
 @pytest.fixture
