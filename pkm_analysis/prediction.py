@@ -27,6 +27,7 @@ from pkm_analysis.requirements.grammar import SCALES, familiar, shown
 from pkm_description.mechanism import Array, Inertial
 from pkm_dynamics import Dynamics
 from pkm_dynamics.distribution import Distribution
+from pkm_kinematics.configuration import Motion
 from pkm_kinematics.status import closes
 
 _TORQUE = {**SCALES["N m"], "N": 1.0}  # of linear motors, the unit of theirs
@@ -271,16 +272,8 @@ def predict(
     """
     k = dynamics.kinematics
     at = np.asarray(times, dtype=float)
-    if at.ndim != 1 or len(at) < 2 or not np.isfinite(at).all() or (np.diff(at) <= 0.0).any():
-        raise AnalysisError("times of the motion", "they are not two or more that increase", "give one for each sample")
     found = k.at(poses, mode=mode).motion(twists, accelerations)
-    if np.shape(found.status) != at.shape:
-        problem = f"{np.size(found.status)} samples go with {len(at)} times"
-        raise AnalysisError("motion", problem, "give as many of both")
-    reached = np.asarray(closes(found.status))
-    if not reached.all():
-        first = int(np.argmin(reached))
-        raise AnalysisError("motion", f"at {at[first]:.4g} s: {found.reason(first)}", "keep it inside the workspace")
+    _require_reached(at, found)
     loads = dynamics.reactions(found.at, twists, accelerations, wrench, payload=payload, distribution=distribution)
     inverse = partial(dynamics.inverse, payload=payload, distribution=distribution)
     effort = inverse(found.at, twists, accelerations, wrench).effort
@@ -290,15 +283,13 @@ def predict(
     joints = [k.mechanism.joint_named[name] for name in k.actuated_names]
     armature = np.array([0.0 if joint.drive is None else joint.drive.armature for joint in joints])
     velocity, acceleration = found.actuated_velocities, found.actuated_accelerations
-    force, moment = (np.linalg.norm(loads.wrench[..., part], axis=-1) for part in (slice(0, 3), slice(3, 6)))
-    base = [np.linalg.norm(loads.base[:, part], axis=-1).max() for part in (slice(0, 3), slice(3, 6))]
-    effort_limits = np.array([joint.limits.effort for joint in joints])
-    velocity_limits = np.array([joint.limits.velocity for joint in joints])
+    (force, moment), base = _forces_and_moments(loads.wrench), np.array(_forces_and_moments(loads.base))
+    most = np.array([(joint.limits.velocity, joint.limits.effort) for joint in joints]).T
     units = k.engine.names.units
     beyond = [
         *_beyond("position", units, k.joint_names, found.joints, k.engine.ranges.limits, at),
-        *_beyond("velocity", units, k.actuated_names, velocity, (-velocity_limits, velocity_limits), at),
-        *_beyond("effort", units, k.actuated_names, effort, (-effort_limits, effort_limits), at),
+        *_beyond("velocity", units, k.actuated_names, velocity, (-most[0], most[0]), at),
+        *_beyond("effort", units, k.actuated_names, effort, (-most[1], most[1]), at),
     ]
     return Prediction(
         robot=k.mechanism.name,
@@ -310,16 +301,35 @@ def predict(
         effort=effort,
         load=effort - armature * acceleration,
         holding=holding,
-        effort_limits=effort_limits,
-        velocity_limits=velocity_limits,
+        velocity_limits=most[0],
+        effort_limits=most[1],
         exceeded=tuple(beyond),
         joint_names=loads.names,
-        force=force.max(axis=0),
-        moment=moment.max(axis=0),
-        base=np.array(base),
+        force=force,
+        moment=moment,
+        base=base,
         motion=name,
         payload=0.0 if payload is None else payload.mass,
     )
+
+
+def _require_reached(times: Array, found: Motion) -> None:
+    """Refuse times that do not fit the samples of a motion, and samples out of reach."""
+    if times.ndim != 1 or len(times) < 2 or not np.isfinite(times).all() or (np.diff(times) <= 0.0).any():
+        raise AnalysisError("times of the motion", "they are not two or more that increase", "give one for each sample")
+    if np.shape(found.status) != times.shape:
+        problem = f"{np.size(found.status)} samples go with {len(times)} times"
+        raise AnalysisError("motion", problem, "give as many of both")
+    reached = np.asarray(closes(found.status))
+    if not reached.all():
+        first = int(np.argmin(reached))
+        raise AnalysisError("motion", f"at {times[first]:.4g} s: {found.reason(first)}", "keep it inside the workspace")
+
+
+def _forces_and_moments(wrenches: Array) -> tuple[Array, Array]:
+    """The largest force and moment of wrenches (n, ..., 6) over the samples."""
+    largest = [np.linalg.norm(wrenches[..., part], axis=-1).max(axis=0) for part in (slice(0, 3), slice(3, 6))]
+    return largest[0], largest[1]
 
 
 def _beyond(

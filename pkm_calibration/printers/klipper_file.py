@@ -259,35 +259,49 @@ class _Reader:
         return ratio
 
 
+_BLOCK = "delta_calibrate"
+
+
+def _numbers(reader: _Reader, kind: str) -> list[int]:
+    """Numbers of the measurements of a kind; Klipper reads them up to the first gap."""
+    keys = [key for section, key in reader.settings if section == _BLOCK]
+    numbers = sorted(int(key[len(kind) :]) for key in keys if re.fullmatch(rf"{kind}\d{{1,3}}", key))
+    if numbers != list(range(len(numbers))):
+        gap = next(k for k, number in enumerate(numbers) if k != number)
+        entry = reader.settings[_BLOCK, f"{kind}{numbers[gap]}"]
+        problem = f"{kind}{gap} is missing before {kind}{numbers[gap]}, so that Klipper reads no further"
+        raise ConfigurationError(entry.source, _BLOCK, problem, "add it, or number the rest anew", entry.line)
+    return numbers
+
+
+def _refuse_orphans(reader: _Reader, lines: Mapping[str, int]) -> None:
+    """Refuse a step position whose measurement is missing."""
+    for (section, key), entry in reader.settings.items():
+        match = re.fullmatch(r"((?:manual_)?height\d+|distance\d+)_pos[12]?", key)
+        if section == _BLOCK and match and match[1] not in lines:
+            problem = "a step position has no measured value"
+            raise ConfigurationError(entry.source, _BLOCK, problem, "add the value, or remove the position", entry.line)
+
+
 def _measured(reader: _Reader) -> Measured:
     """All measurements, in the order of their numbers."""
-    block, lines = "delta_calibrate", dict[str, int]()
+    lines = dict[str, int]()
     heights: list[tuple[str, float, list[float], bool]] = []
     pairs: list[tuple[str, float, list[list[float]]]] = []
     places: dict[tuple[float, ...], str] = {}
     for kind in ("height", "manual_height", "distance"):
-        numbers = sorted(
-            int(key[len(kind) :])
-            for section, key in reader.settings
-            if section == block and re.fullmatch(rf"{kind}\d{{1,3}}", key)
-        )
-        if numbers and numbers != list(range(len(numbers))):
-            gap = next(k for k, number in enumerate(numbers) if k != number)
-            entry = reader.settings[block, f"{kind}{numbers[gap]}"]
-            problem = f"{kind}{gap} is missing before {kind}{numbers[gap]}, so that Klipper reads no further"
-            raise ConfigurationError(entry.source, block, problem, "add it, or number the rest anew", entry.line)
-        for k in numbers:
+        for k in _numbers(reader, kind):
             name = f"{kind}{k}"
-            entry = reader.settings[block, name]
+            entry = reader.settings[_BLOCK, name]
             value = reader.numbers(entry, name, 1)[0]
             lines[name] = entry.line
             ends = ("_pos1", "_pos2") if kind == "distance" else ("_pos",)
             stable = []
             for end in ends:
                 remedy = f"every {kind} has its step position: run DELTA_CALIBRATE again"
-                found = reader.settings.get((block, name + end))
+                found = reader.settings.get((_BLOCK, name + end))
                 if found is None:
-                    raise ConfigurationError(entry.source, f"{block}.{name}{end}", "is missing", remedy, entry.line)
+                    raise ConfigurationError(entry.source, f"{_BLOCK}.{name}{end}", "is missing", remedy, entry.line)
                 stable.append(reader.numbers(found, name + end, 3))
             if kind == "distance":
                 pairs.append((name, value, stable))
@@ -297,26 +311,14 @@ def _measured(reader: _Reader) -> Measured:
             if key in places:
                 problem = f"{name} repeats {places[key]} to the last digit"
                 raise ConfigurationError(
-                    entry.source, block, problem, "remove one: it was not measured twice", entry.line
+                    entry.source, _BLOCK, problem, "remove one: it was not measured twice", entry.line
                 )
             places[key] = name
-    orphan = next(
-        (
-            entry
-            for (section, key), entry in reader.settings.items()
-            if section == block
-            and (match := re.fullmatch(r"((?:manual_)?height\d+|distance\d+)_pos[12]?", key))
-            and match[1] not in lines
-        ),
-        None,
-    )
-    if orphan:
-        problem = "a step position has no measured value"
-        raise ConfigurationError(orphan.source, block, problem, "add the value, or remove the position", orphan.line)
+    _refuse_orphans(reader, lines)
     if len([one for one in heights if not one[3]]) < 3:
         problem = f"has {len(heights)} probed heights; three are the least, seven are usual"
         remedy = "run DELTA_CALIBRATE and SAVE_CONFIG first"
-        raise ConfigurationError(reader.source, f"[{block}]", problem, remedy)
+        raise ConfigurationError(reader.source, f"[{_BLOCK}]", problem, remedy)
     return Measured(
         tuple([one[0] for one in heights] + [one[0] for one in pairs]),
         np.array([one[1] for one in heights]),
