@@ -222,7 +222,9 @@ class Dense:
         for spring in self.springs:
             first, second = int(spring["first"]), int(spring["second"])
             if spring["kind"] == JOINT_SPRING:
-                effort[:, second] += spring["stiffness"] * (self._joint_position(first, second, spring) - spring["rest"])
+                effort[:, second] += spring["stiffness"] * (
+                    self._joint_position(first, second, spring) - spring["rest"]
+                )
                 continue
             arms = [self.R[:, body] @ spring[f"{side}_point"] for side, body in (("first", first), ("second", second))]
             apart = self.p[:, second] + arms[1] - self.p[:, first] - arms[0]

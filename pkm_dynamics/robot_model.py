@@ -32,9 +32,7 @@ class RobotModel:
     `springs` is a table of `records.SPRING` in place of the description's.
     """
 
-    def __init__(
-        self, kinematics: Kinematics, *, friction: bool = True, springs: NDArray[Any] | None = None
-    ) -> None:
+    def __init__(self, kinematics: Kinematics, *, friction: bool = True, springs: NDArray[Any] | None = None) -> None:
         self.kinematics = kinematics
         self.friction = friction
         self.springs = kinematics.tables.springs if springs is None else springs

@@ -11,9 +11,9 @@ constraint. Such bodies, and massless links that cannot be passed over, weigh `S
 
 MuJoCo's soft constraints are as stiff as it admits (impedance 0.9999, time constant of two time steps) with Newton's
 solver at a tolerance of 1e-12: accelerations agree with rigid loops to about one part in ten thousand. Motors take the
-joint effort [N m] or [N]; springs (as tendons), friction, damping and rotor inertia go along, ranges of the platform's virtual joints only
-where its branch takes degrees of freedom away, as an ankle does (else they are no stops). Visuals are primitives
-without contact; meshes are left out.
+joint effort [N m] or [N]; springs (as tendons), friction, damping and rotor inertia go along, ranges of the platform's
+virtual joints only where its branch takes degrees of freedom away, as an ankle does (else they are no stops). Visuals
+are primitives without contact; meshes are left out.
 """
 
 from __future__ import annotations

@@ -5,8 +5,9 @@
 Bodies become links in the same frames; several joints of one body a chain with massless links between, a ball three
 revolute joints about x, y, z, a free joint three prismatic and three revolute ones. `connect` becomes a spherical loop,
 two between the same bodies a revolute one, `weld` a fixed one. Motors become effort interfaces, position and velocity
-servos those interfaces; tendons that are a spring between two sites become springs. The keyframe `home` (else the first, else the drawing) is home. The base is the world; the
-platform is the body at which most loops end, unless it is named.
+servos those interfaces; tendons that are a spring between two sites become springs. The keyframe `home` (else the
+first, else the drawing) is home. The base is the world; the platform is the body at which most loops end, unless it is
+named.
 """
 
 from __future__ import annotations

@@ -237,7 +237,9 @@ class _Reader:
             raise NeedsCompilerError(label)
         ends = [(site.tag, self.sites.get(site.get("site", ""))) for site in element]
         if len(ends) != 2 or any(tag != "site" or at is None for tag, at in ends):
-            raise DescriptionError(label, "it is no spring between two sites", "write a <spatial> of two existing sites")
+            raise DescriptionError(
+                label, "it is no spring between two sites", "write a <spatial> of two existing sites"
+            )
         check_spring(given, length, label)
         (first, one), (second, other) = (at for _, at in ends if at is not None)
         k, rest = _number(given, "stiffness", 0.0, label), float(_numbers(length[0], 1, label)[0])

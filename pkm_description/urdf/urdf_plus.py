@@ -376,7 +376,9 @@ def _joint(element: ET.Element) -> Joint:
             raise DescriptionError(f"{label} <dynamics>", "negative spring_stiffness", "write it >= 0")
         if stiffness > 0.0 and kind.dof != 1:
             raise DescriptionError(
-                f"{label} <dynamics>", f"a {kind.value} joint has no spring of its own", "write a <spring> between links"
+                f"{label} <dynamics>",
+                f"a {kind.value} joint has no spring of its own",
+                "write a <spring> between links",
             )
     return Joint(
         name=name,

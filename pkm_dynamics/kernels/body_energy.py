@@ -2,7 +2,8 @@
 """Energy of the whole robot, every body counted once, and the power lost in its joints.
 
 `out` (3,): kinetic energy, potential energy [J], power lost in friction [W]. Potential energy is zero with every centre
-of mass at the height of the base's origin and every spring at its rest length. `motion` (25,): pose (7), twist (6), the rest ignored.
+of mass at the height of the base's origin and every spring at its rest length. `motion` (25,): pose (7), twist (6), the
+rest ignored.
 """
 
 from math import tanh

@@ -182,7 +182,7 @@ def test_identification_takes_the_springs_out():
         efforts.append(other.efforts(ud))
     recorded = Recorded(time, joints, np.array(efforts))
     system = equations(dynamics, recorded)
-    missed = system.psi @ dynamics.parameters.values - system.efforts
+    missed = (system.psi @ dynamics.parameters.values - system.efforts)[10:-10]  # the filter starts in mid-motion
     assert np.abs(missed).max() < 1e-3 * np.abs(efforts).max()
     assert np.abs(dynamics.spring_efforts(k.home)).max() > 0.1 * np.abs(efforts).max()
 
@@ -221,20 +221,23 @@ def test_the_ground_carries_the_weight_whatever_the_springs(name):
     found, before = dynamics.reactions(pose), plain.reactions(pose)
     mass = sum(link.inertial.mass for link in mechanism.links if link.name != mechanism.base_link)
     size = max(np.abs(found.wrench).max(), mass * 9.81)
-    assert found.base[:3] + found.branch[:3] == pytest.approx(mass * mechanism.gravity, abs=1e-8 * size)
-    assert found.base + found.branch == pytest.approx(before.base + before.branch, abs=1e-7 * size)
+
+    assert found.base[:3] == pytest.approx(mass * mechanism.gravity, abs=1e-8 * size)
+    assert found.base == pytest.approx(before.base, abs=1e-7 * size)
     assert np.abs(found.wrench - before.wrench).max() > 1.0
     assert found.effort == pytest.approx(dynamics.gravity(pose).effort, rel=1e-9)
 
 
-@pytest.mark.parametrize("name", ["delta", "five_bar", "gough_stewart", "orthoglide"])
-def test_small_swings_on_springs_are_harmonic(name):
+@pytest.mark.parametrize(
+    ("name", "stiffness"), [("delta", 2e3), ("five_bar", 2e3), ("gough_stewart", 1e6), ("orthoglide", 2e3)]
+)
+def test_small_swings_on_springs_are_harmonic(name, stiffness):
     """Pushed along its shape, under the efforts that hold it, the platform is driven back by omega^2 of the way."""
     dynamics = dynamics_of(name)
     k, pose = dynamics.kinematics, dynamics.kinematics.home
     q, hold = k.inverse(pose), dynamics.gravity(pose).effort
-    stiffness = 2e3
     found = natural_frequencies(dynamics, pose, stiffness)
+    assert found.frequency.min() > 1.0
     for omega, shape in zip(found.frequency, found.shape.T, strict=True):
         step = 1e-5 / np.abs(shape).max()
         swung = []
