@@ -61,6 +61,19 @@ def add_springs(model, state):
 
 
 @compiled
+def straight_energy(spring, state):
+    """Energy of a spring between two bodies, without a square root where it has no free length."""
+    k, rest = spring.stiffness, spring.rest
+    a, b, length = spring_ends(spring, state)
+    d = sub(b, a)
+    energy = 0.5 * k * (dot(d, d) + rest * rest) - spring.preload * rest
+    constant = spring.preload - k * rest
+    if constant != 0.0:
+        energy += constant * length
+    return energy
+
+
+@compiled
 def spring_energy(model, state):
     """Energy of all springs [J], zero where each is as long as when at rest."""
     springs = model.springs
@@ -69,8 +82,7 @@ def spring_energy(model, state):
         spring = springs[k]
         if spring.kind == JOINT_SPRING:
             stretch = joint_stretch(spring, model.bodies, state)
+            energy += 0.5 * spring.stiffness * stretch * stretch
         else:
-            _, _, length = spring_ends(spring, state)
-            stretch = length - spring.rest
-        energy += (0.5 * spring.stiffness * stretch + spring.preload) * stretch
+            energy += straight_energy(spring, state)
     return energy
