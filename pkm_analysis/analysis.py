@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from pkm_analysis.analysed_robot import Robot
 from pkm_analysis.analysis_errors import AnalysisError
 from pkm_analysis.balance.balance import Balance, balance
-from pkm_analysis.balance.candidates import described, read_candidates
+from pkm_analysis.balance.balancers import described, read_candidates
 from pkm_analysis.domain import Domain, Range
 from pkm_analysis.maps.loci import Loci, loci
 from pkm_analysis.maps.map import Map, quantity_map

@@ -21,7 +21,7 @@ import scipy  # whose parts load when they are first used
 from numpy.typing import NDArray
 
 from pkm_analysis.analysis_errors import AnalysisError
-from pkm_analysis.balance.candidates import Candidate, Counterweight, JointSpring, StraightSpring
+from pkm_analysis.balance.balancers import Candidate, Counterweight, JointSpring, StraightSpring
 from pkm_analysis.domain import Range, nodes_of
 from pkm_analysis.plottable import Table
 from pkm_analysis.requirements.conditions import INSIDE, Membership, OverDomain
@@ -455,8 +455,8 @@ def _effort(value: float) -> str:
 
 
 def _place(point: Array) -> str:
-    return f"({', '.join(f'{1e3 * value + 0.0:.4g}' for value in point)}) mm"
+    return f"({', '.join(f'{1e3 * round(value, 9) + 0.0:.4g}' for value in point.tolist())}) mm"
 
 
 def _row(point: Array) -> str:
-    return " ".join(f"{value + 0.0:.10g}" for value in point)
+    return " ".join(f"{round(value, 12) + 0.0:.10g}" for value in point.tolist())
