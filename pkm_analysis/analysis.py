@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
+from pathlib import Path as FilePath
 from typing import TYPE_CHECKING, ClassVar, TypedDict
 
 import numpy as np
@@ -12,6 +13,8 @@ from numpy.typing import ArrayLike
 
 from pkm_analysis.analysed_robot import Robot
 from pkm_analysis.analysis_errors import AnalysisError
+from pkm_analysis.balance.balance import Balance, balance
+from pkm_analysis.balance.balancers import described, read_candidates
 from pkm_analysis.domain import Domain, Range
 from pkm_analysis.maps.loci import Loci, loci
 from pkm_analysis.maps.map import Map, quantity_map
@@ -27,7 +30,7 @@ from pkm_analysis.stiffness.stiffness import Stiffness, Stiffnesses
 from pkm_analysis.workspace.tilt import Tilt, tilt
 from pkm_analysis.workspace.workspace import Workspace, workspace
 from pkm_description import Mechanism
-from pkm_description.mechanism import Array
+from pkm_description.mechanism import Array, Inertial
 from pkm_kinematics import Kinematics
 from pkm_runtime.describable import Describable
 from pkm_runtime.sweeps import Sweeps
@@ -205,6 +208,31 @@ class Analysis(Describable):
     @cached_property
     def _stiffnesses(self) -> Stiffnesses:
         return Stiffnesses(self.robot, self.assumed.stiffness)
+
+    def balance(
+        self,
+        ranges: Mapping[str, Range] | None = None,
+        *,
+        springs: str | FilePath | None = None,
+        rest: Range | None = None,
+        move: float = 0.0,
+        payload: float = 0.0,
+        resolution: int | None = None,
+        **where: Unpack[Where],
+    ) -> Balance:
+        """How large the efforts are that hold the robot still, and which springs leave least of them; docs/balance.md.
+
+        Args:
+            springs: file of springs and counterweights to be sized; None: the description's springs are.
+            rest: least and largest rest length [m], of springs of which nothing else is said.
+            move: how far ends may move along each axis [m], where nothing else is said.
+            payload: mass at the platform's origin [kg].
+        """
+        mechanism = self.robot.mechanism
+        own = described(mechanism, rest, move)
+        chosen = None if springs is None else read_candidates(springs, mechanism, rest or (0.0, 0.0), move)
+        carried = Inertial(payload) if payload else None
+        return balance(self.conditions(**where), self._named(ranges), chosen, carried, resolution, own)
 
     def tilt(self, directions: int = 72, **where: Unpack[Where]) -> Tilt:
         """How far the platform can tilt in every direction, from the attitude at home, or one that is held.

@@ -6,13 +6,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 
+import numpy as np
+
 from pkm_description import graph
 from pkm_description.description_error import DescriptionError
 from pkm_description.loops.closure import ClosureModel
 from pkm_description.loops.home import HomeRequest, find_home
 from pkm_description.loops.limb_partition import LimbGraph
 from pkm_description.loops.mobility import check_moves_mass, mobility
-from pkm_description.mechanism import Mechanism, frozen
+from pkm_description.mechanism import Array, Mechanism, frozen
 from pkm_description.urdf import urdf_plus
 from pkm_description.urdf.unit_slips import Slip, Suspect, suspects
 from pkm_description.urdf.xml_text import read_xml
@@ -70,6 +72,7 @@ def _checked(description: urdf_plus.Description, text: str, source: str) -> Mech
     if not description.kinematics_only:
         check_moves_mass(model, home, platform, actuated)
     limbs, articulated_platform = structure.limbs(model, home)
+    _check_springs(description, model, home, virtual)
     return Mechanism(
         name=description.name,
         base_link=description.base_link,
@@ -87,7 +90,34 @@ def _checked(description: urdf_plus.Description, text: str, source: str) -> Mech
         mobility=counted,
         urdf=text,
         source=source,
+        springs=tuple(description.springs),
     )
+
+
+def _check_springs(
+    description: urdf_plus.Description, model: ClosureModel, home: Array, virtual: Sequence[str]
+) -> None:
+    """Refuse springs on what is no body of the robot, and those without a direction at home."""
+    between = {joint.child for joint in description.joints if joint.name in virtual} - {description.platform_link}
+    for joint in description.joints:
+        if joint.spring_stiffness > 0.0 and joint.name in virtual:
+            problem = "it is a coordinate of the platform, and no joint that could have a spring"
+            raise DescriptionError(f'<joint name="{joint.name}">', problem, "write a <spring> between links")
+    for spring in description.springs:
+        label = urdf_plus.spring_label(spring)
+        for link in (spring.from_link, spring.to_link):
+            if link in between:
+                problem = f"{link!r} lies between coordinates of the platform, and is no body"
+                raise DescriptionError(label, problem, "name the platform, or a body of a limb")
+        first, second = (
+            model.pose_of(link, home) @ np.append(point, 1.0)
+            for link, point in ((spring.from_link, spring.from_point), (spring.to_link, spring.to_point))
+        )
+        if np.linalg.norm(second - first) < urdf_plus.ZERO_LENGTH and (
+            spring.preload != spring.stiffness * spring.rest_length
+        ):
+            problem = "its ends coincide at home, where its force has no direction"
+            raise DescriptionError(label, problem, "move an end, or write neither rest_length nor preload")
 
 
 @lru_cache(maxsize=2)

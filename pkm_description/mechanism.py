@@ -219,6 +219,8 @@ class Joint:
     drive: Drive | None = None
     mimic: Mimic | None = None
     bearing: Bearing = RIGID
+    spring_stiffness: float = 0.0  # N m/rad or N/m, of a spring that pulls the joint to `spring_reference` [rad or m]
+    spring_reference: float = 0.0
 
     @property
     def actuated(self) -> bool:
@@ -270,6 +272,24 @@ class Loop:
     axis: Array
     axis2: Array
     bearing: Bearing = RIGID
+
+
+@dataclass(frozen=True, eq=False)
+class Spring:
+    """A straight spring between points (3,) of two links, each in its link's frame [m].
+
+    It pulls its ends together with `preload + stiffness (length - rest_length)` [N], and pushes where that is negative.
+    With neither rest length nor preload it is a zero-free-length spring, whose force is proportional to its length.
+    """
+
+    name: str
+    stiffness: float
+    from_link: str
+    from_point: Array
+    to_link: str
+    to_point: Array
+    rest_length: float = 0.0
+    preload: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -357,6 +377,7 @@ class Mechanism(Describable):
     mobility: Mobility
     urdf: str  # the expanded URDF+ text, as published on /robot_description
     source: str = ""  # where the text came from, for messages
+    springs: tuple[Spring, ...] = ()  # between links; those of joints are the joints'
 
     def _summary(self) -> str:
         return (
@@ -371,6 +392,8 @@ class Mechanism(Describable):
             f"{counted(len(self.moving_joints), 'moving joint')}, {counted(len(self.loops), 'loop')}, {mass:.4g} kg",
             f"limbs: {listed(limb.name for limb in self.limbs)}",
         ]
+        if self.springs:
+            lines.append(f"springs: {listed(spring.name for spring in self.springs)}")
         if self.articulated_platform is not None:
             lines.append(f"articulated platform: {listed(self.articulated_platform.joints)}")
         actuated = {name: self.joint_named[name].in_words() for name in self.actuated_joints}

@@ -19,6 +19,7 @@ from pkm_kinematics.kernels.records import (
     BASE,
     CYLINDRICAL,
     FIXED,
+    JOINT_SPRING,
     PLANAR,
     PLATFORM,
     PRISMATIC,
@@ -63,7 +64,9 @@ class Dense:
         p: Array,
         swept: Array,
         step: float,
+        springs: NDArray[Any] | tuple[()] = (),
     ) -> None:
+        self.springs = springs
         self.bodies, self.closures = bodies, closures
         self.R: Complex = R + 1j * step * (skew(swept[:, :, 3:]) @ R)
         self.p: Complex = p + 1j * step * swept[:, :, :3]
@@ -205,6 +208,7 @@ class Dense:
         torque[:, PLATFORM:] = (_cross(h, dv) + Idw + _cross(w, Iw))[:, PLATFORM:]
         force[:, PLATFORM] -= external[:3]
         torque[:, PLATFORM] -= external[3:]
+        self._add_springs(force, torque, effort)
         for i in range(n - 1, PLATFORM, -1):
             parent = int(self.bodies[i]["parent"])
             held = force[:, i] if self.bodies[i]["prismatic"] else torque[:, i]
@@ -212,3 +216,32 @@ class Dense:
             force[:, parent] += force[:, i]
             torque[:, parent] += torque[:, i] + _cross(self.p[:, i] - self.p[:, parent], force[:, i])
         return effort, np.concatenate([force[:, PLATFORM], torque[:, PLATFORM]], axis=1)
+
+    def _add_springs(self, force: Complex, torque: Complex, effort: Complex) -> None:
+        """Add what bodies and joints have to resist because of springs (`kernels/spring_forces.py`)."""
+        for spring in self.springs:
+            first, second = int(spring["first"]), int(spring["second"])
+            if spring["kind"] == JOINT_SPRING:
+                effort[:, second] += spring["stiffness"] * (
+                    self._joint_position(first, second, spring) - spring["rest"]
+                )
+                continue
+            arms = [self.R[:, body] @ spring[f"{side}_point"] for side, body in (("first", first), ("second", second))]
+            apart = self.p[:, second] + arms[1] - self.p[:, first] - arms[0]
+            length = np.sqrt(_dot(apart, apart))[:, None]
+            pull = (spring["stiffness"] + (spring["preload"] - spring["stiffness"] * spring["rest"]) / length) * apart
+            for body, arm, sign in ((first, arms[0], -1.0), (second, arms[1], 1.0)):
+                force[:, body] += sign * pull
+                torque[:, body] += sign * _cross(arm, pull)
+
+    def _joint_position(self, parent: int, body: int, spring: Any) -> Complex:
+        """Position (d,) of a joint; where it turns, within half a turn of home."""
+        of, z = self.bodies[body], self.z[:, body]
+        if of["prismatic"]:
+            return _dot(self.p[:, body] - self.p[:, parent] - self.R[:, parent] @ of["translation"], z)
+        x, fixed = self.R[:, body, :, 0], self.R[:, parent] @ of["rotation"]
+        c, s = _dot(fixed[:, :, 0], x), _dot(fixed[:, :, 1], x)
+        angle = np.arctan2(s.real, c.real)
+        angle = spring["home"] + np.angle(np.exp(1j * (angle - spring["home"])))
+        # the angle of a complex displacement, to its first order, which is all that a complex step asks for
+        return np.asarray(angle + 1j * (c.real * s.imag - s.real * c.imag))

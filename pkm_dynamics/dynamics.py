@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 from pkm_description.mechanism import Array, Inertial, Mechanism
 from pkm_dynamics.accelerations import Accelerations, direct
 from pkm_dynamics.distribution import Distribution
-from pkm_dynamics.efforts import Efforts, coriolis, inverse, mass_matrix
+from pkm_dynamics.efforts import Efforts, coriolis, inverse, mass_matrix, spring_efforts
 from pkm_dynamics.inverse_derivatives import InverseDerivatives, inverse_derivatives
 from pkm_dynamics.lean_calls import lean
 from pkm_dynamics.linear_form.regressor import ParameterSet, parameters_of, regressor
@@ -228,7 +228,7 @@ class Dynamics(Describable):
     # -- linear form ------------------------------------------------------------------------------------------------
 
     def regressor(self, pose: Pose, twist: Rows = None, acceleration: Rows = None) -> tuple[Array, tuple[str, ...]]:
-        """The linear form `effort = Psi @ dynamics.parameters.values`.
+        """The linear form `effort = Psi @ dynamics.parameters.values`, and `+ spring_efforts(pose)` with springs.
 
         Args:
             pose: platform poses (..., 7) in the base frame.
@@ -241,6 +241,16 @@ class Dynamics(Describable):
         """
         problem = self.problem(pose, twist, acceleration)
         return regressor(problem, self.parameters)[0], self.parameters.names
+
+    def spring_efforts(self, pose: Pose) -> Array:
+        """What the springs ask of the actuators (..., n_actuated) [N m or N], zero without springs.
+
+        They are known, and no parameters of the linear form. By minimum norm where actuators are redundant.
+
+        Args:
+            pose: platform poses (..., 7) in the base frame.
+        """
+        return spring_efforts(self.problem(pose))
 
     @cached_property
     def parameters(self) -> ParameterSet:

@@ -62,6 +62,16 @@ def efforts_of(problem: Problem, distribution: Distribution | None = None) -> tu
     return efforts, condition
 
 
+def spring_efforts(problem: Problem) -> Array:
+    """See `Dynamics.spring_efforts`."""
+    springs = problem.robot.springs
+    shape = (len(problem), problem.robot.n_actuated)
+    if not len(springs):
+        return np.asarray(problem.shaped(np.zeros(shape)))
+    without = Problem.of(problem.robot.with_springs(springs[:0]), problem.at)
+    return np.asarray(problem.shaped(efforts_of(problem)[0] - efforts_of(without)[0]))
+
+
 # In the motion space: regular at type 2 singularities, as the drives have no part.
 
 

@@ -20,7 +20,8 @@ class Energy:
     """Energies (...,) [J]: NaN where the status is not CONVERGED.
 
     `kinetic` counts every body and every rotor behind its gear. `potential` is zero with every centre of mass at the
-    height of the base's origin. `lost` [W] is the power lost in friction, never negative.
+    height of the base's origin and every spring at its rest length. `lost` [W] is the power lost in friction, never
+    negative.
     """
 
     kinetic: Array

@@ -90,7 +90,7 @@ def _at(problem: Problem, i: int) -> Array:
         step[TWIST], step[13:] = S[:, c], 0.0
         state = problem.moved(i, step).state
         swept[c, :, :3], swept[c, :, 3:] = state["v"], state["w"]
-    dense = Dense(bodies, t.closures, t.gravity, state["R"], state["p"], swept, STEP)
+    dense = Dense(bodies, t.closures, t.gravity, state["R"], state["p"], swept, STEP, problem.model.springs)
     V, A = (np.tile(motion[at], (3 * n, 1)).astype(complex) for at in (TWIST, ACCELERATION))
     V[n : 2 * n] += 1j * STEP * S.T
     A[2 * n :] += 1j * STEP * S.T

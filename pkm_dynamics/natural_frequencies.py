@@ -49,8 +49,10 @@ def natural_frequencies(
 
     Stiffness is that of the position loop seen at the joint, one over the compliance of drive and controller; for a
     computed torque law of stiffness k [1/s^2] every frequency is sqrt(k). All bodies and rotors count; friction,
-    damping, and the stiffness due to gravity and its balancing efforts (m g / l of a pendulum) do not. Links and joints
-    are rigid. Valid at type 2 singularities too.
+    damping, and the stiffness due to gravity and its balancing efforts (m g / l of a pendulum) do not. In a robot with
+    springs, these, gravity and the efforts that hold it count all together, because together they may be in balance; it
+    then is zero too where the robot would tip over. Links and joints are rigid. Valid at type 2 singularities too,
+    without springs.
 
     Args:
         pose: one pose (7,) in the base frame.
@@ -76,5 +78,11 @@ def natural_frequencies(
         raise StiffnessError(f"{dynamics.mechanism.name}: no vibrations at this pose: {status.meaning}")
     mobility = np.linalg.pinv(S) @ (answer.acceleration[1:] - answer.acceleration[0]).T
     root = np.linalg.cholesky(0.5 * (mobility + mobility.T))  # M^-1 = L L^T
-    squares, vectors = scipy.linalg.eigh(root.T @ (K.T * k) @ K @ root)
+    held = (K.T * k) @ K
+    if len(dynamics.robot.springs):  # K^T dtau = d(K^T tau) - dK^T tau: of potential energy and constant efforts
+        load = K.T @ dynamics.inverse_derivatives(at, payload=payload).pose
+        if not np.isfinite(load).all():
+            raise StiffnessError(f"{dynamics.mechanism.name}: a singularity, where its springs' stiffness is unknown")
+        held = held + 0.5 * (load + load.T)
+    squares, vectors = scipy.linalg.eigh(root.T @ held @ root)
     return Vibration(np.sqrt(np.maximum(squares, 0.0)), np.asarray(S @ root @ vectors))

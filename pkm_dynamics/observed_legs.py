@@ -70,6 +70,8 @@ class ObservedLegs:
     """The element model of any one robot."""
 
     def __init__(self, dynamics: Dynamics) -> None:
+        if len(dynamics.robot.springs):
+            raise ObservationError(f"{dynamics.mechanism.name} has springs, which this model lacks: use Dynamics")
         self.dynamics, self.kinematics = dynamics, dynamics.kinematics
         self.tables = self.kinematics.tables
         self._root = [records.BASE, records.PLATFORM]  # of every body: which of the two carries it

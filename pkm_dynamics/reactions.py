@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from pkm_description.mechanism import Array
 from pkm_dynamics.distribution import Distribution, meant
 from pkm_dynamics.efforts import efforts_of
+from pkm_dynamics.kernels.spring_forces import add_springs
 from pkm_dynamics.kernels.wrenches import limb_wrenches, platform_wrench
 from pkm_dynamics.problem import POSE, WRENCH, Problem
 from pkm_kinematics import Kinematics, Status
@@ -130,8 +131,10 @@ def reactions(problem: Problem, distribution: Distribution | None = None) -> Rea
     for i in np.flatnonzero(status == Status.CONVERGED):
         data = problem.moved(int(i))
         state, rows = data.state, data.rows
+        state["force"][BASE] = state["torque"][BASE] = 0.0
         limb_wrenches(bodies, state)
         platform_wrench(bodies, state, motions[i, WRENCH])
+        add_springs(problem.model, state)
         balance = _balance(bodies, t.closures, state, rows)
         allowed = k.engine.spaces.allowed_at(motions[i, POSE])
         found = _resolve(balance, bodies, state, efforts[i], allowed, length, rows, at)
@@ -192,9 +195,9 @@ def _moved(wrench: Array, arm: Array) -> Array:
 
 
 def _balance(bodies: NDArray[Any], closures: NDArray[Any], state: NDArray[Any], rows: NDArray[Any]) -> _Balance:
-    """Balance of every body from the tips down, from the inertia wrenches in the state."""
+    """Balance of every body from the tips down, from the wrenches of inertia and springs in the state."""
     needed = np.zeros((len(bodies), 6, 1 + len(rows)))
-    needed[PLATFORM:, :3, 0], needed[PLATFORM:, 3:, 0] = state["force"][PLATFORM:], state["torque"][PLATFORM:]
+    needed[:, :3, 0], needed[:, 3:, 0] = state["force"], state["torque"]
     closing = np.zeros((len(closures), 6, 1 + len(rows)))
     points = rows["point"][closures["rows_at"]]
     for k, closure in enumerate(closures):

@@ -27,17 +27,21 @@ MANY = 100_000  # states from which on it pays to make straight-line code for th
 
 
 class RobotModel:
-    """One robot as all its dynamics see it: constant except for its cache of machine code."""
+    """One robot as all its dynamics see it: constant except for its cache of machine code.
 
-    def __init__(self, kinematics: Kinematics, *, friction: bool = True) -> None:
+    `springs` is a table of `records.SPRING` in place of the description's.
+    """
+
+    def __init__(self, kinematics: Kinematics, *, friction: bool = True, springs: NDArray[Any] | None = None) -> None:
         self.kinematics = kinematics
         self.friction = friction
+        self.springs = kinematics.tables.springs if springs is None else springs
         self.codes: dict[tuple[Record, int], MachineCode | None] = {}
         self._prepared: dict[Any, WithScratch] = {}
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickled without code, which cannot leave its process and is made again."""
-        return partial(type(self), friction=self.friction), (self.kinematics,)
+        return partial(type(self), friction=self.friction, springs=self.springs), (self.kinematics,)
 
     @property
     def n_actuated(self) -> int:
@@ -47,7 +51,11 @@ class RobotModel:
     @cached_property
     def frictionless(self) -> RobotModel:
         """The same robot without joint friction."""
-        return RobotModel(self.kinematics, friction=False) if self.friction else self
+        return RobotModel(self.kinematics, friction=False, springs=self.springs) if self.friction else self
+
+    def with_springs(self, springs: NDArray[Any]) -> RobotModel:
+        """The same robot with other springs, a table of `records.SPRING`."""
+        return RobotModel(self.kinematics, friction=self.friction, springs=springs)
 
     def model(self, payload: Inertial | None = None) -> Model:
         """Read-only tables for the kernels, with a payload (platform frame) and friction if enabled."""
@@ -58,7 +66,8 @@ class RobotModel:
         return self._loaded(None)
 
     def _loaded(self, payload: Inertial | None) -> Model:
-        return self.kinematics.engine.model.replace(bodies=self.with_friction(self._bodies(payload)))
+        bodies = self.with_friction(self._bodies(payload))
+        return self.kinematics.engine.model.replace(bodies=bodies, springs=self.springs)
 
     def prepared(self, kernel: Any, *others: Any) -> WithScratch:
         """Cached call, without data, of a kernel of model, data, choice and arguments of the types of `others`."""

@@ -92,6 +92,23 @@ def _stiffness(given: argparse.Namespace, mechanism: Mechanism, sweeps: Sweeps) 
     return Found(analysis.robot.name, "stiffness", [found])
 
 
+def _balance(given: argparse.Namespace, mechanism: Mechanism, sweeps: Sweeps) -> Found:
+    analysis = asked(given, mechanism, sweeps)
+    rest = None
+    if given.rest:
+        ends = [read_number(end, f"--rest {given.rest}") for end in given.rest.split(":")]
+        values = [in_si(number, unit or ends[-1][1], "m", f"--rest {given.rest}") for number, unit in ends]
+        if len(values) > 2 or not 0.0 <= values[0] <= values[-1]:
+            raise AnalysisError(f"--rest {given.rest}", "these are no lengths", "write 50mm, or 0:200mm")
+        rest = values[0], values[-1]
+    move = in_si(*read_number(given.move, "--move"), "m", "--move") if given.move else 0.0
+    if not 0.0 <= move <= 100.0:
+        raise AnalysisError(f"--move {given.move}", "it is no way to go", "write a length, such as 100mm")
+    at = where(analysis, given)
+    found = analysis.balance(**at, springs=given.springs, rest=rest, move=move, payload=given.payload)
+    return Found(analysis.robot.name, "balance", [found])
+
+
 def _map(given: argparse.Namespace, mechanism: Mechanism, sweeps: Sweeps) -> Found:
     analysis = asked(given, mechanism, sweeps)
     found = analysis.map(given.quantity, **where(analysis, given, slices=True))
@@ -409,6 +426,22 @@ _EACH = [
             "--parameters": {"action": "store_true", "help": "list the names of the parameters, with their tolerances"},
         },
         wrong=_wrong_errors,
+    ),
+    Task(
+        "balance",
+        "what it takes to hold it still, and springs and counterweights that take that off the drives",
+        "How large the efforts are that hold the robot still over a domain, and which springs and counterweights\n"
+        "leave least of them: the best stiffness of the description's springs, or of those in a file\n"
+        "(docs/balance.md), and where they may be chosen their rest lengths and the places of their ends. Prints\n"
+        "elements for the description.",
+        _balance,
+        ("--vary", "--range", "--hold", *CONDITIONS, "--resolution"),
+        {
+            "--springs": {"metavar": "FILE", "help": "springs and counterweights to be sized (YAML)"},
+            "--rest": {"metavar": "SIZE", "help": "their rest length, such as 50mm, or 0:200mm to choose from"},
+            "--move": {"metavar": "SIZE", "help": "how far their ends may move along each axis, such as 100mm"},
+            "--payload": {**_NUMBER, "metavar": "KG", "help": "mass at the platform's origin [kg]"},
+        },
     ),
     Task(
         "map",

@@ -25,13 +25,14 @@ from scipy.linalg import qr
 from pkm_analysis.analysis_errors import AnalysisError
 from pkm_analysis.proof.kernels import jets
 from pkm_description.mechanism import Array
+from pkm_dynamics.kernels.spring_forces import straight_energy
 from pkm_kinematics.kernels.position.chain import place_chain
 from pkm_kinematics.kernels.position.closed_form import aim, seen_from, solve_closed_form, turn_to
 from pkm_kinematics.kernels.position.closures import block_jacobian, write_rows
 from pkm_kinematics.kernels.position.placement import joint_frame, move_joint
 from pkm_kinematics.kernels.position.positions import place_block
 from pkm_kinematics.kernels.rates.motion_space import limb_system
-from pkm_kinematics.kernels.records import BASE, CLOSED_FORM, PLATFORM
+from pkm_kinematics.kernels.records import BASE, CLOSED_FORM, JOINT_SPRING, PLATFORM
 from pkm_kinematics.kernels.vectors import rotate_back, sub
 from pkm_kinematics.kinematics import Kinematics
 from pkm_kinematics.recordings_at_home import NEAR, some_numbers
@@ -435,7 +436,7 @@ class _Recorder:
         return [i - first for b in blocks for i in self._square(b)[0]]
 
     def _energy(self) -> Number:
-        """Potential energy of all bodies [J], up to a constant."""
+        """Potential energy of all bodies and springs [J], up to a constant."""
         lift = self.data.state[BASE].dv  # minus gravity
         total: Number = 0.0
         for i, body in enumerate(self.model.bodies):
@@ -445,6 +446,12 @@ class _Recorder:
             for r in range(3):
                 arm = sum(me.R[r, c] * body.moment[c] for c in range(3))
                 total = total + lift[r] * (body.mass * me.p[r] + arm)
+        for spring in self.model.springs:
+            if spring.kind == JOINT_SPRING:
+                stretch = self._position(spring.second) - spring.rest
+                total = total + 0.5 * spring.stiffness * stretch * stretch
+            else:
+                total = total + trace(straight_energy)(spring, self.data.state)
         return total
 
 

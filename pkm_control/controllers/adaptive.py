@@ -121,6 +121,8 @@ class Adaptive(Controller):
         sliding = np.asarray(wanted.actuated_velocities) - measured.velocities + self.slope * error
         feedback = self.viscosity * self.mass @ sliding
         efforts = psi @ self.parameters + feedback
+        if len(self.dynamics.robot.springs):
+            efforts += self.dynamics.spring_efforts(at)
         if np.isfinite(efforts).all() and not (np.abs(efforts) > self.limits.effort).any():
             step = self.period * self.gain * (psi[:, self._columns].T @ sliding)
             self.parameters[self._columns] = np.maximum(self.parameters[self._columns] + step, self._floor)

@@ -18,8 +18,10 @@ from pkm_description.mjcf.mujoco_model import (
     MjcfGeom,
     MjcfJoint,
     MjcfModel,
+    MjcfSpring,
     frame_of,
 )
+from pkm_description.mjcf.reader import check_spring, joint_stiffness
 from pkm_description.rotations import transform
 
 KINDS = ("free", "ball", "slide", "hinge")
@@ -50,6 +52,8 @@ def read_compiled(text: str, path: Path | None, why: str) -> MjcfModel:
         model.bodies.append(_body(m, i, names, joints))
     for i in range(m.neq):
         _equality(m, i, names, joints, model)
+    for i in range(m.ntendon):
+        _tendon(m, i, names, model)
     for i in range(m.nu):
         _actuator(m, i, joints, model)
     if m.nkey:
@@ -73,9 +77,8 @@ def _body(m: Any, i: int, names: list[str], joints: list[str]) -> MjcfBody:
     body.inertia = principal[:3, :3] @ np.diag(m.body_inertia[i]) @ principal[:3, :3].T
     for j in range(m.body_jntadr[i], m.body_jntadr[i] + m.body_jntnum[i]):
         dof, kind = m.jnt_dofadr[j], KINDS[m.jnt_type[j]]
-        if np.abs(m.jnt_stiffness[j]).max() > 0.0:
-            label = f'<joint name="{joints[j]}">'
-            raise DescriptionError(label, "springs (stiffness) are not modelled", "leave stiffness out")
+        values = [repr(float(value)) for value in np.ravel(m.jnt_stiffness[j])]
+        stiffness = joint_stiffness(values, kind, f'<joint name="{joints[j]}">')
         single = kind in ("hinge", "slide")
         body.joints.append(
             MjcfJoint(
@@ -88,6 +91,8 @@ def _body(m: Any, i: int, names: list[str], joints: list[str]) -> MjcfBody:
                 friction=float(m.dof_frictionloss[dof]),
                 armature=float(m.dof_armature[dof]),
                 reference=float(m.qpos0[m.jnt_qposadr[j]]) if single else 0.0,
+                stiffness=stiffness,
+                rest=float(m.qpos_spring[m.jnt_qposadr[j]]) if single else 0.0,
             )
         )
     for g in range(m.body_geomadr[i], m.body_geomadr[i] + m.body_geomnum[i]):
@@ -123,6 +128,25 @@ def _equality(m: Any, i: int, names: list[str], joints: list[str], model: MjcfMo
         frames = [frame_of(data[3:6], data[6:10]), np.eye(4)]
     what = "weld" if kind == WELD else "connect"
     model.closures.append(MjcfClosure(name, what, names[one], names[two], frames[0], frames[1]))
+
+
+def _tendon(m: Any, i: int, names: list[str], model: MjcfModel) -> None:
+    import mujoco
+
+    name = m.tendon(i).name or f"tendon{i + 1}"
+    label = f'<spatial name="{name}">'
+    parts = range(m.tendon_adr[i], m.tendon_adr[i] + m.tendon_num[i])
+    if len(parts) != 2 or any(m.wrap_type[k] != mujoco.mjtWrap.mjWRAP_SITE for k in parts):
+        raise DescriptionError(label, "it is no spring between two sites", "write a <spatial> of two existing sites")
+    stiffness = [float(value) for value in np.ravel(m.tendon_stiffness[i])]
+    more = {key: " ".join(map(str, np.ravel(getattr(m, f"tendon_{key}")[i]))) for key in ("damping", "frictionloss")}
+    check_spring(more, [repr(float(length)) for length in m.tendon_lengthspring[i]], label)
+    if any(stiffness[1:]):
+        raise DescriptionError(label, "its stiffness depends on its stretch", "write one number, stiffness")
+    first, second = (int(m.wrap_objid[k]) for k in parts)
+    ends = [(names[m.site_bodyid[site]], np.array(m.site_pos[site])) for site in (first, second)]
+    rest = float(m.tendon_lengthspring[i][0])
+    model.springs.append(MjcfSpring(name, *ends[0], *ends[1], stiffness[0], rest))
 
 
 def _actuator(m: Any, i: int, joints: list[str], model: MjcfModel) -> None:

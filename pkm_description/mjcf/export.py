@@ -11,9 +11,9 @@ constraint. Such bodies, and massless links that cannot be passed over, weigh `S
 
 MuJoCo's soft constraints are as stiff as it admits (impedance 0.9999, time constant of two time steps) with Newton's
 solver at a tolerance of 1e-12: accelerations agree with rigid loops to about one part in ten thousand. Motors take the
-joint effort [N m] or [N]; friction, damping and rotor inertia go along, ranges of the platform's virtual joints only
-where its branch takes degrees of freedom away, as an ankle does (else they are no stops). Visuals are primitives
-without contact; meshes are left out.
+joint effort [N m] or [N]; springs (as tendons), friction, damping and rotor inertia go along, ranges of the platform's
+virtual joints only where its branch takes degrees of freedom away, as an ankle does (else they are no stops). Visuals
+are primitives without contact; meshes are left out.
 """
 
 from __future__ import annotations
@@ -57,6 +57,7 @@ class _Export:
         for joint in mechanism.joints:
             self.children.setdefault(joint.parent, []).append(joint)
         self.ends = {link for loop in mechanism.loops for link in (loop.predecessor, loop.successor)}
+        self.ends |= {link for spring in mechanism.springs for link in (spring.from_link, spring.to_link)}
         mass = sum(link.inertial.mass for link in mechanism.links) or 1.0
         self.small_mass = SMALL * mass
         self.small_inertia = SMALL * mass * self.model.length**2
@@ -93,6 +94,7 @@ class _Export:
             if joint.mimic:
                 coefficients = [joint.mimic.offset, joint.mimic.multiplier, 0.0, 0.0, 0.0]
                 append(equality, "joint", joint1=joint.name, joint2=joint.mimic.joint, polycoef=row(coefficients))
+        self._springs(root)
         self._actuators(root)
         keyframe = append(root, "keyframe")
         append(keyframe, "key", name="home", qpos=row(self.qpos))
@@ -154,7 +156,10 @@ class _Export:
             ends = (joint.limits.lower, joint.limits.upper)
             if np.isfinite(ends).all() and joint.name not in self.unbuilt:
                 attributes["range"] = row(ends)
-            for name, value in (("damping", joint.viscous_friction), ("frictionloss", joint.coulomb_friction)):
+            more = {"damping": joint.viscous_friction, "frictionloss": joint.coulomb_friction}
+            if joint.spring_stiffness:
+                more |= {"stiffness": joint.spring_stiffness, "springref": joint.spring_reference}
+            for name, value in more.items():
                 if value:
                     attributes[name] = row([value])
             if joint.drive and joint.drive.armature:
@@ -250,6 +255,26 @@ class _Export:
             names[key] = f"{loop.name}{suffix}/{'predecessor' if key == 'site1' else 'successor'}"
             append(self.bodies[body], "site", name=names[key], size="0.002", group="4", **_pose(frame))
         return names
+
+    # -- springs ------------------------------------------------------------------------------------------------------
+
+    def _springs(self, root: ET.Element) -> None:
+        """Springs between links as tendons, whose force is stiffness times (length - springlength)."""
+        if not self.mechanism.springs:
+            return
+        tendons = append(root, "tendon")
+        for spring in self.mechanism.springs:
+            free = spring.rest_length - spring.preload / spring.stiffness if spring.stiffness else spring.preload
+            if free < 0.0 or (free and not spring.stiffness):
+                problem = "its preload is more than stiffness times rest_length, which a tendon of MuJoCo cannot have"
+                raise DescriptionError(f'<spring name="{spring.name}">', problem, "leave the preload out")
+            tendon = append(tendons, "spatial", name=spring.name, stiffness=row([spring.stiffness]))
+            tendon.set("springlength", row([free]))
+            ends = ("from", spring.from_link, spring.from_point), ("to", spring.to_link, spring.to_point)
+            for end, link, point in ends:
+                site = f"{spring.name}/{end}"
+                append(self.bodies[link], "site", name=site, size="0.002", group="4", pos=row(point))
+                append(tendon, "site", site=site)
 
     # -- drives -------------------------------------------------------------------------------------------------------
 

@@ -5,8 +5,9 @@
 Bodies become links in the same frames; several joints of one body a chain with massless links between, a ball three
 revolute joints about x, y, z, a free joint three prismatic and three revolute ones. `connect` becomes a spherical loop,
 two between the same bodies a revolute one, `weld` a fixed one. Motors become effort interfaces, position and velocity
-servos those interfaces. The keyframe `home` (else the first, else the drawing) is home. The base is the world; the
-platform is the body at which most loops end, unless it is named.
+servos those interfaces; tendons that are a spring between two sites become springs. The keyframe `home` (else the
+first, else the drawing) is home. The base is the world; the platform is the body at which most loops end, unless it is
+named.
 """
 
 from __future__ import annotations
@@ -96,6 +97,11 @@ class _Writer:
             raise DescriptionError("<key>", f"qpos has {len(positions)} number(s) too many", "correct the keyframe")
         for loop, kind, axes in self.loops:
             self._loop(loop, kind, axes)
+        for spring in self.model.springs:
+            given = {"name": spring.name, "stiffness": repr(spring.stiffness), "rest_length": repr(spring.length)}
+            element = append(self.root, "spring", **given)
+            append(element, "from", link=spring.first, xyz=row(spring.first_point))
+            append(element, "to", link=spring.second, xyz=row(spring.second_point))
         pkm = append(
             self.root, "pkm", base_link=self.base, platform_link=self.platform, gravity=row(self.model.gravity)
         )
@@ -209,7 +215,10 @@ class _Writer:
         limit = append(element, "limit", lower=repr(low), upper=repr(high))
         limit.set("velocity", "0")
         limit.set("effort", repr(float(effort)) if np.isfinite(effort) else "0")
-        append(element, "dynamics", damping=repr(joint.damping), friction=repr(joint.friction))
+        dynamics = append(element, "dynamics", damping=repr(joint.damping), friction=repr(joint.friction))
+        if joint.stiffness:
+            dynamics.set("spring_stiffness", repr(joint.stiffness))
+            dynamics.set("spring_reference", repr(joint.rest - joint.reference))
         if name in self.gears:
             gear = self.gears[name]
             offset = gear.offset  # in MuJoCo between departures from the drawing, as here

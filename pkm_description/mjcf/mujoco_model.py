@@ -28,6 +28,8 @@ class MjcfJoint:
     friction: float = 0.0
     armature: float = 0.0
     reference: float = 0.0  # position at which the body stands as drawn
+    stiffness: float = 0.0  # of a spring that rests at the position `rest`
+    rest: float = 0.0
 
 
 @dataclass
@@ -86,6 +88,19 @@ class MjcfActuator:
 
 
 @dataclass
+class MjcfSpring:
+    """A spring between a point (3,) of one body and one of another, each in its body's frame."""
+
+    name: str
+    first: str
+    first_point: Array
+    second: str
+    second_point: Array
+    stiffness: float
+    length: float  # without force
+
+
+@dataclass
 class MjcfModel:
     """A model; bodies in topological order, the world not among them. `home` are positions by MuJoCo's order."""
 
@@ -95,6 +110,7 @@ class MjcfModel:
     closures: list[MjcfClosure] = field(default_factory=list)
     gears: list[MjcfGear] = field(default_factory=list)
     actuators: list[MjcfActuator] = field(default_factory=list)
+    springs: list[MjcfSpring] = field(default_factory=list)
     home: list[float] | None = None
 
 

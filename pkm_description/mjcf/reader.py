@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import xml.etree.ElementTree as ET
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from pkm_description.mjcf.mujoco_model import (
     MjcfGeom,
     MjcfJoint,
     MjcfModel,
+    MjcfSpring,
     frame_of,
 )
 from pkm_description.rotations import inverse_transform, rotation_about, transform
@@ -74,6 +75,9 @@ class _Reader:
         for group in root.findall("equality"):
             for element in group:
                 self._equality(element)
+        for group in root.findall("tendon"):
+            for element in group:
+                self._tendon(element)
         for group in root.findall("actuator"):
             for element in group:
                 self._actuator(element)
@@ -145,8 +149,7 @@ class _Reader:
         kind = "free" if element.tag == "freejoint" else given.get("type", "hinge")
         name = given.get("name") or (f"{body}_joint" + (str(number + 1) if number else ""))
         label = f'<joint name="{name}">'
-        if _number(given, "stiffness", 0.0, label) != 0.0:
-            raise DescriptionError(label, "springs (stiffness) are not modelled", "leave stiffness out")
+        stiffness = joint_stiffness(given.get("stiffness", "0").split(), kind, label)
         turn = np.pi / 180.0 if self.degrees and kind == "hinge" else 1.0
         limits = None
         if "range" in given and given.get("limited", "auto") != "false" and kind in ("hinge", "slide"):
@@ -163,6 +166,8 @@ class _Reader:
             friction=_number(given, "frictionloss", 0.0, label),
             armature=_number(given, "armature", 0.0, label),
             reference=turn * _number(given, "ref", 0.0, label),
+            stiffness=stiffness,
+            rest=turn * _number(given, "springref", 0.0, label),
         )
 
     def _geom(self, body: MjcfBody, element: ET.Element) -> None:
@@ -222,6 +227,24 @@ class _Reader:
                 second_frame = np.eye(4)
         self.model.closures.append(MjcfClosure(name, element.tag, first, second, first_frame, second_frame))
 
+    def _tendon(self, element: ET.Element) -> None:
+        """A tendon that is a spring between two sites; others need MuJoCo's compiler, which says what they come to."""
+        given = self._attributes(element)
+        name = given.get("name") or f"tendon{len(self.model.springs) + 1}"
+        label = f'<{element.tag} name="{name}">'
+        length = given.get("springlength", "-1").split()
+        if element.tag != "spatial" or length[:1] == ["-1"]:
+            raise NeedsCompilerError(label)
+        ends = [(site.tag, self.sites.get(site.get("site", ""))) for site in element]
+        if len(ends) != 2 or any(tag != "site" or at is None for tag, at in ends):
+            raise DescriptionError(
+                label, "it is no spring between two sites", "write a <spatial> of two existing sites"
+            )
+        check_spring(given, length, label)
+        (first, one), (second, other) = (at for _, at in ends if at is not None)
+        k, rest = _number(given, "stiffness", 0.0, label), float(_numbers(length[0], 1, label)[0])
+        self.model.springs.append(MjcfSpring(name, first, one[:3, 3], second, other[:3, 3], k, rest))
+
     def _actuator(self, element: ET.Element) -> None:
         given = self._attributes(element)
         label = f'<{element.tag} name="{given.get("name", "")}">'
@@ -231,6 +254,25 @@ class _Reader:
         span = given.get("forcerange") or (given.get("ctrlrange") if INTERFACES[element.tag] == "effort" else None)
         limit = abs(gear) * max(abs(v) for v in _numbers(span, 2, label)) if span else np.inf
         self.model.actuators.append(MjcfActuator(given["joint"], INTERFACES[element.tag], float(limit) or np.inf))
+
+
+def joint_stiffness(values: Sequence[str], kind: str, label: str) -> float:
+    """Stiffness of a joint's spring; refused where it is none of ours."""
+    numbers = _numbers(" ".join(values), len(values), f"{label} stiffness")
+    if numbers[1:].any():
+        raise DescriptionError(label, "its spring's stiffness depends on its stretch", "write one number, stiffness")
+    if numbers[0] and kind not in ("hinge", "slide"):
+        raise DescriptionError(label, f"a spring of a {kind} joint is not modelled", "leave stiffness out")
+    return float(numbers[0])
+
+
+def check_spring(given: Mapping[str, str], length: Sequence[str], label: str) -> None:
+    """Refuse a tendon that is more than a linear spring."""
+    for name, why in (("damping", "dampers"), ("frictionloss", "friction of tendons"), ("armature", "masses")):
+        if any(float(v) for v in given.get(name, "0").split()):
+            raise DescriptionError(label, f"{why} ({name}) are not modelled", f"leave {name} out")
+    if len(set(length)) > 1:
+        raise DescriptionError(label, f'a dead band, springlength="{" ".join(length)}"', "write one length")
 
 
 def _number(given: Mapping[str, str], name: str, default: float, label: str) -> float:

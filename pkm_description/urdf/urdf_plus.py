@@ -34,6 +34,7 @@ from pkm_description.mechanism import (
     LoopType,
     Mimic,
     Section,
+    Spring,
     frozen,
 )
 from pkm_description.rotations import rotation_from_rpy, transform
@@ -45,7 +46,7 @@ from pkm_description.urdf.xml_text import read_xml
 ZERO_LENGTH = 1e-9
 # At most. The largest robot of the gallery has 32 links and 9 loops, none of the literature more than a few dozen; 60
 # loops take seconds to close, also where they cannot be, so that a text from a topic does not hold a node for minutes.
-PARTS = {"link": 500, "joint": 500, "loop": 60}
+PARTS = {"link": 500, "joint": 500, "loop": 60, "spring": 500}
 LARGEST = 1e9  # of any number but a limit: beyond it, squares and products of a solver overflow
 NAME = 200  # characters of a name, at most
 Kind = TypeVar("Kind", JointType, LoopType)
@@ -66,6 +67,7 @@ class Description:
     links: list[Link]
     joints: list[Joint]
     loops: list[Loop]
+    springs: list[Spring] = field(default_factory=list)
     actuated: list[str] = field(default_factory=list)
 
 
@@ -89,6 +91,9 @@ def parse(text: str, source: str = "") -> Description:
     link_names = [link.name for link in links]
     for loop in loops:
         check_ends(f'<loop name="{loop.name}">', link_names, predecessor=loop.predecessor, successor=loop.successor)
+    springs = [_spring(element) for element in _named(root, "spring")]
+    for spring in springs:
+        check_ends(spring_label(spring), link_names, **{"from link": spring.from_link, "to link": spring.to_link})
     drives, starts = _drives(root, {joint.name: joint for joint in joints})
     description = Description(
         name=name,
@@ -102,6 +107,7 @@ def parse(text: str, source: str = "") -> Description:
         links=links,
         joints=[replace(joint, drive=drives.get(joint.name)) for joint in joints],
         loops=loops,
+        springs=springs,
         actuated=list(drives),
     )
     if description.base_link == description.platform_link:
@@ -358,12 +364,22 @@ def _joint(element: ET.Element) -> Joint:
     kind = _type(element, JointType, label)
     axis = _axis(element, "axis", label)
     dynamics = element.find("dynamics")
-    damping = friction = 0.0
+    damping = friction = stiffness = reference = 0.0
     if dynamics is not None:
         damping = _number(dynamics, "damping", f"{label} <dynamics>", default=0.0)
         friction = _number(dynamics, "friction", f"{label} <dynamics>", default=0.0)
         if damping < 0.0 or friction < 0.0:
             raise DescriptionError(f"{label} <dynamics>", "negative friction", "write damping and friction >= 0")
+        stiffness = _number(dynamics, "spring_stiffness", f"{label} <dynamics>", default=0.0)
+        reference = _number(dynamics, "spring_reference", f"{label} <dynamics>", default=0.0)
+        if stiffness < 0.0:
+            raise DescriptionError(f"{label} <dynamics>", "negative spring_stiffness", "write it >= 0")
+        if stiffness > 0.0 and kind.dof != 1:
+            raise DescriptionError(
+                f"{label} <dynamics>",
+                f"a {kind.value} joint has no spring of its own",
+                "write a <spring> between links",
+            )
     return Joint(
         name=name,
         type=kind,
@@ -376,6 +392,8 @@ def _joint(element: ET.Element) -> Joint:
         coulomb_friction=friction,
         mimic=_mimic(element, label),
         bearing=_bearing(element, label),
+        spring_stiffness=stiffness,
+        spring_reference=reference,
     )
 
 
@@ -456,6 +474,27 @@ def _loop(element: ET.Element) -> Loop:
         axis2=axis if axis2 is None else axis2,
         bearing=_bearing(element, label),
     )
+
+
+def spring_label(spring: Spring) -> str:
+    """How messages name a spring."""
+    return f'<spring name="{spring.name}">'
+
+
+def _spring(element: ET.Element) -> Spring:
+    name = element.get("name", "")
+    label = f'<spring name="{name}">'
+    ends: list[tuple[str, Array]] = []
+    for tag in ("from", "to"):
+        end = element.find(tag)
+        if end is None or not end.get("link"):
+            raise DescriptionError(label, f"no <{tag}> link", f'add <{tag} link="..." xyz="..."/>')
+        ends.append((end.get("link", ""), _vector(end, "xyz", f"{label} <{tag}>")))
+    stiffness, rest = _number(element, "stiffness", label), _number(element, "rest_length", label, 0.0)
+    for what, value in (("stiffness", stiffness), ("rest_length", rest)):
+        if value < 0.0:
+            raise DescriptionError(label, f"{what} {value:g} is negative", "write it >= 0")
+    return Spring(name, stiffness, *ends[0], *ends[1], rest, _number(element, "preload", label, 0.0))
 
 
 def _link_of_pkm(pkm: ET.Element, attribute: str, links: list[str]) -> str:

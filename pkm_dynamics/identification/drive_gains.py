@@ -30,11 +30,12 @@ class NoKnownLoadError(PkmError):
 
 @dataclass(frozen=True, eq=False)
 class Loaded:
-    """Regressors (n, m, n_parameters) of a motion, the drives' signals (n, m), and the known payload, if any."""
+    """Regressors (n, m, n_parameters) of a motion, the drives' signals (n, m), and what is known: payload, springs."""
 
     psi: Array
     signals: Array
     payload: Inertial | None = None
+    springs: Array | float = 0.0  # `Dynamics.spring_efforts` (n, m)
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,6 +58,7 @@ def drive_gains(
         [
             r.psi
             @ (np.zeros(len(parameters)) if r.payload is None else payload_parameters(parameters, platform, r.payload))
+            + r.springs
             for r in recordings
         ]
     )

@@ -20,7 +20,7 @@ SLOWEST = 0.005  # rad/s or m/s: joints that move slower are near reversal, wher
 
 @dataclass(frozen=True, eq=False)
 class Equations:
-    """Equations of a recording: regressors (n, m, n_parameters) and efforts (n, m), filtered alike."""
+    """Equations of a recording: regressors (n, m, n_parameters) and efforts (n, m) less springs', filtered alike."""
 
     psi: Array
     efforts: Array
@@ -66,7 +66,7 @@ def equations(dynamics: Dynamics, recorded: Recorded, cutoff: float = CUTOFF) ->
         raise RecordingError(f"at {at:.3f} s the robot is singular or outside its workspace; leave that part out")
     slow = np.abs(moving).min(axis=1) < SLOWEST if dynamics.friction else np.zeros(len(psi), dtype=bool)
     psi_low = low_pass(psi, recorded.rate, cutoff)
-    efforts = low_pass(recorded.efforts, recorded.rate, cutoff)
+    efforts = low_pass(recorded.efforts - dynamics.spring_efforts(motions.pose), recorded.rate, cutoff)
     step = max(1, int(recorded.rate / (2.0 * cutoff)))
     edge = int(np.ceil(recorded.rate / cutoff))
     keep = np.zeros(len(psi), dtype=bool)

@@ -10,6 +10,7 @@ accelerations, `effort` (n,) their efforts, q (n_bodies,) the joint positions.
 from math import isfinite
 
 from pkm_dynamics.kernels.mass_matrix import mass_matrix
+from pkm_dynamics.kernels.spring_forces import add_springs
 from pkm_dynamics.kernels.wrenches import limb_wrenches
 from pkm_kinematics.kernels.dense import solve_positive
 from pkm_kinematics.kernels.position.positions import CONVERGED, DIVERGED, SINGULAR
@@ -25,6 +26,7 @@ def graph_efforts(model, data, effort):
     bodies, block, state = model.bodies, model.blocks[0], data.state
     clear_wrench(state[BASE])
     limb_wrenches(bodies, state)
+    add_springs(model, state)
     gather_block(bodies, block, state)
     for c in range(effort.shape[0]):
         effort[c] = 0.0

@@ -2,7 +2,8 @@
 """Energy of the whole robot, every body counted once, and the power lost in its joints.
 
 `out` (3,): kinetic energy, potential energy [J], power lost in friction [W]. Potential energy is zero with every centre
-of mass at the height of the base's origin. `motion` (25,): pose (7), twist (6), the rest ignored.
+of mass at the height of the base's origin and every spring at its rest length. `motion` (25,): pose (7), twist (6), the
+rest ignored.
 """
 
 from math import tanh
@@ -10,6 +11,7 @@ from math import tanh
 import numpy as np
 
 from pkm_dynamics.kernels.over_rows import seed_joints
+from pkm_dynamics.kernels.spring_forces import spring_energy
 from pkm_dynamics.kernels.wrenches import COULOMB_SPEED, spread_inertia
 from pkm_kinematics.kernels.position.positions import CONVERGED
 from pkm_kinematics.kernels.rates.motion import solve_motion
@@ -19,8 +21,9 @@ from pkm_runtime.kernels.compiled import compiled
 
 
 @compiled
-def energy_here(bodies, state, out):
+def energy_here(model, state, out):
     """Energies and lost power at the positions and rates in the state."""
+    bodies = model.bodies
     weightless = get(state[BASE].dv)  # minus gravity
     kinetic = 0.0
     potential = 0.0
@@ -38,18 +41,17 @@ def energy_here(bodies, state, out):
             kinetic += 0.5 * body.armature * me.qd * me.qd
             lost += me.qd * (body.viscous * me.qd + body.coulomb * tanh(me.qd / COULOMB_SPEED))
     out[0] = kinetic
-    out[1] = potential
+    out[1] = potential + spring_energy(model, state)
     out[2] = lost
 
 
 @compiled
 def energy(model, data, branch, motion, out):
     """Energies and lost power at a pose and twist. Returns a status."""
-    bodies, state = model.bodies, data.state
     status = solve_motion(model, data, branch, motion)
     if status != CONVERGED:
         return status
-    energy_here(bodies, state, out)
+    energy_here(model, data.state, out)
     return CONVERGED
 
 

@@ -6,6 +6,7 @@ inside the motion space. `branch` as in `solve_positions`.
 """
 
 from pkm_dynamics.kernels.mass_matrix import project_platform
+from pkm_dynamics.kernels.spring_forces import add_springs
 from pkm_dynamics.kernels.wrenches import limb_wrenches, platform_wrench, project
 from pkm_kinematics.kernels.position.positions import CONVERGED, SINGULAR
 from pkm_kinematics.kernels.rates.motion import solve_motion
@@ -40,6 +41,7 @@ def task_force_here(model, data, external, out):
     """Force `out` (n,) in the motion space that makes the motion in the state, whatever the drives."""
     limb_wrenches(model.bodies, data.state)
     platform_wrench(model.bodies, data.state, external)
+    add_springs(model, data.state)
     project(model, data)
     platform = data.state[PLATFORM]
     project_platform(model.subspace, get(platform.force), get(platform.torque), out)

@@ -38,6 +38,7 @@ class Model(ByAddress):
         chain=(records.BODY, 1),
         task=(records.TASK, 1),
         subspace=(np.float64, 2),
+        springs=(records.SPRING, 1),
     )
     bodies: Records  # records.BODY
     closures: Records  # records.CLOSURE
@@ -46,6 +47,7 @@ class Model(ByAddress):
     chain: Records  # records.BODY: the platform's own branch, base first
     task: Records  # (1,) records.TASK
     subspace: Array  # (6, n) motion space; if configuration-dependent, the twists that the branch allows
+    springs: Records  # records.SPRING
 
     def of_graph(self) -> dict[str, Records]:
         """The tables of bodies and closures, without what belongs to the platform's branch."""

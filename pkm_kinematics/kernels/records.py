@@ -119,6 +119,24 @@ BLOCK = np.dtype(
     align=True,
 )
 
+# Kinds of spring: straight between points of two bodies, or of the joint that carries the second body on the first.
+STRAIGHT_SPRING, JOINT_SPRING = range(2)
+
+SPRING = np.dtype(
+    [
+        ("kind", i),
+        ("first", i),  # body
+        ("second", i),
+        ("first_point", f, (3,)),  # in the body frame
+        ("second_point", f, (3,)),
+        ("stiffness", f),  # N/m, or N m/rad of a turning joint
+        ("rest", f),  # m or rad
+        ("preload", f),  # N at the rest length
+        ("home", f),  # rad, of the joint; its angle is at most half a turn from it
+    ],
+    align=True,
+)
+
 STATE = np.dtype(
     [
         ("R", f, (3, 3)),  # body frame to base axes

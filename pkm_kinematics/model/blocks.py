@@ -24,7 +24,17 @@ from pkm_kinematics.kernels.position.closures import block_jacobian, closed
 from pkm_kinematics.kernels.position.placement import place_platform
 from pkm_kinematics.kernels.position.positions import place_block, solve_newton, write_block_rows
 from pkm_kinematics.model.recognition import recognise
-from pkm_kinematics.model.tables import Body, Closure, Graph, Tables, body_table, build_graph, closure_table, columns_of
+from pkm_kinematics.model.tables import (
+    Body,
+    Closure,
+    Graph,
+    Tables,
+    body_table,
+    build_graph,
+    closure_table,
+    columns_of,
+    spring_table,
+)
 
 # A singular value below this fraction of the largest counts as zero. Lengths and angles mix in the rows, so that ratios
 # of a thousand are ordinary and rounding is 1e-13; this lies between.
@@ -214,6 +224,7 @@ def assemble(mechanism: Mechanism, graph: Graph, plans: list[list[Plan]], home: 
         rows_at,
         inverse_at + scratch,
         tuple(spans),
+        spring_table(mechanism, graph, new, home),
     )
 
 

@@ -21,7 +21,7 @@ from pkm_description.mechanism import Array, Joint, Loop, LoopType, Mechanism
 from pkm_kinematics.kernels import records
 from pkm_kinematics.kernels.model_and_data import MATRICES, SLOWEST, Data, Model
 from pkm_kinematics.kernels.position.closures import start_rows
-from pkm_kinematics.kernels.records import BASE, PLATFORM
+from pkm_kinematics.kernels.records import BASE, JOINT_SPRING, PLATFORM
 
 _KINDS = {
     LoopType.SPHERICAL: (records.SPHERICAL, 3),
@@ -194,6 +194,27 @@ def closure_table(closures: list[Closure]) -> NDArray[Any]:
     return table
 
 
+def spring_table(mechanism: Mechanism, graph: Graph, new: dict[int, int], home: dict[str, float]) -> NDArray[Any]:
+    """The springs as a record array: those between links, then those of joints.
+
+    `new` has the place of each of the graph's bodies in the table of bodies, `home` positions of joints by name.
+    """
+    sprung = [k for k, body in enumerate(graph.bodies) if body.joint is not None and body.joint.spring_stiffness > 0.0]
+    table = np.zeros(len(mechanism.springs) + len(sprung), dtype=records.SPRING)
+    for row, spring in zip(table, mechanism.springs, strict=False):
+        ends = (spring.from_link, spring.from_point), (spring.to_link, spring.to_point)
+        for side, (link, point) in zip(("first", "second"), ends, strict=True):
+            row[side] = new[graph.link_body[link]]
+            row[f"{side}_point"] = (graph.link_frame[link] @ np.append(point, 1.0))[:3]
+        row["stiffness"], row["rest"], row["preload"] = spring.stiffness, spring.rest_length, spring.preload
+    for row, k in zip(table[len(mechanism.springs) :], sprung, strict=True):
+        joint: Any = graph.bodies[k].joint
+        row["kind"], row["first"], row["second"] = JOINT_SPRING, new[graph.bodies[k].parent], new[k]
+        row["stiffness"], row["rest"] = joint.spring_stiffness, joint.spring_reference
+        row["home"] = home.get(joint.name, 0.0)
+    return table
+
+
 @dataclass(frozen=True, eq=False)
 class Tables:
     """The constant tables of one mechanism, in solving order."""
@@ -207,11 +228,12 @@ class Tables:
     n_rows: int
     n_work: int
     limbs: tuple[tuple[int, int], ...]  # first and last + 1 block of each limb
+    springs: NDArray[Any] = field(default_factory=lambda: np.zeros(0, dtype=records.SPRING))
 
     @cached_property
     def model(self) -> Model:
         """The robot for kernels, without the platform's branch, which `Engine.model` adds; views of the tables."""
-        tables = self.bodies, self.closures, self.blocks, self.limb_blocks, *NO_BRANCH
+        tables = self.bodies, self.closures, self.blocks, self.limb_blocks, *NO_BRANCH, self.springs
         return Model(*tables)
 
     @property
