@@ -53,6 +53,11 @@ class BeamBetween(NamedTuple):
     piece: Piece  # in the base frame
 
     @property
+    def length(self) -> float:
+        """[m]."""
+        return float(np.linalg.norm(self.piece.end - self.piece.start))
+
+    @property
     def frame(self) -> Array:
         """Its axes (3, 3) as columns: along it, y and z of the section."""
         x = self.piece.end - self.piece.start
@@ -63,7 +68,7 @@ class BeamBetween(NamedTuple):
     def compliance(self) -> Array:
         """Displacement (6, 6) of the end, the start held, per wrench at the end, in its axes: Euler-Bernoulli."""
         E, G, A, Iy, Iz, J = (getattr(self.piece.section, name) for name in ("E", "G", "A", "Iy", "Iz", "J"))
-        L = float(np.linalg.norm(self.piece.end - self.piece.start))
+        L = self.length
         C = np.diag([L / (E * A), L**3 / (3 * E * Iz), L**3 / (3 * E * Iy), L / (G * J), L / (E * Iy), L / (E * Iz)])
         C[1, 5] = C[5, 1] = L**2 / (2 * E * Iz)
         C[2, 4] = C[4, 2] = -(L**2) / (2 * E * Iy)

@@ -30,7 +30,7 @@ from pkm_analysis.stiffness.elastic_model import FREE, GROUND, BeamBetween, Elas
 from pkm_description.mechanism import Array
 
 RANK = 1e-7  # of the largest singular value: below it an equation repeats others, a motion is free
-INDETERMINATE = 1e-11  # of the largest compliance of a stress without load: below it nothing gives way
+INDETERMINATE = 1e-11  # of the compliance of all cycles: below it nothing gives way to a stress without load
 
 
 @dataclass(frozen=True, eq=False)
@@ -207,7 +207,8 @@ class ElasticSystem:
         stress = self.rows[:, : self.elastic].T @ N
         soft = stress.T @ self.compliances @ stress
         values, vectors = np.linalg.eigh(soft) if soft.size else (np.zeros(0), np.zeros((0, 0)))
-        real = values > INDETERMINATE * values.max(initial=0.0)
+        A = self.rows[:, : self.elastic]
+        real = values > INDETERMINATE * float(np.trace(A @ self.compliances @ A.T))
         return inverse, N, stress, vectors[:, real] / values[real] @ vectors[:, real].T
 
     @property
@@ -218,8 +219,11 @@ class ElasticSystem:
 
     def response(self, loads: Array) -> Response:
         """Displacements under wrenches (n_nodes, 6, k) [N, N m] on nodes, given at the platform's origin."""
+        return self.under(np.einsum("nij,nik->jk", self.paths, loads))
+
+    def under(self, work: Array) -> Response:
+        """Displacements under forces (n_e + n_q, k) along the coordinates."""
         inverse, N, stress, soft = self._split
-        work = np.einsum("nij,nik->jk", self.paths, loads)
         external, along_free = work[: self.elastic], work[self.elastic :]
         A, C = self.rows[:, : self.elastic], self.compliances
         cut = -inverse.T @ along_free
@@ -250,24 +254,32 @@ class ElasticSystem:
         """The platform's displacement (6, k) at its origin."""
         return found.nodes[self.model.platform]
 
+    def carried(self, found: Response, loads: Array) -> list[tuple[int, int, Array]]:
+        """Of every edge its node nearer to the ground, the other one, and the wrench (6,) there at the origin.
+
+        Under loads (n_nodes, 6, 1) and what the cut edges transmit, which end in a wrench against theirs.
+        """
+        cut = found.cut[: 6 * len(self.cuts), 0].reshape(-1, 6) * self.scale
+        beyond = loads[:, :, 0].copy()
+        edges = [(*edge.joins, np.zeros(6)) for edge in self.edges]
+        for k, one in zip(self.cuts, cut, strict=True):
+            first, second = self.edges[k].joins
+            beyond[second] += one
+            beyond[first] -= one
+            edges[k] = first, second, -one
+        beyond[self.model.platform] += (self.held * self.scale).T @ found.cut[6 * len(self.cuts) :, 0]
+        for node in reversed(self.before):  # from the tips down
+            k, near = self.before[node]
+            edges[k] = near, node, beyond[node]
+            beyond[near] += beyond[node]
+        return edges
+
     def transmitted(self, edge: int, found: Response, loads: Array) -> Array:
         """Wrench (6,) of a joint's first node on its second one, at the joint's point, under loads (n_nodes, 6, 1)."""
         joint = self.edges[edge]
         assert isinstance(joint, JointBetween)
-        cut = found.cut[: 6 * len(self.cuts), 0].reshape(-1, 6) * self.scale
-        if edge in self.cuts:
-            wrench = cut[self.cuts.index(edge)]
-        else:
-            beyond = loads[:, :, 0].copy()
-            for k, one in zip(self.cuts, cut, strict=True):
-                first, second = self.edges[k].joins
-                beyond[second] += one
-                beyond[first] -= one
-            beyond[self.model.platform] += (self.held * self.scale).T @ found.cut[6 * len(self.cuts) :, 0]
-            for node in reversed(self.before):  # from the tips down
-                beyond[self.before[node][1]] += beyond[node]
-            far = next(node for node, (k, _) in self.before.items() if k == edge)
-            wrench = -beyond[far] if far == joint.joins[1] else beyond[far]
+        _, far, wrench = self.carried(found, loads)[edge]
+        wrench = -wrench if far == joint.joins[1] else wrench
         arm = self.model.origin - joint.point
         return np.concatenate([wrench[:3], wrench[3:] + np.cross(arm, wrench[:3])])
 

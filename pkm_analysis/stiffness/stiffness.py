@@ -14,6 +14,7 @@ from pkm_analysis.analysis_errors import AnalysisError
 from pkm_analysis.plottable import Plottable, Table
 from pkm_analysis.stiffness.elastic_model import FREE, ElasticModel, JointBetween, Mass, Structure
 from pkm_analysis.stiffness.elastic_solution import ElasticSystem, Response
+from pkm_analysis.stiffness.initial_stress import Buckling, Loaded, loaded
 from pkm_description.mechanism import Array
 from pkm_description.rotations import rotation_from_quaternion, skew, transform
 from pkm_kinematics import Configuration, Kinematics, Status
@@ -64,10 +65,28 @@ class Stiffness(Plottable):
         return self.system.response(self.system.on_platform(np.eye(6)))
 
     @cached_property
+    def _loads(self) -> Array:
+        """Weight, payload and wrench (n_nodes, 6, 1)."""
+        return self.system.weights(self.payload) + self.system.on_platform(self.wrench[:, None])
+
+    @cached_property
     def under_load(self) -> Response:
         """Displacements and forces under weight, payload and wrench."""
-        loads = self.system.weights(self.payload) + self.system.on_platform(self.wrench[:, None])
-        return self.system.response(loads)
+        return self.system.response(self._loads)
+
+    @cached_property
+    def _loaded(self) -> Loaded:
+        return loaded(self.system, self.under_load, self._loads)
+
+    @property
+    def loaded_compliance(self) -> Array:
+        """`compliance` (6, 6) of the robot with the forces of weight, payload and wrench inside: of what is added."""
+        return self._loaded.compliance
+
+    @cached_property
+    def buckling(self) -> Buckling:
+        """The factor of all loads at which the robot buckles, and how."""
+        return self._loaded.buckling()
 
     @cached_property
     def compliance(self) -> Array:
@@ -75,13 +94,23 @@ class Stiffness(Plottable):
         found = self.system.displacement(self._units)
         return 0.5 * (found + found.T)
 
-    @cached_property
-    def _principal(self) -> tuple[Array, Array]:
+    def _principal_of(self, compliance: Array) -> tuple[Array, Array]:
         """Compliances in one unit, and the directions that have them; zero where nothing gives way."""
         scale = np.array(3 * [1.0] + 3 * [self.system.length])
-        values, vectors = np.linalg.eigh(scale[:, None] * self.compliance * scale)
-        values[values < STIFF * values.max(initial=0.0)] = 0.0
+        values, vectors = np.linalg.eigh(scale[:, None] * compliance * scale)
+        values[np.abs(values) < STIFF * np.abs(values).max(initial=0.0)] = 0.0
         return values, vectors
+
+    @cached_property
+    def _principal(self) -> tuple[Array, Array]:
+        return self._principal_of(self.compliance)
+
+    def _inverse(self, principal: tuple[Array, Array]) -> Array:
+        scale = np.array(3 * [1.0] + 3 * [self.system.length])
+        values, vectors = principal
+        soft = values != 0.0
+        part = vectors[:, soft] / values[soft] @ vectors[:, soft].T
+        return np.asarray(scale[:, None] * part * scale)
 
     @cached_property
     def stiffness(self) -> Array:
@@ -89,11 +118,15 @@ class Stiffness(Plottable):
 
         Along the others, `rigid`, it is infinite.
         """
-        scale = np.array(3 * [1.0] + 3 * [self.system.length])
-        values, vectors = self._principal
-        soft = values > 0.0
-        part = vectors[:, soft] / values[soft] @ vectors[:, soft].T
-        return np.asarray(scale[:, None] * part * scale)
+        return self._inverse(self._principal)
+
+    @cached_property
+    def loaded_stiffness(self) -> Array:
+        """`stiffness` (6, 6) of the robot with the forces of weight, payload and wrench inside.
+
+        A moment keeps half to its axis and half to the platform; the loads' own directions stay.
+        """
+        return self._inverse(self._principal_of(self.loaded_compliance))
 
     @property
     def rigid(self) -> Array:
@@ -178,8 +211,7 @@ class Stiffness(Plottable):
         if determined < free:
             problem = f"rigid parts leave {free - determined} of {counted(free, 'internal load')} open"
             raise AnalysisError(f"wrench of {name}", problem, "describe sections, bearings or drives")
-        loads = self.system.weights(self.payload) + self.system.on_platform(self.wrench[:, None])
-        return self.system.transmitted(len(self.model.beams) + joints[name], self.under_load, loads)
+        return self.system.transmitted(len(self.model.beams) + joints[name], self.under_load, self._loads)
 
     # -- words --------------------------------------------------------------------------------------------------------
 
@@ -207,6 +239,7 @@ class Stiffness(Plottable):
             lines.append(f"lowest natural frequencies, drives held: {told} Hz")
         if self.wrench.any():
             lines.append(f"under {vector(self.wrench[:3])} N, {vector(self.wrench[3:])} N m: {_moved(self.deflection)}")
+        lines += self._under_load_in_words()
         model = self.model
         by_source: dict[str, list[str]] = {}
         for link, source in model.sources.items():
@@ -230,6 +263,17 @@ class Stiffness(Plottable):
         if len(self.system.held):
             lines.append("what no limb holds is held by the platform's own branch")
         return lines
+
+    def _under_load_in_words(self) -> list[str]:
+        factor, shares, _ = self.buckling
+        if not np.isfinite(factor):
+            return ["these loads never make it buckle"]
+        parts = ", ".join(f"{kind} {part} {100.0 * value:.3g} %" for (kind, part), value in list(shares.items())[:3])
+        if factor <= 1.0:
+            return [f"it buckles already at {factor:.4g} times these loads ({parts})"]
+        ratios = [float(np.linalg.eigvalsh(C[:3, :3])[-1]) for C in (self.compliance, self.loaded_compliance)]
+        change = f"loads change its stiffness in the softest direction to {100.0 * ratios[0] / ratios[1]:.4g} %, and "
+        return [f"{change if ratios[1] > 0.0 else ''}it buckles at {factor:.4g} times these loads ({parts})"]
 
     @property
     def tables(self) -> list[Table]:
@@ -276,6 +320,12 @@ class Stiffness(Plottable):
             "payload": self.payload,
             "wrench": self.wrench.tolist(),
             "deflection": self.deflection.tolist(),
+            "loaded_compliance": self.loaded_compliance.tolist(),
+            "loaded_stiffness": self.loaded_stiffness.tolist(),
+            "buckling_factor": _finite(self.buckling.factor),
+            "buckling_shares": [
+                {"kind": kind, "part": name, "of": value} for (kind, name), value in self.buckling.shares.items()
+            ],
             "frequencies": self.vibrations.frequency[:10].tolist(),
             "softest": {"direction": self.softest[0].tolist(), "compliance": self.softest[1]},
             "shares": [
