@@ -22,11 +22,14 @@ exact one of Simo, "A finite strain beam formulation", Computer Methods in Appli
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
 from numpy.polynomial.legendre import leggauss, legvander
+from scipy.linalg import eigh
 
 from pkm_analysis.stiffness.elastic_model import BeamBetween
 from pkm_analysis.stiffness.elastic_solution import ElasticSystem, Response
@@ -54,20 +57,21 @@ class Loaded:
     system: ElasticSystem
     roots: Array  # (r, n + inner) R, of which R^T R is the compliance of all coordinates without load
     change: Array  # (r, r) R G R^T
+    base: Array  # (r, r) the identity, and what lines that hang have beyond straight ones
 
     @property
     def compliance(self) -> Array:
         """Displacement (6, 6) of the platform per small wrench more, at its origin; indefinite where it buckles."""
         W = self.roots[:, : self.system.size] @ self.system.paths[self.system.model.platform].T
-        return np.asarray(W.T @ np.linalg.solve(np.eye(len(self.change)) + self.change, W))
+        return np.asarray(W.T @ np.linalg.solve(self.base + self.change, W))
 
     def buckling(self) -> Buckling:
-        """Where the stiffness under these forces, times a factor, ceases to be positive."""
+        """Where the stiffness under these forces, times a factor, ceases to be positive; lines hang as they do."""
         system, beams = self.system, len(self.system.model.beams)
-        values, vectors = np.linalg.eigh(-self.change)
+        values, vectors = eigh(-self.change, self.base) if self.change.size else (np.zeros(0), self.change)
         if not len(values) or values[-1] <= NEVER:
             return Buckling(np.inf, {}, np.zeros((len(system.model.nodes), 6)))
-        energy = vectors[:, -1] ** 2
+        energy = vectors[:, -1] ** 2 / (vectors[:, -1] @ vectors[:, -1])
         inner = energy[system.elastic :].reshape(beams, INNER).sum(axis=1)
         shares = dict[tuple[str, str], float]()
         for k, part in enumerate(system.parts):  # beams first
@@ -77,8 +81,13 @@ class Loaded:
         return Buckling(1.0 / float(values[-1]), dict(sorted(shares.items(), key=lambda one: -one[1])), shape)
 
 
-def loaded(system: ElasticSystem, found: Response, loads: Array) -> Loaded:
-    """The structure with the forces of a response to loads (n_nodes, 6, 1), of which weights act in their masses."""
+def loaded(
+    system: ElasticSystem, found: Response, loads: Array, tensions: Mapping[str, float] = MappingProxyType({})
+) -> Loaded:
+    """The structure with the forces of a response to loads (n_nodes, 6, 1), of which weights act in their masses.
+
+    `tensions` [N] are those of the lines, which hang, by joint.
+    """
     n, beams = system.size, system.model.beams
     H = np.zeros((n + INNER * len(beams),) * 2)
     for k, (near, far, wrench) in enumerate(system.carried(found, loads)):
@@ -105,7 +114,23 @@ def loaded(system: ElasticSystem, found: Response, loads: Array) -> Loaded:
         turned = system.paths[one.node][3:]
         H[:n, :n] += turned.T @ bent @ turned
     roots = _roots(system)
-    return Loaded(system, roots, -roots @ H @ roots.T)
+    beyond = sum((_hanging(system, name, tension) for name, tension in tensions.items()), start=np.zeros((n, n)))
+    base = np.eye(len(roots)) + roots[:, :n] @ beyond @ roots[:, :n].T
+    return Loaded(system, roots, -roots @ H @ roots.T, base)
+
+
+def _hanging(system: ElasticSystem, name: str, tension: float) -> Array:
+    """Stiffness (n, n) that a hanging line has beyond the straight and taut one that is there already."""
+    joint, line = system.model.joint_named[name], system.model.lines[name]
+    moved = np.zeros((3, system.size))
+    for sign, node, point in zip((-1.0, 1.0), joint.joins, (line.near, line.far), strict=True):
+        moved += sign * (system.paths[node][:3] - skew(point - system.model.origin) @ system.paths[node][3:])
+    if name in system.own:  # what the drive lets out does not stretch it
+        moved[:, system.own[name]] = 0.0
+    along = np.outer(line.along, line.along)
+    taut = line.cable.stiffness * along + tension * (np.eye(3) - along)
+    beyond = line.hung(tension, system.model.gravity)[1] - taut / line.length
+    return np.asarray(moved.T @ beyond @ moved)
 
 
 def _add(H: Array, own: list[int], rows: Array) -> None:

@@ -12,11 +12,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from pkm_analysis.analysis_errors import AnalysisError
 from pkm_analysis.plottable import Plottable, Table
-from pkm_analysis.stiffness.elastic_model import FREE, ElasticModel, JointBetween, Mass, Structure
+from pkm_analysis.stiffness.catenary import Catenary
+from pkm_analysis.stiffness.elastic_model import FREE, SLIDE, ElasticModel, JointBetween, Mass, Structure
 from pkm_analysis.stiffness.elastic_solution import ElasticSystem, Response
 from pkm_analysis.stiffness.initial_stress import Buckling, Loaded, loaded
-from pkm_description.mechanism import Array
+from pkm_description.mechanism import Array, Inertial
 from pkm_description.rotations import rotation_from_quaternion, skew, transform
+from pkm_dynamics import Distribution
 from pkm_kinematics import Configuration, Kinematics, Status
 from pkm_kinematics.status import closes
 from pkm_runtime.describable import counted, listed, vector
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
 DIRECTIONS = ("x", "y", "z", "about x", "about y", "about z")
 STIFF = 1e-12  # of the largest compliance, turns at the robot's length: what does not give way
 SHOWN = 8  # parts in words
+UNDER_LOAD = ("loaded_compliance", "loaded_stiffness", "buckling_factor", "buckling_shares", "hanging")  # keys in JSON
 
 
 class Vibrations(NamedTuple):
@@ -44,6 +47,8 @@ class Stiffness(Plottable):
         pose: of the platform (7,), base frame.
         payload: mass at the platform's origin [kg].
         wrench: on the platform at its origin (6,) [N, N m].
+        efforts: of the drives [N m or N] where cables have to be taut, NaN where none within their ranges hold the
+            loads; else elasticity says them.
     """
 
     _picture: ClassVar[str] = "stiffness_picture.stiffness_picture"
@@ -54,6 +59,7 @@ class Stiffness(Plottable):
     payload: float
     wrench: Array
     system: ElasticSystem
+    efforts: dict[str, float] | None = None
 
     @property
     def model(self) -> ElasticModel:
@@ -75,8 +81,49 @@ class Stiffness(Plottable):
         return self.system.response(self._loads)
 
     @cached_property
+    def _stressed(self) -> Response:
+        """Of which the forces inside are those under all loads, cables taut.
+
+        Raises:
+            AnalysisError: no tensions within the ranges of the drives hold the loads.
+        """
+        if self.efforts is None:
+            return self.under_load
+        if np.isnan([*self.efforts.values()]).any():
+            raise AnalysisError("tensions", "none within their ranges hold these loads", "take another pose or load")
+        return self.system.under_efforts(self.efforts, self._loads)
+
+    @property
+    def tensions(self) -> dict[str, float]:
+        """Of the lines, the cables that the description describes, by their joints [N]."""
+        joints, efforts = self.model.joint_named, self.efforts or {}
+        axes = {name: joints[name].frame[:, SLIDE] for name in self.model.lines}
+        return {
+            name: -float(np.sign(axes[name] @ line.along)) * efforts[name] for name, line in self.model.lines.items()
+        }
+
+    @cached_property
+    def lines(self) -> dict[str, Catenary]:
+        """How the lines hang, by their joints.
+
+        Raises:
+            AnalysisError: a line is not taut.
+        """
+        lines, gravity = self.model.lines, self.model.gravity
+        return {name: lines[name].hung(tension, gravity)[0] for name, tension in self.tensions.items()}
+
+    @cached_property
     def _loaded(self) -> Loaded:
-        return loaded(self.system, self.under_load, self._loads)
+        return loaded(self.system, self._stressed, self._loads, self.tensions)
+
+    @cached_property
+    def slack(self) -> str:
+        """Why nothing is said of the stiffness under load: where cables are not taut, else nothing."""
+        try:
+            _ = self._loaded
+        except AnalysisError as error:
+            return str(error)
+        return ""
 
     @property
     def loaded_compliance(self) -> Array:
@@ -211,7 +258,7 @@ class Stiffness(Plottable):
         if determined < free:
             problem = f"rigid parts leave {free - determined} of {counted(free, 'internal load')} open"
             raise AnalysisError(f"wrench of {name}", problem, "describe sections, bearings or drives")
-        return self.system.transmitted(len(self.model.beams) + joints[name], self.under_load, self._loads)
+        return self.system.transmitted(len(self.model.beams) + joints[name], self._stressed, self._loads)
 
     # -- words --------------------------------------------------------------------------------------------------------
 
@@ -265,15 +312,23 @@ class Stiffness(Plottable):
         return lines
 
     def _under_load_in_words(self) -> list[str]:
+        if self.slack:
+            return [f"nothing is said of its stiffness under these loads: {self.slack}"]
         factor, shares, _ = self.buckling
+        lines = list(self.lines.values())
+        told = []
+        if lines:
+            low, high = min(self.tensions.values()), max(self.tensions.values())
+            sag = 1e3 * max(one.sag for one in lines)
+            told = [f"cables under {low:.4g} to {high:.4g} N sag up to {sag:.3g} mm"]
         if not np.isfinite(factor):
-            return ["these loads never make it buckle"]
+            return [*told, "these loads never make it buckle"]
         parts = ", ".join(f"{kind} {part} {100.0 * value:.3g} %" for (kind, part), value in list(shares.items())[:3])
         if factor <= 1.0:
-            return [f"it buckles already at {factor:.4g} times these loads ({parts})"]
+            return [*told, f"it buckles already at {factor:.4g} times these loads ({parts})"]
         ratios = [float(np.linalg.eigvalsh(C[:3, :3])[-1]) for C in (self.compliance, self.loaded_compliance)]
         change = f"loads change its stiffness in the softest direction to {100.0 * ratios[0] / ratios[1]:.4g} %, and "
-        return [f"{change if ratios[1] > 0.0 else ''}it buckles at {factor:.4g} times these loads ({parts})"]
+        return [*told, f"{change if ratios[1] > 0.0 else ''}it buckles at {factor:.4g} times these loads ({parts})"]
 
     @property
     def tables(self) -> list[Table]:
@@ -305,6 +360,21 @@ class Stiffness(Plottable):
         some = self._soft
         return np.where(some, np.diag(part) / np.where(some, whole, 1.0), 0.0)
 
+    def _under_load_to_dict(self) -> dict[str, Any]:
+        shares = [{"kind": kind, "part": name, "of": value} for (kind, name), value in self.buckling.shares.items()]
+        lines = [
+            {
+                "joint": name,
+                "tension": self.tensions[name],
+                "end_tensions": list(found.tensions),
+                "unstretched": found.length,
+                "sag": found.sag,
+            }
+            for name, found in self.lines.items()
+        ]
+        compliance, stiffness = self.loaded_compliance.tolist(), self.loaded_stiffness.tolist()
+        return dict(zip(UNDER_LOAD, (compliance, stiffness, _finite(self.buckling.factor), shares, lines), strict=True))
+
     def to_dict(self) -> dict[str, Any]:
         """The numbers, for JSON: docs/stiffness.md says what each key is."""
         m = self.model
@@ -320,12 +390,7 @@ class Stiffness(Plottable):
             "payload": self.payload,
             "wrench": self.wrench.tolist(),
             "deflection": self.deflection.tolist(),
-            "loaded_compliance": self.loaded_compliance.tolist(),
-            "loaded_stiffness": self.loaded_stiffness.tolist(),
-            "buckling_factor": _finite(self.buckling.factor),
-            "buckling_shares": [
-                {"kind": kind, "part": name, "of": value} for (kind, name), value in self.buckling.shares.items()
-            ],
+            **(dict.fromkeys(UNDER_LOAD) if self.slack else self._under_load_to_dict()),
             "frequencies": self.vibrations.frequency[:10].tolist(),
             "softest": {"direction": self.softest[0].tolist(), "compliance": self.softest[1]},
             "shares": [
@@ -355,6 +420,17 @@ class Stiffness(Plottable):
                 }
                 for j in m.joints
                 if j.driven is not None
+            ],
+            "cables": [
+                {
+                    "joint": name,
+                    "from": line.near.tolist(),
+                    "to": line.far.tolist(),
+                    "length": line.length,
+                    "EA": line.cable.stiffness,
+                    "mass": line.cable.mass,
+                }
+                for name, line in m.lines.items()
             ],
             "rigid_links": dict(m.rigid),
             "held": [(row * self.system.scale).tolist() for row in self.system.held],
@@ -421,14 +497,24 @@ class Stiffnesses:
             raise AnalysisError(f"stiffness {drives} of the drives", "it is none", "give one greater than zero")
         self.robot = robot
         self.structure = Structure(robot.mechanism, drives)
+        joints = [robot.mechanism.joint_named[name] for name in robot.kinematics.actuated_names]
+        self.winches = np.array([one.drive is not None and one.drive.cable is not None for one in joints])
+        self.pulling = robot.mechanism.one_way_actuators | self.winches
 
-    def at(self, pose: ArrayLike | Configuration, payload: float = 0.0, wrench: ArrayLike | None = None) -> Stiffness:
+    def at(
+        self,
+        pose: ArrayLike | Configuration,
+        payload: float = 0.0,
+        wrench: ArrayLike | None = None,
+        tension: float | None = None,
+    ) -> Stiffness:
         """The stiffness at a pose.
 
         Args:
             pose: one pose (7,), base frame.
             payload: mass at the platform's origin [kg].
             wrench: on the platform at its origin (6,) [N, N m].
+            tension: least one of cables [N], in place of the description's.
 
         Raises:
             AnalysisError: the robot does not reach the pose, it is singular there, or a load is none.
@@ -439,6 +525,8 @@ class Stiffnesses:
             raise AnalysisError(f"wrench {given.tolist()}", "it is not six finite numbers", "give forces, then moments")
         if not 0.0 <= payload < np.inf:
             raise AnalysisError(f"payload {payload}", "it is no mass", "give kg, zero or more")
+        if tension is not None and not 0.0 < tension < np.inf:
+            raise AnalysisError(f"tension {tension}", "it is none", "give N, more than zero")
         if not isinstance(pose, Configuration):
             pose = kinematics.at_one(pose, mode=self.robot.mode)
         status = int(pose.status)
@@ -449,4 +537,16 @@ class Stiffnesses:
         poses = self.structure.poses(transform(place[:3], rotation_from_quaternion(place[3:])), pose.by_name("joints"))
         model = self.structure.model(poses)
         system = ElasticSystem(model, pose.subspace, self.robot.mechanism.mobility.left_out)
-        return Stiffness(self.robot, place, float(payload), given, system)
+        efforts = self._efforts(pose, payload, given, tension) if self.pulling.any() else None
+        return Stiffness(self.robot, place, float(payload), given, system, efforts)
+
+    def _efforts(self, at: Configuration, payload: float, wrench: Array, tension: float | None) -> dict[str, float]:
+        """What the drives push with where some pull only, a least tension of these or that of the description."""
+        least, most = self.robot.mechanism.effort_range
+        pays_out = self.pulling & (least < 0.0)  # with a negative effort it pulls
+        most = np.where(pays_out, np.minimum(most, -(tension or 0.0)), most)
+        least = np.where(self.pulling & ~pays_out, np.maximum(least, tension or 0.0), least)
+        found = self.robot.dynamics.inverse(
+            at, wrench=wrench, payload=Inertial(payload), distribution=Distribution(bounds=(least, most))
+        )
+        return dict(zip(self.robot.kinematics.actuated_names, found.effort.tolist(), strict=True))
