@@ -177,6 +177,9 @@ class ElasticSystem:
             twist = loose[:, 0] / self.scale
             words = " ".join(f"{value:.3g}" for value in twist / np.abs(twist).max())
             problem = f"it is singular: the platform moves along ({words}) though all drives are held"
+            beyond = loose[:, 0] - own @ (own.T @ loose[:, 0])
+            if np.linalg.norm(beyond) > RANK:  # none of its motions: the limbs should hold it, but do not
+                problem = f"a constraint singularity: its limbs do not hold the platform along ({words})"
             raise AnalysisError("stiffness at this pose", problem, "take another pose")
         return _span(loose - own @ (own.T @ loose)).T
 
