@@ -177,6 +177,7 @@ class Analysis(Describable):
         *,
         payload: float = 0.0,
         wrench: ArrayLike | None = None,
+        tension: float | None = None,
     ) -> Stiffness:
         """How the robot gives way at a pose, its links as beams; see docs/stiffness.md.
 
@@ -186,10 +187,10 @@ class Analysis(Describable):
             at: task coordinates [m, rad] by name, home's where not named; or a pose (7,).
             payload: mass at the platform's origin [kg].
             wrench: on the platform at its origin (6,) [N, N m].
+            tension: least one of cables [N], in place of the description's.
         """
-        if at is not None and not isinstance(at, Mapping):
-            return self._stiffnesses.at(np.asarray(at, dtype=float), payload, wrench)
-        return self._stiffnesses.at(self._pose_at(at or {}), payload, wrench)
+        pose = self._pose_at(at or {}) if at is None or isinstance(at, Mapping) else np.asarray(at, dtype=float)
+        return self._stiffnesses.at(pose, payload, wrench, tension)
 
     def _pose_at(self, values: Mapping[str, float]) -> Array:
         """The pose (7,) at values of task coordinates, home's where not named; NaN where none follows from home."""

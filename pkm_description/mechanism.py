@@ -168,13 +168,22 @@ class Limits:
 
 
 @dataclass(frozen=True, eq=False)
+class Cable:
+    """What a winch pulls with: its `stiffness` E A [N], and its `mass` [kg/m]."""
+
+    stiffness: float
+    mass: float = 0.0
+
+
+@dataclass(frozen=True, eq=False)
 class Drive:
     """Drive of an actuated joint.
 
     `gear_ratio` is motor speed over joint speed; `rotor_inertia` [kg m^2, or kg for a linear motor] is that before the
     gear, so the joint feels `armature = gear_ratio**2 * rotor_inertia`. `effort_range` [N m or N] bounds the effort
     besides the joint's limit: of one sign for a cable, which pulls only. `stiffness` [N m/rad or N/m] is that of motor,
-    gear and position loop, felt at the joint.
+    gear and position loop, felt at the joint. A joint with a `cable` is the line from the joint before it to the one
+    after it.
     """
 
     command_interfaces: tuple[str, ...]
@@ -184,6 +193,7 @@ class Drive:
     initial_value: float | None = None
     effort_range: tuple[float, float] = (-np.inf, np.inf)
     stiffness: float = np.inf
+    cable: Cable | None = None
 
     @property
     def armature(self) -> float:

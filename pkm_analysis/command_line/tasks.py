@@ -88,7 +88,7 @@ def _stiffness(given: argparse.Namespace, mechanism: Mechanism, sweeps: Sweeps) 
     analysis = pkm_analysis.Analysis(mechanism, given.mode, given.stiffness, sweeps)
     at = values_of(analysis.robot.coordinates, given.at)
     wrench = given.wrench and [*given.wrench, *[0.0] * (6 - len(given.wrench))]
-    found = analysis.stiffness(at, payload=given.payload, wrench=wrench)
+    found = analysis.stiffness(at, payload=given.payload, wrench=wrench, tension=given.tension)
     return Found(analysis.robot.name, "stiffness", [found])
 
 
@@ -394,6 +394,11 @@ _EACH = [
         {
             "--at": {**SEVERAL, "metavar": "NAME=VALUE", "help": "where, home's where not named, such as x=0.1 z=-0.9"},
             "--payload": {**_NUMBER, "metavar": "KG", "help": "mass at the platform's origin [kg]"},
+            "--tension": {
+                "type": float,
+                "metavar": "N",
+                "help": "least tension of cables [N], in place of the description's",
+            },
             "--wrench": {
                 "type": float,
                 "nargs": "+",

@@ -14,16 +14,20 @@ from typing import NamedTuple
 
 import numpy as np
 
+from pkm_analysis.analysis_errors import AnalysisError
+from pkm_analysis.stiffness.catenary import Line
 from pkm_analysis.stiffness.link_beams import Body, Hung, Piece, body_of, described, drawn
 from pkm_description.graph import rigid_with
 from pkm_description.joint_geometry import child_frame, frame_along, freedoms
-from pkm_description.mechanism import Array, Bearing, Joint, JointType, Link, Loop, LoopType, Mechanism
+from pkm_description.mechanism import Array, Bearing, Cable, Joint, JointType, Link, Loop, LoopType, Mechanism
 from pkm_description.rotations import cross, inverse_transform
 from pkm_description.urdf.visuals import Visual, visuals_of
 
 FREE, RIGID = 0.0, np.inf  # stiffness of a degree of freedom
+ON_LINE = 1e-6  # m: a joint nearer than this to a cable's axis is its end
 PARALLEL = 0.1  # sine of the angle between a slide and a beam along it
 GROUND = 0
+SLIDE = 2  # degree of freedom of a prismatic joint
 _LOOSE = {  # degrees of freedom that joints leave free, of slides along and turns about x, y, z of the joint
     LoopType.SPHERICAL: (3, 4, 5),
     LoopType.UNIVERSAL: (3, 4),
@@ -53,6 +57,11 @@ class BeamBetween(NamedTuple):
     piece: Piece  # in the base frame
 
     @property
+    def length(self) -> float:
+        """[m]."""
+        return float(np.linalg.norm(self.piece.end - self.piece.start))
+
+    @property
     def frame(self) -> Array:
         """Its axes (3, 3) as columns: along it, y and z of the section."""
         x = self.piece.end - self.piece.start
@@ -63,7 +72,7 @@ class BeamBetween(NamedTuple):
     def compliance(self) -> Array:
         """Displacement (6, 6) of the end, the start held, per wrench at the end, in its axes: Euler-Bernoulli."""
         E, G, A, Iy, Iz, J = (getattr(self.piece.section, name) for name in ("E", "G", "A", "Iy", "Iz", "J"))
-        L = float(np.linalg.norm(self.piece.end - self.piece.start))
+        L = self.length
         C = np.diag([L / (E * A), L**3 / (3 * E * Iz), L**3 / (3 * E * Iy), L / (G * J), L / (E * Iy), L / (E * Iz)])
         C[1, 5] = C[5, 1] = L**2 / (2 * E * Iz)
         C[2, 4] = C[4, 2] = -(L**2) / (2 * E * Iy)
@@ -74,8 +83,8 @@ class BeamBetween(NamedTuple):
 class JointBetween:
     """A joint from one node to another: stiffness (6,) along and about its axes (3, 3) at a point (3,).
 
-    `driven` is the degree of freedom that a drive holds, with the drive's stiffness. A geared joint moves `multiplier`
-    times as far as the joint `leader`.
+    `driven` is the degree of freedom that a drive holds, with the drive's stiffness; a winch does by a `line`. A geared
+    joint moves `multiplier` times as far as the joint `leader`.
     """
 
     name: str
@@ -88,6 +97,7 @@ class JointBetween:
     driven: int | None = None
     leader: str = ""
     multiplier: float = 1.0
+    line: Line | None = None
 
     def twist(self, k: int) -> Array:
         """Unit displacement (6,) along a degree of freedom, at the joint's point."""
@@ -120,6 +130,16 @@ class ElasticModel:
     rigid: dict[str, str]
     sources: dict[str, str]
 
+    @property
+    def joint_named(self) -> dict[str, JointBetween]:
+        """The joints by name."""
+        return {one.name: one for one in self.joints}
+
+    @property
+    def lines(self) -> dict[str, Line]:
+        """The cables, by their joints."""
+        return {one.name: one.line for one in self.joints if one.line is not None}
+
 
 class _Placed(NamedTuple):
     """A tree joint or loop at a pose: parent or predecessor first."""
@@ -151,6 +171,12 @@ class Structure:
             if not any(name in body for body in self.bodies):
                 group = rigid_with(mechanism.joints, name, mechanism.loops)
                 self.bodies.append([one for one in names if one in group])
+        self.cables = {
+            name: joint.name
+            for joint in self.joints
+            if joint.drive is not None and joint.drive.cable is not None
+            for name in (joint.parent, joint.child)
+        }
         self.body_of = {name: k for k, body in enumerate(self.bodies) for name in body}
         self._constant: dict[int, Body] = {}
 
@@ -236,7 +262,7 @@ class Structure:
                 com = R @ body_mass.com + poses[one.name][:3, 3]
                 masses.append(Mass(one.name, number[hangs], body_mass.mass, com, R @ body_mass.inertia @ R.T))
             rigid |= {name: self._why_rigid(m.link_named[name]) for name in body if name not in sources}
-        joints = tuple(self._joint(p, (at[n, 0], at[n, 1])) for n, p in enumerate(placed))
+        joints = tuple(self._joint(p, (at[n, 0], at[n, 1]), placed) for n, p in enumerate(placed))
         return ElasticModel(
             nodes=tuple(nodes),
             platform=platform,
@@ -256,6 +282,8 @@ class Structure:
         m, found = self.mechanism, []
         ends = {m.base_link, m.platform_link} & {*body}
         for name in body:
+            if name in self.cables:
+                continue
             link, frame = m.link_named[name], to_body @ poses[name]
             points = [to_body[:3, :3] @ p.point + to_body[:3, 3] for p in own if name in p.links]
             found += described(link, frame, points)
@@ -267,6 +295,8 @@ class Structure:
         return found
 
     def _why_rigid(self, link: Link) -> str:
+        if link.name in self.cables:
+            return "it is drawn for a cable"
         if link.beams:
             if any(beam.section is not None or beam.material for beam in link.beams):
                 return "its beams carry nothing between its joints"
@@ -320,7 +350,19 @@ class Structure:
         low, high = max(s[0] for s in spans), min(s[1] for s in spans)
         return placed._replace(point=placed.point + 0.5 * (low + high) * axis)
 
-    def _joint(self, placed: _Placed, joins: tuple[int, int]) -> JointBetween:
+    def _line(self, placed: _Placed, others: list[_Placed], cable: Cable) -> Line:
+        """The line of a cable: between the joints of both links that are on the slide's axis."""
+        ends = []
+        for link in placed.links:
+            points = [p.point for p in others if link in p.links and p is not placed]
+            near = [p for p in points if np.linalg.norm(cross(placed.frame[:, 2], p - placed.point)) < ON_LINE]
+            if not near:
+                problem = f"its axis passes no other joint of {link}"
+                raise AnalysisError(f"cable {placed.one.name}", problem, "let it begin and end at joints")
+            ends.append(near[0])
+        return Line(ends[0], ends[1], cable)
+
+    def _joint(self, placed: _Placed, joins: tuple[int, int], others: list[_Placed]) -> JointBetween:
         one = placed.one
         stiffness = _held(one.bearing, isinstance(one, Loop) and one.type is LoopType.UNIVERSAL)
         stiffness[list(_LOOSE[one.type])] = FREE
@@ -330,7 +372,8 @@ class Structure:
         driven = 2 if one.type is JointType.PRISMATIC else 5
         if one.drive is not None:
             stiffness[driven] = one.drive.stiffness if np.isfinite(one.drive.stiffness) else self.drives
-            return replace(found, driven=driven)
+            line = None if one.drive.cable is None else self._line(placed, others, one.drive.cable)
+            return replace(found, driven=driven, line=line)
         if one.mimic is not None:
             return replace(found, leader=one.mimic.joint, multiplier=one.mimic.multiplier)
         return found

@@ -20,17 +20,17 @@ Pashkevich and Chablat, "Fundamentals of manipulator stiffness modeling using ma
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
 from pkm_analysis.analysis_errors import AnalysisError
-from pkm_analysis.stiffness.elastic_model import FREE, GROUND, BeamBetween, ElasticModel, JointBetween, skewed
+from pkm_analysis.stiffness.elastic_model import FREE, GROUND, SLIDE, BeamBetween, ElasticModel, JointBetween, skewed
 from pkm_description.mechanism import Array
 
 RANK = 1e-7  # of the largest singular value: below it an equation repeats others, a motion is free
-INDETERMINATE = 1e-11  # of the largest compliance of a stress without load: below it nothing gives way
+INDETERMINATE = 1e-11  # of the compliance of all cycles: below it nothing gives way to a stress without load
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,18 +56,21 @@ class Response:
 class ElasticSystem:
     """The equations of a model. `motions` (6, f) are the platform's possible twists.
 
-    Of the others, `left_out` are held by no limb, and so by the platform's own branch (`Mobility`).
+    Of the others, `left_out` are held by no limb, and so by the platform's own branch (`Mobility`): those of `held`, if
+    they are known.
 
     Raises:
         AnalysisError: the pose is singular: the platform moves though nothing gives way.
     """
 
-    def __init__(self, model: ElasticModel, motions: Array, left_out: int = 0) -> None:
+    def __init__(self, model: ElasticModel, motions: Array, left_out: int = 0, held: Array | None = None) -> None:
         self.model = model
         self.length = max([float(np.linalg.norm(n.point - model.origin)) for n in model.nodes], default=1.0) or 1.0
         self._coordinates()
         self._cycles()
-        self._hold(motions, left_out)
+        self.held: Array = self._loose(motions, left_out) if held is None else held
+        rows = self.held @ (self.scale[:, None] * self.paths[model.platform])
+        self.rows: Array = np.concatenate([self.rows, rows])
 
     # -- coordinates --------------------------------------------------------------------------------------------------
 
@@ -86,24 +89,26 @@ class ElasticSystem:
             columns[k] = [(count + i, twists[i]) for i in range(6)]
             self.parts.append(Elastic("link", beam.piece.link, slice(count, count + 6), beam.compliance))
             count += 6
-        own: dict[str, int] = {}
+        own = self.own = dict[str, int]()  # of a joint that is driven or free: its coordinate
         ordered = sorted(range(len(m.joints)), key=lambda k: bool(m.joints[k].leader))
         free: list[tuple[int, JointBetween, int]] = []
         for n in ordered:
             joint = m.joints[n]
-            for i, stiffness in enumerate(joint.stiffness):
-                if np.isinf(stiffness) or (joint.leader and stiffness == FREE):
+            springs = [
+                ("drive" if joint.driven == i else "joint", i, 1.0 / s) for i, s in enumerate(joint.stiffness) if s
+            ]
+            if joint.line is not None:
+                springs.append(("cable", SLIDE, joint.line.length / joint.line.cable.stiffness))
+            for kind, i, compliance in springs:
+                if compliance == 0.0:
                     continue
-                if stiffness == FREE:
-                    free.append((len(m.beams) + n, joint, i))
-                    continue
-                kind = "drive" if joint.driven == i else "joint"
-                one = Elastic(kind, joint.name, slice(count, count + 1), np.array([[1.0 / stiffness]]))
-                self.parts.append(one)
+                self.parts.append(Elastic(kind, joint.name, slice(count, count + 1), np.array([[compliance]])))
                 columns[len(m.beams) + n].append((count, skewed(joint.point, joint.twist(i), m.origin)))
-                if joint.driven == i:
+                if kind == "drive":
                     own[joint.name] = count
                 count += 1
+            if not joint.leader:
+                free += [(len(m.beams) + n, joint, i) for i, s in enumerate(joint.stiffness) if s == FREE]
         self.elastic = count
         for edge, joint, i in free:
             scale = self.length if i < 3 else 1.0
@@ -160,22 +165,23 @@ class ElasticSystem:
         self.paths = paths
         self.rows = np.concatenate(rows) if rows else np.zeros((0, self.size))
 
-    def _hold(self, motions: Array, left_out: int) -> None:
-        """Let the platform's branch hold what no limb does."""
+    def _loose(self, motions: Array, left_out: int) -> Array:
+        """What no limb holds (k, 6), for the platform's branch to hold."""
         reach = self.scale[:, None] * self.paths[self.model.platform][:, self.elastic :]
         loose = _span(reach @ self._free_motions(self.rows))
-        self.held = np.zeros((0, 6))
-        if loose.shape[1]:
-            own = _span(self.scale[:, None] * motions)
-            together = np.linalg.svd(np.column_stack([own, loose]), compute_uv=False)
-            if loose.shape[1] > left_out or loose.shape[1] + own.shape[1] > 6 or together[-1] < RANK:
-                twist = loose[:, 0] / self.scale
-                words = " ".join(f"{value:.3g}" for value in twist / np.abs(twist).max())
-                problem = f"it is singular: the platform moves along ({words}) though all drives are held"
-                raise AnalysisError("stiffness at this pose", problem, "take another pose")
-            self.held = _span(loose - own @ (own.T @ loose)).T
-            rows = self.held @ (self.scale[:, None] * self.paths[self.model.platform])
-            self.rows = np.concatenate([self.rows, rows])
+        if not loose.shape[1]:
+            return np.zeros((0, 6))
+        own = _span(self.scale[:, None] * motions)
+        together = np.linalg.svd(np.column_stack([own, loose]), compute_uv=False)
+        if loose.shape[1] > left_out or loose.shape[1] + own.shape[1] > 6 or together[-1] < RANK:
+            twist = loose[:, 0] / self.scale
+            words = " ".join(f"{value:.3g}" for value in twist / np.abs(twist).max())
+            problem = f"it is singular: the platform moves along ({words}) though all drives are held"
+            beyond = loose[:, 0] - own @ (own.T @ loose[:, 0])
+            if np.linalg.norm(beyond) > RANK:  # none of its motions: the limbs should hold it, but do not
+                problem = f"a constraint singularity: its limbs do not hold the platform along ({words})"
+            raise AnalysisError("stiffness at this pose", problem, "take another pose")
+        return _span(loose - own @ (own.T @ loose)).T
 
     def _free_motions(self, rows: Array) -> Array:
         """Null space (n_q, k) of the cycles' free coordinates."""
@@ -207,7 +213,8 @@ class ElasticSystem:
         stress = self.rows[:, : self.elastic].T @ N
         soft = stress.T @ self.compliances @ stress
         values, vectors = np.linalg.eigh(soft) if soft.size else (np.zeros(0), np.zeros((0, 0)))
-        real = values > INDETERMINATE * values.max(initial=0.0)
+        A = self.rows[:, : self.elastic]
+        real = values > INDETERMINATE * float(np.trace(A @ self.compliances @ A.T))
         return inverse, N, stress, vectors[:, real] / values[real] @ vectors[:, real].T
 
     @property
@@ -218,8 +225,11 @@ class ElasticSystem:
 
     def response(self, loads: Array) -> Response:
         """Displacements under wrenches (n_nodes, 6, k) [N, N m] on nodes, given at the platform's origin."""
+        return self.under(np.einsum("nij,nik->jk", self.paths, loads))
+
+    def under(self, work: Array) -> Response:
+        """Displacements under forces (n_e + n_q, k) along the coordinates."""
         inverse, N, stress, soft = self._split
-        work = np.einsum("nij,nik->jk", self.paths, loads)
         external, along_free = work[: self.elastic], work[self.elastic :]
         A, C = self.rows[:, : self.elastic], self.compliances
         cut = -inverse.T @ along_free
@@ -250,26 +260,51 @@ class ElasticSystem:
         """The platform's displacement (6, k) at its origin."""
         return found.nodes[self.model.platform]
 
+    def carried(self, found: Response, loads: Array) -> list[tuple[int, int, Array]]:
+        """Of every edge its node nearer to the ground, the other one, and the wrench (6,) there at the origin.
+
+        Under loads (n_nodes, 6, 1) and what the cut edges transmit, which end in a wrench against theirs.
+        """
+        cut = found.cut[: 6 * len(self.cuts), 0].reshape(-1, 6) * self.scale
+        beyond = loads[:, :, 0].copy()
+        edges = [(*edge.joins, np.zeros(6)) for edge in self.edges]
+        for k, one in zip(self.cuts, cut, strict=True):
+            first, second = self.edges[k].joins
+            beyond[second] += one
+            beyond[first] -= one
+            edges[k] = first, second, -one
+        beyond[self.model.platform] += (self.held * self.scale).T @ found.cut[6 * len(self.cuts) :, 0]
+        for node in reversed(self.before):  # from the tips down
+            k, near = self.before[node]
+            edges[k] = near, node, beyond[node]
+            beyond[near] += beyond[node]
+        return edges
+
     def transmitted(self, edge: int, found: Response, loads: Array) -> Array:
         """Wrench (6,) of a joint's first node on its second one, at the joint's point, under loads (n_nodes, 6, 1)."""
         joint = self.edges[edge]
         assert isinstance(joint, JointBetween)
-        cut = found.cut[: 6 * len(self.cuts), 0].reshape(-1, 6) * self.scale
-        if edge in self.cuts:
-            wrench = cut[self.cuts.index(edge)]
-        else:
-            beyond = loads[:, :, 0].copy()
-            for k, one in zip(self.cuts, cut, strict=True):
-                first, second = self.edges[k].joins
-                beyond[second] += one
-                beyond[first] -= one
-            beyond[self.model.platform] += (self.held * self.scale).T @ found.cut[6 * len(self.cuts) :, 0]
-            for node in reversed(self.before):  # from the tips down
-                beyond[self.before[node][1]] += beyond[node]
-            far = next(node for node, (k, _) in self.before.items() if k == edge)
-            wrench = -beyond[far] if far == joint.joins[1] else beyond[far]
+        _, far, wrench = self.carried(found, loads)[edge]
+        wrench = -wrench if far == joint.joins[1] else wrench
         arm = self.model.origin - joint.point
         return np.concatenate([wrench[:3], wrench[3:] + np.cross(arm, wrench[:3])])
+
+    def under_efforts(self, efforts: dict[str, float], loads: Array) -> Response:
+        """Under loads (n_nodes, 6, 1), the drives pushing with efforts [N m or N] by joint, wherever that takes them.
+
+        The efforts have to balance the loads.
+        """
+        m, joints = self.model, []
+        for one in m.joints:
+            stiffness = one.stiffness.copy()
+            if one.driven is not None:
+                stiffness[one.driven] = FREE
+            joints.append(replace(one, stiffness=stiffness, driven=None))
+        let = ElasticSystem(replace(m, joints=tuple(joints)), np.zeros((6, 0)), held=self.held)
+        work = np.einsum("nij,nik->jk", let.paths, loads)
+        for name, effort in efforts.items():
+            work[let.own[name]] += effort * (self.length if m.joint_named[name].driven == SLIDE else 1.0)
+        return let.under(work)
 
     def by_part(self, forces: Array) -> dict[tuple[str, str], Array]:
         """Compliance (6, 6) of the platform due to each part, by kind and name, from forces (n_e, 6) per wrench."""

@@ -12,10 +12,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from pkm_analysis.analysis_errors import AnalysisError
 from pkm_analysis.plottable import Plottable, Table
-from pkm_analysis.stiffness.elastic_model import FREE, ElasticModel, JointBetween, Mass, Structure
+from pkm_analysis.stiffness.catenary import Catenary
+from pkm_analysis.stiffness.elastic_model import FREE, SLIDE, ElasticModel, JointBetween, Mass, Structure
 from pkm_analysis.stiffness.elastic_solution import ElasticSystem, Response
-from pkm_description.mechanism import Array
+from pkm_analysis.stiffness.initial_stress import Buckling, Loaded, loaded
+from pkm_description.mechanism import Array, Inertial
 from pkm_description.rotations import rotation_from_quaternion, skew, transform
+from pkm_dynamics import Distribution
 from pkm_kinematics import Configuration, Kinematics, Status
 from pkm_kinematics.status import closes
 from pkm_runtime.describable import counted, listed, vector
@@ -26,6 +29,7 @@ if TYPE_CHECKING:
 DIRECTIONS = ("x", "y", "z", "about x", "about y", "about z")
 STIFF = 1e-12  # of the largest compliance, turns at the robot's length: what does not give way
 SHOWN = 8  # parts in words
+UNDER_LOAD = ("loaded_compliance", "loaded_stiffness", "buckling_factor", "buckling_shares", "hanging")  # keys in JSON
 
 
 class Vibrations(NamedTuple):
@@ -43,6 +47,8 @@ class Stiffness(Plottable):
         pose: of the platform (7,), base frame.
         payload: mass at the platform's origin [kg].
         wrench: on the platform at its origin (6,) [N, N m].
+        efforts: of the drives [N m or N] where cables have to be taut, NaN where none within their ranges hold the
+            loads; else elasticity says them.
     """
 
     _picture: ClassVar[str] = "stiffness_picture.stiffness_picture"
@@ -53,6 +59,7 @@ class Stiffness(Plottable):
     payload: float
     wrench: Array
     system: ElasticSystem
+    efforts: dict[str, float] | None = None
 
     @property
     def model(self) -> ElasticModel:
@@ -64,10 +71,69 @@ class Stiffness(Plottable):
         return self.system.response(self.system.on_platform(np.eye(6)))
 
     @cached_property
+    def _loads(self) -> Array:
+        """Weight, payload and wrench (n_nodes, 6, 1)."""
+        return self.system.weights(self.payload) + self.system.on_platform(self.wrench[:, None])
+
+    @cached_property
     def under_load(self) -> Response:
         """Displacements and forces under weight, payload and wrench."""
-        loads = self.system.weights(self.payload) + self.system.on_platform(self.wrench[:, None])
-        return self.system.response(loads)
+        return self.system.response(self._loads)
+
+    @cached_property
+    def _stressed(self) -> Response:
+        """Of which the forces inside are those under all loads, cables taut.
+
+        Raises:
+            AnalysisError: no tensions within the ranges of the drives hold the loads.
+        """
+        if self.efforts is None:
+            return self.under_load
+        if np.isnan([*self.efforts.values()]).any():
+            raise AnalysisError("tensions", "none within their ranges hold these loads", "take another pose or load")
+        return self.system.under_efforts(self.efforts, self._loads)
+
+    @property
+    def tensions(self) -> dict[str, float]:
+        """Of the lines, the cables that the description describes, by their joints [N]."""
+        joints, efforts = self.model.joint_named, self.efforts or {}
+        axes = {name: joints[name].frame[:, SLIDE] for name in self.model.lines}
+        return {
+            name: -float(np.sign(axes[name] @ line.along)) * efforts[name] for name, line in self.model.lines.items()
+        }
+
+    @cached_property
+    def lines(self) -> dict[str, Catenary]:
+        """How the lines hang, by their joints.
+
+        Raises:
+            AnalysisError: a line is not taut.
+        """
+        lines, gravity = self.model.lines, self.model.gravity
+        return {name: lines[name].hung(tension, gravity)[0] for name, tension in self.tensions.items()}
+
+    @cached_property
+    def _loaded(self) -> Loaded:
+        return loaded(self.system, self._stressed, self._loads, self.tensions)
+
+    @cached_property
+    def slack(self) -> str:
+        """Why nothing is said of the stiffness under load: where cables are not taut, else nothing."""
+        try:
+            _ = self._loaded
+        except AnalysisError as error:
+            return str(error)
+        return ""
+
+    @property
+    def loaded_compliance(self) -> Array:
+        """`compliance` (6, 6) of the robot with the forces of weight, payload and wrench inside: of what is added."""
+        return self._loaded.compliance
+
+    @cached_property
+    def buckling(self) -> Buckling:
+        """The factor of all loads at which the robot buckles, and how."""
+        return self._loaded.buckling()
 
     @cached_property
     def compliance(self) -> Array:
@@ -75,13 +141,23 @@ class Stiffness(Plottable):
         found = self.system.displacement(self._units)
         return 0.5 * (found + found.T)
 
-    @cached_property
-    def _principal(self) -> tuple[Array, Array]:
+    def _principal_of(self, compliance: Array) -> tuple[Array, Array]:
         """Compliances in one unit, and the directions that have them; zero where nothing gives way."""
         scale = np.array(3 * [1.0] + 3 * [self.system.length])
-        values, vectors = np.linalg.eigh(scale[:, None] * self.compliance * scale)
-        values[values < STIFF * values.max(initial=0.0)] = 0.0
+        values, vectors = np.linalg.eigh(scale[:, None] * compliance * scale)
+        values[np.abs(values) < STIFF * np.abs(values).max(initial=0.0)] = 0.0
         return values, vectors
+
+    @cached_property
+    def _principal(self) -> tuple[Array, Array]:
+        return self._principal_of(self.compliance)
+
+    def _inverse(self, principal: tuple[Array, Array]) -> Array:
+        scale = np.array(3 * [1.0] + 3 * [self.system.length])
+        values, vectors = principal
+        soft = values != 0.0
+        part = vectors[:, soft] / values[soft] @ vectors[:, soft].T
+        return np.asarray(scale[:, None] * part * scale)
 
     @cached_property
     def stiffness(self) -> Array:
@@ -89,11 +165,15 @@ class Stiffness(Plottable):
 
         Along the others, `rigid`, it is infinite.
         """
-        scale = np.array(3 * [1.0] + 3 * [self.system.length])
-        values, vectors = self._principal
-        soft = values > 0.0
-        part = vectors[:, soft] / values[soft] @ vectors[:, soft].T
-        return np.asarray(scale[:, None] * part * scale)
+        return self._inverse(self._principal)
+
+    @cached_property
+    def loaded_stiffness(self) -> Array:
+        """`stiffness` (6, 6) of the robot with the forces of weight, payload and wrench inside.
+
+        A moment keeps half to its axis and half to the platform; the loads' own directions stay.
+        """
+        return self._inverse(self._principal_of(self.loaded_compliance))
 
     @property
     def rigid(self) -> Array:
@@ -178,8 +258,7 @@ class Stiffness(Plottable):
         if determined < free:
             problem = f"rigid parts leave {free - determined} of {counted(free, 'internal load')} open"
             raise AnalysisError(f"wrench of {name}", problem, "describe sections, bearings or drives")
-        loads = self.system.weights(self.payload) + self.system.on_platform(self.wrench[:, None])
-        return self.system.transmitted(len(self.model.beams) + joints[name], self.under_load, loads)
+        return self.system.transmitted(len(self.model.beams) + joints[name], self._stressed, self._loads)
 
     # -- words --------------------------------------------------------------------------------------------------------
 
@@ -207,6 +286,7 @@ class Stiffness(Plottable):
             lines.append(f"lowest natural frequencies, drives held: {told} Hz")
         if self.wrench.any():
             lines.append(f"under {vector(self.wrench[:3])} N, {vector(self.wrench[3:])} N m: {_moved(self.deflection)}")
+        lines += self._under_load_in_words()
         model = self.model
         by_source: dict[str, list[str]] = {}
         for link, source in model.sources.items():
@@ -230,6 +310,25 @@ class Stiffness(Plottable):
         if len(self.system.held):
             lines.append("what no limb holds is held by the platform's own branch")
         return lines
+
+    def _under_load_in_words(self) -> list[str]:
+        if self.slack:
+            return [f"nothing is said of its stiffness under these loads: {self.slack}"]
+        factor, shares, _ = self.buckling
+        lines = list(self.lines.values())
+        told = []
+        if lines:
+            low, high = min(self.tensions.values()), max(self.tensions.values())
+            sag = 1e3 * max(one.sag for one in lines)
+            told = [f"cables under {low:.4g} to {high:.4g} N sag up to {sag:.3g} mm"]
+        if not np.isfinite(factor):
+            return [*told, "these loads never make it buckle"]
+        parts = ", ".join(f"{kind} {part} {100.0 * value:.3g} %" for (kind, part), value in list(shares.items())[:3])
+        if factor <= 1.0:
+            return [*told, f"it buckles already at {factor:.4g} times these loads ({parts})"]
+        ratios = [float(np.linalg.eigvalsh(C[:3, :3])[-1]) for C in (self.compliance, self.loaded_compliance)]
+        change = f"loads change its stiffness in the softest direction to {100.0 * ratios[0] / ratios[1]:.4g} %, and "
+        return [*told, f"{change if ratios[1] > 0.0 else ''}it buckles at {factor:.4g} times these loads ({parts})"]
 
     @property
     def tables(self) -> list[Table]:
@@ -261,6 +360,21 @@ class Stiffness(Plottable):
         some = self._soft
         return np.where(some, np.diag(part) / np.where(some, whole, 1.0), 0.0)
 
+    def _under_load_to_dict(self) -> dict[str, Any]:
+        shares = [{"kind": kind, "part": name, "of": value} for (kind, name), value in self.buckling.shares.items()]
+        lines = [
+            {
+                "joint": name,
+                "tension": self.tensions[name],
+                "end_tensions": list(found.tensions),
+                "unstretched": found.length,
+                "sag": found.sag,
+            }
+            for name, found in self.lines.items()
+        ]
+        compliance, stiffness = self.loaded_compliance.tolist(), self.loaded_stiffness.tolist()
+        return dict(zip(UNDER_LOAD, (compliance, stiffness, _finite(self.buckling.factor), shares, lines), strict=True))
+
     def to_dict(self) -> dict[str, Any]:
         """The numbers, for JSON: docs/stiffness.md says what each key is."""
         m = self.model
@@ -276,6 +390,7 @@ class Stiffness(Plottable):
             "payload": self.payload,
             "wrench": self.wrench.tolist(),
             "deflection": self.deflection.tolist(),
+            **(dict.fromkeys(UNDER_LOAD) if self.slack else self._under_load_to_dict()),
             "frequencies": self.vibrations.frequency[:10].tolist(),
             "softest": {"direction": self.softest[0].tolist(), "compliance": self.softest[1]},
             "shares": [
@@ -305,6 +420,17 @@ class Stiffness(Plottable):
                 }
                 for j in m.joints
                 if j.driven is not None
+            ],
+            "cables": [
+                {
+                    "joint": name,
+                    "from": line.near.tolist(),
+                    "to": line.far.tolist(),
+                    "length": line.length,
+                    "EA": line.cable.stiffness,
+                    "mass": line.cable.mass,
+                }
+                for name, line in m.lines.items()
             ],
             "rigid_links": dict(m.rigid),
             "held": [(row * self.system.scale).tolist() for row in self.system.held],
@@ -371,14 +497,24 @@ class Stiffnesses:
             raise AnalysisError(f"stiffness {drives} of the drives", "it is none", "give one greater than zero")
         self.robot = robot
         self.structure = Structure(robot.mechanism, drives)
+        joints = [robot.mechanism.joint_named[name] for name in robot.kinematics.actuated_names]
+        self.winches = np.array([one.drive is not None and one.drive.cable is not None for one in joints])
+        self.pulling = robot.mechanism.one_way_actuators | self.winches
 
-    def at(self, pose: ArrayLike | Configuration, payload: float = 0.0, wrench: ArrayLike | None = None) -> Stiffness:
+    def at(
+        self,
+        pose: ArrayLike | Configuration,
+        payload: float = 0.0,
+        wrench: ArrayLike | None = None,
+        tension: float | None = None,
+    ) -> Stiffness:
         """The stiffness at a pose.
 
         Args:
             pose: one pose (7,), base frame.
             payload: mass at the platform's origin [kg].
             wrench: on the platform at its origin (6,) [N, N m].
+            tension: least one of cables [N], in place of the description's.
 
         Raises:
             AnalysisError: the robot does not reach the pose, it is singular there, or a load is none.
@@ -389,6 +525,8 @@ class Stiffnesses:
             raise AnalysisError(f"wrench {given.tolist()}", "it is not six finite numbers", "give forces, then moments")
         if not 0.0 <= payload < np.inf:
             raise AnalysisError(f"payload {payload}", "it is no mass", "give kg, zero or more")
+        if tension is not None and not 0.0 < tension < np.inf:
+            raise AnalysisError(f"tension {tension}", "it is none", "give N, more than zero")
         if not isinstance(pose, Configuration):
             pose = kinematics.at_one(pose, mode=self.robot.mode)
         status = int(pose.status)
@@ -399,4 +537,16 @@ class Stiffnesses:
         poses = self.structure.poses(transform(place[:3], rotation_from_quaternion(place[3:])), pose.by_name("joints"))
         model = self.structure.model(poses)
         system = ElasticSystem(model, pose.subspace, self.robot.mechanism.mobility.left_out)
-        return Stiffness(self.robot, place, float(payload), given, system)
+        efforts = self._efforts(pose, payload, given, tension) if self.pulling.any() else None
+        return Stiffness(self.robot, place, float(payload), given, system, efforts)
+
+    def _efforts(self, at: Configuration, payload: float, wrench: Array, tension: float | None) -> dict[str, float]:
+        """What the drives push with where some pull only, a least tension of these or that of the description."""
+        least, most = self.robot.mechanism.effort_range
+        pays_out = self.pulling & (least < 0.0)  # with a negative effort it pulls
+        most = np.where(pays_out, np.minimum(most, -(tension or 0.0)), most)
+        least = np.where(self.pulling & ~pays_out, np.maximum(least, tension or 0.0), least)
+        found = self.robot.dynamics.inverse(
+            at, wrench=wrench, payload=Inertial(payload), distribution=Distribution(bounds=(least, most))
+        )
+        return dict(zip(self.robot.kinematics.actuated_names, found.effort.tolist(), strict=True))

@@ -24,6 +24,7 @@ from pkm_description.mechanism import (
     Array,
     Beam,
     Bearing,
+    Cable,
     Drive,
     Inertial,
     Joint,
@@ -537,6 +538,7 @@ def _drives(root: ET.Element, joints: dict[str, Joint]) -> tuple[dict[str, Drive
                 initial_value=initial,
                 effort_range=_effort_range(element, label),
                 stiffness=_parameter(parameters, "stiffness", math.inf, label),
+                cable=_cable(parameters, joints[name].type, label),
             )
             if not drives[name].stiffness > 0.0:
                 remedy = "write that of motor, gear and position loop at the joint; leave it out for a rigid drive"
@@ -552,6 +554,20 @@ def _drives(root: ET.Element, joints: dict[str, Joint]) -> tuple[dict[str, Drive
             'give each driven joint a <command_interface name="effort"/> in the <ros2_control> block',
         )
     return drives, starts
+
+
+def _cable(parameters: dict[str | None, str], kind: JointType, label: str) -> Cable | None:
+    """What a winch pulls with, None where no parameter says that it is one."""
+    if not {"cable_stiffness", "cable_mass"} & parameters.keys():
+        return None
+    stiffness = _parameter(parameters, "cable_stiffness", 0.0, label)
+    mass = _parameter(parameters, "cable_mass", 0.0, label)
+    if kind is not JointType.PRISMATIC:
+        raise DescriptionError(label, f"a {kind.value} joint is no cable", "a cable is a prismatic joint")
+    if not 0.0 < stiffness < math.inf or not 0.0 <= mass < math.inf:
+        remedy = "write E A in N as cable_stiffness, kg/m as cable_mass"
+        raise DescriptionError(label, "its cable has no stiffness, or a negative mass", remedy)
+    return Cable(stiffness, mass)
 
 
 def _effort_range(element: ET.Element, label: str) -> tuple[float, float]:

@@ -13,7 +13,7 @@ from pkm_analysis import Analysis
 from pkm_description import load_mechanism
 from pkm_description.mechanism import Array
 
-ROBOTS = ("delta", "gough_stewart", "orthoglide", "planar_3rrr", "tripod_3prs", "agile_eye", "quattro")
+ROBOTS = ("delta", "gough_stewart", "orthoglide", "planar_3rrr", "tripod_3prs", "agile_eye", "quattro", "cable_8")
 
 
 def member(beam: dict) -> tuple[Array, float]:
@@ -61,7 +61,10 @@ def compliance_and_sag(told: dict) -> tuple[Array, Array]:
         for joint in told["joints"]
         for one in joint["stiffness"]
     ]
-    held += [(relative[drive["joint"]][0], drive["axis"], drive["stiffness"]) for drive in told["drives"]]
+    lines = {one["joint"]: one["length"] / one["EA"] for one in told["cables"]}
+    for drive in told["drives"]:
+        soft = lines.get(drive["joint"], 0.0) + (1.0 / drive["stiffness"] if drive["stiffness"] else 0.0)
+        held.append((relative[drive["joint"]][0], drive["axis"], 1.0 / soft if soft else None))
     for B, axis, value in held:
         row = np.array(axis) @ B
         if value is None:

@@ -175,6 +175,16 @@ def test_a_singular_pose_is_refused_with_its_direction() -> None:
         Analysis(load_mechanism("delta"), stiffness=-1.0).stiffness()
 
 
+def test_limbs_that_lose_hold_of_a_plate_are_told_apart_from_drives() -> None:
+    """The kinematics, which know no stiffness, find the same of an H4 at home."""
+    h4 = Analysis(load_mechanism("h4"), stiffness=1e5)
+    kinematics = h4.robot.kinematics
+    assert kinematics.at_one(kinematics.home).singularity.constraint_hold == pytest.approx(0.0, abs=1e-9)
+    with pytest.raises(AnalysisError, match=r"constraint singularity.*-1 "):
+        h4.stiffness()
+    assert np.linalg.eigvalsh(h4.stiffness({"x": 0.05}).stiffness)[0] > 0.0
+
+
 def test_the_command_prints_what_a_frame_program_needs(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["delta", "stiffness", "--json", "--at", "x=100mm", "--payload", "2", "--stiffness", "2e5"]) == 0
     told = json.loads(capsys.readouterr().out)

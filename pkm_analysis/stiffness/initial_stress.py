@@ -1,0 +1,198 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How the forces inside a structure change its stiffness, and the factor of the load at which it buckles.
+
+A structure of `elastic_solution` is a tree of beams and joints, cut where cycles close. Its elastic energy is quadratic
+in its coordinates z, also at large displacements: beams are chains of infinitely many hinges, whose energy is that of
+their curvature. What depends on the load are thus second derivatives of the motion alone. Along a path from the ground,
+let a coordinate i turn all beyond it by w_i, and a coordinate j farther out move it by v_j and w_j, all at one point O.
+Of a force F at O and a moment M the work has the second derivative
+
+    H_ij = F . (w_i x v_j) + M . (w_i x w_j) / 2
+
+for a moment that is semitangential, as those in cut joints are. Summed over all edges, each with the wrench that it
+carries, K + G with G = -H is the stiffness under load. As the platform's compliance is W W^T, with W = P R^T and the
+compliance of all coordinates R^T R, that under load is W (1 + R G R^T)^-1 W^T, and the largest eigenvalue of -R G R^T
+is one over the factor of the load at which the structure buckles. Inside a beam, curvature beyond the linear one that
+its ends determine is written in Legendre polynomials, which do not move its ends and store energy of their own.
+
+Sources: for joints Klimchik, Chablat and Pashkevich, "Stiffness modeling for perfect and non-perfect parallel
+manipulators under internal and external loadings", Mechanism and Machine Theory 79 (2014); for beams the geometrically
+exact one of Simo, "A finite strain beam formulation", Computer Methods in Applied Mechanics and Engineering 49 (1985).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import NamedTuple
+
+import numpy as np
+from numpy.polynomial.legendre import leggauss, legvander
+from scipy.linalg import eigh
+
+from pkm_analysis.stiffness.elastic_model import BeamBetween
+from pkm_analysis.stiffness.elastic_solution import ElasticSystem, Response
+from pkm_description.mechanism import Array
+from pkm_description.rotations import skew
+
+ORDER = 5  # highest order of a beam's curvature: Euler's columns to 1e-6, clamped at both ends to 6e-4
+BENDING, TWISTING = range(2, ORDER + 1), range(1, ORDER)
+NEVER = 1e-9  # of one over the factor of buckling: below it rounding
+INNER = 2 * len(BENDING) + len(TWISTING)  # coordinates of a beam that do not move its ends
+
+
+class Buckling(NamedTuple):
+    """The least factor of the forces inside at which a structure buckles, infinite where it never does, and how."""
+
+    factor: float
+    shares: dict[tuple[str, str], float]  # of the parts, by kind and name, in the energy of that motion, largest first
+    shape: Array  # (n_nodes, 6) displacements at the platform's origin, of energy one half
+
+
+@dataclass(frozen=True, eq=False)
+class Loaded:
+    """A structure with the forces that are inside it."""
+
+    system: ElasticSystem
+    roots: Array  # (r, n + inner) R, of which R^T R is the compliance of all coordinates without load
+    change: Array  # (r, r) R G R^T
+    base: Array  # (r, r) the identity, and what lines that hang have beyond straight ones
+
+    @property
+    def compliance(self) -> Array:
+        """Displacement (6, 6) of the platform per small wrench more, at its origin; indefinite where it buckles."""
+        W = self.roots[:, : self.system.size] @ self.system.paths[self.system.model.platform].T
+        return np.asarray(W.T @ np.linalg.solve(self.base + self.change, W))
+
+    def buckling(self) -> Buckling:
+        """Where the stiffness under these forces, times a factor, ceases to be positive; lines hang as they do."""
+        system, beams = self.system, len(self.system.model.beams)
+        values, vectors = eigh(-self.change, self.base) if self.change.size else (np.zeros(0), self.change)
+        if not len(values) or values[-1] <= NEVER:
+            return Buckling(np.inf, {}, np.zeros((len(system.model.nodes), 6)))
+        energy = vectors[:, -1] ** 2 / (vectors[:, -1] @ vectors[:, -1])
+        inner = energy[system.elastic :].reshape(beams, INNER).sum(axis=1)
+        shares = dict[tuple[str, str], float]()
+        for k, part in enumerate(system.parts):  # beams first
+            key = part.kind, part.name
+            shares[key] = shares.get(key, 0.0) + float(energy[part.at].sum() + (inner[k] if k < beams else 0.0))
+        shape = system.paths @ (self.roots.T @ vectors[:, -1])[: system.size]
+        return Buckling(1.0 / float(values[-1]), dict(sorted(shares.items(), key=lambda one: -one[1])), shape)
+
+
+def loaded(
+    system: ElasticSystem, found: Response, loads: Array, tensions: Mapping[str, float] = MappingProxyType({})
+) -> Loaded:
+    """The structure with the forces of a response to loads (n_nodes, 6, 1), of which weights act in their masses.
+
+    `tensions` [N] are those of the lines, which hang, by joint.
+    """
+    n, beams = system.size, system.model.beams
+    H = np.zeros((n + INNER * len(beams),) * 2)
+    for k, (near, far, wrench) in enumerate(system.carried(found, loads)):
+        turned = system.paths[near][3:].copy()  # what turns the edge, first without its own coordinates
+        forward = far == system.edges[k].joins[1]
+        sign = 1.0 if forward else -1.0
+        own = [column for column, _ in system.columns[k]]
+        twists = sign * np.array([twist for _, twist in system.columns[k]]).reshape(-1, 6)
+        pull = np.cross(twists[:, :3], wrench[:3]) + 0.5 * np.cross(twists[:, 3:], wrench[3:])
+        _add(H, own, pull @ turned)
+        if k < len(beams):
+            own += range(n + INNER * k, n + INNER * (k + 1))
+            H[np.ix_(own, own)] += _within(beams[k], wrench, system.model.origin, forward)
+            continue
+        for j in range(len(own)) if forward else reversed(range(len(own))):
+            H[own[j], own[j]] += pull[j] @ twists[j, 3:]
+            for i in range(j) if forward else range(j + 1, len(own)):
+                value = pull[j] @ twists[i, 3:]
+                H[own[i], own[j]] += value
+                H[own[j], own[i]] += value
+    for one in system.model.masses:  # their forces move with their centres, not with the platform's origin
+        force, arm = one.mass * system.model.gravity, one.point - system.model.origin
+        bent = 0.5 * (np.outer(force, arm) + np.outer(arm, force)) - force @ arm * np.eye(3)
+        turned = system.paths[one.node][3:]
+        H[:n, :n] += turned.T @ bent @ turned
+    roots = _roots(system)
+    beyond = sum((_hanging(system, name, tension) for name, tension in tensions.items()), start=np.zeros((n, n)))
+    base = np.eye(len(roots)) + roots[:, :n] @ beyond @ roots[:, :n].T
+    return Loaded(system, roots, -roots @ H @ roots.T, base)
+
+
+def _hanging(system: ElasticSystem, name: str, tension: float) -> Array:
+    """Stiffness (n, n) that a hanging line has beyond the straight and taut one that is there already."""
+    joint, line = system.model.joint_named[name], system.model.lines[name]
+    moved = np.zeros((3, system.size))
+    for sign, node, point in zip((-1.0, 1.0), joint.joins, (line.near, line.far), strict=True):
+        moved += sign * (system.paths[node][:3] - skew(point - system.model.origin) @ system.paths[node][3:])
+    if name in system.own:  # what the drive lets out does not stretch it
+        moved[:, system.own[name]] = 0.0
+    along = np.outer(line.along, line.along)
+    taut = line.cable.stiffness * along + tension * (np.eye(3) - along)
+    beyond = line.hung(tension, system.model.gravity)[1] - taut / line.length
+    return np.asarray(moved.T @ beyond @ moved)
+
+
+def _add(H: Array, own: list[int], rows: Array) -> None:
+    """Add second derivatives (k, n) of k coordinates with coordinates before them."""
+    for column, row in zip(own, rows, strict=True):
+        H[column, : len(row)] += row
+        H[: len(row), column] += row
+
+
+def _roots(system: ElasticSystem) -> Array:
+    """R (r, n + inner): the root of the compliance of everything elastic, times its forces per force along each z."""
+    beams = system.model.beams
+    forces = system.under(np.eye(system.size)).forces
+    R = np.zeros((system.elastic + INNER * len(beams), system.size + INNER * len(beams)))
+    for part in system.parts:
+        R[part.at, : system.size] = np.linalg.cholesky(part.compliance).T @ forces[part.at]
+    for k, beam in enumerate(beams):
+        s, L = beam.piece.section, beam.length
+        orders = np.array([*TWISTING, *BENDING, *BENDING])
+        against = np.repeat([s.G * s.J, s.E * s.Iy, s.E * s.Iz], [len(TWISTING), len(BENDING), len(BENDING)])
+        rows, columns = (np.arange(INNER) + INNER * k + first for first in (system.elastic, system.size))
+        R[rows, columns] = np.sqrt(L * (2 * orders + 1) / against)
+    return R
+
+
+def _within(beam: BeamBetween, wrench: Array, origin: Array, forward: bool) -> Array:
+    """Second derivatives (6 + INNER, 6 + INNER) of the work of a wrench at the platform's origin, by a beam alone.
+
+    Coordinates are the six of the beam's end, then the inner ones: of twist, about y, about z.
+    """
+    s, L, R = beam.piece.section, beam.length, beam.frame
+    F, M = R.T @ wrench[:3], R.T @ wrench[3:]
+    start = R.T @ (beam.piece.start - origin)
+    points, weights = leggauss(ORDER + 3)
+    share, weights = 0.5 * (points + 1.0), 0.5 * weights
+    P = legvander(points, ORDER)
+    integral = (legvander(points, ORDER + 1)[:, 2:] - P[:, :-1]) / (2.0 * (2 * np.arange(1, ORDER + 1) + 1))
+    P, integral = P[:, : ORDER + 1], np.column_stack([share, integral])  # over the share of the length
+    at_ends = np.linalg.inv(beam.compliance)
+    moments = np.zeros((len(points), 3, 6))  # per displacement of the end
+    moments[:] = at_ends[3:]
+    moments[:, 1] -= L * (1.0 - share)[:, None] * at_ends[2]
+    moments[:, 2] += L * (1.0 - share)[:, None] * at_ends[1]
+    turns = np.zeros((len(points), 3, 6 + INNER))  # curvature, per share of the length
+    turns[:, :, :6] = L * moments / np.array([s.G * s.J, s.E * s.Iy, s.E * s.Iz])[:, None]
+    turned = np.zeros_like(turns)
+    linear = legvander(points, 1)
+    # the curvature of the ends' coordinates is linear: its two Legendre coefficients, integrated
+    coefficients = np.einsum("g,gk,gij->kij", weights, linear, turns[:, :, :6]) * np.array([1.0, 3.0])[:, None, None]
+    turned[:, :, :6] = np.einsum("gk,kij->gij", integral[:, :2], coefficients)
+    column = 6
+    for axis, orders in enumerate((TWISTING, BENDING, BENDING)):
+        chosen = [*orders]
+        turns[:, axis, column : column + len(chosen)] = P[:, chosen]
+        turned[:, axis, column : column + len(chosen)] = integral[:, chosen]
+        column += len(chosen)
+    arm = -(start + L * share[:, None] * np.array([1.0, 0, 0]))
+    moved = np.einsum("gij,gjk->gik", -np.array([skew(one) for one in arm]), turns)
+    moved[:, 0, :6] += L * at_ends[0] / (s.E * s.A)
+    pull = np.einsum("ij,gjk->gik", -skew(F), moved) - 0.5 * np.einsum("ij,gjk->gik", skew(M), turns)
+    if not forward:  # from the end to the start
+        turned = -turned
+        turned[:, :, :6] += coefficients[0]
+    H = np.einsum("g,gik,gil->kl", weights, turned, pull)
+    return H + H.T
