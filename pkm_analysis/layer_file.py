@@ -28,10 +28,13 @@ class Sheet(NamedTuple):
     colours: NDArray[np.uint8]
 
 
-def write_layer(path: str | Path, title: str, unit: str, frame: str, sheets: Sequence[Sheet]) -> Path:
+def write_layer(path: str | Path, title: str, unit: str, frame: str, sheets: Sequence[Sheet], moving: int = 0) -> Path:
     """Write sheets in the frame of link `frame` as a .glb file; title, unit and frame go into its scene extras.
 
-    `unit` is that of colours, "1" for names. `AnalysisError` for another extension, nothing to show, or no trimesh.
+    `unit` is that of colours, "1" for names. Of a layer that moves, so many sheets in a row are one thing on its way
+    from one end to the other: `NAME #0`, `NAME #1`, and so on.
+
+    `AnalysisError` for another extension, nothing to show, or no trimesh.
     """
     path = Path(path)
     check_ending("layer", path, (".glb",))
@@ -39,7 +42,7 @@ def write_layer(path: str | Path, title: str, unit: str, frame: str, sheets: Seq
         raise AnalysisError(f"layer {path.name}", f"{title} has no surface", "give other ranges")
     trimesh = optional_library("trimesh", "trimesh", "layers")
     scene = trimesh.Scene()
-    scene.metadata.update(layer=title, unit=unit, frame=frame)
+    scene.metadata.update(layer=title, unit=unit, frame=frame, moving=moving)
     for sheet in sheets:
         mesh = trimesh.Trimesh(sheet.corners, sheet.triangles, process=False)
         mesh.visual = _seen_through(trimesh, sheet.colours)
@@ -78,14 +81,15 @@ class Layer(NamedTuple):
 
 
 def read_layer(path: Path) -> Layer:
-    """Read a layer; `AnalysisError` where the file is missing or no layer."""
+    """Read a layer, of one that moves the first of its sheets; `AnalysisError`: the file is missing or no layer."""
     trimesh = optional_library("trimesh", "trimesh", "layers")
     try:
         scene = trimesh.load(str(path), force="scene", process=False)
         known = scene.metadata
         sheets = [
             Sheet(name, np.asarray(mesh.vertices), np.asarray(mesh.faces), _colours(mesh.visual))
-            for name, mesh in scene.geometry.items()
+            for k, (name, mesh) in enumerate(scene.geometry.items())
+            if k % (known.get("moving") or 1) == 0
         ]
         return Layer(str(known["layer"]), str(known["unit"]), str(known["frame"]), sheets)
     except Exception as error:  # mesh readers raise arbitrary exceptions

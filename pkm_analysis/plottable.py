@@ -29,6 +29,11 @@ class Plottable(Describable):
     _picture: ClassVar[str]  # module in `pkm_analysis.drawing`, and the function of it that draws the result
 
     @property
+    def animation(self) -> str:
+        """A picture that moves, as SVG, in place of the picture on its page; empty: there is none."""
+        return ""
+
+    @property
     def tables(self) -> list[Table]:
         """Tables for its page."""
         return []

@@ -7,6 +7,7 @@ import argparse
 import importlib
 import textwrap
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pkm_analysis
@@ -89,7 +90,12 @@ def _stiffness(given: argparse.Namespace, mechanism: Mechanism, sweeps: Sweeps) 
     at = values_of(analysis.robot.coordinates, given.at)
     wrench = given.wrench and [*given.wrench, *[0.0] * (6 - len(given.wrench))]
     found = analysis.stiffness(at, payload=given.payload, wrench=wrench, tension=given.tension)
-    return Found(analysis.robot.name, "stiffness", [found])
+    shapes = importlib.import_module("pkm_analysis.stiffness.mode_shapes")
+    modes = [shapes.ModeShapes(found)] if given.vibrations or len(found.vibrations.frequency) else []
+    if given.vibrations:
+        to = Path(given.vibrations)
+        modes[0].save(to) if to.suffix == ".glb" else modes[0].plot(to)
+    return Found(analysis.robot.name, "stiffness", [found, *modes], found.to_dict())
 
 
 def _balance(given: argparse.Namespace, mechanism: Mechanism, sweeps: Sweeps) -> Found:
@@ -404,6 +410,11 @@ _EACH = [
                 "nargs": "+",
                 "metavar": "NUMBER",
                 "help": "load at the platform's origin: FX FY FZ [N], and MX MY MZ [N m] if there are any",
+            },
+            "--vibrations": {
+                "metavar": "FILE",
+                "help": "the lowest natural vibrations: a picture as .png, .svg or .pdf, or as .glb a layer in which "
+                "they move ('pkm run --layers FILE')",
             },
         },
         wrong=lambda given: "" if len(given.wrench or (0,) * 3) in (3, 6) else "--wrench takes three numbers, or six",

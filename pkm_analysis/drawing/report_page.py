@@ -20,7 +20,7 @@ _CSS = """
 body { font: 15px/1.5 system-ui, sans-serif; color: #1d2733; background: #f3f6f9; margin: 0; }
 main { max-width: 66rem; margin: 0 auto; padding: 1rem; }
 section { background: #fff; border-radius: .5rem; padding: .3rem 1.2rem 1.2rem; margin-top: 1rem; }
-img { width: 100%; height: auto; } h2 { font-size: 1.1rem; } ul { padding-left: 1.2rem; }
+img, svg { width: 100%; height: auto; } h2 { font-size: 1.1rem; } ul { padding-left: 1.2rem; }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; font-size: 13px; }
 th, td { text-align: left; padding: .2rem 1rem .2rem 0; border-bottom: 1px solid #e4e9ee; vertical-align: top; }
 .wide, pre { overflow-x: auto; } pre { font-size: 12px; }
@@ -29,7 +29,7 @@ th, td { text-align: left; padding: .2rem 1rem .2rem 0; border-bottom: 1px solid
 
 
 class Result(Protocol):
-    """What a report can show."""
+    """What a report can show; a picture that moves, SVG, in place of its picture where it has an `animation`."""
 
     @property
     def tables(self) -> list[Table]:
@@ -64,13 +64,13 @@ def _section(result: Result, drawn: Figure) -> str:
     kind, _, meaning = head.partition(" ")
     caution = result.to_dict().get("caution")
     warned = f'<p class="caution">{escape(str(caution))}</p>' if caution else ""
-    picture = base64.b64encode(png(drawn)).decode("ascii")
+    picture = getattr(result, "animation", "")
+    if not picture:
+        image = base64.b64encode(png(drawn)).decode("ascii")
+        picture = f'<img alt="{escape(kind)}" src="data:image/png;base64,{image}">'
     tables = "".join(map(_table, result.tables))
     words = "" if tables else _listed(lines)
-    return (
-        f'<section><h2>{escape(kind)}: {escape(meaning)}</h2>{warned}<img alt="{escape(kind)}" '
-        f'src="data:image/png;base64,{picture}">{words}{tables}</section>'
-    )
+    return f"<section><h2>{escape(kind)}: {escape(meaning)}</h2>{warned}{picture}{words}{tables}</section>"
 
 
 def _listed(lines: Sequence[str]) -> str:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pkm_analysis.drawing.sheet import INK, sheet
+from pkm_analysis.stiffness.elastic_model import ElasticModel
 from pkm_analysis.stiffness.stiffness import Stiffness
 from pkm_description.mechanism import Array
 from pkm_description.picture import View
@@ -28,7 +29,7 @@ def stiffness_picture(found: Stiffness) -> Figure:
     places = [np.array([b.piece.start, b.piece.end]) for b in model.beams] + [j.point[None] for j in model.joints]
     points = np.concatenate([*places, model.origin[None]])
     size = float(np.ptp(points, axis=0).max()) or 1.0
-    largest = max((np.linalg.norm(d, axis=1).max() for _, d in _curves(found, moved)), default=0.0)
+    largest = max((np.linalg.norm(d, axis=1).max() for _, d in bent_beams(model, moved)), default=0.0)
     largest = max(largest, float(np.linalg.norm(moved[model.platform, :3])))
     factor = 1.0 if largest == 0.0 else 10.0 ** np.floor(np.log10(LARGE * size / largest))
     factor *= max(k for k in (1.0, 2.0, 5.0) if k == 1.0 or k * factor * largest <= LARGE * size) if largest else 1.0
@@ -39,10 +40,10 @@ def stiffness_picture(found: Stiffness) -> Figure:
     shade = ScalarMappable(norm, "plasma_r")
     figure = sheet(8.5, 7.0)
     axes = figure.subplots()
-    for curve, displacement in _rigid(found, moved):
+    for curve, displacement in rigid_lines(model, moved):
         axes.plot(*view.seen(curve)[:, :2].T, color="#c3cad2", lw=1.0, zorder=1)
         axes.plot(*view.seen(curve + factor * displacement)[:, :2].T, color=INK, lw=1.0, zorder=3)
-    for beam, (curve, displacement) in zip(model.beams, _curves(found, moved), strict=True):
+    for beam, (curve, displacement) in zip(model.beams, bent_beams(model, moved), strict=True):
         axes.plot(*view.seen(curve)[:, :2].T, color="#c3cad2", lw=4.0, zorder=1, solid_capstyle="round")
         colour = shade.to_rgba(np.array(100.0 * shares.get(("link", beam.piece.link), 0.0)))
         axes.plot(*view.seen(curve + factor * displacement)[:, :2].T, color=colour, lw=3.0, zorder=4)
@@ -65,11 +66,13 @@ def _at(twist: Array, points: Array, origin: Array) -> Array:
     return np.asarray(twist[:3] + np.cross(twist[3:], points - origin))
 
 
-def _curves(found: Stiffness, moved: Array) -> list[tuple[Array, Array]]:
-    """Points (n, 3) of every beam, and their displacements: cubic across it, as a beam without a load between bends."""
-    curves, origin = [], found.model.origin
+def bent_beams(model: ElasticModel, moved: Array) -> list[tuple[Array, Array]]:
+    """Points (n, 3) of every beam, and their displacements for those of the nodes (n_nodes, 6) at the platform's
+    origin: cubic across it, as a beam without a load between bends.
+    """
+    curves, origin = [], model.origin
     s = np.linspace(0.0, 1.0, POINTS)[:, None]
-    for beam in found.model.beams:
+    for beam in model.beams:
         start, end = beam.piece.start, beam.piece.end
         (a, b), along = (moved[node] for node in beam.joins), end - start
         first, second = _at(a, start, origin), _at(b, end, origin)
@@ -79,9 +82,8 @@ def _curves(found: Stiffness, moved: Array) -> list[tuple[Array, Array]]:
     return curves
 
 
-def _rigid(found: Stiffness, moved: Array) -> list[tuple[Array, Array]]:
-    """Lines of every rigid node: from its middle to what it ties together."""
-    model = found.model
+def rigid_lines(model: ElasticModel, moved: Array) -> list[tuple[Array, Array]]:
+    """Lines of every rigid node, from its middle to what it ties together, and their displacements, as `bent_beams`."""
     tied: list[list[Array]] = [[] for _ in model.nodes]
     for beam in model.beams:
         for node, point in zip(beam.joins, (beam.piece.start, beam.piece.end), strict=True):

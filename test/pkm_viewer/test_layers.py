@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -37,5 +38,30 @@ def test_layers_are_shown_and_switched(tmp_path: Path) -> None:
         switch.value = False
         viewer.layers.switch(shown, SimpleNamespace(target=switch))
         assert not shown.visible
+    finally:
+        viewer.close()
+
+
+def test_a_layer_that_moves_is_shown_one_step_at_a_time(tmp_path: Path) -> None:
+    scene = trimesh.Scene()
+    scene.metadata.update(layer="vibrations", unit="1", frame="base_link", moving=3)
+    for name in ("mode 1: 5 Hz", "mode 2: 7 Hz"):
+        for step in range(3):
+            scene.add_geometry(trimesh.creation.box(), geom_name=f"{name} #{step}", node_name=f"{name} #{step}")
+    (tmp_path / "modes.glb").write_bytes(scene.export(file_type="glb"))
+    viewer = RobotViewer(load_mechanism("five_bar"), port=8470)
+    try:
+        assert viewer.show_layers([tmp_path / "modes.glb"]) == []
+        assert list(viewer.layers.switches) == ["vibrations: mode 1: 5 Hz", "vibrations: mode 2: 7 Hz"]
+        first, second = viewer.layers.sheets.values()
+        assert not any(step.visible for step in (*first.steps, *second.steps))
+        first.switch(SimpleNamespace(target=SimpleNamespace(value=True)))
+        seen = set()
+        deadline = time.monotonic() + 20.0
+        while len(seen) < 3 and time.monotonic() < deadline:
+            seen |= {k for k, step in enumerate(first.steps) if step.visible}
+        assert seen == {0, 1, 2}
+        first.switch(SimpleNamespace(target=SimpleNamespace(value=False)))
+        assert not any(step.visible for step in (*first.steps, *second.steps))
     finally:
         viewer.close()

@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Natural vibrations of an elastic robot: side by side, moving in a page, and as a layer that moves around the robot.
+
+Their amplitude is arbitrary: the largest displacement is drawn as `LARGE` of the robot's size.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from pkm_analysis.drawing.sheet import COLOURS, INK, sheet
+from pkm_analysis.drawing.stiffness_picture import LARGE, bent_beams, rigid_lines
+from pkm_analysis.layer_file import Sheet, write_layer
+from pkm_analysis.stiffness.mode_shapes import ModeShapes
+from pkm_description.mechanism import Array
+from pkm_description.picture import View
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+GREY = "#c3cad2"
+PERIOD = 1.6  # s, of the slowest vibration that moves in a page; the others are as much faster, up to three times
+FRAMES = 9  # from one end of a vibration to the other
+SIDES = 6  # of a beam's tube
+PANEL = 420.0  # pixels
+
+
+class Swing(NamedTuple):
+    """What moves in one vibration: lines at rest (n, 3), and how far they go to either side, the largest `LARGE`."""
+
+    beams: list[tuple[Array, Array]]
+    rigid: list[tuple[Array, Array]]
+
+
+def swings(found: ModeShapes) -> tuple[list[Swing], Array, str]:
+    """Each vibration, points (n, 3) that hold the robot and all displacements, and how far that is in words."""
+    of = found.of
+    every: list[Swing] = []
+    points = np.concatenate([np.array([b.piece.start, b.piece.end]) for b in of.model.beams] or [np.zeros((0, 3))])
+    points = np.concatenate([points, *(j.point[None] for j in of.model.joints), of.model.origin[None]])
+    size = float(np.ptp(points, axis=0).max()) or 1.0
+    for shape in np.moveaxis(found.shapes, 2, 0):
+        beams, rigid = bent_beams(of.model, shape), rigid_lines(of.model, shape)
+        most = max(float(np.linalg.norm(moved, axis=1).max()) for _, moved in beams + rigid)
+        factor = LARGE * size / most
+        every.append(Swing(*([(line, factor * moved) for line, moved in lines] for lines in (beams, rigid))))
+    ends = [line + side * moved for one in every for line, moved in one.beams + one.rigid for side in (-1.0, 1.0)]
+    return every, np.concatenate([points, *ends]), f"largest displacement drawn as {1e3 * LARGE * size:.3g} mm"
+
+
+def mode_picture(found: ModeShapes) -> Figure:
+    """Each vibration at one end of its way, in colour, over the robot at rest in grey."""
+    every, points, drawn = swings(found)
+    view = View(points)
+    figure = sheet(9.0, 9.0 if len(every) > 2 else 5.0)
+    panels = figure.subplots(2 if len(every) > 2 else 1, 2, squeeze=False).ravel()
+    for axes in panels:
+        axes.set_axis_off()
+    for axes, one, name, colour in zip(panels, every, found.names, COLOURS, strict=False):
+        for lines, wide in ((one.rigid, 1.0), (one.beams, 3.0)):
+            for line, moved in lines:
+                axes.plot(*view.seen(line)[:, :2].T, color=GREY, lw=wide, zorder=1, solid_capstyle="round")
+                shade = INK if lines is one.rigid else colour
+                axes.plot(*view.seen(line + moved)[:, :2].T, color=shade, lw=wide, zorder=3)
+        axes.set_aspect("equal")
+        for set_limits, middle in zip((axes.set_xlim, axes.set_ylim), view.middle, strict=True):
+            set_limits(middle - 0.5 * view.size, middle + 0.5 * view.size)
+        axes.set_title(name, fontsize=10, color=INK)
+    figure.suptitle(f"{found.of.robot.name}, drives held: amplitude arbitrary, {drawn}", fontsize=10, color=INK)
+    return figure
+
+
+def moving_picture(found: ModeShapes) -> str:
+    """The same as an SVG picture in which each line goes from one end of its way to the other and back."""
+    every, points, drawn = swings(found)
+    view = View(points)
+    scale, panels = PANEL / view.size, []
+
+    def places(line: Array) -> str:
+        seen = view.seen(line)[:, :2] - view.middle
+        return " ".join(f"{PANEL / 2 + scale * x:.1f},{PANEL / 2 - scale * y:.1f}" for x, y in seen)
+
+    for k, (one, name) in enumerate(zip(every, found.names, strict=True)):
+        period = PERIOD / min(3.0, float(found.frequency[k] / found.frequency[0]))
+        drawing = [f'<text x="{PANEL / 2}" y="18" text-anchor="middle" fill="{INK}">{name}</text>']
+        for colour, wide, lines in ((INK, 1.2, one.rigid), (COLOURS[k], 3.0, one.beams)):
+            drawing += [
+                f'<polyline points="{places(line)}" stroke="{GREY}" stroke-width="{wide}"/>' for line, _ in lines
+            ]
+            for line, moved in lines:
+                to, back = places(line + moved), places(line - moved)
+                drawing.append(
+                    f'<polyline points="{to}" stroke="{colour}" stroke-width="{wide}">'
+                    f'<animate attributeName="points" values="{to};{back};{to}" dur="{period:.2f}s" '
+                    'calcMode="spline" keyTimes="0;.5;1" keySplines=".3642 0 .6358 1;.3642 0 .6358 1" '
+                    'repeatCount="indefinite"/></polyline>'
+                )  # these splines are a cosine, to a hundredth
+        panels.append(f'<g transform="translate({PANEL * (k % 2)},{24 + PANEL * (k // 2)})">{"".join(drawing)}</g>')
+    high = 24 + PANEL * ((len(every) + 1) // 2)
+    return (
+        f'<svg viewBox="0 0 {2 * PANEL} {high}" font-family="system-ui" font-size="13" fill="none" '
+        f'stroke-linecap="round"><text x="8" y="16" fill="{INK}">Amplitude and speed are arbitrary: {drawn}</text>'
+        f"{''.join(panels)}</svg>"
+    )
+
+
+def write_moving_layer(found: ModeShapes, path: str | Path) -> Path:
+    """Write each vibration as `FRAMES` surfaces, tubes of the beams as thick as they are, from one end to the other."""
+    every, _, drawn = swings(found)
+    radii = [np.sqrt(beam.piece.section.A / np.pi) for beam in found.of.model.beams]
+    sheets = []
+    for k, (one, name) in enumerate(zip(every, found.names, strict=True)):
+        colour = [int(COLOURS[k][i : i + 2], 16) for i in (1, 3, 5)]
+        thin = 0.3 * min(radii, default=1e-3)
+        lines = [*zip(one.beams, radii, strict=True), *((line, thin) for line in one.rigid)]
+        for frame, share in enumerate(np.cos(np.linspace(0.0, np.pi, FRAMES))):
+            tubes = [_tube(line + share * moved, radius) for (line, moved), radius in lines]
+            tubes = [tube for tube in tubes if len(tube[0])]
+            starts = np.cumsum([0, *(len(corners) for corners, _ in tubes)])
+            corners = np.concatenate([corners for corners, _ in tubes])
+            triangles = np.concatenate([sides + at for (_, sides), at in zip(tubes, starts, strict=False)])
+            colours = np.tile(np.array([*colour, 230], dtype=np.uint8), (len(corners), 1))
+            sheets.append(Sheet(f"{name} #{frame}", corners, triangles, colours))
+    robot = found.of.robot
+    title = f"vibrations of {robot.name}, {drawn}"
+    return write_layer(path, title, "1", robot.mechanism.base_link, sheets, moving=FRAMES)
+
+
+def _tube(line: Array, radius: float) -> tuple[Array, Array]:
+    """Corners and triangles of a tube around a line (n, 3); none where it has no length."""
+    along = np.gradient(line, axis=0)
+    length = np.linalg.norm(along, axis=1, keepdims=True)
+    if length.min() < 1e-12:
+        return np.zeros((0, 3)), np.zeros((0, 3), dtype=np.int64)
+    along = along / length
+    across = np.cross(along, np.eye(3)[np.argmin(np.abs(along.mean(axis=0)))])
+    across /= np.linalg.norm(across, axis=1, keepdims=True)
+    angles = 2.0 * np.pi * np.arange(SIDES) / SIDES
+    ring = np.cos(angles)[:, None, None] * across + np.sin(angles)[:, None, None] * np.cross(along, across)
+    corners = (line + radius * ring).transpose(1, 0, 2).reshape(-1, 3)
+    step, side = np.meshgrid(np.arange(len(line) - 1), np.arange(SIDES), indexing="ij")
+    a, b = (SIDES * step + side).ravel(), (SIDES * step + (side + 1) % SIDES).ravel()
+    return corners, np.concatenate([np.stack([a, b, a + SIDES], 1), np.stack([b, b + SIDES, a + SIDES], 1)])
