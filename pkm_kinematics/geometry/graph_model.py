@@ -24,12 +24,11 @@ from pkm_description.mechanism import Array, Joint, JointType, Loop, LoopType, M
 from pkm_description.rotations import pose_from_transform, skew, transform_from_pose
 
 ORIGIN, PREDECESSOR, SUCCESSOR = "origin", "predecessor", "successor"
-RANK = (
-    3e-5  # of the largest singular value: equations below depend on others, in a machine that differs from its drawing
-)
+RANK = 3e-5  # of the largest singular value: equations below depend on others
 CLOSED = 1e-12  # of the robot's size
 STILL = 1e-13  # a dimensionless step: what is still open then stays so
 ITERATIONS = 30
+FEW = 4  # states at which equations are counted
 LONGEST = 0.3  # rad, and of the robot's size: of one step
 
 
@@ -135,6 +134,7 @@ class GraphModel:
     A displacement is a translation [m], then a rotation vector [rad], in the axes of the place's own frame: the frame
     becomes `frame @ [R(rotation), translation]`. `size` counts joint coordinates without the platform's six, `names`
     are those of the joints' degrees of freedom, `scale` (size + 6,) makes steps dimensionless by the length `length`.
+    `independent` of the loops' equations do not follow from the others as drawn; `regular` where all of them are.
     """
 
     def __init__(self, mechanism: Mechanism, displacements: Array | None = None) -> None:
@@ -164,14 +164,20 @@ class GraphModel:
             + [loop.successor_frame for loop in self.loops]
         ).reshape(-1, 4, 4)
         self._columns()
-        self.displace(np.zeros((len(self.places), 6)) if displacements is None else displacements)
+        self.displace(np.zeros((len(self.places), 6)))
         lengths = np.linalg.norm(self.nominal[:, :3, 3], axis=1)
         self.length = float(lengths.max(initial=0.0)) or 1.0
         self.scale = np.ones(self.size + 6)
         self.scale[: self.size][self.slides] = self.length
         self.scale[self.size : self.size + 3] = self.length
-        J = self.closure(self.placed(self.home()))[1][0, :, : self.size + (6 if self.free_platform else 0)]
-        self.regular = rank(J) == J.shape[0]  # no loop repeats what others say
+        J = self.closure(self.placed(self.home()))[1]
+        self.independent = J.shape[1]
+        self.regular = rank(J[0]) == J.shape[1]
+        if not self.regular:  # at home it may have more motions than elsewhere
+            around = self.closure(self.placed(self.random_states(FEW)))[1]
+            self.independent = max(rank(one) for one in (*J, *around))
+        if displacements is not None:
+            self.displace(displacements)
 
     def _columns(self) -> None:
         """Columns of the joints' coordinates, and which links and loops they move."""
@@ -286,10 +292,14 @@ class GraphModel:
             return np.zeros((n, 0)), np.zeros((n, 0, self.size + 6))
         return np.concatenate(gaps, axis=1), np.concatenate(rows, axis=1) * self.scale
 
-    def closed(self, states: States, held: NDArray[np.int64] | Sequence[int] = ()) -> tuple[States, Array]:
+    def closed(
+        self, states: States, held: NDArray[np.int64] | Sequence[int] = (), within: float = CLOSED
+    ) -> tuple[States, Array]:
         """The configurations that close the loops, near `states`, with some columns held; and the gaps (n,) left [m].
 
-        Newton's method with steps of least norm: what the loops leave open stays.
+        Newton's method with steps of least norm: what the loops leave open stays. Of loops that repeat each other in
+        the drawing, as many equations are closed as are independent there: the others may stay open in a machine that
+        differs from it. `within` is of the robot's length.
         """
         free = np.setdiff1d(np.arange(self.size + 6), np.asarray(held, dtype=np.int64))
         states = States(states.q.copy(), states.platform.copy())
@@ -298,7 +308,7 @@ class GraphModel:
             part = states.rows(open_)
             gaps, J = self.closure(self.placed(part))
             worst[open_] = np.abs(gaps).max(axis=1, initial=0.0)
-            on = (worst[open_] > CLOSED) & np.isfinite(worst[open_])
+            on = (worst[open_] > within) & np.isfinite(worst[open_])
             step = np.zeros((int(on.sum()), self.size + 6))
             step[:, free] = -self.least_steps(J[on][:, :, free], gaps[on][:, :, None], RANK)[:, :, 0]
             longest = np.abs(step).max(axis=1, initial=0.0)
@@ -316,7 +326,8 @@ class GraphModel:
     def least_steps(self, J: Array, wanted: Array, cutoff: float) -> Array:
         """Steps of least norm (n, columns, k) that change the gaps by `wanted` (n, rows, k), with derivatives J.
 
-        By singular values only where equations depend on each other, as in an overconstrained robot.
+        By singular values only where equations depend on each other, as in an overconstrained robot: of the largest
+        ones, as many as there are independent equations. A machine that differs from its drawing has more, small ones.
         """
         if self.regular and J.shape[2] >= J.shape[1]:
             try:
@@ -326,7 +337,10 @@ class GraphModel:
                 return np.asarray(back @ np.linalg.solve(J @ back, wanted))
             except np.linalg.LinAlgError:  # exactly singular
                 pass
-        return np.asarray(np.linalg.pinv(J, rcond=cutoff) @ wanted)
+        U, sizes, Vt = np.linalg.svd(J, full_matrices=False)
+        used = (sizes > cutoff * sizes[:, :1]) & (np.arange(sizes.shape[1]) < self.independent)
+        parts = np.where(used, 1.0 / np.where(used, sizes, 1.0), 0.0)[:, :, None] * (np.swapaxes(U, 1, 2) @ wanted)
+        return np.asarray(np.swapaxes(Vt, 1, 2) @ parts)
 
     def random_states(self, n: int, spread: float = 0.15, seed: int = 0) -> States:
         """Closed configurations around home, drives moved by up to `spread` of the robot's size, or rad."""
@@ -344,21 +358,10 @@ class GraphModel:
             states = states.rows(np.flatnonzero(good))
         return states.rows(slice(0, n))
 
-    def null_spaces(self, placed: Placed, count: int | None = None) -> Array:
-        """Left null spaces (n, m, m) of the loops' equations, rows of zeros among them: what no motion can close.
-
-        `count` is their known dimension, by default that which the singular values show.
-        """
-        J = self.closure(placed)[1]
-        U, s, _ = np.linalg.svd(J[:, :, : self.size + (6 if self.free_platform else 0)])
-        rows = J.shape[1]
-        full = np.zeros((len(J), rows))
-        full[:, : s.shape[1]] = s
-        if count is None:
-            left = full <= 1e-7 * full.max(axis=1, keepdims=True, initial=0.0)
-        else:
-            left = np.broadcast_to(np.arange(rows) >= rows - count, full.shape)
-        return np.asarray(np.swapaxes(U, 1, 2) * left[:, :, None])
+    def null_spaces(self, placed: Placed) -> Array:
+        """Left null spaces (n, k, m) of the loops' equations, of those that depend on others: what no motion closes."""
+        U = np.linalg.svd(self.closure(placed)[1])[0]
+        return np.asarray(np.swapaxes(U[:, :, self.independent :], 1, 2))
 
 
 @dataclass(frozen=True, eq=False)
