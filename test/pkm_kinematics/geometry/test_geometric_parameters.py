@@ -191,7 +191,7 @@ def test_a_reloaded_robot_stands_where_the_displaced_graph_does(robot_name: str)
     assert reloaded.mobility.platform == mechanism.mobility.platform
     assert np.abs(reloaded.home - mechanism.home).max() > 1e-6  # the displacements count
     kinematics = Kinematics(reloaded)
-    there, _ = model.closed(parameters.model.random_states(5), model.columns_of(mechanism.actuated_joints))
+    there, _ = model.closed(parameters.model.random_states(5, 0.1), model.columns_of(mechanism.actuated_joints))
     for pose, q in zip(there.poses, there.q, strict=True):
         found = kinematics.inverse(pose, seed=_joints(kinematics, model, q, pose))
         assert found.status == Status.CONVERGED
