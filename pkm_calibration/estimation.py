@@ -29,7 +29,9 @@ class ContradictionError(PkmError):
 Residuals = Callable[[Array], tuple[Array, Array]]
 
 ITERATIONS = 60
-SETTLED = 1e-8  # of the expected errors: a step
+SETTLED = 1e-5  # of the expected errors: a step that need not be taken
+LEVEL = 1e-9  # of the sum of squares: what configurations that close to rounding only change in it
+BEGUN = 1e-2  # of them: such a step of the robust fit, which only says where the other one begins
 UNSEEN = 1.0  # expected errors: a direction with a larger standard deviation is held
 PART = 0.1  # of a direction: what parameters that it is named by have at least
 TAKES_PART = 0.3  # in unseen directions: such a parameter is not identified
@@ -102,13 +104,14 @@ def estimate(
         raise PkmError("the measurements have no residuals where the estimate begins")
     width = np.ones(len(r)) if sigma is None else np.asarray(sigma, dtype=np.float64)
     labels = np.arange(len(r)) if groups is None else np.asarray(groups)
+    members = np.unique(labels, return_inverse=True)[1]
     there = np.ones(len(r), dtype=bool)
     before, values = r / width, start
     out: list[Any] = []
     known = sigma is not None
-    values = _Fit(residuals, values, start, scales, width, there, known).run(robust=True).values
+    values = _Fit(residuals, values, scales, width, there, known).run(members).values
     while True:
-        fit = _Fit(residuals, values, start, scales, width, there, known).run()
+        fit = _Fit(residuals, values, scales, width, there, known).run()
         values, found = fit.values, fit.outliers(labels)
         if not found and known and float(np.median(np.abs(fit.r))) > BEYOND:
             times = float(np.median(np.abs(fit.r)))
@@ -130,10 +133,10 @@ class _Fit:
     """One minimisation, over the residuals that count."""
 
     def __init__(
-        self, residuals: Residuals, values: Array, start: Array, scales: Array, width: Array,
+        self, residuals: Residuals, values: Array, scales: Array, width: Array,
         there: NDArray[np.bool_], known: bool,
     ) -> None:  # fmt: skip
-        self.residuals, self.values, self.start, self.scales = residuals, values, start, scales
+        self.residuals, self.values, self.scales = residuals, values, scales
         self.width, self.there, self.known = width, there, known
         self.noise, self.weights = 1.0, np.ones(int(there.sum()))
 
@@ -141,25 +144,29 @@ class _Fit:
         r, J = self.residuals(values)
         return r[self.there] / self.width[self.there], J[self.there] * (self.scales / self.width[self.there, None])
 
-    def run(self, robust: bool = False) -> _Fit:
-        """Minimise; with Huber's weights where `robust`."""
+    def run(self, members: NDArray[np.int64] | None = None) -> _Fit:
+        """Minimise; with Huber's weights where it is said of which measurement each residual is a member (m,)."""
         self.r, self.J = self.at(self.values)
-        damping = 1e-3
+        damping, settled = 1e-3, SETTLED if members is None else BEGUN
         for _ in range(ITERATIONS):
             self.noise = self._noise()
-            if robust:
-                size = np.abs(self.r) / self.noise
+            if members is not None:  # one weight for all of a measurement: how its residuals are turned does not count
+                square = np.bincount(members, self.r**2) / np.maximum(np.bincount(members), 1)
+                size = np.sqrt(square)[members] / self.noise
                 self.weights = np.sqrt(np.minimum(1.0, HUBER / np.maximum(size, HUBER)))
             U, s, Vt, seen = self._decomposed()
             weighted = self.weights * self.r
             cost = float(weighted @ weighted)
             along = U.T @ weighted
+            whole = Vt[seen].T @ (along[seen] / s[seen])  # the step without damping
+            if np.abs(whole).max(initial=0.0) < settled:
+                break
             while True:
                 step = -(Vt.T @ np.where(seen, s / (s * s + damping * s[0] ** 2) * along, 0.0))
                 trial = self.values + step * self.scales
                 r, J = self.at(trial)
                 size = self.weights * r
-                if np.isfinite(r).all() and float(size @ size) <= cost * (1.0 + 1e-12):
+                if np.isfinite(r).all() and float(size @ size) <= cost * (1.0 + LEVEL):
                     break
                 damping = max(10.0 * damping, 1e-9)
                 if damping > 1e6:
@@ -167,8 +174,6 @@ class _Fit:
             self.values, self.r, self.J = trial, r, J
             damping *= 1e-3
             damping = damping if damping > 1e-12 else 0.0
-            if np.abs(step).max(initial=0.0) < SETTLED:
-                break
         self.noise = self._noise()
         return self
 

@@ -15,7 +15,7 @@ poses that do not yield are halved.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -25,13 +25,14 @@ from pkm_analysis.analysed_robot import Robot
 from pkm_analysis.analysis_errors import AnalysisError
 from pkm_analysis.domain import Domain
 from pkm_analysis.errors.enclosed_graph import Enclosed, EnclosedGraph, EnclosedRods, rods_of
-from pkm_analysis.errors.error_budget import ErrorModel
+from pkm_analysis.errors.error_budget import ErrorModel, grown, turns
 from pkm_analysis.errors.tolerances import Tolerances
 from pkm_analysis.plottable import Plottable
 from pkm_analysis.requirements.grammar import shown
-from pkm_description.mechanism import Array
+from pkm_description.mechanism import Array, Joint, JointType, Loop
 from pkm_description.rotations import transform_from_pose
 from pkm_kinematics.geometry import GeometricParameters, GraphModel
+from pkm_kinematics.geometry.graph_model import ORIGIN, SUCCESSOR
 from pkm_kinematics.status import closes
 
 AT_ONCE = 256  # boxes
@@ -119,14 +120,15 @@ def prove_pose_error(
 ) -> ProvedErrors:
     """Whether machines within tolerances miss no pose of a box by more than `bound` [m], with drives as drawn.
 
-    Geometric parameters and sensors count; clearances and warmth do not.
+    Geometric parameters, sensors and clearances count, each joint anywhere within its own; so does warmth, up to the
+    change that is given. Of an overconstrained robot the machines are those whose loops close.
 
     Args:
         resolution: of the box's sides, below which boxes are not halved.
 
     Raises:
-        AnalysisError: the robot is not of the kind that can be enclosed: its loops repeat each other, its drives are
-            redundant, or a body turns idly; or the box is not within its workspace.
+        AnalysisError: the robot is not of the kind that can be enclosed: its drives are redundant, or a body turns
+            idly; or the box is not within its workspace.
     """
     began = time.monotonic()
     task = robot.coordinates
@@ -179,24 +181,30 @@ class _Enclosure:
         self.robot, self.mechanism = robot, robot.mechanism
         self.parameters = GeometricParameters(self.mechanism)
         self.model: GraphModel = self.parameters.model
-        mobility = self.mechanism.mobility
         drives = self.model.columns_of(self.mechanism.actuated_joints)
-        rows = self.model.closure(self.model.placed(self.model.home()))[0].shape[1]
-        if not self.model.regular or len(drives) != mobility.platform or rows + len(drives) != self.model.size + 6:
+        # Held drives leave as many unknowns as there are independent equations.
+        if self.model.independent + len(drives) != self.model.size + (6 if self.model.free_platform else 0):
             raise AnalysisError(
                 f"pose_error of {self.mechanism.name}",
-                "its loops repeat each other, its drives are more than its degrees of freedom, or a body turns idly",
+                "its drives are more than its degrees of freedom, or a body turns idly",
                 "ask for machines at random: pkm analyse ROBOT errors --machines 1000",
             )
         self.tolerances = tolerances
+        self.rods = rods_of(self.model)
         self.chosen = [(one, t) for one in self.parameters.all if (t := tolerances.of(one.name, one.unit)) > 0.0]
-        weights = np.array([np.abs(one.weights) * t for one, t in self.chosen]).sum(axis=0)
+        if tolerances.change:
+            self.chosen.append((grown(self.model, tolerances), abs(tolerances.change)))
+        self.plays = self._plays()
+        weights = np.zeros((len(self.model.places), 6))
+        for one, t in self.chosen:
+            weights += np.abs(one.weights) * t
+        for place, across, size in self.plays:
+            weights[place, :3] += size * np.abs(across).max(axis=1)
         self.shifts = np.column_stack((np.linalg.norm(weights[:, :3], axis=1), np.linalg.norm(weights[:, 3:], axis=1)))
         self.sensors = np.array([tolerances.sensor(name) for name in self.mechanism.actuated_joints])
         self.drives = drives
         self.passive = np.setdiff1d(np.arange(self.model.size), drives)
         self.joints = np.arange(self.model.size)
-        self.rods = rods_of(self.model)
         if self.rods is not None:  # the passive angles are no unknowns
             self.passive, self.joints = self.passive[:0], drives
         self.unknown = np.concatenate((self.passive, self.model.size + np.arange(6)))
@@ -287,20 +295,17 @@ class _Enclosure:
             )
             J = Enclosed(J.middle, 0.5 * (J.radius + first.radius + np.abs(J.middle - first.middle)))
             Ju, Ja = J.part(..., self.unknown), J.part(..., self.drives)
-            C = np.linalg.inv(Ju.middle)
+            C = np.linalg.pinv(Ju.middle)
             b = np.einsum("nij,j->ni", np.abs(C @ Ja.middle) + np.abs(C) @ Ja.radius, self.sensors)
             rows = C[:, len(self.passive) : len(self.passive) + 3]
             beside = np.einsum("nij,j->ni", np.abs(rows) @ Ja.radius, self.sensors)
             along = np.einsum("nij,j->nij", rows @ Ja.middle, self.sensors)
             along = np.abs(DIRECTIONS @ along).sum(axis=2)  # of the position error to first order, in each direction
-            for one, t in self.chosen:
-                total, spread = np.zeros(Ju.middle.shape[:2]), np.zeros(Ju.middle.shape[:2])
-                for k in np.flatnonzero(one.weights.any(axis=1)):
-                    total = total + by_place[k].middle @ one.weights[k]
-                    spread = spread + by_place[k].radius @ np.abs(one.weights[k])
-                effect = np.einsum("nij,nj->ni", C, total)
-                b += t * (np.abs(effect) + np.einsum("nij,nj->ni", np.abs(C), spread))
-                along += t * np.abs(effect[:, len(self.passive) : len(self.passive) + 3] @ DIRECTIONS.T)
+            for total, spread, t in self._sources(by_place):
+                effect = C @ total
+                b += t * (np.linalg.norm(effect, axis=2) + np.einsum("nij,nj->ni", np.abs(C), spread))
+                moving = effect[:, len(self.passive) : len(self.passive) + 3]
+                along += t * np.linalg.norm(np.einsum("di,nik->ndk", DIRECTIONS, moving), axis=2)
                 beside += t * np.einsum("nij,nj->ni", np.abs(rows), spread)
             off, radius = np.eye(len(self.unknown)) - C @ Ju.middle, np.abs(C) @ Ju.radius
             found = _bounded(off, radius, b)
@@ -314,6 +319,37 @@ class _Enclosure:
             bounds[good] = np.minimum(each.max(axis=1) / COVERED, box) * (1.0 + 1e-9)
             e[at[~inside]] = np.where(np.isfinite(found), WIDER * found, 1.0)[~inside] + 1e-12
         return bounds
+
+    def _plays(self) -> list[tuple[int, Array, float]]:
+        """Of each passive joint with clearance: its place, a projection (3, 3) on where it can go, and how far [m]."""
+        model, found = self.model, []
+        centres = {rod.second: rod.centre for rod in self.rods or ()}
+        passive = [j for j in model.joints if not j.actuated and j.type is not JointType.FIXED]
+        movable: list[Joint | Loop] = [*passive, *model.loops]
+        for one in movable:
+            k = model.place_at[one.name, SUCCESSOR if isinstance(one, Loop) else ORIGIN]
+            size = self.tolerances.play(one.name)
+            if size == 0.0:
+                continue
+            axis = one.axis2 if isinstance(one, Loop) else one.axis
+            across = np.eye(3) - np.outer(axis, axis) if turns(one) and k not in centres else np.eye(3)
+            # Where a rod's length is all that counts, its second axis moves the same end, in a direction not known.
+            found.append((centres.get(k, k), across, size))
+        return found
+
+    def _sources(self, by_place: list[Enclosed]) -> Iterator[tuple[Array, Array, float]]:
+        """Of each error: the gaps (n, m, k) by its components, how far these are from it (n, m), and its size.
+
+        A parameter has one component; a joint with clearance is anywhere in a ball, or in a disc across its axis.
+        """
+        for one, t in self.chosen:
+            there = np.flatnonzero(one.weights.any(axis=1))
+            total = sum(by_place[k].middle @ one.weights[k] for k in there)
+            spread = sum(by_place[k].radius @ np.abs(one.weights[k]) for k in there)
+            yield np.asarray(total)[:, :, None], np.asarray(spread), t
+        for place, across, t in self.plays:
+            part = by_place[place].part(..., slice(0, 3))
+            yield part.middle @ across, np.linalg.norm(part.radius, axis=2), t
 
     def counterexample(self, task: Any, centres: Array, bound: float) -> tuple[int | None, float]:
         """A centre (its number) that a machine within the tolerances misses by more than the bound, and by how much."""

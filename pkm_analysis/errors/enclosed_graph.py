@@ -11,6 +11,7 @@ passive angles, whose intervals widen all that depends on them, are then no unkn
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -54,6 +55,9 @@ class Enclosed(NamedTuple):
         return Enclosed(self.middle[at], self.radius[at])  # type: ignore[index]
 
 
+Ends = Sequence[tuple[float, int, int, Enclosed]]  # of a loop: sign, link, place on it, and that place's origin (n, 3)
+
+
 def exact(values: Array) -> Enclosed:
     """Values without a radius."""
     return Enclosed(np.asarray(values), np.zeros(np.shape(values)))
@@ -91,12 +95,13 @@ class EnclosedGraph:
     """
 
     def __init__(self, model: GraphModel, q: Enclosed, position: Enclosed, attitude: Enclosed, shifts: Array) -> None:
-        if not model.free_platform:
-            raise AnalysisError(model.mechanism.name, "its platform hangs on a limb", "ask for machines at random")
         self.model, n = model, len(q.middle)
         self.frames = [_displaced(model.frames[k], *shifts[k]) for k in range(len(model.places))]
         still = exact(np.tile(np.eye(3), (n, 1, 1))), exact(np.zeros((n, 3)))
-        self.bodies: dict[int, tuple[Enclosed, Enclosed]] = {0: still, model.platform: (attitude, position)}
+        self.bodies: dict[int, tuple[Enclosed, Enclosed]] = {0: still}
+        self.moved = attitude, position
+        if model.free_platform:
+            self.bodies[model.platform] = self.moved
         self.axes: list[tuple[int, int, bool, Enclosed, Enclosed]] = []  # joint, column, slides, axis, point
         for k, joint in enumerate(model.joints):
             if model.links[joint.parent] not in self.bodies or not self.places_joint(k):
@@ -147,20 +152,42 @@ class EnclosedGraph:
                 raise AnalysisError(
                     loop.name, f"a {loop.type.value} loop is not enclosed", "ask for machines at random"
                 )
-            n, width = len(p1.middle), model.size + 6
-            J = Enclosed(np.zeros((n, 3 + len(pairs), width)), np.zeros((n, 3 + len(pairs), width)))
-            for k, at, slides, axis, point in self.axes:
-                for link, end, sign in ((second, p2, 1.0), (first, p1, -1.0)):
-                    if model.carried[link, k]:
-                        linear = axis if slides else crossed(axis, end - point)
-                        _put(J, at, sign, linear, None if slides else axis, pairs)
-            for link, at, sign in ((second, there, 1.0), (first, here, -1.0)):
-                if model.carried[link, -1]:
-                    self._by_platform(J, link, at, sign, pairs)
-            rows.append(J)
+            ends = ((1.0, second, there, p2), (-1.0, first, here, p1))
+            rows.append(self._by_rates(ends, pairs))
             for k, place in enumerate(model.places):
-                by_place[k].append(self._by_place(k, place.side, (first, p1, here), (second, p2, there), pairs))
+                by_place[k].append(self._by_place(k, place.side, ends, pairs))
+        if not model.free_platform:
+            self._held(rows, by_place)
         return _stacked(rows), [_stacked(parts) for parts in by_place]
+
+    def _held(self, rows: list[Enclosed], by_place: list[list[Enclosed]]) -> None:
+        """A platform that hangs on a limb is where the one that is given is: six rows more."""
+        model, (attitude, position) = self.model, self.moved
+        R, p = self.bodies[model.platform]
+        pairs = [crossed(_applied(R, np.eye(3)[k]), _applied(attitude, np.eye(3)[k - 2])) for k in range(3)]
+        ends = ((1.0, model.platform, -1, p),)
+        J = self._by_rates(ends, pairs)
+        for axis in range(3):
+            unit = exact(np.tile(np.eye(3)[axis], (len(position.middle), 1)))
+            none = exact(np.zeros_like(position.middle))
+            _put(J, model.size + axis, -1.0, unit, None, pairs)
+            _put(J, model.size + 3 + axis, -1.0, none, unit, pairs)
+        rows.append(J)
+        for k, place in enumerate(model.places):
+            by_place[k].append(self._by_place(k, place.side, ends, pairs))
+
+    def _by_rates(self, ends: Ends, pairs: list[Enclosed]) -> Enclosed:
+        """Derivative (n, m, size + 6) of a loop's gaps by coordinates and the platform."""
+        model, n = self.model, len(ends[0][3].middle)
+        J = Enclosed(*(np.zeros((n, 3 + len(pairs), model.size + 6)) for _ in range(2)))
+        for sign, link, place, end in ends:
+            for k, at, slides, axis, point in self.axes:
+                if model.carried[link, k]:
+                    linear = axis if slides else crossed(axis, end - point)
+                    _put(J, at, sign, linear, None if slides else axis, pairs)
+            if model.carried[link, -1]:
+                self._by_platform(J, link, place, sign, pairs)
+        return J
 
     def _directions(self, loop: object, R1: Enclosed, R2: Enclosed) -> list[Enclosed]:
         """For each row of directions, image x fixed: what an angular velocity is multiplied by."""
@@ -185,19 +212,12 @@ class EnclosedGraph:
             _put(J, size + axis, sign, unit, None, pairs)
             _put(J, size + 3 + axis, sign, crossed(unit, arm), unit, pairs)
 
-    def _by_place(
-        self,
-        k: int,
-        side: str,
-        first: tuple[int, Enclosed, int],
-        second: tuple[int, Enclosed, int],
-        pairs: list[Enclosed],
-    ) -> Enclosed:
+    def _by_place(self, k: int, side: str, ends: Ends, pairs: list[Enclosed]) -> Enclosed:
         """Derivative (n, m, 6) of a loop's gaps by a place's displacement."""
-        model, n = self.model, len(first[1].middle)
-        J = Enclosed(np.zeros((n, 3 + len(pairs), 6)), np.zeros((n, 3 + len(pairs), 6)))
+        model, n = self.model, len(ends[0][3].middle)
+        J = Enclosed(*(np.zeros((n, 3 + len(pairs), 6)) for _ in range(2)))
         link = model.links[model.places[k].link]
-        for body, end, own, sign in ((*second, 1.0), (*first, -1.0)):
+        for sign, body, own, end in ends:
             moves = bool(model.carried[body, k]) if side == ORIGIN else own == k
             if not moves:
                 continue
@@ -215,18 +235,21 @@ class EnclosedGraph:
 class Rod:
     """A rod from the centre of a universal joint to the ball of a loop: numbers of its places.
 
-    `centre` is that of the universal joint's first axis, `slide` that of a prismatic joint on the way to the ball, -1
-    without one, whose joint coordinate is `column`.
+    `centre` is that of the universal joint's first axis, `second` that of its other one, `slide` that of a prismatic
+    joint on the way to the ball, -1 without one, whose joint coordinate is `column`.
     """
 
     loop: int
     centre: int
+    second: int
     slide: int
     column: int
 
 
 def rods_of(model: GraphModel) -> list[Rod] | None:
     """The rods of a mechanism all of whose loops end one; None for any other."""
+    if not model.free_platform:
+        return None
     parent = {joint.child: k for k, joint in enumerate(model.joints)}
     found = []
     for number, loop in enumerate(model.loops):
@@ -247,7 +270,7 @@ def rods_of(model: GraphModel) -> list[Rod] | None:
         moved = {name for name in ancestors if model.mechanism.joint_named[name].type is not JointType.FIXED}
         if not (meets and across) or first.actuated or second.actuated or not moved <= driven or column < -1:
             return None
-        found.append(Rod(number, parent[second.parent], slide, column))
+        found.append(Rod(number, parent[second.parent], at, slide, column))
     return found
 
 

@@ -8,7 +8,7 @@ force changes from pull to push (Parenti-Castelli and Venanzi, 2002).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -18,9 +18,9 @@ from pkm_analysis.analysed_robot import Robot
 from pkm_analysis.analysis_errors import AnalysisError
 from pkm_analysis.errors.tolerances import NORMAL, Tolerances
 from pkm_analysis.plottable import Plottable, Table
-from pkm_description.joint_geometry import freedoms
-from pkm_description.mechanism import Array, JointType, LoopType
-from pkm_kinematics.geometry import GeometricParameters, States
+from pkm_description.mechanism import Array, Joint, JointType, Loop, LoopType
+from pkm_kinematics.geometry import GeometricParameter, GeometricParameters, GraphModel, States
+from pkm_kinematics.geometry.graph_model import ORIGIN, SUCCESSOR
 from pkm_kinematics.status import closes
 
 DIRECTIONS = 64  # from which the worst case is sought
@@ -219,74 +219,40 @@ class ErrorModel:
 
     def _clearances(self) -> list[Source]:
         """Each joint's two parts apart by its clearance, along the force between them."""
-        from pkm_kinematics.geometry.graph_model import ORIGIN, SUCCESSOR
-
         if not self.tolerances.clearance:
             return []
         reactions = self.robot.dynamics.reactions(self.poses, wrench=self.wrench)
         model, placed = self.parameters.model, self.parameters.model.placed(self.states)
-        found = []
+        found, moves = [], []
         for k, name in enumerate(reactions.names):
             size = self.tolerances.play(name)
             joint = self.mechanism.joint_named.get(name)
-            if size == 0.0 or (joint is not None and joint.actuated):
-                continue
             place = model.place_at.get((name, ORIGIN if joint is not None else SUCCESSOR))
-            if place is None:
+            if size == 0.0 or place is None or (joint is not None and joint.actuated):
                 continue
             force = reactions.wrench[:, k, :3].copy()
-            if _turns(joint, self.mechanism.loop_named.get(name)):  # radial: across the axis
+            if turns(joint or self.mechanism.loop_named.get(name)):  # radial: across the axis
                 axis = reactions.axes[:, k, :, 2]
                 force -= np.einsum("ni,ni->n", force, axis)[:, None] * axis
             length = np.linalg.norm(force, axis=1, keepdims=True)
             along = np.where(length > 1e-9, force / np.maximum(length, 1e-12), 0.0)
             frame = placed.bodies[model.links[model.places[place].link]] @ model.nominal[place]
-            inside = np.einsum("nji,nj->ni", frame[:, :3, :3], along)  # in the place's own axes
             # A child yields against the force that holds it; a successor's frame moves against its own body.
             sign = -1.0 if joint is not None else 1.0
-            effect = self._by_displacement(place, sign * inside)
-            found.append(Source(f"clearance of {name}", CLEARANCE, "m", size, effect, one_way=True))
-        return found
-
-    def _by_displacement(self, place: int, translations: Array) -> Array:
-        """Twists (n, 6) of the platform where one place is displaced by translations (n, 3), the drives held."""
-        model = self.parameters.model
-        placed = model.placed(self.states)
-        C = model.closure(placed)[1]
-        by = np.einsum("nmk,nk->nm", placed.by_place(place)[:, :, :3], translations)[:, :, None]
-        return self._solved(
-            placed, C, by, np.einsum("nik,nk->ni", self._on_tree(placed, place)[:, :, :3], translations)
-        )
-
-    def _on_tree(self, placed: Any, place: int) -> Array:
-        return np.asarray(placed.at_origin(placed.link_by_place(self.parameters.model.platform, place)))
-
-    def _solved(self, placed: Any, C: Array, by: Array, on_tree: Array) -> Array:
-        from pkm_kinematics.geometry.graph_model import RANK
-
-        model = self.parameters.model
-        free = np.ones(model.size + 6, dtype=bool)
-        free[model.columns_of(self.mechanism.actuated_joints)] = False
-        if not model.free_platform:
-            free[model.size :] = False
-        rates = np.zeros((len(self.states), model.size + 6))
-        rates[:, free] = -model.least_steps(C[:, :, free], by, RANK)[:, :, 0]
-        rates *= model.scale
-        if model.free_platform:
-            return rates[:, model.size :]
-        own = placed.at_origin(placed.twists_of(model.platform))
-        return np.asarray(on_tree + np.einsum("nij,nj->ni", own, rates))
+            found.append((name, size, sign * np.einsum("nji,nj->ni", frame[:, :3, :3], along)))  # in the place's axes
+            moves += [_translated(len(model.places), {place: axis}) for axis in np.eye(3)]
+        effects = self.parameters.sensitivity(self.states, moves)[1].reshape(len(self.states), 6, -1, 3)
+        return [
+            Source(f"clearance of {name}", CLEARANCE, "m", size, np.einsum("nik,nk->ni", effects[:, :, k], along), True)
+            for k, (name, size, along) in enumerate(found)
+        ]
 
     def _growth(self) -> list[Source]:
         """All bodies larger by their expansion, at once: the places on each move away from its origin."""
-        t, model = self.tolerances, self.parameters.model
+        t = self.tolerances
         if t.change == 0.0:
             return []
-        total = np.zeros((len(self.states), 6))
-        for k, place in enumerate(model.places):
-            inside = t.bodies.get(place.link, t.expansion) * model.nominal[k][:3, :3].T @ model.nominal[k][:3, 3]
-            if inside.any():
-                total += self._by_displacement(k, np.tile(inside, (len(self.states), 1)))
+        total = self.parameters.sensitivity(self.states, [grown(self.parameters.model, t)])[1][:, :, 0]
         return [Source("growth by warmth", THERMAL, "K", t.change, total, one_way=True)] if total.any() else []
 
     def worst_machines(self) -> list[tuple[dict[str, float], Array]]:
@@ -327,10 +293,28 @@ class ErrorModel:
         )
 
 
-def _turns(joint: Any, loop: Any) -> bool:
-    if joint is not None:
-        return joint.type in (JointType.REVOLUTE, JointType.CONTINUOUS) and len(freedoms(joint)) == 1
-    return loop is not None and loop.type in (LoopType.REVOLUTE, LoopType.CYLINDRICAL)
+def _translated(places: int, by: Mapping[int, Array]) -> GeometricParameter:
+    """Places that move along vectors (3,) in their own axes."""
+    weights = np.zeros((places, 6))
+    for place, vector in by.items():
+        weights[place, :3] = vector
+    return GeometricParameter("", "offset", "m", weights)
+
+
+def grown(model: GraphModel, tolerances: Tolerances) -> GeometricParameter:
+    """All bodies larger by their expansion for 1 K, as a displacement of the places on them."""
+    by = {}
+    for k, place in enumerate(model.places):
+        expansion = tolerances.bodies.get(place.link, tolerances.expansion)
+        by[k] = expansion * model.nominal[k][:3, :3].T @ model.nominal[k][:3, 3]
+    return _translated(len(model.places), by)
+
+
+def turns(one: Joint | Loop | None) -> bool:
+    """Whether a joint or loop is a hinge, which clearance opens across its axis."""
+    if isinstance(one, Joint):
+        return one.type in (JointType.REVOLUTE, JointType.CONTINUOUS)
+    return one is not None and one.type in (LoopType.REVOLUTE, LoopType.CYLINDRICAL)
 
 
 def _largest(effects: Array, offset: Array) -> tuple[Array, Array]:

@@ -25,6 +25,7 @@ from pkm_runtime.errors import PkmError
 
 EXPECTED = {"m": 1e-3, "rad": 5e-3}  # errors of a machine as people build them: what parameters are scaled by
 ASTRAY = 0.05  # of the robot's size: measurements this far from the drawing are not of this robot, or not in this frame
+WEAK = 3.0  # times the error that is expected: measurements that are not further astray may be of a weak robot
 ALIGNED = 0.3  # of the misfit: a measuring frame that leaves less was meant
 SWAPPED = 0.3  # of the misfit: columns that leave less when exchanged were swapped
 KEPT = 0.2  # of the rows, by which the answer is judged
@@ -273,7 +274,17 @@ def _frame(robot: MeasuredRobot, notes: list[str]) -> Array:
                 "from the measurements"
             )
             return frame
+    if miss < WEAK * _expected_miss(robot):
+        return np.eye(4)
     raise MeasurementError(measured.source, *_why(robot, predicted, miss))
+
+
+def _expected_miss(robot: MeasuredRobot) -> float:
+    """Error of the position [m], in the median over the rows, that is expected of a machine: weak robots make more."""
+    chosen = robot.parameters.identifiable()
+    twists = robot.parameters.sensitivity(robot.nominal, chosen)[1]
+    each = twists[:, :3] * np.array([EXPECTED[one.unit] for one in chosen])
+    return float(np.median(np.linalg.norm(each, axis=(1, 2))))
 
 
 def _points(robot: MeasuredRobot) -> Array:

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -28,12 +29,13 @@ from pkm_kinematics.geometry.graph_model import ORIGIN, RANK, GraphModel, Placed
 from pkm_runtime.errors import PkmError
 
 STATES = 60  # at which what can be told apart is judged
-CLOSED_AT = 24  # states at which displaced loops have to close
+WIDE = 0.8  # rad, and of the robot's size: of those at which loops that repeat each other have to close
 DISTINCT = 1e-5  # of a column of unit length: what earlier parameters leave of it below this is theirs
-LOCKS = 1e-7  # of a unit displacement: what no motion closes
+LOCKS = 1e-10  # of a unit displacement: what no motion closes
 CLOSES = 1e-13  # of the robot's length: gaps that rounding leaves
 NEARLY = 1e-9  # of it: what the third order may leave, less than the loader allows for
-CUTOFFS = (*[1e-4] * 3, *[1e-5] * 3, *[1e-6] * 3)  # of steps that close loops: weak directions last, where it must be
+FIRST = 8  # steps that close loops as first order says; then what locks them least moves along
+CUTOFFS = (*[1e-6] * 3, 0.0)  # of these steps
 NEAR = 1e-9  # of the robot's length: joints in one point
 ORDER = ("zero", "length", "base mount", "platform mount", "axis tilt", "offset", "tilt")  # kinds, preferred first
 
@@ -90,7 +92,7 @@ class GeometricParameters:
     @cached_property
     def states(self) -> States:
         """Configurations around home at which parameters are compared."""
-        return self.model.random_states(STATES)
+        return self.model.random_states(STATES) if self.model.regular else self.model.random_states(STATES, WIDE)
 
     def displacements(self, values: Mapping[str, float]) -> Array:
         """Displacements (n_places, 6) of the model for values by name [m, rad]. Raises `PkmError` for unknown names."""
@@ -109,27 +111,24 @@ class GeometricParameters:
         Parameters are directions that leave the robot its motion to first order; this removes the second. The same
         array for other robots. Raises `PkmError` where no displacements near the given ones do.
         """
-        if not self._overconstrained:
+        if not self._redundant:
             return displacements
-        model, wanted = GraphModel(self.mechanism, displacements), np.array(displacements)
-        states = self.states.rows(slice(0, CLOSED_AT))
+        model, wanted, states = copy(self.model), np.array(displacements), self.states
         units = np.where(np.arange(6) < 3, model.length, 1.0)
         best, least = wanted, np.inf
-        for cutoff in (*CUTOFFS, 0.0):
+        for k in range(FIRST + len(CUTOFFS) + 1):
             model.displace(wanted)
             states, _ = model.closed(states)
             placed = model.placed(states)
-            left, gaps = model.null_spaces(placed, self._redundant), model.closure(placed)[0]
-            left = left[:, -self._redundant :]
-            missing = np.einsum("nkm,nm->nk", left, gaps).ravel()
+            missing, rows = self._locks(model, placed)
             size = float(np.abs(missing).max(initial=0.0))
             if size < least:
                 best, least = wanted, size
-            if size < (CLOSES if cutoff > 1e-6 else NEARLY) or not cutoff:
+            if size < (CLOSES if k < FIRST else NEARLY) or k == FIRST + len(CUTOFFS):
                 break
-            slopes = [left @ placed.by_place(k) * units for k in range(len(model.places))]
-            rows = np.concatenate(slopes, axis=2).reshape(len(missing), -1)
-            step = np.linalg.lstsq(rows, -missing, rcond=cutoff)[0]
+            U, sizes, Vt = np.linalg.svd(rows, full_matrices=False)
+            used = np.arange(len(sizes)) < self._locked if k < FIRST else sizes > CUTOFFS[k - FIRST] * sizes[0]
+            step = -(Vt[used].T @ ((U[:, used].T @ missing) / sizes[used]))
             wanted = wanted + step.reshape(-1, 6) * units
         if least < NEARLY:
             return best
@@ -137,6 +136,14 @@ class GeometricParameters:
             f"the loops of {self.mechanism.name} do not close with these displacements, nor with others near them: "
             f"{least * model.length:.2g} m are left"
         )
+
+    def _locks(self, model: GraphModel, placed: Placed) -> tuple[Array, Array]:
+        """What no motion closes of the gaps (rows,), and how displacements (rows, 6 n_places) change it; no units."""
+        left = model.null_spaces(placed)
+        missing = np.einsum("nkm,nm->nk", left, model.closure(placed)[0]).ravel()
+        units = np.where(np.arange(6) < 3, model.length, 1.0)
+        slopes = [left @ placed.by_place(k) * units for k in range(len(model.places))]
+        return missing, np.concatenate(slopes, axis=2).reshape(len(missing), -1)
 
     # -- derivatives ------------------------------------------------------------------------------------------------
 
@@ -284,13 +291,12 @@ class GeometricParameters:
         """Those parameters, or combinations of them, that no loop is locked by."""
         model = self.model
         placed = model.placed(self.states)
-        left = model.null_spaces(placed)
-        self._redundant = int(left.any(axis=2).sum(axis=1).min())
-        self._overconstrained = self._redundant > 0
-        if not self._overconstrained or not found:
+        self._redundant = model.closure(placed)[0].shape[1] - model.independent
+        if not self._redundant or not found:
             return found
+        self._locked = np.linalg.matrix_rank(self._locks(model, placed)[1], tol=LOCKS)
         units = np.array([model.length if one.unit == "m" else 1.0 for one in found])
-        rows = (left @ self.closure_by(placed, found)).reshape(-1, len(found)) * units
+        rows = (model.null_spaces(placed) @ self.closure_by(placed, found)).reshape(-1, len(found)) * units
         rows = np.asarray(np.linalg.qr(rows, mode="r"))
         combined = _null_basis(rows)
         result = []

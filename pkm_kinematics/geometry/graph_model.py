@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,12 +24,11 @@ from pkm_description.mechanism import Array, Joint, JointType, Loop, LoopType, M
 from pkm_description.rotations import pose_from_transform, skew, transform_from_pose
 
 ORIGIN, PREDECESSOR, SUCCESSOR = "origin", "predecessor", "successor"
-RANK = (
-    3e-5  # of the largest singular value: equations below depend on others, in a machine that differs from its drawing
-)
+RANK = 3e-5  # of the largest singular value: equations below depend on others
 CLOSED = 1e-12  # of the robot's size
 STILL = 1e-13  # a dimensionless step: what is still open then stays so
 ITERATIONS = 30
+FEW = 4  # states at which equations are counted
 LONGEST = 0.3  # rad, and of the robot's size: of one step
 
 
@@ -42,6 +42,18 @@ class Place:
     element: str
     side: str
     link: str
+
+
+@dataclass(frozen=True, eq=False)
+class Step:
+    """A degree of freedom of a joint: it slides or turns by `factor` * q[column] + `offset` about an axis (3,)."""
+
+    column: int
+    factor: float
+    offset: float
+    slides: bool
+    axis: Array
+    skewed: Array  # (3, 3), of the axis
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,6 +100,17 @@ def rotations(vectors: Array) -> Array:
     return np.asarray(np.eye(3) + a * K + b * (K @ K))
 
 
+def _times(frames: Array, matrix: Array) -> Array:
+    """Products (n, k, k) of matrices (n, k, k) with one (k, k), as one product of two."""
+    n, k, _ = frames.shape
+    return np.asarray((frames.reshape(n * k, k) @ matrix).reshape(n, k, k))
+
+
+def _crossed(u: Array, v: Array) -> Array:
+    """Cross products (n, 3), in a quarter of the time that `numpy.cross` takes."""
+    return np.asarray(u[:, [1, 2, 0]] * v[:, [2, 0, 1]] - u[:, [2, 0, 1]] * v[:, [1, 2, 0]])
+
+
 def rotation_vectors(matrices: Array) -> Array:
     """Rotation vectors (..., 3) of rotations (..., 3, 3), of length below pi."""
     from scipy.spatial.transform import Rotation  # late: only where poses are compared
@@ -111,6 +134,7 @@ class GraphModel:
     A displacement is a translation [m], then a rotation vector [rad], in the axes of the place's own frame: the frame
     becomes `frame @ [R(rotation), translation]`. `size` counts joint coordinates without the platform's six, `names`
     are those of the joints' degrees of freedom, `scale` (size + 6,) makes steps dimensionless by the length `length`.
+    `independent` of the loops' equations do not follow from the others as drawn; `regular` where all of them are.
     """
 
     def __init__(self, mechanism: Mechanism, displacements: Array | None = None) -> None:
@@ -140,14 +164,20 @@ class GraphModel:
             + [loop.successor_frame for loop in self.loops]
         ).reshape(-1, 4, 4)
         self._columns()
-        self.displace(np.zeros((len(self.places), 6)) if displacements is None else displacements)
+        self.displace(np.zeros((len(self.places), 6)))
         lengths = np.linalg.norm(self.nominal[:, :3, 3], axis=1)
         self.length = float(lengths.max(initial=0.0)) or 1.0
         self.scale = np.ones(self.size + 6)
         self.scale[: self.size][self.slides] = self.length
         self.scale[self.size : self.size + 3] = self.length
-        J = self.closure(self.placed(self.home()))[1][0, :, : self.size + (6 if self.free_platform else 0)]
-        self.regular = rank(J) == J.shape[0]  # no loop repeats what others say
+        J = self.closure(self.placed(self.home()))[1]
+        self.independent = J.shape[1]
+        self.regular = rank(J[0]) == J.shape[1]
+        if not self.regular:  # at home it may have more motions than elsewhere
+            around = self.closure(self.placed(self.random_states(FEW)))[1]
+            self.independent = max(rank(one) for one in (*J, *around))
+        if displacements is not None:
+            self.displace(displacements)
 
     def _columns(self) -> None:
         """Columns of the joints' coordinates, and which links and loops they move."""
@@ -158,6 +188,13 @@ class GraphModel:
                 for freedom in freedoms(joint):
                     self.column[freedom.name] = len(slides)
                     slides.append(freedom.slides)
+        self.steps: list[list[Step]] = []
+        for joint in self.joints:
+            leader, factor, offset = "", 1.0, 0.0
+            if joint.mimic is not None:
+                leader, factor, offset = joint.mimic.joint, joint.mimic.multiplier, joint.mimic.offset
+            found = [(self.column[leader or one.name], one) for one in freedoms(joint)]
+            self.steps.append([Step(at, factor, offset, one.slides, one.axis, skew(one.axis)) for at, one in found])
         self.size = len(slides)
         self.names = tuple(self.column)
         self.slides = np.array(slides, dtype=bool)
@@ -170,6 +207,10 @@ class GraphModel:
                 self.carried[row, rank[parent[at].name]] = True
                 at = parent[at].parent
             self.carried[row, -1] = self.free_platform and at == self.mechanism.platform_link
+        self.joints_of_steps = np.array([k for k, steps in enumerate(self.steps) for _ in steps], dtype=np.int64)
+        self.select = np.zeros((len(self.joints_of_steps), self.size + 6))
+        for row, step in enumerate(step for steps in self.steps for step in steps):
+            self.select[row, step.column] = 1.0
 
     def displace(self, displacements: Array) -> None:
         """Take other displacements (n_places, 6)."""
@@ -219,39 +260,31 @@ class GraphModel:
         bodies[0] = np.eye(4)
         if self.free_platform:
             bodies[self.platform] = states.platform
-        origins = np.empty((len(self.joints), n, 4, 4))
-        columns: list[tuple[int, int, Array]] = []  # joint, column, twist (n, 6)
+        twists = np.zeros((n, 6, len(self.joints_of_steps)))
+        at = 0
         for k, joint in enumerate(self.joints):
-            frame = bodies[self.links[joint.parent]] @ self.frames[k]
-            origins[k] = frame
-            moved = frame.copy()
-            leader = joint if joint.mimic is None else None
-            for freedom in freedoms(joint):
-                if leader is None:
-                    assert joint.mimic is not None
-                    at = self.column[joint.mimic.joint]
-                    factor = joint.mimic.multiplier
-                    value = factor * states.q[:, at] + joint.mimic.offset
-                else:
-                    at, factor = self.column[freedom.name], 1.0
-                    value = states.q[:, at]
-                axis = moved[:, :3, :3] @ freedom.axis
-                if freedom.slides:
-                    twist = np.concatenate((axis, np.zeros((n, 3))), axis=1)
+            moved = _times(bodies[self.links[joint.parent]], self.frames[k])
+            for step in self.steps[k]:
+                value = step.factor * states.q[:, step.column] + step.offset
+                axis = moved[:, :3, :3] @ step.axis
+                if step.slides:
+                    twists[:, :3, at] = step.factor * axis
                     moved[:, :3, 3] += axis * value[:, None]
                 else:
-                    twist = np.concatenate((np.cross(moved[:, :3, 3], axis), axis), axis=1)
-                    moved[:, :3, :3] = moved[:, :3, :3] @ rotations(freedom.axis * value[:, None])
-                columns.append((k, at, factor * twist))
+                    twists[:, :3, at] = step.factor * _crossed(moved[:, :3, 3], axis)
+                    twists[:, 3:, at] = step.factor * axis
+                    across = _times(moved[:, :3, :3], step.skewed)
+                    again = _times(across, step.skewed)
+                    turn = np.sin(value)[:, None, None] * across
+                    moved[:, :3, :3] += turn + (2.0 * np.sin(0.5 * value) ** 2)[:, None, None] * again
+                at += 1
             bodies[self.links[joint.child]] = moved
-        platform = bodies[self.platform]
-        return Placed(self, bodies, origins, columns, platform)
+        return Placed(self, bodies, twists, bodies[self.platform])
 
     def closure(self, placed: Placed) -> tuple[Array, Array]:
         """Dimensionless gaps (n, m) of the loops and their derivatives (n, m, size + 6) by dimensionless steps."""
         gaps, rows = [], []
-        for k in range(len(self.loops)):
-            gap, row = placed.loop(k)
+        for k, (gap, row) in enumerate(placed.loops):
             gaps.append(gap)
             rows.append(row @ placed.relative(k))
         if not gaps:
@@ -259,10 +292,14 @@ class GraphModel:
             return np.zeros((n, 0)), np.zeros((n, 0, self.size + 6))
         return np.concatenate(gaps, axis=1), np.concatenate(rows, axis=1) * self.scale
 
-    def closed(self, states: States, held: NDArray[np.int64] | Sequence[int] = ()) -> tuple[States, Array]:
+    def closed(
+        self, states: States, held: NDArray[np.int64] | Sequence[int] = (), within: float = CLOSED
+    ) -> tuple[States, Array]:
         """The configurations that close the loops, near `states`, with some columns held; and the gaps (n,) left [m].
 
-        Newton's method with steps of least norm: what the loops leave open stays.
+        Newton's method with steps of least norm: what the loops leave open stays. Of loops that repeat each other in
+        the drawing, as many equations are closed as are independent there: the others may stay open in a machine that
+        differs from it. `within` is of the robot's length.
         """
         free = np.setdiff1d(np.arange(self.size + 6), np.asarray(held, dtype=np.int64))
         states = States(states.q.copy(), states.platform.copy())
@@ -271,7 +308,7 @@ class GraphModel:
             part = states.rows(open_)
             gaps, J = self.closure(self.placed(part))
             worst[open_] = np.abs(gaps).max(axis=1, initial=0.0)
-            on = (worst[open_] > CLOSED) & np.isfinite(worst[open_])
+            on = (worst[open_] > within) & np.isfinite(worst[open_])
             step = np.zeros((int(on.sum()), self.size + 6))
             step[:, free] = -self.least_steps(J[on][:, :, free], gaps[on][:, :, None], RANK)[:, :, 0]
             longest = np.abs(step).max(axis=1, initial=0.0)
@@ -289,7 +326,8 @@ class GraphModel:
     def least_steps(self, J: Array, wanted: Array, cutoff: float) -> Array:
         """Steps of least norm (n, columns, k) that change the gaps by `wanted` (n, rows, k), with derivatives J.
 
-        By singular values only where equations depend on each other, as in an overconstrained robot.
+        By singular values only where equations depend on each other, as in an overconstrained robot: of the largest
+        ones, as many as there are independent equations. A machine that differs from its drawing has more, small ones.
         """
         if self.regular and J.shape[2] >= J.shape[1]:
             try:
@@ -299,7 +337,10 @@ class GraphModel:
                 return np.asarray(back @ np.linalg.solve(J @ back, wanted))
             except np.linalg.LinAlgError:  # exactly singular
                 pass
-        return np.asarray(np.linalg.pinv(J, rcond=cutoff) @ wanted)
+        U, sizes, Vt = np.linalg.svd(J, full_matrices=False)
+        used = (sizes > cutoff * sizes[:, :1]) & (np.arange(sizes.shape[1]) < self.independent)
+        parts = np.where(used, 1.0 / np.where(used, sizes, 1.0), 0.0)[:, :, None] * (np.swapaxes(U, 1, 2) @ wanted)
+        return np.asarray(np.swapaxes(Vt, 1, 2) @ parts)
 
     def random_states(self, n: int, spread: float = 0.15, seed: int = 0) -> States:
         """Closed configurations around home, drives moved by up to `spread` of the robot's size, or rad."""
@@ -317,21 +358,10 @@ class GraphModel:
             states = states.rows(np.flatnonzero(good))
         return states.rows(slice(0, n))
 
-    def null_spaces(self, placed: Placed, count: int | None = None) -> Array:
-        """Left null spaces (n, m, m) of the loops' equations, rows of zeros among them: what no motion can close.
-
-        `count` is their known dimension, by default that which the singular values show.
-        """
-        J = self.closure(placed)[1]
-        U, s, _ = np.linalg.svd(J[:, :, : self.size + (6 if self.free_platform else 0)])
-        rows = J.shape[1]
-        full = np.zeros((len(J), rows))
-        full[:, : s.shape[1]] = s
-        if count is None:
-            left = full <= 1e-7 * full.max(axis=1, keepdims=True, initial=0.0)
-        else:
-            left = np.broadcast_to(np.arange(rows) >= rows - count, full.shape)
-        return np.asarray(np.swapaxes(U, 1, 2) * left[:, :, None])
+    def null_spaces(self, placed: Placed) -> Array:
+        """Left null spaces (n, k, m) of the loops' equations, of those that depend on others: what no motion closes."""
+        U = np.linalg.svd(self.closure(placed)[1])[0]
+        return np.asarray(np.swapaxes(U[:, :, self.independent :], 1, 2))
 
 
 @dataclass(frozen=True, eq=False)
@@ -340,38 +370,43 @@ class Placed:
 
     model: GraphModel
     bodies: Array  # (n_links, n, 4, 4)
-    origins: Array  # (n_joints, n, 4, 4), of the joints' frames
-    columns: list[tuple[int, int, Array]]
+    twists: Array  # (n, 6, n_steps), of the joints' degrees of freedom
     platform: Array  # (n, 4, 4)
 
     def twists_of(self, row: int) -> Array:
         """Twist (n, 6, size + 6) of a link per rate of the states."""
-        model, n = self.model, len(self.platform)
-        found = np.zeros((n, 6, model.size + 6))
-        for k, at, twist in self.columns:
-            if model.carried[row, k]:
-                found[:, :, at] += twist
-        if model.carried[row, -1]:
-            found[:, :3, model.size : model.size + 3] = np.eye(3)
-            found[:, :3, model.size + 3 :] = skew(self.platform[:, :3, 3])
-            found[:, 3:, model.size + 3 :] = np.eye(3)
-        return found
+        carried = self.model.carried[row]
+        return self._moved(carried[self.model.joints_of_steps].astype(np.float64), float(carried[-1]))
 
     def relative(self, loop: int) -> Array:
         """Twist (n, 6, size + 6) of a loop's successor relative to its predecessor per rate of the states."""
-        one = self.model.loops[loop]
-        first, second = self.model.links[one.predecessor], self.model.links[one.successor]
-        return self.twists_of(second) - self.twists_of(first)
+        one, carried = self.model.loops[loop], self.model.carried.astype(np.float64)
+        signs = carried[self.model.links[one.successor]] - carried[self.model.links[one.predecessor]]
+        return self._moved(signs[self.model.joints_of_steps], float(signs[-1]))
+
+    def _moved(self, signs: Array, platform: float) -> Array:
+        """Twist (n, 6, size + 6) of all that moves with these signs (n_steps,), the platform with its own."""
+        model = self.model
+        found = self.twists @ (signs[:, None] * model.select)
+        if platform:
+            found[:, :3, model.size : model.size + 3] = platform * np.eye(3)
+            found[:, :3, model.size + 3 :] = platform * skew(self.platform[:, :3, 3])
+            found[:, 3:, model.size + 3 :] = platform * np.eye(3)
+        return np.asarray(found)
+
+    @cached_property
+    def loops(self) -> list[tuple[Array, Array]]:
+        """Dimensionless gaps (n, m) of each loop, and their derivatives (n, m, 6) by the relative twist."""
+        return [self._loop(k) for k in range(len(self.model.loops))]
 
     def loop_frames(self, loop: int) -> tuple[Array, Array]:
         """Frames (n, 4, 4) of a loop on its predecessor and its successor, in the base frame."""
         model, one = self.model, self.model.loops[loop]
-        first = self.bodies[model.links[one.predecessor]] @ model.frames[model.place_at[one.name, PREDECESSOR]]
-        second = self.bodies[model.links[one.successor]] @ model.frames[model.place_at[one.name, SUCCESSOR]]
+        first = _times(self.bodies[model.links[one.predecessor]], model.frames[model.place_at[one.name, PREDECESSOR]])
+        second = _times(self.bodies[model.links[one.successor]], model.frames[model.place_at[one.name, SUCCESSOR]])
         return first, second
 
-    def loop(self, loop: int) -> tuple[Array, Array]:
-        """Dimensionless gaps (n, m) of a loop, and their derivatives (n, m, 6) by the relative twist."""
+    def _loop(self, loop: int) -> tuple[Array, Array]:
         one, length = self.model.loops[loop], self.model.length
         first, second = self.loop_frames(loop)
         back = np.swapaxes(first[:, :3, :3], 1, 2)
@@ -429,13 +464,13 @@ class Placed:
         rows = []
         joint = place if one.side == ORIGIN else -1
         for k, loop in enumerate(model.loops):
-            gradient = self.loop(k)[1]
+            gradient = self.loops[k][1]
             if joint >= 0:
                 first, second = model.links[loop.predecessor], model.links[loop.successor]
                 sign = float(model.carried[second, joint]) - float(model.carried[first, joint])
             else:
                 sign = 0.0 if loop.name != one.element else 1.0 if one.side == SUCCESSOR else -1.0
-            rows.append(sign * gradient @ twist)
+            rows.append(sign * gradient @ twist if sign else np.zeros_like(gradient))
         n = len(self.platform)
         return np.concatenate(rows, axis=1) if rows else np.zeros((n, 0, 6))
 

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from copy import copy
+
 import numpy as np
 import pytest
 
@@ -24,13 +26,6 @@ FOLLOWED = [
     name for name in robot_names() if name not in ("griffis_duffy", "cable_8", "gough_stewart_7", "planar_redundant")
 ]
 STEP = 4e-5  # m, rad: extrapolated differences then err by its fourth power, or by rounding over it
-TOLERANCE = {  # of differences, of robots whose repeated loops close only to 1e-9, or by other parts that move along
-    "four_upu": 1e-4,
-    "h4": 1e-5,
-    "irsbot2": 2e-3,
-    "par2": 2e-3,
-    "quattro": 1e-5,
-}
 
 
 def moves(parameters: GeometricParameters, displacements: Array) -> list[Displacement]:
@@ -151,30 +146,34 @@ def _urpu() -> str:
 @pytest.mark.parametrize("every", [11, pytest.param(1, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("robot_name", FOLLOWED)
 def test_sensitivities_are_the_differences_of_displaced_robots(robot_name: str, every: int) -> None:
-    """Of every parameter, or by day of every so many, pose and joints, with the drives held."""
+    """Of every parameter, or by day of every so many, pose and joints, with the drives held: to 1e-6, of every robot.
+
+    Of loops that repeat each other, those equations are closed that do not depend on others. What is left open is of
+    second order: it goes down to a quarter with half the step. So the parameter leaves the robot its motion.
+    """
     mechanism = load_mechanism(robot_name)
     parameters = GeometricParameters(mechanism)
-    model = parameters.model
-    states = parameters.states.rows(slice(0, 2))
-    held = model.columns_of(mechanism.actuated_joints)
+    states = parameters.model.random_states(2)  # near home: farther away, some are all but singular
+    held = parameters.model.columns_of(mechanism.actuated_joints)
     rates, twists = parameters.sensitivity(states, parameters.all)
-    tolerance = TOLERANCE.get(robot_name, 1e-6)
     for k in range(0, len(parameters), every):
-        name, slopes = parameters.all[k].name, []
+        name, slopes, left = parameters.all[k].name, [], []
         for step in (STEP, 0.5 * STEP):
             ends = []
             for sign in (step, -step):
-                displaced = parameters.closing(parameters.displacements({name: sign}))
-                end, gap = GraphModel(mechanism, displaced).closed(states, held)
-                assert gap.max() < 1e-8 * model.length
+                displaced = copy(parameters.model)
+                displaced.displace(parameters.displacements({name: sign}))
+                end, gap = displaced.closed(states, held, within=1e-15)
+                left.append(gap.max())
                 ends.append(end)
             first, second = ends
             turned = first.platform[:, :3, :3] @ np.swapaxes(second.platform[:, :3, :3], 1, 2)
             moved = np.hstack((first.platform[:, :3, 3] - second.platform[:, :3, 3], rotation_vectors(turned)))
             slopes.append((moved / (2.0 * step), (first.q - second.q) / (2.0 * step)))
+        assert max(left[2:]) < 0.3 * max(left[:2]) + 1e-13 * parameters.model.length, name
         for whole, half, exact in zip(*slopes, (twists[:, :, k], rates[:, :, k]), strict=True):
             size = max(1.0, float(np.abs(exact).max()))
-            assert np.abs((4.0 * half - whole) / 3.0 - exact).max() < tolerance * size, name  # Richardson's
+            assert np.abs((4.0 * half - whole) / 3.0 - exact).max() < 1e-6 * size, name  # Richardson's
 
 
 @pytest.mark.parametrize("robot_name", ["delta", "gough_stewart", "orthoglide", "planar_3rrr", "tripod_3prs", "hexa"])
@@ -192,7 +191,7 @@ def test_a_reloaded_robot_stands_where_the_displaced_graph_does(robot_name: str)
     assert reloaded.mobility.platform == mechanism.mobility.platform
     assert np.abs(reloaded.home - mechanism.home).max() > 1e-6  # the displacements count
     kinematics = Kinematics(reloaded)
-    there, _ = model.closed(parameters.states.rows(slice(0, 5)), model.columns_of(mechanism.actuated_joints))
+    there, _ = model.closed(parameters.model.random_states(5, 0.1), model.columns_of(mechanism.actuated_joints))
     for pose, q in zip(there.poses, there.q, strict=True):
         found = kinematics.inverse(pose, seed=_joints(kinematics, model, q, pose))
         assert found.status == Status.CONVERGED
