@@ -8,27 +8,30 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 from importlib.metadata import PackageNotFoundError, version
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from pkm_description.mechanism import Array
+from pkm_description.exported_digest import digest_of
 from pkm_dynamics.dynamics import Dynamics
 from pkm_dynamics.export_c.c_test import states_of, test_source
 from pkm_dynamics.export_c.forward_in_c import FORWARD, NO_FORWARD, SAME_SIDE, SAME_SIDE_REDUNDANT
 from pkm_dynamics.export_c.recorded_robot import RecordedFunction, RecordedRobot
+from pkm_dynamics.export_c.sharing_in_c import SHARE
 from pkm_kinematics.forward.along_path import CLEARLY
 from pkm_kinematics.kernels.position.solve_poses import FARTHEST
 from pkm_kinematics.status import Status
 from pkm_runtime.codegen.c_code import identifier
-from pkm_description.exported_digest import digest_of
 
 STATUSES = (
     ("PKM_OK", 0, "solved"),
     ("PKM_UNREACHABLE", 1, "no configuration of the limbs reaches the pose in this mode"),
     ("PKM_JOINT_LIMIT", 2, "solved, but a joint is outside its range"),
     ("PKM_SINGULAR", 3, "singular: rates, efforts or the platform's way are not determined"),
+    ("PKM_DIVERGED", 4, "drives that only pull, or only push, do not come to share the load"),
     ("PKM_INVALID_INPUT", 5, "not finite, no unit quaternion, outside the motion space, or numbers overflow"),
-    ("PKM_EFFORT_LIMIT", 7, "the efforts of least norm have a drive push that only pulls, or pull that only pushes"),
+    ("PKM_EFFORT_LIMIT", 7, "no efforts within the bounds of drives that only pull, or only push"),
     ("PKM_NO_SUCH_MODE", 10, "no working mode of this number"),
 )
 PROTOTYPES = (
@@ -55,23 +58,12 @@ COMMENTS = {
     "gravity": "Efforts of the drives that hold the robot at rest.",
     "margins": "Regularity of the worst limb, and reciprocal condition of the drives: 1 at best, 0 at a singularity.",
 }
+CHOICES = {
+    "larger": "a > b ? a : b",
+    "smaller": "a < b ? a : b",
+    "worse": "a != a || b <= a ? a : b",  # of two errors; NaN where one is NaN
+}
 HELPERS = """\
-static REAL larger(REAL a, REAL b)
-{
-    return a > b ? a : b;
-}
-
-static REAL smaller(REAL a, REAL b)
-{
-    return a < b ? a : b;
-}
-
-/* The larger of two errors, NaN if one is NaN. */
-static REAL worse(REAL a, REAL b)
-{
-    return a != a || b <= a ? a : b;
-}
-
 /* The status of an answer: NaN where there is none, PKM_INVALID_INPUT where a number overflowed. */
 static int finish(int status, REAL out[], int n)
 {
@@ -146,11 +138,6 @@ class CFiles:
         return digest_of(self.kinematics.mechanism)
 
     @property
-    def one_way(self) -> bool:
-        """Whether a drive only pulls, or only pushes."""
-        return bool(self.kinematics.mechanism.one_way_actuators.any())
-
-    @property
     def files(self) -> dict[str, str]:
         """Text of each file."""
         name = self.name
@@ -159,7 +146,7 @@ class CFiles:
             f"{name}.h": self.header(),
             f"{name}.c": self.source(),
             f"{name}_test.c": test_source(name, states, self.engine.actuated_column, self.single),
-            "CMakeLists.txt": CMAKE.replace("NAME", name),
+            "CMakeLists.txt": re.sub(r"\bNAME|(?<=_)NAME", name, CMAKE),
             "README.md": self.read_me(),
         }
 
@@ -167,8 +154,14 @@ class CFiles:
         """What the files are, in a page."""
         k = self.kinematics
         return README.format(
-            name=self.name, upper=self.name.upper(), robot=k.mechanism.name, release=release(), digest=self.digest,
-            what=k.mechanism.coordinates_in_words(), modes=self.n_modes, drives=", ".join(k.actuated_names),
+            name=self.name,
+            upper=self.name.upper(),
+            robot=k.mechanism.name,
+            release=release(),
+            digest=self.digest,
+            what=k.mechanism.coordinates_in_words(),
+            modes=self.n_modes,
+            drives=", ".join(k.actuated_names),
             real="float" if self.single else "double",
         )
 
@@ -191,7 +184,7 @@ class CFiles:
             line += text + " "
         return "\n".join([*lines, line.rstrip().rstrip(",")])
 
-    def table(self, kind: str, name: str, values: Sequence[float] | Array) -> str:
+    def table(self, kind: str, name: str, values: Sequence[float] | NDArray[Any]) -> str:
         """A constant array of one row of numbers."""
         texts = self.numbers(values) if "int" not in kind else "    " + ", ".join(str(int(v)) for v in values)
         return f"{kind} {name}[{len(values)}] = {{\n{texts}\n}};\n"
@@ -259,19 +252,26 @@ extern const {real} {self.name}_largest_effort[{upper}_N_ACTUATED]; /* N m or N 
         """Text of the source."""
         r = self.robot
         parts = [
-            f'/* Made by pkm export {release()} from the description with digest {self.digest}. */\n#include "{self.name}.h"\n\n#include <math.h>\n',
+            f"/* Made by pkm export {release()} from the description with digest {self.digest}. */",
+            f'#include "{self.name}.h"\n\n#include <math.h>\n',
             self._limits(),
             self._torn(),
-            self._static("positions", "const REAL pose[7], const REAL side[], const REAL start[], REAL joints[]", r.inverse()),
+            self._static(
+                "positions", "const REAL pose[7], const REAL side[], const REAL start[], REAL joints[]", r.inverse()
+            ),
             self._text(INVERSE),
         ]
+        effort = "REAL effort[]"
+        if r.one_way:
+            effort += ", REAL null[]"
+            parts.append(self._text(SHARE))
         plain = "const REAL pose[7], const REAL side[], "
         moving = "const REAL pose[7], const REAL twist[6], "
         for name, arguments, call, out, n, function in (
             ("jacobian", plain + "REAL jacobian[]", "pose, side, jacobian", "jacobian", "6 * M", r.jacobian()),
             (
                 "inverse_dynamics",
-                moving + "const REAL acceleration[6],\n    const REAL side[], REAL effort[]",
+                moving + "const REAL acceleration[6],\n    const REAL side[], " + effort,
                 "pose, twist, acceleration, side, effort",
                 "effort",
                 "M",
@@ -285,13 +285,15 @@ extern const {real} {self.name}_largest_effort[{upper}_N_ACTUATED]; /* N m or N 
                 "6",
                 r.direct_dynamics(),
             ),
-            ("gravity", plain + "REAL effort[]", "pose, side, effort", "effort", "M", r.inverse_dynamics(False)),
+            ("gravity", plain + effort, "pose, side, effort", "effort", "M", r.inverse_dynamics(False)),
             ("margins", plain + "REAL margins[]", "pose, side, margins", "margins", "2", r.margins()),
         ):
             parts.append(self._static(f"{name}_at", arguments, function))
             parts.append(self._public(name, call, out, n))
         parts.append(self._forward())
-        return "\n".join(parts)
+        used = {name for name in CHOICES if any(f"{name}(" in text for text in parts)}
+        texts = [f"static REAL {name}(REAL a, REAL b)\n{{\n    return {CHOICES[name]};\n}}\n" for name in sorted(used)]
+        return "\n".join([*parts[:2], *map(self._real, texts), *parts[2:]])
 
     def _limits(self) -> str:
         k, engine = self.kinematics, self.engine
@@ -316,7 +318,7 @@ extern const {real} {self.name}_largest_effort[{upper}_N_ACTUATED]; /* N m or N 
             self.table("static const int", "actuated_joint", engine.actuated_column),
             self._starts(),
         ]
-        if self.one_way:
+        if self.robot.one_way:
             least, most = k.mechanism.effort_range
             tables += [self.table("static " + real, "effort_lower", least)]
             tables += [self.table("static " + real, "effort_upper", most)]
@@ -356,18 +358,22 @@ extern const {real} {self.name}_largest_effort[{upper}_N_ACTUATED]; /* N m or N 
         code = function.code(self.single)
         self.counts[name] = code.counts
         text = "\n".join(code.lines(self.robot.titles)).strip("\n")
-        unused = [a for a in re.findall(r"(\w+)(?:\[\d*\])?(?:,|$)", arguments) if not re.search(rf"(?<!->)\b{a}\b", text)]
+        unused = [
+            a for a in re.findall(r"(\w+)(?:\[\d*\])?(?:,|$)", arguments) if not re.search(rf"(?<!->)\b{a}\b", text)
+        ]
         text = "".join(f"    (void){a};\n" for a in unused) + text
         return f"{text}\n    return {'PKM_OK' if function.regular else 'PKM_SINGULAR'};"
 
     def _public(self, name: str, call: str, out: str, n: str) -> str:
         arguments = dict(PROTOTYPES)[name]
-        within = ""
-        if name in ("inverse_dynamics", "gravity") and self.one_way:
-            within = ONE_WAY
+        shared, null = "", ""
+        if name in ("inverse_dynamics", "gravity") and self.robot.one_way:
+            null, call = ", null[M * FREE]", f"{call}, null"
+            shared = "    if (status == PKM_OK)\n        status = share(null, effort);\n"
         return self._text(
-            f"int NAME_{name}({arguments})\n{{\n    REAL side[SIDES];\n    int status = sides_of(mode, side);\n"
-            f"    if (status == PKM_OK)\n        status = {name}_at({call});\n{within}    return finish(status, {out}, {n});\n}}\n"
+            f"int NAME_{name}({arguments})\n{{\n    REAL side[SIDES]{null};\n    int status = sides_of(mode, side);\n"
+            f"    if (status == PKM_OK)\n        status = {name}_at({call});\n"
+            f"{shared}    return finish(status, {out}, {n});\n}}\n"
         )
 
     def _forward(self) -> str:
@@ -379,7 +385,7 @@ extern const {real} {self.name}_largest_effort[{upper}_N_ACTUATED]; /* N m or N 
         blocks = tables.blocks
         sided = [b for b in range(len(blocks)) if blocks["branches"][b] > 1]
         limb_of_side = [limb_of_block[b] for b in sided] or [0]
-        place, seen = [], Counter[int]()
+        place, seen = list[int](), Counter[int]()
         for limb in limb_of_side:
             seen[limb] += 1
         for limb in limb_of_side:  # the first branch of a limb changes slowest, as in `WorkingModes.hidden_branches`
@@ -391,9 +397,9 @@ extern const {real} {self.name}_largest_effort[{upper}_N_ACTUATED]; /* N m or N 
                 if tables.bodies["actuator"][i] >= 0:
                     limb_of_actuator[tables.bodies["actuator"][i]] = limb_of_block[b]
         arguments = "const REAL pose[7], const REAL side[], const REAL goal[], REAL left[]"
-        text = FORWARD.replace(
-            "LIMB_ERRORS", self._body("limb_errors", arguments, robot.limb_errors())
-        ).replace("NEWTON_STEP", self._body("newton_step", arguments + ", struct step *step", step))
+        text = FORWARD.replace("LIMB_ERRORS", self._body("limb_errors", arguments, robot.limb_errors())).replace(
+            "NEWTON_STEP", self._body("newton_step", arguments + ", struct step *step", step)
+        )
         n = self.robot.subspace.shape[1]
         redundant = robot.m > n
         at = text.index("/* Newton's method from `pose`")
@@ -421,7 +427,9 @@ extern const {real} {self.name}_largest_effort[{upper}_N_ACTUATED]; /* N m or N 
             + self.table("static const int", "place_of_side", place),
             self.table("static const int", "limb_of_actuator", limb_of_actuator),
             "/* How much nearer a branch must be than those tried before. */\n"
-            + self.table("static const REAL", "clearly", [CLEARLY if k in hidden else 1.0 for k in range(len(tables.limbs))]),
+            + self.table(
+                "static const REAL", "clearly", [CLEARLY if k in hidden else 1.0 for k in range(len(tables.limbs))]
+            ),
         ]
         return self._text("\n".join([*tables_text, text]))
 
@@ -429,6 +437,7 @@ extern const {real} {self.name}_largest_effort[{upper}_N_ACTUATED]; /* N m or N 
         """A template with the names and numbers of this robot."""
         words = {
             "NAME": self.name,
+            "FREE": str(self.robot.m - self.robot.subspace.shape[1]),
             "M": str(self.robot.m),
             "N": str(self.robot.subspace.shape[1]),
             "SIDES": str(max(len(self.robot.sides), 1)),
@@ -438,6 +447,9 @@ extern const {real} {self.name}_largest_effort[{upper}_N_ACTUATED]; /* N m or N 
             "ZERO": self.number(0.0),
             "HALF": self.number(0.5),
             "ONE": self.number(1.0),
+            "TINY": self.number(1e-30),
+            "BROKEN": self.number(1e-6 if self.single else 1e-12),
+            "SQRT": "sqrtf" if self.single else "sqrt",
             "FABS": "fabsf" if self.single else "fabs",
             "CEIL": "ceilf" if self.single else "ceil",
         }
@@ -450,13 +462,6 @@ extern const {real} {self.name}_largest_effort[{upper}_N_ACTUATED]; /* N m or N 
         return re.sub(r"\bREAL\b", "float" if self.single else "double", text)
 
 
-ONE_WAY = """\
-    for (int k = 0; k < M && status == PKM_OK; k++)
-        if (effort[k] < effort_lower[k] || effort[k] > effort_upper[k])
-            status = PKM_EFFORT_LIMIT;
-"""
-
-
 CMAKE = """\
 cmake_minimum_required(VERSION 3.10)
 project(NAME C)
@@ -466,6 +471,10 @@ if(NOT CMAKE_BUILD_TYPE)
 endif()
 add_library(NAME NAME.c)
 target_include_directories(NAME PUBLIC ${CMAKE_CURRENT_SOURCE_DIR})
+option(NATIVE "code for the processor of this computer alone" OFF)
+if(CMAKE_C_COMPILER_ID MATCHES "GNU|Clang")
+  target_compile_options(NAME PRIVATE -fno-math-errno -fno-trapping-math $<$<BOOL:${NATIVE}>:-march=native>)
+endif()
 if(UNIX)
   target_link_libraries(NAME PUBLIC m)
 endif()
@@ -484,8 +493,8 @@ Made by `pkm export` {release} from the description with digest `{digest}`; whet
 
 compares every function with what Python answers in 1,000 states, and prints the largest error.
 
-`{name}.h` says what the functions take and give. Numbers are `{real}`; C99, `math.h` and nothing else, no allocation, no
-state: all functions may be called from several threads at once. Task coordinates: {what}. Drives: {drives}.
+`{name}.h` says what the functions take and give. Numbers are `{real}`; C99, `math.h` and nothing else, no allocation,
+no state: all functions may be called from several threads at once. Task coordinates: {what}. Drives: {drives}.
 {modes} working mode(s), numbered from 0, which is home's.
 
     double actuated[{upper}_N_ACTUATED], effort[{upper}_N_ACTUATED];

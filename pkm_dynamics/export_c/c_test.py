@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from pkm_description.mechanism import Array
 from pkm_dynamics.dynamics import Dynamics
 from pkm_dynamics.linear_form.random_motions import NoMotionError, random_motions
-from pkm_kinematics import Status
+from pkm_kinematics import Configuration, Status
 from pkm_kinematics.batch import nans
 from pkm_kinematics.kernels.compiled_rotations import displace
 from pkm_kinematics.kernels.regularity import SINGULAR_BELOW
@@ -58,7 +58,6 @@ def states_of(dynamics: Dynamics, n: int = STATES, seed: int = 0) -> States:
     status = {name: np.zeros(n, dtype=np.int64) for name in widths}
     for k in range(min(kinematics.n_modes, n)):
         rows = np.flatnonzero(mode == k)
-        scale = 1.0
         for name, found, code in _answers(dynamics, k, {what: values[rows] for what, values in given.items()}):
             if name == "scale":
                 given["effort"][rows] *= found
@@ -67,12 +66,12 @@ def states_of(dynamics: Dynamics, n: int = STATES, seed: int = 0) -> States:
     return States(mode, given, answers, status)
 
 
-def _answers(dynamics: Dynamics, mode: int, given: dict[str, Array]) -> Iterator[tuple[str, Array, Array]]:
+def _answers(dynamics: Dynamics, mode: int, given: dict[str, Array]) -> Iterator[tuple[str, Array, NDArray[Any]]]:
     """What Python answers in a mode: function, numbers, status."""
     kinematics = dynamics.kinematics
     pose, twist, acceleration = given["pose"], given["twist"], given["acceleration"]
 
-    def at() -> object:
+    def at() -> Configuration:
         return kinematics.at(pose, mode=mode)
 
     known = at().solved(jacobian=True)
@@ -191,8 +190,12 @@ static void compare(int f, int i, int status, const {real} found[], const {real}
         if (fabs((double)wanted[k]) > top)
             top = fabs((double)wanted[k]);
     double sign = 1.0;
-    if (f == 1 && (double)(found[3] * wanted[3] + found[4] * wanted[4] + found[5] * wanted[5] + found[6] * wanted[6]) < 0.0)
-        sign = -1.0; /* a quaternion and its negative are one attitude */
+    if (f == 1) {{ /* a quaternion and its negative are one attitude */
+        double product = 0.0;
+        for (int k = 3; k < 7; k++)
+            product += (double)found[k] * (double)wanted[k];
+        sign = product < 0.0 ? -1.0 : 1.0;
+    }}
     for (int k = 0; k < n; k++) {{
         const double difference = fabs((k < 3 || f != 1 ? 1.0 : sign) * (double)found[k] - (double)wanted[k]) / top;
         if (!(difference <= off))

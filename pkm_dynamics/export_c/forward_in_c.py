@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""C of the forward kinematics: the loop of `pkm_kinematics.kernels.path.follow` around a recorded step of Newton's method.
+"""C of the forward kinematics: the loop of `pkm_kinematics.kernels.path.follow` around a recorded step of Newton.
 
 The conditions under which a step counts are the same, so that the answer is the pose in which the platform arrives when
 the actuators go straight from where they are at `near`, or a status.

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
+# ruff: noqa: D105 - operators do what operators do
 """What the C functions of a robot compute, recorded from the kernels near home; the working mode is an input.
 
 A closed form depends on the mode by a sign per limb, so that one recording serves all modes. The comparisons that
@@ -29,7 +30,7 @@ from pkm_kinematics.kernels.rates.motion import accelerations, invert_blocks, mo
 from pkm_kinematics.kernels.rates.motion_space import is_off_space
 from pkm_kinematics.kernels.rates.projection import factorise_drives, inverse_jacobian
 from pkm_kinematics.kernels.records import CLOSED_FORM, PLATFORM
-from pkm_kinematics.kernels.regularity import is_regular, solve_three
+from pkm_kinematics.kernels.regularity import is_regular, solve_three, turn_back
 from pkm_kinematics.recordings_at_home import near_home, some_numbers
 from pkm_kinematics.solve.position_solver import TORN
 from pkm_runtime.codegen import Tape, loose, trace
@@ -121,7 +122,7 @@ class RecordedFunction:
         raw = self.given(array, S @ some_numbers(S.shape[1]), name)
         spaces = self.robot.engine.spaces
         self.trace(is_off_space)(raw, spaces.rate_scale, spaces.onto_space, self.robot.inside)
-        free = S.any(axis=1)
+        free = np.abs(S).sum(axis=1) > 0.0
         return np.array([raw[k] if free[k] else 0.0 for k in range(6)], dtype=object)
 
     # -- stretches ----------------------------------------------------------------------------------------------------
@@ -254,6 +255,13 @@ class RecordedRobot:
                 (is_regular, lambda condition: condition > 1e-4),
             ]
         self.group_of_body = self._groups()
+        square = self.m == self.subspace.shape[1]
+        self.expect(not (self.one_way and square), "its drives only pull, or only push, and none is redundant")
+
+    @property
+    def one_way(self) -> bool:
+        """Whether a drive only pulls, or only pushes."""
+        return bool(self.kinematics.mechanism.one_way_actuators.any())
 
     def expect(self, fact: bool, otherwise: str) -> None:
         """Refuse the robot unless something is so."""
@@ -331,8 +339,20 @@ class RecordedRobot:
         effort = np.zeros(self.m, dtype=object)
         status, _ = f.trace(efforts_here)(f.model, f.data, np.zeros(6), effort)
         f.regular = f.regular and status == CONVERGED
-        f.end("inertia, weight and friction, brought to the drives", "singular", *((f"effort[{k}]", x) for k, x in enumerate(effort)))
+        results = [(f"effort[{k}]", x) for k, x in enumerate(effort)]
+        if self.one_way:
+            results += [(f"null[{k}]", x) for k, x in enumerate(self._null_space(f))]
+        f.end("inertia, weight and friction, brought to the drives", "singular", *results)
         return f
+
+    def _null_space(self, f: RecordedFunction) -> Any:
+        """Efforts that do no work together: an orthonormal basis, by drive, of a Jacobian that is factorised."""
+        m, n = self.m, self.subspace.shape[1]
+        null = np.zeros((m, m - n), dtype=object)
+        for c in range(m - n):
+            null[n + c, c] = 1.0
+            f.trace(turn_back)(f.data.system[0, :m, :n], m, n, f.data.system[3, 1], null[:, c])
+        return null.flat
 
     def direct_dynamics(self) -> RecordedFunction:
         """Acceleration (6,) of the platform under efforts."""
@@ -350,7 +370,11 @@ class RecordedRobot:
         out = np.zeros(6, dtype=object)
         status = f.trace(acceleration_here)(f.model, f.data, np.zeros(6), np.zeros(6), effort, out)
         f.regular = f.regular and status == CONVERGED
-        f.end("inertia of the whole robot, and what accelerates it", "singular", *((f"acceleration[{k}]", x) for k, x in enumerate(out)))
+        f.end(
+            "inertia of the whole robot, and what accelerates it",
+            "singular",
+            *((f"acceleration[{k}]", x) for k, x in enumerate(out)),
+        )
         return f
 
     def margins(self) -> RecordedFunction:
@@ -380,11 +404,11 @@ class RecordedRobot:
         return goal
 
     def newton_step(self) -> RecordedFunction:
-        """A step of Newton's method on the pose towards actuators at `goal`: see `pkm_kinematics.kernels.path.newton`."""
+        """A step of Newton's method on the pose towards actuators at `goal`: see `kernels/path/newton.py`."""
         f = self._at()
         f.limbs(joints=False)
         goal = self._errors(f)
-        sign, worst = f.trace(correction)(f.model, f.data, goal)
+        sign, _ = f.trace(correction)(f.model, f.data, goal)
         f.regular = isinstance(sign, Term) or sign != 0.0
         m, n = self.m, self.subspace.shape[1]
         results = []

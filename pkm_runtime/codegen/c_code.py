@@ -6,8 +6,9 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from pkm_runtime.codegen.tape import Constant, Number, Tape, Term, key
 
@@ -17,7 +18,16 @@ SIGNS = {"+": 1, "-": 1, "*": 2, "/": 2}
 TERNARY, UNARY, ATOM = 0, 3, 4  # how tightly a text binds, as `SIGNS`
 HELPERS = {"max": "larger", "min": "smaller", "worse": "worse"}  # functions that the C file itself has
 # what must hold so that a comparison comes out as recorded; false for NaN
-HOLDS = {"<": ("<", ">="), "<=": ("<=", ">"), ">": (">", "<="), ">=": (">=", "<"), "==": ("==", "!="), "!=": ("!=", "==")}
+HOLDS = {
+    "<": ("<", ">="),
+    "<=": ("<=", ">"),
+    ">": (">", "<="),
+    ">=": (">=", "<"),
+    "==": ("==", "!="),
+    "!=": ("!=", "=="),
+}
+
+Test = tuple[str, int | Constant, int | Constant]  # comparison that must hold, left, right
 
 
 @dataclass
@@ -53,10 +63,10 @@ class CCode:
         self.tape, self.parts, self.inputs, self.groups = tape, parts, inputs, dict(groups)
         self.type, self.suffix = ("float", "f") if single else ("double", "")
         conditions = list(tape.conditions.items())[: parts[-1].conditions]
+        self._tests = [list(dict.fromkeys(self._apart(*one))) for one in conditions]
         wanted = [number for part in parts for _, number in part.results]
-        sides = [tape.order[k] for (_, *pair), _ in conditions for k in pair if isinstance(k, int)]
+        sides = [tape.order[k] for tests in self._tests for _, *pair in tests for k in pair if isinstance(k, int)]
         self.needed = tape.needed([*wanted, *sides], conditions=False)
-        self._conditions = conditions
         self._uses = Counter(r.number for r in [*wanted, *sides] if isinstance(r, Term))
         for term in self.needed:
             if term.how[0] != "input":
@@ -104,7 +114,7 @@ class CCode:
                     written.append(f"    /* {titles[mine]} */")
                     group = mine
                 written += line
-            written += self._checks(self._conditions[decided : part.conditions], part.refusal)
+            written += self._checks(self._tests[decided : part.conditions], part.refusal)
             written += [line for place, number in part.results for line in self._assigned(f"{place} =", number)]
             done, decided = part.terms, part.conditions
         return written
@@ -192,13 +202,25 @@ class CCode:
 
     # -- comparisons --------------------------------------------------------------------------------------------------
 
-    def _checks(self, conditions: Iterable[tuple[tuple[str, int | Constant, int | Constant], bool]], refusal: str) -> list[str]:
-        tests = []
-        for (comparison, left, right), outcome in conditions:
-            sign = HOLDS[comparison][0 if outcome else 1]
-            test = f"{self._operand(left, 1)} {sign} {self._operand(right, 1)}"
-            if test not in tests:
-                tests.append(test)
+    def _apart(self, condition: tuple[Any, ...], outcome: bool) -> Iterator[Test]:
+        """What must hold so that a comparison comes out as recorded: each of the errors of which it takes the worst."""
+        comparison, left, right = condition
+        sign = HOLDS[comparison][0 if outcome else 1]
+        waiting = [left]
+        while waiting:
+            one = waiting.pop()
+            what, *operands = self.tape.order[one].how if isinstance(one, int) else ("constant",)
+            if what in {"<": ("worse", "max"), ">": ("min",)}.get(sign, ()):
+                waiting += reversed(operands)
+            elif isinstance(one, int) or isinstance(right, int):
+                yield sign, one, right
+
+    def _checks(self, conditions: Iterable[list[Test]], refusal: str) -> list[str]:
+        tests = dict.fromkeys(
+            f"{self._operand(left, 1)} {sign} {self._operand(right, 1)}"
+            for one in conditions
+            for sign, left, right in one
+        )
         if not tests:
             return []
         lines, line = [], "    if (!("

@@ -15,13 +15,13 @@ from pkm_bringup.command_line.export_robot import main
 from pkm_description import load_mechanism
 from pkm_dynamics import Dynamics
 from pkm_dynamics.export_c.c_files import PROTOTYPES, CFiles
-from pkm_dynamics.export_c.c_test import CALLS, PARTS, DOUBLE, states_of
+from pkm_dynamics.export_c.c_test import CALLS, DOUBLE, PARTS, states_of
 from pkm_dynamics.export_c.recorded_robot import ExportError
 from pkm_kinematics import Status, check
 from pkm_kinematics.kernels.records import CLOSED_FORM
 
-STRICT = "-std=c99 -Wall -Wextra -Wconversion -Werror -pedantic".split()
-SANITIZED = "-O1 -g0 -fsanitize=address,undefined -fno-sanitize-recover=all".split()
+STRICT = ["-std=c99", "-Wall", "-Wextra", "-Wconversion", "-Werror", "-pedantic"]
+SANITIZED = ["-O1", "-g0", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
 COMPILERS = [name for name in ("gcc", "clang") if shutil.which(name)]
 
 needs_compiler = pytest.mark.skipif(not COMPILERS, reason="no C compiler (gcc or clang)")
@@ -198,7 +198,7 @@ def attack(name: str, n: int, folder: Path) -> None:
     files = written(dynamics, folder)
     m, joints = len(dynamics.kinematics.actuated_names), len(dynamics.kinematics.joint_names)
     sizes = f"{joints}, {6 * m}, {m}, 6, {m}, 2, 7"
-    text = ATTACK.replace("NAME", files.name).replace("UPPER", files.name.upper()).replace("SIZES", sizes)
+    text = ATTACK.replace("UPPER", files.name.upper()).replace("NAME", files.name).replace("SIZES", sizes)
     (folder / "attack.c").write_text(text)
     program = compiled(COMPILERS[0], SANITIZED, [folder / f"{files.name}.c", folder / "attack.c"], folder / "attack")
     done = subprocess.run([program, str(n)], capture_output=True, text=True)
