@@ -22,9 +22,10 @@ from scipy.spatial.transform import Rotation
 
 from pkm_description.command_options import add_robot
 from pkm_description.description_error import DescriptionError
+from pkm_description.exported_digest import compare_exported
 from pkm_description.from_urdf import mechanism_from_urdf
 from pkm_description.graph import ordered_tree, platform_chain
-from pkm_description.load import CORRECTIONS, expand, find_robot, xacro_arguments
+from pkm_description.load import CORRECTIONS, expand, find_robot, load_mechanism, xacro_arguments
 from pkm_description.loops.home import LONGEST
 from pkm_description.mechanism import Joint, Loop, Mechanism
 from pkm_description.urdf.numbers_in_source import Written, blamed, taken_as_radians
@@ -516,6 +517,9 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument("--all", action="store_true", help="print the graph, limbs, modes and margins, too")
     p.add_argument("--args", action="store_true", help="list the arguments of the robot's file that --xacro-args sets")
     p.add_argument("--no-modes", action="store_true", help="skip the search for working and assembly modes")
+    p.add_argument(
+        "--exported", metavar="DIR", help="say only whether the code of pkm export in a folder is of this robot"
+    )
     return p
 
 
@@ -531,6 +535,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         path = None if given.robot.lstrip().startswith("<") else find_robot(given.robot)
         if given.args:
             print(_arguments_text(path))
+            return 0
+        if given.exported:
+            print(compare_exported(load_mechanism(given.robot, xacro_args), given.exported))
             return 0
     except DescriptionError as error:  # nothing to be judged
         print(f"pkm check: {error}", file=sys.stderr)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Write a robot as MJCF, so that it runs in MuJoCo.
 
-`python -m pkm_description.mjcf.export delta -o delta.xml` writes a model that closes its loops at the keyframe `home`.
+`pkm export delta -o delta.xml` writes a model that closes its loops at the keyframe `home`.
 
 Tree joints become MuJoCo joints of the same names. A massless link between joints (universal cross, virtual link of the
 platform's branch) becomes one more joint of the body behind it, because MuJoCo wants mass in every moving body. Loops
@@ -18,17 +18,12 @@ are primitives without contact; meshes are left out.
 
 from __future__ import annotations
 
-import argparse
-import sys
 import xml.etree.ElementTree as ET
 from collections.abc import Sequence
 
 import numpy as np
 
-from pkm_description.command_options import add_output, add_robot, write_output
-from pkm_description.description_error import DescriptionError
 from pkm_description.joint_geometry import child_frame, frame_along, freedoms, home_positions
-from pkm_description.load import load_mechanism, xacro_arguments
 from pkm_description.loops.closure import ClosureModel
 from pkm_description.mechanism import Array, Joint, JointType, Loop, LoopType, Mechanism
 from pkm_description.mjcf.mujoco_model import append, quaternion, row
@@ -298,27 +293,3 @@ def _shifted(frame: Array, by: Array) -> Array:
 
 def _pose(frame: Array) -> dict[str, str]:
     return {"pos": row(frame[:3, 3]), "quat": row(quaternion(frame[:3, :3]))}
-
-
-def parser() -> argparse.ArgumentParser:
-    """The command line."""
-    p = argparse.ArgumentParser(prog="pkm export", description="Write a parallel robot as a MuJoCo model (MJCF).")
-    add_robot(p)
-    add_output(p)
-    return p
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Entry point: exit status 1 for an unusable description."""
-    given = parser().parse_args(arguments)
-    try:
-        text = export_mjcf(load_mechanism(given.robot, xacro_arguments(given.xacro_args)))
-    except DescriptionError as error:
-        print(f"pkm export: {error}", file=sys.stderr)
-        return 1
-    write_output(text, given.output)
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

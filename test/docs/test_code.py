@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from pkm_description.mjcf import export
+from pkm_bringup.command_line import export_robot
 
 from .markdown import PAGES, ROOT, blocks, markdown, named
 
@@ -42,7 +42,7 @@ def run(text: str, page: Path) -> dict[str, Any]:
 def clone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder as a reader has it who does in a clone what the documents say in the shell."""
     (tmp_path / "docs").symlink_to(ROOT / "docs")
-    assert export.main(["docs/examples/biglide.urdf.xacro", "-o", str(tmp_path / "biglide.xml")]) == 0
+    assert export_robot.main(["docs/examples/biglide.urdf.xacro", "-o", str(tmp_path / "biglide.xml")]) == 0
     monkeypatch.chdir(tmp_path)
     return tmp_path
 

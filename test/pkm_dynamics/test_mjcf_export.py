@@ -10,10 +10,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from pkm_bringup.command_line.export_robot import main
 from pkm_description import load_mechanism
 from pkm_description.gallery import robot_names
 from pkm_description.mechanism import Array
-from pkm_description.mjcf.export import SMALL, export_mjcf, main
+from pkm_description.mjcf.export import SMALL, export_mjcf
 from pkm_dynamics import Dynamics
 from pkm_kinematics import Kinematics
 

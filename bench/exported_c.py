@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`python -m bench.exported_c [robot ...] [--write FILE]`: robots in C, their size, speed and error.
+
+The lean calls of Python stand beside the functions of C, in one run. These are called from a loop in C, as they would
+be used; a lean call has the way from Python in it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import re
+import resource
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from bench.tables import table
+from bench.timing import interleaved, pin_to_one_core
+from pkm_description import load_mechanism, robot_names
+from pkm_dynamics import Dynamics
+from pkm_dynamics.export_c.c_files import CFiles
+from pkm_dynamics.export_c.c_test import states_of
+from pkm_dynamics.export_c.recorded_robot import ExportError
+
+HEADER = [
+    "robot", "lines", "KB", "gcc -O2", "inverse", "lean", "inverse dynamics", "lean", "direct dynamics", "lean",
+    "forward", "lean", "largest error", "of float",
+]  # fmt: skip
+BEGIN, END = "<!-- table -->\n", "<!-- end of table -->\n"
+NATIVE = ["-O2", "-march=native", "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=fast"]
+CALLS = 1000  # of a function of C in one call from Python
+
+LOOPS = """
+#include "NAME.h"
+static double q[64], joints[256], effort[64], acceleration[6], pose[7];
+void loop_inverse(const double *motion, const double *other, int n)
+{
+    (void)other;
+    while (n-- > 0)
+        NAME_inverse(motion, 0, q, JOINTS);
+}
+void loop_inverse_dynamics(const double *motion, const double *other, int n)
+{
+    (void)other;
+    while (n-- > 0)
+        NAME_inverse_dynamics(motion, motion + 7, motion + 13, 0, effort);
+}
+void loop_direct_dynamics(const double *motion, const double *other, int n)
+{
+    while (n-- > 0)
+        NAME_direct_dynamics(motion, motion + 7, other, 0, acceleration);
+}
+void loop_forward(const double *motion, const double *other, int n)
+{
+    while (n-- > 0)
+        NAME_forward(other, motion, pose);
+}
+"""
+
+
+def rows(names: Sequence[str], folder: Path) -> Iterator[list[str]]:
+    """A row of each robot; of those that cannot be expressed the reason."""
+    for name in names:
+        dynamics = Dynamics(load_mechanism(name))
+        try:
+            files = CFiles(dynamics)
+            floats = CFiles(dynamics, single=True)
+        except ExportError as error:
+            yield [name, *[""] * (len(HEADER) - 2), str(error).partition(": no C of it: ")[2].partition(";")[0]]
+            continue
+        error, of_float = (_error(one, folder / f"{name}{k}") for k, one in enumerate((files, floats)))
+        source = folder / f"{name}0" / f"{files.name}.c"
+        started = time.process_time()
+        begun = _children()
+        _compile([source], ["-O2", "-c"], folder / "object")
+        spent = _children() - begun + time.process_time() - started
+        text = source.read_text()
+        timed = _times(dynamics, files, source, folder)
+        yield [name, str(len(text.splitlines())), str(len(text) // 1000), f"{spent:.1f} s", *timed, error, of_float]
+
+
+def _children() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return float(used.ru_utime + used.ru_stime)
+
+
+def _compile(sources: Sequence[Path], options: Sequence[str], out: Path) -> None:
+    subprocess.run(["gcc", "-std=c99", *options, *map(str, sources), "-o", str(out), "-lm"], check=True)
+
+
+def _error(files: CFiles, folder: Path) -> str:
+    """Largest error of the test that goes along, and of which function."""
+    folder.mkdir()
+    for name, text in files.files.items():
+        (folder / name).write_text(text, encoding="utf-8")
+    program = folder / "program"
+    _compile([folder / f"{files.name}.c", folder / f"{files.name}_test.c"], ["-O1"], program)
+    said = subprocess.run([program], capture_output=True, text=True).stdout
+    found = re.findall(r"^(\w+) +largest error (\S+) in [1-9]", said, re.MULTILINE)
+    worst = max(found, key=lambda pair: float(pair[1]))
+    return f"{worst[1]} ({worst[0].replace('_', ' ')})"
+
+
+def _times(dynamics: Dynamics, files: CFiles, source: Path, folder: Path) -> list[str]:
+    """Times of the functions in C and of the lean calls, in turn."""
+    kinematics = dynamics.kinematics
+    loops, out = folder / "loops.c", folder / f"{files.name}.so"
+    joints = "0" if kinematics.direct_inverse else "joints"
+    loops.write_text(LOOPS.replace("NAME", files.name).replace("JOINTS", joints))
+    _compile([source, loops], [*NATIVE, "-shared", "-fPIC", f"-I{source.parent}"], out)
+    library = ctypes.CDLL(str(out))
+    states = states_of(dynamics, 20 * kinematics.n_modes)
+    usable = (states.mode == 0) & (states.status["inverse_dynamics"] == 0) & (states.status["forward"] == 0)
+    if not usable.any():
+        return [""] * 8
+    k = int(np.flatnonzero(usable)[0])
+    given = {name: np.array(values[k]) for name, values in states.given.items()}
+    motion = np.concatenate([given["pose"], given["twist"], given["acceleration"], np.zeros(6)])
+    coasting = np.concatenate([motion[:13], np.zeros(12)])
+    near = np.concatenate([given["near"], np.zeros(18)])
+    q, m = np.array(states.answers["inverse"][k, kinematics.engine.actuated_column]), len(kinematics.actuated_names)
+    effort, acceleration, pose = np.empty(m), np.empty(6), np.empty(7)
+
+    def in_c(name: str, motion: np.ndarray, other: np.ndarray) -> Callable[[], object]:
+        call = getattr(library, f"loop_{name}")
+        addresses = ctypes.c_void_p(motion.ctypes.data), ctypes.c_void_p(other.ctypes.data)
+        return lambda: call(*addresses, CALLS)
+
+    inverse, lean_inverse = kinematics.lean_inverse(), dynamics.lean_inverse()
+    lean_direct, track, there = dynamics.lean_direct(), kinematics.lean_track(), np.array(given["near"])
+    inverse(there, start := np.empty(m))
+
+    def tracked() -> None:  # there and back again
+        pose[:] = there
+        track(q, pose)
+        track(start, pose)
+
+    pose[:] = kinematics.home
+    track(start, pose)
+    t = interleaved(
+        in_c("inverse", motion, q),
+        lambda: inverse(motion[:7], effort),
+        in_c("inverse_dynamics", motion, q),
+        lambda: lean_inverse(motion, effort),
+        in_c("direct_dynamics", coasting, given["effort"]),
+        lambda: lean_direct(coasting, given["effort"], acceleration),
+        in_c("forward", near, q),
+        tracked,
+        repetitions=31,
+    )
+    calls = [CALLS, 1, CALLS, 1, CALLS, 1, CALLS, 2]
+    return [f"{1e6 * one.median / n:.2f} µs" for one, n in zip(t, calls, strict=True)]
+
+
+def main() -> None:
+    """Print the table; with `--write` put it into a page between its marks."""
+    p = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    p.add_argument("robots", nargs="*", metavar="robot", help="robots of the gallery; all if none is given")
+    p.add_argument("--write", type=Path, metavar="FILE", help="page whose table is replaced")
+    given = p.parse_args()
+    pin_to_one_core()
+    with tempfile.TemporaryDirectory() as folder:
+        found = []
+        for row in rows(given.robots or robot_names(), Path(folder)):
+            print(" | ".join(row), flush=True)
+            found.append(row)
+    text = table(HEADER, found)
+    print(text)
+    if given.write:
+        page = given.write.read_text(encoding="utf-8")
+        given.write.write_text(
+            f"{page[: page.index(BEGIN)]}{BEGIN}{text.rstrip()}\n{page[page.index(END) :]}", encoding="utf-8"
+        )
+
+
+if __name__ == "__main__":
+    main()

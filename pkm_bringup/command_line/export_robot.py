@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The command `pkm export`: a robot as C, or as a MuJoCo model."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from pkm_description.command_options import add_output, add_robot, write_output
+from pkm_description.load import load_mechanism, xacro_arguments
+from pkm_description.mjcf.export import export_mjcf
+from pkm_runtime.errors import PkmError
+from pkm_runtime.whole_files import whole
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line."""
+    p = argparse.ArgumentParser(
+        prog="pkm export",
+        description="Write a parallel robot as C99 with its kinematics and dynamics, or as a MuJoCo model (MJCF).",
+        epilog="Exit status: 0 written, 1 an unusable description, or a robot that cannot be written so.",
+    )
+    add_robot(p)
+    p.add_argument("--to", choices=("mujoco", "c"), default="mujoco", help="what to write; mujoco if not given")
+    p.add_argument("--scalar", choices=("double", "float"), default="double", help="numbers of the C code")
+    add_output(p)
+    return p
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Entry point: exit status 1 for an unusable description, or one that cannot be expressed."""
+    command = parser()
+    given = command.parse_args(arguments)
+    if given.to == "c" and not given.output:
+        command.error("--to c writes several files: name a folder with -o DIR")
+    try:
+        mechanism = load_mechanism(given.robot, xacro_arguments(given.xacro_args))
+        if given.to == "mujoco":
+            write_output(export_mjcf(mechanism), given.output)
+            return 0
+        # late: a MuJoCo model needs no kernels
+        dynamics = importlib.import_module("pkm_dynamics").Dynamics(mechanism)
+        files = importlib.import_module("pkm_dynamics.export_c.c_files").CFiles(dynamics, given.scalar == "float").files
+        folder = Path(given.output)
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, text in files.items():
+            with whole(folder / name) as part:
+                part.write_text(text, encoding="utf-8")
+    except (PkmError, OSError) as error:
+        print(f"pkm export: {error}", file=sys.stderr)
+        return 1
+    print(f"{folder}: {', '.join(files)}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,514 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The files of a robot in C: header, source, test with expected numbers, build file, read-me."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pkm_description.exported_digest import digest_of
+from pkm_dynamics.dynamics import Dynamics
+from pkm_dynamics.export_c.c_test import states_of, test_source
+from pkm_dynamics.export_c.forward_in_c import FORWARD, NO_FORWARD, SAME_SIDE, SAME_SIDE_REDUNDANT
+from pkm_dynamics.export_c.recorded_robot import RecordedFunction, RecordedRobot
+from pkm_dynamics.export_c.sharing_in_c import SHARE
+from pkm_kinematics.forward.along_path import CLEARLY
+from pkm_kinematics.kernels.position.solve_poses import FARTHEST
+from pkm_kinematics.status import Status
+from pkm_runtime.codegen.c_code import identifier
+
+STATUSES = (
+    ("PKM_OK", 0, "solved"),
+    ("PKM_UNREACHABLE", 1, "no configuration of the limbs reaches the pose in this mode"),
+    ("PKM_JOINT_LIMIT", 2, "solved, but a joint is outside its range"),
+    ("PKM_SINGULAR", 3, "singular: rates, efforts or the platform's way are not determined"),
+    ("PKM_DIVERGED", 4, "drives that only pull, or only push, do not come to share the load"),
+    ("PKM_INVALID_INPUT", 5, "not finite, no unit quaternion, outside the motion space, or numbers overflow"),
+    ("PKM_EFFORT_LIMIT", 7, "no efforts within the bounds of drives that only pull, or only push"),
+    ("PKM_NO_SUCH_MODE", 10, "no working mode of this number"),
+)
+PROTOTYPES = (
+    ("inverse", "const REAL pose[7], int mode, REAL actuated[], REAL joints[]"),
+    ("forward", "const REAL actuated[], const REAL near[7], REAL pose[7]"),
+    ("jacobian", "const REAL pose[7], int mode, REAL jacobian[]"),
+    (
+        "inverse_dynamics",
+        "const REAL pose[7], const REAL twist[6], const REAL acceleration[6], int mode,\n    REAL effort[]",
+    ),
+    (
+        "direct_dynamics",
+        "const REAL pose[7], const REAL twist[6], const REAL effort[], int mode,\n    REAL acceleration[6]",
+    ),
+    ("gravity", "const REAL pose[7], int mode, REAL effort[]"),
+    ("margins", "const REAL pose[7], int mode, REAL margins[2]"),
+)
+COMMENTS = {
+    "inverse": "Positions of the actuated joints and, unless `joints` is NULL, of all joints in the order below.",
+    "forward": "The pose in which the platform arrives as the actuators go straight from where they are at `near`.",
+    "jacobian": "Rates of the actuated joints per twist, row by row, DELTA_N_ACTUATED x 6.",
+    "inverse_dynamics": "Efforts of the drives that make a motion.",
+    "direct_dynamics": "Acceleration of the platform under efforts of the drives.",
+    "gravity": "Efforts of the drives that hold the robot at rest.",
+    "margins": "Regularity of the worst limb, and reciprocal condition of the drives: 1 at best, 0 at a singularity.",
+}
+CHOICES = {
+    "larger": "a > b ? a : b",
+    "smaller": "a < b ? a : b",
+    "worse": "a != a || b <= a ? a : b",  # of two errors; NaN where one is NaN
+}
+HELPERS = """\
+/* The status of an answer: NaN where there is none, PKM_INVALID_INPUT where a number overflowed. */
+static int finish(int status, REAL out[], int n)
+{
+    if (status == PKM_OK)
+        for (int k = 0; k < n; k++)
+            if (!(FABS(out[k]) < HUGE_VAL))
+                status = PKM_INVALID_INPUT;
+    if (status != PKM_OK)
+        for (int k = 0; k < n; k++)
+            out[k] = NAN;
+    return status;
+}
+
+/* The sign of each branch in a working mode. */
+static int sides_of(int mode, REAL side[])
+{
+    if (mode < 0 || mode >= MODES)
+        return PKM_NO_SUCH_MODE;
+TORN    for (int k = 0; k < SIDES; k++)
+        side[k] = (mode >> k) % 2 ? -ONE : ONE;
+    return PKM_OK;
+}
+"""
+INVERSE = """\
+/* 1 where a joint is in its range, if need be after some full turns. */
+static int within(REAL *q, int k)
+{
+    const REAL lower = joint_lower[k], upper = joint_upper[k], turn = TAU;
+    if (!(*q < lower || *q > upper))
+        return 1;
+    if (!joint_wraps[k])
+        return 0;
+    const REAL turned = *q < lower ? *q + turn * CEIL((lower - *q) / turn) : *q - turn * CEIL((*q - upper) / turn);
+    if (!(lower <= turned && turned <= upper))
+        return 0;
+    *q = turned;
+    return 1;
+}
+
+int NAME_inverse(const REAL pose[7], int mode, REAL actuated[], REAL joints[])
+{
+    REAL side[SIDES], q[JOINTS];
+    int status = sides_of(mode, side), inside = 1;
+    if (status == PKM_OK)
+        status = finish(positions(pose, side, start_of_mode[mode], q), q, JOINTS);
+    for (int k = 0; k < JOINTS && status == PKM_OK; k++)
+        inside = within(&q[k], k) && inside;
+    const int known = status == PKM_OK;
+    for (int k = 0; k < JOINTS && joints; k++)
+        joints[k] = known ? q[k] : NAN;
+    for (int k = 0; k < M; k++)
+        actuated[k] = known ? q[actuated_joint[k]] : NAN;
+    return known && !inside ? PKM_JOINT_LIMIT : status;
+}
+"""
+
+
+class CFiles:
+    """All files of one robot, by name; `single` makes floats of doubles."""
+
+    def __init__(self, dynamics: Dynamics, single: bool = False) -> None:
+        self.robot = RecordedRobot(dynamics, single)
+        self.dynamics, self.kinematics, self.engine = dynamics, dynamics.kinematics, dynamics.kinematics.engine
+        self.single = single
+        self.name = identifier(self.kinematics.mechanism.name)
+        self.n_modes = self.kinematics.n_modes
+        self.counts: dict[str, Counter[str]] = {}
+
+    @cached_property
+    def digest(self) -> str:
+        """Digest of the description."""
+        return digest_of(self.kinematics.mechanism)
+
+    @property
+    def files(self) -> dict[str, str]:
+        """Text of each file."""
+        name = self.name
+        states = states_of(self.dynamics)
+        return {
+            f"{name}.h": self.header(),
+            f"{name}.c": self.source(),
+            f"{name}_test.c": test_source(name, states, self.engine.actuated_column, self.single),
+            "CMakeLists.txt": re.sub(r"\bNAME|(?<=_)NAME", name, CMAKE),
+            "README.md": self.read_me(),
+        }
+
+    def read_me(self) -> str:
+        """What the files are, in a page."""
+        k = self.kinematics
+        return README.format(
+            name=self.name,
+            upper=self.name.upper(),
+            robot=k.mechanism.name,
+            release=release(),
+            digest=self.digest,
+            what=k.mechanism.coordinates_in_words(),
+            modes=self.n_modes,
+            drives=", ".join(k.actuated_names),
+            real="float" if self.single else "double",
+        )
+
+    # -- numbers ------------------------------------------------------------------------------------------------------
+
+    def number(self, x: float) -> str:
+        """A number in C."""
+        if not np.isfinite(x):
+            return ("-" if x < 0 else "") + "INFINITY"
+        text = repr(float(np.float32(x)) if self.single else float(x))
+        return f"{text}f" if self.single else text
+
+    def numbers(self, values: Iterable[float], indent: str = "    ") -> str:
+        """Numbers of an array in braces, several on a line."""
+        lines, line = [], indent
+        for text in (self.number(x) + "," for x in values):
+            if len(line) + len(text) > 114:
+                lines.append(line.rstrip())
+                line = indent
+            line += text + " "
+        return "\n".join([*lines, line.rstrip().rstrip(",")])
+
+    def table(self, kind: str, name: str, values: Sequence[float] | NDArray[Any]) -> str:
+        """A constant array of one row of numbers."""
+        texts = self.numbers(values) if "int" not in kind else "    " + ", ".join(str(int(v)) for v in values)
+        return f"{kind} {name}[{len(values)}] = {{\n{texts}\n}};\n"
+
+    # -- header -------------------------------------------------------------------------------------------------------
+
+    def header(self) -> str:
+        """Text of the header."""
+        k, upper = self.kinematics, self.name.upper()
+        joints = k.joint_names
+        units = ["rad" if turns else "m" for turns in self.engine.joint_turning]
+        order = "\n".join(f" *   {i:3d}  {n} [{u}]" for i, (n, u) in enumerate(zip(joints, units, strict=True)))
+        drives = "\n".join(f" *   {i:3d}  {n}" for i, n in enumerate(k.actuated_names))
+        constants = "".join(f"#define {name} {value} /* {what} */\n" for name, value, what in STATUSES)
+        prototypes = "".join(
+            f"\n/* {COMMENTS[name].replace('DELTA', upper)} */\nint {self.name}_{name}({self._real(arguments)});\n"
+            for name, arguments in PROTOTYPES
+        )
+        real = "float" if self.single else "double"
+        return f"""\
+/* Kinematics and dynamics of the robot {k.mechanism.name}, made by pkm export {release()}.
+ *
+ * Every function returns a status, and writes NaN where there is no answer. Poses are x y z qx qy qz qw of the platform
+ * in the base frame, twists and accelerations linear, then angular, at the platform's origin in base axes; SI units.
+ * All functions are re-entrant, allocate nothing and use math.h alone. Joint limits are judged by {self.name}_inverse.
+ *
+ * Joints, in their order:
+{order}
+ *
+ * Actuated joints, in their order:
+{drives}
+ */
+#ifndef {upper}_H
+#define {upper}_H
+
+#define {upper}_VERSION "{release()}"
+#define {upper}_DIGEST "{self.digest}"
+#define {upper}_N_JOINTS {len(joints)}
+#define {upper}_N_ACTUATED {len(k.actuated_names)}
+#define {upper}_N_MODES {self.n_modes}
+
+#ifndef PKM_OK
+{constants}#endif
+
+#ifdef __cplusplus
+extern "C" {{
+#endif
+
+extern const {real} {self.name}_home[7];
+extern const {real} {self.name}_lower[{upper}_N_JOINTS]; /* ranges of the joints, infinite where there is no end */
+extern const {real} {self.name}_upper[{upper}_N_JOINTS];
+extern const {real} {self.name}_largest_rate[{upper}_N_ACTUATED]; /* of the actuated joints, rad/s or m/s */
+extern const {real} {self.name}_largest_effort[{upper}_N_ACTUATED]; /* N m or N */
+{prototypes}
+#ifdef __cplusplus
+}}
+#endif
+
+#endif
+"""
+
+    # -- source -------------------------------------------------------------------------------------------------------
+
+    def source(self) -> str:
+        """Text of the source."""
+        r = self.robot
+        parts = [
+            f"/* Made by pkm export {release()} from the description with digest {self.digest}. */",
+            f'#include "{self.name}.h"\n\n#include <math.h>\n',
+            self._limits(),
+            self._torn(),
+            self._static(
+                "positions", "const REAL pose[7], const REAL side[], const REAL start[], REAL joints[]", r.inverse()
+            ),
+            self._text(INVERSE),
+        ]
+        effort = "REAL effort[]"
+        if r.one_way:
+            effort += ", REAL null[]"
+            parts.append(self._text(SHARE))
+        plain = "const REAL pose[7], const REAL side[], "
+        moving = "const REAL pose[7], const REAL twist[6], "
+        for name, arguments, call, out, n, function in (
+            ("jacobian", plain + "REAL jacobian[]", "pose, side, jacobian", "jacobian", "6 * M", r.jacobian()),
+            (
+                "inverse_dynamics",
+                moving + "const REAL acceleration[6],\n    const REAL side[], " + effort,
+                "pose, twist, acceleration, side, effort",
+                "effort",
+                "M",
+                r.inverse_dynamics(True),
+            ),
+            (
+                "direct_dynamics",
+                moving + "const REAL effort[], const REAL side[],\n    REAL acceleration[6]",
+                "pose, twist, effort, side, acceleration",
+                "acceleration",
+                "6",
+                r.direct_dynamics(),
+            ),
+            ("gravity", plain + effort, "pose, side, effort", "effort", "M", r.inverse_dynamics(False)),
+            ("margins", plain + "REAL margins[]", "pose, side, margins", "margins", "2", r.margins()),
+        ):
+            parts.append(self._static(f"{name}_at", arguments, function))
+            parts.append(self._public(name, call, out, n))
+        parts.append(self._forward())
+        used = {name for name in CHOICES if any(f"{name}(" in text for text in parts)}
+        texts = [f"static REAL {name}(REAL a, REAL b)\n{{\n    return {CHOICES[name]};\n}}\n" for name in sorted(used)]
+        return "\n".join([*parts[:2], *map(self._real, texts), *parts[2:]])
+
+    def _limits(self) -> str:
+        k, engine = self.kinematics, self.engine
+        lower, upper = np.full(len(k.joint_names), -np.inf), np.full(len(k.joint_names), np.inf)
+        for table in (engine.tables.bodies[2:], engine.task.chain[1:]):
+            lower[table["column"]], upper[table["column"]] = table["lower"], table["upper"]
+        limits = [k.mechanism.joint_named[name].limits for name in k.actuated_names]
+        real = "const REAL"
+        tables = [
+            self.table(real, f"{self.name}_home", k.home),
+            self.table(real, f"{self.name}_lower", lower),
+            self.table(real, f"{self.name}_upper", upper),
+            self.table(real, f"{self.name}_largest_rate", [one.velocity for one in limits]),
+            self.table(real, f"{self.name}_largest_effort", [one.effort for one in limits]),
+        ]
+        lower, upper = engine.ranges.limits
+        tables += [
+            "/* The same ranges with room for rounding, and which joints may be a turn further. */\n"
+            + self.table("static " + real, "joint_lower", lower),
+            self.table("static " + real, "joint_upper", upper),
+            self.table("static const int", "joint_wraps", engine.ranges.turned_freely),
+            self.table("static const int", "actuated_joint", engine.actuated_column),
+            self._starts(),
+        ]
+        if self.robot.one_way:
+            least, most = k.mechanism.effort_range
+            tables += [self.table("static " + real, "effort_lower", least)]
+            tables += [self.table("static " + real, "effort_upper", most)]
+        return self._real("\n".join(tables))
+
+    @cached_property
+    def torn(self) -> list[bool]:
+        """Which working modes tear a gear that loops imply in others, beside home."""
+        if not self.engine.gears:
+            return [False] * self.n_modes
+        closes = (Status.CONVERGED, Status.JOINT_LIMIT)
+        return [self.kinematics.inverse(self.robot.pose, mode=k).status not in closes for k in range(self.n_modes)]
+
+    def _starts(self) -> str:
+        modes, joints = self.n_modes, len(self.kinematics.joint_names)
+        rows = ",\n".join(
+            "    {\n" + self.numbers(self.kinematics.modes.start(mode), " " * 8) + "\n    }" for mode in range(modes)
+        )
+        return (
+            "/* Joints at home in each working mode: turning joints take the turn nearest to these. */\n"
+            f"static const REAL start_of_mode[{modes}][{joints}] = {{\n{rows}\n}};\n"
+        )
+
+    def _torn(self) -> str:
+        """The helpers; working modes that tear a gear are refused."""
+        if not any(self.torn):
+            return self._text(HELPERS.replace("TORN", ""))
+        table = self.table("static const int", "tears_a_gear", self.torn)
+        refused = "    if (tears_a_gear[mode])\n        return PKM_UNREACHABLE;\n"
+        return table + "\n" + self._text(HELPERS.replace("TORN", refused))
+
+    def _static(self, name: str, arguments: str, function: RecordedFunction) -> str:
+        """A recorded function as C."""
+        return f"static int {name}({self._real(arguments)})\n{{\n{self._body(name, arguments, function)}\n}}\n"
+
+    def _body(self, name: str, arguments: str, function: RecordedFunction) -> str:
+        code = function.code(self.single)
+        self.counts[name] = code.counts
+        text = "\n".join(code.lines(self.robot.titles)).strip("\n")
+        unused = [
+            a for a in re.findall(r"(\w+)(?:\[\d*\])?(?:,|$)", arguments) if not re.search(rf"(?<!->)\b{a}\b", text)
+        ]
+        text = "".join(f"    (void){a};\n" for a in unused) + text
+        return f"{text}\n    return {'PKM_OK' if function.regular else 'PKM_SINGULAR'};"
+
+    def _public(self, name: str, call: str, out: str, n: str) -> str:
+        arguments = dict(PROTOTYPES)[name]
+        shared, null = "", ""
+        if name in ("inverse_dynamics", "gravity") and self.robot.one_way:
+            null, call = ", null[M * FREE]", f"{call}, null"
+            shared = "    if (status == PKM_OK)\n        status = share(null, effort);\n"
+        return self._text(
+            f"int NAME_{name}({arguments})\n{{\n    REAL side[SIDES]{null};\n    int status = sides_of(mode, side);\n"
+            f"    if (status == PKM_OK)\n        status = {name}_at({call});\n"
+            f"{shared}    return finish(status, {out}, {n});\n}}\n"
+        )
+
+    def _forward(self) -> str:
+        robot, tables = self.robot, self.engine.tables
+        step = robot.newton_step()
+        if not step.regular:
+            return self._text(NO_FORWARD)
+        limb_of_block = [k for k, (a, b) in enumerate(tables.limbs) for _ in range(a, b)]
+        blocks = tables.blocks
+        sided = [b for b in range(len(blocks)) if blocks["branches"][b] > 1]
+        limb_of_side = [limb_of_block[b] for b in sided] or [0]
+        place, seen = list[int](), Counter[int]()
+        for limb in limb_of_side:
+            seen[limb] += 1
+        for limb in limb_of_side:  # the first branch of a limb changes slowest, as in `WorkingModes.hidden_branches`
+            place.append(seen[limb] - 1 - sum(limb_of_side[k] == limb for k in range(len(place))))
+        hidden = {limb for limb in limb_of_side if seen[limb] > 1}
+        limb_of_actuator = [0] * robot.m
+        for b, block in enumerate(blocks):
+            for i in range(block["start"], block["start"] + block["count"]):
+                if tables.bodies["actuator"][i] >= 0:
+                    limb_of_actuator[tables.bodies["actuator"][i]] = limb_of_block[b]
+        arguments = "const REAL pose[7], const REAL side[], const REAL goal[], REAL left[]"
+        text = FORWARD.replace("LIMB_ERRORS", self._body("limb_errors", arguments, robot.limb_errors())).replace(
+            "NEWTON_STEP", self._body("newton_step", arguments + ", struct step *step", step)
+        )
+        n = self.robot.subspace.shape[1]
+        redundant = robot.m > n
+        at = text.index("/* Newton's method from `pose`")
+        text = text[:at] + (SAME_SIDE_REDUNDANT if redundant else SAME_SIDE) + "\n" + text[at:]
+        constants = {
+            "COMBINATIONS": str(2 ** max([*seen.values()] if sided else [0])),
+            "RATES": str(robot.m * n if redundant else 1),
+            "LIMBS": str(len(tables.limbs)),
+            "LENGTH": self.number(self.engine.characteristic_length),
+            "QUARTER": self.number(0.25),
+            "ROUNDED": self.number(1e-4 if self.single else 1e-9),
+            "EXACT": self.number(1e-6 if self.single else 1e-13),
+            "SHORTEST": self.number(1e-4),
+            "TENTH": self.number(0.1),
+        }
+        for name, value in constants.items():
+            text = re.sub(rf"\b{name}\b", value, text)
+        turning = self.engine.actuated_turning
+        tables_text = [
+            "/* Positions beyond which numbers are too coarse to close loops with. */\n"
+            + self.table("static const REAL", "farthest", np.where(turning, FARTHEST, FARTHEST * self.engine.size)),
+            self.table("static const int", "actuator_turns", turning),
+            self.table("static const int", "limb_of_side", limb_of_side),
+            "/* A limb with several branches tries all of them: the place of each in the number of the attempt. */\n"
+            + self.table("static const int", "place_of_side", place),
+            self.table("static const int", "limb_of_actuator", limb_of_actuator),
+            "/* How much nearer a branch must be than those tried before. */\n"
+            + self.table(
+                "static const REAL", "clearly", [CLEARLY if k in hidden else 1.0 for k in range(len(tables.limbs))]
+            ),
+        ]
+        return self._text("\n".join([*tables_text, text]))
+
+    def _text(self, template: str) -> str:
+        """A template with the names and numbers of this robot."""
+        words = {
+            "NAME": self.name,
+            "FREE": str(self.robot.m - self.robot.subspace.shape[1]),
+            "M": str(self.robot.m),
+            "N": str(self.robot.subspace.shape[1]),
+            "SIDES": str(max(len(self.robot.sides), 1)),
+            "JOINTS": str(len(self.kinematics.joint_names)),
+            "MODES": str(self.n_modes),
+            "TAU": self.number(2.0 * np.pi),
+            "ZERO": self.number(0.0),
+            "HALF": self.number(0.5),
+            "ONE": self.number(1.0),
+            "TINY": self.number(1e-30),
+            "BROKEN": self.number(1e-6 if self.single else 1e-12),
+            "SQRT": "sqrtf" if self.single else "sqrt",
+            "FABS": "fabsf" if self.single else "fabs",
+            "CEIL": "ceilf" if self.single else "ceil",
+        }
+        template = template.replace("NAME_", f"{self.name}_")
+        for word, value in words.items():
+            template = re.sub(rf"\b{word}\b", value, template)
+        return self._real(template)
+
+    def _real(self, text: str) -> str:
+        return re.sub(r"\bREAL\b", "float" if self.single else "double", text)
+
+
+CMAKE = """\
+cmake_minimum_required(VERSION 3.10)
+project(NAME C)
+set(CMAKE_C_STANDARD 99)
+if(NOT CMAKE_BUILD_TYPE)
+  set(CMAKE_BUILD_TYPE Release)
+endif()
+add_library(NAME NAME.c)
+target_include_directories(NAME PUBLIC ${CMAKE_CURRENT_SOURCE_DIR})
+option(NATIVE "code for the processor of this computer alone" OFF)
+if(CMAKE_C_COMPILER_ID MATCHES "GNU|Clang")
+  target_compile_options(NAME PRIVATE -fno-math-errno -fno-trapping-math $<$<BOOL:${NATIVE}>:-march=native>)
+endif()
+if(UNIX)
+  target_link_libraries(NAME PUBLIC m)
+endif()
+enable_testing()
+add_executable(NAME_test NAME_test.c)
+target_link_libraries(NAME_test NAME)
+add_test(NAME NAME_test COMMAND NAME_test)
+"""
+README = """\
+# {robot} in C
+
+Made by `pkm export` {release} from the description with digest `{digest}`; whether that is still the description's,
+`pkm check {robot} --exported .` says. Do not edit: export again.
+
+    cmake -S . -B build && cmake --build build && build/{name}_test
+
+compares every function with what Python answers in 1,000 states, and prints the largest error.
+
+`{name}.h` says what the functions take and give. Numbers are `{real}`; C99, `math.h` and nothing else, no allocation,
+no state: all functions may be called from several threads at once. Task coordinates: {what}. Drives: {drives}.
+{modes} working mode(s), numbered from 0, which is home's.
+
+    double actuated[{upper}_N_ACTUATED], effort[{upper}_N_ACTUATED];
+    if ({name}_inverse({name}_home, 0, actuated, 0) == PKM_OK)
+        {name}_gravity({name}_home, 0, effort);
+
+Where there is no answer, it is NaN, and the status says why. `{name}_forward` continues `near`: called in every period
+with the pose of the last, it keeps its assembly mode, or says that it cannot.
+"""
+
+
+def release() -> str:
+    """Version of this suite."""
+    try:
+        return version("pkm_control")
+    except PackageNotFoundError:
+        return "of a clone"

@@ -1,0 +1,227 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The test that goes with a robot in C: states at random, and what Python answers there in each working mode."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pkm_description.mechanism import Array
+from pkm_dynamics.dynamics import Dynamics
+from pkm_dynamics.linear_form.random_motions import NoMotionError, random_motions
+from pkm_kinematics import Configuration, Status
+from pkm_kinematics.batch import nans
+from pkm_kinematics.kernels.compiled_rotations import displace
+from pkm_kinematics.kernels.regularity import SINGULAR_BELOW
+
+STATES = 1000
+NEAR = 0.005  # rad, and of the robot's size: how far from the pose the forward kinematics begins
+DOUBLE, SINGLE = 1e-10, 1e-3  # largest error over the largest number of an answer
+
+
+class States(NamedTuple):
+    """Rows that the functions are asked, and what each answers: numbers, and a status."""
+
+    mode: NDArray[np.int64]  # (n,)
+    given: dict[str, Array]  # (n, ...) by name
+    answers: dict[str, Array]  # (n, ...) by function, NaN where there is none
+    status: dict[str, NDArray[np.int64]]  # (n,) by function
+
+
+def states_of(dynamics: Dynamics, n: int = STATES, seed: int = 0) -> States:
+    """States of a robot at random, in its working modes in turn, and Python's answers."""
+    kinematics, rng = dynamics.kinematics, np.random.default_rng(seed)
+    S, m, size = kinematics.task.subspace, len(kinematics.actuated_names), kinematics.engine.size
+    per_unit = S * np.repeat([size, 1.0], 3)[:, None]
+    try:
+        motions = random_motions(kinematics, n, seed)
+        pose, twist, acceleration = motions.pose, motions.twist, motions.acceleration
+    except NoMotionError:
+        home = np.array(kinematics.home)
+        pose = np.array([displace(home, step) for step in rng.uniform(-0.1, 0.1, (n, S.shape[1])) @ per_unit.T])
+        twist, acceleration = rng.uniform(-1.0, 1.0, (2, n, S.shape[1])) @ per_unit.T
+    steps = rng.uniform(-NEAR, NEAR, (n, S.shape[1])) @ per_unit.T
+    given = {
+        "pose": pose,
+        "twist": twist,
+        "acceleration": acceleration,
+        "effort": rng.normal(size=(n, m)),
+        "near": np.array([displace(*pair) for pair in zip(pose, steps, strict=True)]),
+    }
+    mode = np.arange(n, dtype=np.int64) % kinematics.n_modes
+    widths = {"inverse": len(kinematics.joint_names), "jacobian": 6 * m, "inverse_dynamics": m, "direct_dynamics": 6}
+    widths |= {"gravity": m, "margins": 2, "forward": 7}
+    answers = {name: nans(n, width) for name, width in widths.items()}
+    status = {name: np.zeros(n, dtype=np.int64) for name in widths}
+    for k in range(min(kinematics.n_modes, n)):
+        rows = np.flatnonzero(mode == k)
+        for name, found, code in _answers(dynamics, k, {what: values[rows] for what, values in given.items()}):
+            if name == "scale":
+                given["effort"][rows] *= found
+                continue
+            answers[name][rows], status[name][rows] = found, code
+    return States(mode, given, answers, status)
+
+
+def _answers(dynamics: Dynamics, mode: int, given: dict[str, Array]) -> Iterator[tuple[str, Array, NDArray[Any]]]:
+    """What Python answers in a mode: function, numbers, status."""
+    kinematics = dynamics.kinematics
+    pose, twist, acceleration = given["pose"], given["twist"], given["acceleration"]
+
+    def at() -> Configuration:
+        return kinematics.at(pose, mode=mode)
+
+    known = at().solved(jacobian=True)
+    yield "inverse", known.q, known.status
+    closed = (known.status == Status.CONVERGED) | (known.status == Status.JOINT_LIMIT)
+    regular = known.regularity > SINGULAR_BELOW
+    code = np.where(closed, np.where(regular, 0, Status.SINGULAR), known.status)
+    yield "jacobian", known.jacobian.reshape(len(pose), -1), code
+    found = dynamics.inverse(at(), twist, acceleration)
+    yield "inverse_dynamics", found.effort, found.status
+    both = np.stack([known.regularity, found.condition], 1)
+    yield "margins", both, np.where(code == 0, np.where(found.condition > SINGULAR_BELOW, 0, Status.SINGULAR), code)
+    held = dynamics.inverse(at())
+    yield "gravity", held.effort, held.status
+    top = np.abs(np.nan_to_num(found.effort)).max(axis=1, keepdims=True)
+    scale = np.where(top > 0.0, top, 1.0)
+    yield "scale", scale, held.status
+    moved = dynamics.direct(at(), twist, given["effort"] * scale)
+    yield "direct_dynamics", moved.acceleration, moved.status
+    q = known.q[:, kinematics.engine.actuated_column]
+    path = kinematics.forward(q, near=given["near"])
+    yield "forward", path.pose, np.where(path.status == Status.JOINT_LIMIT, 0, path.status)
+
+
+PARTS = ("pose", "twist", "acceleration", "effort", "near")  # columns of a state, before the answers
+CALLS = {
+    "inverse": "s + POSE, mode, actuated, found",
+    "forward": "actuated_of(answer, actuated), s + NEAR, found",
+    "jacobian": "s + POSE, mode, found",
+    "inverse_dynamics": "s + POSE, s + TWIST, s + ACCELERATION, mode, found",
+    "direct_dynamics": "s + POSE, s + TWIST, s + EFFORT, mode, found",
+    "gravity": "s + POSE, mode, found",
+    "margins": "s + POSE, mode, found",
+}
+
+
+def numbers_in_c(states: States, single: bool) -> tuple[str, dict[str, int], int]:
+    """The table of states in C, one a line; where the parts of a state begin; and its width."""
+    columns = [states.given[name] for name in PARTS] + [states.answers[name] for name in CALLS]
+    rows = np.nan_to_num(np.hstack(columns))
+    at, places = 0, {}
+    for name, values in zip([*PARTS, *CALLS], columns, strict=True):
+        places[name] = at
+        at += values.shape[1]
+    text = "f, " if single else ", "
+    numbers = rows.astype(np.float32).astype(float) if single else rows
+    lines = (text.join(map(repr, map(float, row))) + ("f" if single else "") for row in numbers)
+    return ",\n".join(f"    {{{line}}}" for line in lines), places, at
+
+
+def test_source(name: str, states: States, actuated: NDArray[np.int64], single: bool) -> str:
+    """Text of the test; `actuated` are the columns of the actuated joints among all."""
+    table, places, width = numbers_in_c(states, single)
+    codes = ",\n".join(
+        "    {" + ", ".join(str(int(states.status[what][k])) for what in CALLS) + f", {mode}}}"
+        for k, mode in enumerate(states.mode)
+    )
+    real, f = ("float", "f") if single else ("double", "")
+    calls, widths = [], []
+    for k, (what, arguments) in enumerate(CALLS.items()):
+        n = states.answers[what].shape[1]
+        top = float(np.nan_to_num(np.abs(states.answers[what])).max(initial=0.0)) or 1.0
+        for part in PARTS:
+            arguments = arguments.replace(f"s + {part.upper()}", f"s + {places[part]}")
+        arguments = arguments.replace("answer", f"s + {places['inverse']}")
+        calls.append(
+            f"        compare({k}, i, {name}_{what}({arguments}), found, s + {places[what]}, {n}, {1e-6 * top!r}{f});"
+        )
+        widths.append(n)
+    picked = "\n".join(f"    actuated[{a}] = joints[{column}];" for a, column in enumerate(actuated))
+    names = ", ".join(f'"{what}"' for what in CALLS)
+    return f"""\
+/* Compares the robot's functions with what Python answers, state by state. The exit status is 1 where they differ. */
+#include "{name}.h"
+
+#include <math.h>
+#include <stdio.h>
+
+#define STATES {len(states.mode)}
+#define FUNCTIONS {len(CALLS)}
+#define LARGEST {SINGLE if single else DOUBLE!r} /* error, over the largest number of an answer */
+
+static const char *const names[FUNCTIONS] = {{{names}}};
+/* Status of each function, and the working mode. */
+static const int expected[STATES][FUNCTIONS + 1] = {{
+{codes}
+}};
+/* Pose, twist, acceleration, efforts, where the forward kinematics begins; answers of the functions. */
+static const {real} states[STATES][{width}] = {{
+{table}
+}};
+static double errors[FUNCTIONS];
+static int solved[FUNCTIONS], refused[FUNCTIONS], wrong[FUNCTIONS];
+
+static {real} *actuated_of(const {real} joints[], {real} actuated[])
+{{
+{picked}
+    return actuated;
+}}
+
+static void compare(int f, int i, int status, const {real} found[], const {real} wanted[], int n, {real} least)
+{{
+    double top = (double)least, off = 0.0;
+    if (f == 1 && status != PKM_OK) {{ /* the forward kinematics may refuse what Python reaches on another way */
+        refused[f] += expected[i][f] == PKM_OK;
+        return;
+    }}
+    if (status != expected[i][f]) {{
+        wrong[f]++;
+        return;
+    }}
+    if (status != PKM_OK && status != PKM_JOINT_LIMIT)
+        return;
+    solved[f]++;
+    for (int k = 0; k < n; k++)
+        if (fabs((double)wanted[k]) > top)
+            top = fabs((double)wanted[k]);
+    double sign = 1.0;
+    if (f == 1) {{ /* a quaternion and its negative are one attitude */
+        double product = 0.0;
+        for (int k = 3; k < 7; k++)
+            product += (double)found[k] * (double)wanted[k];
+        sign = product < 0.0 ? -1.0 : 1.0;
+    }}
+    for (int k = 0; k < n; k++) {{
+        const double difference = fabs((k < 3 || f != 1 ? 1.0 : sign) * (double)found[k] - (double)wanted[k]) / top;
+        if (!(difference <= off))
+            off = difference;
+    }}
+    if (!(off <= errors[f]))
+        errors[f] = off;
+}}
+
+int main(void)
+{{
+    {real} found[{max(widths)}], actuated[{len(actuated)}];
+    int failed = 0;
+    double largest = 0.0;
+    for (int i = 0; i < STATES; i++) {{
+        const {real} *s = states[i];
+        const int mode = expected[i][FUNCTIONS];
+{chr(10).join(calls)}
+    }}
+    for (int f = 0; f < FUNCTIONS; f++) {{
+        printf("%-17s largest error %.1e in %d of %d states", names[f], errors[f], solved[f], STATES);
+        printf(", %d refused, %d of another status\\n", refused[f], wrong[f]);
+        failed = failed || !(errors[f] <= LARGEST) || wrong[f] > 0 || refused[f] > STATES / 50;
+        largest = errors[f] > largest ? errors[f] : largest;
+    }}
+    printf("largest error %.1e\\n", largest);
+    return failed;
+}}
+"""

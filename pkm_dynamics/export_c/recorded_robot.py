@@ -1,0 +1,429 @@
+# SPDX-License-Identifier: Apache-2.0
+# ruff: noqa: D105 - operators do what operators do
+"""What the C functions of a robot compute, recorded from the kernels near home; the working mode is an input.
+
+A closed form depends on the mode by a sign per limb, so that one recording serves all modes. The comparisons that
+kernels make on the way come in stretches, each with the status that says what it means when one comes out otherwise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from math import inf
+from typing import Any
+
+import numpy as np
+
+from pkm_dynamics.dynamics import Dynamics
+from pkm_dynamics.kernels.direct_dynamics import acceleration_here
+from pkm_dynamics.kernels.inverse_dynamics import efforts_here
+from pkm_kinematics.kernels.compiled_rotations import shift_pose
+from pkm_kinematics.kernels.model_and_data import FACTORS, VECTORS
+from pkm_kinematics.kernels.path.newton import TWIST, actuator_error, correction
+from pkm_kinematics.kernels.position.chain import place_chain, read_chain
+from pkm_kinematics.kernels.position.closed_form import read_angles, turn_from_home
+from pkm_kinematics.kernels.position.closures import closed
+from pkm_kinematics.kernels.position.placement import place_platform
+from pkm_kinematics.kernels.position.positions import CONVERGED, solve_positions
+from pkm_kinematics.kernels.position.solve_poses import INSIDE, UNIT
+from pkm_kinematics.kernels.rates.motion import accelerations, invert_blocks, move_platform, velocities
+from pkm_kinematics.kernels.rates.motion_space import is_off_space
+from pkm_kinematics.kernels.rates.projection import factorise_drives, inverse_jacobian
+from pkm_kinematics.kernels.records import CLOSED_FORM, PLATFORM
+from pkm_kinematics.kernels.regularity import is_regular, solve_three, turn_back
+from pkm_kinematics.recordings_at_home import near_home, some_numbers
+from pkm_kinematics.solve.position_solver import TORN
+from pkm_runtime.codegen import Tape, loose, trace
+from pkm_runtime.codegen.c_code import CCode, Part, identifier
+from pkm_runtime.codegen.tape import Number, Term, call
+from pkm_runtime.errors import PkmError
+
+TAU = 6.283185307179586
+POSE, SIDES, START, GIVEN, MORE = range(5)  # arrays of inputs: pose, sign per branch, joints at home, others
+REFUSAL = {"invalid": "PKM_INVALID_INPUT", "unreachable": "PKM_UNREACHABLE", "singular": "PKM_SINGULAR"}
+
+
+class ExportError(PkmError):
+    """A robot that an outlet cannot express."""
+
+
+class Mode:
+    """Stands for the number of a working mode in kernels, which only ever take its digits."""
+
+    def __init__(self, side: Callable[[int], Number]) -> None:
+        self._side = side
+
+    def __lt__(self, other: object) -> bool:
+        return False
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __floordiv__(self, stride: int) -> Mode:
+        return Mode(lambda _: self._side(stride))
+
+    def __mod__(self, branches: int) -> Any:
+        return 0 if branches == 1 else _Branch(self._side(branches))
+
+
+class _Branch:
+    """Branch 0 or 1 of a limb as kernels use it: 1 - 2 * branch is the sign of the side."""
+
+    def __init__(self, side: Number) -> None:
+        self.side = side
+
+    def __lt__(self, other: object) -> bool:
+        return False
+
+    def __rmul__(self, two: float) -> _Branch:
+        return self
+
+    def __rsub__(self, one: float) -> Number:
+        return self.side
+
+
+def read_angles_without_branch(bodies: Any, state: Any, start: int, stop: int) -> None:
+    """`read_angles` in operations that are the same for all angles."""
+    for i in range(start, stop):
+        if bodies[i].prismatic == 0:
+            me = state[i]
+            q = call("atan2", me.s, me.c)
+            me.q = q + TAU * call("floor", (me.q - q) / TAU + 0.5)
+
+
+class RecordedFunction:
+    """One function of a robot while it is recorded: its tape, the robot at a pose, and the parts so far."""
+
+    def __init__(self, robot: RecordedRobot) -> None:
+        self.robot, self.tape, self.parts, self.regular = robot, Tape(), list[Part](), True
+        self.inputs: dict[tuple[int, int], str] = {}
+        engine = robot.engine
+        self.model, self.data = loose(robot.dynamics.robot.model()), loose(engine.data())
+        self.mode = Mode(self._side)
+
+    # -- inputs -------------------------------------------------------------------------------------------------------
+
+    def given(self, array: int, values: Any, name: str, first: int = 0) -> Any:
+        """Numbers of an input array that C calls `name`."""
+        for k in range(len(values)):
+            self.inputs[array, first + k] = f"{name}[{k}]"
+        return self.tape.inputs(array, np.asarray(values, dtype=float), range(len(values)), first)
+
+    def _side(self, stride: int) -> Number:
+        k = self.robot.sides.index(stride)
+        self.inputs[SIDES, k] = f"side[{k}]"
+        return self.tape.inputs(SIDES, np.array([1.0]), [0], k)[0]
+
+    def rates(self, array: int, name: str) -> Any:
+        """A twist or acceleration (6,) that is checked to be in the motion space."""
+        S = self.robot.subspace
+        raw = self.given(array, S @ some_numbers(S.shape[1]), name)
+        spaces = self.robot.engine.spaces
+        self.trace(is_off_space)(raw, spaces.rate_scale, spaces.onto_space, self.robot.inside)
+        free = np.abs(S).sum(axis=1) > 0.0
+        return np.array([raw[k] if free[k] else 0.0 for k in range(6)], dtype=object)
+
+    # -- stretches ----------------------------------------------------------------------------------------------------
+
+    def trace(self, kernel: Any) -> Callable[..., Any]:
+        """A kernel that takes terms."""
+        return trace(kernel, self.robot.instead)
+
+    def end(self, title: str, why: str, *results: tuple[str, Number]) -> None:
+        """End a stretch: `why` a comparison that comes out otherwise is a reason to refuse."""
+        refusal, found = f"return {REFUSAL[why]};", list(results) if self.regular else []
+        self.parts.append(Part(title, len(self.tape.order), len(self.tape.conditions), refusal, found))
+
+    def place(self, joints: bool) -> None:
+        """Put the platform at the pose that is given, moved into the motion space if it misses that by rounding."""
+        robot, tape = self.robot, self.tape
+        pose = self.given(POSE, robot.pose, "pose")
+        squares = sum(pose[k] * pose[k] for k in range(3, 7))
+        length = call("sqrt", squares)
+        tape.decide("<", abs(length - 1.0), robot.unit)
+        for k in range(3):
+            tape.decide("<", abs(pose[k]), inf)
+        clean = np.array([*pose[:3], *(pose[k] / length for k in range(3, 7))], dtype=object)
+        self.pose = clean
+        self.trace(place_platform)(self.data.state, clean)
+        n = len(self.model.chain) - 1
+        if n and (joints or n < 6):
+            platform = self.data.state[PLATFORM]
+            miss, turn = self.trace(read_chain)(self.model, self.data, platform.R, platform.p)
+            if n < 6:
+                for off, size in ((miss, robot.engine.size), (turn, 1.0)):
+                    if isinstance(off, Term):
+                        tape.decide("<", off, robot.inside * size)
+                self.trace(place_chain)(self.model, self.data, platform.R, platform.p)
+
+    def limbs(self, joints: bool) -> None:
+        """Solve the limbs, on request with the angles of all joints."""
+        if joints:
+            start = self.given(START, self.robot.engine.home_joints, "start")
+            for i in range(2, len(self.model.bodies)):
+                self.data.state[i].q = start[self.model.bodies[i].column]
+        status, _, _ = self.trace(solve_positions)(self.model, self.data, self.mode, joints)
+        self.robot.expect(status == CONVERGED, "limbs do not reach the pose beside home where it is recorded")
+        if joints:
+            turn = self.trace(turn_from_home)
+            for block in self.model.blocks:
+                if block.bend == block.bend:
+                    me, home = self.data.state[block.driver], start[self.model.bodies[block.driver].column]
+                    side = (self.mode // block.stride) % block.branches
+                    me.q = turn(self.model.bodies, self.model.closures, block, self.data.state, side, home)
+
+    def invert(self) -> Number:
+        """Invert the limbs' equations; the regularity of the worst."""
+        regularity = self.trace(invert_blocks)(self.model, self.data)
+        self.regular = bool(self.trace(is_regular)(regularity))
+        return regularity
+
+    def move(self, twist: Any, acceleration: Any) -> None:
+        """Give the platform its motion, and all bodies theirs."""
+        self.trace(move_platform)(self.data.state, twist, acceleration)
+        self.trace(velocities)(self.model, self.data)
+        self.trace(accelerations)(self.model, self.data)
+
+    # -- C ------------------------------------------------------------------------------------------------------------
+
+    def code(self, single: bool) -> CCode:
+        """The body of the function."""
+        names, groups = self._names()
+        return CCode(self.tape, self.parts, self.inputs, names, groups, single)
+
+    def _names(self) -> tuple[dict[int, str], dict[int, str]]:
+        """Names of the values that describe bodies, and whose limb they are of."""
+        names: dict[int, str] = {}
+        groups: dict[int, str] = {}
+        taken: set[str] = set()
+        for i, me in enumerate(self.data.state):
+            for what, number in _values_of(me):
+                if not isinstance(number, Term) or number.how[0] in ("input", "negated") or number.number in names:
+                    continue
+                name = f"{identifier(self.robot.tables.names[i])}_{what}"
+                if name not in taken:
+                    names[number.number] = name
+                    taken.add(name)
+                    groups[number.number] = self.robot.group_of_body[i]
+        return names, groups
+
+
+AXES = ("x", "y", "z")
+VECTORS_OF_BODY = {"p": "{}", "w": "w_{}", "v": "v_{}", "dw": "dw_{}", "dv": "dv_{}", "force": "force_{}"}
+VECTORS_OF_BODY |= {"torque": "torque_{}", "moment": "moment_{}"}
+NUMBERS_OF_BODY = {"c": "cos", "s": "sin", "q": "q", "qd": "qd", "qdd": "qdd", "effort": "effort"}
+
+
+def _values_of(me: Any) -> Iterator[tuple[str, Number]]:
+    """Values that describe a body, with what they are."""
+    for field, what in NUMBERS_OF_BODY.items():
+        yield what, getattr(me, field)
+    for field, text in VECTORS_OF_BODY.items():
+        for axis, number in zip(AXES, getattr(me, field), strict=True):
+            yield text.format(axis), number
+    for r in range(3):
+        for k in range(3):
+            yield f"R{r}{k}", me.R[r, k]
+    for k, name in enumerate(("xx", "xy", "xz", "yy", "yz", "zz")):
+        yield f"I{name}", me.inertia[k]
+
+
+class RecordedRobot:
+    """Records the functions of one robot."""
+
+    def __init__(self, dynamics: Dynamics, single: bool = False) -> None:
+        self.dynamics, self.kinematics, self.engine = dynamics, dynamics.kinematics, dynamics.kinematics.engine
+        blocks = self.engine.tables.blocks
+        self.expect(self.engine.constant_space, "its motion space turns with the pose; use the Python package")
+        closed_forms = bool((blocks["solver"] == CLOSED_FORM).all())
+        self.expect(closed_forms, "a limb is solved by iteration; use the Python package")
+        self.tables, self.subspace, self.single = self.engine.tables, self.engine.model.subspace, single
+        self.m = len(self.engine.actuated_names)
+        self.pose = near_home(self.engine.home, self.subspace, self.engine.size)
+        self.sides = [int(b["stride"]) for b in blocks if b["branches"] > 1]
+        # bounds below which a float cannot see: see `docs/export_c.md`
+        self.unit, self.inside = (1e-5, 1e-4) if single else (UNIT, INSIDE)
+        self.instead: list[tuple[Any, Callable[..., Any]]] = [
+            (read_angles, read_angles_without_branch),
+            (solve_three, lambda A, b, x: 0.0),  # Householder's reflections, which serve every pose
+        ]
+        if single:
+            self.instead += [
+                (closed, lambda block, residual: residual < 1e-4 * block.size),
+                (is_regular, lambda condition: condition > 1e-4),
+            ]
+        self.group_of_body = self._groups()
+        square = self.m == self.subspace.shape[1]
+        self.expect(not (self.one_way and square), "its drives only pull, or only push, and none is redundant")
+
+    @property
+    def one_way(self) -> bool:
+        """Whether a drive only pulls, or only pushes."""
+        return bool(self.kinematics.mechanism.one_way_actuators.any())
+
+    def expect(self, fact: bool, otherwise: str) -> None:
+        """Refuse the robot unless something is so."""
+        if not fact:
+            raise ExportError(f"{self.kinematics.mechanism.name}: no C of it: {otherwise}")
+
+    def _groups(self) -> list[str]:
+        groups = ["", ""]
+        for k, (first, stop) in enumerate(self.tables.limbs):
+            count = sum(int(b["count"]) for b in self.tables.blocks[first:stop])
+            groups += [f"limb{k + 1}"] * count
+        return groups
+
+    @property
+    def titles(self) -> dict[str, str]:
+        """Comments where the values of a limb begin, by group."""
+        found = {"": "platform"}
+        for k in range(len(self.tables.limbs)):
+            group = f"limb{k + 1}"
+            joints = [n for n, g in zip(self.tables.names, self.group_of_body, strict=True) if g == group]
+            found[group] = f"limb {k + 1}: {', '.join(joints)}"
+        return found
+
+    # -- the functions ------------------------------------------------------------------------------------------------
+
+    def inverse(self) -> RecordedFunction:
+        """Positions of all joints at a pose in a mode, those of the actuators apart."""
+        f = RecordedFunction(self)
+        f.place(joints=True)
+        f.end("the platform", "invalid")
+        f.limbs(joints=True)
+        state, chain = f.data.state, f.data.chain
+        q: list[Number] = [0.0] * len(self.engine.joint_names)
+        for i in range(2, len(state)):
+            q[f.model.bodies[i].column] = state[i].q
+        for i in range(1, len(chain)):
+            q[f.model.chain[i].column] = chain[i].q
+        for follower, leader, multiplier, offset in self.engine.gears:
+            unit = 1.0 if self.engine.joint_turning[follower] else self.engine.size
+            f.tape.decide("<=", abs(q[follower] - multiplier * q[leader] - offset), TORN * unit)
+        f.end("positions of the limbs", "unreachable", *((f"joints[{k}]", value) for k, value in enumerate(q)))
+        return f
+
+    def _at(self) -> RecordedFunction:
+        """A function that begins with a pose and the limbs there."""
+        f = RecordedFunction(self)
+        f.place(joints=False)
+        f.end("the platform", "invalid")
+        return f
+
+    def _limbs(self, f: RecordedFunction) -> Number:
+        f.limbs(joints=False)
+        f.end("positions of the limbs", "unreachable")
+        return f.invert()
+
+    def jacobian(self) -> RecordedFunction:
+        """Actuated rates per twist (n_actuated, 6)."""
+        f = self._at()
+        self._limbs(f)
+        J = np.zeros((self.m, 6), dtype=object)
+        f.trace(inverse_jacobian)(f.model, f.data, J)
+        f.end("rates", "singular", *((f"jacobian[{k}]", x) for k, x in enumerate(J.flat)))
+        return f
+
+    def inverse_dynamics(self, moving: bool) -> RecordedFunction:
+        """Efforts (n_actuated,) of a motion, or at rest."""
+        f = RecordedFunction(self)
+        twist, acceleration = (f.rates(GIVEN, "twist"), f.rates(MORE, "acceleration")) if moving else (np.zeros(6),) * 2
+        f.place(joints=False)
+        f.end("the platform and its motion" if moving else "the platform", "invalid")
+        self._limbs(f)
+        f.end("how the limbs' joints move with the platform", "singular")
+        f.move(twist, acceleration)
+        f.end("motion of the limbs" if moving else "the limbs at rest", "singular")
+        effort = np.zeros(self.m, dtype=object)
+        status, _ = f.trace(efforts_here)(f.model, f.data, np.zeros(6), effort)
+        f.regular = f.regular and status == CONVERGED
+        results = [(f"effort[{k}]", x) for k, x in enumerate(effort)]
+        if self.one_way:
+            results += [(f"null[{k}]", x) for k, x in enumerate(self._null_space(f))]
+        f.end("inertia, weight and friction, brought to the drives", "singular", *results)
+        return f
+
+    def _null_space(self, f: RecordedFunction) -> Any:
+        """Efforts that do no work together: an orthonormal basis, by drive, of a Jacobian that is factorised."""
+        m, n = self.m, self.subspace.shape[1]
+        null = np.zeros((m, m - n), dtype=object)
+        for c in range(m - n):
+            null[n + c, c] = 1.0
+            f.trace(turn_back)(f.data.system[0, :m, :n], m, n, f.data.system[3, 1], null[:, c])
+        return null.flat
+
+    def direct_dynamics(self) -> RecordedFunction:
+        """Acceleration (6,) of the platform under efforts."""
+        f = RecordedFunction(self)
+        twist = f.rates(GIVEN, "twist")
+        effort = f.given(MORE, some_numbers(self.m), "effort")
+        for k in range(self.m):
+            f.tape.decide("<", abs(effort[k]), inf)
+        f.place(joints=False)
+        f.end("the platform and its motion", "invalid")
+        self._limbs(f)
+        f.end("how the limbs' joints move with the platform", "singular")
+        f.move(twist, np.zeros(6))
+        f.end("motion of the limbs while the platform does not accelerate", "singular")
+        out = np.zeros(6, dtype=object)
+        status = f.trace(acceleration_here)(f.model, f.data, np.zeros(6), np.zeros(6), effort, out)
+        f.regular = f.regular and status == CONVERGED
+        f.end(
+            "inertia of the whole robot, and what accelerates it",
+            "singular",
+            *((f"acceleration[{k}]", x) for k, x in enumerate(out)),
+        )
+        return f
+
+    def margins(self) -> RecordedFunction:
+        """Regularity of the worst limb, reciprocal condition of the drives."""
+        f = self._at()
+        regularity = self._limbs(f)
+        m, n = self.m, self.subspace.shape[1]
+        J, system = np.zeros((m, 6), dtype=object), f.data.system
+        f.trace(inverse_jacobian)(f.model, f.data, J)
+        A, weights, per_speed = np.zeros((m, n), dtype=object), system[FACTORS, 0], system[FACTORS, 1]
+        condition = f.trace(factorise_drives)(f.model, J, A, np.zeros((n, n), dtype=object), weights, per_speed)
+        f.end("margins", "singular", ("margins[0]", regularity), ("margins[1]", condition))
+        return f
+
+    def limb_errors(self) -> RecordedFunction:
+        """What actuators still have to go to `goal` (n_actuated,) at a pose."""
+        f = self._at()
+        f.limbs(joints=False)
+        self._errors(f)
+        return f
+
+    def _errors(self, f: RecordedFunction) -> Any:
+        goal = f.given(GIVEN, self.engine.home_joints[self.engine.actuated_column] + 0.01, "goal")
+        left = np.zeros(self.m, dtype=object)
+        f.trace(actuator_error)(f.model.bodies, f.data.state, goal, left)
+        f.end("positions of the limbs", "unreachable", *((f"left[{k}]", x) for k, x in enumerate(left)))
+        return goal
+
+    def newton_step(self) -> RecordedFunction:
+        """A step of Newton's method on the pose towards actuators at `goal`: see `kernels/path/newton.py`."""
+        f = self._at()
+        f.limbs(joints=False)
+        goal = self._errors(f)
+        sign, _ = f.trace(correction)(f.model, f.data, goal)
+        f.regular = isinstance(sign, Term) or sign != 0.0
+        m, n = self.m, self.subspace.shape[1]
+        results = []
+        if f.regular:
+            twist, to = f.data.system[VECTORS, TWIST], np.zeros(7, dtype=object)
+            f.trace(shift_pose)(f.pose, twist, 1.0, to)
+            turn = call("sqrt", twist[3] * twist[3] + twist[4] * twist[4] + twist[5] * twist[5])
+            length = self.engine.characteristic_length
+            squares = twist[0] * twist[0] + twist[1] * twist[1] + twist[2] * twist[2]
+            squares = squares + (length * turn) * (length * turn)
+            results = [*((f"step->pose[{k}]", x) for k, x in enumerate(to)), ("step->turn", turn)]
+            results += [("step->length", call("sqrt", squares)), ("step->side", sign)]
+            if m > n:
+                K = np.asarray(f.data.system[0, :m], dtype=object)
+                rates = [sum(K[a, k] * self.subspace[k, c] for k in range(6)) for a in range(m) for c in range(n)]
+                results += [(f"step->rates[{k}]", x) for k, x in enumerate(rates)]
+        f.end("the step", "singular", *results)
+        return f

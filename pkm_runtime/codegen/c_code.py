@@ -1,0 +1,239 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Recordings as C99 that people can read: named values, a comment where each limb begins, nothing beyond `math.h`."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from pkm_runtime.codegen.tape import Constant, Number, Tape, Term, key
+
+WIDTH = 116  # columns of a line
+LONGEST = 48  # characters of a value that stands in another's expression rather than on a line of its own
+SIGNS = {"+": 1, "-": 1, "*": 2, "/": 2}
+TERNARY, UNARY, ATOM = 0, 3, 4  # how tightly a text binds, as `SIGNS`
+HELPERS = {"max": "larger", "min": "smaller", "worse": "worse"}  # functions that the C file itself has
+# what must hold so that a comparison comes out as recorded; false for NaN
+HOLDS = {
+    "<": ("<", ">="),
+    "<=": ("<=", ">"),
+    ">": (">", "<="),
+    ">=": (">=", "<"),
+    "==": ("==", "!="),
+    "!=": ("!=", "=="),
+}
+
+Test = tuple[str, int | Constant, int | Constant]  # comparison that must hold, left, right
+
+
+@dataclass
+class Part:
+    """A stretch of a recording: what it computes, up to which term and which comparison, and its end.
+
+    `refusal` is the statement where a comparison comes out otherwise; `results` pairs places in C with numbers.
+    """
+
+    title: str
+    terms: int
+    conditions: int
+    refusal: str
+    results: list[tuple[str, Number]] = field(default_factory=list)
+
+
+class CCode:
+    """The body of one function, from parts of one tape.
+
+    `inputs` says how C reads an input (array, index); `names` are values with a name, by number on the tape; `groups`
+    say whose part of the robot such a value is, others belong to the only one that needs them. `single` makes floats.
+    """
+
+    def __init__(
+        self,
+        tape: Tape,
+        parts: Sequence[Part],
+        inputs: Mapping[tuple[int, int], str],
+        names: Mapping[int, str],
+        groups: Mapping[int, str],
+        single: bool = False,
+    ) -> None:
+        self.tape, self.parts, self.inputs, self.groups = tape, parts, inputs, dict(groups)
+        self.type, self.suffix = ("float", "f") if single else ("double", "")
+        conditions = list(tape.conditions.items())[: parts[-1].conditions]
+        self._tests = [list(dict.fromkeys(self._apart(*one))) for one in conditions]
+        wanted = [number for part in parts for _, number in part.results]
+        sides = [tape.order[k] for tests in self._tests for _, *pair in tests for k in pair if isinstance(k, int)]
+        self.needed = tape.needed([*wanted, *sides], conditions=False)
+        self._uses = Counter(r.number for r in [*wanted, *sides] if isinstance(r, Term))
+        for term in self.needed:
+            if term.how[0] != "input":
+                self._uses.update(o for o in term.how[1:] if isinstance(o, int))
+        self._texts: dict[int, tuple[str, int]] = {}
+        self._names, self._taken, self._counts = dict(names), set(names.values()), Counter[str]()
+        self._own_groups()
+        self.counts = Counter(term.how[0] for term in self.needed if term.how[0] not in ("input", "negated"))
+
+    def _own_groups(self) -> None:
+        """Give values without a group that of everything that needs them, "" where several do."""
+        users: dict[int, set[str]] = {}
+        for term in reversed(self.needed):
+            mine = self.groups.get(term.number)
+            if mine is None:
+                found = users.get(term.number, set())
+                mine = self.groups[term.number] = next(iter(found)) if len(found) == 1 else ""
+            if term.how[0] != "input":
+                for o in term.how[1:]:
+                    if isinstance(o, int):
+                        users.setdefault(o, set()).add(mine)
+        for term in self.needed:  # what several need may still be made of one limb's values alone
+            if not self.groups[term.number] and term.how[0] != "input":
+                made_of = {self.groups[o] for o in term.how[1:] if isinstance(o, int)} - {""}
+                if len(made_of) == 1:
+                    self.groups[term.number] = made_of.pop()
+
+    def lines(self, titles: Mapping[str, str]) -> list[str]:
+        """The statements, four columns in; `titles` are comments at the beginning of each group, by group."""
+        written: list[str] = []
+        done = decided = 0
+        for part in self.parts:
+            group = None
+            section = [t for t in self.needed if done <= t.number < part.terms]
+            head = True
+            for term in section:
+                line = self._statement(term)
+                if line is None:
+                    continue
+                if head:
+                    written += ["", f"    /* {part.title} */"]
+                    head = False
+                mine = self.groups[term.number]
+                if mine and mine != group:
+                    written.append(f"    /* {titles[mine]} */")
+                    group = mine
+                written += line
+            written += self._checks(self._tests[decided : part.conditions], part.refusal)
+            written += [line for place, number in part.results for line in self._assigned(f"{place} =", number)]
+            done, decided = part.terms, part.conditions
+        return written
+
+    # -- values -------------------------------------------------------------------------------------------------------
+
+    def constant(self, x: float) -> str:
+        """A number in C."""
+        if math.isinf(x):
+            return "HUGE_VAL" + self.suffix.upper() if x > 0.0 else "-HUGE_VAL" + self.suffix.upper()
+        if self.suffix and 0.0 < abs(x) < 1e-30:  # below what a float can hold or divide by
+            x = math.copysign(1e-30, x)
+        text = repr(float(x))
+        return (text if re.search(r"[.en]", text) else text + ".0") + self.suffix
+
+    def _operand(self, operand: int | Constant, least: int) -> str:
+        """Text of an operand that must bind at least so tightly."""
+        if isinstance(operand, Constant):
+            text = self.constant(operand)
+            return f"({text})" if text.startswith("-") and least > 1 else text
+        text, binds = self._texts[operand]
+        return text if binds >= least else f"({text})"
+
+    def _is_negative(self, operand: int | Constant) -> bool:
+        """Whether the text of an operand is a minus sign and something that binds."""
+        if isinstance(operand, Constant):
+            return operand < 0.0
+        text, binds = self._texts[operand]
+        return binds == UNARY and text.startswith("-")
+
+    def _expression(self, term: Term) -> tuple[str, int]:
+        what, *operands = term.how
+        if what == "input":
+            return self.inputs[operands[0], operands[1]], ATOM
+        if what == "negated":
+            return "-" + self._operand(operands[0], ATOM), UNARY
+        if what in SIGNS:
+            binds = SIGNS[what]
+            left, right = operands
+            if what == "+" and (isinstance(left, Constant) or self._is_negative(left)):
+                left, right = right, left  # sorted by the tape: a sum reads better with these behind
+            if binds == 1 and self._is_negative(right):
+                what = "-" if what == "+" else "+"
+                positive = self.constant(-right) if isinstance(right, Constant) else self._texts[right][0][1:]
+                return f"{self._operand(left, binds)} {what} {positive}", binds
+            return f"{self._operand(left, binds)} {what} {self._operand(right, binds + 1)}", binds
+        if what == "select":
+            a, b, larger, otherwise = (self._operand(o, 1) for o in operands)
+            return f"{a} > {b} ? {larger} : {otherwise}", TERNARY
+        name = HELPERS.get(what) or what + self.suffix
+        return f"{name}({', '.join(self._operand(o, TERNARY) for o in operands)})", ATOM
+
+    def _statement(self, term: Term) -> list[str] | None:
+        """The line that a value is computed on; None where it stands in the expressions that need it."""
+        text, binds = self._expression(term)
+        number, given = term.number, term.how[0] == "input"
+        once = self._uses[number] == 1 and number not in self._names and len(text) <= LONGEST
+        if given or once or (term.how[0] == "negated" and isinstance(term.how[1], int) and len(text) <= LONGEST):
+            self._texts[number] = (text, binds)
+            return None
+        name = self._names.get(number) or self._new_name(self.groups[number] or "at")
+        self._texts[number] = (name, ATOM)
+        return self._wrapped(f"const {self.type} {name} =", text)
+
+    def _new_name(self, group: str) -> str:
+        while True:
+            self._counts[group] += 1
+            name = f"{group}_{self._counts[group]}"
+            if name not in self._taken:
+                return name
+
+    def _assigned(self, place: str, number: Number) -> list[str]:
+        return self._wrapped(place, self._operand(key(number), TERNARY))
+
+    def _wrapped(self, head: str, text: str) -> list[str]:
+        line = f"    {head} {text};"
+        lines: list[str] = []
+        while len(line) > WIDTH:
+            at = line.rfind(" ", 0, WIDTH)
+            if at <= 12:
+                break
+            lines.append(line[:at])
+            line = " " * 8 + line[at + 1 :]
+        return [*lines, line]
+
+    # -- comparisons --------------------------------------------------------------------------------------------------
+
+    def _apart(self, condition: tuple[Any, ...], outcome: bool) -> Iterator[Test]:
+        """What must hold so that a comparison comes out as recorded: each of the errors of which it takes the worst."""
+        comparison, left, right = condition
+        sign = HOLDS[comparison][0 if outcome else 1]
+        waiting = [left]
+        while waiting:
+            one = waiting.pop()
+            what, *operands = self.tape.order[one].how if isinstance(one, int) else ("constant",)
+            if what in {"<": ("worse", "max"), ">": ("min",)}.get(sign, ()):
+                waiting += reversed(operands)
+            elif isinstance(one, int) or isinstance(right, int):
+                yield sign, one, right
+
+    def _checks(self, conditions: Iterable[list[Test]], refusal: str) -> list[str]:
+        tests = dict.fromkeys(
+            f"{self._operand(left, 1)} {sign} {self._operand(right, 1)}"
+            for one in conditions
+            for sign, left, right in one
+        )
+        if not tests:
+            return []
+        lines, line = [], "    if (!("
+        for k, test in enumerate(tests):
+            piece = test + (" && " if k < len(tests) - 1 else "))")
+            if len(line) + len(piece) > WIDTH and line.strip() != "if (!(":
+                lines.append(line.rstrip())
+                line = " " * 10
+            line += piece
+        return [*lines, line, f"        {refusal}"]
+
+
+def identifier(name: str) -> str:
+    """A name in C: small letters, digits and underscores."""
+    text = re.sub(r"[^a-z0-9_]+", "_", name.lower()).strip("_") or "robot"
+    return text if not text[0].isdigit() else f"r{text}"
