@@ -285,8 +285,8 @@ class Loads:
         self._graph = build_graph(self.mechanism)
         names = self.tables.names
         self._place = {k: k if k < 2 else names.index(body.name) for k, body in enumerate(self._graph.bodies)}
-        self.held = np.ones(len(poses), dtype=bool)
-        self.held = np.isfinite(self.efforts()).all(axis=1)
+        self.held: NDArray[np.bool_] = np.ones(len(poses), dtype=bool)
+        self.held = np.asarray(np.isfinite(self.efforts()).all(axis=1))
 
     def efforts(self, springs: NDArray[Any] | None = None, masses: Sequence[tuple[str, Array]] = ()) -> Array:
         """Efforts (n, n_actuated) with a table of springs, none by default, and units of mass at points of links."""
@@ -386,8 +386,8 @@ class _Search:
             by, x = x[: len(_moves(one))], x[len(_moves(one)) :]
             if isinstance(one, StraightSpring):
                 s = one.spring
-                points = {"from_point": frozen(s.from_point + by[:3]), "to_point": frozen(s.to_point + by[3:])}
-                found.append(replace(one, spring=replace(s, **points)))
+                first, second = frozen(s.from_point + by[:3]), frozen(s.to_point + by[3:])
+                found.append(replace(one, spring=replace(s, from_point=first, to_point=second)))
             else:
                 found.append(replace(one, point=frozen(one.point + by)) if isinstance(one, Counterweight) else one)
         return found
