@@ -23,6 +23,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from pkm_description.description_error import DescriptionError
 from pkm_description.joint_geometry import child_frame, frame_along, freedoms, home_positions
 from pkm_description.loops.closure import ClosureModel
 from pkm_description.mechanism import Array, Joint, JointType, Loop, LoopType, Mechanism
