@@ -44,7 +44,8 @@ from pkm_analysis.requirements.grammar import (
     remedy_for,
 )
 from pkm_analysis.requirements.quantity import Batch, Quantity, Requirement, shared
-from pkm_analysis.stiffness.stiffness import Stiffness, Stiffnesses
+from pkm_analysis.stiffness.elastic_solution import ElasticSystem
+from pkm_analysis.stiffness.stiffness import Stiffnesses
 from pkm_description.mechanism import Array
 from pkm_dynamics.natural_frequencies import StiffnessError, natural_frequencies
 
@@ -240,18 +241,17 @@ def _elastic(robot: Robot, name: str, drives: float | None) -> Quantity:
     elastic, part = Stiffnesses(robot, drives), slice(3, 6) if kind == STIFFNESSES[1] else slice(0, 3)
     direction = _direction(name, word) if colon else None
 
-    def value(found: Stiffness) -> float:
+    def of(system: ElasticSystem) -> Array:
         if kind == "sag":
-            return float(np.linalg.norm(found.sag[:3]))
-        C = found.compliance[part, part]
-        most = float(np.linalg.eigvalsh(C)[-1] if direction is None else direction @ C @ direction)
-        return 1.0 / most if most > 0.0 else np.inf
+            return np.linalg.norm(system.displacement(system.response(system.weights()))[..., :3, 0], axis=-1)
+        C = system.displacement(system.response(system.on_platform(np.eye(6))))[..., part, part]
+        most = np.linalg.eigvalsh(C)[..., -1] if direction is None else direction @ C @ direction
+        return np.where(most > 0.0, 1.0 / np.where(most > 0.0, most, 1.0), np.inf)
 
     def evaluate(batch: Batch) -> Array:
-        values = np.full(len(batch.poses), np.nan)
-        for k in np.flatnonzero(batch.number(REACH) >= 0.0):
-            with suppress(AnalysisError):  # a singular configuration
-                values[k] = value(elastic.at(batch.configuration.rows(np.array([k]), ())))
+        values, there = np.full(len(batch.poses), np.nan), np.flatnonzero(batch.number(REACH) >= 0.0)
+        if len(there):
+            values[there] = elastic.over(batch.configuration.rows(there), of)
         return values
 
     if kind == "sag":

@@ -68,16 +68,16 @@ class Catenary(NamedTuple):
 
 
 class Line(NamedTuple):
-    """A cable from one point (3,) to another, base frame."""
+    """A cable from one point (..., 3) to another, base frame."""
 
     near: Array
     far: Array
     cable: Cable
 
     @property
-    def length(self) -> float:
+    def length(self) -> Array:
         """From end to end [m]."""
-        return float(np.linalg.norm(self.far - self.near))
+        return np.asarray(np.linalg.norm(self.far - self.near, axis=-1))
 
     @property
     def along(self) -> Array:

@@ -2,7 +2,8 @@
 """A robot at a pose as an elastic structure: rigid nodes, and the beams, joints and drives between them.
 
 Nodes are rigid bodies of six degrees of freedom, node 0 the ground. Everything is in the base frame; six-vectors are
-linear, then angular. Bodies without beams are one node: crosses without mass, what is said to be rigid, what has no
+linear, then angular. Arrays may have leading axes, of poses at which the structure is the same and only lengths and
+directions differ. Bodies without beams are one node: crosses without mass, what is said to be rigid, what has no
 section and no visual that is long; base and platform unless they are described.
 """
 
@@ -16,17 +17,17 @@ import numpy as np
 
 from pkm_analysis.analysis_errors import AnalysisError
 from pkm_analysis.stiffness.catenary import Line
-from pkm_analysis.stiffness.link_beams import Body, Hung, Piece, body_of, described, drawn
+from pkm_analysis.stiffness.link_beams import Body, Hung, Piece, alike, body_of, described, drawn
 from pkm_description.graph import rigid_with
-from pkm_description.joint_geometry import child_frame, frame_along, freedoms
+from pkm_description.joint_geometry import frame_along, freedoms
 from pkm_description.mechanism import Array, Bearing, Cable, Joint, JointType, Link, Loop, LoopType, Mechanism
-from pkm_description.rotations import cross, inverse_transform
+from pkm_description.rotations import inverse_transform, skew
 from pkm_description.urdf.visuals import Visual, visuals_of
 
 FREE, RIGID = 0.0, np.inf  # stiffness of a degree of freedom
 ON_LINE = 1e-6  # m: a joint nearer than this to a cable's axis is its end
 PARALLEL = 0.1  # sine of the angle between a slide and a beam along it
-GROUND = 0
+GROUND, PLATFORM = 0, -1  # a node; in place of a joint's number
 SLIDE = 2  # degree of freedom of a prismatic joint
 _LOOSE = {  # degrees of freedom that joints leave free, of slides along and turns about x, y, z of the joint
     LoopType.SPHERICAL: (3, 4, 5),
@@ -57,25 +58,27 @@ class BeamBetween(NamedTuple):
     piece: Piece  # in the base frame
 
     @property
-    def length(self) -> float:
+    def length(self) -> Array:
         """[m]."""
-        return float(np.linalg.norm(self.piece.end - self.piece.start))
+        return np.asarray(np.linalg.norm(self.piece.end - self.piece.start, axis=-1))
 
     @property
     def frame(self) -> Array:
-        """Its axes (3, 3) as columns: along it, y and z of the section."""
-        x = self.piece.end - self.piece.start
-        x = x / np.linalg.norm(x)
-        return np.column_stack([x, self.piece.y, cross(x, self.piece.y)])
+        """Its axes (..., 3, 3) as columns: along it, y and z of the section."""
+        x = (self.piece.end - self.piece.start) / self.length[..., None]
+        return np.stack([x, self.piece.y, np.cross(x, self.piece.y)], axis=-1)
 
     @property
     def compliance(self) -> Array:
-        """Displacement (6, 6) of the end, the start held, per wrench at the end, in its axes: Euler-Bernoulli."""
+        """Displacement (..., 6, 6) of the end, the start held, per wrench there, in its axes: Euler-Bernoulli."""
         E, G, A, Iy, Iz, J = (getattr(self.piece.section, name) for name in ("E", "G", "A", "Iy", "Iz", "J"))
-        L = self.length
-        C = np.diag([L / (E * A), L**3 / (3 * E * Iz), L**3 / (3 * E * Iy), L / (G * J), L / (E * Iy), L / (E * Iz)])
-        C[1, 5] = C[5, 1] = L**2 / (2 * E * Iz)
-        C[2, 4] = C[4, 2] = -(L**2) / (2 * E * Iy)
+        L = self.length[..., None]
+        one = np.concatenate(
+            [L / (E * A), L**3 / (3 * E * Iz), L**3 / (3 * E * Iy), L / (G * J), L / (E * Iy), L / (E * Iz)], axis=-1
+        )
+        C = one[..., None] * np.eye(6)
+        C[..., 1, 5] = C[..., 5, 1] = self.length**2 / (2 * E * Iz)
+        C[..., 2, 4] = C[..., 4, 2] = -(self.length**2) / (2 * E * Iy)
         return C
 
 
@@ -100,10 +103,10 @@ class JointBetween:
     line: Line | None = None
 
     def twist(self, k: int) -> Array:
-        """Unit displacement (6,) along a degree of freedom, at the joint's point."""
-        axis = self.frame[:, k % 3]
-        zero = np.zeros(3)
-        return np.concatenate([axis, zero] if k < 3 else [zero, axis])
+        """Unit displacement (..., 6) along a degree of freedom, at the joint's point."""
+        axis = self.frame[..., k % 3]
+        zero = np.zeros_like(axis)
+        return np.concatenate([axis, zero] if k < 3 else [zero, axis], axis=-1)
 
 
 class Mass(NamedTuple):
@@ -150,6 +153,16 @@ class _Placed(NamedTuple):
     frame: Array
 
 
+class _Assembly(NamedTuple):
+    """A model while bodies are added; `at` has the node of each joint (by number) at each of its links."""
+
+    nodes: list[Node]
+    beams: list[BeamBetween]
+    at: dict[tuple[int, str], int]
+    masses: list[Mass]
+    sources: dict[str, str]
+
+
 class Structure:
     """The robot's bodies with their beams, from which models at poses are made.
 
@@ -187,105 +200,115 @@ class Structure:
             found.setdefault(visual.link, []).append(visual)
         return found
 
-    def poses(self, pose: Array, values: dict[str, float]) -> dict[str, Array]:
-        """Poses (4, 4) of all links in the base frame, from the platform's (4, 4) and positions of the joints."""
+    def poses(self, pose: Array, values: dict[str, Array]) -> dict[str, Array]:
+        """Poses (..., 4, 4) of all links in the base frame, from the platform's and positions (...) of the joints."""
         m, chain = self.mechanism, {*self.mechanism.virtual_chain}
-        found = {m.base_link: np.eye(4), m.platform_link: pose}
+        found = {m.base_link: np.broadcast_to(np.eye(4), pose.shape), m.platform_link: pose}
         for joint in m.joints:
             if joint.child in found or joint.parent not in found:
                 continue
             if joint.name in chain and joint.type is not JointType.FIXED:
                 continue
-            found[joint.child] = found[joint.parent] @ joint.origin @ child_frame(joint, _position(joint, values))
+            found[joint.child] = found[joint.parent] @ joint.origin @ _child_frame(joint, values, pose.shape)
         for joint in reversed(m.joints):  # what is fixed before the platform on its branch
             if joint.type is JointType.FIXED and joint.child in found and joint.parent not in found:
                 found[joint.parent] = found[joint.child] @ inverse_transform(joint.origin)
         return found
 
     def model(self, poses: dict[str, Array]) -> ElasticModel:
-        """The structure where the links are at poses (4, 4)."""
+        """The structure where the links are at poses (..., 4, 4).
+
+        Raises:
+            DiffersError: it is not the same structure at all of them.
+        """
         m = self.mechanism
-        placed = [self._tree_joint(joint, poses) for joint in self.joints] + [
-            self._loop(one, poses) for one in self.loops
-        ]
-        pieces, rigid, sources = [], dict[str, str](), dict[str, str]()
-        for k, body in enumerate(self.bodies):
-            to_body = inverse_transform(poses[body[0]])
-            own = [p for p in placed if k in (self.body_of[p.links[0]], self.body_of[p.links[1]])]
-            pieces.append(self._pieces(k, body, to_body, poses, own))
+        placed = [self._tree_joint(joint, poses) for joint in self.joints]
+        placed += [self._loop(one, poses) for one in self.loops]
+        pieces = [self._pieces(k, poses, placed) for k in range(len(self.bodies))]
         placed = [self._slid(p, pieces, poses) for p in placed]
-        nodes, beams, masses = [Node(m.base_link, np.zeros(3))], [], []
-        at: dict[tuple[int, int], int] = {}
-        platform = 0
-        for k, body in enumerate(self.bodies):
-            frame = poses[body[0]]
-            to_body = inverse_transform(frame)
-            hung, keys = [], []
-            for n, p in enumerate(placed):
-                for side, link in enumerate(p.links):
-                    if self.body_of[link] == k:
-                        point, along = to_body[:3, :3] @ p.point + to_body[:3, 3], to_body[:3, :3] @ p.frame[:, 2]
-                        hung.append(Hung(point, along if p.one.type in _TURNING else None))
-                        keys.append((n, side))
-            ends = [name for name in (m.base_link, m.platform_link) if name in body]
-            hung += [Hung((to_body @ poses[name])[:3, 3]) for name in ends]
-            heavy = [m.link_named[name] for name in body if not m.link_named[name].inertial.massless]
-            coms = [Hung((to_body @ poses[one.name])[:3] @ np.append(one.inertial.com, 1.0)) for one in heavy]
-            made = self._constant.get(k)
-            if made is None:
-                made = body_of(pieces[k], hung, coms)
-                if not any(p.one.type in _SLIDING and k in map(self.body_of.get, p.links) for p in placed):
-                    self._constant[k] = made
-            grounded = made.hung[len(keys)] if m.base_link in body else None
-            number = {}
-            for inner in range(made.nodes):
-                number[inner] = GROUND if inner == grounded else len(nodes)
-                if inner != grounded:
-                    nodes.append(Node(body[0], frame[:3, 3]))
-            for piece, joins in zip(made.pieces, made.ends, strict=True):
-                turned = piece._replace(
-                    start=frame[:3, :3] @ piece.start + frame[:3, 3],
-                    end=frame[:3, :3] @ piece.end + frame[:3, 3],
-                    y=frame[:3, :3] @ piece.y,
-                )
-                beams.append(BeamBetween((number[joins[0]], number[joins[1]]), turned))
-                for node, point in zip(joins, (turned.start, turned.end), strict=True):
-                    if number[node] != GROUND:
-                        nodes[number[node]] = Node(piece.link, point)
-                sources[piece.link] = piece.source
-            for which, hangs in zip(keys, made.hung, strict=False):
-                at[which] = number[hangs]
-            if m.platform_link in body:
-                platform = number[made.hung[len(keys) + ends.index(m.platform_link)]]
-            for one, hangs in zip(heavy, made.hung[len(keys) + len(ends) :], strict=True):
-                R, body_mass = poses[one.name][:3, :3], one.inertial
-                com = R @ body_mass.com + poses[one.name][:3, 3]
-                masses.append(Mass(one.name, number[hangs], body_mass.mass, com, R @ body_mass.inertia @ R.T))
-            rigid |= {name: self._why_rigid(m.link_named[name]) for name in body if name not in sources}
-        joints = tuple(self._joint(p, (at[n, 0], at[n, 1]), placed) for n, p in enumerate(placed))
+        origin = poses[m.platform_link][..., :3, 3]
+        found = _Assembly([Node(m.base_link, np.zeros_like(origin))], [], {}, [], {})
+        for k in range(len(self.bodies)):
+            self._add_body(found, k, pieces[k], placed, poses)
+        rigid = {
+            name: self._why_rigid(m.link_named[name])
+            for body in self.bodies
+            for name in body
+            if name not in found.sources
+        }
+        ends = [(found.at[n, p.links[0]], found.at[n, p.links[1]]) for n, p in enumerate(placed)]
         return ElasticModel(
-            nodes=tuple(nodes),
-            platform=platform,
-            origin=poses[m.platform_link][:3, 3].copy(),
-            beams=tuple(beams),
-            joints=joints,
-            masses=tuple(masses),
+            nodes=tuple(found.nodes),
+            platform=found.at[PLATFORM, m.platform_link],
+            origin=origin.copy(),
+            beams=tuple(found.beams),
+            joints=tuple(self._joint(p, joins, placed) for p, joins in zip(placed, ends, strict=True)),
+            masses=tuple(found.masses),
             gravity=m.gravity,
             rigid=rigid,
-            sources=sources,
+            sources=found.sources,
         )
 
-    def _pieces(
-        self, k: int, body: list[str], to_body: Array, poses: dict[str, Array], own: list[_Placed]
-    ) -> list[Piece]:
+    def _add_body(
+        self, found: _Assembly, k: int, pieces: list[Piece], placed: list[_Placed], poses: dict[str, Array]
+    ) -> None:
+        """Nodes, beams and masses of a body, and on which of the nodes its joints hang."""
+        m, body = self.mechanism, self.bodies[k]
+        frame = poses[body[0]]
+        R, to_body = frame[..., :3, :3], _inverse(frame)
+        heavy = [m.link_named[name] for name in body if not m.link_named[name].inertial.massless]
+        coms = {one.name: _point(poses[one.name], one.inertial.com) for one in heavy}
+        own = [(n, link) for n, p in enumerate(placed) for link in p.links if self.body_of[link] == k]
+        ends = [(PLATFORM, name) for name in (m.base_link, m.platform_link) if name in body]
+        made = self._constant.get(k)
+        if made is None:
+            hung = [Hung(_point(to_body, placed[n].point), self._along(placed[n], to_body)) for n, _ in own]
+            hung += [Hung(_point(to_body, poses[name][..., :3, 3])) for _, name in ends]
+            slides = any(placed[n].one.type in _SLIDING for n, _ in own)
+            if not slides:  # everything is where it is at any pose
+                hung = [Hung(_first(one.point), one.along) for one in hung]
+            masses = [Hung(_first(_point(to_body, coms[one.name]))) for one in heavy]
+            made = body_of(pieces, hung, masses)
+            if not slides:
+                self._constant[k] = made
+        hangs = dict(zip([*own, *ends], made.hung, strict=False))
+        grounded = hangs.get((PLATFORM, m.base_link))
+        number = {}
+        for inner in range(made.nodes):
+            number[inner] = GROUND if inner == grounded else len(found.nodes)
+            if inner != grounded:
+                found.nodes.append(Node(body[0], frame[..., :3, 3]))
+        found.at.update({key: number[inner] for key, inner in hangs.items()})
+        for piece, joins in zip(made.pieces, made.ends, strict=True):
+            turned = piece._replace(
+                start=_point(frame, piece.start), end=_point(frame, piece.end), y=np.asarray(R @ piece.y)
+            )
+            found.beams.append(BeamBetween((number[joins[0]], number[joins[1]]), turned))
+            for node, point in zip(joins, (turned.start, turned.end), strict=True):
+                if number[node] != GROUND:
+                    found.nodes[number[node]] = Node(piece.link, point)
+            found.sources[piece.link] = piece.source
+        for one, inner in zip(heavy, made.hung[len(hangs) :], strict=True):
+            turn = poses[one.name][..., :3, :3]
+            inertia = turn @ one.inertial.inertia @ np.swapaxes(turn, -1, -2)
+            found.masses.append(Mass(one.name, number[inner], one.inertial.mass, coms[one.name], inertia))
+
+    def _along(self, placed: _Placed, to_body: Array) -> Array | None:
+        """The direction, in the body, along which a joint that turns may as well be elsewhere."""
+        return _first((to_body[..., :3, :3] @ placed.frame[..., 2:])[..., 0]) if placed.one.type in _TURNING else None
+
+    def _pieces(self, k: int, poses: dict[str, Array], placed: list[_Placed]) -> list[Piece]:
         """The beams of a body in its frame: the described ones, else those of its visuals."""
-        m, found = self.mechanism, []
+        m, found, body = self.mechanism, [], self.bodies[k]
+        to_body = _inverse(poses[body[0]])
         ends = {m.base_link, m.platform_link} & {*body}
         for name in body:
             if name in self.cables:
                 continue
-            link, frame = m.link_named[name], to_body @ poses[name]
-            points = [to_body[:3, :3] @ p.point + to_body[:3, 3] for p in own if name in p.links]
+            link, frame = m.link_named[name], _first(to_body @ poses[name])
+            points = [_point(to_body, p.point) for p in placed if name in p.links]
+            if not any(p.one.type in _SLIDING for p in placed if name in p.links):
+                points = [_first(point) for point in points]
             found += described(link, frame, points)
             asked = any(beam.section is None for beam in link.beams)
             if not link.beams and ends:
@@ -315,47 +338,49 @@ class Structure:
     def _tree_joint(self, joint: Joint, poses: dict[str, Array]) -> _Placed:
         """The joint at its child's origin; z along its axis, x of a planar joint its own."""
         child = poses[joint.child]
-        before = (poses[joint.parent] @ joint.origin)[:3, :3]
-        return _Placed(joint, (joint.parent, joint.child), child[:3, 3], before @ frame_along(joint.axis))
+        before = (poses[joint.parent] @ joint.origin)[..., :3, :3]
+        return _Placed(joint, (joint.parent, joint.child), child[..., :3, 3], before @ frame_along(joint.axis))
 
     def _loop(self, loop: Loop, poses: dict[str, Array]) -> _Placed:
         """The loop at its successor's frame; z along its axis, x and y the axes of a universal one."""
         first = poses[loop.predecessor] @ loop.predecessor_frame
         second = poses[loop.successor] @ loop.successor_frame
-        frame = first[:3, :3] @ frame_along(loop.axis)
+        frame = first[..., :3, :3] @ frame_along(loop.axis)
         if loop.type is LoopType.UNIVERSAL:
-            x, y = first[:3, :3] @ loop.axis, second[:3, :3] @ loop.axis2
-            z = cross(x, y)
-            z /= np.linalg.norm(z)
-            frame = np.column_stack([x, cross(z, x), z])
-        return _Placed(loop, (loop.predecessor, loop.successor), second[:3, 3], frame)
+            x, y = first[..., :3, :3] @ loop.axis, second[..., :3, :3] @ loop.axis2
+            z = np.cross(x, y)
+            z /= np.linalg.norm(z, axis=-1, keepdims=True)
+            frame = np.stack([x, np.cross(z, x), z], axis=-1)
+        return _Placed(loop, (loop.predecessor, loop.successor), second[..., :3, 3], frame)
 
     def _slid(self, placed: _Placed, pieces: list[list[Piece]], poses: dict[str, Array]) -> _Placed:
         """A slide between beams along it, as of a telescopic leg, is where they overlap, in the middle."""
         if placed.one.type not in _SLIDING:
             return placed
-        axis, spans = placed.frame[:, 2], []
+        axis, spans = placed.frame[..., 2], []
         for link in placed.links:
             k = self.body_of[link]
-            frame, ends = poses[self.bodies[k][0]], []
+            frame, ends = poses[self.bodies[k][0]], list[Array]()
             for piece in pieces[k]:
-                both = np.array([piece.start, piece.end]) @ frame[:3, :3].T + frame[:3, 3] - placed.point
-                direction = (both[1] - both[0]) / np.linalg.norm(both[1] - both[0])
-                off = both[0] - axis * (axis @ both[0])
-                if np.linalg.norm(cross(axis, direction)) < PARALLEL and np.linalg.norm(off) < 4.0 * piece.half:
-                    ends += (both @ axis).tolist()
+                start, end = (_point(frame, point) - placed.point for point in (piece.start, piece.end))
+                direction = (end - start) / np.linalg.norm(end - start, axis=-1, keepdims=True)
+                along, across = ((axis * one).sum(axis=-1) for one in (start, end)), np.cross(axis, direction)
+                off = np.linalg.norm(np.cross(axis, start), axis=-1)
+                if alike((np.linalg.norm(across, axis=-1) < PARALLEL) & (off < 4.0 * piece.half)):
+                    ends += along
             if not ends:
                 return placed
-            spans.append((min(ends), max(ends)))
-        low, high = max(s[0] for s in spans), min(s[1] for s in spans)
-        return placed._replace(point=placed.point + 0.5 * (low + high) * axis)
+            spans.append((np.min(ends, axis=0), np.max(ends, axis=0)))
+        low, high = np.maximum(spans[0][0], spans[1][0]), np.minimum(spans[0][1], spans[1][1])
+        return placed._replace(point=placed.point + (0.5 * (low + high))[..., None] * axis)
 
     def _line(self, placed: _Placed, others: list[_Placed], cable: Cable) -> Line:
         """The line of a cable: between the joints of both links that are on the slide's axis."""
         ends = []
         for link in placed.links:
             points = [p.point for p in others if link in p.links and p is not placed]
-            near = [p for p in points if np.linalg.norm(cross(placed.frame[:, 2], p - placed.point)) < ON_LINE]
+            off = [np.linalg.norm(np.cross(placed.frame[..., 2], p - placed.point), axis=-1) for p in points]
+            near = [p for p, apart in zip(points, off, strict=True) if alike(apart < ON_LINE)]
             if not near:
                 problem = f"its axis passes no other joint of {link}"
                 raise AnalysisError(f"cable {placed.one.name}", problem, "let it begin and end at joints")
@@ -389,12 +414,42 @@ def _held(bearing: Bearing, universal: bool) -> Array:
     return np.array([bearing.radial, bearing.radial, axial, bearing.tilt, bearing.tilt, bearing.torsion])
 
 
-def _position(joint: Joint, values: dict[str, float]) -> Array:
-    if joint.mimic is not None:
-        return np.array([joint.mimic.multiplier * values[joint.mimic.joint] + joint.mimic.offset])
-    return np.array([values[freedom.name] for freedom in freedoms(joint)])
+def _child_frame(joint: Joint, values: dict[str, Array], shape: tuple[int, ...]) -> Array:
+    """Frames (..., 4, 4) of the child link in the joint frame, as `child_frame` has one."""
+    frame = np.array(np.broadcast_to(np.eye(4), shape))
+    for freedom in freedoms(joint):
+        value = np.asarray(values[freedom.name if joint.mimic is None else joint.mimic.joint])
+        if joint.mimic is not None:
+            value = joint.mimic.multiplier * value + joint.mimic.offset
+        if freedom.slides:
+            frame[..., :3, 3] += value[..., None] * (frame[..., :3, :3] @ freedom.axis)
+        else:
+            K, angle = skew(freedom.axis), value[..., None, None]
+            turn = np.eye(3) + np.sin(angle) * K + 2.0 * np.sin(0.5 * angle) ** 2 * (K @ K)
+            frame[..., :3, :3] = frame[..., :3, :3] @ turn
+    return frame
+
+
+def _point(frame: Array, point: Array) -> Array:
+    """A point (..., 3) of a frame (..., 4, 4) in that in which this is given."""
+    return np.asarray((frame[..., :3, :3] @ point[..., None])[..., 0] + frame[..., :3, 3])
+
+
+def _inverse(frame: Array) -> Array:
+    """Inverses (..., 4, 4) of frames."""
+    found = np.array(frame)
+    found[..., :3, :3] = R = np.swapaxes(frame[..., :3, :3], -1, -2)
+    found[..., :3, 3] = -(R @ frame[..., :3, 3:])[..., 0]
+    return found
+
+
+def _first(array: Array) -> Array:
+    """What is the same at all poses: a vector (..., 3) or a frame (..., 4, 4) at the first one."""
+    size = array.shape[-2:] if array.shape[-2:] == (4, 4) else array.shape[-1:]
+    return np.asarray(array.reshape(-1, *size)[0])
 
 
 def skewed(points: Array, twists: Array, to: Array) -> Array:
-    """Twists (..., 6) at points (..., 3), as of the same motion at a point (3,)."""
-    return np.concatenate([twists[..., :3] + np.cross(twists[..., 3:], to - points), twists[..., 3:]], axis=-1)
+    """Twists (..., 6) at points (..., 3), as of the same motion at a point (..., 3)."""
+    moved = twists[..., :3] + np.cross(twists[..., 3:], to - points)
+    return np.concatenate([moved, twists[..., 3:]], axis=-1)

@@ -26,7 +26,17 @@ from functools import cached_property
 import numpy as np
 
 from pkm_analysis.analysis_errors import AnalysisError
-from pkm_analysis.stiffness.elastic_model import FREE, GROUND, SLIDE, BeamBetween, ElasticModel, JointBetween, skewed
+from pkm_analysis.stiffness.elastic_model import (
+    FREE,
+    GROUND,
+    RIGID,
+    SLIDE,
+    BeamBetween,
+    ElasticModel,
+    JointBetween,
+    skewed,
+)
+from pkm_analysis.stiffness.link_beams import DiffersError, alike
 from pkm_description.mechanism import Array
 
 RANK = 1e-7  # of the largest singular value: below it an equation repeats others, a motion is free
@@ -45,32 +55,40 @@ class Elastic:
 
 @dataclass(frozen=True, eq=False)
 class Response:
-    """Under loads (columns): displacements of the nodes at the platform's origin, elastic coordinates, their forces."""
+    """Under loads (columns): all coordinates, forces along the elastic ones, and what the cut edges transmit."""
 
-    nodes: Array  # (n_nodes, 6, k)
-    elastic: Array  # (n_e, k)
-    forces: Array  # (n_e, k)
-    cut: Array  # (rows, k) wrenches in the cut edges, in units of `length`
+    paths: Array  # (..., n_nodes, 6, n_e + n_q)
+    coordinates: Array  # (..., n_e + n_q, k)
+    forces: Array  # (..., n_e, k)
+    cut: Array  # (..., rows, k) wrenches in the cut edges, in units of `length`
+
+    @cached_property
+    def nodes(self) -> Array:
+        """Displacements (..., n_nodes, 6, k) of the nodes, at the platform's origin."""
+        return np.asarray(self.paths @ self.coordinates[..., None, :, :])
 
 
 class ElasticSystem:
-    """The equations of a model. `motions` (6, f) are the platform's possible twists.
+    """The equations of a model. `motions` (..., 6, f) are the platform's possible twists.
 
     Of the others, `left_out` are held by no limb, and so by the platform's own branch (`Mobility`): those of `held`, if
     they are known.
 
     Raises:
         AnalysisError: the pose is singular: the platform moves though nothing gives way.
+        DiffersError: so is one of several poses, or it has other internal loads or idle motions than another one.
     """
 
     def __init__(self, model: ElasticModel, motions: Array, left_out: int = 0, held: Array | None = None) -> None:
         self.model = model
-        self.length = max([float(np.linalg.norm(n.point - model.origin)) for n in model.nodes], default=1.0) or 1.0
+        self.poses = model.origin.shape[:-1]
+        arms = [np.linalg.norm(node.point - model.origin, axis=-1).max() for node in model.nodes]
+        self.length = float(max(arms, default=1.0)) or 1.0
         self._coordinates()
         self._cycles()
         self.held: Array = self._loose(motions, left_out) if held is None else held
-        rows = self.held @ (self.scale[:, None] * self.paths[model.platform])
-        self.rows: Array = np.concatenate([self.rows, rows])
+        rows = self.held @ (self.scale[:, None] * self.paths[..., model.platform, :, :])
+        self.rows: Array = np.concatenate([self.rows, rows], axis=-2)
 
     # -- coordinates --------------------------------------------------------------------------------------------------
 
@@ -82,11 +100,12 @@ class ElasticSystem:
         columns: list[list[tuple[int, Array]]] = [[] for _ in self.edges]
         count = 0
         for k, beam in enumerate(m.beams):
-            R = beam.frame
-            turned = np.zeros((6, 6))
-            turned[:3, :3] = turned[3:, 3:] = R
-            twists = skewed(beam.piece.end, turned.T, m.origin)
-            columns[k] = [(count + i, twists[i]) for i in range(6)]
+            axes = _turned(beam.frame)
+            turned = np.concatenate(
+                [np.concatenate([axes, 0.0 * axes], -1), np.concatenate([0.0 * axes, axes], -1)], -2
+            )
+            twists = skewed(beam.piece.end[..., None, :], turned, m.origin[..., None, :])
+            columns[k] = [(count + i, twists[..., i, :]) for i in range(6)]
             self.parts.append(Elastic("link", beam.piece.link, slice(count, count + 6), beam.compliance))
             count += 6
         own = self.own = dict[str, int]()  # of a joint that is driven or free: its coordinate
@@ -95,14 +114,14 @@ class ElasticSystem:
         for n in ordered:
             joint = m.joints[n]
             springs = [
-                ("drive" if joint.driven == i else "joint", i, 1.0 / s) for i, s in enumerate(joint.stiffness) if s
+                ("drive" if joint.driven == i else "joint", i, np.array(1.0 / s))
+                for i, s in enumerate(joint.stiffness)
+                if s not in (FREE, RIGID)
             ]
             if joint.line is not None:
                 springs.append(("cable", SLIDE, joint.line.length / joint.line.cable.stiffness))
             for kind, i, compliance in springs:
-                if compliance == 0.0:
-                    continue
-                self.parts.append(Elastic(kind, joint.name, slice(count, count + 1), np.array([[compliance]])))
+                self.parts.append(Elastic(kind, joint.name, slice(count, count + 1), compliance[..., None, None]))
                 columns[len(m.beams) + n].append((count, skewed(joint.point, joint.twist(i), m.origin)))
                 if kind == "drive":
                     own[joint.name] = count
@@ -133,8 +152,7 @@ class ElasticSystem:
         for k, edge in enumerate(self.edges):
             for node in edge.joins:
                 beside.setdefault(node, []).append(k)
-        paths = np.full((len(m.nodes), 6, self.size), np.nan)
-        paths[GROUND] = 0.0
+        paths = np.zeros((*self.poses, len(m.nodes), 6, self.size))
         used, waiting, reached = set[int](), deque([GROUND]), {GROUND}
         self.before: dict[int, tuple[int, int]] = {}  # of each node: the edge that carries it, and the node before
         while waiting:
@@ -148,9 +166,9 @@ class ElasticSystem:
                 reached.add(other)
                 self.before[other] = (k, node)
                 waiting.append(other)
-                paths[other] = paths[node]
+                paths[..., other, :, :] = paths[..., node, :, :]
                 for column, twist in self.columns[k]:
-                    paths[other][:, column] += sign * twist
+                    paths[..., other, :, column] += sign * twist
         if len(reached) < len(m.nodes):
             lost = next(n.link for k, n in enumerate(m.nodes) if k not in reached)
             raise AnalysisError(f"link {lost}", "nothing carries it", "check its beams and joints")
@@ -158,107 +176,100 @@ class ElasticSystem:
         self.cuts = [k for k in range(len(self.edges)) if k not in used]
         for k in self.cuts:
             first, second = self.edges[k].joins
-            row = paths[second] - paths[first]
+            row = paths[..., second, :, :] - paths[..., first, :, :]
             for column, twist in self.columns[k]:
-                row[:, column] -= twist
+                row[..., column] -= twist
             rows.append(scale[:, None] * row)
         self.paths = paths
-        self.rows = np.concatenate(rows) if rows else np.zeros((0, self.size))
+        self.rows = np.concatenate(rows, axis=-2) if rows else np.zeros((*self.poses, 0, self.size))
 
     def _loose(self, motions: Array, left_out: int) -> Array:
-        """What no limb holds (k, 6), for the platform's branch to hold."""
-        reach = self.scale[:, None] * self.paths[self.model.platform][:, self.elastic :]
-        loose = _span(reach @ self._free_motions(self.rows))
-        if not loose.shape[1]:
-            return np.zeros((0, 6))
+        """What no limb holds (..., k, 6), for the platform's branch to hold."""
+        reach = self.scale[:, None] * self.paths[..., self.model.platform, :, self.elastic :]
+        _, _, free = _parts(self.rows[..., self.elastic :])
+        loose = _span(reach @ free)
+        if not loose.shape[-1]:
+            return np.zeros((*self.poses, 0, 6))
         own = _span(self.scale[:, None] * motions)
-        together = np.linalg.svd(np.column_stack([own, loose]), compute_uv=False)
-        if loose.shape[1] > left_out or loose.shape[1] + own.shape[1] > 6 or together[-1] < RANK:
-            twist = loose[:, 0] / self.scale
-            words = " ".join(f"{value:.3g}" for value in twist / np.abs(twist).max())
-            problem = f"it is singular: the platform moves along ({words}) though all drives are held"
-            beyond = loose[:, 0] - own @ (own.T @ loose[:, 0])
-            if np.linalg.norm(beyond) > RANK:  # none of its motions: the limbs should hold it, but do not
-                problem = f"a constraint singularity: its limbs do not hold the platform along ({words})"
-            raise AnalysisError("stiffness at this pose", problem, "take another pose")
-        return _span(loose - own @ (own.T @ loose)).T
-
-    def _free_motions(self, rows: Array) -> Array:
-        """Null space (n_q, k) of the cycles' free coordinates."""
-        B = rows[:, self.elastic :]
-        if not B.shape[1]:
-            return np.zeros((0, 0))
-        _, values, Vt = np.linalg.svd(B)
-        kept = int((values > RANK * max(values.max(initial=0.0), 1.0)).sum())
-        return Vt[kept:].T
+        together = np.linalg.svd(np.concatenate([own, loose], axis=-1), compute_uv=False)[..., -1]
+        few = loose.shape[-1] <= left_out and loose.shape[-1] + own.shape[-1] <= 6
+        beyond = loose - own @ (_turned(own) @ loose)
+        if few and alike(together > RANK):
+            return _turned(_span(beyond))
+        if self.poses:
+            raise DiffersError
+        twist = loose[:, 0] / self.scale
+        words = " ".join(f"{value:.3g}" for value in twist / np.abs(twist).max())
+        problem = f"it is singular: the platform moves along ({words}) though all drives are held"
+        if np.linalg.norm(beyond[:, 0]) > RANK:  # none of its motions: the limbs should hold it, but do not
+            problem = f"a constraint singularity: its limbs do not hold the platform along ({words})"
+        raise AnalysisError("stiffness at this pose", problem, "take another pose")
 
     # -- solution -----------------------------------------------------------------------------------------------------
 
     @cached_property
     def compliances(self) -> Array:
-        """Compliance (n_e, n_e) of the elastic coordinates."""
-        C = np.zeros((self.elastic, self.elastic))
+        """Compliance (..., n_e, n_e) of the elastic coordinates."""
+        C = np.zeros((*self.poses, self.elastic, self.elastic))
         for part in self.parts:
-            C[part.at, part.at] = part.compliance
+            C[..., part.at, part.at] = part.compliance
         return C
 
     @cached_property
     def _split(self) -> tuple[Array, Array, Array, Array]:
         """Pseudo-inverse of B, basis N of wrenches along no free direction, A^T N, the inverse of its compliance."""
-        B = self.rows[:, self.elastic :]
-        U, values, Vt = np.linalg.svd(B) if B.size else (np.eye(len(B)), np.zeros(0), np.eye(B.shape[1]))
-        kept = int((values > RANK * max(values.max(initial=0.0), 1.0)).sum())
-        inverse = Vt[:kept].T / values[:kept] @ U[:, :kept].T
-        N = U[:, kept:]
-        stress = self.rows[:, : self.elastic].T @ N
-        soft = stress.T @ self.compliances @ stress
-        values, vectors = np.linalg.eigh(soft) if soft.size else (np.zeros(0), np.zeros((0, 0)))
-        A = self.rows[:, : self.elastic]
-        real = values > INDETERMINATE * float(np.trace(A @ self.compliances @ A.T))
-        return inverse, N, stress, vectors[:, real] / values[real] @ vectors[:, real].T
+        inverse, N, _ = _parts(self.rows[..., self.elastic :])
+        A, C = self.rows[..., : self.elastic], self.compliances
+        stress = _turned(A) @ N
+        values, vectors = np.linalg.eigh(_turned(stress) @ C @ stress)
+        least = INDETERMINATE * np.trace(A @ C @ _turned(A), axis1=-2, axis2=-1)[..., None]
+        real = values > least
+        parts = vectors * np.where(real, 1.0 / np.where(real, values, 1.0), 0.0)[..., None, :]
+        return inverse, N, stress, parts @ _turned(vectors)
 
     @property
     def stresses(self) -> tuple[int, int]:
         """Independent stresses without load, and those of them that elasticity determines."""
         _, N, _, soft = self._split
-        return N.shape[1], int(np.linalg.matrix_rank(soft)) if soft.size else 0
+        return N.shape[-1], int(np.linalg.matrix_rank(soft)) if soft.size else 0
 
     def response(self, loads: Array) -> Response:
-        """Displacements under wrenches (n_nodes, 6, k) [N, N m] on nodes, given at the platform's origin."""
-        return self.under(np.einsum("nij,nik->jk", self.paths, loads))
+        """Displacements under wrenches (..., n_nodes, 6, k) [N, N m] on nodes, given at the platform's origin."""
+        return self.under((_turned(self.paths) @ loads).sum(axis=-3))
 
     def under(self, work: Array) -> Response:
-        """Displacements under forces (n_e + n_q, k) along the coordinates."""
+        """Displacements under forces (..., n_e + n_q, k) along the coordinates."""
         inverse, N, stress, soft = self._split
-        external, along_free = work[: self.elastic], work[self.elastic :]
-        A, C = self.rows[:, : self.elastic], self.compliances
-        cut = -inverse.T @ along_free
-        forces = external + A.T @ cut
-        s = -soft @ (stress.T @ (C @ forces))
+        external, along_free = work[..., : self.elastic, :], work[..., self.elastic :, :]
+        A, C = self.rows[..., : self.elastic], self.compliances
+        cut = -_turned(inverse) @ along_free
+        forces = external + _turned(A) @ cut
+        s = -soft @ (_turned(stress) @ (C @ forces))
         cut, forces = cut + N @ s, forces + stress @ s
         e = C @ forces
         q = -inverse @ (A @ e)
-        return Response(self.paths @ np.concatenate([e, q]), e, forces, cut)
+        return Response(self.paths, np.concatenate([e, q], axis=-2), forces, cut)
 
     def on_platform(self, wrenches: Array) -> Array:
         """Loads of wrenches (6, k) on the platform at its origin."""
-        loads = np.zeros((len(self.model.nodes), 6, wrenches.shape[1]))
-        loads[self.model.platform] = wrenches
+        loads = np.zeros((*self.poses, len(self.model.nodes), 6, wrenches.shape[1]))
+        loads[..., self.model.platform, :, :] = wrenches
         return loads
 
     def weights(self, payload: float = 0.0) -> Array:
-        """Loads (n_nodes, 6, 1) of all masses, and of a payload [kg] at the platform's origin."""
+        """Loads (..., n_nodes, 6, 1) of all masses, and of a payload [kg] at the platform's origin."""
         m = self.model
-        loads = np.zeros((len(m.nodes), 6, 1))
+        loads = np.zeros((*self.poses, len(m.nodes), 6, 1))
         for one in m.masses:
             force = one.mass * m.gravity
-            loads[one.node, :, 0] += np.concatenate([force, np.cross(one.point - m.origin, force)])
-        loads[m.platform, :3, 0] += payload * m.gravity
+            loads[..., one.node, :3, 0] += force
+            loads[..., one.node, 3:, 0] += np.cross(one.point - m.origin, force)
+        loads[..., m.platform, :3, 0] += payload * m.gravity
         return loads
 
     def displacement(self, found: Response) -> Array:
-        """The platform's displacement (6, k) at its origin."""
-        return found.nodes[self.model.platform]
+        """The platform's displacement (..., 6, k) at its origin."""
+        return np.asarray(self.paths[..., self.model.platform, :, :] @ found.coordinates)
 
     def carried(self, found: Response, loads: Array) -> list[tuple[int, int, Array]]:
         """Of every edge its node nearer to the ground, the other one, and the wrench (6,) there at the origin.
@@ -301,7 +312,7 @@ class ElasticSystem:
                 stiffness[one.driven] = FREE
             joints.append(replace(one, stiffness=stiffness, driven=None))
         let = ElasticSystem(replace(m, joints=tuple(joints)), np.zeros((6, 0)), held=self.held)
-        work = np.einsum("nij,nik->jk", let.paths, loads)
+        work = (_turned(let.paths) @ loads).sum(axis=-3)
         for name, effort in efforts.items():
             work[let.own[name]] += effort * (self.length if m.joint_named[name].driven == SLIDE else 1.0)
         return let.under(work)
@@ -316,9 +327,32 @@ class ElasticSystem:
         return found
 
 
+def _turned(matrix: Array) -> Array:
+    """Transposed matrices (..., m, n)."""
+    return np.swapaxes(matrix, -1, -2)
+
+
+def _parts(matrix: Array) -> tuple[Array, Array, Array]:
+    """Pseudo-inverses of matrices (..., m, n) of one rank, orthonormal bases of what is zero before and behind them.
+
+    Raises:
+        DiffersError: their ranks are not the same.
+    """
+    U, values, Vt = np.linalg.svd(matrix)
+    largest = values.max(axis=-1, initial=0.0, keepdims=True)
+    kept = (values > RANK * np.maximum(largest, 1.0)).sum(axis=-1)
+    rank = int(kept.max(initial=0))
+    alike(kept == rank)
+    inverse = _turned(Vt[..., :rank, :]) / values[..., None, :rank] @ _turned(U[..., :rank])
+    return inverse, U[..., rank:], _turned(Vt[..., rank:, :])
+
+
 def _span(matrix: Array) -> Array:
-    """Orthonormal basis of the columns."""
-    if not matrix.size:
-        return np.zeros((6, 0))
+    """Orthonormal bases (..., 6, k) of the columns of matrices, of one rank."""
+    if not matrix.shape[-1]:
+        return matrix
     U, values, _ = np.linalg.svd(matrix, full_matrices=False)
-    return np.asarray(U[:, values > RANK])
+    kept = (values > RANK).sum(axis=-1)
+    rank = int(kept.max())
+    alike(kept == rank)
+    return np.asarray(U[..., :rank])

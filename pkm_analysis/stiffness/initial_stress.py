@@ -148,7 +148,7 @@ def _roots(system: ElasticSystem) -> Array:
     for part in system.parts:
         R[part.at, : system.size] = np.linalg.cholesky(part.compliance).T @ forces[part.at]
     for k, beam in enumerate(beams):
-        s, L = beam.piece.section, beam.length
+        s, L = beam.piece.section, float(beam.length)
         orders = np.array([*TWISTING, *BENDING, *BENDING])
         against = np.repeat([s.G * s.J, s.E * s.Iy, s.E * s.Iz], [len(TWISTING), len(BENDING), len(BENDING)])
         rows, columns = (np.arange(INNER) + INNER * k + first for first in (system.elastic, system.size))
@@ -161,7 +161,7 @@ def _within(beam: BeamBetween, wrench: Array, origin: Array, forward: bool) -> A
 
     Coordinates are the six of the beam's end, then the inner ones: of twist, about y, about z.
     """
-    s, L, R = beam.piece.section, beam.length, beam.frame
+    s, L, R = beam.piece.section, float(beam.length), beam.frame
     F, M = R.T @ wrench[:3], R.T @ wrench[3:]
     start = R.T @ (beam.piece.start - origin)
     points, weights = leggauss(ORDER + 3)

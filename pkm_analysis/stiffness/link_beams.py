@@ -5,6 +5,8 @@ Beams are said by the description, or taken from the visuals: every cylinder or 
 is wide, as a solid beam along its axis. Joints and centres of mass hang rigidly on the nearest point of the nearest
 beam; beams that touch are rigidly tied where they are nearest, and so are those that do not touch but have to. Pieces
 between these *nodes* are the beams of the model; pieces that lead nowhere are left out.
+
+Points may have leading axes, of many poses at which the structure is the same and only lengths differ.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from pkm_analysis.analysis_errors import AnalysisError
 from pkm_description.joint_geometry import frame_along
@@ -26,8 +29,24 @@ MATERIAL = "steel"  # where nothing is said
 SAME = 1e-6  # of a length: nodes nearer than this are one
 
 
+class DiffersError(Exception):
+    """Poses that are asked for together, but at which the structure is not the same."""
+
+
+def alike(found: ArrayLike) -> bool:
+    """Whether something is so at all poses.
+
+    Raises:
+        DiffersError: it is so at some of them.
+    """
+    all_of, any_of = bool(np.all(found)), bool(np.any(found))
+    if all_of != any_of:
+        raise DiffersError
+    return all_of
+
+
 class Piece(NamedTuple):
-    """A beam of a link: ends (3,), section, direction of its y (3,), half its thickness [m], where it comes from."""
+    """A beam of a link: ends (..., 3), section, direction of its y, half its thickness [m], where it comes from."""
 
     link: str
     start: Array
@@ -39,7 +58,7 @@ class Piece(NamedTuple):
 
 
 class Hung(NamedTuple):
-    """What hangs on a body: a point (3,), and the direction (3,) along which it may as well be elsewhere, or None."""
+    """What hangs on a body: a point (..., 3), and the direction (3,) along which it may be elsewhere, or None."""
 
     point: Array
     along: Array | None = None
@@ -65,14 +84,16 @@ def described(link: Link, frame: Array, joints: Sequence[Array]) -> list[Piece]:
         if beam.section is None:
             continue
         if beam.ends is None:
-            apart = [point for k, point in enumerate(joints) if k == 0 or np.linalg.norm(point - joints[0]) > SAME]
+            apart = [p for k, p in enumerate(joints) if k == 0 or alike(np.linalg.norm(p - joints[0], axis=-1) > SAME)]
             if len(apart) != 2:
                 problem = f"its beam has no ends, and its joints are at {len(apart)} places"
                 raise AnalysisError(f"link {link.name}", problem, "write from and to of <beam>")
             start, end = apart
         else:
             start, end = beam.ends @ frame[:3, :3].T + frame[:3, 3]
-        y = across(end - start, None if beam.y is None else frame[:3, :3] @ beam.y)
+        axis = np.atleast_2d(end - start)[0]
+        alike(np.linalg.norm(np.cross(end - start, axis), axis=-1) < SAME * axis @ axis)
+        y = across(axis, None if beam.y is None else frame[:3, :3] @ beam.y)
         half = float(np.sqrt(beam.section.A / np.pi))
         found.append(Piece(link.name, start, end, beam.section, y, half, "described"))
     return found
@@ -123,20 +144,20 @@ def body_of(pieces: Sequence[Piece], joints: Sequence[Hung], masses: Sequence[Hu
     kept = _between(cuts, on)
     if kept:  # masses hang on what carries
         by_piece = sorted({k for k, _, _ in kept})
-        spans = {k: [(a, b) for p, a, b in kept if p == k] for k in by_piece}
+        spans = {k: [(cuts.shares[k][a], cuts.shares[k][b]) for p, a, b in kept if p == k] for k in by_piece}
         on += [cuts.hang(one, by_piece, spans) for one in masses]
         kept = _between(cuts, on)
-    nodes: dict[int, int] = {}
+    nodes: dict[tuple[int, int], int] = {}
     ends, parts = [], []
     for k, a, b in kept:
-        piece = pieces[k]
-        ends.append(tuple(nodes.setdefault(cuts.node(k, s), len(nodes)) for s in (a, b)))
-        places = (piece.start + s * (piece.end - piece.start) for s in (a, b))
-        parts.append(piece._replace(start=next(places), end=next(places)))
+        ends.append(tuple(nodes.setdefault(cuts.top((k, s)), len(nodes)) for s in (a, b)))
+        parts.append(pieces[k]._replace(start=cuts.place(k, a), end=cuts.place(k, b)))
     if not kept:
         return Body((), (), 1, (0,) * (len(joints) + len(masses)))
-    hung = tuple(nodes[cuts.node(*one)] for one in on)
-    return Body(tuple(parts), tuple((a, b) for a, b in ends), len(nodes), hung)
+    return Body(tuple(parts), tuple((a, b) for a, b in ends), len(nodes), tuple(nodes[cuts.top(one)] for one in on))
+
+
+Cut = tuple[int, int]  # of a beam, by number, and which of its cuts
 
 
 class _Cuts:
@@ -144,104 +165,123 @@ class _Cuts:
 
     def __init__(self, pieces: Sequence[Piece]) -> None:
         self.pieces = pieces
-        self.shares: list[list[float]] = [[] for _ in pieces]
-        self.leader: dict[tuple[int, float], tuple[int, float]] = {}
+        self.shares: list[list[Array]] = [[] for _ in pieces]
+        self.leader: dict[Cut, Cut] = {}
 
-    def cut(self, k: int, share: float) -> tuple[int, float]:
+    def cut(self, k: int, share: Array) -> Cut:
         """The cut of a beam at a share of its length, an older one where that is the same."""
-        near = next((s for s in self.shares[k] if abs(s - share) < SAME), None)
-        if near is None:
-            self.shares[k].append(share)
-            self.leader[k, share] = (k, share)
-            near = share
-        return k, near
+        for n, one in enumerate(self.shares[k]):
+            if alike(np.abs(one - share) < SAME):
+                return k, n
+        self.shares[k].append(share)
+        cut = k, len(self.shares[k]) - 1
+        self.leader[cut] = cut
+        return cut
 
-    def top(self, one: tuple[int, float]) -> tuple[int, float]:
+    def place(self, k: int, n: int) -> Array:
+        """Where a cut is (..., 3)."""
+        piece = self.pieces[k]
+        return np.asarray(piece.start + self.shares[k][n][..., None] * (piece.end - piece.start))
+
+    def top(self, one: Cut) -> Cut:
         while self.leader[one] != one:
             one = self.leader[one]
         return one
 
-    def node(self, k: int, share: float) -> int:
-        """A number for the node of a cut."""
-        return list(self.leader).index(self.top((k, share)))
-
-    def tie(self, one: tuple[int, float], other: tuple[int, float]) -> None:
+    def tie(self, one: Cut, other: Cut) -> None:
         self.leader[self.top(one)] = self.top(other)
 
-    def hang(
-        self, one: Hung, among: Sequence[int], spans: dict[int, list[tuple[float, float]]] | None = None
-    ) -> tuple[int, float]:
+    def hang(self, one: Hung, among: Sequence[int], spans: dict[int, list[tuple[Array, Array]]] | None = None) -> Cut:
         """The cut on which something hangs."""
-        best = (np.inf, 0, 0.0)
+        best: tuple[Array, int, Array] = (np.array(np.inf), 0, np.array(0.0))
         for k in among:
             piece = self.pieces[k]
             direction = piece.end - piece.start
-            share = float(np.clip(direction @ (one.point - piece.start) / (direction @ direction), 0.0, 1.0))
+            share = np.clip(_dot(direction, one.point - piece.start) / _dot(direction, direction), 0.0, 1.0)
             if spans is not None:
-                share = min((min(max(share, a), b) for a, b in spans[k]), key=lambda s: abs(s - share))
-            apart = float(np.linalg.norm(piece.start + share * direction - one.point))
-            if apart < best[0] - SAME:
+                share = _nearest_in(share, spans[k])
+            apart = np.linalg.norm(piece.start + share[..., None] * direction - one.point, axis=-1)
+            if alike(apart < best[0] - SAME):
                 best = (apart, k, share)
-        if one.along is None or best[0] <= self.pieces[best[1]].half:
+        if one.along is None or alike(best[0] <= self.pieces[best[1]].half):
             return self.cut(best[1], best[2])
         for k in among:  # elsewhere along the joint's axis
             piece = self.pieces[k]
             direction = piece.end - piece.start
             share, t = _nearest(piece.start, direction, one.point, one.along)
-            apart = float(np.linalg.norm(piece.start + share * direction - one.point - t * one.along))
-            if apart < best[0] - SAME:
+            place = piece.start + share[..., None] * direction - one.point - t[..., None] * one.along
+            apart = np.linalg.norm(place, axis=-1)
+            if alike(apart < best[0] - SAME):
                 best = (apart, k, share)
         return self.cut(best[1], best[2])
 
 
-def _nearest(start: Array, direction: Array, point: Array, along: Array, ends: bool = False) -> tuple[float, float]:
+def _dot(one: Array, other: Array) -> Array:
+    return np.asarray((one * other).sum(axis=-1))
+
+
+def _nearest_in(share: Array, spans: list[tuple[Array, Array]]) -> Array:
+    """The nearest share within spans."""
+    best, *others = (np.clip(share, a, b) for a, b in spans)
+    for one in others:
+        if alike(np.abs(one - share) < np.abs(best - share)):
+            best = one
+    return best
+
+
+def _nearest(start: Array, direction: Array, point: Array, along: Array, ends: bool = False) -> tuple[Array, Array]:
     """Shares of a segment, and of a line or another segment, where both are nearest."""
-    a, b, c = direction @ direction, direction @ along, along @ along
+    a, b, c = _dot(direction, direction), _dot(direction, along), _dot(along, along)
     gap = point - start
-    d, e = direction @ gap, along @ gap
+    d, e = _dot(direction, gap), _dot(along, gap)
     det = a * c - b * b
-    s = (d * c - b * e) / det if det > 1e-12 * a * c else 0.5
-    s = float(np.clip(s, 0.0, 1.0))
-    t = float((b * s - e) / c)
-    if ends and not 0.0 <= t <= 1.0:
-        t = float(np.clip(t, 0.0, 1.0))
-        s = float(np.clip((d + b * t) / a, 0.0, 1.0))
+    across = det > 1e-12 * a * c
+    s = np.clip(np.where(across, (d * c - b * e) / np.where(across, det, 1.0), 0.5), 0.0, 1.0)
+    t = (b * s - e) / c
+    if ends:
+        within = np.clip(t, 0.0, 1.0)
+        s = np.where(within == t, s, np.clip((d + b * within) / a, 0.0, 1.0))
+        t = within
     return s, t
 
 
 def _tie(cuts: _Cuts) -> None:
     """Tie beams that touch, then the nearest of those that are still apart."""
     pieces, pairs = cuts.pieces, []
+    if len(pieces) > 1 and any(piece.start.ndim > 1 for piece in pieces):
+        raise DiffersError
     for k, one in enumerate(pieces):
         for m in range(k + 1, len(pieces)):
             other = pieces[m]
             d, e = one.end - one.start, other.end - other.start
-            s, t = _nearest(one.start, d, other.start, e, ends=True)
-            tries = [(s, t)]
+            tries = [_nearest(one.start, d, other.start, e, ends=True)]
             for at, share in ((other.start, 0.0), (other.end, 1.0)):
-                tries.append((float(np.clip(d @ (at - one.start) / (d @ d), 0.0, 1.0)), share))
+                tries.append((np.clip(d @ (at - one.start) / (d @ d), 0.0, 1.0), np.array(share)))
             for at, share in ((one.start, 0.0), (one.end, 1.0)):
-                tries.append((share, float(np.clip(e @ (at - other.start) / (e @ e), 0.0, 1.0))))
+                tries.append((np.array(share), np.clip(e @ (at - other.start) / (e @ e), 0.0, 1.0)))
             gaps = [float(np.linalg.norm(one.start + a * d - other.start - b * e)) for a, b in tries]
             best = int(np.argmin(np.round(gaps, 9)))
-            pairs.append((gaps[best], k, m, *tries[best]))
+            pairs.append((gaps[best], k, m, float(tries[best][0]), float(tries[best][1])))
     group = list(range(len(pieces)))
     for gap, k, m, s, t in sorted(pairs):
         if gap <= max(pieces[k].half, pieces[m].half) or group[k] != group[m]:
-            cuts.tie(cuts.cut(k, s), cuts.cut(m, t))
+            cuts.tie(cuts.cut(k, np.array(s)), cuts.cut(m, np.array(t)))
             old, new = group[k], group[m]
             group = [new if g == old else g for g in group]
 
 
-def _between(cuts: _Cuts, on: Sequence[tuple[int, float]]) -> list[tuple[int, float, float]]:
-    """The pieces (beam, from, to) that carry between what hangs on them: without those that lead nowhere."""
+def _between(cuts: _Cuts, on: Sequence[Cut]) -> list[tuple[int, int, int]]:
+    """The pieces (beam, cut, cut) that carry between what hangs on them: without those that lead nowhere."""
     pieces = []
     for k, shares in enumerate(cuts.shares):
-        at = sorted(shares)
-        pieces += [(k, a, b) for a, b in itertools.pairwise(at) if cuts.top((k, a)) != cuts.top((k, b))]
+        order = sorted(range(len(shares)), key=lambda n: float(np.ravel(shares[n])[0]))
+        for a, b in itertools.pairwise(order):
+            alike(shares[a] < shares[b])
+            if cuts.top((k, a)) != cuts.top((k, b)):
+                pieces.append((k, a, b))
     loaded = {cuts.top(one) for one in on}
     while True:
-        count: dict[tuple[int, float], int] = {}
+        count: dict[Cut, int] = {}
         for k, a, b in pieces:
             for s in (a, b):
                 count[cuts.top((k, s))] = count.get(cuts.top((k, s)), 0) + 1

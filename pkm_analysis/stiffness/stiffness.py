@@ -3,12 +3,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.spatial.transform import Rotation
 
 from pkm_analysis.analysis_errors import AnalysisError
 from pkm_analysis.plottable import Plottable, Table
@@ -16,8 +18,9 @@ from pkm_analysis.stiffness.catenary import Catenary
 from pkm_analysis.stiffness.elastic_model import FREE, SLIDE, ElasticModel, JointBetween, Mass, Structure
 from pkm_analysis.stiffness.elastic_solution import ElasticSystem, Response
 from pkm_analysis.stiffness.initial_stress import Buckling, Loaded, loaded
+from pkm_analysis.stiffness.link_beams import DiffersError
 from pkm_description.mechanism import Array, Inertial
-from pkm_description.rotations import rotation_from_quaternion, skew, transform
+from pkm_description.rotations import skew
 from pkm_dynamics import Distribution
 from pkm_kinematics import Configuration, Kinematics, Status
 from pkm_kinematics.status import closes
@@ -28,6 +31,7 @@ if TYPE_CHECKING:
 
 DIRECTIONS = ("x", "y", "z", "about x", "about y", "about z")
 STIFF = 1e-12  # of the largest compliance, turns at the robot's length: what does not give way
+TOGETHER = 64  # poses
 SHOWN = 8  # parts in words
 UNDER_LOAD = ("loaded_compliance", "loaded_stiffness", "buckling_factor", "buckling_shares", "hanging")  # keys in JSON
 
@@ -426,7 +430,7 @@ class Stiffness(Plottable):
                     "joint": name,
                     "from": line.near.tolist(),
                     "to": line.far.tolist(),
-                    "length": line.length,
+                    "length": float(line.length),
                     "EA": line.cable.stiffness,
                     "mass": line.cable.mass,
                 }
@@ -534,11 +538,36 @@ class Stiffnesses:
             problem = f"the robot has no configuration there: {Status(status).meaning}"
             raise AnalysisError("stiffness at this pose", problem, "take a pose that it reaches")
         place = np.asarray(pose.pose, dtype=float)
-        poses = self.structure.poses(transform(place[:3], rotation_from_quaternion(place[3:])), pose.by_name("joints"))
-        model = self.structure.model(poses)
-        system = ElasticSystem(model, pose.subspace, self.robot.mechanism.mobility.left_out)
+        system = self._system(pose)
         efforts = self._efforts(pose, payload, given, tension) if self.pulling.any() else None
         return Stiffness(self.robot, place, float(payload), given, system, efforts)
+
+    def _system(self, at: Configuration) -> ElasticSystem:
+        """The structure at the poses of a configuration."""
+        place = np.asarray(at.pose, dtype=float)
+        poses = np.zeros((*place.shape[:-1], 4, 4))
+        poses[..., :3, :3] = Rotation.from_quat(place[..., 3:]).as_matrix()
+        poses[..., :3, 3], poses[..., 3, 3] = place[..., :3], 1.0
+        model = self.structure.model(self.structure.poses(poses, at.by_name("joints")))
+        return ElasticSystem(model, at.subspace, self.robot.mechanism.mobility.left_out)
+
+    def over(self, at: Configuration, of: Callable[[ElasticSystem], Array]) -> Array:
+        """What is asked of the structure at poses (n, 7), many at once; NaN where it is singular.
+
+        Args:
+            at: configurations that there are, all of them.
+            of: returns an array (..., k) of a structure at poses (...).
+        """
+        n = len(at.poses)
+        if n > TOGETHER:
+            parts = [self.over(at.rows(slice(k, k + TOGETHER)), of) for k in range(0, n, TOGETHER)]
+            return np.concatenate(parts)
+        try:
+            return of(self._system(at)) if n > 1 else of(self._system(at.rows(np.array([0]), ())))[None]
+        except (DiffersError, AnalysisError):
+            if n == 1:
+                return np.array([np.nan])
+            return np.concatenate([self.over(at.rows(part), of) for part in (slice(0, n // 2), slice(n // 2, n))])
 
     def _efforts(self, at: Configuration, payload: float, wrench: Array, tension: float | None) -> dict[str, float]:
         """What the drives push with where some pull only, a least tension of these or that of the description."""
