@@ -19,6 +19,7 @@ from pkm_analysis.stiffness.elastic_model import FREE, SLIDE, ElasticModel, Join
 from pkm_analysis.stiffness.elastic_solution import ElasticSystem, Response
 from pkm_analysis.stiffness.initial_stress import Buckling, Loaded, loaded
 from pkm_analysis.stiffness.link_beams import DiffersError
+from pkm_analysis.stiffness.structure_numbers import finite, structure_numbers
 from pkm_description.mechanism import Array, Inertial
 from pkm_description.rotations import skew
 from pkm_dynamics import Distribution
@@ -145,23 +146,10 @@ class Stiffness(Plottable):
         found = self.system.displacement(self._units)
         return 0.5 * (found + found.T)
 
-    def _principal_of(self, compliance: Array) -> tuple[Array, Array]:
-        """Compliances in one unit, and the directions that have them; zero where nothing gives way."""
-        scale = np.array(3 * [1.0] + 3 * [self.system.length])
-        values, vectors = np.linalg.eigh(scale[:, None] * compliance * scale)
-        values[np.abs(values) < STIFF * np.abs(values).max(initial=0.0)] = 0.0
-        return values, vectors
-
     @cached_property
     def _principal(self) -> tuple[Array, Array]:
-        return self._principal_of(self.compliance)
-
-    def _inverse(self, principal: tuple[Array, Array]) -> Array:
-        scale = np.array(3 * [1.0] + 3 * [self.system.length])
-        values, vectors = principal
-        soft = values != 0.0
-        part = vectors[:, soft] / values[soft] @ vectors[:, soft].T
-        return np.asarray(scale[:, None] * part * scale)
+        """Compliances in one unit, and the directions that have them; zero where nothing gives way."""
+        return _principal(self.compliance, self.system.length)
 
     @cached_property
     def stiffness(self) -> Array:
@@ -169,7 +157,7 @@ class Stiffness(Plottable):
 
         Along the others, `rigid`, it is infinite.
         """
-        return self._inverse(self._principal)
+        return _inverse(self._principal, self.system.length)
 
     @cached_property
     def loaded_stiffness(self) -> Array:
@@ -177,7 +165,7 @@ class Stiffness(Plottable):
 
         A moment keeps half to its axis and half to the platform; the loads' own directions stay.
         """
-        return self._inverse(self._principal_of(self.loaded_compliance))
+        return _inverse(_principal(self.loaded_compliance, self.system.length), self.system.length)
 
     @property
     def rigid(self) -> Array:
@@ -290,7 +278,7 @@ class Stiffness(Plottable):
             lines.append(f"lowest natural frequencies, drives held: {told} Hz")
         if self.wrench.any():
             lines.append(f"under {vector(self.wrench[:3])} N, {vector(self.wrench[3:])} N m: {_moved(self.deflection)}")
-        lines += self._under_load_in_words()
+        lines += _words_under_load(self)
         model = self.model
         by_source: dict[str, list[str]] = {}
         for link, source in model.sources.items():
@@ -314,25 +302,6 @@ class Stiffness(Plottable):
         if len(self.system.held):
             lines.append("what no limb holds is held by the platform's own branch")
         return lines
-
-    def _under_load_in_words(self) -> list[str]:
-        if self.slack:
-            return [f"nothing is said of its stiffness under these loads: {self.slack}"]
-        factor, shares, _ = self.buckling
-        lines = list(self.lines.values())
-        told = []
-        if lines:
-            low, high = min(self.tensions.values()), max(self.tensions.values())
-            sag = 1e3 * max(one.sag for one in lines)
-            told = [f"cables under {low:.4g} to {high:.4g} N sag up to {sag:.3g} mm"]
-        if not np.isfinite(factor):
-            return [*told, "these loads never make it buckle"]
-        parts = ", ".join(f"{kind} {part} {100.0 * value:.3g} %" for (kind, part), value in list(shares.items())[:3])
-        if factor <= 1.0:
-            return [*told, f"it buckles already at {factor:.4g} times these loads ({parts})"]
-        ratios = [float(np.linalg.eigvalsh(C[:3, :3])[-1]) for C in (self.compliance, self.loaded_compliance)]
-        change = f"loads change its stiffness in the softest direction to {100.0 * ratios[0] / ratios[1]:.4g} %, and "
-        return [*told, f"{change if ratios[1] > 0.0 else ''}it buckles at {factor:.4g} times these loads ({parts})"]
 
     @property
     def tables(self) -> list[Table]:
@@ -377,7 +346,7 @@ class Stiffness(Plottable):
             for name, found in self.lines.items()
         ]
         compliance, stiffness = self.loaded_compliance.tolist(), self.loaded_stiffness.tolist()
-        return dict(zip(UNDER_LOAD, (compliance, stiffness, _finite(self.buckling.factor), shares, lines), strict=True))
+        return dict(zip(UNDER_LOAD, (compliance, stiffness, finite(self.buckling.factor), shares, lines), strict=True))
 
     def to_dict(self) -> dict[str, Any]:
         """The numbers, for JSON: docs/stiffness.md says what each key is."""
@@ -401,78 +370,48 @@ class Stiffness(Plottable):
                 {"kind": kind, "part": name, "compliance": part.tolist(), "of": self._of_diagonal(part).tolist()}
                 for (kind, name), part in self.shares.items()
             ],
-            "nodes": [{"link": n.link, "at": n.point.tolist()} for n in m.nodes],
-            "beams": [
-                {
-                    "link": b.piece.link,
-                    "nodes": list(b.joins),
-                    "from": b.piece.start.tolist(),
-                    "to": b.piece.end.tolist(),
-                    **{name: float(getattr(b.piece.section, name)) for name in ("E", "G", "A", "Iy", "Iz", "J")},
-                    "y": b.piece.y.tolist(),
-                    "source": b.piece.source,
-                }
-                for b in m.beams
-            ],
-            "joints": [_joint(j) for j in m.joints],
-            "drives": [
-                {
-                    "joint": j.name,
-                    "at": j.point.tolist(),
-                    "axis": j.twist(j.driven).tolist(),
-                    "stiffness": _finite(j.stiffness[j.driven]),
-                }
-                for j in m.joints
-                if j.driven is not None
-            ],
-            "cables": [
-                {
-                    "joint": name,
-                    "from": line.near.tolist(),
-                    "to": line.far.tolist(),
-                    "length": float(line.length),
-                    "EA": line.cable.stiffness,
-                    "mass": line.cable.mass,
-                }
-                for name, line in m.lines.items()
-            ],
-            "rigid_links": dict(m.rigid),
+            **structure_numbers(m),
             "held": [(row * self.system.scale).tolist() for row in self.system.held],
-            "masses": [
-                {
-                    "link": one.link,
-                    "node": one.node,
-                    "mass": one.mass,
-                    "at": one.point.tolist(),
-                    "inertia": one.inertia.tolist(),
-                }
-                for one in m.masses
-            ],
-            "gravity": m.gravity.tolist(),
         }
+
+
+def _principal(compliance: Array, length: float) -> tuple[Array, Array]:
+    scale = np.array(3 * [1.0] + 3 * [length])
+    values, vectors = np.linalg.eigh(scale[:, None] * compliance * scale)
+    values[np.abs(values) < STIFF * np.abs(values).max(initial=0.0)] = 0.0
+    return values, vectors
+
+
+def _inverse(principal: tuple[Array, Array], length: float) -> Array:
+    scale, (values, vectors) = np.array(3 * [1.0] + 3 * [length]), principal
+    soft = values != 0.0
+    part = vectors[:, soft] / values[soft] @ vectors[:, soft].T
+    return np.asarray(scale[:, None] * part * scale)
+
+
+def _words_under_load(found: Stiffness) -> list[str]:
+    if found.slack:
+        return [f"nothing is said of its stiffness under these loads: {found.slack}"]
+    factor, shares, _ = found.buckling
+    lines = list(found.lines.values())
+    told = []
+    if lines:
+        low, high = min(found.tensions.values()), max(found.tensions.values())
+        sag = 1e3 * max(one.sag for one in lines)
+        told = [f"cables under {low:.4g} to {high:.4g} N sag up to {sag:.3g} mm"]
+    if not np.isfinite(factor):
+        return [*told, "these loads never make it buckle"]
+    parts = ", ".join(f"{kind} {part} {100.0 * value:.3g} %" for (kind, part), value in list(shares.items())[:3])
+    if factor <= 1.0:
+        return [*told, f"it buckles already at {factor:.4g} times these loads ({parts})"]
+    ratios = [float(np.linalg.eigvalsh(C[:3, :3])[-1]) for C in (found.compliance, found.loaded_compliance)]
+    change = f"loads change its stiffness in the softest direction to {100.0 * ratios[0] / ratios[1]:.4g} %, and "
+    return [*told, f"{change if ratios[1] > 0.0 else ''}it buckles at {factor:.4g} times these loads ({parts})"]
 
 
 def _bearing_rigid(joint: JointBetween) -> bool:
     held = [s for k, s in enumerate(joint.stiffness) if k != joint.driven and s != FREE]
     return bool(np.isinf(held).all())
-
-
-def _finite(value: float) -> float | None:
-    return float(value) if np.isfinite(value) else None
-
-
-def _joint(joint: JointBetween) -> dict[str, Any]:
-    held = [k for k, s in enumerate(joint.stiffness) if s != FREE and k != joint.driven]
-    found = {
-        "name": joint.name,
-        "type": joint.type,
-        "links": list(joint.links),
-        "nodes": list(joint.joins),
-        "at": joint.point.tolist(),
-        "free": [joint.twist(k).tolist() for k, s in enumerate(joint.stiffness) if s == FREE],
-        "stiffness": [{"axis": joint.twist(k).tolist(), "value": _finite(joint.stiffness[k])} for k in held],
-    }
-    return found | ({"mimic": joint.leader, "multiplier": joint.multiplier} if joint.leader else {})
 
 
 def _per_um(stiffness: float) -> str:

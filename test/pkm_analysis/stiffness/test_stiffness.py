@@ -210,6 +210,22 @@ def test_maps_and_requirements_know_it(delta: Analysis) -> None:
         delta.prove("stiffness:z > 2 N/um", {"x": (0.0, 0.1)})
 
 
+@pytest.mark.parametrize("name", ["delta", "gough_stewart", "five_bar", "h4", "cable_8", "wrist_3ups_s"])
+def test_many_poses_at_once_are_as_one_at_a_time(name: str) -> None:
+    """An H4 has singular poses among them, whose structure the others do not share."""
+    robot = Analysis(load_mechanism(name), stiffness=1e5)
+    x = {"wrist_3ups_s": "yaw"}.get(name, "x")
+    poses = np.array([robot._pose_at({x: value}) for value in np.linspace(-0.06, 0.06, 9)])
+    stiff, sag = (robot.quantity(kind).of(robot.robot, poses) for kind in ("turning_stiffness", "sag"))
+    for k, pose in enumerate(poses):
+        if name == "h4" and k == 4:
+            assert np.isnan([stiff[k], sag[k]]).all()
+            continue
+        one = robot.stiffness(pose)
+        assert stiff[k] == pytest.approx(1.0 / np.linalg.eigvalsh(one.compliance[3:, 3:])[-1], rel=1e-7)
+        assert sag[k] == pytest.approx(np.linalg.norm(one.sag[:3]), rel=1e-7, abs=1e-15)
+
+
 def test_the_lowest_vibration_on_soft_drives_is_that_of_rigid_links() -> None:
     text = load_mechanism("delta").urdf
     for limb in (1, 2, 3):
