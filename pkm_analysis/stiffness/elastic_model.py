@@ -451,5 +451,5 @@ def _first(array: Array) -> Array:
 
 def skewed(points: Array, twists: Array, to: Array) -> Array:
     """Twists (..., 6) at points (..., 3), as of the same motion at a point (..., 3)."""
-    moved = twists[..., :3] + np.cross(twists[..., 3:], to - points)
+    moved = twists[..., :3] - (skew(to - points) @ twists[..., 3:, None])[..., 0]
     return np.concatenate([moved, twists[..., 3:]], axis=-1)

@@ -39,6 +39,8 @@ def alike(found: ArrayLike) -> bool:
     Raises:
         DiffersError: it is so at some of them.
     """
+    if isinstance(found, bool | np.bool_):
+        return bool(found)
     all_of, any_of = bool(np.all(found)), bool(np.any(found))
     if all_of != any_of:
         raise DiffersError

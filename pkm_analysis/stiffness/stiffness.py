@@ -470,6 +470,8 @@ class Stiffnesses:
             raise AnalysisError(f"payload {payload}", "it is no mass", "give kg, zero or more")
         if tension is not None and not 0.0 < tension < np.inf:
             raise AnalysisError(f"tension {tension}", "it is none", "give N, more than zero")
+        if tension is not None and not self.pulling.any():
+            raise AnalysisError(f"tension {tension:g}", f"{self.robot.name} has no cables", "leave it out")
         if not isinstance(pose, Configuration):
             pose = kinematics.at_one(pose, mode=self.robot.mode)
         status = int(pose.status)
