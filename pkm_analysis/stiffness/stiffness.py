@@ -516,6 +516,9 @@ class Stiffnesses:
         pays_out = self.pulling & (least < 0.0)  # with a negative effort it pulls
         most = np.where(pays_out, np.minimum(most, -(tension or 0.0)), most)
         least = np.where(self.pulling & ~pays_out, np.maximum(least, tension or 0.0), least)
+        if (least > most).any():
+            name = self.robot.kinematics.actuated_names[int(np.argmax(least > most))]
+            raise AnalysisError(f"tension {tension:g}", f"the drive of {name} does not pull so much", "give less")
         found = self.robot.dynamics.inverse(
             at, wrench=wrench, payload=Inertial(payload), distribution=Distribution(bounds=(least, most))
         )

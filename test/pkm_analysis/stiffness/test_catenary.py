@@ -178,6 +178,8 @@ def test_cables_that_cannot_hold_a_load_are_told(capsys: pytest.CaptureFixture[s
         _ = found.loaded_stiffness
     with pytest.raises(AnalysisError, match="more than zero"):
         cables().stiffness(tension=-1.0)
+    with pytest.raises(AnalysisError, match="cable1_leg does not pull so much"):
+        cables().stiffness(tension=700.0)
     with pytest.raises(AnalysisError, match="no cables"):
         Analysis(load_mechanism("delta")).stiffness(tension=10.0)
     assert main(["cable_8", "stiffness", "--json", "--tension", "50"]) == 0
