@@ -393,20 +393,19 @@ def _words_under_load(found: Stiffness) -> list[str]:
     if found.slack:
         return [f"nothing is said of its stiffness under these loads: {found.slack}"]
     factor, shares, _ = found.buckling
-    lines = list(found.lines.values())
-    told = []
+    lines, told = list(found.lines.values()), list[str]()
     if lines:
         low, high = min(found.tensions.values()), max(found.tensions.values())
         sag = 1e3 * max(one.sag for one in lines)
         told = [f"cables under {low:.4g} to {high:.4g} N sag up to {sag:.3g} mm"]
+    soft, loaded_soft = (np.linalg.eigvalsh(C[:3, :3])[-1] for C in (found.compliance, found.loaded_compliance))
+    if factor > 1.0 and loaded_soft > 0.0:
+        left = 100.0 * soft / loaded_soft
+        told.append(f"under these loads it has {left:.4g} % of its stiffness in the direction that is softest then")
     if not np.isfinite(factor):
         return [*told, "these loads never make it buckle"]
     parts = ", ".join(f"{kind} {part} {100.0 * value:.3g} %" for (kind, part), value in list(shares.items())[:3])
-    if factor <= 1.0:
-        return [*told, f"it buckles already at {factor:.4g} times these loads ({parts})"]
-    ratios = [float(np.linalg.eigvalsh(C[:3, :3])[-1]) for C in (found.compliance, found.loaded_compliance)]
-    change = f"loads change its stiffness in the softest direction to {100.0 * ratios[0] / ratios[1]:.4g} %, and "
-    return [*told, f"{change if ratios[1] > 0.0 else ''}it buckles at {factor:.4g} times these loads ({parts})"]
+    return [*told, f"it buckles {'already ' * (factor <= 1.0)}at {factor:.4g} times these loads ({parts})"]
 
 
 def _bearing_rigid(joint: JointBetween) -> bool:

@@ -176,7 +176,7 @@ def test_a_singular_pose_is_refused_with_its_direction() -> None:
 
 
 def test_a_tripod_is_stiffer_in_the_printed_order() -> None:
-    """Xi, Zhang and others: legs, their bending and drives of 1000 N/mm; what it printed per design is a mean of a trace.
+    """Xi, Zhang and others: legs, their bending and drives of 1000 N/mm; printed is a mean trace for each design.
 
     Units and Jacobians are lost. Against forces all four designs are alike at home, so that the order is that against
     moments; the first two, printed alike, are not told apart.
