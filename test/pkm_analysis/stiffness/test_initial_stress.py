@@ -72,6 +72,18 @@ def test_columns_buckle_under_eulers_loads(turned: bool) -> None:
     assert sideways.shares == pytest.approx({("link", "bar"): 1.0})
 
 
+def test_rigid_bars_on_a_spring_buckle_as_the_virtual_joint_method_says() -> None:
+    """Two bars between balls, a spring k against their folding: 2 k / L, with L the length of one."""
+    k, middle = 700.0, TIP / 2
+    stiffness = np.full(6, RIGID)
+    stiffness[4] = k
+    spring = JointBetween("spring", "", ("", ""), (1, 2), middle, np.eye(3), stiffness)
+    ends = [joint("bottom", (0, 1), BASE, BALL), joint("top", (2, 3), TIP, BALL), joint("slide", (0, 3), TIP, SLIDE)]
+    found = structure([BASE, TIP, TIP], [], [*ends, spring], axis(2, -1.0)).buckling()
+    assert found.factor == pytest.approx(2 * k / (L / 2), rel=1e-12)
+    assert found.shares == pytest.approx({("joint", "spring"): 1.0})
+
+
 def test_a_beam_column_gives_way_as_its_differential_equation_says() -> None:
     P = 0.5 * EULER / 4
     k = np.sqrt(P / (E * Iy))
