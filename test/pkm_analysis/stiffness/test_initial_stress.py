@@ -149,7 +149,7 @@ def portal(corners: list[Array], up: Array, weights: dict[int, float]) -> tuple[
     return whole[0][np.ix_(free, free)], whole[1][np.ix_(free, free)]
 
 
-@pytest.mark.parametrize("name", ["delta", "gough_stewart", "orthoglide", "quattro", "tripod_3prs"])
+@pytest.mark.parametrize("name", ["delta", "gough_stewart", "orthoglide", "par2", "quattro", "tripod_3prs"])
 def test_rigid_links_on_drives_are_the_difference_quotient_of_their_balance(name: str) -> None:
     """What the platform is pushed with, at displaced poses: the springs of the drives against all loads."""
     text = re.sub(r'(<link name="[^"]*")\s*/>', r"\1></link>", load_mechanism(name).urdf)
