@@ -333,21 +333,6 @@ class Stiffness(Plottable):
         some = self._soft
         return np.where(some, np.diag(part) / np.where(some, whole, 1.0), 0.0)
 
-    def _under_load_to_dict(self) -> dict[str, Any]:
-        shares = [{"kind": kind, "part": name, "of": value} for (kind, name), value in self.buckling.shares.items()]
-        lines = [
-            {
-                "joint": name,
-                "tension": self.tensions[name],
-                "end_tensions": list(found.tensions),
-                "unstretched": found.length,
-                "sag": found.sag,
-            }
-            for name, found in self.lines.items()
-        ]
-        compliance, stiffness = self.loaded_compliance.tolist(), self.loaded_stiffness.tolist()
-        return dict(zip(UNDER_LOAD, (compliance, stiffness, finite(self.buckling.factor), shares, lines), strict=True))
-
     def to_dict(self) -> dict[str, Any]:
         """The numbers, for JSON: docs/stiffness.md says what each key is."""
         m = self.model
@@ -363,7 +348,7 @@ class Stiffness(Plottable):
             "payload": self.payload,
             "wrench": self.wrench.tolist(),
             "deflection": self.deflection.tolist(),
-            **(dict.fromkeys(UNDER_LOAD) if self.slack else self._under_load_to_dict()),
+            **(dict.fromkeys(UNDER_LOAD) if self.slack else _numbers_under_load(self)),
             "frequencies": self.vibrations.frequency[:10].tolist(),
             "softest": {"direction": self.softest[0].tolist(), "compliance": self.softest[1]},
             "shares": [
@@ -387,6 +372,22 @@ def _inverse(principal: tuple[Array, Array], length: float) -> Array:
     soft = values != 0.0
     part = vectors[:, soft] / values[soft] @ vectors[:, soft].T
     return np.asarray(scale[:, None] * part * scale)
+
+
+def _numbers_under_load(found: Stiffness) -> dict[str, Any]:
+    shares = [{"kind": kind, "part": name, "of": value} for (kind, name), value in found.buckling.shares.items()]
+    lines = [
+        {
+            "joint": name,
+            "tension": found.tensions[name],
+            "end_tensions": list(line.tensions),
+            "unstretched": line.length,
+            "sag": line.sag,
+        }
+        for name, line in found.lines.items()
+    ]
+    compliance, stiffness = found.loaded_compliance.tolist(), found.loaded_stiffness.tolist()
+    return dict(zip(UNDER_LOAD, (compliance, stiffness, finite(found.buckling.factor), shares, lines), strict=True))
 
 
 def _words_under_load(found: Stiffness) -> list[str]:
