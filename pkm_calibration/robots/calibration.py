@@ -7,7 +7,9 @@ The parameters are those that the measurements tell apart (`GeometricParameters.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import difflib
+import fnmatch
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 
@@ -83,7 +85,12 @@ class Calibration:
 
 
 def calibrate(
-    mechanism: Mechanism, measured: Measurements, kept: float = KEPT, ideal_joints: bool = True, seed: int = 0
+    mechanism: Mechanism,
+    measured: Measurements,
+    kept: float = KEPT,
+    ideal_joints: bool = True,
+    seed: int = 0,
+    only: Sequence[str] = (),
 ) -> Calibration:
     """Find where a robot's joints sit.
 
@@ -91,9 +98,11 @@ def calibrate(
         kept: share of the rows by which the answer is judged; 0 uses all.
         ideal_joints: see `GeometricParameters`.
         seed: of the rows that are kept.
+        only: patterns of the parameters that may be off, as `*: zero of *`; all of them where none is given.
 
     Raises:
         MeasurementError: the measurements cannot be used, with the reason.
+        PkmError: a pattern fits no parameter.
     """
     notes: list[str] = []
     measured = _without_copies(measured, notes)
@@ -112,7 +121,7 @@ def calibrate(
 
     fit = part(used)
     none = np.zeros_like(parameters.model.displacements)
-    chosen = _chosen(parameters, fit)
+    chosen = _chosen(parameters, fit, only)
     found, total, states = _estimated(parameters, fit, chosen)
     trusted = ~np.isin(measured.lines[used][fit.rows], found.outliers)
     before, after = (_by_kind(fit, by, start, trusted) for by, start in ((none, fit.nominal), (total, states)))
@@ -201,11 +210,23 @@ def _refusals(
     return reasons
 
 
-def _chosen(parameters: GeometricParameters, fit: MeasuredRobot) -> tuple[GeometricParameter, ...]:
-    """The parameters that these measurements tell apart, at the drawing."""
+def _chosen(parameters: GeometricParameters, fit: MeasuredRobot, only: Sequence[str]) -> tuple[GeometricParameter, ...]:
+    """The parameters that these measurements tell apart, at the drawing, of those that may be off."""
+    names = [one.name for one in parameters.all]
+    for pattern in only:
+        if not fnmatch.filter(names, pattern):
+            near = difflib.get_close_matches(pattern, names, n=1)
+            hint = (
+                f"did you mean {near[0]!r}?"
+                if near
+                else f"`pkm analyse {parameters.mechanism.name} errors --parameters` lists them"
+            )
+            raise PkmError(f"{parameters.mechanism.name} has no geometric parameter like {pattern!r}: {hint}")
     none = np.zeros_like(parameters.model.displacements)
     seen = fit.residuals(none, parameters.all, fit.nominal)[1]
-    chosen = parameters.identifiable(seen / np.abs(seen).max())
+    if only:
+        seen = seen * [any(fnmatch.fnmatchcase(name, pattern) for pattern in only) for name in names]
+    chosen = parameters.identifiable(seen / max(float(np.abs(seen).max()), 1e-300))
     if not chosen:
         raise PkmError(f"no geometric parameter of {parameters.mechanism.name} shows in these measurements")
     return chosen

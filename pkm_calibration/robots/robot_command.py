@@ -52,6 +52,8 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument("--report", type=Path, metavar="PAGE", help="page to write, FILE.html")
     text = "share of the rows by which the answer is judged (default: %(default)g)"
     p.add_argument("--keep", type=float, default=0.2, metavar="SHARE", help=text)
+    text = "patterns of the parameters that may be off, as '*: zero of *'; all others stay as drawn"
+    p.add_argument("--only", nargs="+", default=(), metavar="PATTERN", help=text)
     text = "let the axes of universal joints miss each other, and their right angle"
     p.add_argument("--real-crosses", action="store_true", help=text)
     return p
@@ -132,7 +134,7 @@ def _calibrate(given: argparse.Namespace) -> int:
     measured = read_measurements(given.data, mechanism)
     try:
         with progress(f"calibrating {mechanism.name}"):
-            found = calibrate(mechanism, measured, given.keep, not given.real_crosses)
+            found = calibrate(mechanism, measured, given.keep, not given.real_crosses, only=given.only)
     except ContradictionError as error:
         return _refused(given, str(error))
     numbers = json.dumps(as_numbers(found), indent=1, ensure_ascii=False)
