@@ -190,7 +190,7 @@ class Analysis(Describable):
             tension: least one of cables [N], in place of the description's.
         """
         pose = self._pose_at(at or {}) if at is None or isinstance(at, Mapping) else np.asarray(at, dtype=float)
-        return self._stiffnesses.at(pose, payload, wrench, tension)
+        return self.stiffnesses.at(pose, payload, wrench, tension)
 
     def _pose_at(self, values: Mapping[str, float]) -> Array:
         """The pose (7,) at values of task coordinates, home's where not named; NaN where none follows from home."""
@@ -207,7 +207,8 @@ class Analysis(Describable):
         return np.asarray(np.where(known[0], poses[0], np.nan))
 
     @cached_property
-    def _stiffnesses(self) -> Stiffnesses:
+    def stiffnesses(self) -> Stiffnesses:
+        """The same at many poses, the structure made once."""
         return Stiffnesses(self.robot, self.assumed.stiffness)
 
     def balance(

@@ -15,6 +15,7 @@ from pkm_client.settings import SETTING, SETTINGS, typed_value
 from pkm_control.controllers.force.force_file import read_force_file
 from pkm_control.controllers.law_settings import POSITION
 from pkm_control.conveyor.conveyor_file import read_conveyors
+from pkm_control.motion.files.compliance_file import compliance_values
 from pkm_control.motion.files.shipped import AUTO, find_motion
 from pkm_control.space.keep_out_file import read_keep_outs
 from pkm_control.space.tool import read_tools
@@ -124,6 +125,7 @@ CONTROLLER = _named(
     *_OF_LOOP,
     "keep_out_file",
     "conveyor_file",
+    "compliance_file",
     "measurement_file",
     "fallback",
     "natural_frequency",
@@ -318,6 +320,7 @@ def _check_machine(values: Values) -> None:
     read_keep_outs(values["keep_out_file"])
     read_tools(values["tool_file"])
     read_conveyors(values["conveyor_file"])
+    compliance_values(values["compliance_file"])
     if values["simulate"] == "true" and (kind not in KINDS or kind == LOOPBACK):
         devices = ", ".join(name for name in KINDS if name != LOOPBACK)
         raise ValueError(f"simulate is for the devices {devices}, and hardware is '{kind}'")

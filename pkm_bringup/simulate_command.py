@@ -20,6 +20,7 @@ from pkm_bringup.command_line.outputs import check_host, check_report
 from pkm_client import options
 from pkm_control.controllers.force.force_file import read_force_file
 from pkm_control.controllers.law_settings import LAWS, POSITION
+from pkm_control.motion.files.compliance_file import compliance_values
 from pkm_control.motion.files.shipped import AUTO, find_motion
 from pkm_control.simulation_setup import Setup
 from pkm_control.space.keep_out_file import read_keep_outs
@@ -63,7 +64,7 @@ def parser() -> argparse.ArgumentParser:
     for name in ("natural_frequency", "damping"):
         options.add(control, name)
     machine, output = p.add_argument_group("machine"), p.add_argument_group("output")
-    for name in ("realistic", "hidden_payload", "force_file", "keep_out_file"):
+    for name in ("realistic", "hidden_payload", "force_file", "keep_out_file", "compliance_file"):
         options.add(machine, name)
     options.add(output, "report", type=Path)
     for name in ("page", "host", "port"):
@@ -123,6 +124,7 @@ def _check(given: Options) -> None:
         (read_force_file, given.force_file),
         (read_keep_outs, given.keep_out_file),
         (read_tools, given.tool_file),
+        (compliance_values, given.compliance_file),
     ):
         read(file)
     expand(given.robot, xacro_arguments(given.xacro_args))

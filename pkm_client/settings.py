@@ -98,6 +98,13 @@ SETTINGS = (
         "a simulated device in place of the servos, Dynamixels or ODrives; their driver speaks to it",
     ),
     Setting("keep_out_file", "", "control", "FILE", "file of places that the tool keeps out of (docs/keep_out.md)"),
+    Setting(
+        "compliance_file",
+        "",
+        "control",
+        "FILE",
+        "file of how the robot gives way, against which its platform is then led (docs/compensation.md)",
+    ),
     Setting("conveyor_file", "", "control", "FILE", "file of conveyors that motions may ride on (docs/conveyor.md)"),
     Setting(
         "measurement_file",

@@ -10,6 +10,7 @@ from pkm_control.conveyor.conveyor_file import read_conveyors
 from pkm_control.loop.control_loop import ControlLoop
 from pkm_control.loop.follower import TrajectoryFollower
 from pkm_control.loop.guard import guard_of
+from pkm_control.motion.compliance_table import read_compliance
 from pkm_control.motion.planning import MotionPlanner
 from pkm_control.simulation_setup import ControllerSettings, MachineSettings, Setup
 from pkm_control.space.keep_out_file import read_keep_outs
@@ -74,6 +75,7 @@ def build_follower(
         read_keep_outs(settings.keep_out_file),
         {one.name: Belt(one) for one in read_conveyors(settings.conveyor_file)},
         following_error=settings.following_error,
+        compliance=read_compliance(settings.compliance_file, dynamics.kinematics),
     )
 
 

@@ -60,6 +60,7 @@ class ControllerSettings:
     force_file: str = ""
     keep_out_file: str = ""
     conveyor_file: str = ""
+    compliance_file: str = ""
 
     @property
     def period(self) -> float:
@@ -89,6 +90,7 @@ class Setup:
     keep_out_file: str = ""
     conveyor_file: str = ""
     tool_file: str = ""
+    compliance_file: str = ""
 
     @property
     def delay(self) -> float:
@@ -127,6 +129,7 @@ class Setup:
             self.damping,
             self.delay,
             STALE_PERIODS,
+            compliance_file=self.compliance_file,
             force_file=self.force_file,
             keep_out_file=self.keep_out_file,
             conveyor_file=self.conveyor_file,

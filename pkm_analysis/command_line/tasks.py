@@ -17,6 +17,7 @@ from pkm_analysis.command_line.question import (
     EXIT,
     MOTIONS,
     SEVERAL,
+    SHARED,
     WHERE,
     Found,
     Task,
@@ -95,7 +96,29 @@ def _stiffness(given: argparse.Namespace, mechanism: Mechanism, sweeps: Sweeps) 
     if given.vibrations:
         to = Path(given.vibrations)
         modes[0].save(to) if to.suffix == ".glb" else modes[0].plot(to)
-    return Found(analysis.robot.name, "stiffness", [found, *modes], found.to_dict())
+    lines = [str(_table(given, analysis, wrench))] if given.table else []
+    return Found(analysis.robot.name, "stiffness", [found, *modes], found.to_dict(), lines)
+
+
+def _table(given: argparse.Namespace, analysis: Analysis, wrench: list[float] | None) -> Any:
+    """Write the file of compliance over ranges or along a motion."""
+    room, robot = importlib.import_module("pkm_analysis.stiffness.deflection_table"), analysis.robot
+    if given.along:
+        motion = importlib.import_module(MOTIONS).sampled_motion(robot.dynamics, given.along, None, False)
+        poses = room.poses_along(motion.poses)
+    else:
+        poses = room.poses_over(robot, ranges_of(robot.coordinates, given.range))
+    return room.write_table(analysis.stiffnesses, poses, given.table, given.payload, wrench)
+
+
+def _wrong_stiffness(given: argparse.Namespace) -> str:
+    if len(given.wrench or (0,) * 3) not in (3, 6):
+        return "--wrench takes three numbers, or six"
+    if bool(given.table) != (bool(given.along) or bool(given.range)) or (given.along and given.range):
+        return "--table takes --range or --along, and they take it"
+    if given.table and given.mode is not None:
+        return "--table is for home's working mode, in which controllers begin"
+    return ""
 
 
 def _balance(given: argparse.Namespace, mechanism: Mechanism, sweeps: Sweeps) -> Found:
@@ -416,8 +439,15 @@ _EACH = [
                 "help": "the lowest natural vibrations: a picture as .png, .svg or .pdf, or as .glb a layer in which "
                 "they move ('pkm run --layers FILE')",
             },
+            "--table": {
+                "metavar": "FILE",
+                "help": "file (.json) of the compliance over --range or --along a motion, by which a controller leads "
+                "the platform against what gives way ('pkm run --compliance-file FILE'); loads are there always",
+            },
+            "--range": SHARED["--range"],
+            "--along": {"metavar": "MOTION", "help": "motion file, or the name of a shipped motion"},
         },
-        wrong=lambda given: "" if len(given.wrench or (0,) * 3) in (3, 6) else "--wrench takes three numbers, or six",
+        wrong=_wrong_stiffness,
     ),
     Task(
         "errors",

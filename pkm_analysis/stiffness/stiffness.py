@@ -180,6 +180,17 @@ class Stiffness(Plottable):
         loads = self.system.weights(self.payload)
         return np.asarray(self.system.displacement(self.system.response(loads))[:, 0])
 
+    def with_rigid_drives(self) -> tuple[Array, Array]:
+        """What of the sag (6,) under the robot's weight alone, and of `compliance` (6, 6), is not due to drives."""
+        under, unit = self.system.response(self.system.weights()), self._units
+        sag, compliance = self.system.displacement(under)[:, 0], self.compliance.copy()
+        for part in self.system.parts:
+            if part.kind == "drive":
+                bent = unit.forces[part.at].T @ part.compliance
+                sag = sag - bent @ under.forces[part.at][:, 0]
+                compliance -= bent @ unit.forces[part.at]
+        return sag, compliance
+
     @cached_property
     def deflection(self) -> Array:
         """Displacement (6,) of the platform under the wrench alone [m, rad]."""

@@ -40,6 +40,7 @@ from pkm_control.loop.followed_motion import Tolerances
 from pkm_control.loop.jogging import Jog
 from pkm_control.loop.modes import Mode, Outcome
 from pkm_control.loop.running_loop import Controls, RunningLoop, Situation
+from pkm_control.motion.compliance_table import read_compliance
 from pkm_control.motion.curve_check import CurveCheck
 from pkm_control.operation.goal_queue import START_DELAY, START_TOLERANCE, GoalQueue, GoalRequest
 from pkm_control.operation.motion_points import MotionPoints
@@ -176,9 +177,10 @@ class ControllerNode(Node):
         limits = limits_by_file(mechanism, self._value("hardware_file"))
         space = read_keep_outs(self._value("keep_out_file"))
         force = read_force_file(self._value("force_file"))
+        compliance = read_compliance(self._value("compliance_file"), dynamics.kinematics)
 
         def planning(mode: int) -> tuple[CurveCheck, Jog]:
-            check = CurveCheck(dynamics.kinematics, dynamics, limits, mode, space)
+            check = CurveCheck(dynamics.kinematics, dynamics, limits, mode, space, compliance)
             return check, Jog(check)
 
         def reference(stamp: Any, numbers: Any) -> PlatformReference:

@@ -4,12 +4,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import numpy as np
 
 from pkm_control.controllers.controller import Controller, Measured, Reference
 from pkm_control.conveyor.belt import Belt
+from pkm_control.loop.compensation import Compensation
 from pkm_control.loop.followed_motion import Action, Motion, PathRun
 from pkm_control.loop.follower_watches import ForceWatch, MachineWatch, StrayWatch
 from pkm_control.loop.guard import Guard
@@ -17,6 +18,7 @@ from pkm_control.loop.jogging import Jog
 from pkm_control.loop.mode_change import InMode, ModeChange
 from pkm_control.loop.modes import Mode, Outcome, unready_to_jog
 from pkm_control.loop.platform_locator import PlatformLocator
+from pkm_control.motion.compliance_table import ComplianceTable
 from pkm_control.motion.curve_check import MOVING, CurveCheck
 from pkm_control.motion.path_events import Effects
 from pkm_control.space.keep_out import KeepOuts
@@ -74,6 +76,7 @@ class TrajectoryFollower:
         space: keep-out volumes of the tool.
         belts: that motions may ride on, by name.
         following_error: distance from the reference [m] at which the platform is lost; 0: see `StrayWatch`.
+        compliance: of the robot, where its platform is to be led against what gives way.
     """
 
     def __init__(
@@ -86,6 +89,7 @@ class TrajectoryFollower:
         space: KeepOuts | None = None,
         belts: Mapping[str, Belt] | None = None,
         following_error: float = 0.0,
+        compliance: ComplianceTable | None = None,
     ) -> None:
         def load(payload: Inertial | None) -> None:
             controller.load(payload)
@@ -100,7 +104,8 @@ class TrajectoryFollower:
         self.mode = Mode.WAITING
         self.override = 1.0
         self.time = 0.0
-        self.check = CurveCheck(kinematics, controller.dynamics, controller.limits, space=space)
+        self.compensation = None if compliance is None else Compensation(compliance, controller)
+        self.check = CurveCheck(kinematics, controller.dynamics, controller.limits, 0, space, compliance)
         self.jog = Jog(self.check)
         self.force = ForceWatch(controller, guard.max_age)
         self.belts = dict(belts or {})
@@ -309,6 +314,8 @@ class TrajectoryFollower:
         """Take the next reading as the first one, of a platform at home: the machine was contacted anew."""
         self.relocate()
         self.locator.restart(self.check.mode)
+        if self.compensation is not None:
+            self.compensation.restart()
         self.end(Outcome.STATE_LOST, "the machine was contacted anew")
         self._jogging, self._border, self._caught, self._let_go = False, "", "", False
         self._last = self._unseen = None
@@ -326,6 +333,8 @@ class TrajectoryFollower:
             return "the platform carries a payload, with which no way to another working mode is looked for"
         if self.controller.commands != "effort":
             return f"a way to another working mode takes efforts, and this law commands a {self.controller.commands}"
+        if self.compensation is not None:
+            return "the platform is led against what gives way, which is known in one working mode alone"
         self.change, self._gravity = change, self.guard.gravity
         self.guard.gravity = lambda _: change.weight()
         change.set_pace(self.override)
@@ -409,7 +418,11 @@ class TrajectoryFollower:
         if self.change is not None:
             locator.accept(positions)
             return self._changing(self.change, time, now, positions, velocities)
-        measured = locator.locate(positions, velocities, self.check.mode)
+        elastic = self.compensation
+        joints = positions if elastic is None else elastic.joint_side(positions)
+        measured = locator.locate(joints, velocities, self.check.mode)
+        if elastic is not None and measured is not None:
+            measured = elastic.seen(measured)
         if locator.doubt and self.mode in _LOST:
             return self._withhold(now, locator.doubt)
         if measured is None:
@@ -450,7 +463,7 @@ class TrajectoryFollower:
             self.known_hold = measured.pose.copy()
             return self._withhold(now, "", reference, measured)
         self.controller.advance(passed)
-        asked = self.controller.command(reference, measured)
+        asked = self._asked(self.controller.command, reference, measured, passed)
         verdict = self.guard.check(now, {"measured state": now}, asked, measured.pose)
         over = None
         if self.run is not None and self.run.begun and not self.run.aside:
@@ -474,6 +487,14 @@ class TrajectoryFollower:
             self.mode = Mode.STOPPED
             return Action(self.mode, verdict.command, self.force.lost, reference, measured, 0.0, withhold_command=True)
         return Action(self.mode, verdict.command, reason, reference, measured, self.speed, verdict.withhold_command)
+
+    def _asked(
+        self, law: Callable[[Reference, Measured], Array], reference: Reference, measured: Measured, passed: float
+    ) -> Array:
+        """The command (n_actuated,) of a law, led against what gives way where that is known."""
+        if self.compensation is None:
+            return law(reference, measured)
+        return self.compensation.command(law, reference, measured, passed)
 
     def _withhold(
         self, now: float, reason: str, reference: Reference | None = None, measured: Measured | None = None
@@ -536,7 +557,7 @@ class TrajectoryFollower:
             self._unseen = locator.heard
         passed, self._unseen = now - self._unseen, now
         reference = self._jogged(passed, now) if self._jogging else Reference.at_rest(self.hold)
-        command = self.controller.foreseen(reference, last.measured)
+        command = self._asked(self.controller.foreseen, reference, last.measured, passed)
         return self.guard.within(command) if np.isfinite(command).all() else None
 
     def _reference(self, passed: float, now: float) -> Reference:

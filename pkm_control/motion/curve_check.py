@@ -21,6 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from pkm_control.controllers.model import ROUNDED
 from pkm_control.motion.braking import Braking
+from pkm_control.motion.compliance_table import ComplianceTable
 from pkm_control.motion.path_events import NO_EVENTS, PathEvents
 from pkm_control.motion.point_trajectory import PointTrajectory
 from pkm_control.space.keep_out import KeepOuts
@@ -81,7 +82,10 @@ class Room:
 
 
 class CurveCheck:
-    """Checks curves of one machine in working mode `mode`. Calls may run in several threads at once."""
+    """Checks curves of one machine in working mode `mode`. Calls may run in several threads at once.
+
+    With its `compliance`, the platform is led against what gives way, so that the joints are those of other poses.
+    """
 
     def __init__(
         self,
@@ -90,12 +94,14 @@ class CurveCheck:
         limits: ActuatorLimits,
         mode: int = 0,
         space: KeepOuts | None = None,
+        compliance: ComplianceTable | None = None,
     ) -> None:
         self.kinematics = kinematics
         self.dynamics = dynamics
         self.limits = limits
         self.mode = mode
         self.space = space
+        self.compliance = compliance
         self.payload: Inertial | None = None  # what the platform carries, in its frame
         redundant = len(limits.names) > kinematics.mobility  # who has a choice shares within limits, as controllers do
         self.shared = Distribution(bounds=limits.bounds()) if redundant else pulling(limits)
@@ -254,8 +260,16 @@ class CurveCheck:
         return float(shares.max()) if np.isfinite(shares).all() else np.inf
 
     def _at(self, pose: Array) -> Configuration:
-        """The configuration at poses (n, 7) in the working mode."""
+        """The configuration of the rigid robot at poses (n, 7) of the platform in the working mode."""
+        if self.compliance is not None:
+            pose = self.compliance.unbent(pose, self._payload_at_rest(pose))
         return configuration(self.kinematics, pose, self.mode)
+
+    def _payload_at_rest(self, pose: Array) -> Array:
+        """Wrenches (n, 6) of the present payload at poses (n, 7)."""
+        still = np.zeros((len(pose), 6))
+        found = Carried.always(self.payload, len(pose)).wrench(self.kinematics.mechanism.gravity, pose, still, still)
+        return still if found is None else found
 
     def _efforts_of(
         self,

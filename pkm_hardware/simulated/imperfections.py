@@ -19,8 +19,9 @@ from pkm_hardware.simulated.simulated_machine import SimulatedMachine
 def realistic_machine(
     mechanism: Mechanism, command_timeout: float = math.inf, payload: Inertial | None = None
 ) -> SimulatedMachine:
-    """A machine with encoders, a delay, and links heavier than described; the same each time. Without a `write` for
-    longer than `command_timeout` [s], brakes close. `payload`, in the platform's frame, is unknown to the controller.
+    """A machine with encoders, a delay, links heavier than described, and drives that give way where the description
+    says how; the same each time. Without a `write` for longer than `command_timeout` [s], brakes close. `payload`, in
+    the platform's frame, is unknown to the controller.
     """
     limits = ActuatorLimits.of(mechanism)
     return SimulatedMachine(
@@ -30,6 +31,7 @@ def realistic_machine(
         command_timeout=command_timeout,
         payload=payload,
         delay=DELAY,
+        flexible=True,
     )
 
 

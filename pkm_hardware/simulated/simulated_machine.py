@@ -9,7 +9,7 @@ from typing import Literal
 
 import numpy as np
 
-from pkm_description.mechanism import Array, Inertial
+from pkm_description.mechanism import Array, Drive, Inertial
 from pkm_description.rotations import rotation_from_quaternion
 from pkm_dynamics import Dynamics
 from pkm_dynamics.actuator_inertia import actuator_mass_matrix, free_inertia
@@ -27,6 +27,7 @@ from pkm_runtime.describable import fixed
 _RUNAWAY = 20.0  # times the velocity limit of an actuator: faster than any fall or collision makes it
 _OFF = 0.05  # rad, and of the characteristic length: the most that drives may be off their commands,
 _AWAY_FOR, _FAR_FOR = 0.05, 0.5  # s: for so long if they do not come nearer, and if they do
+_SETTLES = 0.005  # s: damping over stiffness of a transmission
 _RUNAWAY_UNLIMITED = 1.0e3  # rad/s or m/s, where the description sets no limit
 
 
@@ -50,6 +51,8 @@ class SimulatedMachine(Machine):
             next one; infinite by default, because the caller's guard decides.
         payload: what the platform carries, in its frame, unknown to the controller.
         delay: number of later commands that come before one acts.
+        flexible: drives give way as their `stiffness` in the description says. Encoders sit on the motors, which are
+            ahead of their joints by what the transmissions, damped springs without mass, are wound up by.
     """
 
     def __init__(
@@ -63,6 +66,7 @@ class SimulatedMachine(Machine):
         command_timeout: float = math.inf,
         payload: Inertial | None = None,
         delay: int = 0,
+        flexible: bool = False,
     ) -> None:
         if not 0.0 < max_step <= 1e-3:
             raise ValueError(f"max_step is {max_step} s; give a step greater than zero and at most 1 ms")
@@ -83,6 +87,10 @@ class SimulatedMachine(Machine):
         self._seed = np.array(kinematics.home_joints, dtype=np.float64)
         n = len(limits.names)
         self._efforts = np.zeros(n)
+        self.windup = np.zeros(n)  # of the motors before the joints, rad or m
+        drives = [kinematics.mechanism.joint_named[name].drive or Drive(()) for name in limits.names]
+        self._flexibility = np.array([1.0 / one.stiffness for one in drives]) if flexible else None
+        self._armature = np.array([one.armature for one in drives])
         self._unsaturated = np.zeros(n, dtype=bool)
         # a cable may hang slack, whatever is asked of it, but it never pushes
         self._least, self._most = np.minimum(limits.least_effort, 0.0), np.maximum(limits.most_effort, 0.0)
@@ -145,6 +153,7 @@ class SimulatedMachine(Machine):
         self._drive = DriveLoop(mass)
         self._stops = EndStops(self.limits.lower, self.limits.upper, free, self._max_step)
         self._brakes = Brakes(mass, self.limits.effort)
+        self._wind_up(self._weight(), math.inf)
         self.lifecycle = Lifecycle.INACTIVE
 
     def activate(self) -> None:
@@ -246,7 +255,7 @@ class SimulatedMachine(Machine):
 
     def read(self) -> MachineState:
         """The reading of the actuators."""
-        positions, velocities = self._robot.positions, self._robot.velocities
+        positions, velocities = self._robot.positions + self.windup, self._robot.velocities
         if self._encoder is not None:
             positions, velocities = self._encoder.read(positions, velocities)
         wrench: Array | None = None
@@ -298,7 +307,9 @@ class SimulatedMachine(Machine):
         else:
             self._brakes.open()
             self._efforts, stops = self._drive_efforts(h)
+        before = self._robot.velocities.copy()
         problem = self._robot.advance(self._efforts + stops, h)
+        self._wind_up(self._efforts - self._armature * (self._robot.velocities - before) / h, h)
         if problem:
             return self._fail(f"no motion goes on from {_place(self.pose)}: {problem}")
         velocities = self._robot.velocities
@@ -309,6 +320,11 @@ class SimulatedMachine(Machine):
         strayed = self._strayed(h) if self._mode is CommandMode.POSITION else ""
         self._lost = bool(strayed)
         return self._fail(strayed) if strayed else True
+
+    def _wind_up(self, transmitted: Array, h: float) -> None:
+        """Let transmissions bear efforts (n,) for a time [s]."""
+        if self._flexibility is not None:
+            self.windup += (1.0 - math.exp(-h / _SETTLES)) * (self._flexibility * transmitted - self.windup)
 
     def _strayed(self, h: float) -> str:
         """Why the drives do not follow commanded positions; empty while they do."""
@@ -385,7 +401,7 @@ class SimulatedMachine(Machine):
                 command = np.zeros(len(gravity)) if silent or self._command is None else self._command
                 wanted = self._drive.velocity(command, velocities, gravity)
             else:
-                wanted = self._drive.position(positions, velocities, gravity, h)
+                wanted = self._drive.position(positions + self.windup, velocities, gravity, h)
         if self._sharing is not None and self._mode is not CommandMode.EFFORT:
             wanted = self._pulling(wanted)
         limited = np.empty(len(wanted))

@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A robot's compliance at many poses, as a file by which its controller leads the platform against what gives way.
+
+What a file says between its poses is judged by the controller's own reader, which is found by its name: the control
+does not know analyses, nor they the control.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy  # whose parts load when they are first used
+from numpy.typing import ArrayLike
+
+from pkm_analysis.analysis_errors import AnalysisError, check_ending
+from pkm_analysis.domain import Domain, Range
+from pkm_analysis.stiffness.stiffness import Stiffness, Stiffnesses
+from pkm_description.mechanism import Array
+from pkm_runtime.whole_files import write_whole
+
+READER = "pkm_control.motion.compliance_table"  # reads the file, and interpolates in it
+POSES, CHECKS = 320, 40  # that are written; between them, where the file is judged
+FEWEST = 8
+SEED = 3
+
+
+@dataclass(frozen=True)
+class DeflectionTable:
+    """What was written to a file, in words and numbers.
+
+    Attributes:
+        poses: how many it has.
+        largest: displacement of the platform's origin under weight and load [m].
+        left: of that, what is across the directions in which the platform can move, so that no drive takes it back [m].
+        miss: largest error of a displacement at poses between those of the file [m], with how many these are.
+    """
+
+    path: Path
+    poses: int
+    largest: float
+    left: float
+    miss: float
+    checks: int
+
+    def __str__(self) -> str:
+        """A line for each."""
+        largest, left, miss = (f"{1e6 * value:.3g} um" for value in (self.largest, self.left, self.miss))
+        share = 100.0 * self.miss / self.largest if self.largest else 0.0
+        lines = [f"table {self.path}: {self.poses} poses, the platform gives way by up to {largest}"]
+        lines.append(f"  {self.checks} poses between them: interpolated to {miss}, {share:.2g} % of that")
+        if self.left > 1e-3 * self.largest:
+            lines.append(f"  up to {left} of it is in directions in which the platform cannot be led")
+        return "\n".join(lines)
+
+
+def poses_over(robot: Any, ranges: Mapping[str, Range]) -> Array:
+    """Poses (n, 7) that fill ranges [m, rad] of coordinates, their corners first (Sobol's sequence); others at home."""
+    domain = Domain.of_ranges(robot.coordinates, ranges, None)
+    d = domain.dimension
+    corners = np.array(np.meshgrid(*d * [[0.0, 1.0]], indexing="ij")).reshape(d, -1).T
+    inside = scipy.stats.qmc.Sobol(d, seed=SEED).random(512)[: POSES + CHECKS]
+    found, known = domain.poses(domain.lower + np.concatenate([corners, inside]) * (domain.upper - domain.lower))
+    return found[known]
+
+
+def poses_along(poses: Array) -> Array:
+    """Poses (n, 7) of those of a motion, as far apart as can be: next is the farthest from all before, each time."""
+    size = np.linalg.norm(np.ptp(poses[:, :3], axis=0)) or 1.0
+    places = np.column_stack([poses[:, :3] / size, poses[:, 3:] * np.sign(poses[:, 3:] @ poses[0, 3:])[:, None]])
+    chosen, apart = [0], np.linalg.norm(places - places[0], axis=1)
+    while len(chosen) < POSES + CHECKS and apart.max() > 1e-6:
+        chosen.append(int(np.argmax(apart)))
+        apart = np.minimum(apart, np.linalg.norm(places - places[chosen[-1]], axis=1))
+    return np.asarray(poses[chosen])
+
+
+def write_table(
+    stiffnesses: Stiffnesses, poses: Array, path: str | Path, payload: float, wrench: ArrayLike | None
+) -> DeflectionTable:
+    """Write the file for poses (n, 7), the last ones for its judgement; those that the robot does not reach are left.
+
+    `payload` [kg] and `wrench` (6,) [N, N m] at the platform's origin are there always.
+
+    Raises:
+        AnalysisError: too few poses are reached, or the controller cannot do with this robot.
+    """
+    path, robot = Path(path), stiffnesses.robot
+    check_ending("table", path, (".json",))
+    drives = {
+        joint.name: float(joint.stiffness[joint.driven])
+        for joint in stiffnesses.at(robot.kinematics.home).model.joints
+        if joint.driven is not None and np.isfinite(joint.stiffness[joint.driven])
+    }
+    if len(robot.kinematics.actuated_names) > robot.kinematics.mobility:
+        drives = {}  # which then share what they bear by their stiffness, and are part of the whole
+    found = []
+    for pose in poses:
+        try:
+            found.append(stiffnesses.at(pose, payload, wrench))
+        except AnalysisError:  # out of reach, or singular
+            continue
+    if len(found) < FEWEST + 2:
+        problem = f"of {len(poses)} poses the robot reaches {len(found)}"
+        raise AnalysisError(f"table {path.name}", problem, "give other ranges, or a motion with more of them")
+    kept = len(found) - min(CHECKS, len(found) // 4)
+    load = np.concatenate([payload * robot.mechanism.gravity, np.zeros(3)]) + found[0].wrench
+    values = {"robot": robot.mechanism.name, "load": load.tolist(), "drives": drives}
+    written = [_parts(one, bool(drives)) for one in found[:kept]]
+    values |= {"poses": [one.pose.tolist() for one in found[:kept]]}
+    values |= {name: [part[k].tolist() for part in written] for k, name in enumerate(("sag", "compliance"))}
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_whole(path, json.dumps(values) + "\n")
+    table = importlib.import_module(READER).read_compliance(str(path), robot.kinematics)
+    between = np.array([one.pose for one in found[kept:]])
+    truth = np.array(
+        [sag + compliance @ load for sag, compliance in (_parts(one, bool(drives)) for one in found[kept:])]
+    )
+    miss = table.displacement(between, np.zeros(6)) - truth @ table.possible.T
+    whole = np.array([one.sag + one.deflection for one in found])
+    left = whole - whole @ table.possible.T
+    largest, across, off = (float(np.linalg.norm(rows[:, :3], axis=1).max()) for rows in (whole, left, miss))
+    return DeflectionTable(path, kept, largest, across, off, len(between))
+
+
+def _parts(one: Stiffness, without_drives: bool) -> tuple[Array, Array]:
+    """Displacement under the robot's weight alone, and compliance."""
+    if without_drives:
+        return one.with_rigid_drives()
+    return one.sag - one.compliance[:, :3] @ (one.payload * one.robot.mechanism.gravity), one.compliance

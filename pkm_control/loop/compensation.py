@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Leads an elastic robot so that its platform is where it was asked: the reference is moved against what gives way.
+
+Links and bearings: the rigid robot that a law knows is led to the pose from which the platform gives way to the asked
+one. Drives: a drive of stiffness k that transmits tau is at q + tau / k on its motor's side, where it is measured and
+commanded, for a joint at q; tau are the efforts of the reference without those that accelerate the rotor, which are not
+transmitted (Spong, "Modeling and control of elastic joint robots", 1987).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+
+from pkm_control.controllers.controller import Controller, Measured, Reference
+from pkm_control.motion.compliance_table import ComplianceTable
+from pkm_description.mechanism import Array, Inertial
+from pkm_dynamics.weight import payload_wrench
+from pkm_kinematics.kernels.compiled_rotations import displace
+
+STEP = 1e-3  # s: over which the rate of a displacement along the motion is taken
+SETTLES = 0.05  # s: in which a payload that is gripped or let go is compensated, as by a first-order lag
+
+
+class Compensation:
+    """Between a follower, whose poses are of the elastic platform, and a law, which knows a rigid robot.
+
+    `windup` (n_actuated,) [rad or m] is by how much the motors are ahead of their joints.
+    """
+
+    def __init__(self, table: ComplianceTable, controller: Controller) -> None:
+        names, joints = controller.kinematics.actuated_names, controller.kinematics.mechanism.joint_named
+        self._table = table
+        self._controller = controller
+        self._gravity = controller.kinematics.mechanism.gravity
+        self._flexibility = np.array([1.0 / table.drives.get(name, math.inf) for name in names])
+        self._armature = np.array([0.0 if (d := joints[name].drive) is None else d.armature for name in names])
+        self.restart()
+
+    def restart(self) -> None:
+        """Begin anew with the next reading, of a robot at rest."""
+        self.windup = np.zeros(len(self._flexibility))
+        self._bent = np.zeros(6)  # displacement of the platform
+        self._rate = np.zeros(6)
+        self._late = np.zeros(6)  # wrench of a payload that is compensated still, less of one that is not yet
+        self._payload: Inertial | None = None
+        self._rigid: Array | None = None  # pose of the rigid robot by the last reading
+
+    def joint_side(self, positions: Array) -> Array:
+        """Positions (n_actuated,) of the joints where the motors are at `positions`."""
+        return positions - self.windup
+
+    def seen(self, measured: Measured) -> Measured:
+        """The state with the pose of the elastic platform, for a state of the rigid robot at the joints."""
+        if self._rigid is None:
+            self._payload = self._controller.payload
+            self._take(Reference.at_rest(measured.pose), measured)
+            pose = displace(measured.pose, -measured.jacobian @ self.windup)
+            measured = replace(measured, positions=measured.positions - self.windup, pose=pose)
+        self._rigid = measured.pose
+        return replace(measured, pose=displace(measured.pose, self._bent))
+
+    def command(
+        self, law: Callable[[Reference, Measured], Array], reference: Reference, measured: Measured, passed: float
+    ) -> Array:
+        """What a law commands (n_actuated,) for a reference of the elastic platform; `passed`: time since last [s]."""
+        rigid = measured if self._rigid is None else replace(measured, pose=self._rigid)
+        self._late *= math.exp(-passed / SETTLES)
+        self._take(reference, rigid)
+        soon = reference.update_soon
+        if soon is not None:
+            soon = displace(soon, -self._bent - self._controller.ahead * self._rate)
+        pose, twist = displace(reference.pose, -self._bent), reference.twist - self._rate
+        command = law(Reference(pose, twist, reference.acceleration, soon), rigid)
+        return command + self.windup if self._controller.commands == "position" else command
+
+    def _take(self, reference: Reference, measured: Measured) -> None:
+        """Find what gives way at a reference."""
+        payload = self._controller.payload
+        if payload is not self._payload:
+            self._late += self._wrench(self._payload, reference) - self._wrench(payload, reference)
+            self._payload = payload
+        wrench = self._late + self._wrench(payload, reference)
+        poses = np.stack([reference.pose, displace(reference.pose, STEP * reference.twist)])
+        now, soon = self._table.displacement(poses, wrench)
+        self._bent, self._rate = now, (soon - now) / STEP
+        if not self._flexibility.any():
+            return
+        efforts = self._controller.model.efforts(
+            reference.pose, reference.twist, reference.acceleration, measured.joints, self._late + self._table.load
+        )
+        if self._armature.any() and (reference.twist.any() or reference.acceleration.any()):
+            motion = self._controller.kinematics.motion(
+                reference.pose, reference.twist, reference.acceleration, seed=measured.joints
+            )
+            efforts = efforts - self._armature * motion.actuated_accelerations
+        if np.isfinite(efforts).all():
+            self.windup = efforts * self._flexibility
+
+    def _wrench(self, payload: Inertial | None, reference: Reference) -> Array:
+        """Wrench (6,) of a payload on the platform."""
+        if payload is None:
+            return np.zeros(6)
+        rows = (part[None] for part in (reference.pose, reference.twist, reference.acceleration))
+        return payload_wrench(payload, self._gravity, *rows)[0]

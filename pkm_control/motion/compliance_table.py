@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How far a robot's platform gives way over its workspace, from a file that `pkm analyse ROBOT stiffness` wrote.
+
+The file (JSON) has the platform's displacement under the robot's own weight, and its compliance, at a few hundred
+poses, with rigid drives; and the stiffness of the drives. Between the poses each number is interpolated by cubic radial
+basis functions with a linear part (Wendland, "Scattered Data Approximation", 2005), over position and rotation vector
+from home. Away from all poses it fades to zero: what is not known is not compensated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from pkm_control.motion.files.compliance_file import REMEDY, compliance_values
+from pkm_description.mechanism import Array
+from pkm_description.rotations import quaternion_inverse, quaternion_product
+from pkm_kinematics import Kinematics
+from pkm_kinematics.kernels.compiled_rotations import displace
+from pkm_kinematics.solve.constraints import scaling
+from pkm_runtime.errors import ConfigurationError
+
+FADES = (2.0, 4.0)  # distances to the nearest pose, of the widest gap between neighbours: from there to there
+LARGEST = 0.02  # of the robot's size: displacements beyond are no small ones
+
+
+class ComplianceTable:
+    """The compliance of one robot at poses (n, 7), base frame, home's working mode.
+
+    Args:
+        sag: displacements (n, 6) of the platform at its origin under the robot's weight [m, rad].
+        compliance: (n, 6, 6) of the platform at its origin, base axes [m, rad per N, N m].
+        load: wrench (6,) on the platform at its origin, which is always there [N, N m].
+        drives: stiffness of drives by joint [N m/rad or N/m]; those that are missing are rigid.
+
+    `possible` (6, 6) takes from a displacement its part in directions in which the platform can move, which leaves its
+    origin as near as possible.
+
+    Raises:
+        ValueError: the robot's motion space turns with its pose.
+    """
+
+    def __init__(
+        self,
+        kinematics: Kinematics,
+        poses: Array,
+        sag: Array,
+        compliance: Array,
+        load: Array,
+        drives: Mapping[str, float],
+    ) -> None:
+        if not kinematics.constant_space:
+            raise ValueError("the directions in which its platform moves change with the pose: it is not compensated")
+        self.load = load
+        self.drives = dict(drives)
+        self._length = kinematics.characteristic_length
+        self._home = np.array(kinematics.home, dtype=np.float64)
+        space = kinematics.at(self._home).subspace
+        weight = scaling(self._length)[:, None]  # turns at the robot's length
+        self.possible = space @ np.linalg.pinv(weight * space) * weight.T
+        places = self._places(poses)
+        self._size = float(np.linalg.norm(np.ptp(places, axis=0))) or 1.0
+        self._at = places / self._size
+        apart = np.linalg.norm(self._at[:, None] - self._at, axis=2)
+        linear = np.column_stack([np.ones(len(poses)), self._at])
+        system = np.block([[apart**3, linear], [linear.T, np.zeros((7, 7))]])
+        values = np.column_stack([sag @ self.possible.T, (self.possible @ compliance).reshape(-1, 36)])
+        self._weights = np.linalg.lstsq(system, np.concatenate([values, np.zeros((7, 42))]), rcond=1e-12)[0]
+        np.fill_diagonal(apart, np.inf)
+        gap = float(apart.min(axis=1).max()) if len(poses) > 1 else 1.0
+        self._fades = np.array(FADES) * gap
+
+    def _places(self, poses: Array) -> Array:
+        """Position and rotation vector (n, 6) from home [m], rotations at the robot's length."""
+        x = quaternion_product(poses[:, 3:], quaternion_inverse(self._home[3:]))
+        x = np.where(x[:, 3:] < 0.0, -x, x)
+        sine = np.linalg.norm(x[:, :3], axis=1, keepdims=True)
+        factor = np.where(sine > 1e-9, 2.0 * np.arctan2(sine, x[:, 3:]) / np.maximum(sine, 1e-12), 2.0)
+        return np.column_stack([poses[:, :3] - self._home[:3], self._length * factor * x[:, :3]])
+
+    def displacement(self, poses: Array, wrench: Array) -> Array:
+        """Displacements (n, 6) at poses (n, 7) under weight, `load`, and wrenches (6,) or (n, 6) [m, rad].
+
+        Only their part that is `possible`.
+        """
+        at = self._places(poses) / self._size
+        apart = np.sqrt(((at[:, None] - self._at) ** 2).sum(axis=2))
+        values = np.column_stack([apart**3, np.ones(len(at)), at]) @ self._weights
+        found = values[:, :6] + np.einsum("nij,nj->ni", values[:, 6:].reshape(-1, 6, 6), self.load + 0.0 * at + wrench)
+        near, far = self._fades
+        share = np.clip((far - apart.min(axis=1)) / (far - near), 0.0, 1.0)
+        return np.asarray(found * (share * share * (3.0 - 2.0 * share))[:, None])
+
+    def unbent(self, poses: Array, wrench: Array) -> Array:
+        """Poses (n, 7) of the rigid robot for which the platform of the elastic one is at `poses` (n, 7)."""
+        moves = -self.displacement(poses, wrench)
+        return np.array([displace(pose, move) for pose, move in zip(poses, moves, strict=True)]).reshape(-1, 7)
+
+
+def read_compliance(path: str, kinematics: Kinematics) -> ComplianceTable | None:
+    """Read a file; None for an empty path. Raises `ConfigurationError` where it cannot be used for this robot."""
+    if not path:
+        return None
+    values = compliance_values(path)
+
+    name = kinematics.mechanism.name
+    if values.get("robot") != name:
+        problem = f"it is that of {values.get('robot')!r}, the robot is {name!r}"
+        raise ConfigurationError(path, "robot", problem, "give the file that was made for this robot")
+    poses = _numbers(path, values, "poses", (-1, 7))
+    n, size = len(poses), kinematics.engine.size
+    if not n or (np.abs(np.linalg.norm(poses[:, 3:], axis=1) - 1.0) > 1e-6).any():
+        raise ConfigurationError(path, "poses", "there are none, or not with unit quaternions", REMEDY)
+    sag, compliance = _numbers(path, values, "sag", (n, 6)), _numbers(path, values, "compliance", (n, 6, 6))
+    load = _numbers(path, values, "load", (6,))
+    drives = values.get("drives", {})
+    if not isinstance(drives, dict) or not all(_is_stiffness(k) for k in drives.values()):
+        raise ConfigurationError(path, "drives", "stiffness is greater than zero, by joint", REMEDY)
+    if unknown := set(drives) - set(kinematics.actuated_names):
+        raise ConfigurationError(path, "drives", f"the robot has no drive {min(unknown)!r}", REMEDY)
+    moved = np.abs(sag[:, :3] + (compliance @ load)[:, :3]).max()
+    if moved > LARGEST * size:
+        problem = f"the platform moves by {1e3 * moved:.3g} mm, which is no small displacement of this robot"
+        raise ConfigurationError(path, "sag", problem, "give m, rad, N and N m")
+    try:
+        return ComplianceTable(kinematics, poses, sag, compliance, load, drives)
+    except ValueError as error:
+        raise ConfigurationError(path, "robot", str(error), "do without this file") from error
+
+
+def _numbers(path: str, values: Mapping[str, Any], key: str, shape: tuple[int, ...]) -> Array:
+    """Finite numbers of a shape, of which -1 is any length."""
+    try:
+        found = np.array(values[key], dtype=np.float64)
+    except (KeyError, TypeError, ValueError) as error:
+        raise ConfigurationError(path, key, "it is missing, or has no equal rows of numbers", REMEDY) from error
+    fits = found.ndim == len(shape) and all(want in (-1, got) for want, got in zip(shape, found.shape, strict=True))
+    if not fits or not np.isfinite(found).all():
+        raise ConfigurationError(path, key, f"it is not {shape} finite numbers", REMEDY)
+    return found
+
+
+def _is_stiffness(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0.0 < value < np.inf
