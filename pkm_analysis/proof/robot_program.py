@@ -27,13 +27,11 @@ from pkm_analysis.proof.kernels import jets
 from pkm_description.mechanism import Array
 from pkm_dynamics.kernels.spring_forces import straight_energy
 from pkm_kinematics.kernels.position.chain import place_chain
-from pkm_kinematics.kernels.position.closed_form import aim, seen_from, solve_closed_form, turn_to
+from pkm_kinematics.kernels.position.closed_form import face, solve_closed_form, turn_to
 from pkm_kinematics.kernels.position.closures import block_jacobian, write_rows
-from pkm_kinematics.kernels.position.placement import joint_frame, move_joint
 from pkm_kinematics.kernels.position.positions import place_block
 from pkm_kinematics.kernels.rates.motion_space import limb_system
 from pkm_kinematics.kernels.records import BASE, CLOSED_FORM, JOINT_SPRING, PLATFORM
-from pkm_kinematics.kernels.vectors import rotate_back, sub
 from pkm_kinematics.kinematics import Kinematics
 from pkm_kinematics.recordings_at_home import NEAR, some_numbers
 from pkm_runtime.codegen import Tape, loose, trace
@@ -157,9 +155,7 @@ class Angles:
 
     def __init__(self) -> None:
         self._found: dict[tuple[Any, Any], Number] = {}
-        self.instead: list[tuple[Any, Callable[..., Any]]] = [(turn_to, self.turn_to), (aim, self.aim)]
-        self._frame, self._move = trace(joint_frame), trace(move_joint)
-        self._back, self._seen, self._sub = trace(rotate_back), trace(seen_from), trace(sub)
+        self.instead: list[tuple[Any, Callable[..., Any]]] = [(turn_to, self.turn_to), (face, self.face)]
 
     def of(self, c: Number, s: Number) -> Number:
         """The angle [rad] of a joint with this cosine and sine."""
@@ -192,26 +188,10 @@ class Angles:
         c, s = self._turned(B, A, call("atan2", h, C))
         return c, s, rest / rr
 
-    def aim(self, bodies: Any, block: Any, state: Any, target: Any, d: Any) -> None:
-        """`aim`: the last joint turns by the angle from `d` to the target."""
-        i = block.pointing
-        self._frame(bodies, state, i)
-        me = state[i]
-        t = self._back(me.R, self._seen(block, me, target))
-        if block.pointing_count == 2:
-            T = bodies[i + 1].rotation
-            A = T[0, 2] * t[0] + T[1, 2] * t[1]
-            B = T[0, 2] * t[1] - T[1, 2] * t[0]
-            if 1e-24 * (t[0] * t[0] + t[1] * t[1] + t[2] * t[2]) < A * A + B * B:
-                me.c, me.s, _ = self.turn_to(A, B, d[2] - T[2, 2] * t[2], block.flip)
-            self._move(bodies, state, i)
-            i += 1
-            self._frame(bodies, state, i)
-            me = state[i]
-            t = self._back(me.R, self._sub(target, (me.p[0], me.p[1], me.p[2])))
+    def face(self, me: Any, d: Any, t: Any) -> None:
+        """`face`: the joint turns by the angle from d to t."""
         if (d[0] * d[0] + d[1] * d[1]) * (t[0] * t[0] + t[1] * t[1]) > 0.0:
             me.c, me.s = self._turned(d[0] * t[1] - d[1] * t[0], d[0] * t[0] + d[1] * t[1])
-        self._move(bodies, state, i)
 
 
 @dataclass(frozen=True, eq=False)

@@ -103,11 +103,17 @@ BLOCK = np.dtype(
         ("pointing", i),  # first body of the one or two joints that aim at the target
         ("pointing_count", i),
         ("extension", i),  # body that slides along the aimed line, -1 if none
-        ("lift", i),  # body that slides until the rest of the chain lies in the plane of the target, -1 if none
-        ("offset", f),  # how far along the axes the closure then is from the lift's origin
+        ("lift", i),  # body that slides or turns until the rest of the chain and the target are in one plane, or -1
+        ("offset", f),  # how far along the axes the tip then is from the lift's origin
+        ("normal", f, (3,)),  # the axes behind the lift, in its body frame
+        ("wrist", i),  # last body, which turns the closure's axis without moving the tip, -1 if none
+        ("tip", f, (3,)),  # what comes to the target, in the body frame of the last joint but the wrist; m or direction
+        ("target", f, (3,)),  # on the successor, in its body frame
+        ("elbow", f, (3,)),  # what the driver swings: where the pointing axes meet, in the body frame before them
+        ("rise", f),  # where that is on the first one's axis
         ("planar", i),  # 1 where distances count in the plane across the joint axes only
         ("spherical", i),  # 1 where all axes meet and the target is a direction, the closure's axis
-        ("flip", f),  # which of the two ways a universal joint aims, +1 or -1
+        ("flip", f),  # which of the two ways a universal joint aims, or a lift turns, +1 or -1
         ("reach", f),  # sign of the extension
         ("home_sign", f),  # sign of the driver's branch 0, the one that holds at home
         ("bend", f),  # rad, from the target's direction to a turning driver at home in branch 0; NaN without one

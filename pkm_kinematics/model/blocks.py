@@ -200,7 +200,7 @@ def assemble(mechanism: Mechanism, graph: Graph, plans: list[list[Plan]], home: 
             block["limb_first"], block["start"], block["count"] = first, start, n
             block["closure_start"], block["closure_count"] = closure_start, k
             block["rows"], block["rows_at"], block["inverse_at"] = m, rows_at, inverse_at
-            block["driver"] = block["pointing"] = block["extension"] = block["lift"] = -1
+            block["driver"] = block["pointing"] = block["extension"] = block["lift"] = block["wrist"] = -1
             block["flip"] = block["reach"] = 1.0
             block["branches"] = block["stride"] = 1
             block["size"] = size

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import product
 from typing import Any, NamedTuple
 
@@ -39,21 +40,24 @@ class _Layout(NamedTuple):
     pointing: int
     aiming: int
     extension: int | None
+    kind: str  # how the axes lie: "space", "plane" (behind a lift) or "sphere"
 
 
-_IN_SPACE = {
-    "RRR": _Layout(None, 0, 1, 2, None),
-    "PRR": _Layout(None, 0, 1, 2, None),
-    "RR": _Layout(None, None, 0, 2, None),
-    "RRP": _Layout(None, None, 0, 2, 2),
+_LAYOUTS = {
+    "R": (_Layout(None, None, 0, 1, None, "plane"),),
+    "RR": (
+        _Layout(None, 0, 1, 1, None, "plane"),
+        _Layout(None, 0, 1, 1, None, "sphere"),
+        _Layout(None, None, 0, 2, None, "space"),
+    ),
+    "PR": (_Layout(None, 0, 1, 1, None, "plane"),),
+    "RP": (_Layout(None, None, 0, 1, 1, "plane"),),
+    "RRR": (_Layout(None, 0, 1, 2, None, "space"), _Layout(0, 1, 2, 1, None, "plane")),
+    "PRR": (_Layout(None, 0, 1, 2, None, "space"), _Layout(0, 1, 2, 1, None, "plane")),
+    "RPR": (_Layout(0, 1, 2, 1, None, "plane"),),
+    "RRP": (_Layout(None, None, 0, 2, 2, "space"),),
+    "PRP": (_Layout(0, None, 1, 1, 2, "plane"),),
 }
-_IN_PLANE = {
-    "RR": _Layout(None, 0, 1, 1, None),
-    "PR": _Layout(None, 0, 1, 1, None),
-    "RP": _Layout(None, None, 0, 1, 1),
-    "PRR": _Layout(0, 1, 2, 1, None),
-}
-_ON_SPHERE = {"RR": _Layout(None, 0, 1, 1, None)}
 
 
 def recognise(tables: Tables, home_pose: Array) -> None:
@@ -67,16 +71,17 @@ def recognise(tables: Tables, home_pose: Array) -> None:
     stride = 1
     for block in tables.blocks:
         place_block(tables.model.bodies, block, state)
-        if _match(tables, block) and _reproduces(tables, block, state, rows):
+        if any(_reproduces(tables, block, state, rows) for _ in _candidates(tables, block)):
             block["solver"] = records.CLOSED_FORM
             block["branches"] = 2 if block["driver"] >= 0 else 1
             driven = [i for i in _bodies(block) if tables.bodies["actuator"][i] >= 0]
             grounded = tables.bodies["parent"][block["start"]] == records.BASE
             ends = tables.closures["successor"][block["closure_start"]] == records.PLATFORM
             first = block["lift"] if block["lift"] >= 0 else block["driver"]
-            block["direct"] = grounded and ends and driven in ([first], [block["extension"]])
+            turned = block["lift"] >= 0 and not tables.bodies["prismatic"][first]
+            block["direct"] = grounded and ends and not turned and driven in ([first], [block["extension"]])
         else:
-            block["driver"] = block["pointing"] = block["extension"] = block["lift"] = -1
+            block["driver"] = block["pointing"] = block["extension"] = block["lift"] = block["wrist"] = -1
             place_block(tables.model.bodies, block, state)
         block["stride"] = stride
         stride *= int(block["branches"])
@@ -91,40 +96,81 @@ def _bodies(block: Any) -> range:
     return range(int(block["start"]), int(block["start"] + block["count"]))
 
 
-def _match(tables: Tables, block: Any) -> bool:
-    """Fill in driver, pointing joint and extension where the block is such a chain; True if it is."""
+def _candidates(tables: Tables, block: Any) -> Iterator[None]:
+    """Fill in the roles of the joints as each layout has it whose axes lie as those of the block do."""
     if block["closure_count"] != 1 or block["count"] == 0:
-        return False
+        return
     closure = tables.closures[block["closure_start"]]
     chain = list(_bodies(block))
     if closure["successor"] == chain[-1] and closure["predecessor"] < block["start"]:
         _swap_sides(closure)
     if closure["predecessor"] != chain[-1] or closure["successor"] >= block["start"]:
-        return False
-    bodies = tables.bodies
-    if any(bodies["parent"][i] != i - 1 for i in chain[1:]):
-        return False
+        return
+    if any(tables.bodies["parent"][i] != i - 1 for i in chain[1:]):
+        return
+    block["wrist"] = -1
+    block["tip"], block["target"] = closure["predecessor_point"], closure["successor_point"]
+    yield from _laid_out(tables, block, closure, chain)
+    if closure["kind"] == records.REVOLUTE and len(chain) > 1 and _put_wrist(tables, block, closure, chain[-1]):
+        yield from _laid_out(tables, block, closure, chain[:-1])
+
+
+def _laid_out(tables: Tables, block: Any, closure: Any, chain: list[int]) -> Iterator[None]:
+    """The layouts for a chain that holds the tip of the block at its target."""
+    bodies, wrist, exact = tables.bodies, block["wrist"] >= 0, EXACT * float(block["size"])
+    kind = records.SPHERICAL if wrist else closure["kind"]
     shape = "".join("P" if bodies["prismatic"][i] else "R" for i in chain)
-    planar = spherical = False
-    axes = _axes(bodies, closure, chain)
-    exact = EXACT * float(block["size"])
-    if closure["kind"] in PLACING:
-        if shape[-1] == "R" and np.abs(closure["predecessor_point"][:2]).max() < exact:
-            return False  # a point on the last joint's axis says nothing of its angle
-        planar = shape in _IN_PLANE and _parallel(axes[:-1], shape == "PRR")
-        layout = (_IN_PLANE if planar else _IN_SPACE).get(shape)
-    elif closure["kind"] == records.REVOLUTE:
-        planar, spherical = _parallel(axes, shape == "PRR"), _concurrent(axes, exact)
-        layout = _IN_PLANE.get(shape) if planar else _ON_SPHERE.get(shape) if spherical else None
-    else:
-        layout = None
-    if layout is None:
-        return False
+    on_axis = shape[-1] == "R" and np.abs(block["tip"][:2]).max() < exact  # where a point says nothing of the angle
+    axes = _axes(bodies, chain)
+    if kind not in PLACING:
+        end = closure["predecessor_point"], closure["predecessor_rotation"][:, 2]
+        axes.append(_in_carrier(bodies, chain, *end))
+    for layout in _LAYOUTS.get(shape, ()):
+        lifted = layout.lift is not None
+        if layout.kind == "plane":
+            fits = kind in (*PLACING, records.REVOLUTE, *(() if lifted else (records.CYLINDRICAL,)))
+            fits = fits and _parallel(axes, lifted)
+        elif layout.kind == "sphere":
+            fits = kind == records.REVOLUTE and _concurrent(axes, exact)
+        else:
+            fits = kind in (*PLACING, records.REVOLUTE)
+        if fits and not (on_axis and layout.kind != "sphere") and _assign(tables, block, closure, chain, layout):
+            yield
+
+
+def _assign(tables: Tables, block: Any, closure: Any, chain: list[int], layout: _Layout) -> bool:
+    """Write a layout to the block; False where the axes of two pointing joints do not meet."""
+    bodies = tables.bodies
     block["lift"], block["driver"], block["pointing"], block["extension"] = (
         chain[k] if k is not None else -1 for k in (layout.lift, layout.driver, layout.pointing, layout.extension)
     )
-    block["pointing_count"], block["planar"], block["spherical"] = layout.aiming, planar, spherical
-    return not (layout.aiming == 2 and np.abs(bodies["translation"][chain[layout.pointing + 1]]).max() > exact)
+    block["pointing_count"] = layout.aiming
+    block["planar"], block["spherical"] = layout.kind == "plane", layout.kind == "sphere"
+    if layout.kind == "sphere":
+        block["tip"], block["target"] = (closure[f"{side}_rotation"][:, 2] for side in ("predecessor", "successor"))
+    if layout.lift is not None:
+        block["normal"] = _in_carrier(bodies, chain[1 : layout.pointing + 1], np.zeros(3), np.array([0.0, 0.0, 1.0]))[0]
+    first = bodies[chain[layout.pointing]]
+    arm = bodies["translation"][chain[layout.pointing + 1]] if layout.aiming == 2 else np.zeros(3)
+    block["rise"] = arm[2]
+    block["elbow"] = first["translation"] + arm[2] * first["rotation"][:, 2]
+    return bool(np.abs(arm[:2]).max() <= EXACT * float(block["size"]))
+
+
+def _put_wrist(tables: Tables, block: Any, closure: Any, last: int) -> bool:
+    """Make the last joint a wrist, the tip where its axis meets that of the closure; False where they do not meet."""
+    if tables.bodies["prismatic"][last]:
+        return False
+    point, axis = closure["predecessor_point"], closure["predecessor_rotation"][:, 2]
+    across = np.array([axis[1], -axis[0], 0.0])  # to both axes
+    if np.linalg.norm(across) < EXACT or abs(across @ point) > EXACT * float(block["size"]) * np.linalg.norm(across):
+        return False
+    along = -(axis[:2] @ point[:2]) / (axis[:2] @ axis[:2])
+    body = tables.bodies[last]
+    block["wrist"] = last
+    block["tip"] = body["translation"] + body["rotation"][:, 2] * (point + along * axis)[2]
+    block["target"] = closure["successor_point"] + along * closure["successor_rotation"][:, 2]
+    return True
 
 
 def _swap_sides(closure: Any) -> None:
@@ -134,25 +180,34 @@ def _swap_sides(closure: Any) -> None:
         closure[p], closure[s] = np.copy(closure[s]), np.copy(closure[p])
 
 
-def _axes(bodies: Any, closure: Any, chain: list[int]) -> list[tuple[Array, Array, bool]]:
-    """Axis and point of every joint of a chain and of its closure, all joints at zero, in the first one's carrier."""
-    found = []
-    T = np.eye(4)
-    for i in chain:
-        step = np.eye(4)
-        step[:3, :3], step[:3, 3] = bodies["rotation"][i], bodies["translation"][i]
-        T = T @ step
-        found.append((T[:3, 2], T[:3, 3], bool(bodies["prismatic"][i])))
-    last = T[:3, :3] @ closure["predecessor_point"] + T[:3, 3]
-    return [*found, ((T[:3, :3] @ closure["predecessor_rotation"])[:, 2], last, False)]
+def _axes(bodies: Any, chain: list[int]) -> list[tuple[Array, Array, bool]]:
+    """Axis and point of every joint of a chain at zero, in the first one's carrier, and whether it slides."""
+    ends = [chain[: k + 1] for k in range(len(chain))]
+    origin, z = np.zeros(3), np.array([0.0, 0.0, 1.0])
+    return [(*_in_carrier(bodies, part, origin, z)[:2], bool(bodies["prismatic"][part[-1]])) for part in ends]
+
+
+def _in_carrier(bodies: Any, chain: list[int], point: Array, axis: Array) -> tuple[Array, Array, bool]:
+    """As in `_axes`, of a point and an axis in the last body of a chain, which turn."""
+    for i in reversed(chain):
+        R = bodies["rotation"][i]
+        point, axis = bodies["translation"][i] + R @ point, R @ axis
+    return axis, point, False
 
 
 def _parallel(axes: list[tuple[Array, Array, bool]], lifted: bool) -> bool:
-    """True where all turning axes are parallel, and slides across them: the first one must not be if it is a lift."""
-    normal = next(axis for axis, _, slides in axes if not slides)
-    across = [abs(axis @ normal) < EXACT for axis, _, slides in axes if slides]
-    turning = all(np.linalg.norm(np.cross(axis, normal)) < EXACT for axis, _, slides in axes if not slides)
-    return turning and (not across[0] if lifted else all(across))
+    """True where all turning axes are parallel, and slides across them.
+
+    The first joint is none of them if it is a lift: one that slides leads out of their plane, one that turns tilts it.
+    """
+    lift, *rest = axes if lifted else (None, *axes)
+    normal = next(axis for axis, _, slides in rest if not slides)
+    fits = all(abs(axis @ normal) < EXACT for axis, _, slides in rest if slides)
+    fits = fits and all(np.linalg.norm(np.cross(axis, normal)) < EXACT for axis, _, slides in rest if not slides)
+    if lift is None:
+        return fits
+    axis, _, slides = lift
+    return fits and bool(abs(axis @ normal) > EXACT if slides else np.linalg.norm(np.cross(axis, normal)) > EXACT)
 
 
 def _concurrent(axes: list[tuple[Array, Array, bool]], exact: float) -> bool:
@@ -167,12 +222,11 @@ def _concurrent(axes: list[tuple[Array, Array, bool]], exact: float) -> bool:
 
 
 def _lift_offset(tables: Tables, block: Any, state: Any) -> float:
-    """Distance along the axes from the lift's body origin to the closure: the same in every configuration."""
-    lift, last = state[block["lift"]], state[block["start"] + block["count"] - 1]
-    closure = tables.closures[block["closure_start"]]
-    there = last["R"] @ closure["predecessor_point"] + last["p"]
-    normal = lift["R"] @ tables.bodies["rotation"][block["driver"]][:, 2]
-    return float(normal @ (there - lift["p"]))
+    """Distance along the axes from the lift's body origin to the tip: the same in every configuration."""
+    end = block["wrist"] if block["wrist"] >= 0 else block["start"] + block["count"]
+    lift, last = state[block["lift"]], state[end - 1]
+    there = last["R"] @ block["tip"] + last["p"]
+    return float(lift["R"] @ block["normal"] @ (there - lift["p"]))
 
 
 def _reproduces(tables: Tables, block: Any, state: Any, rows: Any) -> bool:

@@ -119,7 +119,7 @@ def test_a_step_is_that_of_the_acceleration() -> None:
 
 
 def test_limbs_that_are_iterated_have_no_straight_line() -> None:
-    one = Dynamics(load_mechanism("orthoglide"))
+    one = Dynamics(load_mechanism("h4"))
     assert record_inverse(one.robot, 0) is None
     assert record_direct(one.robot, 0) is None
 

@@ -22,14 +22,13 @@ from pkm_runtime.kernels.compiled import allocating, compiled
 @compiled
 def distances(model, data, q, centres, points, lengths):
     """One distance per actuated block, in a plane across the joint axes; returns their number k."""
-    bodies, closures, blocks, state = model.bodies, model.closures, model.blocks, data.state
+    bodies, blocks, state = model.bodies, model.blocks, data.state
     k = 0
     for b in range(blocks.shape[0]):
         block = blocks[b]
         if block.actuators == 0:
             continue
-        closure = closures[block.closure_start]
-        reach = reach_of(bodies, closures, block)
+        reach = reach_of(bodies, block)
         i = block.driver
         if i >= 0:
             set_angle(state, i, q[bodies[i].actuator])
@@ -38,10 +37,9 @@ def distances(model, data, q, centres, points, lengths):
             body = bodies[block.extension]
             z = (body.rotation[0, 2], body.rotation[1, 2], body.rotation[2, 2])
             reach = add(reach, scale(q[body.actuator], z))
-        pointing = bodies[block.pointing]
-        parent = state[pointing.parent]
-        put(centres[k], add(get(parent.p), rotate(parent.R, get(pointing.translation))))
-        put(points[k], get(closure.successor_point))
+        parent = state[bodies[block.pointing].parent]
+        put(centres[k], add(get(parent.p), rotate(parent.R, get(block.elbow))))
+        put(points[k], get(block.target))
         lengths[k] = sqrt(squared(reach, block.planar))
         k += 1
     return k

@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Closed-form positions of a limb made of a lift, a driven joint, a pointing joint and an extension, in that order.
+"""Closed-form positions of a limb: a lift, a driven joint, a pointing joint, an extension and a wrist, in that order.
 
 Most limbs of parallel robots are of this form, with members missing: R or P, then a universal joint that carries a rod
 (RUS, PUS); a universal joint and a sliding leg (UPS); a rod alone (US); in a plane, RRR, PRR, RPR and RR; that behind a
-slide out of the plane (PRRR); on a sphere, RRR. The target is where the closure sits on the platform, on a sphere the
-direction of its axis. The lift brings the chain into the plane of the target; the driver obeys one equation, the
-distance (on a sphere, the angle) from the pointing joint to the target; the pointing joint then aims at the target,
-and the extension makes up the distance. Vectors are tuples of three [m]; `sign` and `branch` pick one of two solutions.
+slide out of the plane (PRRR) or a joint that turns the plane (RRRS, RPRS); on a sphere, RRR. The target is where the
+closure sits on the platform, on a sphere the direction of its axis. The lift brings the chain into the plane of the
+target, or the plane to the target; the driver obeys one equation, the distance (on a sphere, the angle) from the
+pointing joint to the target; the pointing joint then aims at the target, and the extension makes up the distance. A
+wrist is a last joint whose axis meets that of the closure (a rod of a parallelogram between its short sides): the point
+where they meet is known, and is the target; the wrist then turns the closure's axes to each other. Vectors are tuples
+of three [m]; `sign` and `branch` pick one of two solutions.
 """
 
 from math import atan2, floor, sqrt
@@ -34,13 +37,23 @@ def turn_to(A, B, C, sign):
 
 
 @compiled
-def reach_of(bodies, closures, block):
-    """Vector from the last pointing joint's origin to the closure, in that joint's body frame, extension at zero."""
-    point = get(closures[block.closure_start].predecessor_point)
+def target_of(closures, block, state):
+    """Where the chain has to get, base axes; on a sphere a direction."""
+    successor = state[closures[block.closure_start].successor]
+    there = rotate(successor.R, get(block.target))
+    if block.spherical == 1:
+        return there
+    return add(get(successor.p), there)
+
+
+@compiled
+def reach_of(bodies, block):
+    """Vector from the last pointing joint's origin to the tip, in that joint's body frame, extension at zero."""
+    tip = get(block.tip)
     if block.extension < 0:
-        return point
+        return tip
     body = bodies[block.extension]
-    return add(get(body.translation), rotate(body.rotation, point))
+    return add(get(body.translation), rotate(body.rotation, tip))
 
 
 @compiled
@@ -63,20 +76,37 @@ def turn_near(me, t, e, C, sign):
 
 
 @compiled
-def lift_to(bodies, closures, block, state, target):
-    """Slide the lift until the closure is in the plane of `target` across the axes; places its body."""
-    i = block.lift
-    joint_frame(bodies, state, i)
-    me = state[i]
-    first = block.driver if block.driver >= 0 else block.pointing
-    normal = axis_z(bodies[first].rotation)
-    t = rotate_back(me.R, sub(target, get(me.p)))
-    me.q = (dot(normal, t) - block.offset) / normal[2]
-    move_joint(bodies, state, i)
+def face(me, d, t):
+    """Turn a joint so that d, fixed in its body, comes nearest to the direction t in its joint frame."""
+    n = sqrt((d[0] * d[0] + d[1] * d[1]) * (t[0] * t[0] + t[1] * t[1]))
+    if n > 0.0:
+        inverse = 1.0 / n
+        me.c = (d[0] * t[0] + d[1] * t[1]) * inverse
+        me.s = (d[0] * t[1] - d[1] * t[0]) * inverse
 
 
 @compiled
-def drive(bodies, closures, block, state, target, sign):
+def lift_to(bodies, block, state, target):
+    """Slide or turn the lift until the tip is in the plane of `target` across the axes; margin as in `turn_to`.
+
+    Places its body. Of the two ways to turn it takes that of home.
+    """
+    i = block.lift
+    joint_frame(bodies, state, i)
+    me = state[i]
+    normal = get(block.normal)
+    t = rotate_back(me.R, sub(target, get(me.p)))
+    margin = 1.0
+    if bodies[i].prismatic == 1:
+        me.q = (dot(normal, t) - block.offset) / normal[2]
+    else:
+        margin = turn_near(me, t, normal, block.offset - normal[2] * t[2], block.flip)
+    move_joint(bodies, state, i)
+    return margin
+
+
+@compiled
+def drive(bodies, block, state, target, sign):
     """Write the driver's position at which the pointing joint is a reach away from `target`; margin as in `turn_to`.
 
     Expects the driver's joint frame in its state. `sign` is +1, -1, or 0 for the branch nearest to the state.
@@ -87,11 +117,10 @@ def drive(bodies, closures, block, state, target, sign):
     if block.spherical == 1:
         t = rotate_back(me.R, target)
         e = axis_z(pointing.rotation)
-        d = axis_z(closures[block.closure_start].predecessor_rotation)
-        return turn_near(me, t, e, d[2] - t[2] * e[2], sign)
+        return turn_near(me, t, e, block.tip[2] - t[2] * e[2], sign)
     t = rotate_back(me.R, sub(target, get(me.p)))
-    e = get(pointing.translation)
-    reach = squared(reach_of(bodies, closures, block), block.planar)
+    e = get(block.elbow)
+    reach = squared(reach_of(bodies, block), block.planar)
     if bodies[i].prismatic == 1:
         d = sub(t, e)
         if block.planar == 1:  # the pointing axis is the plane's normal
@@ -131,22 +160,30 @@ def aim(bodies, block, state, target, d):
         A = zx * t[0] + zy * t[1]
         B = zx * t[1] - zy * t[0]
         if 1e-24 * dot(t, t) < A * A + B * B:
-            me.c, me.s, _ = turn_to(A, B, d[2] - T[2, 2] * t[2], block.flip)
+            me.c, me.s, _ = turn_to(A, B, d[2] - T[2, 2] * (t[2] - block.rise), block.flip)
         move_joint(bodies, state, i)
         i += 1
         joint_frame(bodies, state, i)
         me = state[i]
         t = rotate_back(me.R, sub(target, get(me.p)))
-    n = sqrt((d[0] * d[0] + d[1] * d[1]) * (t[0] * t[0] + t[1] * t[1]))
-    if n > 0.0:
-        inverse = 1.0 / n
-        me.c = (d[0] * t[0] + d[1] * t[1]) * inverse
-        me.s = (d[0] * t[1] - d[1] * t[0]) * inverse
+    face(me, d, t)
     move_joint(bodies, state, i)
 
 
 @compiled
-def extend(bodies, closures, block, state, target):
+def turn_wrist(bodies, closures, block, state):
+    """Turn the last joint so that the axis of the closure comes nearest to that on its successor; places the body."""
+    closure = closures[block.closure_start]
+    i = block.wrist
+    joint_frame(bodies, state, i)
+    me = state[i]
+    t = rotate_back(me.R, rotate(state[closure.successor].R, axis_z(closure.successor_rotation)))
+    face(me, axis_z(closure.predecessor_rotation), t)
+    move_joint(bodies, state, i)
+
+
+@compiled
+def extend(bodies, block, state, target):
     """Write the extension at which the closure is as far from the pointing joint as `target`; returns the aimed vector.
 
     Expects the pointing joint's frame in its state.
@@ -157,7 +194,7 @@ def extend(bodies, closures, block, state, target):
     t = sub(target, get(first.p))
     if block.planar == 1:
         t = rotate_back(first.R, t)
-    e = reach_of(bodies, closures, block)
+    e = reach_of(bodies, block)
     z = axis_z(body.rotation)
     b = dot(e, z)
     q = -b + block.reach * sqrt(max(b * b - squared(e, block.planar) + squared(t, block.planar), 0.0))
@@ -168,29 +205,25 @@ def extend(bodies, closures, block, state, target):
 @compiled
 def solve_closed_form(bodies, closures, block, state, branch):
     """Positions of a block in closed form; `branch` 0, 1, or -1 for that nearest to the state. Returns the margin."""
-    closure = closures[block.closure_start]
-    successor = state[closure.successor]
-    if block.spherical == 1:
-        target = rotate(successor.R, axis_z(closure.successor_rotation))
-        d = axis_z(closure.predecessor_rotation)
-    else:
-        target = add(get(successor.p), rotate(successor.R, get(closure.successor_point)))
-        d = get(closure.predecessor_point)
+    target = target_of(closures, block, state)
+    d = get(block.tip)
     margin = 1.0
     if block.lift >= 0:
-        lift_to(bodies, closures, block, state, target)
+        margin = lift_to(bodies, block, state, target)
     if block.driver >= 0:
         sign = 0.0 if branch < 0 else block.home_sign * (1.0 - 2.0 * branch)
         joint_frame(bodies, state, block.driver)
-        margin = drive(bodies, closures, block, state, target, sign)
+        margin = min(margin, drive(bodies, block, state, target, sign))
         move_joint(bodies, state, block.driver)
     if block.extension >= 0:
         joint_frame(bodies, state, block.pointing)
-        d = extend(bodies, closures, block, state, target)
+        d = extend(bodies, block, state, target)
         aim(bodies, block, state, target, d)
         place_body(bodies, state, block.extension)
     else:
         aim(bodies, block, state, target, d)
+    if block.wrist >= 0:
+        turn_wrist(bodies, closures, block, state)
     return margin
 
 
@@ -198,13 +231,10 @@ def solve_closed_form(bodies, closures, block, state, branch):
 def driven_arm(bodies, closures, block, state):
     """Target of a driver (on a sphere, its direction) and what points there, in the driver's body; bodies in place."""
     me = state[block.driver]
-    closure = closures[block.closure_start]
-    successor = state[closure.successor]
-    pointing = bodies[block.pointing]
+    target = target_of(closures, block, state)
     if block.spherical == 1:
-        return rotate_back(me.R, rotate(successor.R, axis_z(closure.successor_rotation))), axis_z(pointing.rotation)
-    target = add(get(successor.p), rotate(successor.R, get(closure.successor_point)))
-    return rotate_back(me.R, sub(target, get(me.p))), get(pointing.translation)
+        return rotate_back(me.R, target), axis_z(bodies[block.pointing].rotation)
+    return rotate_back(me.R, sub(target, get(me.p))), get(block.elbow)
 
 
 @compiled

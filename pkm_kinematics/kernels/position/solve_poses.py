@@ -13,6 +13,7 @@ from pkm_kinematics.kernels.position.closed_form import (
     extend,
     lift_to,
     read_angles,
+    target_of,
     turn_from_home,
 )
 from pkm_kinematics.kernels.position.placement import joint_frame, place_platform, set_angle
@@ -29,7 +30,6 @@ from pkm_kinematics.kernels.rates.projection import inverse_jacobian
 from pkm_kinematics.kernels.records import PLATFORM
 from pkm_kinematics.kernels.regularity import is_regular
 from pkm_kinematics.kernels.short_vectors import all_finite
-from pkm_kinematics.kernels.vectors import add, axis_z, get, rotate
 from pkm_runtime.kernels.compiled import compiled
 
 UNIT = 1e-6  # a quaternion this near to unit length is rounded, one farther away is a mistake
@@ -43,20 +43,15 @@ def inverse_direct(model, data, mode, pose, out):
     """Lean inverse kinematics if all actuated blocks are `direct`, passive joints not solved. Returns a status."""
     bodies, closures, blocks, state = model.bodies, model.closures, model.blocks, data.state
     place_platform(state, pose)
-    platform = state[PLATFORM]
     status = CONVERGED
     for b in range(blocks.shape[0]):
         block = blocks[b]
         if block.actuators == 0:
             continue
-        closure = closures[block.closure_start]
-        if block.spherical == 1:
-            target = rotate(platform.R, axis_z(closure.successor_rotation))
-        else:
-            target = add(get(platform.p), rotate(platform.R, get(closure.successor_point)))
+        target = target_of(closures, block, state)
         i = block.lift
         if i >= 0:
-            lift_to(bodies, closures, block, state, target)
+            lift_to(bodies, block, state, target)
             out[bodies[i].actuator] = state[i].q
             continue
         i = block.driver
@@ -64,13 +59,13 @@ def inverse_direct(model, data, mode, pose, out):
             branch = -1 if mode < 0 else (mode // block.stride) % block.branches
             sign = 0.0 if branch < 0 else block.home_sign * (1.0 - 2.0 * branch)
             joint_frame(bodies, state, i)
-            if drive(bodies, closures, block, state, target, sign) < 0.0:
+            if drive(bodies, block, state, target, sign) < 0.0:
                 status = UNREACHABLE
             read_angles(bodies, state, i, i + 1)
         else:
             i = block.extension
             joint_frame(bodies, state, block.pointing)
-            extend(bodies, closures, block, state, target)
+            extend(bodies, block, state, target)
         out[bodies[i].actuator] = state[i].q
     return status
 

@@ -13,12 +13,12 @@ from pkm_kinematics.assembly.all_modes import METHODS
 CHOSEN = {
     "angles": ["agile_eye", "wrist_3ups_s"],
     "planes": ["tripteron"],
-    "spheres": ["delta", "linear_delta", "polman"],
+    "spheres": ["delta", "delta_rr", "linear_delta", "orthoglide", "polman"],
     "circles": ["five_bar", "planar_redundant", "ppa_2t", "two_rpr"],
     "planar": ["hay_snyman", "planar_3rpr", "planar_3rrr"],
     "schoenflies": ["four_upu"],
     "distances": ["cable_8", "dietmaier", "gough_stewart", "gough_stewart_7", "griffis_duffy", "hexa", "hexaglide"],
-    "surfaces": ["delta_rr", "dymo_3uru", "irsbot2", "orthoglide", "par2", "three_rpc"],
+    "surfaces": ["dymo_3uru", "irsbot2", "par2", "three_rpc"],
     "plates": ["h4", "quattro"],
     "constraints": ["carpal_wrist", "eclipse2", "spatial_4dof_5legs", "tricept", "tripod_3prs", "wrist_3ruu"],
     "search": [
@@ -27,8 +27,8 @@ CHOSEN = {
     ],
 }  # fmt: skip
 SERVED_TWICE = [
-    "delta", "dietmaier", "five_bar", "gough_stewart", "hexa", "hexaglide", "linear_delta", "polman", "ppa_2t",
-    "tripteron", "two_rpr",
+    "delta", "delta_rr", "dietmaier", "five_bar", "gough_stewart", "hexa", "hexaglide", "linear_delta", "orthoglide",
+    "polman", "ppa_2t", "tripteron", "two_rpr",
 ]  # fmt: skip
 
 
