@@ -14,10 +14,21 @@ from pkm_dynamics.kernels.direct_dynamics import direct_dynamics, semi_implicit_
 from pkm_dynamics.kernels.inverse_dynamics import inverse_dynamics
 from pkm_dynamics.kernels.turning_dynamics import turning_direct, turning_inverse, turning_step
 from pkm_dynamics.robot_model import MANY, Record, RobotModel
-from pkm_dynamics.straight_code import record_direct, record_inverse, straight_direct, straight_inverse, straight_step
+from pkm_dynamics.straight_code import (
+    carried_straight_direct,
+    carried_straight_inverse,
+    carried_straight_step,
+    record_direct,
+    record_inverse,
+    straight_direct,
+    straight_inverse,
+    straight_step,
+)
 from pkm_dynamics.turning_robot import turning_robot
 from pkm_kinematics.kernels.model_and_data import Data
 from pkm_kinematics.kernels.position.positions import CONVERGED
+from pkm_kinematics.kernels.records import NEWTON
+from pkm_runtime.codegen import AVAILABLE, MachineCode, Recording
 from pkm_runtime.kernels.binding import bind, with_fallback
 
 # By what is asked: the kernel, the kernel warm-started where limbs are iterated, that of a motion space that turns, and
@@ -27,6 +38,7 @@ KERNELS: dict[str, tuple[Any, Any, Any, Any, Record]] = {
     "direct": (direct_dynamics, carried_direct_dynamics, turning_direct, straight_direct, record_direct),
     "step": (semi_implicit_step, carried_step, turning_step, straight_step, record_direct),
 }
+CARRIED = {"inverse": carried_straight_inverse, "direct": carried_straight_direct, "step": carried_straight_step}
 
 
 def lean(robot: RobotModel, what: str, mode: int, *more: float) -> Callable[..., int]:
@@ -38,11 +50,35 @@ def lean(robot: RobotModel, what: str, mode: int, *more: float) -> Callable[...,
     if not k.constant_space:
         return _turning(robot, mode, data, bind(turning, (turning_robot(robot, data), *more), example))
     general = bind(carried if k.engine.iterated else whole, (robot.model(), data, branch, *more), example)
+    if k.engine.iterated:
+        return _in_fixed_steps(robot, CARRIED[what], record, branch, data, more, example, general)
     code = robot.code(record, branch, MANY)
     if code is None:
         return general
     scratch = [np.zeros(m + 1)] if what == "inverse" else []
     return with_fallback(bind(straight, (code.address, *more, *scratch), example), general, code)
+
+
+def _in_fixed_steps(
+    robot: RobotModel,
+    kernel: Any,
+    record: Callable[..., Recording | None],
+    branch: int,
+    data: Data,
+    more: tuple[float, ...],
+    example: tuple[Array, ...],
+    general: Callable[..., int],
+) -> Callable[..., int]:
+    """A call of straight-line code of a fixed number of Newton's steps, with `general` behind it on the same data."""
+    recording = record(robot, branch, data) if AVAILABLE else None
+    if recording is None:
+        return general
+    code, blocks = MachineCode(recording), robot.kinematics.tables.blocks
+    start = np.empty(2 * int(blocks["count"][blocks["solver"] == NEWTON].sum()))
+    results = np.empty(len(recording.results))
+    return with_fallback(
+        bind(kernel, (code.address, robot.model(), data, start, results, *more), example), general, code
+    )
 
 
 def _turning(robot: RobotModel, mode: int, data: Data, rest: Callable[..., int]) -> Callable[..., int]:

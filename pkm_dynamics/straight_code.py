@@ -14,11 +14,15 @@ import numpy as np
 from pkm_dynamics.kernels.direct_dynamics import advance, direct_dynamics
 from pkm_dynamics.kernels.inverse_dynamics import conditioned_inverse_dynamics
 from pkm_dynamics.robot_model import RobotModel
-from pkm_kinematics.kernels.position.positions import CONVERGED
-from pkm_kinematics.recordings_at_home import free_inputs, pose_inputs, rate_inputs
+from pkm_kinematics.kernels.model_and_data import Data
+from pkm_kinematics.kernels.path.fixed_steps import newton_in_fixed_steps, set_off, settle
+from pkm_kinematics.kernels.position.positions import CONVERGED, solve_newton
+from pkm_kinematics.recordings_at_home import free_inputs, joint_inputs, joint_results, pose_inputs, rate_inputs
 from pkm_runtime.codegen import Recording, Tape, loose, trace
-from pkm_runtime.codegen.call_code import call_code
+from pkm_runtime.codegen.call_code import ANOTHER_BRANCH, call_code
 from pkm_runtime.kernels.compiled import allocating, compiled
+
+IN_FIXED_STEPS = ((solve_newton, trace(newton_in_fixed_steps)),)  # what is recorded of iterated limbs
 
 SOLVED = -2  # status of what the kernels need not look at, having passed over all that is not CONVERGED
 
@@ -48,6 +52,41 @@ def straight_step(code, dt, motion, effort, out):
     return status
 
 
+@compiled
+def carried_straight_inverse(code, model, data, start, results, motion, effort):
+    """`straight_inverse` with iterated limbs, from where they are in the data; `start` (2 n,) is scratch too."""
+    if not set_off(model, data, motion, start):
+        return ANOTHER_BRANCH
+    status = call_code(code, motion, start, results)
+    if status == CONVERGED:
+        for a in range(effort.shape[0]):
+            effort[a] = results[a]
+        settle(model, data, motion, results[effort.shape[0] + 1 :])
+    return status
+
+
+@compiled
+def carried_straight_direct(code, model, data, start, results, motion, effort, out):
+    """`straight_direct` with iterated limbs; `results` (6 + 2 n,)."""
+    if not set_off(model, data, motion, start):
+        return ANOTHER_BRANCH
+    status = call_code(code, motion, effort, start, results)
+    if status == CONVERGED:
+        for k in range(6):
+            out[k] = results[k]
+        settle(model, data, motion, results[6:])
+    return status
+
+
+@compiled
+def carried_straight_step(code, model, data, start, results, dt, motion, effort, out):
+    """Like `semi_implicit_step`, by `carried_straight_direct`."""
+    status = carried_straight_direct(code, model, data, start, results, motion, effort, out)
+    if status == CONVERGED:
+        advance(motion, out, dt)
+    return status
+
+
 @allocating
 def straight_inverse_many(code, motions, condition, efforts, status):
     """Efforts (k, m) and conditions (k,) for motions (k, 25); status (k,) is SOLVED where the code has a result."""
@@ -70,30 +109,38 @@ def straight_direct_many(code, motions, efforts, out, status):
 POSE, TWIST, ACCELERATION, WRENCH = 0, 7, 13, 19  # where they begin in a motion (25,)
 
 
-def record_inverse(robot: RobotModel, branch: int) -> Recording | None:
-    """Efforts (n_actuated,) and reciprocal condition of the drives' Jacobian from a motion (25,); None without code."""
+def record_inverse(robot: RobotModel, branch: int, start: Data | None = None) -> Recording | None:
+    """Efforts (n_actuated,) and reciprocal condition of the drives' Jacobian from a motion (25,); None without code.
+
+    With `start`, of robots with iterated limbs: from where these are as well, near home as there, to where they get.
+    """
     kinematics = robot.kinematics
-    if not kinematics.straight:
+    if not (kinematics.straight or start is not None):
         return None
-    tape, S = Tape(), kinematics.task.subspace
+    tape, S, model = Tape(), kinematics.task.subspace, robot.model()
     motion = [pose_inputs(tape, 0, kinematics.home, S, kinematics.engine.size)]
     motion += [rate_inputs(tape, 0, TWIST, S), rate_inputs(tape, 0, ACCELERATION, S), free_inputs(tape, 0, WRENCH, 6)]
     effort = np.zeros(len(kinematics.actuated_names), dtype=object)
-    fixed = loose(robot.model()), loose(kinematics.engine.data())
-    status, condition = trace(conditioned_inverse_dynamics)(*fixed, branch, np.concatenate(motion), effort)
-    return Recording(tape, 1, (*effort, condition)) if status == CONVERGED else None
+    data = loose(start or kinematics.engine.data())
+    limbs = joint_inputs(tape, 1, model, data)
+    kernel = trace(conditioned_inverse_dynamics, IN_FIXED_STEPS)
+    status, condition = kernel(loose(model), data, branch, np.concatenate(motion), effort)
+    results = (*effort, condition, *joint_results(model, limbs))
+    return Recording(tape, 2 if limbs else 1, results) if status == CONVERGED else None
 
 
-def record_direct(robot: RobotModel, branch: int) -> Recording | None:
-    """Platform acceleration (6,) from a motion (25,) and efforts (n_actuated,); None without code."""
+def record_direct(robot: RobotModel, branch: int, start: Data | None = None) -> Recording | None:
+    """Platform acceleration (6,) from a motion (25,) and efforts (n_actuated,); None without code. `start` as above."""
     kinematics = robot.kinematics
-    if not kinematics.straight:
+    if not (kinematics.straight or start is not None):
         return None
-    tape, S = Tape(), kinematics.task.subspace
+    tape, S, model = Tape(), kinematics.task.subspace, robot.model()
     motion = [pose_inputs(tape, 0, kinematics.home, S, kinematics.engine.size), rate_inputs(tape, 0, TWIST, S)]
     motion += [np.zeros(6), free_inputs(tape, 0, WRENCH, 6)]
     effort = free_inputs(tape, 1, 0, len(kinematics.actuated_names))
     out = np.zeros(6, dtype=object)
-    fixed = loose(robot.model()), loose(kinematics.engine.data())
-    status = trace(direct_dynamics)(*fixed, branch, np.concatenate(motion), effort, out)
-    return Recording(tape, 2, tuple(out)) if status == CONVERGED else None
+    data = loose(start or kinematics.engine.data())
+    limbs = joint_inputs(tape, 2, model, data)
+    status = trace(direct_dynamics, IN_FIXED_STEPS)(loose(model), data, branch, np.concatenate(motion), effort, out)
+    results = (*out, *joint_results(model, limbs))
+    return Recording(tape, 3 if limbs else 2, results) if status == CONVERGED else None

@@ -7,6 +7,7 @@ The recordings of the dynamics have the same inputs; `pkm_runtime.codegen` makes
 from __future__ import annotations
 
 from math import inf
+from typing import Any
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from pkm_kinematics.kernels.model_and_data import Data, Model
 from pkm_kinematics.kernels.path.follow import CORRECTIONS, contracts, settled
 from pkm_kinematics.kernels.path.newton import LONGEST_TURN, RESULTS, newton_step
 from pkm_kinematics.kernels.position.positions import CONVERGED
+from pkm_kinematics.kernels.records import NEWTON
 from pkm_runtime.codegen.call_code import ANOTHER_BRANCH, call_code
 from pkm_runtime.codegen.record_kernel import loose, trace
 from pkm_runtime.codegen.tape import Recording, Tape
@@ -54,6 +56,27 @@ def rate_inputs(tape: Tape, array: int, first: int, subspace: Array) -> Array:
 def free_inputs(tape: Tape, array: int, first: int, n: int) -> Array:
     """Any numbers (n,): the numbers from `first` on of input array `array`."""
     return tape.inputs(array, some_numbers(n), range(n), first)
+
+
+def joint_inputs(tape: Tape, array: int, model: Model, data: Any) -> list[Any]:
+    """Make where iterated limbs start, in loose `data`, input array `array`, as `fixed_steps` has it; their states."""
+    found: list[Any] = []
+    for block in model.blocks[model.blocks["solver"] == NEWTON]:
+        for i in range(block["start"], block["start"] + block["count"]):
+            me, slides = data.state[i], model.bodies["prismatic"][i] == 1
+            names = ("q",) if slides else ("c", "s")
+            values = np.array([getattr(me, name) for name in names])
+            for name, term in zip(names, tape.inputs(array, values, range(len(names)), 2 * len(found)), strict=True):
+                setattr(me, name, term)
+            found.append(me)
+    return found
+
+
+def joint_results(model: Model, states: list[Any]) -> list[Any]:
+    """Where iterated limbs end: numbers (2 n,) of the states of `joint_inputs`."""
+    blocks = model.blocks[model.blocks["solver"] == NEWTON]
+    slides = [model.bodies["prismatic"][i] == 1 for b in blocks for i in range(b["start"], b["start"] + b["count"])]
+    return [x for me, slid in zip(states, slides, strict=True) for x in ((me.q, 0.0) if slid else (me.c, me.s))]
 
 
 def record_newton_step(model: Model, data: Data, home: Array, actuated: Array) -> Recording | None:

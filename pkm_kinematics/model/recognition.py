@@ -200,13 +200,13 @@ def _parallel(axes: list[tuple[Array, Array, bool]], lifted: bool) -> bool:
 
     The first joint is none of them if it is a lift: one that slides leads out of their plane, one that turns tilts it.
     """
-    lift, *rest = axes if lifted else (None, *axes)
+    rest = axes[1:] if lifted else axes
     normal = next(axis for axis, _, slides in rest if not slides)
     fits = all(abs(axis @ normal) < EXACT for axis, _, slides in rest if slides)
     fits = fits and all(np.linalg.norm(np.cross(axis, normal)) < EXACT for axis, _, slides in rest if not slides)
-    if lift is None:
+    if not lifted:
         return fits
-    axis, _, slides = lift
+    axis, _, slides = axes[0]
     return fits and bool(abs(axis @ normal) > EXACT if slides else np.linalg.norm(np.cross(axis, normal)) > EXACT)
 
 

@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 from pkm_description import load_mechanism
-from pkm_dynamics import Distribution, Dynamics, robot_model
-from pkm_dynamics.linear_form.random_motions import random_motions
+from pkm_description.mechanism import Array
+from pkm_dynamics import Distribution, Dynamics, lean_calls, robot_model
+from pkm_dynamics.linear_form.random_motions import random_motions, speeds
 from pkm_dynamics.straight_code import (
     SOLVED,
     record_direct,
@@ -16,7 +17,8 @@ from pkm_dynamics.straight_code import (
     straight_direct_many,
     straight_inverse_many,
 )
-from pkm_kinematics import Status, kinematics
+from pkm_kinematics import Kinematics, Status, kinematics
+from pkm_kinematics.kernels.compiled_rotations import shift_pose
 from pkm_runtime.codegen import MachineCode
 
 FREE = Distribution()  # efforts by least squares, whether or not the drives can give them
@@ -118,7 +120,68 @@ def test_a_step_is_that_of_the_acceleration() -> None:
     assert np.linalg.norm(motion[3:7]) == pytest.approx(1.0, abs=1e-15)
 
 
-def test_limbs_that_are_iterated_have_no_straight_line() -> None:
+ITERATED = ["five_dof_3rr_rrr", "h4", "irsbot2", "quattro", "wrist_3ruu"]
+
+
+def path(k: Kinematics, n: int, far: float) -> Array:
+    """Poses (n, 7) of a loop through home: `far` [rad, and of the robot's size] to each side."""
+    S, poses, phase = k.task.subspace, np.empty((n, 7)), np.arange(k.mobility)
+    per_speed = k.engine.size / speeds(S, k.engine.size)[0]
+    for row, angle in zip(poses, 2.0 * np.pi * np.arange(n) / n, strict=True):
+        shift_pose(k.home, far * S @ (per_speed * (np.sin(angle + phase) - np.sin(phase))), 1.0, row)
+    return poses
+
+
+@pytest.mark.parametrize("mode", [0, 1])
+@pytest.mark.parametrize("name", ITERATED)
+def test_limbs_in_fixed_steps_are_where_iteration_puts_them(
+    name: str, mode: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Efforts and accelerations of the code alone, as the limbs are carried along, against solves to the end."""
+    with monkeypatch.context() as alone:
+        alone.setattr(lean_calls, "with_fallback", lambda quick, general, code: lambda *x, _kept=code: quick(*x))
+        one = Dynamics(load_mechanism(name), friction=False)
+        inverse, direct = one.lean_inverse(mode), one.lean_direct(mode)
+    k, rng = one.kinematics, np.random.default_rng(9)
+    S, m = k.task.subspace, len(k.actuated_names)
+    motion, effort, acceleration = np.zeros(25), np.zeros(m), np.zeros(6)
+    seed = k.modes.start(mode)
+    for pose in path(k, 500, 0.03):
+        motion[:7], motion[7:13], motion[13:19] = pose, S @ rng.normal(size=S.shape[1]), S @ rng.normal(size=S.shape[1])
+        motion[19:] = rng.normal(size=6)
+        found = k.at(pose, seed=seed)
+        seed = np.array(found.joints)
+        expected = one.inverse(found, motion[7:13], motion[13:19], motion[19:], distribution=FREE)
+        assert inverse(motion, effort) == expected.status == Status.CONVERGED
+        assert error(effort, expected.effort) < CLOSE
+        assert direct(motion, effort, acceleration) == Status.CONVERGED
+        assert error(acceleration, motion[13:19]) < CLOSE
+
+
+@pytest.mark.parametrize("name", ITERATED)
+def test_what_fixed_steps_do_not_reach_is_left_to_iteration(name: str) -> None:
+    """A long step, then short ones from there; a pose out of reach, and home again: nothing is lost on the way."""
+    one = Dynamics(load_mechanism(name), friction=False)
+    k, call = one.kinematics, one.lean_inverse()
+    motion, effort = np.zeros(25), np.zeros(len(k.actuated_names))
+    poses = path(k, 40, 0.05)
+    far = k.home.copy()
+    shift_pose(k.home, 100.0 * k.engine.size * k.task.subspace[:, 0] * (1.0, 1.0, 1.0, 0.0, 0.0, 0.0), 1.0, far)
+    for pose in (*poses[::8], *poses):
+        motion[:7] = pose
+        assert call(motion, effort) == Status.CONVERGED
+        assert error(effort, one.inverse(pose, np.zeros(6), np.zeros(6), distribution=FREE).effort) < CLOSE
+    if k.task.subspace[:3].any():
+        motion[:7] = far
+        assert call(motion, effort) != Status.CONVERGED
+    motion[:7] = np.nan
+    assert call(motion, effort) != Status.CONVERGED
+    motion[:7] = k.home
+    assert call(motion, effort) == Status.CONVERGED
+    assert error(effort, one.inverse(k.home, np.zeros(6), np.zeros(6), distribution=FREE).effort) < CLOSE
+
+
+def test_batches_of_limbs_that_are_iterated_have_no_straight_line() -> None:
     one = Dynamics(load_mechanism("h4"))
     assert record_inverse(one.robot, 0) is None
     assert record_direct(one.robot, 0) is None

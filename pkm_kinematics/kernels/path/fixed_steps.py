@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Limbs solved by a fixed number of Newton's steps from where they were: what straight-line code is recorded of.
+
+Cosines and sines are turned along without a trigonometric function: by 2 atan(d / 2) for a correction d, which is d but
+for its cube. `start` (2 n,) has of each body of the blocks solved by iteration its cosine and sine, or its position.
+"""
+
+from math import inf
+
+from pkm_kinematics.kernels.compiled_rotations import write_displacement
+from pkm_kinematics.kernels.model_and_data import VECTORS
+from pkm_kinematics.kernels.path.carry_on import LAST, PATH, SHORT, STEP, step_length
+from pkm_kinematics.kernels.path.follow import CONTRACTION
+from pkm_kinematics.kernels.position.closed_form import read_angles
+from pkm_kinematics.kernels.position.closures import invert_block
+from pkm_kinematics.kernels.position.placement import place_body
+from pkm_kinematics.kernels.position.positions import NEXT, ROUNDED, write_block_rows
+from pkm_kinematics.kernels.records import NEWTON
+from pkm_runtime.kernels.compiled import compiled
+
+WHOLE = 2  # steps with a Jacobian of their own
+AGAIN = 2  # further ones with the last: each divides the error by that before it
+# rad, and of the robot's size: after a last correction below it, what is left is below AT_REST. The second correction
+# then was below the cube root of it, which is by what the steps with the same Jacobian shrink.
+SETTLED = 1e-10
+
+
+@compiled
+def place_iterated(bodies, block, state):
+    """Place a block's bodies from cosines, sines and positions in the state."""
+    for i in range(block.start, block.start + block.count):
+        place_body(bodies, state, i)
+
+
+@compiled
+def newton_in_fixed_steps(model, data, block):
+    """As `solve_newton`; a residual of infinity where corrections do not shrink as `follows` demands."""
+    bodies, closures, state, rows, work = model.bodies, model.closures, data.state, data.rows, data.work
+    m = block.rows
+    allowed = NEXT
+    largest = 0.0
+    for step in range(WHOLE + AGAIN):
+        place_iterated(bodies, block, state)
+        write_block_rows(closures, block, state, rows)
+        if step < WHOLE:
+            invert_block(model, data, block)
+        largest = 0.0
+        for j in range(block.count):
+            me = state[block.start + j]
+            change = 0.0
+            for r in range(m):
+                change -= work[block.inverse_at + j * m + r] * rows[block.rows_at + r].gap
+            if bodies[block.start + j].prismatic == 1:
+                me.q += change
+                largest = max(largest, abs(change) / block.size)
+            else:
+                half = 0.5 * change
+                square = half * half
+                scale = 1.0 / (1.0 + square)
+                c = me.c
+                s = me.s
+                me.c = ((1.0 - square) * c - change * s) * scale
+                me.s = ((1.0 - square) * s + change * c) * scale
+                largest = max(largest, abs(change))
+        if not largest <= allowed:
+            return inf, step
+        allowed = max(CONTRACTION * largest, ROUNDED)
+    if not largest <= SETTLED:
+        return inf, WHOLE + AGAIN
+    place_iterated(bodies, block, state)
+    return write_block_rows(closures, block, state, rows), WHOLE + AGAIN
+
+
+@compiled
+def set_off(model, data, pose, start):
+    """Write where the limbs are to `start`; False where the pose is too far from that of the call before for one step.
+
+    As in `approach`.
+    """
+    vectors, state = data.system[VECTORS], data.state
+    write_displacement(vectors[LAST], pose, vectors[PATH])
+    if not step_length(vectors[PATH], model.task[0].size) < SHORT * STEP:
+        return False
+    at = 0
+    for b in range(model.blocks.shape[0]):
+        block = model.blocks[b]
+        if block.solver == NEWTON:
+            for i in range(block.start, block.start + block.count):
+                slides = model.bodies[i].prismatic == 1
+                start[at] = state[i].q if slides else state[i].c
+                start[at + 1] = 0.0 if slides else state[i].s
+                at += 2
+    return True
+
+
+@compiled
+def settle(model, data, pose, end):
+    """Put the limbs where the code found them, `end` (2 n,) as `start`, and remember the pose."""
+    bodies, state, at = model.bodies, data.state, 0
+    for b in range(model.blocks.shape[0]):
+        block = model.blocks[b]
+        if block.solver == NEWTON:
+            for i in range(block.start, block.start + block.count):
+                if bodies[i].prismatic == 1:
+                    state[i].q = end[at]
+                else:
+                    state[i].c = end[at]
+                    state[i].s = end[at + 1]
+                at += 2
+            read_angles(bodies, state, block.start, block.start + block.count)
+    last = data.system[VECTORS, LAST]
+    for k in range(7):
+        last[k] = pose[k]
