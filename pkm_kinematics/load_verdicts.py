@@ -181,12 +181,20 @@ def _lift(kinematics: Kinematics) -> Array:
 
 
 def _potential(mechanism: Mechanism, joints: Array) -> float:
-    """Potential energy of the weight [J] with joints (n,) in the order of `mechanism.home_joints`."""
+    """Potential energy of weight and springs [J] with joints (n,) in the order of `mechanism.home_joints`."""
     poses = link_poses(mechanism, joints)
     energy = 0.0
     for link in mechanism.links:
         place = poses[link.name] @ np.append(link.inertial.com, 1.0)
         energy -= link.inertial.mass * float(mechanism.gravity @ place[:3])
+    for spring in mechanism.springs:
+        first = poses[spring.from_link] @ np.append(spring.from_point, 1.0)
+        second = poses[spring.to_link] @ np.append(spring.to_point, 1.0)
+        stretch = float(np.linalg.norm(second - first)) - spring.rest_length
+        energy += (0.5 * spring.stiffness * stretch + spring.preload) * stretch
+    sprung = [joint for joint in mechanism.joints for _ in freedoms(joint)]
+    for joint, position in zip(sprung, joints, strict=True):
+        energy += 0.5 * joint.spring_stiffness * (float(position) - joint.spring_reference) ** 2
     return energy
 
 

@@ -149,6 +149,8 @@ class _Reader:
         kind = "free" if element.tag == "freejoint" else given.get("type", "hinge")
         name = given.get("name") or (f"{body}_joint" + (str(number + 1) if number else ""))
         label = f'<joint name="{name}">'
+        if "springdamper" in given:
+            raise NeedsCompilerError(f"springdamper of {label}")
         stiffness = joint_stiffness(given.get("stiffness", "0").split(), kind, label)
         turn = np.pi / 180.0 if self.degrees and kind == "hinge" else 1.0
         limits = None

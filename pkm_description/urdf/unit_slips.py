@@ -91,6 +91,9 @@ def _lengths(description: Description) -> Iterator[Suspect]:
         for frame in (loop.predecessor_frame, loop.successor_frame):
             about = f'<loop name="{loop.name}"> <origin>'
             lengths[about] = max(lengths.get(about, 0.0), float(np.linalg.norm(frame[:3, 3])))
+    for spring in description.springs:
+        ends = max(float(np.linalg.norm(point)) for point in (spring.from_point, spring.to_point))
+        lengths[f'<spring name="{spring.name}">'] = max(ends, spring.rest_length)
     if description.home is not None:
         lengths["<pkm> <home>"] = float(np.linalg.norm(description.home[:3, 3]))
     common = float(np.median([length for length in lengths.values() if length > 0.0] or [0.0]))

@@ -14,6 +14,8 @@ from pkm_description import DescriptionError, load_mechanism
 from pkm_description.mjcf.compiled_defaults import read_compiled
 from pkm_description.mjcf.export import export_mjcf
 from pkm_description.mjcf.reader import read
+from pkm_description.urdf.unit_slips import suspects
+from pkm_description.urdf.urdf_plus import parse
 from pkm_dynamics import Distribution, Dynamics
 from pkm_dynamics.actuator_dynamics import ActuatorDynamics
 from pkm_dynamics.energy import energy, power
@@ -24,6 +26,7 @@ from pkm_dynamics.natural_frequencies import natural_frequencies
 from pkm_dynamics.observed_legs import ObservationError, ObservedLegs
 from pkm_dynamics.simulation import simulate
 from pkm_kinematics.kernels.compiled_rotations import displace
+from pkm_kinematics.load_verdicts import weight_at_home
 from test.oracles.sprung_robots import sprung
 
 FREE = Distribution()  # efforts by least squares, whether or not the drives can give them
@@ -251,7 +254,17 @@ def test_small_swings_on_springs_are_harmonic(name, stiffness):
         assert second == pytest.approx(-(omega**2) * shape, abs=1e-5 * max(omega**2, 1.0) * np.abs(shape).max())
 
 
-def test_many_springs_of_one_joint_turn_are_within_half_a_turn_of_home():
+@pytest.mark.parametrize("name", ["delta", "five_bar", "gough_stewart", "orthoglide", "agile_eye", "tripod_3prs"])
+def test_the_verdict_on_the_weight_counts_the_springs(name):
+    """By virtual work on the description alone: differences of the energy by 1e-6."""
+    dynamics = dynamics_of(name)
+    k = dynamics.kinematics
+    found = weight_at_home(k, np.full(len(k.actuated_names), np.inf))
+    expected = dynamics.gravity(k.home).effort
+    assert found == pytest.approx(expected, abs=1e-6 * max(1.0, np.abs(expected).max()))
+
+
+def test_the_turns_of_a_wound_spring_count():
     """A torsion spring wound by a whole turn: its effort is that of the turn, not of the angle left over."""
     text = load_mechanism("five_bar").urdf
     first = text.index("<dynamics")
@@ -316,6 +329,17 @@ def test_springs_that_cannot_be_are_named(old, new, words):
     load_mechanism(text.replace("</robot>", SPRING + "</robot>"))
     with pytest.raises(DescriptionError, match=words):
         load_mechanism(text.replace("</robot>", SPRING.replace(old, new, 1) + "</robot>"))
+
+
+def test_millimetres_are_noticed():
+    text = load_mechanism("delta").urdf.replace("</robot>", SPRING.replace("0 0 1", "0 0 250") + "</robot>")
+    assert load_mechanism(text).springs  # it is no error by itself
+    wrong = text.replace('link="limb1_arm"/></spring>', 'link="nobody"/></spring>')
+    with pytest.raises(DescriptionError, match="nobody"):
+        load_mechanism(wrong)
+    root = ET.fromstring(text)
+    about = [one.about for one in suspects(parse(text), root)]
+    assert about == ['<spring name="s">']
 
 
 def test_a_spring_without_a_direction_at_home():
