@@ -39,6 +39,7 @@ COMMANDS = {  # word: module, and what it does
     "identify": ("pkm_dynamics.identification.__main__", "find masses and friction from a recorded motion"),
     "import": ("pkm_description.mjcf.importer", "make URDF+ of a MuJoCo model"),
     "export": ("pkm_bringup.command_line.export_robot", "make C, or a MuJoCo model, of a robot"),
+    "convert": ("pkm_description.formats.convert", "write a robot as a file of another tool: MuJoCo, Gazebo, ROS"),
     "warm": ("pkm_bringup.warm_kernels", "compile kernels now rather than at first use"),
     "completion": ("pkm_bringup.command_line.completion", "print what your shell needs to complete all this"),
 }

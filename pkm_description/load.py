@@ -18,6 +18,7 @@ from pkm_description.urdf.expansion_cache import expand_robot
 from pkm_description.urdf.xml_text import check_length, read_file, root_tag
 from pkm_runtime.errors import shortened
 
+FORMATS = ("mujoco", "sdf")  # root elements of other formats
 CORRECTIONS = "corrections"  # among the arguments of a robot: a file of corrections
 
 
@@ -26,8 +27,9 @@ def load_mechanism(source: str | os.PathLike[str], xacro_args: Mapping[str, str]
 
     Args:
         source: a robot of the gallery (`"delta"`), the path of a URDF+ file (`.xacro` is expanded), or URDF+ text.
-            MJCF with root element `<mujoco>` is imported.
-        xacro_args: values of `<xacro:arg>` arguments, by name; for MJCF the bodies `platform` and `base`. `corrections`
+            What other tools write (MJCF, SDF) is read, too: docs/formats.md.
+        xacro_args: values of `<xacro:arg>` arguments, by name; for other formats the bodies `platform` and `base`, and
+            the `actuated` joints, separated by commas. `corrections`
             is the path of a file that says where the joints of the real machine sit: see `corrections.py`.
 
     Raises:
@@ -56,15 +58,15 @@ def expand(source: str | os.PathLike[str], xacro_args: Mapping[str, str] | None 
         return mechanism.urdf, mechanism.source
     if isinstance(source, str) and source.lstrip("\ufeff \t\r\n").startswith("<"):
         check_length(source, "URDF text")
-        if root_tag(source) == "mujoco":
-            return _from_mjcf(source, xacro_args), ""
+        if root_tag(source) in FORMATS:
+            return _from_format(source, xacro_args), ""
         if xacro_expansion.needs_expansion(source):
             return xacro_expansion.expand_text(source.strip(), xacro_args), ""
         return source, ""
     path = find_robot(source)
     text = read_file(path)
-    if root_tag(text) == "mujoco":
-        return _from_mjcf(path, xacro_args), str(path)
+    if root_tag(text) in FORMATS:
+        return _from_format(path, xacro_args, text), str(path)
     if path.suffix == ".xacro" or xacro_expansion.needs_expansion(text):
         own = path.resolve().parent == ROBOTS
         text = (expand_robot if own else xacro_expansion.expand_file)(path, xacro_args)
@@ -113,19 +115,8 @@ def _beside(path: Path) -> str:
     return f"; did you mean {' or '.join(near)}?" if near else ""
 
 
-def _from_mjcf(source: str | Path, arguments: Mapping[str, str] | None) -> str:
-    """URDF+ text of an MJCF text or file."""
-    from pkm_description.mjcf.importer import import_mjcf  # late: a tenth of this package's import, which few need
+def _from_format(source: str | Path, arguments: Mapping[str, str] | None, text: str = "") -> str:
+    """URDF+ text of a text or file in another format; `text` is that of the file."""
+    from pkm_description.formats.read import plus_text  # late: a tenth of this package's import, which few need
 
-    return import_mjcf(source, **_named_bodies(arguments))
-
-
-def _named_bodies(arguments: Mapping[str, str] | None) -> dict[str, str]:
-    """Arguments that MJCF takes."""
-    given = dict(arguments or {})
-    unknown = given.keys() - {"platform", "base"}
-    if unknown:
-        raise DescriptionError(
-            "<mujoco>", f"unknown argument(s) {', '.join(sorted(unknown))}", "MJCF takes platform and base"
-        )
-    return given
+    return plus_text(source, arguments, text)[0]

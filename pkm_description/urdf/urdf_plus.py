@@ -78,10 +78,10 @@ def parse(text: str, source: str = "") -> Description:
     name = root.get("name") or "robot"
     pkm = _single_pkm(root)
     accept = _flag(pkm, "<pkm>", "accept_invalid_inertia")
-    links = [_link(element, accept) for element in _named(root, "link")]
+    links = [link_of(element, accept) for element in _named(root, "link")]
     if not links:
         raise DescriptionError("<robot>", "it has no links", "add a <link> for each body")
-    joints = [_joint(element) for element in _named(root, "joint")]
+    joints = [joint_of(element) for element in _named(root, "joint")]
     loops = [_loop(element) for element in _named(root, "loop")]
     if not loops:
         raise DescriptionError(
@@ -245,7 +245,8 @@ def _type(element: ET.Element, kinds: type[Kind], label: str) -> Kind:
     return known[name]
 
 
-def _link(element: ET.Element, accept_invalid: bool) -> Link:
+def link_of(element: ET.Element, accept_invalid: bool) -> Link:
+    """The body of a `<link>`, its inertia checked unless `accept_invalid`."""
     name = element.get("name", "")
     label = f'<link name="{name}">'
     child = element.find("inertial")
@@ -359,7 +360,8 @@ def _bearing(element: ET.Element, label: str) -> Bearing:
     )
 
 
-def _joint(element: ET.Element) -> Joint:
+def joint_of(element: ET.Element) -> Joint:
+    """The joint of a `<joint>`, without its drive."""
     name = element.get("name", "")
     label = f'<joint name="{name}">'
     kind = _type(element, JointType, label)

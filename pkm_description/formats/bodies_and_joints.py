@@ -1,0 +1,283 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A robot as bodies and joints between any two of them, as SDF and USD say it, without a tree.
+
+    child's frame = parent's frame @ first @ motion(position) @ inverse(second)
+
+Frames are (4, 4) transforms. `made_of` takes a robot apart; `tree_text` in `spanning_tree.py` makes URDF+ again.
+
+What a format has no word for (task coordinates, drives, home, links without mass) goes along as a piece of URDF+, the
+`remark`, which other tools skip and our readers believe.
+"""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ET
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from pkm_description.joint_geometry import child_frame, frame_along, freedoms
+from pkm_description.loops.closure import ClosureModel
+from pkm_description.mechanism import RIGID, Array, Inertial, Joint, JointType, Limits, Loop, LoopType, Mechanism, Mimic
+from pkm_description.mjcf.mujoco_model import append, row
+from pkm_description.rotations import inverse_transform, rpy_from_rotation, transform
+from pkm_description.urdf.visuals import Visual, visuals_of
+from pkm_description.urdf.xml_text import read_xml
+
+WORLD = "world"
+SMALL = 1e-7  # of the robot's mass, and of that times its length squared: for bodies that have none
+FREEDOMS = {"fixed": 0, "revolute": 1, "continuous": 1, "prismatic": 1, "universal": 2, "spherical": 3}
+TURNING = ("revolute", "continuous")
+
+
+@dataclass
+class Body:
+    """A body: its frame in the world as drawn, and its inertia. `meshes` are (frame, file, scale (3,))."""
+
+    name: str
+    pose: Array
+    inertial: Inertial = field(default_factory=Inertial)
+    visuals: list[Visual] = field(default_factory=list)
+    meshes: list[tuple[Array, str, Array]] = field(default_factory=list)
+
+
+@dataclass
+class Connection:
+    """A joint of a `kind` in `FREEDOMS`; `axis` (3,) and `axis2`, a universal joint's second, are in the joint's frame.
+
+    `drawn` is its position in the drawing; `closes` says that the file takes it for the joint that closes a loop.
+    """
+
+    name: str
+    kind: str
+    parent: str
+    child: str
+    first: Array
+    second: Array
+    axis: Array = field(default_factory=lambda: np.array([0.0, 0.0, 1.0]))
+    axis2: Array = field(default_factory=lambda: np.array([0.0, 1.0, 0.0]))
+    limits: Limits = field(default_factory=Limits)
+    damping: float = 0.0
+    friction: float = 0.0
+    armature: float = 0.0
+    mimic: Mimic | None = None
+    drawn: float = 0.0
+    driven: bool = False
+    closes: bool = False
+
+
+@dataclass
+class Assembly:
+    """Bodies by name and joints; `notes` are sentences about what could not be said."""
+
+    name: str
+    bodies: dict[str, Body] = field(default_factory=dict)
+    joints: list[Connection] = field(default_factory=list)
+    gravity: Array = field(default_factory=lambda: np.array([0.0, 0.0, -9.81]))
+    remark: ET.Element | None = None
+    notes: list[str] = field(default_factory=list)
+
+    def rename(self, allowed: Callable[[str], str]) -> None:
+        """Give joints names that a format allows, and remark on what they were."""
+        names = {joint.name: allowed(joint.name) for joint in self.joints}
+        for joint in self.joints:
+            joint.name = names[joint.name]
+            if joint.mimic:
+                joint.mimic = replace(joint.mimic, joint=names[joint.mimic.joint])
+        changed = {name: new for name, new in names.items() if name != new}
+        if self.remark is not None:
+            for name, new in changed.items():
+                append(self.remark, "renamed", joint=new, was=name)
+        if changed:
+            self.notes.append(f"names of joints, changed: {', '.join(f'{a} to {b}' for a, b in changed.items())}")
+
+    def name_back(self) -> None:
+        """Give joints the names that the remark says they had."""
+        found = [] if self.remark is None else self.remark.findall("renamed")
+        names = {e.get("joint", ""): e.get("was", "") for e in found}
+        for joint in self.joints:
+            joint.name = names.get(joint.name, joint.name)
+            if joint.mimic:
+                joint.mimic = replace(joint.mimic, joint=names.get(joint.mimic.joint, joint.mimic.joint))
+
+
+def motion(joint: Connection, position: float) -> Array:
+    """Transform (4, 4) of a joint with at most one degree of freedom."""
+    if joint.kind not in ("revolute", "continuous", "prismatic"):
+        return np.eye(4)
+    kind = JointType.PRISMATIC if joint.kind == "prismatic" else JointType.REVOLUTE
+    return child_frame(Joint("", kind, "", "", np.eye(4), joint.axis), np.array([position]))
+
+
+def pose_attributes(frame: Array) -> dict[str, str]:
+    """URDF's attributes of a frame."""
+    return {"xyz": row(frame[:3, 3]), "rpy": row(rpy_from_rotation(frame[:3, :3]))}
+
+
+def inertial_element(link: ET.Element, inertial: Inertial) -> None:
+    """Write `<inertial>` into a URDF link."""
+    element = append(link, "inertial")
+    append(element, "origin", xyz=row(inertial.com))
+    append(element, "mass", value=repr(float(inertial.mass)))
+    keys = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
+    values = inertial.inertia[np.triu_indices(3)]
+    append(element, "inertia", **{key: repr(float(value)) for key, value in zip(keys, values, strict=True)})
+
+
+def made_of(mechanism: Mechanism) -> Assembly:
+    """The bodies and joints of a robot at home, every body that moves with mass, and the remark that says the rest."""
+    return _Apart(mechanism).assembly
+
+
+class _Apart:
+    def __init__(self, mechanism: Mechanism) -> None:
+        self.mechanism = mechanism
+        self.assembly = Assembly(mechanism.name, gravity=mechanism.gravity)
+        self.model = ClosureModel(mechanism.links, mechanism.joints, mechanism.loops, mechanism.base_link)
+        poses = self.model.forward(self.model.reduced(mechanism.home_joints))[0]
+        # coordinates without a body are only remarked; where they hold the platform they are built, as an ankle's are
+        unbuilt = () if mechanism.mobility.left_out else mechanism.virtual_chain
+        virtual = {mechanism.joint_named[name].child for name in unbuilt} - {mechanism.platform_link}
+        for link in mechanism.links:
+            if link.name not in virtual:
+                pose = poses[self.model.link_index[link.name]]
+                self.assembly.bodies[link.name] = Body(link.name, pose, link.inertial)
+        self._pictures()
+        positions = iter(mechanism.home_joints)
+        self.home: dict[str, float] = {}
+        for joint in mechanism.joints:
+            values = np.array([next(positions) for _ in freedoms(joint)])
+            self.home |= {f.name: float(v) for f, v in zip(freedoms(joint), values, strict=True)}
+            if joint.name not in unbuilt:
+                self._joint(joint, values)
+        for loop in mechanism.loops:
+            self._loop(loop)
+        self._remark(unbuilt)
+        self._give_mass()
+        self._list_left_out()
+
+    def _pictures(self) -> None:
+        found, left_out = visuals_of(self.mechanism)
+        for visual in found:
+            body = self.assembly.bodies[visual.link]
+            if visual.shape == "mesh":
+                body.meshes.append((visual.frame, str(visual.mesh), visual.size))
+            else:
+                body.visuals.append(visual)
+        self.assembly.notes += left_out
+
+    def _joint(self, joint: Joint, values: Array) -> None:
+        if joint.type.dof > 1:
+            self._chain(joint, values)
+            return
+        self.assembly.joints.append(
+            Connection(
+                joint.name, joint.type.value, joint.parent, joint.child, joint.origin, np.eye(4), joint.axis,
+                limits=joint.limits, damping=joint.viscous_friction, friction=joint.coulomb_friction,
+                armature=joint.drive.armature if joint.drive else 0.0,
+                mimic=joint.mimic, drawn=float(values[0]) if len(values) else 0.0, driven=joint.drive is not None,
+            )
+        )  # fmt: skip
+
+    def _chain(self, joint: Joint, values: Array) -> None:
+        """A joint of several degrees of freedom, as joints of one each with bodies without mass between."""
+        parent, at = joint.parent, joint.origin
+        parts = freedoms(joint)
+        pose = self.assembly.bodies[parent].pose @ at
+        for n, (freedom, value) in enumerate(zip(parts, values, strict=True)):
+            kind = "prismatic" if freedom.slides else "continuous"
+            last = n == len(parts) - 1
+            child = joint.child if last else f"{joint.child}/{freedom.name.rpartition('/')[2]}"
+            one = Connection(freedom.name, kind, parent, child, at, np.eye(4), freedom.axis, drawn=float(value))
+            pose = pose @ motion(one, float(value))
+            if not last:
+                self.assembly.bodies[child] = Body(child, pose)
+            self.assembly.joints.append(one)
+            parent, at = child, np.eye(4)
+
+    def _loop(self, loop: Loop) -> None:
+        """The joint of a loop at home, its frame the successor's; what no format has in two or three steps."""
+        bodies = self.assembly.bodies
+        here, there = bodies[loop.predecessor].pose, bodies[loop.successor].pose
+        parent, second = loop.predecessor, loop.successor_frame
+        axis, kind = loop.axis2, loop.type.value
+        if loop.type is LoopType.UNIVERSAL:
+            axis = (there @ second)[:3, :3].T @ (here @ loop.predecessor_frame)[:3, :3] @ loop.axis
+        slides = {LoopType.CYLINDRICAL: [axis], LoopType.PLANAR: list(frame_along(axis).T[:2])}.get(loop.type, [])
+        for n, direction in enumerate(slides):
+            stub = Body(f"{loop.name}/{n + 1}", there @ second)
+            bodies[stub.name] = stub
+            first = inverse_transform(bodies[parent].pose) @ stub.pose
+            self.assembly.joints.append(
+                Connection(stub.name, "prismatic", parent, stub.name, first, np.eye(4), direction)
+            )
+            parent, kind = stub.name, "revolute"
+        first = inverse_transform(bodies[parent].pose) @ there @ second
+        self.assembly.joints.append(
+            Connection(loop.name, kind, parent, loop.successor, first, second, axis, loop.axis2, closes=True)
+        )
+
+    def _remark(self, unbuilt: tuple[str, ...]) -> None:
+        """The piece of URDF+ that other tools skip."""
+        source = read_xml(self.mechanism.urdf, "URDF text")
+        remark = ET.Element("robot", name=self.mechanism.name)
+        pkm = source.find("pkm")
+        given = {} if pkm is None else dict(pkm.attrib)
+        given |= {"base_link": self.mechanism.base_link, "platform_link": self.mechanism.platform_link}
+        home = append(append(remark, "pkm", **given), "home")
+        for name, value in self.home.items():
+            append(home, "joint", name=name, position=repr(value))
+        remark.extend(source.findall("ros2_control"))
+        virtual = {self.mechanism.joint_named[name].child for name in unbuilt} - {self.mechanism.platform_link}
+        remark.extend(e for e in source.findall("link") if e.get("name") in virtual)
+        remark.extend(e for e in source.findall("joint") if e.get("name") in unbuilt)
+        self.assembly.remark = remark
+
+    def _give_mass(self) -> None:
+        """Let every body that moves have mass; the remark has the true inertia."""
+        total = sum(link.inertial.mass for link in self.mechanism.links) or 1.0
+        least = SMALL * total * self.model.length**2
+        light = []
+        for body in self.assembly.bodies.values():
+            if body.name == self.mechanism.base_link:
+                continue
+            true = body.inertial
+            mass = true.mass or SMALL * total
+            moments = np.linalg.eigvalsh(true.inertia)
+            short = max(0.0, SMALL * moments[2] - moments[0]) if moments[2] > 0.0 else least
+            if mass == true.mass and not short:
+                continue
+            link = append(self.assembly.remark, "link", name=body.name)  # type: ignore[arg-type]
+            if not true.massless:
+                inertial_element(link, true)
+            body.inertial = replace(true, mass=mass, inertia=true.inertia + short * np.eye(3))
+            light.append(body.name)
+        if light:
+            self.assembly.notes.append(f"no mass or inertia, {SMALL:g} of the robot's instead: {', '.join(light)}")
+
+    def _list_left_out(self) -> None:
+        m, notes = self.mechanism, self.assembly.notes
+        if m.virtual_chain and not m.mobility.left_out:
+            notes.append(f"task coordinates, in the remark alone: {', '.join(m.virtual_chain)}")
+        one_way = [n for n, yes in zip(m.actuated_joints, m.one_way_actuators, strict=True) if yes]
+        if one_way:
+            notes.append(f"drives that only pull or only push, in the remark alone: {', '.join(one_way)}")
+        beams = [link.name for link in m.links if link.beams]
+        parts: list[Joint | Loop] = [*m.joints, *m.loops]
+        bearings = [one.name for one in parts if one.bearing is not RIGID]
+        if beams or bearings:
+            notes.append(f"stiffness (beams and bearings): {', '.join(beams + bearings)}")
+        if "<collision" in m.urdf:
+            notes.append("collision shapes")
+
+
+def parent_frame_as_drawn(bodies: dict[str, Body], joint: Connection) -> Array:
+    """`first` of a joint whose frame the file gives in the child alone."""
+    back = inverse_transform(bodies[joint.parent].pose)
+    return back @ bodies[joint.child].pose @ joint.second @ inverse_transform(motion(joint, joint.drawn))
+
+
+def at(position: Array) -> Array:
+    """A frame (4, 4) that is not turned."""
+    return transform(position, np.eye(3))

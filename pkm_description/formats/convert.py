@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The command `pkm convert`: a robot as a file of another tool, with a list of what that cannot say."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from pkm_description.command_options import add_output, add_robot, write_output
+from pkm_description.description_error import DescriptionError
+from pkm_description.formats.read import plus_text
+from pkm_description.formats.sdf_writer import to_sdf
+from pkm_description.load import FORMATS, find_robot, load_mechanism, xacro_arguments
+from pkm_description.mechanism import Mechanism
+from pkm_description.mjcf.export import export_mjcf
+from pkm_description.urdf.xml_text import read_file, root_tag
+
+
+def _plus(mechanism: Mechanism) -> tuple[str, list[str]]:
+    return mechanism.urdf, []
+
+
+def _mjcf(mechanism: Mechanism) -> tuple[str, list[str]]:
+    drives = [n for n in mechanism.actuated_joints if mechanism.joint_named[n].drive.command_interfaces[0] != "effort"]  # type: ignore[union-attr]
+    notes = ["base and platform: the importer is told them, --platform " + mechanism.platform_link, "meshes"]
+    speeds = [j.name for j in mechanism.joints if j.drive and j.limits.velocity < float("inf")]
+    if speeds:
+        notes.append(f"limits of velocity: {', '.join(speeds)}")
+    if drives:
+        notes.append(f"drives become motors of effort: {', '.join(drives)}")
+    return export_mjcf(mechanism), notes
+
+
+WRITERS: dict[str, Callable[[Mechanism], tuple[str, list[str]]]] = {"urdf+": _plus, "mjcf": _mjcf, "sdf": to_sdf}
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line."""
+    p = argparse.ArgumentParser(prog="pkm convert", description="Write a robot as a file of another tool.")
+    add_robot(p)
+    p.add_argument("--to", required=True, choices=sorted(WRITERS), help="the format to write")
+    p.add_argument("--platform", metavar="BODY", help="of a file of another tool: the body that is the platform")
+    p.add_argument("--base", metavar="BODY", help="the body that is the base; by default what is fixed to the world")
+    p.add_argument("--actuated", metavar="JOINTS", help="the joints that are driven, separated by commas")
+    add_output(p)
+    return p
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Entry point: exit status 1 for an unusable description."""
+    given = parser().parse_args(arguments)
+    try:
+        named = xacro_arguments(given.xacro_args)
+        named |= {key: getattr(given, key) for key in ("platform", "base", "actuated") if getattr(given, key)}
+        mechanism = load_mechanism(given.robot, named)
+        text, notes = WRITERS[given.to](mechanism)
+        notes = _not_read(given.robot, named) + [f"{given.to} does not say: {note}" for note in notes]
+    except DescriptionError as error:
+        print(f"pkm convert: {error}", file=sys.stderr)
+        return 1
+    for note in notes:
+        print(note, file=sys.stderr)
+    write_output(text, given.output)
+    return 0
+
+
+def _not_read(robot: str, named: dict[str, str]) -> list[str]:
+    """What of the file itself was not taken."""
+    path = find_robot(robot)
+    text = read_file(path)
+    return plus_text(Path(path), named, text)[1] if root_tag(text) in FORMATS else []
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,285 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Read SDF 1.4 to 1.12 into bodies and joints: poses relative to links, joints and frames, loops as second parents."""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ET
+
+import numpy as np
+
+from pkm_description.description_error import DescriptionError
+from pkm_description.formats.bodies_and_joints import (
+    FREEDOMS,
+    WORLD,
+    Assembly,
+    Body,
+    Connection,
+    parent_frame_as_drawn,
+)
+from pkm_description.mechanism import Array, Inertial, Limits, Mimic, frozen, symmetric_of
+from pkm_description.rotations import rotation_from_quaternion, rotation_from_rpy, transform
+from pkm_description.urdf.inertia import inertia_problem
+from pkm_description.urdf.visuals import GREY, Visual
+from pkm_description.urdf.xml_text import read_xml
+
+VERSIONS = [f"1.{n}" for n in range(4, 13)]
+MODEL = "__model__"
+ENDLESS = 1e15  # limits beyond it are none: SDF writes 1e16
+TYPES = {"ball": "spherical", "hinge": "revolute"}
+READ = {"link", "joint", "frame", "pose", "static", "self_collide", "allow_auto_disable", "enable_wind", "plugin"}
+
+
+def read_sdf(text: str, place: str = "<sdf>") -> Assembly:
+    """Bodies and joints of the one model of an SDF text; `DescriptionError` for what is wrong or has no counterpart."""
+    root = read_xml(text, place)
+    version = root.get("version", "")
+    if version not in VERSIONS:
+        raise DescriptionError("<sdf>", f"version {version!r} is not known", f"write {VERSIONS[0]} to {VERSIONS[-1]}")
+    models = [*root.findall("model"), *root.findall("world/model")]
+    if len(models) != 1:
+        raise DescriptionError("<sdf>", f"it has {len(models)} models", "leave one model in the file")
+    return _Reader(models[0], root, int(version.split(".")[1])).assembly
+
+
+class _Reader:
+    def __init__(self, model: ET.Element, root: ET.Element, minor: int) -> None:
+        self.minor = minor
+        self.assembly = Assembly(model.get("name") or "robot")
+        label = f'<model name="{self.assembly.name}">'
+        for tag in ("include", "model"):
+            if model.find(tag) is not None:
+                raise DescriptionError(
+                    label, f"a <{tag}> in a model is not read", "write one model out (gz sdf -p FILE)"
+                )
+        self.elements: dict[str, ET.Element] = {}
+        for tag in ("link", "joint", "frame"):
+            for element in model.findall(tag):
+                name = element.get("name", "")
+                if not name or name in self.elements:
+                    problem = "the name is used twice" if name else "it has no name"
+                    raise DescriptionError(f'<{tag} name="{name}">', problem, "give each its own")
+                self.elements[name] = element
+        self.poses: dict[str, Array] = {MODEL: np.eye(4)}
+        self.open: list[str] = []
+        gravity = root.find("world/gravity")
+        if gravity is not None:
+            self.assembly.gravity = _numbers(gravity, 3, "<gravity>")
+        for element in model.findall("link"):
+            self._link(element)
+        for element in model.findall("joint"):
+            self._joint(element)
+        self._plugins(model)
+        self._check_inertias(model)
+        skipped = sorted({str(e.tag) for e in model} - READ - {"{urn:pkm}remark"})
+        if skipped:
+            self.assembly.notes.append(f"not read: {', '.join(f'<{tag}>' for tag in skipped)}")
+        if model.findtext("static", "false").strip() in ("true", "1"):
+            raise DescriptionError(label, "it is static: nothing moves", "leave <static> out")
+        remark = model.find("{urn:pkm}remark")
+        if remark is not None:
+            self.assembly.remark = read_xml(remark.text or "", "the remark <pkm:remark>")
+
+    # -- frames -------------------------------------------------------------------------------------------------------
+
+    def _pose_of(self, name: str, asked: str) -> Array:
+        """Pose in the model of a link, joint or frame as drawn."""
+        if name in self.poses:
+            return self.poses[name]
+        if name == WORLD:
+            return np.eye(4)
+        element = self.elements.get(name)
+        if element is None:
+            raise DescriptionError(asked, f"there is no frame {name!r}", "name a link, joint or frame of the model")
+        label = f'<{element.tag} name="{name}">'
+        if name in self.open:
+            raise DescriptionError(label, f"its pose depends on itself: {' of '.join(self.open)}", "break the circle")
+        self.open.append(name)
+        default = MODEL
+        if element.tag == "joint":
+            default = _text(element, "child", label)
+        elif element.tag == "frame":
+            default = element.get("attached_to") or MODEL
+        pose = element.find("pose")
+        about = (pose.get("relative_to") or pose.get("frame") or default) if pose is not None else default
+        self.poses[name] = self._pose_of(about, label) @ self._frame(pose, label)
+        self.open.pop()
+        return self.poses[name]
+
+    def _frame(self, pose: ET.Element | None, label: str) -> Array:
+        if pose is None or not (pose.text or "").strip():
+            return np.eye(4)
+        if pose.get("rotation_format", "euler_rpy") == "quat_xyzw":
+            values = _numbers(pose, 7, f"{label} <pose>")
+            if not np.linalg.norm(values[3:]) > 0.0:
+                raise DescriptionError(f"{label} <pose>", "a quaternion of no length", "write x y z w of length 1")
+            return transform(values[:3], rotation_from_quaternion(values[3:]))
+        values = _numbers(pose, 6, f"{label} <pose>")
+        turn = np.pi / 180.0 if pose.get("degrees") in ("true", "1") else 1.0
+        return transform(values[:3], rotation_from_rpy(turn * values[3:]))
+
+    # -- bodies -------------------------------------------------------------------------------------------------------
+
+    def _link(self, element: ET.Element) -> None:
+        name = element.get("name", "")
+        label = f'<link name="{name}">'
+        body = Body(name, self._pose_of(name, label), self._inertial(element, label))
+        for visual in element.findall("visual"):
+            self._visual(body, visual)
+        self.assembly.bodies[name] = body
+        skipped = {str(child.tag) for child in element} & {"sensor", "collision", "light", "particle_emitter"}
+        self.assembly.notes += [f"not read: <{tag}> of {name}" for tag in sorted(skipped)]
+
+    def _inertial(self, element: ET.Element, label: str) -> Inertial:
+        inertial = element.find("inertial")
+        if inertial is None:
+            return Inertial()  # refused below if the body moves
+        if inertial.get("auto") in ("true", "1"):
+            raise DescriptionError(f"{label} <inertial>", "auto: it has no numbers", "write mass, pose and inertia")
+        frame = self._frame(inertial.find("pose"), f"{label} <inertial>")
+        mass = inertial.find("mass")
+        six = []
+        for key, default in (("ixx", 1.0), ("ixy", 0.0), ("ixz", 0.0), ("iyy", 1.0), ("iyz", 0.0), ("izz", 1.0)):
+            one = inertial.find(f"inertia/{key}")
+            six.append(default if one is None else float(_numbers(one, 1, f"{label} <{key}>")[0]))
+        inertia = frame[:3, :3] @ symmetric_of(np.array(six)) @ frame[:3, :3].T
+        weight = 1.0 if mass is None else float(_numbers(mass, 1, f"{label} <mass>")[0])
+        found = Inertial(weight, frozen(frame[:3, 3]), frozen(0.5 * (inertia + inertia.T)))
+        problem = inertia_problem(found)
+        if problem:
+            raise DescriptionError(label, problem, "correct mass or inertia")
+        return found
+
+    def _check_inertias(self, model: ET.Element) -> None:
+        """Refuse bodies that move without a stated inertia, for which SDF means 1 kg and 1 kg m^2."""
+        fixed = {j.child for j in self.assembly.joints if j.parent == WORLD and j.kind == "fixed"}
+        for element in model.findall("link"):
+            name = element.get("name", "")
+            if element.find("inertial") is None and name not in fixed:
+                label = f'<link name="{name}">'
+                raise DescriptionError(label, "it has no <inertial>, which means 1 kg", "write its mass and inertia")
+
+    def _visual(self, body: Body, element: ET.Element) -> None:
+        label = f"<visual> of {body.name}"
+        pose = element.find("pose")
+        frame = self._frame(pose, label)
+        if pose is not None and pose.get("relative_to"):
+            frame = np.linalg.inv(body.pose) @ self._pose_of(pose.get("relative_to", ""), label) @ frame
+        geometry = element.find("geometry")
+        shape = next(iter(geometry), None) if geometry is not None else None
+        if shape is None:
+            return
+        if shape.tag == "mesh":
+            scale = shape.find("scale")
+            size = np.ones(3) if scale is None else _numbers(scale, 3, label)
+            body.meshes.append((frame, shape.findtext("uri", "").strip(), size))
+            return
+        keys = {"box": {"size": 3}, "cylinder": {"radius": 1, "length": 1}, "sphere": {"radius": 1}}.get(str(shape.tag))
+        if keys is None:
+            self.assembly.notes.append(f"not read: a {shape.tag} of {body.name}")
+            return
+        sizes = [_numbers(one, n, label) for key, n in keys.items() if (one := shape.find(key)) is not None]
+        diffuse = element.find("material/diffuse")
+        colour = GREY if diffuse is None else tuple(_numbers(diffuse, 4, label))
+        body.visuals.append(Visual(body.name, frame, str(shape.tag), np.concatenate(sizes), colour))
+
+    # -- joints -------------------------------------------------------------------------------------------------------
+
+    def _joint(self, element: ET.Element) -> None:
+        name = element.get("name", "")
+        label = f'<joint name="{name}">'
+        kind = element.get("type", "")
+        kind = TYPES.get(kind, kind)
+        if kind not in FREEDOMS:
+            known = ", ".join([*FREEDOMS, *TYPES])
+            raise DescriptionError(label, f"a joint of type {kind!r} is not supported", f"use one of {known}")
+        ends = [self._body_at(_text(element, tag, label), label) for tag in ("parent", "child")]
+        pose = self._pose_of(name, label)
+        child = np.eye(4) if ends[1] == WORLD else self.assembly.bodies[ends[1]].pose
+        second = np.linalg.inv(child) @ pose
+        joint = Connection(name, kind, ends[0], ends[1], np.eye(4), second)
+        bodies = {**self.assembly.bodies, WORLD: Body(WORLD, np.eye(4))}
+        joint.first = parent_frame_as_drawn(bodies, joint)
+        for tag in ("axis", "axis2"):
+            axis = element.find(tag)
+            if axis is not None and kind not in ("fixed", "spherical"):
+                setattr(joint, tag, self._axis(axis, pose, child, f"{label} <{tag}>"))
+        about = element.find("axis")
+        if about is not None and kind not in ("fixed", "spherical"):
+            self._dynamics(joint, about, label)
+        self.assembly.joints.append(joint)
+
+    def _body_at(self, name: str, label: str) -> str:
+        """The body of a name that may be that of a frame or joint."""
+        for _ in range(len(self.elements) + 1):
+            if name == WORLD or name in self.assembly.bodies:
+                return name
+            element = self.elements.get(name)
+            if element is None:
+                break
+            name = element.get("attached_to", "") if element.tag == "frame" else element.findtext("child", "").strip()
+        raise DescriptionError(label, f"there is no link {name!r}", "name an existing <link>")
+
+    def _axis(self, element: ET.Element, pose: Array, child: Array, label: str) -> Array:
+        xyz = element.find("xyz")
+        vector = np.array([0.0, 0.0, 1.0]) if xyz is None else _numbers(xyz, 3, label)
+        length = np.linalg.norm(vector)
+        if not length > 0.0:
+            raise DescriptionError(label, "its length is zero", "write a direction, for example <xyz>0 0 1</xyz>")
+        frame = pose
+        if xyz is not None and xyz.get("expressed_in"):
+            frame = self._pose_of(xyz.get("expressed_in", ""), label)
+        elif self.minor < 5 or element.findtext("use_parent_model_frame", "0").strip() in ("true", "1"):
+            frame = np.eye(4)
+        return np.asarray(pose[:3, :3].T @ frame[:3, :3] @ vector / length)
+
+    def _dynamics(self, joint: Connection, axis: ET.Element, label: str) -> None:
+        def number(path: str, default: float) -> float:
+            found = axis.find(path)
+            return default if found is None else float(_numbers(found, 1, f"{label} <{path}>", largest=np.inf)[0])
+
+        if number("dynamics/spring_stiffness", 0.0):
+            raise DescriptionError(label, "springs (spring_stiffness) are not modelled", "leave spring_stiffness out")
+        low, high = number("limit/lower", -np.inf), number("limit/upper", np.inf)
+        effort, velocity = number("limit/effort", -1.0), number("limit/velocity", -1.0)
+        endless = joint.kind not in ("revolute", "prismatic") or abs(low) > ENDLESS or abs(high) > ENDLESS
+        joint.limits = Limits(
+            -np.inf if endless else low,
+            np.inf if endless else high,
+            velocity if 0.0 < velocity < ENDLESS else np.inf,
+            effort if 0.0 < effort < ENDLESS else np.inf,
+        )
+        joint.damping, joint.friction = number("dynamics/damping", 0.0), number("dynamics/friction", 0.0)
+        mimic = axis.find("mimic")
+        if mimic is not None:
+            ratio, offset = number("mimic/multiplier", 1.0), number("mimic/offset", 0.0)
+            leader = mimic.get("joint", "")
+            joint.mimic = Mimic(leader, ratio, offset - ratio * number("mimic/reference", 0.0))
+
+    def _plugins(self, model: ET.Element) -> None:
+        """Joints that a controller of Gazebo drives."""
+        joints = {joint.name: joint for joint in self.assembly.joints}
+        for plugin in model.findall("plugin"):
+            named = [(e.text or "").strip() for e in plugin.iter("joint_name")]
+            if "JointStatePublisher" not in plugin.get("name", "") + plugin.get("filename", ""):
+                for name in named:
+                    if name in joints:
+                        joints[name].driven = True
+            self.assembly.notes.append(f"not read: <plugin> {plugin.get('name', '')}")
+
+
+def _text(element: ET.Element, tag: str, label: str) -> str:
+    text = element.findtext(tag, "").strip()
+    if not text:
+        raise DescriptionError(label, f"no <{tag}>", f"add <{tag}>name of a link</{tag}>")
+    return text
+
+
+def _numbers(element: ET.Element, count: int, label: str, largest: float = 1e9) -> Array:
+    text = (element.text or "").strip()
+    try:
+        values = np.array([float(word) for word in text.split()])
+    except ValueError:
+        values = np.zeros(0)
+    if len(values) != count or np.isnan(values).any() or (np.abs(values) > largest).any():
+        raise DescriptionError(label, f'"{text[:80]}" is not made of {count} number(s)', f"write {count}, in SI units")
+    return values

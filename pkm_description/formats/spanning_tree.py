@@ -1,0 +1,374 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From bodies and joints to URDF+: which joints make the tree, and which close loops.
+
+Cut are passive balls and hinges, first those that the file itself takes for closing; other kinds only where a loop
+has neither, and never a driven, geared or limited joint (Kruskal's algorithm, the joints worth keeping first).
+"""
+
+from __future__ import annotations
+
+import math
+import xml.etree.ElementTree as ET
+from collections.abc import Mapping
+
+import numpy as np
+
+from pkm_description.description_error import DescriptionError
+from pkm_description.formats.bodies_and_joints import (
+    TURNING,
+    WORLD,
+    Assembly,
+    Body,
+    Connection,
+    inertial_element,
+    motion,
+    pose_attributes,
+)
+from pkm_description.mechanism import Array, Limits
+from pkm_description.mjcf.mujoco_model import append, row
+from pkm_description.rotations import inverse_transform
+from pkm_description.urdf import urdf_plus
+
+SAME = 1e-12  # m and rad: frames that are the same
+PARTS = ("platform", "base", "actuated")  # what a user may name
+
+
+def tree_text(assembly: Assembly, arguments: Mapping[str, str] | None = None) -> str:
+    """URDF+ text; `arguments` name `platform`, `base` and the `actuated` joints, separated by commas.
+
+    By default they are the remark's, else the base is the world or what is fixed to it, the platform the body with
+    the most joints in loops, and driven what the file drives. `DescriptionError` where that does not decide.
+    """
+    return _Tree(assembly, dict(arguments or {})).text()
+
+
+class _Tree:
+    def __init__(self, assembly: Assembly, given: dict[str, str]) -> None:
+        unknown = given.keys() - set(PARTS)
+        if unknown:
+            raise DescriptionError(
+                f"<{assembly.name}>",
+                f"unknown argument(s) {', '.join(sorted(unknown))}",
+                f"it takes {', '.join(PARTS)}",
+            )
+        self.assembly = assembly
+        self.bodies = assembly.bodies
+        self.remark = assembly.remark
+        self.pkm = self.remark.find("pkm") if self.remark is not None else None
+        self._read_remark(given)
+        if any(WORLD in (joint.parent, joint.child) for joint in assembly.joints):
+            self.bodies.setdefault(WORLD, Body(WORLD, np.eye(4)))
+        for joint in assembly.joints:
+            for name in (joint.parent, joint.child):
+                if name not in self.bodies:
+                    label = f'<joint name="{joint.name}">'
+                    raise DescriptionError(label, f"there is no body {name!r}", "name an existing one")
+        self.base = given.get("base") or self._said("base_link") or self._base()
+        self.actuated = self._actuated(given.get("actuated"))
+        self.tree, self.cut = self._choose()
+        self.platform = given.get("platform") or self._said("platform_link") or self._platform()
+        for what, name in (("platform", self.platform), ("base", self.base)):
+            if name not in self.bodies:
+                raise DescriptionError(
+                    f"<{assembly.name}>", f"no body {name!r} for the {what}", "name an existing body"
+                )
+        self.root = ET.Element("robot", name=assembly.name)
+
+    def _said(self, attribute: str) -> str:
+        return self.pkm.get(attribute, "") if self.pkm is not None else ""
+
+    def _read_remark(self, given: dict[str, str]) -> None:
+        """Positions as drawn, true inertias and the task coordinates."""
+        if self.remark is None:
+            return
+        self.assembly.name_back()
+        home = {e.get("name", ""): float(e.get("position", "0")) for e in self.remark.iterfind("pkm/home/joint")}
+        for joint in self.assembly.joints:
+            joint.drawn = home.get(joint.name, joint.drawn)
+            if joint.drawn and math.isfinite(joint.limits.lower + joint.limits.upper):
+                joint.limits = Limits(
+                    joint.limits.lower + joint.drawn, joint.limits.upper + joint.drawn,
+                    joint.limits.velocity, joint.limits.effort,
+                )  # fmt: skip
+            joint.first = joint.first @ inverse_transform(motion(joint, joint.drawn))
+        chain = [] if given.get("platform") else [urdf_plus.joint_of(e) for e in self.remark.findall("joint")]
+        between = {joint.child for joint in chain}
+        for element in self.remark.findall("link"):
+            link = urdf_plus.link_of(element, True)
+            if link.name in self.bodies or link.name in between:
+                self.bodies.setdefault(link.name, Body(link.name, np.eye(4))).inertial = link.inertial
+        for virtual in chain:
+            self.assembly.joints.append(
+                Connection(
+                    virtual.name,
+                    virtual.type.value,
+                    virtual.parent,
+                    virtual.child,
+                    virtual.origin,
+                    np.eye(4),
+                    virtual.axis,
+                    limits=virtual.limits,
+                    drawn=home.get(virtual.name, 0.0),
+                    driven=True,  # never cut
+                )
+            )
+
+    def _base(self) -> str:
+        fixed = [j for j in self.assembly.joints if WORLD in (j.parent, j.child)]
+        if not fixed:
+            raise DescriptionError(
+                f"<{self.assembly.name}>",
+                "no body is fixed to the world",
+                f'name the base: load_mechanism(file, {{"base": "{next(iter(self.bodies), "...")}"}}), or --base',
+            )
+        if len(fixed) == 1 and fixed[0].kind == "fixed":
+            return fixed[0].child if fixed[0].parent == WORLD else fixed[0].parent
+        return WORLD
+
+    def _actuated(self, names: str | None) -> list[str]:
+        joints = {joint.name: joint for joint in self.assembly.joints}
+        if names is None:
+            found = [] if self.remark is None else self.remark.findall("ros2_control/joint")
+            chosen = [e.get("name", "") for e in found if e.find("command_interface") is not None]
+            chosen = chosen or [joint.name for joint in joints.values() if joint.driven]
+        else:
+            chosen = [name.strip() for name in names.split(",") if name.strip()]
+        if not chosen:
+            raise DescriptionError(
+                f"<{self.assembly.name}>",
+                "it drives no joint",
+                'name those that are: load_mechanism(file, {"actuated": "one,two"}), or --actuated one,two',
+            )
+        for name in chosen:
+            if name not in joints:
+                raise DescriptionError(f'<joint name="{name}">', "no such joint to drive", "name an existing joint")
+            joints[name].driven = True
+        return chosen
+
+    def _choose(self) -> tuple[dict[str, tuple[Connection, bool]], list[Connection]]:
+        """Joints of the tree by the body they carry, with whether they are turned round, and those that are cut."""
+        group = {name: name for name in self.bodies}
+
+        def leader(name: str) -> str:
+            while group[name] != name:
+                name = group[name]
+            return name
+
+        kept, cut = [], []
+        followed = {joint.mimic.joint for joint in self.assembly.joints if joint.mimic}
+        for joint in sorted(self.assembly.joints, key=lambda j: -_worth(j, followed)):
+            one, two = leader(joint.parent), leader(joint.child)
+            if one != two:
+                group[two] = one
+                kept.append(joint)
+                continue
+            held = _worth(joint, followed) >= 8.0
+            if held:
+                raise DescriptionError(
+                    f'<joint name="{joint.name}">',
+                    "every joint of its loop is driven, geared or limited, so that none can be cut",
+                    "leave out the limits of a passive one",
+                )
+            cut.append(joint)
+        carried: dict[str, tuple[Connection, bool]] = {}
+        reached, front = {self.base}, [self.base]
+        while front:
+            here = front.pop(0)
+            for joint in kept:
+                for near, far, turned in ((joint.parent, joint.child, False), (joint.child, joint.parent, True)):
+                    if near == here and far not in reached:
+                        carried[far] = (joint, turned)
+                        reached.add(far)
+                        front.append(far)
+        loose = [name for name in self.bodies if name not in reached and name != WORLD]
+        if loose:
+            raise DescriptionError(
+                f'<link name="{loose[0]}">', f"no joint ties it to the base {self.base!r}", "add one, or leave it out"
+            )
+        order = {joint.name: n for n, joint in enumerate(self.assembly.joints)}
+        return carried, sorted(cut, key=lambda joint: order[joint.name])
+
+    def _platform(self) -> str:
+        """The body that most joints of loops end at."""
+        between: dict[str, int] = {}
+        for joint in self.cut:
+            ways = [self._way(joint.parent), self._way(joint.child)]
+            path = (ways[0] ^ ways[1]) | {joint.name}
+            for one in self.assembly.joints:
+                if one.name in path:
+                    for body in (one.parent, one.child):
+                        between.setdefault(body, 0)
+        for joint in self.assembly.joints:
+            for body in (joint.parent, joint.child):
+                if body in between and body not in (self.base, WORLD):
+                    between[body] += 1
+        if not self.cut:
+            raise DescriptionError(
+                f"<{self.assembly.name}>", "its joints close no loop", "this is a tree, not parallel"
+            )
+        most = [body for body, count in between.items() if count == max(between.values()) and count]
+        if len(most) != 1:
+            raise DescriptionError(
+                f"<{self.assembly.name}>",
+                f"several bodies could be the platform: {', '.join(most)}",
+                f'name it: load_mechanism(file, {{"platform": "{most[0]}"}}), or --platform {most[0]}',
+            )
+        return most[0]
+
+    def _way(self, body: str) -> set[str]:
+        """Joints of the tree from the base to a body."""
+        found = set()
+        while body != self.base:
+            joint, turned = self.tree[body]
+            found.add(joint.name)
+            body = joint.child if turned else joint.parent
+        return found
+
+    # -- URDF+ --------------------------------------------------------------------------------------------------------
+
+    def text(self) -> str:
+        """The URDF+ text, and notes on the cut."""
+        used = {name for name in self.bodies if name in self.tree or name == self.base}
+        for body in self.bodies.values():
+            if body.name in used:
+                self._link(body)
+        self.home: dict[str, float] = {}
+        order = {joint.name: n for n, joint in enumerate(self.assembly.joints)}
+        for _body, (joint, turned) in sorted(self.tree.items(), key=lambda item: order[item[1][0].name]):
+            self._joint(_reversed(joint) if turned else joint)
+        for joint in self.cut:
+            self._loop(joint)
+        if self.cut:
+            self.assembly.notes.append(f"loops are cut at {', '.join(f'{j.name} ({j.kind})' for j in self.cut)}")
+        self._pkm()
+        self._control()
+        ET.indent(self.root)
+        return ET.tostring(self.root, encoding="unicode") + "\n"
+
+    def _link(self, body: Body) -> None:
+        link = append(self.root, "link", name=body.name)
+        if not body.inertial.massless:
+            inertial_element(link, body.inertial)
+        for n, visual in enumerate(body.visuals):
+            element = append(link, "visual")
+            append(element, "origin", **pose_attributes(visual.frame))
+            geometry, size = append(element, "geometry"), visual.size
+            if visual.shape == "box":
+                append(geometry, "box", size=row(size))
+            elif visual.shape == "sphere":
+                append(geometry, "sphere", radius=repr(float(size[0])))
+            else:
+                append(geometry, "cylinder", radius=repr(float(size[0])), length=repr(float(size[1])))
+            material = append(element, "material", name=f"{body.name}/{n}")
+            append(material, "color", rgba=row(visual.colour))
+        for frame, file, scale in body.meshes:
+            element = append(link, "visual")
+            append(element, "origin", **pose_attributes(frame))
+            append(append(element, "geometry"), "mesh", filename=file, scale=row(scale))
+
+    def _joint(self, joint: Connection) -> None:
+        """A joint of the tree as elementary ones, then a fixed one where the body's frame is not the joint's."""
+        parts = [(joint.name, joint.kind, joint.axis)]
+        if joint.kind == "universal":
+            parts = [(f"{joint.name}/{n}", "continuous", a) for n, a in ((1, joint.axis), (2, joint.axis2))]
+        elif joint.kind == "spherical":
+            parts = [(f"{joint.name}/{n}", "continuous", a) for n, a in zip("xyz", np.eye(3), strict=True)]
+        mounted = np.abs(joint.second - np.eye(4)).max() > SAME
+        parent, at = joint.parent, joint.first
+        for n, (name, kind, axis) in enumerate(parts):
+            child = f"{joint.child}/{name}" if mounted or n < len(parts) - 1 else joint.child
+            if child != joint.child:
+                append(self.root, "link", name=child)
+            self._single(name, kind, parent, child, at, axis, joint)
+            parent, at = child, np.eye(4)
+        if mounted:
+            self._fixed(f"{joint.child}/mount", parent, joint.child, inverse_transform(joint.second))
+
+    def _fixed(self, name: str, parent: str, child: str, frame: Array) -> None:
+        element = append(self.root, "joint", name=name, type="fixed")
+        append(element, "parent", link=parent)
+        append(element, "child", link=child)
+        append(element, "origin", **pose_attributes(frame))
+
+    def _single(
+        self, name: str, kind: str, parent: str, child: str, frame: Array, axis: Array, joint: Connection
+    ) -> None:
+        ends = (joint.limits.lower, joint.limits.upper)
+        if kind in TURNING:
+            kind = "revolute" if kind == "revolute" and all(map(math.isfinite, ends)) else "continuous"
+        element = append(self.root, "joint", name=name, type=kind)
+        append(element, "parent", link=parent)
+        append(element, "child", link=child)
+        append(element, "origin", **pose_attributes(frame))
+        if kind == "fixed":
+            return
+        append(element, "axis", xyz=row(axis))
+        limit = append(element, "limit")
+        for key, value in (("lower", ends[0]), ("upper", ends[1])):
+            if kind != "continuous" and math.isfinite(value):
+                limit.set(key, repr(float(value)))
+        for key, value in (("velocity", joint.limits.velocity), ("effort", joint.limits.effort)):
+            limit.set(key, repr(float(value)) if math.isfinite(value) else "0")
+        append(element, "dynamics", damping=repr(float(joint.damping)), friction=repr(float(joint.friction)))
+        if joint.mimic:
+            numbers = {"multiplier": repr(joint.mimic.multiplier), "offset": repr(joint.mimic.offset)}
+            append(element, "mimic", joint=joint.mimic.joint, **numbers)
+        self.home[name] = joint.drawn if name == joint.name else 0.0
+
+    def _loop(self, joint: Connection) -> None:
+        kind = "revolute" if joint.kind == "continuous" else joint.kind
+        element = append(self.root, "loop", name=joint.name, type=kind)
+        for tag, link, frame in (("predecessor", joint.parent, joint.first), ("successor", joint.child, joint.second)):
+            append(append(element, tag, link=link), "origin", **pose_attributes(frame))
+        if kind not in ("spherical", "fixed"):
+            append(element, "axis", xyz=row(joint.axis))
+            append(element, "axis2", xyz=row(joint.axis2 if kind == "universal" else joint.axis))
+
+    def _pkm(self) -> None:
+        given = {} if self.pkm is None else dict(self.pkm.attrib)
+        given |= {"base_link": self.base, "platform_link": self.platform}
+        given.setdefault("gravity", row(self.assembly.gravity))
+        home = append(append(self.root, "pkm", **given), "home")
+        for name, value in self.home.items():
+            append(home, "joint", name=name, position=repr(float(value)))
+
+    def _control(self) -> None:
+        """The drives: the remark's where it has the same, else efforts."""
+        blocks = [] if self.remark is None else self.remark.findall("ros2_control")
+        said = [e.get("name", "") for b in blocks for e in b if e.find("command_interface") is not None]
+        if said == self.actuated:
+            self.root.extend(blocks)
+            return
+        control = append(self.root, "ros2_control", name=self.assembly.name, type="system")
+        armature = {joint.name: joint.armature for joint in self.assembly.joints}
+        for name in self.actuated:
+            joint = append(control, "joint", name=name)
+            append(joint, "command_interface", name="effort")
+            state = append(joint, "state_interface", name="position")
+            append(state, "param", name="initial_value").text = repr(float(self.home.get(name, 0.0)))
+            append(joint, "state_interface", name="velocity")
+            append(joint, "param", name="rotor_inertia").text = repr(float(armature[name]))
+
+
+def _worth(joint: Connection, followed: set[str]) -> float:
+    """How much a joint is to be kept in the tree: 8 and more is never cut."""
+    worth = {"spherical": 0.0, "revolute": 0.0, "continuous": 0.0, "universal": 1.0}.get(joint.kind, 2.0)
+    if joint.closes:
+        worth -= 0.5
+    if joint.damping or joint.friction:
+        worth += 4.0
+    if joint.kind != "fixed" and math.isfinite(joint.limits.upper - joint.limits.lower):
+        worth += 8.0
+    if joint.driven or joint.mimic or joint.name in followed:
+        worth += 16.0
+    return worth
+
+
+def _reversed(joint: Connection) -> Connection:
+    """The same joint seen from its child."""
+    axes = (-joint.axis2, -joint.axis) if joint.kind == "universal" else (-joint.axis, joint.axis2)
+    return Connection(
+        joint.name, joint.kind, joint.child, joint.parent, joint.second, joint.first, *axes, limits=joint.limits,
+        damping=joint.damping, friction=joint.friction, armature=joint.armature, mimic=joint.mimic,
+        drawn=joint.drawn, driven=joint.driven, closes=joint.closes,
+    )  # fmt: skip

@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Robots through the files of other tools and back: the same bodies, the same home, the same efforts."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+from pkm_description import DescriptionError, load_mechanism
+from pkm_description.formats.bodies_and_joints import SMALL
+from pkm_description.formats.convert import WRITERS, main
+from pkm_description.formats.read import plus_text
+from pkm_description.joint_geometry import home_positions
+from pkm_dynamics import Dynamics
+
+EXACT = 1e-10  # of the largest effort; m and rad at home
+
+# A four-bar as Gazebo's users write it: links drawn in the model, a frame, a loop that is a second parent.
+FOUR_BAR = """<sdf version="1.9"><model name="four_bar">
+  <frame name="right_foot"><pose>0.3 0 0 0 0 0</pose></frame>
+  <link name="crank"><pose degrees="true">0 0 0 0 0 90</pose>
+    <inertial><mass>0.2</mass><pose>0.1 0 0 0 0 0</pose>
+      <inertia><ixx>1e-5</ixx><iyy>7e-4</iyy><izz>7e-4</izz></inertia></inertial>
+    <visual name="v"><geometry><box><size>0.2 0.02 0.02</size></box></geometry></visual></link>
+  <link name="coupler"><pose>0 0.2 0 0 0 0</pose>
+    <inertial><mass>0.3</mass><pose>0.15 0 0 0 0 0</pose>
+      <inertia><ixx>1e-5</ixx><iyy>2e-3</iyy><izz>2e-3</izz></inertia></inertial></link>
+  <link name="rocker"><pose relative_to="right_foot">0 0 0 0 0 1.5707963267948966</pose>
+    <inertial><mass>0.2</mass><pose>0.1 0 0 0 0 0</pose>
+      <inertia><ixx>1e-5</ixx><iyy>7e-4</iyy><izz>7e-4</izz></inertia></inertial></link>
+  <joint name="motor" type="revolute"><parent>world</parent><child>crank</child>
+    <axis><xyz>0 0 1</xyz><limit><lower>-1</lower><upper>1</upper><effort>5</effort></limit>
+    <dynamics><damping>0.1</damping></dynamics></axis></joint>
+  <joint name="pin" type="continuous"><parent>crank</parent><child>coupler</child><axis><xyz>0 0 1</xyz></axis></joint>
+  <joint name="foot" type="continuous"><parent>world</parent><child>rocker</child><axis><xyz>0 0 1</xyz></axis></joint>
+  <joint name="far_pin" type="revolute"><parent>rocker</parent><child>coupler</child><pose>0.3 0 0 0 0 0</pose>
+    <axis><xyz expressed_in="__model__">0 0 1</xyz><limit><lower>-1e16</lower><upper>1e16</upper></limit></axis></joint>
+</model></sdf>"""
+NAMED = {"platform": "coupler", "actuated": "motor"}
+
+
+def efforts(dynamics, states):
+    return dynamics.inverse(states.pose, states.twist, states.acceleration).effort
+
+
+@pytest.mark.parametrize("kind", ["sdf"])
+def test_there_and_back(kind, robot):
+    mechanism = robot.kinematics.mechanism
+    back = load_mechanism(WRITERS[kind](mechanism)[0])
+    assert {link.name for link in mechanism.links} <= {link.name for link in back.links}
+    np.testing.assert_allclose(back.home, mechanism.home, atol=EXACT)
+    mine, theirs = home_positions(mechanism), home_positions(back)
+    np.testing.assert_allclose(
+        [theirs[n] for n in mechanism.actuated_joints], [mine[n] for n in mechanism.actuated_joints], atol=EXACT
+    )
+    expected = efforts(robot.dynamics, robot.states)
+    found = efforts(Dynamics(back, friction=False), robot.states)
+    np.testing.assert_allclose(found, expected, rtol=0.0, atol=EXACT * np.nanmax(np.abs(expected)))
+
+
+@pytest.mark.parametrize("kind", ["sdf"])
+def test_a_file_says_the_robot_without_our_remark(kind, robot):
+    """What another tool reads is the robot but for `SMALL`: its pose and its efforts do not come from the remark."""
+    mechanism = robot.kinematics.mechanism
+    text = re.sub("<pkm:remark>.*?</pkm:remark>", "", WRITERS[kind](mechanism)[0], flags=re.DOTALL)
+    names = {n if f'<joint name="{n}_joint"' not in text else f"{n}_joint": n for n in mechanism.actuated_joints}
+    given = {"platform": mechanism.platform_link, "base": mechanism.base_link, "actuated": ",".join(names)}
+    back = load_mechanism(text, given)
+    np.testing.assert_allclose(back.home, mechanism.home, atol=EXACT)
+    expected = efforts(robot.dynamics, robot.states)
+    found = efforts(Dynamics(back, friction=False), robot.states)
+    np.testing.assert_allclose(found, expected, rtol=0.0, atol=1e3 * SMALL * np.nanmax(np.abs(expected)))
+
+
+def test_four_bar_of_sdf():
+    mechanism = load_mechanism(FOUR_BAR, NAMED)
+    assert [loop.name for loop in mechanism.loops] == ["far_pin"]
+    assert mechanism.mobility.platform == 1
+    assert mechanism.joint_named["motor"].limits.effort == 5.0
+    np.testing.assert_allclose(mechanism.home[:3, 3], [0.0, 0.2, 0.0], atol=1e-12)
+    # a parallelogram: the coupler keeps its attitude; gravity along -z does nothing, the motor's torque is inertia's
+    dynamics = Dynamics(mechanism, friction=False)
+    turning = 2 * (7e-4 + 0.2 * 0.1**2) + 0.3 * 0.2**2
+    pose = [0.0, 0.2, 0.0, 0.0, 0.0, 0.0, 1.0]
+    effort = dynamics.inverse(pose, None, [-0.2, 0.0, 0.0, 0.0, 0.0, 0.0]).effort
+    np.testing.assert_allclose(effort, [turning], rtol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ('version="1.9"', 'version="2.0"', "version '2.0'"),
+        ("<parent>rocker</parent>", "<parent>rockr</parent>", "no link 'rockr'"),
+        ('relative_to="right_foot"', 'relative_to="left"', "no frame 'left'"),
+        ("<mass>0.3</mass>", "<mass>-0.3</mass>", "coupler"),
+        ('type="continuous"', 'type="screw"', "'screw' is not supported"),
+        ("<damping>0.1</damping>", "<spring_stiffness>1</spring_stiffness>", "springs"),
+        (
+            '<frame name="right_foot"><pose>',
+            '<frame name="right_foot"><pose relative_to="rocker">',
+            "depends on itself",
+        ),
+        ("<xyz>0 0 1</xyz>", "<xyz>0 0 0</xyz>", "length is zero"),
+        ("0.1 0 0 0 0 0", "0.1 0 0", "not made of 6"),
+    ],
+)
+def test_what_is_wrong_is_named(old, new, words):
+    with pytest.raises(DescriptionError, match=words) as raised:
+        load_mechanism(FOUR_BAR.replace(old, new), NAMED)
+    assert raised.value.remedy
+    assert "\n" not in str(raised.value)
+
+
+def test_what_must_be_named():
+    for given, words in (({}, "drives no joint"), ({"actuated": "motr"}, "motr"), ({"motor": "motor"}, "unknown")):
+        with pytest.raises(DescriptionError, match=words):
+            load_mechanism(FOUR_BAR, given)
+    with pytest.raises(DescriptionError, match="none can be cut"):
+        load_mechanism(FOUR_BAR, NAMED | {"actuated": "motor,pin,foot,far_pin"})
+
+
+def test_the_cut_is_passive_and_told():
+    text, notes = plus_text(FOUR_BAR, NAMED | {"actuated": "far_pin"})
+    assert '<loop name="foot"' in text
+    assert "loops are cut at foot (continuous)" in notes
+
+
+def test_command(tmp_path, capsys):
+    file, back = tmp_path / "delta.sdf", tmp_path / "back.urdf"
+    assert main(["delta", "--to", "sdf", "-o", str(file)]) == 0
+    assert "task coordinates" in capsys.readouterr().err
+    assert main([str(file), "--to", "urdf+", "-o", str(back)]) == 0
+    assert load_mechanism(str(back)).platform_chain == load_mechanism("delta").platform_chain
+    file.write_text(FOUR_BAR.replace("1.9", "3.0"))
+    assert main([str(file), "--to", "urdf+"]) == 1
+    assert str(file) in capsys.readouterr().err
