@@ -50,7 +50,7 @@ def limb_tables(tables: Tables, limb: int) -> tuple[Tables, np.ndarray]:
     for table, fields in (
         (bodies, ("parent",)),
         (closures, ("predecessor", "successor", "predecessor_anchor", "successor_anchor")),
-        (blocks, ("start", "driver", "pointing", "extension", "lift")),
+        (blocks, ("start", "driver", "pointing", "extension", "lift", "wrist")),
     ):
         for name in fields:
             table[name] = np.where(table[name] >= 0, new[table[name]], -1)
