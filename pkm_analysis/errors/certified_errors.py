@@ -10,6 +10,10 @@ for e = |u - u0| of passive joints and platform, C near the inverse of J_u's mid
 spectral radius is below one, e <= (I - R)^-1 b; if that lies within the box for which J was enclosed, the configuration
 that continues the drawing's stays in it (Krawczyk, 1969; for manipulators Goldsztejn, Chabert and Caro, 2015). Boxes of
 poses that do not yield are halved.
+
+Geometric parameters, sensors and clearances count, each joint anywhere within its own; so does warmth, up to the change
+that is given. Of an overconstrained robot there are more rows than unknowns, and C is a left inverse: what follows
+holds for all machines whose loops close.
 """
 
 from __future__ import annotations
@@ -38,6 +42,7 @@ from pkm_kinematics.status import closes
 AT_ONCE = 256  # boxes
 GUESSES = 6  # of the radius of an enclosure
 WIDER = 1.3
+FLOOR = 1e-6  # of the largest part of a bound
 FACE = 8  # cells along the side of a cube's face
 COVERED = np.cos(np.sqrt(2.0) / FACE)  # of a vector's length: its part along the nearest of the directions, at least
 PROVED, REFUTED, UNDECIDED = "proved", "refuted", "undecided"
@@ -119,9 +124,6 @@ def prove_pose_error(
     progress: Callable[[float, int], None] = lambda share, boxes: None,
 ) -> ProvedErrors:
     """Whether machines within tolerances miss no pose of a box by more than `bound` [m], with drives as drawn.
-
-    Geometric parameters, sensors and clearances count, each joint anywhere within its own; so does warmth, up to the
-    change that is given. Of an overconstrained robot the machines are those whose loops close.
 
     Args:
         resolution: of the box's sides, below which boxes are not halved.
@@ -343,10 +345,11 @@ class _Enclosure:
         A parameter has one component; a joint with clearance is anywhere in a ball, or in a disc across its axis.
         """
         for one, t in self.chosen:
-            there = np.flatnonzero(one.weights.any(axis=1))
-            total = sum(by_place[k].middle @ one.weights[k] for k in there)
-            spread = sum(by_place[k].radius @ np.abs(one.weights[k]) for k in there)
-            yield np.asarray(total)[:, :, None], np.asarray(spread), t
+            total, spread = (np.zeros(by_place[0].middle.shape[:2]) for _ in range(2))
+            for k in np.flatnonzero(one.weights.any(axis=1)):
+                total += by_place[k].middle @ one.weights[k]
+                spread += by_place[k].radius @ np.abs(one.weights[k])
+            yield total[:, :, None], spread, t
         for place, across, t in self.plays:
             part = by_place[place].part(..., slice(0, 3))
             yield part.middle @ across, np.linalg.norm(part.radius, axis=2), t
@@ -373,6 +376,7 @@ class _Enclosure:
 def _bounded(off: Array, radius: Array, b: Array) -> Array:
     """The least e (n, k) with e >= b + R e for R = |off| + radius (n, k, k); infinite where there is none."""
     R = np.abs(off) + radius
+    b = np.maximum(b, FLOOR * b.max(axis=1, keepdims=True))  # of what hardly moves, rounding would be all there is
     k = R.shape[1]
     with np.errstate(all="ignore"):
         shrinks = np.abs(np.linalg.eigvals(np.nan_to_num(R, posinf=1e6))).max(axis=1) < 0.95

@@ -102,7 +102,7 @@ def calibrate(
 
     Raises:
         MeasurementError: the measurements cannot be used, with the reason.
-        PkmError: a pattern fits no parameter.
+        PkmError: a pattern of `only` fits no parameter.
     """
     notes: list[str] = []
     measured = _without_copies(measured, notes)
@@ -125,15 +125,7 @@ def calibrate(
     found, total, states = _estimated(parameters, fit, chosen)
     trusted = ~np.isin(measured.lines[used][fit.rows], found.outliers)
     before, after = (_by_kind(fit, by, start, trusted) for by, start in ((none, fit.nominal), (total, states)))
-    judge = part(aside)
-    judged: dict[str, float] = {}
-    if len(aside):
-        misses = np.abs(judge.misses(total, judge.nominal)) / judge.sigma
-        far = np.isin(judge.rows, judge.rows[misses > FAR * max(1.0, found.noise)])
-        judged = _by_kind(judge, total, judge.nominal, ~far)
-        if far.any():
-            lines = ", ".join(str(line) for line in np.unique(measured.lines[aside][judge.rows[far]]))
-            notes.append(f"of the poses kept aside, these miss by far more than the others: line {lines}")
+    judged = _judged(part(aside), total, found.noise, notes) if len(aside) else {}
     moves = tuple(
         Displacement(place.element, place.side, frozen(twist))
         for place, twist in zip(parameters.model.places, total, strict=True)
@@ -145,6 +137,16 @@ def calibrate(
     return Calibration(
         mechanism, measured, chosen, found, moves, before, after, judged, frame, tuple(notes), refused, arrows
     )
+
+
+def _judged(judge: MeasuredRobot, total: Array, noise: float, notes: list[str]) -> dict[str, float]:
+    """Errors by kind on rows that were not used, without those that miss by far more than the others."""
+    misses = np.abs(judge.misses(total, judge.nominal)) / judge.sigma
+    far = np.isin(judge.rows, judge.rows[misses > FAR * max(1.0, noise)])
+    if far.any():
+        lines = ", ".join(str(line) for line in np.unique(judge.measured.lines[judge.rows[far]]))
+        notes.append(f"of the poses kept aside, these miss by far more than the others: line {lines}")
+    return _by_kind(judge, total, judge.nominal, ~far)
 
 
 def _check_count(mechanism: Mechanism, measured: Measurements) -> None:

@@ -211,6 +211,18 @@ def test_play_and_warmth_are_in_the_proof(name: str, half: float) -> None:
     assert max(off) > prove_pose_error(analysis.robot, analysis.box(box_of(analysis, half)), still, 2e-3).largest
 
 
+@pytest.mark.parametrize("name", ["orthoglide", "delta", "tripod_3prs"])
+def test_a_coordinate_that_is_held_is_no_obstacle(name: str) -> None:
+    """The bound over a flat box is at most that over the whole one."""
+    analysis = Analysis(load_mechanism(name))
+    task, enclosure = analysis.robot.coordinates, _Enclosure(analysis.robot, FINE)
+    home = np.array([[c.home for c in task.all]])
+    whole = enclosure.errors(task, home, np.full(home.shape, 5e-4))[0]
+    for held in range(home.shape[1]):
+        flat = np.where(np.arange(home.shape[1]) == held, 0.0, 5e-4)[None]
+        assert 0.0 < enclosure.errors(task, home, flat)[0] <= whole * (1.0 + 1e-6)
+
+
 def test_what_does_not_hold_is_refuted_by_a_machine_and_a_pose() -> None:
     _, found = proved("delta", 0.004, 1e-4)
     assert found.verdict == "refuted"
@@ -224,6 +236,17 @@ def test_too_large_a_box_is_undecided_rather_than_wrong() -> None:
     assert found.verdict == "undecided"
     assert 0.0 <= found.share < 1.0
     assert len(found.open_boxes) > 0
+
+
+def test_warmth_of_a_robot_whose_axes_meet_moves_nothing() -> None:
+    """Agile Eye: all places are in its centre."""
+    analysis = Analysis(load_mechanism("agile_eye"))
+    cold, warm = (
+        prove_pose_error(analysis.robot, analysis.box({}), Tolerances(lengths=1e-5, angles=1e-5, change=change), 1e-3)
+        for change in (0.0, 20.0)
+    )
+    assert cold.verdict == warm.verdict == "proved"
+    assert warm.largest == pytest.approx(cold.largest, rel=1e-9)
 
 
 @pytest.mark.parametrize("name", ["cable_8", "planar_redundant", "gough_stewart_7"])
