@@ -33,7 +33,11 @@ def to_sdf(mechanism: Mechanism) -> tuple[str, list[str]]:
         _joint(model, joint)
     append(model, f"{NAMESPACE}:remark").text = ET.tostring(assembly.remark, encoding="unicode")  # type: ignore[arg-type]
     ET.indent(root)
-    notes = [*assembly.notes, "gravity (of the world, not of a model)", "what drives are: in the remark alone"]
+    notes = [
+        *assembly.notes,
+        "gravity (of the world, not of a model)",
+        "drives and their rotors' inertia, in the remark alone",
+    ]
     moved = [joint.name for joint in assembly.joints if joint.drawn]
     if moved:
         notes.append(f"zero of joints that count from home instead, in the remark alone: {', '.join(moved)}")
