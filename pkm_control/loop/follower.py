@@ -463,7 +463,7 @@ class TrajectoryFollower:
             self.known_hold = measured.pose.copy()
             return self._withhold(now, "", reference, measured)
         self.controller.advance(passed)
-        asked = self._asked(self.controller.command, reference, measured, passed)
+        asked = _led(self.compensation, self.controller.command, reference, measured, passed)
         verdict = self.guard.check(now, {"measured state": now}, asked, measured.pose)
         over = None
         if self.run is not None and self.run.begun and not self.run.aside:
@@ -487,14 +487,6 @@ class TrajectoryFollower:
             self.mode = Mode.STOPPED
             return Action(self.mode, verdict.command, self.force.lost, reference, measured, 0.0, withhold_command=True)
         return Action(self.mode, verdict.command, reason, reference, measured, self.speed, verdict.withhold_command)
-
-    def _asked(
-        self, law: Callable[[Reference, Measured], Array], reference: Reference, measured: Measured, passed: float
-    ) -> Array:
-        """The command (n_actuated,) of a law, led against what gives way where that is known."""
-        if self.compensation is None:
-            return law(reference, measured)
-        return self.compensation.command(law, reference, measured, passed)
 
     def _withhold(
         self, now: float, reason: str, reference: Reference | None = None, measured: Measured | None = None
@@ -557,7 +549,7 @@ class TrajectoryFollower:
             self._unseen = locator.heard
         passed, self._unseen = now - self._unseen, now
         reference = self._jogged(passed, now) if self._jogging else Reference.at_rest(self.hold)
-        command = self._asked(self.controller.foreseen, reference, last.measured, passed)
+        command = _led(self.compensation, self.controller.foreseen, reference, last.measured, passed)
         return self.guard.within(command) if np.isfinite(command).all() else None
 
     def _reference(self, passed: float, now: float) -> Reference:
@@ -618,3 +610,16 @@ def _out_of_hand(controller: Controller, reference: Reference, measured: Measure
         return True
     controller.command(reference, measured)
     return bool(controller.saturated.any())
+
+
+def _led(
+    compensation: Compensation | None,
+    law: Callable[[Reference, Measured], Array],
+    reference: Reference,
+    measured: Measured,
+    passed: float,
+) -> Array:
+    """The command (n_actuated,) of a law, led against what gives way where that is known."""
+    if compensation is None:
+        return law(reference, measured)
+    return compensation.command(law, reference, measured, passed)
