@@ -16,11 +16,18 @@ from numpy.typing import NDArray
 from pkm_description.exported_digest import digest_of
 from pkm_dynamics.dynamics import Dynamics
 from pkm_dynamics.export_c.c_test import states_of, test_source
-from pkm_dynamics.export_c.forward_in_c import FORWARD, NO_FORWARD, SAME_SIDE, SAME_SIDE_REDUNDANT
+from pkm_dynamics.export_c.forward_in_c import FORWARD, NEAREST_SIDE, NO_FORWARD, SAME_SIDE, SAME_SIDE_REDUNDANT
+from pkm_dynamics.export_c.iteration_in_c import FOLLOW, NEAREST, NEWTON
 from pkm_dynamics.export_c.recorded_robot import RecordedFunction, RecordedRobot
 from pkm_dynamics.export_c.sharing_in_c import SHARE
 from pkm_kinematics.forward.along_path import CLEARLY
+from pkm_kinematics.kernels.path.carry_on import FAR, JUMP, SHORTEST, STEP
+from pkm_kinematics.kernels.path.follow import CONTRACTION
+from pkm_kinematics.kernels.position.closures import CLOSED
+from pkm_kinematics.kernels.position.positions import AT_REST, NEXT, ROUNDED, ROUNDING
 from pkm_kinematics.kernels.position.solve_poses import FARTHEST
+from pkm_kinematics.kernels.records import CLOSED_FORM
+from pkm_kinematics.solve.position_solver import EXACT
 from pkm_kinematics.status import Status
 from pkm_runtime.codegen.c_code import identifier
 
@@ -32,6 +39,7 @@ STATUSES = (
     ("PKM_DIVERGED", 4, "drives that only pull, or only push, do not come to share the load"),
     ("PKM_INVALID_INPUT", 5, "not finite, no unit quaternion, outside the motion space, or numbers overflow"),
     ("PKM_EFFORT_LIMIT", 7, "no efforts within the bounds of drives that only pull, or only push"),
+    ("PKM_NOT_CONNECTED", 8, "limbs that are solved by iteration do not follow the platform from home to the pose"),
     ("PKM_NO_SUCH_MODE", 10, "no working mode of this number"),
 )
 PROTOTYPES = (
@@ -87,7 +95,7 @@ TORN    for (int k = 0; k < SIDES; k++)
     return PKM_OK;
 }
 """
-INVERSE = """\
+WITHIN = """\
 /* 1 where a joint is in its range, if need be after some full turns. */
 static int within(REAL *q, int k)
 {
@@ -102,13 +110,16 @@ static int within(REAL *q, int k)
     *q = turned;
     return 1;
 }
-
+"""
+INVERSE = """\
 int NAME_inverse(const REAL pose[7], int mode, REAL actuated[], REAL joints[])
 {
     REAL side[SIDES], q[JOINTS];
     int status = sides_of(mode, side), inside = 1;
     if (status == PKM_OK)
         status = finish(positions(pose, side, start_of_mode[mode], q), q, JOINTS);
+"""
+JOINTS_WITHIN = """\
     for (int k = 0; k < JOINTS && status == PKM_OK; k++)
         inside = within(&q[k], k) && inside;
     const int known = status == PKM_OK;
@@ -145,7 +156,7 @@ class CFiles:
         return {
             f"{name}.h": self.header(),
             f"{name}.c": self.source(),
-            f"{name}_test.c": test_source(name, states, self.engine.actuated_column, self.single),
+            f"{name}_test.c": test_source(name, states, self.engine.actuated_column, self.single, self.robot.iterated),
             "CMakeLists.txt": re.sub(r"\bNAME|(?<=_)NAME", name, CMAKE),
             "README.md": self.read_me(),
         }
@@ -251,21 +262,20 @@ extern const {real} {self.name}_largest_effort[{upper}_N_ACTUATED]; /* N m or N 
     def source(self) -> str:
         """Text of the source."""
         r = self.robot
+        plain, given = "const REAL pose[7], const REAL side[], ", "q" if r.iterated else "start"
         parts = [
             f"/* Made by pkm export {release()} from the description with digest {self.digest}. */",
             f'#include "{self.name}.h"\n\n#include <math.h>\n',
             self._limits(),
             self._torn(),
-            self._static(
-                "positions", "const REAL pose[7], const REAL side[], const REAL start[], REAL joints[]", r.inverse()
-            ),
-            self._text(INVERSE),
+            *(self._iteration() if r.iterated else ()),
+            self._static("positions", f"{plain}const REAL {given}[], REAL joints[]", r.inverse()),
+            self._text(WITHIN + "\n" + (SOLVED if r.iterated else INVERSE) + JOINTS_WITHIN),
         ]
         effort = "REAL effort[]"
         if r.one_way:
             effort += ", REAL null[]"
             parts.append(self._text(SHARE))
-        plain = "const REAL pose[7], const REAL side[], "
         moving = "const REAL pose[7], const REAL twist[6], "
         for name, arguments, call, out, n, function in (
             ("jacobian", plain + "REAL jacobian[]", "pose, side, jacobian", "jacobian", "6 * M", r.jacobian()),
@@ -288,6 +298,8 @@ extern const {real} {self.name}_largest_effort[{upper}_N_ACTUATED]; /* N m or N 
             ("gravity", plain + effort, "pose, side, effort", "effort", "M", r.inverse_dynamics(False)),
             ("margins", plain + "REAL margins[]", "pose, side, margins", "margins", "2", r.margins()),
         ):
+            if r.iterated:
+                arguments = arguments.replace("const REAL side[],", "const REAL side[], const REAL q[],")
             parts.append(self._static(f"{name}_at", arguments, function))
             parts.append(self._public(name, call, out, n))
         parts.append(self._forward())
@@ -370,8 +382,12 @@ extern const {real} {self.name}_largest_effort[{upper}_N_ACTUATED]; /* N m or N 
         if name in ("inverse_dynamics", "gravity") and self.robot.one_way:
             null, call = ", null[M * FREE]", f"{call}, null"
             shared = "    if (status == PKM_OK)\n        status = share(null, effort);\n"
+        begin = f"REAL side[SIDES]{null};\n    int status = sides_of(mode, side);\n"
+        if self.robot.iterated:
+            begin = f"REAL side[SIDES], at[7], q[JOINTS]{null};\n    int status = reach(pose, mode, side, at, q);\n"
+            call = call.replace("pose", "at").replace("side", "side, q")
         return self._text(
-            f"int NAME_{name}({arguments})\n{{\n    REAL side[SIDES]{null};\n    int status = sides_of(mode, side);\n"
+            f"int NAME_{name}({arguments})\n{{\n    {begin}"
             f"    if (status == PKM_OK)\n        status = {name}_at({call});\n"
             f"{shared}    return finish(status, {out}, {n});\n}}\n"
         )
@@ -396,13 +412,18 @@ extern const {real} {self.name}_largest_effort[{upper}_N_ACTUATED]; /* N m or N 
             for i in range(block["start"], block["start"] + block["count"]):
                 if tables.bodies["actuator"][i] >= 0:
                     limb_of_actuator[tables.bodies["actuator"][i]] = limb_of_block[b]
-        arguments = "const REAL pose[7], const REAL side[], const REAL goal[], REAL left[]"
+        q = "const REAL q[], " if robot.iterated else ""
+        arguments = f"const REAL pose[7], const REAL side[], {q}const REAL goal[], REAL left[]"
         text = FORWARD.replace("LIMB_ERRORS", self._body("limb_errors", arguments, robot.limb_errors())).replace(
             "NEWTON_STEP", self._body("newton_step", arguments + ", struct step *step", step)
         )
         n = self.robot.subspace.shape[1]
         redundant = robot.m > n
+        for word, with_joints, without in JOINTS_ALONG:
+            text = text.replace(word, with_joints if robot.iterated else without)
         at = text.index("/* Newton's method from `pose`")
+        if robot.iterated:
+            text = text[:at] + NEAREST + "\n" + text[at:]
         text = text[:at] + (SAME_SIDE_REDUNDANT if redundant else SAME_SIDE) + "\n" + text[at:]
         constants = {
             "COMBINATIONS": str(2 ** max([*seen.values()] if sided else [0])),
@@ -414,24 +435,99 @@ extern const {real} {self.name}_largest_effort[{upper}_N_ACTUATED]; /* N m or N 
             "EXACT": self.number(1e-6 if self.single else 1e-13),
             "SHORTEST": self.number(1e-4),
             "TENTH": self.number(0.1),
+            "CLEARLY": self.number(CLEARLY),
         }
+        text = text.replace("NEAREST_SIDE", "" if robot.iterated else NEAREST_SIDE)
         for name, value in constants.items():
             text = re.sub(rf"\b{name}\b", value, text)
         turning = self.engine.actuated_turning
-        tables_text = [
-            "/* Positions beyond which numbers are too coarse to close loops with. */\n"
-            + self.table("static const REAL", "farthest", np.where(turning, FARTHEST, FARTHEST * self.engine.size)),
-            self.table("static const int", "actuator_turns", turning),
-            self.table("static const int", "limb_of_side", limb_of_side),
+        limb_of_joint = np.zeros(len(self.kinematics.joint_names))
+        for b, block in enumerate(blocks):
+            for column in tables.bodies["column"][block["start"] : block["start"] + block["count"]]:
+                limb_of_joint[column] = limb_of_block[b]
+        by_limb = [
             "/* A limb with several branches tries all of them: the place of each in the number of the attempt. */\n"
             + self.table("static const int", "place_of_side", place),
-            self.table("static const int", "limb_of_actuator", limb_of_actuator),
             "/* How much nearer a branch must be than those tried before. */\n"
             + self.table(
                 "static const REAL", "clearly", [CLEARLY if k in hidden else 1.0 for k in range(len(tables.limbs))]
             ),
         ]
-        return self._text("\n".join([*tables_text, text]))
+        tables_text = [
+            "/* Positions beyond which numbers are too coarse to close loops with. */\n"
+            + self.table("static const REAL", "farthest", np.where(turning, FARTHEST, FARTHEST * self.engine.size)),
+            self.table("static const int", "actuator_turns", turning),
+            self.table("static const int", "limb_of_side", limb_of_side),
+            self.table("static const int", "limb_of_actuator", limb_of_actuator),
+        ]
+        return self._text(
+            "\n".join(
+                [
+                    *tables_text,
+                    *([self.table("static const int", "limb_of_joint", limb_of_joint)] if robot.iterated else by_limb),
+                    text,
+                ]
+            )
+        )
+
+    def _iteration(self) -> list[str]:
+        """Functions that solve the limbs: blocks, all of them, and the way from home."""
+        robot, bodies, blocks = self.robot, self.engine.tables.bodies, self.engine.tables.blocks
+        size = float(blocks["size"][0])
+        iterated = [b for b in range(len(blocks)) if blocks["solver"][b] != CLOSED_FORM]
+        turns, units = np.zeros(len(self.kinematics.joint_names)), np.ones(len(self.kinematics.joint_names))
+        for b in iterated:
+            for i in range(blocks["start"][b], blocks["start"][b] + blocks["count"][b]):
+                slides = bodies["prismatic"][i] == 1
+                turns[bodies["column"][i]], units[bodies["column"][i]] = not slides, size if slides else 1.0
+        columns = [max(int(c), 0) for c in bodies["column"]]
+        parts = [
+            self.table("static const int", "column", columns),
+            self.table("static const REAL", "unit_of_joint", units),
+            self.table("static const int", "newton_turns", turns),
+            self._static("platform", "const REAL pose[7], REAL at[7]", robot.platform()),
+            NEWTON,
+        ]
+        lines = []
+        for b, block in enumerate(blocks):
+            arguments = "const REAL pose[7], const REAL side[], REAL q[]"
+            if b in iterated:
+                arguments = (
+                    "const REAL pose[7], const REAL side[], const REAL q[], REAL step[], REAL *gap, REAL *turned"
+                )
+                call = f"newton(block_{b}, pose, side, q, {block['start']}, {block['count']}, found"
+                lines.append(
+                    f"    if ({call}, &turned[{iterated.index(b)}]) != PKM_OK)\n        return PKM_NOT_CONNECTED;"
+                )
+            else:
+                lines.append(f"    if (block_{b}(pose, side, q) != PKM_OK)\n        return PKM_UNREACHABLE;")
+            parts.append(self._static(f"block_{b}", arguments, robot.block(b)))
+        body = "\n".join(lines)
+        parts.append(
+            "/* The joints of all limbs at a pose, beginning from q. */\nstatic int limbs(const REAL pose[7],"
+            " const REAL side[], REAL q[], REAL found[2], REAL turned[])\n{\n" + body + "\n    return PKM_OK;\n}\n"
+        )
+        parts.append(FOLLOW)
+        words = {
+            "ROUNDING": self.number(1e-6 if self.single else ROUNDING),
+            "ROUNDED": self.number(1e-4 if self.single else ROUNDED),
+            "AT_REST": self.number(1e-5 if self.single else AT_REST),
+            "CLOSED": self.number(1e-4 if self.single else CLOSED),
+            "EXACT": self.number(1e-4 if self.single else (EXACT if self.engine.divided else CLOSED)),
+            "NEXT": self.number(NEXT),
+            "LONGEST": self.number(STEP),
+            "SHORT_PART": self.number(SHORTEST),
+            "JUMP": self.number(JUMP),
+            "FAR": self.number(FAR),
+            "QUARTER": self.number(CONTRACTION),
+            "NEWTONS": str(len(iterated)),
+            "DIVIDED": str(int(self.engine.divided)),
+            "SIZE": self.number(size),
+            "TWO": self.number(2.0),
+        }
+        for word, value in words.items():
+            parts = [re.sub(rf"\b{word}\b", value, part) for part in parts]
+        return [self._text(part) for part in parts]
 
     def _text(self, template: str) -> str:
         """A template with the names and numbers of this robot."""
@@ -450,6 +546,8 @@ extern const {real} {self.name}_largest_effort[{upper}_N_ACTUATED]; /* N m or N 
             "TINY": self.number(1e-30),
             "BROKEN": self.number(1e-6 if self.single else 1e-12),
             "SQRT": "sqrtf" if self.single else "sqrt",
+            "NEWTONS": str(int((self.engine.tables.blocks["solver"] != CLOSED_FORM).sum())),
+            **{name.upper(): name + ("f" if self.single else "") for name in ("sin", "cos", "atan2")},
             "FABS": "fabsf" if self.single else "fabs",
             "CEIL": "ceilf" if self.single else "ceil",
         }
@@ -462,6 +560,25 @@ extern const {real} {self.name}_largest_effort[{upper}_N_ACTUATED]; /* N m or N 
         return re.sub(r"\bREAL\b", "float" if self.single else "double", text)
 
 
+SOLVED = """\
+int NAME_inverse(const REAL pose[7], int mode, REAL actuated[], REAL joints[])
+{
+    REAL side[SIDES], at[7], solved[JOINTS], q[JOINTS];
+    int inside = 1, status = reach(pose, mode, side, at, solved);
+    if (status == PKM_OK)
+        status = finish(positions(at, side, solved, q), q, JOINTS);
+"""
+JOINTS_ALONG = (  # in the forward kinematics: with joints that are iterated, and without
+    ("Q_IN ", "const REAL q[], ", ""),
+    ("Q_OUT ", "REAL q[], ", ""),
+    ("STEP_AT(", "step_at(", "newton_step("),
+    ("Q goal", "q, goal", "goal"),
+    ("Q next", "q, next", "next"),
+    ("Q_LOCAL", "\n    REAL q[JOINTS] = {ZERO}, kept[JOINTS];", ""),
+    ("Q_LAST", ", q", ""),
+    ("Q_KEEP", "        for (int i = 0; i < JOINTS; i++)\n            kept[i] = q[i];\n", ""),
+    ("Q_BACK", "            for (int i = 0; i < JOINTS; i++)\n                q[i] = kept[i];\n", ""),
+)
 CMAKE = """\
 cmake_minimum_required(VERSION 3.10)
 project(NAME C)

@@ -16,24 +16,24 @@ struct step {
     REAL rates[RATES];
 };
 
-static int limb_errors(const REAL pose[7], const REAL side[], const REAL goal[], REAL left[])
+static int limb_errors(const REAL pose[7], const REAL side[], Q_IN const REAL goal[], REAL left[])
 {
 LIMB_ERRORS
 }
 
-static int newton_step(const REAL pose[7], const REAL side[], const REAL goal[], REAL left[], struct step *step)
+static int newton_step(const REAL pose[7], const REAL side[], Q_IN const REAL goal[], REAL left[], struct step *step)
 {
 NEWTON_STEP
 }
 
 /* Newton's method from `pose` to actuators at `goal`; 1 where every correction was at most a quarter of that before. */
-static int follow(const REAL side[], const REAL goal[], REAL pose[7])
+static int follow(const REAL side[], const REAL goal[], Q_OUT REAL pose[7])
 {
     const REAL size = LENGTH;
     REAL left[M], previous = HUGE_VAL;
     struct step step, first;
     for (int k = 0; k < 12; k++) {
-        if (newton_step(pose, side, goal, left, &step) != PKM_OK)
+        if (STEP_AT(pose, side, Q goal, left, &step) != PKM_OK)
             return 0;
         if (k == 0)
             first = step;
@@ -45,12 +45,55 @@ static int follow(const REAL side[], const REAL goal[], REAL pose[7])
             pose[i] = step.pose[i];
         const REAL ratio = previous < HUGE_VAL ? length / previous : TENTH;
         if (length > QUARTER * previous || length * ratio * ratio < EXACT * size)
-            return newton_step(pose, side, goal, left, &step) == PKM_OK && same_side(&first, &step);
+            return STEP_AT(pose, side, Q goal, left, &step) == PKM_OK && same_side(&first, &step);
         previous = length;
     }
     return 0;
 }
 
+NEAREST_SIDE
+int NAME_forward(const REAL actuated[], const REAL near[7], REAL pose[7])
+{
+    REAL at[7], side[SIDES] = {ZERO}, span[M] = {ZERO}, goal[M];Q_LOCAL
+    REAL done = ZERO, cap = ONE;
+    for (int i = 0; i < 7; i++)
+        at[i] = near[i];
+    int usable = 1;
+    for (int a = 0; a < M; a++)
+        usable = usable && FABS(actuated[a]) < farthest[a];
+    int status = usable ? nearest_side(at, actuated, side, spanQ_LAST) : PKM_INVALID_INPUT;
+    if (status != PKM_OK)
+        return finish(status, pose, 7);
+    for (int a = 0; a < M; a++)
+        while (actuator_turns[a] && cap * FABS(span[a]) > HALF)
+            cap *= HALF;
+    REAL part = cap;
+    for (int tries = 0; tries < 200 && part >= SHORTEST; tries++) {
+        REAL next[7];
+        const REAL rest = ONE - done - part;
+        for (int a = 0; a < M; a++)
+            goal[a] = actuated[a] - rest * span[a];
+        for (int i = 0; i < 7; i++)
+            next[i] = at[i];
+Q_KEEP        if (!follow(side, goal, Q next)) {
+Q_BACK            part *= HALF;
+            continue;
+        }
+        for (int i = 0; i < 7; i++)
+            at[i] = next[i];
+        if (rest <= ZERO) {
+            for (int i = 0; i < 7; i++)
+                pose[i] = at[i];
+            return finish(PKM_OK, pose, 7);
+        }
+        done += part;
+        part = smaller(smaller(part + part, cap), ONE - done);
+    }
+    return finish(PKM_SINGULAR, pose, 7);
+}
+"""
+
+NEAREST_SIDE = """\
 /* The working mode at `pose` whose actuators are nearest to `goal`, and what they then have to go. */
 static int nearest_side(const REAL pose[7], const REAL goal[], REAL side[], REAL span[])
 {
@@ -81,46 +124,6 @@ static int nearest_side(const REAL pose[7], const REAL goal[], REAL side[], REAL
             span[a] = far[limb_of_actuator[a]] >= ZERO ? left[a] : span[a];
     }
     return status;
-}
-
-int NAME_forward(const REAL actuated[], const REAL near[7], REAL pose[7])
-{
-    REAL at[7], side[SIDES] = {ZERO}, span[M] = {ZERO}, goal[M];
-    REAL done = ZERO, cap = ONE;
-    for (int i = 0; i < 7; i++)
-        at[i] = near[i];
-    int usable = 1;
-    for (int a = 0; a < M; a++)
-        usable = usable && FABS(actuated[a]) < farthest[a];
-    int status = usable ? nearest_side(at, actuated, side, span) : PKM_INVALID_INPUT;
-    if (status != PKM_OK)
-        return finish(status, pose, 7);
-    for (int a = 0; a < M; a++)
-        while (actuator_turns[a] && cap * FABS(span[a]) > HALF)
-            cap *= HALF;
-    REAL part = cap;
-    for (int tries = 0; tries < 200 && part >= SHORTEST; tries++) {
-        REAL next[7];
-        const REAL rest = ONE - done - part;
-        for (int a = 0; a < M; a++)
-            goal[a] = actuated[a] - rest * span[a];
-        for (int i = 0; i < 7; i++)
-            next[i] = at[i];
-        if (!follow(side, goal, next)) {
-            part *= HALF;
-            continue;
-        }
-        for (int i = 0; i < 7; i++)
-            at[i] = next[i];
-        if (rest <= ZERO) {
-            for (int i = 0; i < 7; i++)
-                pose[i] = at[i];
-            return finish(PKM_OK, pose, 7);
-        }
-        done += part;
-        part = smaller(smaller(part + part, cap), ONE - done);
-    }
-    return finish(PKM_SINGULAR, pose, 7);
 }
 """
 

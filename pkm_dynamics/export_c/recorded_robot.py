@@ -21,17 +21,17 @@ from pkm_kinematics.kernels.compiled_rotations import shift_pose
 from pkm_kinematics.kernels.model_and_data import FACTORS, VECTORS
 from pkm_kinematics.kernels.path.newton import TWIST, actuator_error, correction
 from pkm_kinematics.kernels.position.chain import place_chain, read_chain
-from pkm_kinematics.kernels.position.closed_form import read_angles, turn_from_home
-from pkm_kinematics.kernels.position.closures import closed
+from pkm_kinematics.kernels.position.closed_form import read_angles, solve_closed_form, turn_from_home
+from pkm_kinematics.kernels.position.closures import block_jacobian, closed, invert_block, turned_over
 from pkm_kinematics.kernels.position.placement import place_platform
-from pkm_kinematics.kernels.position.positions import CONVERGED, solve_positions
+from pkm_kinematics.kernels.position.positions import CONVERGED, place_block, solve_positions, write_block_rows
 from pkm_kinematics.kernels.position.solve_poses import INSIDE, UNIT
 from pkm_kinematics.kernels.rates.motion import accelerations, invert_blocks, move_platform, velocities
 from pkm_kinematics.kernels.rates.motion_space import is_off_space
 from pkm_kinematics.kernels.rates.projection import factorise_drives, inverse_jacobian
 from pkm_kinematics.kernels.records import CLOSED_FORM, PLATFORM
-from pkm_kinematics.kernels.regularity import is_regular, solve_three, turn_back
-from pkm_kinematics.recordings_at_home import near_home, some_numbers
+from pkm_kinematics.kernels.regularity import factorise, is_regular, orientation, solve_three, turn_back
+from pkm_kinematics.recordings_at_home import near_home, pose_inputs, some_numbers
 from pkm_kinematics.solve.position_solver import TORN
 from pkm_runtime.codegen import Tape, loose, trace
 from pkm_runtime.codegen.c_code import CCode, Part, identifier
@@ -40,7 +40,17 @@ from pkm_runtime.errors import PkmError
 
 TAU = 6.283185307179586
 POSE, SIDES, START, GIVEN, MORE = range(5)  # arrays of inputs: pose, sign per branch, joints at home, others
-REFUSAL = {"invalid": "PKM_INVALID_INPUT", "unreachable": "PKM_UNREACHABLE", "singular": "PKM_SINGULAR"}
+REFUSAL = {
+    "invalid": "PKM_INVALID_INPUT",
+    "unreachable": "PKM_UNREACHABLE",
+    "singular": "PKM_SINGULAR",
+    "blunt": "PKM_NOT_CONNECTED",
+}
+
+
+# Reciprocal condition of a part of a limb below which its joints are too inexact, and the limb is solved as a whole in
+# Python: rounding leaves rates off by 1e-16 over its square.
+BLUNT = 2e-2
 
 
 class ExportError(PkmError):
@@ -125,6 +135,11 @@ class RecordedFunction:
         free = np.abs(S).sum(axis=1) > 0.0
         return np.array([raw[k] if free[k] else 0.0 for k in range(6)], dtype=object)
 
+    @property
+    def open(self) -> str:
+        """Why limbs stay open: out of reach, or beside what iteration can solve."""
+        return "blunt" if self.robot.iterated else "unreachable"
+
     # -- stretches ----------------------------------------------------------------------------------------------------
 
     def trace(self, kernel: Any) -> Callable[..., Any]:
@@ -138,6 +153,23 @@ class RecordedFunction:
 
     def place(self, joints: bool) -> None:
         """Put the platform at the pose that is given, moved into the motion space if it misses that by rounding."""
+        if self.robot.iterated:  # what `platform` in C has checked and moved
+            self._place_checked(joints)
+            return
+        self.check_pose(joints)
+
+    def _place_checked(self, joints: bool) -> None:
+        robot = self.robot
+        pose = pose_inputs(self.tape, POSE, robot.engine.home, robot.subspace, robot.engine.size)
+        self.inputs |= {(POSE, k): f"pose[{k}]" for k in range(7)}
+        self.pose = pose
+        platform = self.data.state[PLATFORM]
+        self.trace(place_platform)(self.data.state, pose)
+        if joints and len(self.model.chain) > 1:
+            self.trace(read_chain)(self.model, self.data, platform.R, platform.p)
+
+    def check_pose(self, joints: bool) -> None:
+        """Refuse a pose that is not usable, and place the platform."""
         robot, tape = self.robot, self.tape
         pose = self.given(POSE, robot.pose, "pose")
         squares = sum(pose[k] * pose[k] for k in range(3, 7))
@@ -160,6 +192,9 @@ class RecordedFunction:
 
     def limbs(self, joints: bool) -> None:
         """Solve the limbs, on request with the angles of all joints."""
+        if self.robot.iterated:
+            self.take_joints(len(self.model.blocks))
+            return
         if joints:
             start = self.given(START, self.robot.engine.home_joints, "start")
             for i in range(2, len(self.model.bodies)):
@@ -173,6 +208,24 @@ class RecordedFunction:
                     me, home = self.data.state[block.driver], start[self.model.bodies[block.driver].column]
                     side = (self.mode // block.stride) % block.branches
                     me.q = turn(self.model.bodies, self.model.closures, block, self.data.state, side, home)
+
+    def take_joints(self, blocks: int) -> None:
+        """Place the bodies of the first blocks by joint positions that are given, whose loops must be closed."""
+        q = self.given(START, self.robot.solved, "q")
+        for i in range(2, len(self.model.bodies)):
+            self.data.state[i].q = q[self.model.bodies[i].column]
+        for block in self.model.blocks[:blocks]:
+            self.place_block(block)
+            closures, rows = self.model.closures, self.data.rows
+            gap = self.trace(write_block_rows)(closures, block, self.data.state, rows)
+            self.trace(closed)(block, gap)
+            self.trace(turned_over)(closures, block, self.data.state)
+            if self.robot.engine.divided and block.solver != CLOSED_FORM:
+                self.tape.decide(">", self.trace(invert_block)(self.model, self.data, block), BLUNT)
+
+    def place_block(self, block: Any) -> None:
+        """Place the bodies of a block by their joint positions."""
+        self.trace(place_block)(self.model.bodies, block, self.data.state)
 
     def invert(self) -> Number:
         """Invert the limbs' equations; the regularity of the worst."""
@@ -237,8 +290,7 @@ class RecordedRobot:
         self.dynamics, self.kinematics, self.engine = dynamics, dynamics.kinematics, dynamics.kinematics.engine
         blocks = self.engine.tables.blocks
         self.expect(self.engine.constant_space, "its motion space turns with the pose; use the Python package")
-        closed_forms = bool((blocks["solver"] == CLOSED_FORM).all())
-        self.expect(closed_forms, "a limb is solved by iteration; use the Python package")
+        self.iterated: bool = self.engine.iterated
         self.tables, self.subspace, self.single = self.engine.tables, self.engine.model.subspace, single
         self.m = len(self.engine.actuated_names)
         self.pose = near_home(self.engine.home, self.subspace, self.engine.size)
@@ -255,6 +307,14 @@ class RecordedRobot:
                 (is_regular, lambda condition: condition > 1e-4),
             ]
         self.group_of_body = self._groups()
+        if self.iterated:
+            self.expect(
+                self.engine.divided or not self._turns_over(),
+                "a limb solved by iteration may slide through its joint and come out on the other side; "
+                "use the Python package",
+            )
+            self.solved = np.asarray(self.kinematics.inverse(self.pose, mode=0).joints)
+            self.expect(bool(np.isfinite(self.solved).all()), "its limbs do not reach the poses beside home")
         square = self.m == self.subspace.shape[1]
         self.expect(not (self.one_way and square), "its drives only pull, or only push, and none is redundant")
 
@@ -267,6 +327,19 @@ class RecordedRobot:
         """Refuse the robot unless something is so."""
         if not fact:
             raise ExportError(f"{self.kinematics.mechanism.name}: no C of it: {otherwise}")
+
+    def _turns_over(self) -> bool:
+        """Whether a limb is found by iteration, as many equations as joints, and one of these slides.
+
+        Beside where such a limb turns over, C took another configuration than Python (Eclipse II, 1 state in 500).
+        """
+        bodies, blocks = self.tables.bodies, self.tables.blocks
+        return any(
+            b["solver"] != CLOSED_FORM
+            and b["rows"] == b["count"]
+            and bool(bodies["prismatic"][b["start"] : b["start"] + b["count"]].any())
+            for b in blocks
+        )
 
     def _groups(self) -> list[str]:
         groups = ["", ""]
@@ -285,6 +358,56 @@ class RecordedRobot:
             found[group] = f"limb {k + 1}: {', '.join(joints)}"
         return found
 
+    # -- limbs solved by iteration, block by block ------------------------------------------------------------------
+
+    def platform(self) -> RecordedFunction:
+        """A pose that is checked and moved into the motion space."""
+        f = RecordedFunction(self)
+        f.check_pose(joints=False)
+        at = [*f.data.state[PLATFORM].p, *f.pose[3:]]
+        f.end("the platform", "invalid", *((f"at[{k}]", x) for k, x in enumerate(at)))
+        return f
+
+    def block(self, b: int) -> RecordedFunction:
+        """A step of Newton's method for a block, or its joints in closed form."""
+        f = RecordedFunction(self)
+        f.place(joints=False)
+        q = f.given(START, self.solved, "q")
+        model, data = f.model, f.data
+        for i in range(2, len(model.bodies)):
+            data.state[i].q = q[model.bodies[i].column]
+        for before in model.blocks[:b]:
+            f.place_block(before)
+        block = model.blocks[b]
+        bodies = range(block.start, block.start + block.count)
+        if block.solver == CLOSED_FORM:
+            branch = (f.mode // block.stride) % block.branches
+            f.trace(solve_closed_form)(model.bodies, model.closures, block, data.state, branch)
+            read_angles_without_branch(model.bodies, data.state, block.start, block.start + block.count)
+            gap = f.trace(write_block_rows)(model.closures, block, data.state, data.rows)
+            f.trace(closed)(block, gap)
+            results = [(f"q[{model.bodies[i].column}]", data.state[i].q) for i in bodies]
+            f.end("positions in closed form", "unreachable", *results)
+            return f
+        f.place_block(block)
+        gap = f.trace(write_block_rows)(model.closures, block, data.state, data.rows)
+        f.trace(invert_block)(model, data, block)
+        steps: list[Number] = []
+        for j in range(block.count):
+            inverse = data.work[block.inverse_at + j * block.rows : block.inverse_at + (j + 1) * block.rows]
+            steps.append(-sum(inverse[r] * data.rows[block.rows_at + r].gap for r in range(block.rows)))
+        results = [(f"step[{j}]", x) for j, x in enumerate(steps)]
+        turned: Number = 0.0
+        if block.rows == block.count and not self.engine.divided:
+            n = block.count
+            f.trace(block_jacobian)(model, data, block, data.work, block.scratch_at)
+            A = np.array(data.work[block.scratch_at : block.scratch_at + n * n], dtype=object).reshape(n, n)
+            inverse = np.zeros((n, n), dtype=object)
+            f.trace(factorise)(A, n, n, inverse, np.zeros(n, dtype=object))
+            turned = f.trace(orientation)(inverse, n)
+        f.end("a step of Newton's method", "singular", *results, ("*gap", gap), ("*turned", turned))
+        return f
+
     # -- the functions ------------------------------------------------------------------------------------------------
 
     def inverse(self) -> RecordedFunction:
@@ -302,7 +425,7 @@ class RecordedRobot:
         for follower, leader, multiplier, offset in self.engine.gears:
             unit = 1.0 if self.engine.joint_turning[follower] else self.engine.size
             f.tape.decide("<=", abs(q[follower] - multiplier * q[leader] - offset), TORN * unit)
-        f.end("positions of the limbs", "unreachable", *((f"joints[{k}]", value) for k, value in enumerate(q)))
+        f.end("positions of the limbs", f.open, *((f"joints[{k}]", value) for k, value in enumerate(q)))
         return f
 
     def _at(self) -> RecordedFunction:
@@ -314,7 +437,7 @@ class RecordedRobot:
 
     def _limbs(self, f: RecordedFunction) -> Number:
         f.limbs(joints=False)
-        f.end("positions of the limbs", "unreachable")
+        f.end("positions of the limbs", f.open)
         return f.invert()
 
     def jacobian(self) -> RecordedFunction:
@@ -400,7 +523,7 @@ class RecordedRobot:
         goal = f.given(GIVEN, self.engine.home_joints[self.engine.actuated_column] + 0.01, "goal")
         left = np.zeros(self.m, dtype=object)
         f.trace(actuator_error)(f.model.bodies, f.data.state, goal, left)
-        f.end("positions of the limbs", "unreachable", *((f"left[{k}]", x) for k, x in enumerate(left)))
+        f.end("positions of the limbs", f.open, *((f"left[{k}]", x) for k, x in enumerate(left)))
         return goal
 
     def newton_step(self) -> RecordedFunction:

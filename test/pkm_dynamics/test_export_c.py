@@ -18,18 +18,17 @@ from pkm_dynamics.export_c.c_files import PROTOTYPES, CFiles
 from pkm_dynamics.export_c.c_test import CALLS, DOUBLE, PARTS, states_of
 from pkm_dynamics.export_c.recorded_robot import ExportError
 from pkm_kinematics import Status, check
-from pkm_kinematics.kernels.records import CLOSED_FORM
 
 STRICT = ["-std=c99", "-Wall", "-Wextra", "-Wconversion", "-Werror", "-pedantic"]
 SANITIZED = ["-O1", "-g0", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
+NOT_CONNECTED = int(Status.NOT_CONNECTED)
 COMPILERS = [name for name in ("gcc", "clang") if shutil.which(name)]
 
 needs_compiler = pytest.mark.skipif(not COMPILERS, reason="no C compiler (gcc or clang)")
 
 
 def expressible(dynamics: Dynamics) -> bool:
-    engine = dynamics.kinematics.engine
-    return engine.constant_space and bool((engine.tables.blocks["solver"] == CLOSED_FORM).all())
+    return dynamics.kinematics.constant_space and dynamics.kinematics.mechanism.name != "eclipse2"
 
 
 def written(dynamics: Dynamics, folder: Path, single: bool = False) -> CFiles:
@@ -99,19 +98,21 @@ def compare_with_python(dynamics: Dynamics, n: int, folder: Path) -> None:
             status[i] = library.call(name, *(given[what][i] for what in inputs), int(states.mode[i]), *out)
         known = np.isin(status, (Status.CONVERGED, Status.JOINT_LIMIT))
         assert np.isnan(found[~known]).all()
-        if name == "forward":  # which may refuse what Python reaches on another way
-            assert (~known & (codes == 0)).mean() < 0.02
+        refused = status == NOT_CONNECTED if name != "forward" else ~known
+        if refused.any():  # what Python reaches on another way
+            assert (refused & (codes == 0)).mean() < (0.1 if k.engine.iterated else 0.02)
             known &= codes == 0
+        if name == "forward":
             found[:, 3:] *= np.where((found[:, 3:] * expected[:, 3:]).sum(axis=1) < 0.0, -1.0, 1.0)[:, None]
         else:
-            np.testing.assert_array_equal(status, codes, err_msg=name)
+            np.testing.assert_array_equal(status[~refused], codes[~refused], err_msg=name)
         top = np.abs(np.nan_to_num(expected)).max(axis=1, keepdims=True)
         off = np.abs(found - expected) / np.maximum(top, 1e-6 * top.max(initial=1e-300))
         assert off[known].max(initial=0.0) < DOUBLE, name
 
 
 @needs_compiler
-@pytest.mark.parametrize("name", ["delta", "hexa", "wrist_3ups_s", "gough_stewart_7"])
+@pytest.mark.parametrize("name", ["delta", "hexa", "wrist_3ups_s", "gough_stewart_7", "orthoglide"])
 def test_c_is_python(name: str, tmp_path: Path) -> None:
     compare_with_python(Dynamics(load_mechanism(name)), 10_000, tmp_path)
 
@@ -206,7 +207,7 @@ def attack(name: str, n: int, folder: Path) -> None:
 
 
 @needs_compiler
-@pytest.mark.parametrize("name", ["delta", "gough_stewart_7", "navaro"])
+@pytest.mark.parametrize("name", ["delta", "gough_stewart_7", "navaro", "orthoglide"])
 def test_any_bits(name: str, tmp_path: Path) -> None:
     attack(name, 100_000, tmp_path)
 
@@ -235,8 +236,8 @@ def test_a_changed_description_is_told(tmp_path: Path, capsys: pytest.CaptureFix
     assert check.main(["linear_delta", "--exported", folder]) == 1
     assert "another description" in capsys.readouterr().err
     assert check.main(["delta", "--exported", str(tmp_path)]) == 1
-    assert main(["orthoglide", "--to", "c", "-o", folder]) == 1
-    assert "orthoglide" in capsys.readouterr().err
+    assert main(["tricept", "--to", "c", "-o", folder]) == 1
+    assert "tricept" in capsys.readouterr().err
 
 
 def test_the_header_has_what_was_promised(tmp_path: Path) -> None:

@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: Apache-2.0
+"""C of limbs that are solved by iteration: Newton's method, and the straight way from home on which limbs are followed.
+
+The conditions are those of `pkm_kinematics.kernels.path.carry_on` and `kernels/position/positions.py`. A pose has one
+answer in a mode, whatever was asked before: the platform goes straight from home to the pose, and the limbs follow.
+"""
+
+# Names in capitals are replaced: see `c_files`.
+NEWTON = """\
+/* A step of Newton's method for some joints of a limb: the step of each, the largest gap of the loops [m], and the side
+   of the limb's singularities, 0 where it has none. */
+typedef int newton_function(const REAL pose[7], const REAL side[], const REAL q[], REAL step[], REAL *gap,
+    REAL *turned);
+
+/* Joints `first` to `first + count - 1` of `column` by Newton's method; raises `found[0]` to the largest ratio of two
+   corrections, to infinity where one is so long that what is found need not be the next solution, and `found[1]` to the
+   gap that is left. */
+static int newton(newton_function *function, const REAL pose[7], const REAL side[], REAL q[], int first, int count,
+    REAL found[2], REAL *turned)
+{
+    REAL step[JOINTS], gap = ZERO, previous = HUGE_VAL, before = found[1];
+    int done = 0;
+    for (int tries = 0; tries < 50; tries++) {
+        REAL largest = ZERO;
+        if (function(pose, side, q, step, &gap, turned) != PKM_OK)
+            return PKM_NOT_CONNECTED;
+        found[1] = larger(gap, before);
+        if (gap < ROUNDING * SIZE || (done && gap < CLOSED * SIZE))
+            return PKM_OK;
+        if (done)
+            return PKM_NOT_CONNECTED;
+        for (int j = 0; j < count; j++)
+            largest = larger(largest, FABS(step[j]) / unit_of_joint[column[first + j]]);
+        if (!(largest < HUGE_VAL))
+            return PKM_NOT_CONNECTED;
+        if (largest > ROUNDED)
+            found[0] = larger(found[0], largest > NEXT ? HUGE_VAL : largest / previous);
+        previous = largest;
+        const REAL part = largest > HALF ? HALF / largest : ONE;
+        for (int j = 0; j < count; j++)
+            q[column[first + j]] += part * step[j];
+        done = largest < AT_REST;
+    }
+    return PKM_NOT_CONNECTED;
+}
+"""
+
+FOLLOW = """\
+/* The shift and the turn that lead straight from home to a pose; its length in rad and sizes of the robot. */
+static REAL way_from_home(const REAL pose[7], REAL way[6])
+{
+    const REAL *h = NAME_home, *b = pose + 3;
+    for (int k = 0; k < 3; k++)
+        way[k] = pose[k] - h[k];
+    const REAL x = -b[3] * h[3] + b[0] * h[6] - b[1] * h[5] + b[2] * h[4];
+    const REAL y = -b[3] * h[4] + b[1] * h[6] - b[2] * h[3] + b[0] * h[5];
+    const REAL z = -b[3] * h[5] + b[2] * h[6] - b[0] * h[4] + b[1] * h[3];
+    const REAL w = b[3] * h[6] + b[0] * h[3] + b[1] * h[4] + b[2] * h[5];
+    const REAL sine = SQRT(x * x + y * y + z * z);
+    REAL k = sine < TINY ? TWO / FABS(w) : TWO * ATAN2(sine, FABS(w)) / sine;
+    if (w < ZERO)
+        k = -k;
+    way[3] = k * x;
+    way[4] = k * y;
+    way[5] = k * z;
+    const REAL shift = SQRT(way[0] * way[0] + way[1] * way[1] + way[2] * way[2]) / SIZE;
+    return larger(larger(shift, FABS(k) * sine), TINY);
+}
+
+/* The pose at a part of the way from home. */
+static void along(const REAL way[6], REAL part, REAL pose[7])
+{
+    const REAL *h = NAME_home;
+    const REAL x = part * way[3], y = part * way[4], z = part * way[5];
+    const REAL angle = SQRT(x * x + y * y + z * z), c = COS(HALF * angle);
+    const REAL s = angle > TINY ? SIN(HALF * angle) / angle : HALF;
+    const REAL a = s * x, b = s * y, d = s * z;
+    for (int k = 0; k < 3; k++)
+        pose[k] = h[k] + part * way[k];
+    pose[3] = c * h[3] + a * h[6] + b * h[5] - d * h[4];
+    pose[4] = c * h[4] + b * h[6] + d * h[3] - a * h[5];
+    pose[5] = c * h[5] + d * h[6] + a * h[4] - b * h[3];
+    pose[6] = c * h[6] - a * h[3] - b * h[4] - d * h[5];
+}
+
+/* The joints of the limbs in a working mode at a pose, which is checked and moved into the motion space (`at`). */
+static int reach(const REAL pose[7], int mode, REAL side[], REAL at[7], REAL q[])
+{
+    REAL way[6], next[7], tried[JOINTS], turned_at_home[NEWTONS], turned[NEWTONS], found[2] = {ZERO};
+    int status = sides_of(mode, side);
+    if (status == PKM_OK)
+        status = platform(pose, at);
+    if (status != PKM_OK)
+        return status;
+    for (int k = 0; k < JOINTS; k++)
+        q[k] = start_of_mode[mode][k];
+    const REAL length = way_from_home(at, way);
+    if (!(length < FAR))
+        return PKM_NOT_CONNECTED;
+    for (int k = 0; k < JOINTS; k++)
+        tried[k] = q[k];
+    if (limbs(NAME_home, side, tried, found, turned_at_home) != PKM_OK)
+        return PKM_NOT_CONNECTED;
+    REAL done = ZERO, part = ONE;
+    while (done < ONE) {
+        REAL end = done + part * LONGEST / length;
+        if (end >= ONE)
+            end = ONE;
+        along(way, end, next);
+        for (int k = 0; k < JOINTS; k++)
+            tried[k] = q[k];
+        found[0] = found[1] = ZERO;
+        int followed = limbs(end < ONE ? next : at, side, tried, found, turned) == PKM_OK;
+        for (int k = 0; k < JOINTS; k++)
+            followed = followed && (!newton_turns[k] || FABS(tried[k] - q[k]) <= JUMP);
+        const int shortest = part < SHORT_PART;
+        if (!(shortest && DIVIDED)) {
+            followed = followed && found[0] <= QUARTER;
+            for (int k = 0; k < NEWTONS && !DIVIDED; k++)
+                followed = followed && !(turned[k] * turned_at_home[k] < ZERO);
+        }
+        if (followed) {
+            for (int k = 0; k < JOINTS; k++)
+                q[k] = tried[k];
+            done = end;
+            part = smaller(part + part, ONE);
+        } else if (shortest) {
+            return PKM_NOT_CONNECTED;
+        } else {
+            part *= HALF;
+        }
+    }
+    return found[1] < EXACT * SIZE ? PKM_OK : PKM_NOT_CONNECTED; /* beside a singularity of the limb's parts */
+}
+"""
+
+NEAREST = """\
+static int step_at(const REAL pose[7], const REAL side[], REAL q[], const REAL goal[], REAL left[], struct step *step)
+{
+    REAL found[2] = {ZERO}, turned[NEWTONS];
+    const int status = limbs(pose, side, q, found, turned);
+    return status == PKM_OK ? newton_step(pose, side, q, goal, left, step) : status;
+}
+
+/* The working mode at `pose` whose actuators are nearest to `goal`, and what they then have to go. */
+static int nearest_side(REAL pose[7], const REAL goal[], REAL side[], REAL span[], REAL q[])
+{
+    REAL best[LIMBS];
+    int status = PKM_UNREACHABLE;
+    for (int i = 0; i < LIMBS; i++)
+        best[i] = HUGE_VAL;
+    const REAL near[7] = {pose[0], pose[1], pose[2], pose[3], pose[4], pose[5], pose[6]};
+    for (int mode = 0; mode < MODES; mode++) {
+        REAL tried[SIDES], at[7], left[M], solved[JOINTS], far[LIMBS] = {ZERO};
+        int found = reach(near, mode, tried, at, solved);
+        if (found == PKM_OK)
+            found = limb_errors(at, tried, solved, goal, left);
+        if (found == PKM_INVALID_INPUT)
+            return found;
+        if (found != PKM_OK)
+            continue;
+        for (int a = 0; a < M; a++)
+            far[limb_of_actuator[a]] += FABS(left[a]);
+        for (int i = 0; i < LIMBS; i++)
+            far[i] = far[i] < (best[i] < HUGE_VAL ? CLEARLY : ONE) * best[i] ? far[i] : -ONE;
+        for (int i = 0; i < LIMBS; i++)
+            best[i] = far[i] >= ZERO ? far[i] : best[i];
+        status = PKM_OK;
+        for (int k = 0; k < 7; k++)
+            pose[k] = at[k];
+        for (int k = 0; k < SIDES; k++)
+            side[k] = far[limb_of_side[k]] >= ZERO ? tried[k] : side[k];
+        for (int k = 0; k < JOINTS; k++)
+            q[k] = far[limb_of_joint[k]] >= ZERO ? solved[k] : q[k];
+        for (int a = 0; a < M; a++)
+            span[a] = far[limb_of_actuator[a]] >= ZERO ? left[a] : span[a];
+    }
+    return status;
+}
+"""
