@@ -9,6 +9,10 @@ orientation, are constants of the code.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
 import numpy as np
 
 from pkm_dynamics.kernels.direct_dynamics import advance, direct_dynamics
@@ -21,8 +25,6 @@ from pkm_kinematics.recordings_at_home import free_inputs, joint_inputs, joint_r
 from pkm_runtime.codegen import Recording, Tape, loose, trace
 from pkm_runtime.codegen.call_code import ANOTHER_BRANCH, call_code
 from pkm_runtime.kernels.compiled import allocating, compiled
-
-IN_FIXED_STEPS = ((solve_newton, trace(newton_in_fixed_steps)),)  # what is recorded of iterated limbs
 
 SOLVED = -2  # status of what the kernels need not look at, having passed over all that is not CONVERGED
 
@@ -109,6 +111,12 @@ def straight_direct_many(code, motions, efforts, out, status):
 POSE, TWIST, ACCELERATION, WRENCH = 0, 7, 13, 19  # where they begin in a motion (25,)
 
 
+@cache
+def _in_fixed_steps() -> tuple[tuple[Any, Callable[..., Any]], ...]:
+    """What is recorded of iterated limbs, in place of their iteration."""
+    return ((solve_newton, trace(newton_in_fixed_steps)),)
+
+
 def record_inverse(robot: RobotModel, branch: int, start: Data | None = None) -> Recording | None:
     """Efforts (n_actuated,) and reciprocal condition of the drives' Jacobian from a motion (25,); None without code.
 
@@ -123,7 +131,7 @@ def record_inverse(robot: RobotModel, branch: int, start: Data | None = None) ->
     effort = np.zeros(len(kinematics.actuated_names), dtype=object)
     data = loose(start or kinematics.engine.data())
     limbs = joint_inputs(tape, 1, model, data)
-    kernel = trace(conditioned_inverse_dynamics, IN_FIXED_STEPS)
+    kernel = trace(conditioned_inverse_dynamics, _in_fixed_steps())
     status, condition = kernel(loose(model), data, branch, np.concatenate(motion), effort)
     results = (*effort, condition, *joint_results(model, limbs))
     return Recording(tape, 2 if limbs else 1, results) if status == CONVERGED else None
@@ -141,6 +149,6 @@ def record_direct(robot: RobotModel, branch: int, start: Data | None = None) -> 
     out = np.zeros(6, dtype=object)
     data = loose(start or kinematics.engine.data())
     limbs = joint_inputs(tape, 2, model, data)
-    status = trace(direct_dynamics, IN_FIXED_STEPS)(loose(model), data, branch, np.concatenate(motion), effort, out)
+    status = trace(direct_dynamics, _in_fixed_steps())(loose(model), data, branch, np.concatenate(motion), effort, out)
     results = (*out, *joint_results(model, limbs))
     return Recording(tape, 3 if limbs else 2, results) if status == CONVERGED else None

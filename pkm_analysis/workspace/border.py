@@ -90,6 +90,9 @@ def _polygon(solid: Array) -> tuple[Array, Simplices]:
     return np.vstack(points), np.vstack(sides)
 
 
+_OFF = 1e-3  # of a side: how far a corner in its middle is off it, at most
+
+
 def welded(corners: Array, triangles: Simplices) -> tuple[Array, Simplices]:
     """Corners (m, 3), distinct in single precision as in .stl, and triangles (l, 3) of a closed border.
 
@@ -110,7 +113,35 @@ def welded(corners: Array, triangles: Simplices) -> tuple[Array, Simplices]:
     one_way = np.where((net > 0)[:, None], same, same[:, [0, 2, 1]])
     left = np.repeat(one_way, np.abs(net), axis=0)
     used, renumbered = np.unique(left, return_inverse=True)
-    return corners[first[used]], renumbered.reshape(-1, 3)
+    return _parted(corners[first[used]], renumbered.reshape(-1, 3))
+
+
+def _parted(corners: Array, triangles: Simplices) -> tuple[Array, Simplices]:
+    """The same with each side in two triangles only: along the edges of a box, thin triangles touch others.
+
+    Of the triangles at a side of four, the two lowest get a corner of their own in its middle, just off it.
+    """
+    while True:
+        sides = np.sort(np.concatenate([triangles[:, [k, (k + 1) % 3]] for k in range(3)]), axis=1)
+        each, count = np.unique(sides, axis=0, return_counts=True)
+        if not (count > 2).any():
+            return corners, triangles
+        a, b = each[np.argmax(count > 2)]
+        start, along = corners[a], corners[b] - corners[a]
+        lowest: list[tuple[float, int, Array]] = []  # height, triangle, way to its third corner, in each sense
+        for one, other in ((a, b), (b, a)):
+            at = np.flatnonzero(np.any((triangles == one) & (np.roll(triangles, -1, axis=1) == other), axis=1))
+            third = corners[triangles[at].sum(axis=1) - a - b] - start
+            off = third - np.outer(third @ along / (along @ along), along)
+            k = int(np.argmin(np.linalg.norm(off, axis=1)))
+            lowest.append((float(np.linalg.norm(off[k])), int(at[k]), off[k]))
+        off = lowest[0][2] + lowest[1][2]
+        share = min(0.25, _OFF * float(np.linalg.norm(along)) / max(float(np.linalg.norm(off)), 1e-300))
+        corners, middle = np.vstack([corners, start + 0.5 * along + share * off]), len(corners)
+        halves = np.repeat(triangles[[at for _, at, _ in lowest]], 2, axis=0)
+        halves[::2][halves[::2] == b] = middle
+        halves[1::2][halves[1::2] == a] = middle
+        triangles = np.concatenate([np.delete(triangles, [at for _, at, _ in lowest], axis=0), halves])
 
 
 @dataclass

@@ -90,8 +90,9 @@ def test_options_of_the_same_name_are_the_same() -> None:
             told = (action.help or "").replace(", or none", "").split(";")[0].split(" (default")[0]
             same = told, str(default).rstrip("0").rstrip("."), bool(action.nargs), action.metavar
             for name in action.option_strings:
-                # the controller of run may be none; of a run there is a report in three formats, of an analysis a page
-                if name in seen and name not in ("-o", "--output", "--controller", "--report"):
+                # the controller of run may be none; of a run there is a report in three formats, of an analysis a page;
+                # what is exported is MuJoCo's if nothing is said
+                if name in seen and name not in ("-o", "--output", "--controller", "--report", "--to"):
                     shared += 1
                     assert seen[name][1:] == (*same[:2], *same[2:]), f"{name} of {word} and {seen[name][0]}"
                 seen.setdefault(name, (word, *same))

@@ -75,7 +75,8 @@ CASES: dict[str, tuple[Callable[[], str], str, str, str]] = {
         "no_such_macro",
         "write the macro above",
     ),
-    "no robot": (lambda: "<sdf/>", "URDF text", "<sdf>", "<robot"),
+    "no robot": (lambda: "<world/>", "URDF text", "<world>", "<robot"),
+    "no version": (lambda: "<sdf/>", "<sdf>", "version", "1.4"),
     "no links": (lambda: '<robot><pkm base_link="a" platform_link="b"/></robot>', "<robot>", "no links", "<link>"),
     "no loop": (
         lambda: '<robot><link name="a"/><link name="b"/><pkm base_link="a" platform_link="b"/></robot>',
