@@ -41,8 +41,8 @@ def parser() -> argparse.ArgumentParser:
     p = argparse.ArgumentParser(prog="pkm convert", description="Write a robot as a file of another tool.")
     add_robot(p)
     p.add_argument("--to", required=True, choices=sorted(WRITERS), help="the format to write")
-    p.add_argument("--platform", metavar="BODY", help="of a file of another tool: the body that is the platform")
-    p.add_argument("--base", metavar="BODY", help="the body that is the base; by default what is fixed to the world")
+    p.add_argument("--platform", metavar="BODY", help="body that is the platform; in files of other tools")
+    p.add_argument("--base", metavar="BODY", help="body that is the base; by default what is fixed to the world")
     p.add_argument("--actuated", metavar="JOINTS", help="the joints that are driven, separated by commas")
     add_output(p)
     return p
