@@ -132,7 +132,7 @@ class Beam:
     y: Array | None = None
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class Bearing:
     """Stiffness of what a joint holds: forces `radial`, `axial` [N/m], moments `tilt`, `torsion` [N m/rad].
 

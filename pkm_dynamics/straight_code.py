@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Dynamics of one robot as straight-line code, several times as fast as the kernels that it is recorded from.
 
-For robots with a constant motion space and all limbs in closed form. The code is recorded at home and takes motions
-(25,) as the kernels do; where a motion takes another branch than home (limb out of reach, singularity) it has no
-result, calls return ANOTHER_BRANCH, and the kernel is called. Constants of the motion space, such as a Delta's
-orientation, are constants of the code.
+For robots with a constant motion space. Where limbs are iterated, the code takes a fixed number of steps from where
+they were (`carried_...`). It is recorded at home and takes motions (25,) as the kernels do; where a motion takes
+another branch than home (limb out of reach, singularity) it has no result, calls return ANOTHER_BRANCH, and the kernel
+is called. Constants of the motion space, such as a Delta's orientation, are constants of the code.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ POSE, TWIST, ACCELERATION, WRENCH = 0, 7, 13, 19  # where they begin in a motion
 
 
 @cache
-def _in_fixed_steps() -> tuple[tuple[Any, Callable[..., Any]], ...]:
+def _fixed_steps() -> tuple[tuple[Any, Callable[..., Any]], ...]:
     """What is recorded of iterated limbs, in place of their iteration."""
     return ((solve_newton, trace(newton_in_fixed_steps)),)
 
@@ -131,7 +131,7 @@ def record_inverse(robot: RobotModel, branch: int, start: Data | None = None) ->
     effort = np.zeros(len(kinematics.actuated_names), dtype=object)
     data = loose(start or kinematics.engine.data())
     limbs = joint_inputs(tape, 1, model, data)
-    kernel = trace(conditioned_inverse_dynamics, _in_fixed_steps())
+    kernel = trace(conditioned_inverse_dynamics, _fixed_steps())
     status, condition = kernel(loose(model), data, branch, np.concatenate(motion), effort)
     results = (*effort, condition, *joint_results(model, limbs))
     return Recording(tape, 2 if limbs else 1, results) if status == CONVERGED else None
@@ -149,6 +149,6 @@ def record_direct(robot: RobotModel, branch: int, start: Data | None = None) -> 
     out = np.zeros(6, dtype=object)
     data = loose(start or kinematics.engine.data())
     limbs = joint_inputs(tape, 2, model, data)
-    status = trace(direct_dynamics, _in_fixed_steps())(loose(model), data, branch, np.concatenate(motion), effort, out)
+    status = trace(direct_dynamics, _fixed_steps())(loose(model), data, branch, np.concatenate(motion), effort, out)
     results = (*out, *joint_results(model, limbs))
     return Recording(tape, 3 if limbs else 2, results) if status == CONVERGED else None

@@ -340,11 +340,11 @@ class _Search:
         self.loads, self.candidates, self.fixed = loads, candidates, fixed
         mechanism = loads.mechanism
         units = [mechanism.joint_named[name].effort_unit for name in mechanism.actuated_joints]
-        plain, self.weights = loads.efforts(), np.ones(len(units))
+        self.plain, self.weights = loads.efforts(), np.ones(len(units))
         if len(set(units)) > 1:  # N and N m: each in units of what it is without springs
             for unit in set(units):
                 of = np.array([one == unit for one in units])
-                self.weights[of] = 1.0 / max(float(np.sqrt(np.mean(plain[:, of] ** 2))), 1e-300)
+                self.weights[of] = 1.0 / max(float(np.sqrt(np.mean(self.plain[:, of] ** 2))), 1e-300)
 
     def best(self) -> tuple[tuple[Sized, ...], Array]:
         """Candidates with their sizes, without those of no use, and the efforts (n, n_actuated) that they leave."""
@@ -401,7 +401,7 @@ class _Search:
 
     def _columns(self, candidates: Sequence[Candidate]) -> tuple[Array, Array]:
         """Efforts (n, n_actuated, k) per unit of each amount, and those (n, n_actuated) of all that is not sized."""
-        loads, plain, found = self.loads, self.loads.efforts(), []
+        loads, plain, found = self.loads, self.plain, []
         preloads = [replace(one.spring, stiffness=0.0) for one in candidates if isinstance(one, StraightSpring)]
         given = np.concatenate([self.fixed, loads.table(*(one for one in preloads if one.preload))])
         for one in candidates:

@@ -199,7 +199,7 @@ class ElasticSystem:
         if self.poses:
             raise DiffersError
         twist = loose[:, 0] / self.scale
-        words = " ".join(f"{value:.3g}" for value in twist / np.abs(twist).max())
+        words = " ".join(f"{round(value, 6) + 0.0:.3g}" for value in twist / np.abs(twist).max())
         problem = f"it is singular: the platform moves along ({words}) though all drives are held"
         if np.linalg.norm(beyond[:, 0]) > RANK:  # none of its motions: the limbs should hold it, but do not
             problem = f"a constraint singularity: its limbs do not hold the platform along ({words})"

@@ -14,6 +14,7 @@ from pkm_analysis.analysis_errors import AnalysisError
 from pkm_analysis.plottable import Plottable, Table
 from pkm_analysis.stiffness.stiffness import DIRECTIONS, Stiffness
 from pkm_description.mechanism import Array
+from pkm_kinematics.solve.constraints import scaling
 from pkm_runtime.describable import vector
 
 LOWEST = 4  # that are shown
@@ -46,7 +47,7 @@ class ModeShapes(Plottable):
     def platform(self) -> Array:
         """The platform's twist (6, k) in each: its largest element is 1, turns at the robot's length."""
         twists = self.shapes[self.of.model.platform]
-        scaled = twists * np.array(3 * [1.0] + 3 * [self.of.system.length])[:, None]
+        scaled = twists * scaling(self.of.system.length)[:, None]
         return np.asarray(scaled / np.maximum(np.abs(scaled).max(axis=0), 1e-12 * np.abs(self.shapes).max()))
 
     @property

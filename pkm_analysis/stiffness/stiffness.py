@@ -24,6 +24,7 @@ from pkm_description.mechanism import Array, Inertial
 from pkm_description.rotations import skew
 from pkm_dynamics import Distribution
 from pkm_kinematics import Configuration, Kinematics, Status
+from pkm_kinematics.solve.constraints import scaling
 from pkm_kinematics.status import closes
 from pkm_runtime.describable import counted, listed, vector
 
@@ -170,7 +171,7 @@ class Stiffness(Plottable):
     @property
     def rigid(self) -> Array:
         """Wrenches (k, 6), of unit force or of unit moment at the robot's length, under which nothing gives way."""
-        scale = np.array(3 * [1.0] + 3 * [self.system.length])
+        scale = scaling(self.system.length)
         values, vectors = self._principal
         return np.asarray((scale[:, None] * vectors[:, values == 0.0]).T)
 
@@ -205,7 +206,7 @@ class Stiffness(Plottable):
         """Shares of the parts in the compliance along a direction (6,) or (3,), largest first; zero if it is rigid."""
         d = np.asarray(direction, dtype=float)
         d = np.concatenate([d, np.zeros(6 - len(d))])
-        scale = np.array(3 * [1.0] + 3 * [1.0 / self.system.length])
+        scale = 1.0 / scaling(self.system.length)
         whole = float(d @ self.compliance @ d)
         soft = whole > STIFF * self._principal[0].max(initial=0.0) * float((scale * d) @ (scale * d))
         parts = {key: float(d @ part @ d) / whole if soft else 0.0 for key, part in self.shares.items()}
@@ -306,6 +307,9 @@ class Stiffness(Plottable):
             lines.append(f"rigid drives, no stiffness is described: {listed(stiff_drives)}")
         if all(_bearing_rigid(joint) for joint in model.joints):
             lines.append("joints are rigid in all that they hold, no <bearing> is described")
+        mechanism = self.robot.mechanism
+        if mechanism.springs or any(joint.spring_stiffness for joint in mechanism.joints):
+            lines.append("springs are left out")
         free, determined = self.system.stresses
         if free:
             told = "elasticity determines" if determined == free else f"of which elasticity determines {determined}"
@@ -336,7 +340,7 @@ class Stiffness(Plottable):
     @property
     def _soft(self) -> NDArray[np.bool_]:
         """Which of the base's directions (6,) give way."""
-        scale = np.array(3 * [1.0] + 3 * [self.system.length])
+        scale = scaling(self.system.length)
         return np.asarray(scale**2 * np.diag(self.compliance) > STIFF * self._principal[0].max(initial=0.0))
 
     def _of_diagonal(self, part: Array) -> Array:
@@ -372,14 +376,14 @@ class Stiffness(Plottable):
 
 
 def _principal(compliance: Array, length: float) -> tuple[Array, Array]:
-    scale = np.array(3 * [1.0] + 3 * [length])
+    scale = scaling(length)
     values, vectors = np.linalg.eigh(scale[:, None] * compliance * scale)
     values[np.abs(values) < STIFF * np.abs(values).max(initial=0.0)] = 0.0
     return values, vectors
 
 
 def _inverse(principal: tuple[Array, Array], length: float) -> Array:
-    scale, (values, vectors) = np.array(3 * [1.0] + 3 * [length]), principal
+    scale, (values, vectors) = scaling(length), principal
     soft = values != 0.0
     part = vectors[:, soft] / values[soft] @ vectors[:, soft].T
     return np.asarray(scale[:, None] * part * scale)

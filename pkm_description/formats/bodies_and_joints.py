@@ -61,6 +61,8 @@ class Connection:
     damping: float = 0.0
     friction: float = 0.0
     armature: float = 0.0
+    spring_stiffness: float = 0.0  # N m/rad or N/m
+    spring_reference: float = 0.0
     mimic: Mimic | None = None
     drawn: float = 0.0
     driven: bool = False
@@ -176,6 +178,7 @@ class _Apart:
                 joint.name, joint.type.value, joint.parent, joint.child, joint.origin, np.eye(4), joint.axis,
                 limits=joint.limits, damping=joint.viscous_friction, friction=joint.coulomb_friction,
                 armature=joint.drive.armature if joint.drive else 0.0,
+                spring_stiffness=joint.spring_stiffness, spring_reference=joint.spring_reference,
                 mimic=joint.mimic, drawn=float(values[0]) if len(values) else 0.0, driven=joint.drive is not None,
             )
         )  # fmt: skip
@@ -228,7 +231,7 @@ class _Apart:
         home = append(append(remark, "pkm", **given), "home")
         for name, value in self.home.items():
             append(home, "joint", name=name, position=repr(value))
-        remark.extend(source.findall("ros2_control"))
+        remark.extend([*source.findall("ros2_control"), *source.findall("spring")])
         virtual = {self.mechanism.joint_named[name].child for name in unbuilt} - {self.mechanism.platform_link}
         remark.extend(e for e in source.findall("link") if e.get("name") in virtual)
         remark.extend(e for e in source.findall("joint") if e.get("name") in unbuilt)
@@ -263,9 +266,11 @@ class _Apart:
         one_way = [n for n, yes in zip(m.actuated_joints, m.one_way_actuators, strict=True) if yes]
         if one_way:
             notes.append(f"drives that only pull or only push, in the remark alone: {', '.join(one_way)}")
+        if m.springs:
+            notes.append(f"springs between links, in the remark alone: {', '.join(one.name for one in m.springs)}")
         beams = [link.name for link in m.links if link.beams]
         parts: list[Joint | Loop] = [*m.joints, *m.loops]
-        bearings = [one.name for one in parts if one.bearing is not RIGID]
+        bearings = [one.name for one in parts if one.bearing != RIGID]
         if beams or bearings:
             notes.append(f"stiffness (beams and bearings): {', '.join(beams + bearings)}")
         if "<collision" in m.urdf:

@@ -57,12 +57,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         mechanism = load_mechanism(given.robot, named)
         text, notes = WRITERS[given.to](mechanism)
         notes = _not_read(given.robot, named) + [f"{given.to} does not say: {note}" for note in notes]
-    except DescriptionError as error:
+        write_output(text, given.output)
+    except (DescriptionError, OSError) as error:
         print(f"pkm convert: {error}", file=sys.stderr)
         return 1
     for note in notes:
         print(note, file=sys.stderr)
-    write_output(text, given.output)
     return 0
 
 

@@ -237,8 +237,6 @@ class _Reader:
             found = axis.find(path)
             return default if found is None else float(_numbers(found, 1, f"{label} <{path}>", largest=np.inf)[0])
 
-        if number("dynamics/spring_stiffness", 0.0):
-            raise DescriptionError(label, "springs (spring_stiffness) are not modelled", "leave spring_stiffness out")
         low, high = number("limit/lower", -np.inf), number("limit/upper", np.inf)
         effort, velocity = number("limit/effort", -1.0), number("limit/velocity", -1.0)
         endless = joint.kind not in ("revolute", "prismatic") or abs(low) > ENDLESS or abs(high) > ENDLESS
@@ -249,6 +247,8 @@ class _Reader:
             effort if 0.0 < effort < ENDLESS else np.inf,
         )
         joint.damping, joint.friction = number("dynamics/damping", 0.0), number("dynamics/friction", 0.0)
+        joint.spring_stiffness = number("dynamics/spring_stiffness", 0.0)
+        joint.spring_reference = number("dynamics/spring_reference", 0.0)
         mimic = axis.find("mimic")
         if mimic is not None:
             ratio, offset = number("mimic/multiplier", 1.0), number("mimic/offset", 0.0)

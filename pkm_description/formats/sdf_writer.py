@@ -114,6 +114,9 @@ def _joint(model: ET.Element, joint: Connection) -> None:
         dynamics = append(about, "dynamics")
         append(dynamics, "damping").text = row([joint.damping])
         append(dynamics, "friction").text = row([joint.friction])
+        if joint.spring_stiffness:
+            append(dynamics, "spring_reference").text = row([joint.spring_reference - joint.drawn])
+            append(dynamics, "spring_stiffness").text = row([joint.spring_stiffness])
         if joint.mimic:
             mimic = append(about, "mimic", joint=joint.mimic.joint)
             append(mimic, "multiplier").text = row([joint.mimic.multiplier])

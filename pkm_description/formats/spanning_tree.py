@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import xml.etree.ElementTree as ET
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 
@@ -85,6 +86,7 @@ class _Tree:
         home = {e.get("name", ""): float(e.get("position", "0")) for e in self.remark.iterfind("pkm/home/joint")}
         for joint in self.assembly.joints:
             joint.drawn = home.get(joint.name, joint.drawn)
+            joint.spring_reference += joint.drawn
             if joint.drawn and math.isfinite(joint.limits.lower + joint.limits.upper):
                 joint.limits = Limits(
                     joint.limits.lower + joint.drawn, joint.limits.upper + joint.drawn,
@@ -238,6 +240,13 @@ class _Tree:
             self._joint(_reversed(joint) if turned else joint)
         for joint in self.cut:
             self._loop(joint)
+        if self.remark is not None:
+            self.root.extend(self.remark.findall("spring"))
+        lost = [joint.name for joint in self.cut if _resists(joint)]
+        if lost:
+            self.assembly.notes.append(
+                f"not read: damping, friction and springs where loops are cut: {', '.join(lost)}"
+            )
         if self.cut:
             self.assembly.notes.append(f"loops are cut at {', '.join(f'{j.name} ({j.kind})' for j in self.cut)}")
         self._pkm()
@@ -309,7 +318,10 @@ class _Tree:
                 limit.set(key, repr(float(value)))
         for key, value in (("velocity", joint.limits.velocity), ("effort", joint.limits.effort)):
             limit.set(key, repr(float(value)) if math.isfinite(value) else "0")
-        append(element, "dynamics", damping=repr(float(joint.damping)), friction=repr(float(joint.friction)))
+        dynamics = append(element, "dynamics", damping=repr(float(joint.damping)), friction=repr(float(joint.friction)))
+        if joint.spring_stiffness:
+            dynamics.set("spring_stiffness", repr(float(joint.spring_stiffness)))
+            dynamics.set("spring_reference", repr(float(joint.spring_reference)))
         if joint.mimic:
             numbers = {"multiplier": repr(joint.mimic.multiplier), "offset": repr(joint.mimic.offset)}
             append(element, "mimic", joint=joint.mimic.joint, **numbers)
@@ -350,12 +362,16 @@ class _Tree:
             append(joint, "param", name="rotor_inertia").text = repr(float(armature[name]))
 
 
+def _resists(joint: Connection) -> bool:
+    return bool(joint.damping or joint.friction or joint.spring_stiffness)
+
+
 def _worth(joint: Connection, followed: set[str]) -> float:
     """How much a joint is to be kept in the tree: 8 and more is never cut."""
     worth = {"spherical": 0.0, "revolute": 0.0, "continuous": 0.0, "universal": 1.0}.get(joint.kind, 2.0)
     if joint.closes:
         worth -= 0.5
-    if joint.damping or joint.friction:
+    if _resists(joint):
         worth += 4.0
     if joint.kind != "fixed" and math.isfinite(joint.limits.upper - joint.limits.lower):
         worth += 8.0
@@ -366,9 +382,6 @@ def _worth(joint: Connection, followed: set[str]) -> float:
 
 def _reversed(joint: Connection) -> Connection:
     """The same joint seen from its child."""
-    axes = (-joint.axis2, -joint.axis) if joint.kind == "universal" else (-joint.axis, joint.axis2)
-    return Connection(
-        joint.name, joint.kind, joint.child, joint.parent, joint.second, joint.first, *axes, limits=joint.limits,
-        damping=joint.damping, friction=joint.friction, armature=joint.armature, mimic=joint.mimic,
-        drawn=joint.drawn, driven=joint.driven, closes=joint.closes,
-    )  # fmt: skip
+    axis, axis2 = (-joint.axis2, -joint.axis) if joint.kind == "universal" else (-joint.axis, joint.axis2)
+    turned = replace(joint, parent=joint.child, child=joint.parent, first=joint.second, second=joint.first)
+    return replace(turned, axis=axis, axis2=axis2)

@@ -308,11 +308,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Entry point: exit status 1 for an unusable file."""
     given = parser().parse_args(arguments)
     try:
-        text = import_mjcf(Path(given.file), given.platform, given.base)
-    except DescriptionError as error:
+        write_output(import_mjcf(Path(given.file), given.platform, given.base), given.output)
+    except (DescriptionError, OSError) as error:
         print(f"pkm import: {error}", file=sys.stderr)
         return 1
-    write_output(text, given.output)
     return 0
 
 

@@ -58,7 +58,7 @@ PROTOTYPES = (
     ("margins", "const REAL pose[7], int mode, REAL margins[2]"),
 )
 COMMENTS = {
-    "inverse": "Positions of the actuated joints and, unless `joints` is NULL, of all joints in the order below.",
+    "inverse": "Positions of the actuated joints and, unless `joints` is NULL, of all joints in the order above.",
     "forward": "The pose in which the platform arrives as the actuators go straight from where they are at `near`.",
     "jacobian": "Rates of the actuated joints per twist, row by row, DELTA_N_ACTUATED x 6.",
     "inverse_dynamics": "Efforts of the drives that make a motion.",

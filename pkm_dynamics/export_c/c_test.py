@@ -101,6 +101,93 @@ def _answers(dynamics: Dynamics, mode: int, given: dict[str, Array]) -> Iterator
     yield "forward", path.pose, np.where(path.status == Status.JOINT_LIMIT, 0, path.status)
 
 
+TEST = """\
+/* Compares the robot's functions with what Python answers, state by state. The exit status is 1 where they differ. */
+#include "{name}.h"
+
+#include <math.h>
+#include <stdio.h>
+
+#define STATES {states}
+#define FUNCTIONS {functions}
+#define LARGEST {largest!r} /* error, over the largest number of an answer */
+
+static const char *const names[FUNCTIONS] = {{{names}}};
+/* Status of each function, and the working mode. */
+static const int expected[STATES][FUNCTIONS + 1] = {{
+{codes}
+}};
+/* Pose, twist, acceleration, efforts, where the forward kinematics begins; answers of the functions. */
+static const {real} states[STATES][{width}] = {{
+{table}
+}};
+static double errors[FUNCTIONS];
+static int solved[FUNCTIONS], without[FUNCTIONS], refused[FUNCTIONS], wrong[FUNCTIONS];
+
+static {real} *actuated_of(const {real} joints[], {real} actuated[])
+{{
+{picked}
+    return actuated;
+}}
+
+static void compare(int f, int i, int status, const {real} found[], const {real} wanted[], int n, {real} least)
+{{
+    double top = (double)least, off = 0.0;
+    /* the forward kinematics, and limbs solved by iteration, may refuse what Python reaches on another way */
+    if ((f == 1 && status != PKM_OK) || status == PKM_NOT_CONNECTED) {{
+        refused[f] += expected[i][f] == PKM_OK;
+        without[f] += expected[i][f] != PKM_OK;
+        return;
+    }}
+    if (status != expected[i][f]) {{
+        wrong[f]++;
+        return;
+    }}
+    if (status != PKM_OK && status != PKM_JOINT_LIMIT) {{
+        without[f]++;
+        return;
+    }}
+    solved[f]++;
+    for (int k = 0; k < n; k++)
+        if (fabs((double)wanted[k]) > top)
+            top = fabs((double)wanted[k]);
+    double sign = 1.0;
+    if (f == 1) {{ /* a quaternion and its negative are one attitude */
+        double product = 0.0;
+        for (int k = 3; k < 7; k++)
+            product += (double)found[k] * (double)wanted[k];
+        sign = product < 0.0 ? -1.0 : 1.0;
+    }}
+    for (int k = 0; k < n; k++) {{
+        const double difference = fabs((k < 3 || f != 1 ? 1.0 : sign) * (double)found[k] - (double)wanted[k]) / top;
+        if (!(difference <= off))
+            off = difference;
+    }}
+    if (!(off <= errors[f]))
+        errors[f] = off;
+}}
+
+int main(void)
+{{
+    {real} found[{found}], actuated[{drives}];
+    int failed = 0;
+    double largest = 0.0;
+    for (int i = 0; i < STATES; i++) {{
+        const {real} *s = states[i];
+        const int mode = expected[i][FUNCTIONS];
+{calls}
+    }}
+    for (int f = 0; f < FUNCTIONS; f++) {{
+        printf("%-17s largest error %.1e in %d of %d states", names[f], errors[f], solved[f], STATES);
+        printf(", %d without an answer in Python, too", without[f]);
+        printf(", %d refused in C alone, %d of another status\\n", refused[f], wrong[f]);
+        failed = failed || !(errors[f] <= LARGEST) || wrong[f] > 0 || refused[f] > STATES / {part};
+        largest = errors[f] > largest ? errors[f] : largest;
+    }}
+    printf("largest error %.1e\\n", largest);
+    return failed;
+}}
+"""
 PARTS = ("pose", "twist", "acceleration", "effort", "near")  # columns of a state, before the answers
 CALLS = {
     "inverse": "s + POSE, mode, actuated, found",
@@ -148,86 +235,19 @@ def test_source(name: str, states: States, actuated: NDArray[np.int64], single: 
         widths.append(n)
     picked = "\n".join(f"    actuated[{a}] = joints[{column}];" for a, column in enumerate(actuated))
     names = ", ".join(f'"{what}"' for what in CALLS)
-    return f"""\
-/* Compares the robot's functions with what Python answers, state by state. The exit status is 1 where they differ. */
-#include "{name}.h"
-
-#include <math.h>
-#include <stdio.h>
-
-#define STATES {len(states.mode)}
-#define FUNCTIONS {len(CALLS)}
-#define LARGEST {SINGLE if single else DOUBLE!r} /* error, over the largest number of an answer */
-
-static const char *const names[FUNCTIONS] = {{{names}}};
-/* Status of each function, and the working mode. */
-static const int expected[STATES][FUNCTIONS + 1] = {{
-{codes}
-}};
-/* Pose, twist, acceleration, efforts, where the forward kinematics begins; answers of the functions. */
-static const {real} states[STATES][{width}] = {{
-{table}
-}};
-static double errors[FUNCTIONS];
-static int solved[FUNCTIONS], refused[FUNCTIONS], wrong[FUNCTIONS];
-
-static {real} *actuated_of(const {real} joints[], {real} actuated[])
-{{
-{picked}
-    return actuated;
-}}
-
-static void compare(int f, int i, int status, const {real} found[], const {real} wanted[], int n, {real} least)
-{{
-    double top = (double)least, off = 0.0;
-    /* the forward kinematics, and limbs solved by iteration, may refuse what Python reaches on another way */
-    if ((f == 1 && status != PKM_OK) || status == PKM_NOT_CONNECTED) {{
-        refused[f] += expected[i][f] == PKM_OK;
-        return;
-    }}
-    if (status != expected[i][f]) {{
-        wrong[f]++;
-        return;
-    }}
-    if (status != PKM_OK && status != PKM_JOINT_LIMIT)
-        return;
-    solved[f]++;
-    for (int k = 0; k < n; k++)
-        if (fabs((double)wanted[k]) > top)
-            top = fabs((double)wanted[k]);
-    double sign = 1.0;
-    if (f == 1) {{ /* a quaternion and its negative are one attitude */
-        double product = 0.0;
-        for (int k = 3; k < 7; k++)
-            product += (double)found[k] * (double)wanted[k];
-        sign = product < 0.0 ? -1.0 : 1.0;
-    }}
-    for (int k = 0; k < n; k++) {{
-        const double difference = fabs((k < 3 || f != 1 ? 1.0 : sign) * (double)found[k] - (double)wanted[k]) / top;
-        if (!(difference <= off))
-            off = difference;
-    }}
-    if (!(off <= errors[f]))
-        errors[f] = off;
-}}
-
-int main(void)
-{{
-    {real} found[{max(widths)}], actuated[{len(actuated)}];
-    int failed = 0;
-    double largest = 0.0;
-    for (int i = 0; i < STATES; i++) {{
-        const {real} *s = states[i];
-        const int mode = expected[i][FUNCTIONS];
-{chr(10).join(calls)}
-    }}
-    for (int f = 0; f < FUNCTIONS; f++) {{
-        printf("%-17s largest error %.1e in %d of %d states", names[f], errors[f], solved[f], STATES);
-        printf(", %d refused, %d of another status\\n", refused[f], wrong[f]);
-        failed = failed || !(errors[f] <= LARGEST) || wrong[f] > 0 || refused[f] > STATES / {10 if iterated else 50};
-        largest = errors[f] > largest ? errors[f] : largest;
-    }}
-    printf("largest error %.1e\\n", largest);
-    return failed;
-}}
-"""
+    return TEST.format(
+        name=name,
+        real=real,
+        states=len(states.mode),
+        functions=len(CALLS),
+        largest=SINGLE if single else DOUBLE,
+        names=names,
+        codes=codes,
+        table=table,
+        width=width,
+        picked=picked,
+        found=max(widths),
+        drives=len(actuated),
+        calls="\n".join(calls),
+        part=10 if iterated else 50,
+    )

@@ -47,7 +47,6 @@ REFUSAL = {
     "blunt": "PKM_NOT_CONNECTED",
 }
 
-
 # Reciprocal condition of a part of a limb below which its joints are too inexact, and the limb is solved as a whole in
 # Python: rounding leaves rates off by 1e-16 over its square.
 BLUNT = 2e-2
@@ -331,7 +330,7 @@ class RecordedRobot:
     def _turns_over(self) -> bool:
         """Whether a limb is found by iteration, as many equations as joints, and one of these slides.
 
-        Beside where such a limb turns over, C took another configuration than Python (Eclipse II, 1 state in 500).
+        Beside where such a limb turns over, C took another configuration than Python, in one state of 500.
         """
         bodies, blocks = self.tables.bodies, self.tables.blocks
         return any(

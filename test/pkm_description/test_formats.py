@@ -14,6 +14,7 @@ from pkm_description.formats.convert import WRITERS, main
 from pkm_description.formats.read import plus_text
 from pkm_description.joint_geometry import home_positions
 from pkm_dynamics import Dynamics
+from test.oracles.sprung_robots import sprung
 
 EXACT = 1e-10  # of the largest effort; m and rad at home
 
@@ -60,6 +61,27 @@ def test_there_and_back(kind, robot):
     np.testing.assert_allclose(found, expected, rtol=0.0, atol=EXACT * np.nanmax(np.abs(expected)))
 
 
+@pytest.mark.parametrize("name", ["delta", "five_bar"])
+def test_springs_come_back(name, of_gallery):
+    """Those of joints in SDF's own words, those between links in the remark, which is said."""
+    mechanism, states = sprung(name), of_gallery[name].states
+    text, notes = WRITERS["sdf"](mechanism)
+    assert any("springs between links" in note for note in notes)
+    assert not any("bearings" in note for note in notes)
+    expected = efforts(Dynamics(mechanism, friction=False), states)
+    without = efforts(of_gallery[name].dynamics, states)
+    assert np.abs(expected - without).max() > 0.01 * np.abs(without).max()
+    found = efforts(Dynamics(load_mechanism(text), friction=False), states)
+    np.testing.assert_allclose(found, expected, rtol=0.0, atol=EXACT * np.abs(expected).max())
+
+
+def test_what_a_cut_joint_loses_is_told():
+    given = NAMED | {"actuated": "motor,pin,foot"}
+    stiff = "<axis><dynamics><spring_stiffness>1</spring_stiffness></dynamics>"
+    text = FOUR_BAR.replace("<axis><xyz expressed_in", f"{stiff}<xyz expressed_in")
+    assert any("far_pin" in note and "springs" in note for note in plus_text(text, given)[1])
+
+
 def test_a_file_says_a_delta_without_our_remark(delta):
     """What another tool reads is the robot but for `SMALL` and the rotors."""
     mechanism = delta.kinematics.mechanism
@@ -95,7 +117,7 @@ def test_four_bar_of_sdf():
         ('relative_to="right_foot"', 'relative_to="left"', "no frame 'left'"),
         ("<mass>0.3</mass>", "<mass>-0.3</mass>", "coupler"),
         ('type="continuous"', 'type="screw"', "'screw' is not supported"),
-        ("<damping>0.1</damping>", "<spring_stiffness>1</spring_stiffness>", "springs"),
+        ("<damping>0.1</damping>", "<spring_stiffness>-1</spring_stiffness>", "stiffness"),
         (
             '<frame name="right_foot"><pose>',
             '<frame name="right_foot"><pose relative_to="rocker">',
@@ -135,3 +157,5 @@ def test_command(tmp_path, capsys):
     file.write_text(FOUR_BAR.replace("1.9", "3.0"))
     assert main([str(file), "--to", "urdf+"]) == 1
     assert str(file) in capsys.readouterr().err
+    assert main(["delta", "--to", "sdf", "-o", str(tmp_path / "nowhere" / "delta.sdf")]) == 1
+    assert "nowhere" in capsys.readouterr().err

@@ -28,7 +28,7 @@ needs_compiler = pytest.mark.skipif(not COMPILERS, reason="no C compiler (gcc or
 
 
 def expressible(dynamics: Dynamics) -> bool:
-    return dynamics.kinematics.constant_space and dynamics.kinematics.mechanism.name != "eclipse2"
+    return dynamics.kinematics.constant_space
 
 
 def written(dynamics: Dynamics, folder: Path, single: bool = False) -> CFiles:
