@@ -37,9 +37,8 @@ COMMANDS = {  # word: module, and what it does
     "analyse": ("pkm_analysis.command_line.analyse", "say what a robot can do, and how well"),
     "calibrate": ("pkm_calibration.calibrate_command", "find where the joints of a real robot, or printer, sit"),
     "identify": ("pkm_dynamics.identification.__main__", "find masses and friction from a recorded motion"),
-    "import": ("pkm_description.mjcf.importer", "make URDF+ of a MuJoCo model"),
     "export": ("pkm_bringup.command_line.export_robot", "make C, or a MuJoCo model, of a robot"),
-    "convert": ("pkm_description.formats.convert", "write a robot as a file of another tool: MuJoCo, Gazebo, ROS"),
+    "convert": ("pkm_description.formats.convert", "make URDF+ of a file of another tool, or such a file of a robot"),
     "warm": ("pkm_bringup.warm_kernels", "compile kernels now rather than at first use"),
     "completion": ("pkm_bringup.command_line.completion", "print what your shell needs to complete all this"),
 }

@@ -19,15 +19,28 @@ import numpy as np
 
 from pkm_description.joint_geometry import child_frame, frame_along, freedoms
 from pkm_description.loops.closure import ClosureModel
-from pkm_description.mechanism import RIGID, Array, Inertial, Joint, JointType, Limits, Loop, LoopType, Mechanism, Mimic
+from pkm_description.mechanism import (
+    RIGID,
+    Array,
+    Inertial,
+    Joint,
+    JointType,
+    Limits,
+    Loop,
+    LoopType,
+    Mechanism,
+    Mimic,
+    Spring,
+)
 from pkm_description.mjcf.mujoco_model import append, row
-from pkm_description.rotations import inverse_transform, rpy_from_rotation, transform
+from pkm_description.rotations import inverse_transform, rpy_from_rotation, transform, vector_from_rotation
 from pkm_description.urdf.visuals import Visual, visuals_of
 from pkm_description.urdf.xml_text import read_xml
 
 WORLD = "world"
 SMALL = 1e-7  # of the robot's mass, and of that times its length squared: for bodies that have none
 FREEDOMS = {"fixed": 0, "revolute": 1, "continuous": 1, "prismatic": 1, "universal": 2, "spherical": 3}
+LOOSE = {"cylindrical": 2, "planar": 3}  # of more, which only a joint that closes a loop has
 TURNING = ("revolute", "continuous")
 
 
@@ -46,7 +59,8 @@ class Body:
 class Connection:
     """A joint of a `kind` in `FREEDOMS`; `axis` (3,) and `axis2`, a universal joint's second, are in the joint's frame.
 
-    `drawn` is its position in the drawing; `closes` says that the file takes it for the joint that closes a loop.
+    One that `closes` may have a kind in `LOOSE`, too. `drawn` is its position in the drawing, which is home; `closes`
+    says that the file takes it for the joint that closes a loop, `driven` that it is never cut.
     """
 
     name: str
@@ -71,14 +85,37 @@ class Connection:
 
 @dataclass
 class Assembly:
-    """Bodies by name and joints; `notes` are sentences about what could not be said."""
+    """Bodies by name and joints, and command interfaces by driven joint; a tree, several platforms or none are welcome.
+
+    `notes` are sentences about what could not be said. `from_home`: positions count from the drawing, and the remark
+    says what they are there.
+    """
 
     name: str
     bodies: dict[str, Body] = field(default_factory=dict)
     joints: list[Connection] = field(default_factory=list)
+    drives: dict[str, str] = field(default_factory=dict)
+    springs: list[Spring] = field(default_factory=list)
     gravity: Array = field(default_factory=lambda: np.array([0.0, 0.0, -9.81]))
     remark: ET.Element | None = None
+    from_home: bool = False
     notes: list[str] = field(default_factory=list)
+
+    def add_chain(self, joint: Joint, values: Array) -> None:
+        """Add a joint of several degrees of freedom as joints of one each, with bodies without mass between."""
+        parent, at = joint.parent, joint.origin
+        parts = freedoms(joint)
+        pose = self.bodies[parent].pose @ at
+        for n, (freedom, value) in enumerate(zip(parts, values, strict=True)):
+            kind = "prismatic" if freedom.slides else "continuous"
+            last = n == len(parts) - 1
+            child = joint.child if last else f"{joint.child}/{freedom.name.rpartition('/')[2]}"
+            one = Connection(freedom.name, kind, parent, child, at, np.eye(4), freedom.axis, drawn=float(value))
+            pose = pose @ motion(one, float(value))
+            if not last:
+                self.bodies[child] = Body(child, pose)
+            self.joints.append(one)
+            parent, at = child, np.eye(4)
 
     def rename(self, allowed: Callable[[str], str]) -> None:
         """Give joints names that a format allows, and remark on what they were."""
@@ -87,6 +124,7 @@ class Assembly:
             joint.name = names[joint.name]
             if joint.mimic:
                 joint.mimic = replace(joint.mimic, joint=names[joint.mimic.joint])
+        self.drives = {names[name]: interface for name, interface in self.drives.items()}
         changed = {name: new for name, new in names.items() if name != new}
         if self.remark is not None:
             for name, new in changed.items():
@@ -102,6 +140,7 @@ class Assembly:
             joint.name = names.get(joint.name, joint.name)
             if joint.mimic:
                 joint.mimic = replace(joint.mimic, joint=names.get(joint.mimic.joint, joint.mimic.joint))
+        self.drives = {names.get(name, name): interface for name, interface in self.drives.items()}
 
 
 def motion(joint: Connection, position: float) -> Array:
@@ -148,6 +187,8 @@ class _Apart:
         self._pictures()
         positions = iter(mechanism.home_joints)
         self.home: dict[str, float] = {}
+        named = {name: mechanism.joint_named[name].drive for name in mechanism.actuated_joints}
+        self.assembly.drives = {name: drive.command_interfaces[0] for name, drive in named.items() if drive}
         for joint in mechanism.joints:
             values = np.array([next(positions) for _ in freedoms(joint)])
             self.home |= {f.name: float(v) for f, v in zip(freedoms(joint), values, strict=True)}
@@ -171,7 +212,7 @@ class _Apart:
 
     def _joint(self, joint: Joint, values: Array) -> None:
         if joint.type.dof > 1:
-            self._chain(joint, values)
+            self.assembly.add_chain(joint, values)
             return
         self.assembly.joints.append(
             Connection(
@@ -182,22 +223,6 @@ class _Apart:
                 mimic=joint.mimic, drawn=float(values[0]) if len(values) else 0.0, driven=joint.drive is not None,
             )
         )  # fmt: skip
-
-    def _chain(self, joint: Joint, values: Array) -> None:
-        """A joint of several degrees of freedom, as joints of one each with bodies without mass between."""
-        parent, at = joint.parent, joint.origin
-        parts = freedoms(joint)
-        pose = self.assembly.bodies[parent].pose @ at
-        for n, (freedom, value) in enumerate(zip(parts, values, strict=True)):
-            kind = "prismatic" if freedom.slides else "continuous"
-            last = n == len(parts) - 1
-            child = joint.child if last else f"{joint.child}/{freedom.name.rpartition('/')[2]}"
-            one = Connection(freedom.name, kind, parent, child, at, np.eye(4), freedom.axis, drawn=float(value))
-            pose = pose @ motion(one, float(value))
-            if not last:
-                self.assembly.bodies[child] = Body(child, pose)
-            self.assembly.joints.append(one)
-            parent, at = child, np.eye(4)
 
     def _loop(self, loop: Loop) -> None:
         """The joint of a loop at home, its frame the successor's; what no format has in two or three steps."""
@@ -281,6 +306,15 @@ def parent_frame_as_drawn(bodies: dict[str, Body], joint: Connection) -> Array:
     """`first` of a joint whose frame the file gives in the child alone."""
     back = inverse_transform(bodies[joint.parent].pose)
     return back @ bodies[joint.child].pose @ joint.second @ inverse_transform(motion(joint, joint.drawn))
+
+
+def position_as_drawn(bodies: dict[str, Body], joint: Connection) -> float:
+    """Position of a joint of one degree of freedom in the drawing; zero for others."""
+    ends = (bodies[joint.parent].pose @ joint.first, bodies[joint.child].pose @ joint.second)
+    between = inverse_transform(ends[0]) @ ends[1]
+    if joint.kind == "prismatic":
+        return float(joint.axis @ between[:3, 3])
+    return float(joint.axis @ vector_from_rotation(between[:3, :3])) if joint.kind in TURNING else 0.0
 
 
 def at(position: Array) -> Array:

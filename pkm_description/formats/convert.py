@@ -40,7 +40,7 @@ def parser() -> argparse.ArgumentParser:
     """The command line."""
     p = argparse.ArgumentParser(prog="pkm convert", description="Write a robot as a file of another tool.")
     add_robot(p)
-    p.add_argument("--to", required=True, choices=sorted(WRITERS), help="the format to write")
+    p.add_argument("--to", default="urdf+", choices=sorted(WRITERS), help="the format to write; URDF+ if not given")
     p.add_argument("--platform", metavar="BODY", help="body that is the platform; in files of other tools")
     p.add_argument("--base", metavar="BODY", help="body that is the base; by default what is fixed to the world")
     p.add_argument("--actuated", metavar="JOINTS", help="the joints that are driven, separated by commas")

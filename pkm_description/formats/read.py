@@ -7,10 +7,17 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from pkm_description.description_error import DescriptionError
+from pkm_description.formats.bodies_and_joints import Assembly
 from pkm_description.formats.sdf_reader import read_sdf
-from pkm_description.formats.spanning_tree import PARTS, tree_text
-from pkm_description.mjcf.importer import import_mjcf
+from pkm_description.formats.spanning_tree import tree_text
+from pkm_description.mjcf.importer import read_mjcf
 from pkm_description.urdf.xml_text import root_tag
+
+
+def assembly_of(source: str | Path, text: str = "") -> Assembly:
+    """Bodies and joints of a text or a file (whose `text` is given), with as many loops and platforms as it has."""
+    written, path = text or str(source), Path(source) if text else None
+    return read_mjcf(written, path) if root_tag(written) == "mujoco" else read_sdf(written)
 
 
 def plus_text(source: str | Path, arguments: Mapping[str, str] | None = None, text: str = "") -> tuple[str, list[str]]:
@@ -18,20 +25,9 @@ def plus_text(source: str | Path, arguments: Mapping[str, str] | None = None, te
 
     `arguments` may name `platform`, `base` and the `actuated` joints. Raises `DescriptionError` with the file's name.
     """
-    given = dict(arguments or {})
-    unknown = given.keys() - set(PARTS)
-    if unknown:
-        problem = f"unknown argument(s) {', '.join(sorted(unknown))}"
-        raise DescriptionError("<mujoco>" if root_tag(text or str(source)) == "mujoco" else "arguments", problem,
-                               f"other formats take {', '.join(PARTS)}")  # fmt: skip
-    written = text or str(source)
     try:
-        if root_tag(written) == "mujoco":
-            if "actuated" in given:
-                raise DescriptionError("<mujoco>", "its <actuator> says what is driven", "leave actuated out")
-            return import_mjcf(source, **given), []
-        assembly = read_sdf(written)
-        return tree_text(assembly, given), assembly.notes
+        assembly = assembly_of(source, text)
+        return tree_text(assembly, arguments), assembly.notes
     except DescriptionError as error:
         if not text:
             raise

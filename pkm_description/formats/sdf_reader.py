@@ -78,6 +78,7 @@ class _Reader:
         remark = model.find("{urn:pkm}remark")
         if remark is not None:
             self.assembly.remark = read_xml(remark.text or "", "the remark <pkm:remark>")
+            self.assembly.from_home = True
 
     # -- frames -------------------------------------------------------------------------------------------------------
 
@@ -263,7 +264,7 @@ class _Reader:
             if "JointStatePublisher" not in plugin.get("name", "") + plugin.get("filename", ""):
                 for name in named:
                     if name in joints:
-                        joints[name].driven = True
+                        self.assembly.drives[name] = "effort"
             self.assembly.notes.append(f"not read: <plugin> {plugin.get('name', '')}")
 
 

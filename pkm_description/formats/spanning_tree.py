@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """From bodies and joints to URDF+: which joints make the tree, and which close loops.
 
-Cut are passive balls and hinges, first those that the file itself takes for closing; other kinds only where a loop
-has neither, and never a driven, geared or limited joint (Kruskal's algorithm, the joints worth keeping first).
+Cut is what the file itself takes for closing, else passive balls and hinges; other kinds only where a loop has neither,
+and never a driven, geared or limited joint (Kruskal's algorithm, the joints worth keeping first).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from pkm_description.formats.bodies_and_joints import (
     motion,
     pose_attributes,
 )
-from pkm_description.mechanism import Array, Limits
+from pkm_description.mechanism import Array, Limits, Spring
 from pkm_description.mjcf.mujoco_model import append, row
 from pkm_description.rotations import inverse_transform
 from pkm_description.urdf import urdf_plus
@@ -65,6 +65,9 @@ class _Tree:
                     label = f'<joint name="{joint.name}">'
                     raise DescriptionError(label, f"there is no body {name!r}", "name an existing one")
         self.base = given.get("base") or self._said("base_link") or self._base()
+        of_world = [joint for joint in assembly.joints if WORLD in (joint.parent, joint.child)]
+        if len(of_world) == 1 and of_world[0].kind == "fixed" and self.base in (of_world[0].parent, of_world[0].child):
+            assembly.joints.remove(of_world[0])  # the base stands for the world
         self.actuated = self._actuated(given.get("actuated"))
         self.tree, self.cut = self._choose()
         self.platform = given.get("platform") or self._said("platform_link") or self._platform()
@@ -84,7 +87,7 @@ class _Tree:
             return
         self.assembly.name_back()
         home = {e.get("name", ""): float(e.get("position", "0")) for e in self.remark.iterfind("pkm/home/joint")}
-        for joint in self.assembly.joints:
+        for joint in self.assembly.joints if self.assembly.from_home else ():
             joint.drawn = home.get(joint.name, joint.drawn)
             joint.spring_reference += joint.drawn
             if joint.drawn and math.isfinite(joint.limits.lower + joint.limits.upper):
@@ -132,7 +135,7 @@ class _Tree:
         if names is None:
             found = [] if self.remark is None else self.remark.findall("ros2_control/joint")
             chosen = [e.get("name", "") for e in found if e.find("command_interface") is not None]
-            chosen = chosen or [joint.name for joint in joints.values() if joint.driven]
+            chosen = chosen or list(self.assembly.drives)
         else:
             chosen = [name.strip() for name in names.split(",") if name.strip()]
         if not chosen:
@@ -192,23 +195,24 @@ class _Tree:
 
     def _platform(self) -> str:
         """The body that most joints of loops end at."""
-        between: dict[str, int] = {}
+        between: dict[str, list[int]] = {}  # ends of joints that close loops, and of joints in loops
         for joint in self.cut:
             ways = [self._way(joint.parent), self._way(joint.child)]
             path = (ways[0] ^ ways[1]) | {joint.name}
             for one in self.assembly.joints:
                 if one.name in path:
                     for body in (one.parent, one.child):
-                        between.setdefault(body, 0)
+                        between.setdefault(body, [0, 0])
         for joint in self.assembly.joints:
             for body in (joint.parent, joint.child):
                 if body in between and body not in (self.base, WORLD):
-                    between[body] += 1
+                    between[body][0] += joint.closes
+                    between[body][1] += 1
         if not self.cut:
             raise DescriptionError(
                 f"<{self.assembly.name}>", "its joints close no loop", "this is a tree, not parallel"
             )
-        most = [body for body, count in between.items() if count == max(between.values()) and count]
+        most = [body for body, count in between.items() if count == max(between.values()) and any(count)]
         if len(most) != 1:
             raise DescriptionError(
                 f"<{self.assembly.name}>",
@@ -240,12 +244,14 @@ class _Tree:
             self._joint(_reversed(joint) if turned else joint)
         for joint in self.cut:
             self._loop(joint)
-        if self.remark is not None:
+        for spring in self.assembly.springs:
+            self._spring(spring)
+        if self.remark is not None and not self.assembly.springs:
             self.root.extend(self.remark.findall("spring"))
-        lost = [joint.name for joint in self.cut if _resists(joint)]
+        lost = [joint.name for joint in self.cut if _resists(joint) or _limited(joint)]
         if lost:
             self.assembly.notes.append(
-                f"not read: damping, friction and springs where loops are cut: {', '.join(lost)}"
+                f"not read: limits, damping, friction and springs where loops are cut: {', '.join(lost)}"
             )
         if self.cut:
             self.assembly.notes.append(f"loops are cut at {', '.join(f'{j.name} ({j.kind})' for j in self.cut)}")
@@ -336,6 +342,12 @@ class _Tree:
             append(element, "axis", xyz=row(joint.axis))
             append(element, "axis2", xyz=row(joint.axis2 if kind == "universal" else joint.axis))
 
+    def _spring(self, spring: Spring) -> None:
+        numbers = {"stiffness": spring.stiffness, "rest_length": spring.rest_length, "preload": spring.preload}
+        element = append(self.root, "spring", name=spring.name, **{key: repr(v) for key, v in numbers.items() if v})
+        append(element, "from", link=spring.from_link, xyz=row(spring.from_point))
+        append(element, "to", link=spring.to_link, xyz=row(spring.to_point))
+
     def _pkm(self) -> None:
         given = {} if self.pkm is None else dict(self.pkm.attrib)
         given |= {"base_link": self.base, "platform_link": self.platform}
@@ -355,7 +367,7 @@ class _Tree:
         armature = {joint.name: joint.armature for joint in self.assembly.joints}
         for name in self.actuated:
             joint = append(control, "joint", name=name)
-            append(joint, "command_interface", name="effort")
+            append(joint, "command_interface", name=self.assembly.drives.get(name, "effort"))
             state = append(joint, "state_interface", name="position")
             append(state, "param", name="initial_value").text = repr(float(self.home.get(name, 0.0)))
             append(joint, "state_interface", name="velocity")
@@ -366,14 +378,18 @@ def _resists(joint: Connection) -> bool:
     return bool(joint.damping or joint.friction or joint.spring_stiffness)
 
 
+def _limited(joint: Connection) -> bool:
+    return joint.kind != "fixed" and math.isfinite(joint.limits.upper - joint.limits.lower)
+
+
 def _worth(joint: Connection, followed: set[str]) -> float:
     """How much a joint is to be kept in the tree: 8 and more is never cut."""
     worth = {"spherical": 0.0, "revolute": 0.0, "continuous": 0.0, "universal": 1.0}.get(joint.kind, 2.0)
     if joint.closes:
-        worth -= 0.5
+        worth = -1.0
     if _resists(joint):
         worth += 4.0
-    if joint.kind != "fixed" and math.isfinite(joint.limits.upper - joint.limits.lower):
+    if _limited(joint):
         worth += 8.0
     if joint.driven or joint.mimic or joint.name in followed:
         worth += 16.0

@@ -9,11 +9,12 @@ become equality constraints between sites: `connect` for spherical, `weld` for f
 revolute loops. Other types become a small body with the loop's first degrees of freedom, closed by a revolute or fixed
 constraint. Such bodies, and massless links that cannot be passed over, weigh `SMALL` of the robot.
 
-MuJoCo's soft constraints are as stiff as it admits (impedance 0.9999, time constant of two time steps) with Newton's
-solver at a tolerance of 1e-12: accelerations agree with rigid loops to about one part in ten thousand. Motors take the
+MuJoCo's soft constraints are as stiff as is stable at its usual time step (impedance 0.9999, time constant of two
+steps) with Newton's solver at a tolerance of 1e-12: accelerations agree with rigid loops to about one part in ten
+thousand. Motors take the
 joint effort [N m] or [N]; springs (as tendons), friction, damping and rotor inertia go along, ranges of the platform's
 virtual joints only where its branch takes degrees of freedom away, as an ankle does (else they are no stops). Visuals
-are primitives without contact; meshes are left out.
+are primitives without contact; meshes are left out. What MJCF has no word for is a `<text>` that our reader believes.
 """
 
 from __future__ import annotations
@@ -24,15 +25,16 @@ from collections.abc import Sequence
 import numpy as np
 
 from pkm_description.description_error import DescriptionError
+from pkm_description.formats.bodies_and_joints import made_of
 from pkm_description.joint_geometry import child_frame, frame_along, freedoms, home_positions
 from pkm_description.loops.closure import ClosureModel
 from pkm_description.mechanism import Array, Joint, JointType, Loop, LoopType, Mechanism
-from pkm_description.mjcf.mujoco_model import append, quaternion, row
+from pkm_description.mjcf.mujoco_model import REMARK, append, quaternion, row
 from pkm_description.rotations import inverse_transform, transform
 from pkm_description.urdf.visuals import visuals_of
 
 SMALL = 1e-7  # of the robot's mass, and of that times its length squared: where MuJoCo wants mass and there is none
-TIME_STEP = 0.0005  # s
+TIME_STEP = 0.002  # s, MuJoCo's own default
 HALVES = {"box": (0.5, 0.5, 0.5), "cylinder": (1.0, 0.5), "sphere": (1.0,)}  # MuJoCo's numbers per URDF's
 SLIVER = 1e-9  # smallest principal moment over the largest: a thin rod has no inertia about its axis
 
@@ -94,6 +96,10 @@ class _Export:
         self._actuators(root)
         keyframe = append(root, "keyframe")
         append(keyframe, "key", name="home", qpos=row(self.qpos))
+        remark = made_of(m).remark
+        for name in set(self.bodies) - set(m.link_named):
+            append(remark, "link", name=name)  # type: ignore[arg-type]
+        append(append(root, "custom"), "text", name=REMARK, data=ET.tostring(remark, encoding="unicode"))  # type: ignore[arg-type]
         ET.indent(root)
         return ET.tostring(root, encoding="unicode") + "\n"
 

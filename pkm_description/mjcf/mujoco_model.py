@@ -13,6 +13,7 @@ from pkm_description.mechanism import Array
 from pkm_description.rotations import quaternion_from_rotation, rotation_from_quaternion, transform
 
 WORLD = "world"
+REMARK = "pkm"  # name of the <text> in <custom> that has what MJCF has no word for
 
 
 @dataclass

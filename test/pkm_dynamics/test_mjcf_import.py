@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 
 from pkm_description import DescriptionError, load_mechanism
+from pkm_description.formats.convert import main
+from pkm_description.formats.read import plus_text
 from pkm_description.mjcf.compiled_defaults import read_compiled
 from pkm_description.mjcf.export import export_mjcf
-from pkm_description.mjcf.importer import import_mjcf, main
 from pkm_description.mjcf.reader import read
 from pkm_dynamics import Dynamics
 
@@ -192,7 +193,7 @@ def test_both_readers_agree(robot: str) -> None:
 )
 def test_what_cannot_be_used_is_named(old: str, new: str, words: str) -> None:
     with pytest.raises(DescriptionError, match=words):
-        import_mjcf(FIVE_BAR.replace(old, new), "left_bar")
+        plus_text(FIVE_BAR.replace(old, new), {"platform": "left_bar"})
 
 
 def test_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
