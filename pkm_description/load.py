@@ -19,6 +19,8 @@ from pkm_description.urdf.xml_text import check_length, read_file, root_tag
 from pkm_runtime.errors import shortened
 
 FORMATS = ("mujoco", "sdf")  # root elements of other formats
+YAML = (".yaml", ".yml")  # files of loops beside a URDF file
+PARTS = ("platform", "base", "actuated")  # what a user may name of a file of others
 CORRECTIONS = "corrections"  # among the arguments of a robot: a file of corrections
 
 
@@ -53,24 +55,43 @@ def load_mechanism(source: str | os.PathLike[str], xacro_args: Mapping[str, str]
 
 def expand(source: str | os.PathLike[str], xacro_args: Mapping[str, str] | None = None) -> tuple[str, str]:
     """Plain URDF+ text of a robot, arguments as in `load_mechanism`, and the path of its file, empty for a text."""
+    return expand_told(source, xacro_args)[:2]
+
+
+def expand_told(
+    source: str | os.PathLike[str], xacro_args: Mapping[str, str] | None = None
+) -> tuple[str, str, list[str]]:
+    """As `expand`, and sentences about what of a file of another tool was not taken."""
     if CORRECTIONS in (xacro_args or {}):
         mechanism = load_mechanism(source, xacro_args)
-        return mechanism.urdf, mechanism.source
+        return mechanism.urdf, mechanism.source, []
     if isinstance(source, str) and source.lstrip("\ufeff \t\r\n").startswith("<"):
         check_length(source, "URDF text")
-        if root_tag(source) in FORMATS:
-            return _from_format(source, xacro_args), ""
-        if xacro_expansion.needs_expansion(source):
-            return xacro_expansion.expand_text(source.strip(), xacro_args), ""
-        return source, ""
-    path = find_robot(source)
-    text = read_file(path)
-    if root_tag(text) in FORMATS:
-        return _from_format(path, xacro_args, text), str(path)
-    if path.suffix == ".xacro" or xacro_expansion.needs_expansion(text):
-        own = path.resolve().parent == ROBOTS
-        text = (expand_robot if own else xacro_expansion.expand_file)(path, xacro_args)
-    return text, str(path)
+        path, text = None, source
+    else:
+        path = find_robot(source)
+        text = read_file(path)
+    if root_tag(text) in FORMATS or (path is not None and path.suffix in YAML):
+        return _from_format(path, xacro_args, text)
+    if xacro_expansion.needs_expansion(text) or (path is not None and path.suffix == ".xacro"):
+        of_file = {k: v for k, v in (xacro_args or {}).items() if k not in PARTS or f'name="{k}"' in text}
+        if path is None:
+            text = xacro_expansion.expand_text(text.strip(), of_file)
+        else:
+            text = (expand_robot if path.resolve().parent == ROBOTS else xacro_expansion.expand_file)(path, of_file)
+    named = {key: value for key, value in (xacro_args or {}).items() if key in PARTS}
+    if "<pkm" not in text and root_tag(text) == "robot" and (named or _says_loops_otherwise(text)):
+        return _from_format(path, named, text)
+    return text, str(path or ""), []
+
+
+def _says_loops_otherwise(text: str) -> bool:
+    """Whether a URDF text has loops in others' words, which a reader of their own takes."""
+    if not any(f"<{tag}" in text for tag in ("constraint", "loop_joint", "gazebo")):
+        return False
+    from pkm_description.formats.urdf_reader import is_others  # late, as below
+
+    return is_others(text)
 
 
 def xacro_arguments(text: str) -> dict[str, str]:
@@ -115,8 +136,9 @@ def _beside(path: Path) -> str:
     return f"; did you mean {' or '.join(near)}?" if near else ""
 
 
-def _from_format(source: str | Path, arguments: Mapping[str, str] | None, text: str = "") -> str:
-    """URDF+ text of a text or file in another format; `text` is that of the file."""
+def _from_format(path: Path | None, arguments: Mapping[str, str] | None, text: str) -> tuple[str, str, list[str]]:
+    """URDF+ text of a text in another format, its file and what was not taken."""
     from pkm_description.formats.read import plus_text  # late: a tenth of this package's import, which few need
 
-    return plus_text(source, arguments, text)[0]
+    plus, notes = plus_text(text, arguments, path)
+    return plus, str(path or ""), notes

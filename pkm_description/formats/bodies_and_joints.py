@@ -17,6 +17,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from pkm_description.description_error import DescriptionError
 from pkm_description.joint_geometry import child_frame, frame_along, freedoms
 from pkm_description.loops.closure import ClosureModel
 from pkm_description.mechanism import (
@@ -41,6 +42,7 @@ WORLD = "world"
 SMALL = 1e-7  # of the robot's mass, and of that times its length squared: for bodies that have none
 FREEDOMS = {"fixed": 0, "revolute": 1, "continuous": 1, "prismatic": 1, "universal": 2, "spherical": 3}
 LOOSE = {"cylindrical": 2, "planar": 3}  # of more, which only a joint that closes a loop has
+OTHER_WORDS = {"ball": "spherical", "hinge": "revolute", "weld": "fixed", "3d": "spherical", "6d": "fixed"}
 TURNING = ("revolute", "continuous")
 
 
@@ -97,6 +99,7 @@ class Assembly:
     drives: dict[str, str] = field(default_factory=dict)
     springs: list[Spring] = field(default_factory=list)
     gravity: Array = field(default_factory=lambda: np.array([0.0, 0.0, -9.81]))
+    base: str = ""  # where the file says which body is fixed
     remark: ET.Element | None = None
     from_home: bool = False
     notes: list[str] = field(default_factory=list)
@@ -116,6 +119,60 @@ class Assembly:
                 self.bodies[child] = Body(child, pose)
             self.joints.append(one)
             parent, at = child, np.eye(4)
+
+    def drive(self, name: str, label: str, interface: str = "effort") -> None:
+        """Let a joint be driven; messages call the place `label`."""
+        joint = next((one for one in self.joints if one.name == name), None)
+        if joint is None:
+            raise DescriptionError(label, f"{name!r} is no joint", "name an existing <joint>")
+        joint.driven = True
+        self.drives[name] = interface
+
+    def close(
+        self,
+        name: str,
+        kind: str,
+        parent: tuple[str, Array],
+        child: tuple[str, Array],
+        axes: tuple[Array, Array | None] | None = None,
+    ) -> None:
+        """Add a joint that closes a loop between frames (4, 4) of two bodies.
+
+        `axes` (3,) are each in its frame; without the second it is parallel to the first as drawn.
+        """
+        kind, label = OTHER_WORDS.get(kind, kind), f'<joint name="{name}">'
+        if kind not in FREEDOMS and kind not in LOOSE:
+            known = ", ".join([*FREEDOMS, *LOOSE])
+            raise DescriptionError(label, f"a loop of type {kind!r} is not supported", f"use one of {known}")
+        (one, first), (two, second) = parent, child
+        for body in (one, two):
+            if body == WORLD:
+                self.bodies.setdefault(WORLD, Body(WORLD, np.eye(4)))
+            elif body not in self.bodies:
+                raise DescriptionError(label, f"there is no body {body!r}", "name an existing one")
+        if axes is None and kind not in ("spherical", "fixed"):
+            raise DescriptionError(label, f"a {kind} loop needs an axis", "write the axis in both frames")
+        turn = (self.bodies[two].pose @ second)[:3, :3].T @ (self.bodies[one].pose @ first)[:3, :3]
+        joint = Connection(self._unused(name), kind, one, two, first, second, closes=True)
+        if kind in ("spherical", "universal"):  # turned as drawn
+            joint.first = first @ transform(np.zeros(3), turn.T)
+        if axes is not None:
+            ends = axes[0], turn @ axes[0] if axes[1] is None else axes[1]
+            if kind == "universal":
+                joint.axis, joint.axis2 = turn @ ends[0], ends[1]
+            elif kind not in ("spherical", "fixed"):  # each frame's z along the axis, so that both ends keep their own
+                joint.axis = np.array([0.0, 0.0, 1.0])
+                joint.first, joint.second = (
+                    frame @ transform(np.zeros(3), frame_along(axis))
+                    for frame, axis in zip((first, second), ends, strict=True)
+                )
+        joint.drawn = position_as_drawn(self.bodies, joint)
+        self.joints.append(joint)
+
+    def _unused(self, name: str) -> str:
+        while any(joint.name == name for joint in self.joints):
+            name += "/loop"
+        return name
 
     def rename(self, allowed: Callable[[str], str]) -> None:
         """Give joints names that a format allows, and remark on what they were."""
@@ -141,6 +198,17 @@ class Assembly:
             if joint.mimic:
                 joint.mimic = replace(joint.mimic, joint=names.get(joint.mimic.joint, joint.mimic.joint))
         self.drives = {names.get(name, name): interface for name, interface in self.drives.items()}
+
+
+def of_joint(joint: Joint, drawn: float = 0.0) -> Connection:
+    """A URDF+ joint of at most one degree of freedom, whose position as drawn is given."""
+    return Connection(
+        joint.name, joint.type.value, joint.parent, joint.child, joint.origin, np.eye(4), joint.axis,
+        limits=joint.limits, damping=joint.viscous_friction, friction=joint.coulomb_friction,
+        armature=joint.drive.armature if joint.drive else 0.0,
+        spring_stiffness=joint.spring_stiffness, spring_reference=joint.spring_reference,
+        mimic=joint.mimic, drawn=drawn, driven=joint.drive is not None,
+    )  # fmt: skip
 
 
 def motion(joint: Connection, position: float) -> Array:
@@ -214,15 +282,7 @@ class _Apart:
         if joint.type.dof > 1:
             self.assembly.add_chain(joint, values)
             return
-        self.assembly.joints.append(
-            Connection(
-                joint.name, joint.type.value, joint.parent, joint.child, joint.origin, np.eye(4), joint.axis,
-                limits=joint.limits, damping=joint.viscous_friction, friction=joint.coulomb_friction,
-                armature=joint.drive.armature if joint.drive else 0.0,
-                spring_stiffness=joint.spring_stiffness, spring_reference=joint.spring_reference,
-                mimic=joint.mimic, drawn=float(values[0]) if len(values) else 0.0, driven=joint.drive is not None,
-            )
-        )  # fmt: skip
+        self.assembly.joints.append(of_joint(joint, float(values[0]) if len(values) else 0.0))
 
     def _loop(self, loop: Loop) -> None:
         """The joint of a loop at home, its frame the successor's; what no format has in two or three steps."""

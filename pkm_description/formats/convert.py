@@ -6,16 +6,13 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable, Sequence
-from pathlib import Path
 
 from pkm_description.command_options import add_output, add_robot, write_output
 from pkm_description.description_error import DescriptionError
-from pkm_description.formats.read import plus_text
 from pkm_description.formats.sdf_writer import to_sdf
-from pkm_description.load import FORMATS, find_robot, load_mechanism, xacro_arguments
+from pkm_description.load import expand_told, load_mechanism, xacro_arguments
 from pkm_description.mechanism import Mechanism
 from pkm_description.mjcf.export import export_mjcf
-from pkm_description.urdf.xml_text import read_file, root_tag
 
 
 def _plus(mechanism: Mechanism) -> tuple[str, list[str]]:
@@ -56,7 +53,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         named |= {key: getattr(given, key) for key in ("platform", "base", "actuated") if getattr(given, key)}
         mechanism = load_mechanism(given.robot, named)
         text, notes = WRITERS[given.to](mechanism)
-        notes = _not_read(given.robot, named) + [f"{given.to} does not say: {note}" for note in notes]
+        notes = expand_told(given.robot, named)[2] + [f"{given.to} does not say: {note}" for note in notes]
         write_output(text, given.output)
     except (DescriptionError, OSError) as error:
         print(f"pkm convert: {error}", file=sys.stderr)
@@ -64,13 +61,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for note in notes:
         print(note, file=sys.stderr)
     return 0
-
-
-def _not_read(robot: str, named: dict[str, str]) -> list[str]:
-    """What of the file itself was not taken."""
-    path = find_robot(robot)
-    text = read_file(path)
-    return plus_text(Path(path), named, text)[1] if root_tag(text) in FORMATS else []
 
 
 if __name__ == "__main__":

@@ -10,25 +10,31 @@ from pkm_description.description_error import DescriptionError
 from pkm_description.formats.bodies_and_joints import Assembly
 from pkm_description.formats.sdf_reader import read_sdf
 from pkm_description.formats.spanning_tree import tree_text
+from pkm_description.formats.urdf_reader import read_loops_file, read_urdf
+from pkm_description.load import YAML, expand
 from pkm_description.mjcf.importer import read_mjcf
 from pkm_description.urdf.xml_text import root_tag
 
 
-def assembly_of(source: str | Path, text: str = "") -> Assembly:
-    """Bodies and joints of a text or a file (whose `text` is given), with as many loops and platforms as it has."""
-    written, path = text or str(source), Path(source) if text else None
-    return read_mjcf(written, path) if root_tag(written) == "mujoco" else read_sdf(written)
+def assembly_of(text: str, path: Path | None = None) -> Assembly:
+    """Bodies and joints of a text, `path` its file, with as many loops and platforms as it has."""
+    tag = root_tag(text)
+    if path is not None and path.suffix in YAML:
+        return read_loops_file(path, text, lambda one: expand(one)[0])
+    if tag == "mujoco":
+        return read_mjcf(text, path)
+    return read_sdf(text) if tag == "sdf" else read_urdf(text, str(path or ""))
 
 
-def plus_text(source: str | Path, arguments: Mapping[str, str] | None = None, text: str = "") -> tuple[str, list[str]]:
-    """URDF+ text of a text or a file (whose `text` is given), and what of it was not taken, in sentences.
+def plus_text(text: str, arguments: Mapping[str, str] | None = None, path: Path | None = None) -> tuple[str, list[str]]:
+    """URDF+ text of a text, `path` its file, and what of it was not taken, in sentences.
 
     `arguments` may name `platform`, `base` and the `actuated` joints. Raises `DescriptionError` with the file's name.
     """
     try:
-        assembly = assembly_of(source, text)
+        assembly = assembly_of(text, path)
         return tree_text(assembly, arguments), assembly.notes
     except DescriptionError as error:
-        if not text:
+        if path is None:
             raise
-        raise DescriptionError(f"{source}: {error.element}", error.problem, error.remedy) from error
+        raise DescriptionError(f"{path}: {error.element}", error.problem, error.remedy) from error

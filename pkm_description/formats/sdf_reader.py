@@ -10,6 +10,7 @@ import numpy as np
 from pkm_description.description_error import DescriptionError
 from pkm_description.formats.bodies_and_joints import (
     FREEDOMS,
+    OTHER_WORDS,
     WORLD,
     Assembly,
     Body,
@@ -25,7 +26,6 @@ from pkm_description.urdf.xml_text import read_xml
 VERSIONS = [f"1.{n}" for n in range(4, 13)]
 MODEL = "__model__"
 ENDLESS = 1e15  # limits beyond it are none: SDF writes 1e16
-TYPES = {"ball": "spherical", "hinge": "revolute"}
 READ = {"link", "joint", "frame", "pose", "static", "self_collide", "allow_auto_disable", "enable_wind", "plugin"}
 
 
@@ -38,20 +38,36 @@ def read_sdf(text: str, place: str = "<sdf>") -> Assembly:
     models = [*root.findall("model"), *root.findall("world/model")]
     if len(models) != 1:
         raise DescriptionError("<sdf>", f"it has {len(models)} models", "leave one model in the file")
-    return _Reader(models[0], root, int(version.split(".")[1])).assembly
+    reader = _Reader(Assembly(models[0].get("name") or "robot"), int(version.split(".")[1]))
+    reader.read(models[0], root)
+    return reader.assembly
+
+
+def read_joints(elements: list[ET.Element], assembly: Assembly) -> None:
+    """Add the joints of SDF elements between the bodies of a robot."""
+    reader = _Reader(assembly, len(VERSIONS))
+    reader.poses |= {body.name: body.pose for body in assembly.bodies.values()}
+    reader.elements = {element.get("name", ""): element for element in elements}
+    for element in elements:
+        reader.joint(element)
 
 
 class _Reader:
-    def __init__(self, model: ET.Element, root: ET.Element, minor: int) -> None:
+    def __init__(self, assembly: Assembly, minor: int) -> None:
         self.minor = minor
-        self.assembly = Assembly(model.get("name") or "robot")
+        self.assembly = assembly
+        self.elements: dict[str, ET.Element] = {}
+        self.poses: dict[str, Array] = {MODEL: np.eye(4)}
+        self.open: list[str] = []
+
+    def read(self, model: ET.Element, root: ET.Element) -> None:
+        """Read a whole model."""
         label = f'<model name="{self.assembly.name}">'
         for tag in ("include", "model"):
             if model.find(tag) is not None:
                 raise DescriptionError(
                     label, f"a <{tag}> in a model is not read", "write one model out (gz sdf -p FILE)"
                 )
-        self.elements: dict[str, ET.Element] = {}
         for tag in ("link", "joint", "frame"):
             for element in model.findall(tag):
                 name = element.get("name", "")
@@ -59,15 +75,13 @@ class _Reader:
                     problem = "the name is used twice" if name else "it has no name"
                     raise DescriptionError(f'<{tag} name="{name}">', problem, "give each its own")
                 self.elements[name] = element
-        self.poses: dict[str, Array] = {MODEL: np.eye(4)}
-        self.open: list[str] = []
         gravity = root.find("world/gravity")
         if gravity is not None:
             self.assembly.gravity = _numbers(gravity, 3, "<gravity>")
         for element in model.findall("link"):
             self._link(element)
         for element in model.findall("joint"):
-            self._joint(element)
+            self.joint(element)
         self._plugins(model)
         self._check_inertias(model)
         skipped = sorted({str(e.tag) for e in model} - READ - {"{urn:pkm}remark"})
@@ -185,13 +199,14 @@ class _Reader:
 
     # -- joints -------------------------------------------------------------------------------------------------------
 
-    def _joint(self, element: ET.Element) -> None:
+    def joint(self, element: ET.Element) -> None:
+        """Read one joint."""
         name = element.get("name", "")
         label = f'<joint name="{name}">'
         kind = element.get("type", "")
-        kind = TYPES.get(kind, kind)
+        kind = OTHER_WORDS.get(kind, kind)
         if kind not in FREEDOMS:
-            known = ", ".join([*FREEDOMS, *TYPES])
+            known = ", ".join([*FREEDOMS, *OTHER_WORDS])
             raise DescriptionError(label, f"a joint of type {kind!r} is not supported", f"use one of {known}")
         ends = [self._body_at(_text(element, tag, label), label) for tag in ("parent", "child")]
         pose = self._pose_of(name, label)

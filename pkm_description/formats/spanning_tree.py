@@ -23,15 +23,17 @@ from pkm_description.formats.bodies_and_joints import (
     Connection,
     inertial_element,
     motion,
+    of_joint,
     pose_attributes,
 )
+from pkm_description.load import PARTS
 from pkm_description.mechanism import Array, Limits, Spring
 from pkm_description.mjcf.mujoco_model import append, row
 from pkm_description.rotations import inverse_transform
 from pkm_description.urdf import urdf_plus
 
+SEVERAL = ("planar", "floating")  # kinds of joints with several freedoms, kept as they are
 SAME = 1e-12  # m and rad: frames that are the same
-PARTS = ("platform", "base", "actuated")  # what a user may name
 
 
 def tree_text(assembly: Assembly, arguments: Mapping[str, str] | None = None) -> str:
@@ -64,7 +66,7 @@ class _Tree:
                 if name not in self.bodies:
                     label = f'<joint name="{joint.name}">'
                     raise DescriptionError(label, f"there is no body {name!r}", "name an existing one")
-        self.base = given.get("base") or self._said("base_link") or self._base()
+        self.base = given.get("base") or self._said("base_link") or assembly.base or self._base()
         of_world = [joint for joint in assembly.joints if WORLD in (joint.parent, joint.child)]
         if len(of_world) == 1 and of_world[0].kind == "fixed" and self.base in (of_world[0].parent, of_world[0].child):
             assembly.joints.remove(of_world[0])  # the base stands for the world
@@ -103,20 +105,9 @@ class _Tree:
             if link.name in self.bodies or link.name in between:
                 self.bodies.setdefault(link.name, Body(link.name, np.eye(4))).inertial = link.inertial
         for virtual in chain:
-            self.assembly.joints.append(
-                Connection(
-                    virtual.name,
-                    virtual.type.value,
-                    virtual.parent,
-                    virtual.child,
-                    virtual.origin,
-                    np.eye(4),
-                    virtual.axis,
-                    limits=virtual.limits,
-                    drawn=home.get(virtual.name, 0.0),
-                    driven=True,  # never cut
-                )
-            )
+            one = of_joint(virtual, home.get(virtual.name, 0.0))
+            one.driven = True  # never cut
+            self.assembly.joints.append(one)
 
     def _base(self) -> str:
         fixed = [j for j in self.assembly.joints if WORLD in (j.parent, j.child)]
@@ -331,7 +322,8 @@ class _Tree:
         if joint.mimic:
             numbers = {"multiplier": repr(joint.mimic.multiplier), "offset": repr(joint.mimic.offset)}
             append(element, "mimic", joint=joint.mimic.joint, **numbers)
-        self.home[name] = joint.drawn if name == joint.name else 0.0
+        if kind not in SEVERAL:  # those are drawn at zero
+            self.home[name] = joint.drawn if name == joint.name else 0.0
 
     def _loop(self, joint: Connection) -> None:
         kind = "revolute" if joint.kind == "continuous" else joint.kind

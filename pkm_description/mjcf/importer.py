@@ -17,8 +17,8 @@ from pathlib import Path
 import numpy as np
 
 from pkm_description.description_error import DescriptionError
-from pkm_description.formats.bodies_and_joints import Assembly, Body, Connection, at, motion, position_as_drawn
-from pkm_description.joint_geometry import frame_along, freedoms
+from pkm_description.formats.bodies_and_joints import Assembly, Body, Connection, at, motion
+from pkm_description.joint_geometry import freedoms
 from pkm_description.mechanism import Array, Inertial, Joint, JointType, Limits, Mimic, Spring, frozen
 from pkm_description.mjcf.compiled_defaults import read_compiled
 from pkm_description.mjcf.mujoco_model import (
@@ -33,7 +33,7 @@ from pkm_description.mjcf.mujoco_model import (
     quaternion,
 )
 from pkm_description.mjcf.reader import NeedsCompilerError, read
-from pkm_description.rotations import inverse_transform, rpy_from_rotation, transform
+from pkm_description.rotations import inverse_transform, rpy_from_rotation
 from pkm_description.urdf import urdf_plus
 from pkm_description.urdf.visuals import Visual
 from pkm_description.urdf.xml_text import read_xml
@@ -141,34 +141,21 @@ class _Reader:
     def _couple(self) -> None:
         """Geared and driven joints."""
         joints = {joint.name: joint for joint in self.assembly.joints}
-        for what, name in (
-            *(("actuator", actuator.joint) for actuator in self.model.actuators),
-            *(("equality", name) for gear in self.model.gears for name in (gear.follower, gear.leader)),
-        ):
-            if name not in joints:
-                raise DescriptionError(f"<{what}>", f"{name!r} is no joint", "name an existing <joint>")
-        for gear in self.model.gears:  # in MuJoCo between departures from the drawing, as here
+        for gear in self.model.gears:
+            for name in (gear.follower, gear.leader):
+                if name not in joints:
+                    raise DescriptionError("<equality>", f"{name!r} is no joint", "name an existing <joint>")
+            # in MuJoCo between departures from the drawing, as here
             joints[gear.follower].mimic = Mimic(gear.leader, gear.ratio, gear.offset)
         for drive in self.model.actuators:
-            joint = joints[drive.joint]
-            joint.limits = Limits(joint.limits.lower, joint.limits.upper, effort=drive.effort)
-            joint.driven = True
-            self.assembly.drives[drive.joint] = drive.interface
+            self.assembly.drive(drive.joint, "<actuator>", drive.interface)
+            limits = joints[drive.joint].limits
+            joints[drive.joint].limits = Limits(limits.lower, limits.upper, effort=drive.effort)
 
     def _closure(self, closure: MjcfClosure, kind: str, axes: tuple[Array, Array] | None) -> None:
-        bodies = self.assembly.bodies
-        first, second = closure.first_frame, closure.second_frame
-        if axes:  # each frame's z along the axis, so that both ends keep their own
-            ends = zip((first, second), axes, strict=True)
-            first, second = (transform(end[:3, 3], frame_along(axis)) for end, axis in ends)
-        elif kind == "spherical":  # turned as drawn
-            first = transform(first[:3, 3], bodies[closure.first].pose[:3, :3].T @ bodies[closure.second].pose[:3, :3])
-        name = closure.name
-        while any(joint.name == name for joint in self.assembly.joints):
-            name += "/loop"
-        one = Connection(name, kind, closure.first, closure.second, first, second, closes=True)
-        one.drawn = position_as_drawn(bodies, one)
-        self.assembly.joints.append(one)
+        frames = (closure.first_frame, closure.second_frame)
+        first, second = (at(frame[:3, 3]) for frame in frames) if axes else frames  # axes are the bodies' own
+        self.assembly.close(closure.name, kind, (closure.first, first), (closure.second, second), axes)
 
     def _believe(self, remark: ET.Element) -> None:
         """Take our own remark; the platform's coordinates are its, where MuJoCo has joints of a body."""

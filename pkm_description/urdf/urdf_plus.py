@@ -82,7 +82,7 @@ def parse(text: str, source: str = "") -> Description:
     if not links:
         raise DescriptionError("<robot>", "it has no links", "add a <link> for each body")
     joints = [joint_of(element) for element in _named(root, "joint")]
-    loops = [_loop(element) for element in _named(root, "loop")]
+    loops = [loop_of(element) for element in _named(root, "loop")]
     if not loops:
         raise DescriptionError(
             "<robot>",
@@ -213,14 +213,15 @@ def _origin(parent: ET.Element, label: str) -> Array:
     element = parent.find("origin")
     if element is None:
         return frozen(np.eye(4))
-    return frozen(_pose(element, f"{label} <origin>"))
+    return frozen(pose_of(element, f"{label} <origin>"))
 
 
-def _pose(element: ET.Element, label: str) -> Array:
+def pose_of(element: ET.Element, label: str) -> Array:
+    """Transform (4, 4) of an element's attributes xyz and rpy."""
     return transform(_vector(element, "xyz", label), rotation_from_rpy(_vector(element, "rpy", label)))
 
 
-def _axis(parent: ET.Element, tag: str, label: str) -> Array | None:
+def axis_of(parent: ET.Element, tag: str, label: str) -> Array | None:
     """Unit vector (3,) of the child `tag`, or None where there is none."""
     element = parent.find(tag)
     if element is None:
@@ -365,7 +366,7 @@ def joint_of(element: ET.Element) -> Joint:
     name = element.get("name", "")
     label = f'<joint name="{name}">'
     kind = _type(element, JointType, label)
-    axis = _axis(element, "axis", label)
+    axis = axis_of(element, "axis", label)
     dynamics = element.find("dynamics")
     damping = friction = stiffness = reference = 0.0
     if dynamics is not None:
@@ -447,7 +448,8 @@ def _mimic(element: ET.Element, label: str) -> Mimic | None:
 _NEEDS_AXIS = {LoopType.UNIVERSAL, LoopType.REVOLUTE, LoopType.CYLINDRICAL, LoopType.PRISMATIC, LoopType.PLANAR}
 
 
-def _loop(element: ET.Element) -> Loop:
+def loop_of(element: ET.Element) -> Loop:
+    """The closure of a `<loop>`."""
     name = element.get("name", "")
     label = f'<loop name="{name}">'
     kind = _type(element, LoopType, label)
@@ -457,7 +459,7 @@ def _loop(element: ET.Element) -> Loop:
         if side is None or not side.get("link"):
             raise DescriptionError(label, f"no <{tag}> link", f'add <{tag} link="..."><origin xyz="..."/></{tag}>')
         sides.append((side.get("link", ""), _origin(side, f"{label} <{tag}>")))
-    axis, axis2 = _axis(element, "axis", label), _axis(element, "axis2", label)
+    axis, axis2 = axis_of(element, "axis", label), axis_of(element, "axis2", label)
     if kind in _NEEDS_AXIS and axis is None:
         raise DescriptionError(label, f"a {kind.value} loop needs an axis", 'add <axis xyz="..."/>')
     if kind is LoopType.UNIVERSAL and axis2 is None:
@@ -628,7 +630,7 @@ def _read_home(pkm: ET.Element, description: Description) -> None:
         return
     home = homes[0]
     if home.get("xyz") is not None or home.get("rpy") is not None:
-        description.home = frozen(_pose(home, "<home>"))
+        description.home = frozen(pose_of(home, "<home>"))
     named = {freedom.name for joint in description.joints for freedom in freedoms(joint)}
     for element in home.findall("joint"):
         name = element.get("name", "")

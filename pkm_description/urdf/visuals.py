@@ -48,16 +48,16 @@ class _UnusableError(Exception):
 
 def visuals_of(mechanism: Mechanism) -> tuple[list[Visual], list[str]]:
     """Visuals of a robot, link by link, and a sentence for each one left out."""
-    return _shapes_of(mechanism, "visual")
+    return shapes_of(read_xml(mechanism.urdf, "URDF text"), "visual", mechanism.source)
 
 
 def collisions_of(mechanism: Mechanism) -> tuple[list[Visual], list[str]]:
     """Shapes of a robot's `<collision>` elements, as in `visuals_of`."""
-    return _shapes_of(mechanism, "collision")
+    return shapes_of(read_xml(mechanism.urdf, "URDF text"), "collision", mechanism.source)
 
 
-def _shapes_of(mechanism: Mechanism, kind: str) -> tuple[list[Visual], list[str]]:
-    root = read_xml(mechanism.urdf, "URDF text")
+def shapes_of(root: ET.Element, kind: str, source: str) -> tuple[list[Visual], list[str]]:
+    """Shapes of the elements `kind` of a URDF text that came from the file `source`, as in `visuals_of`."""
     palette = {
         material.get("name", ""): material for material in root.iter("material") if material.find("color") is not None
     }
@@ -70,7 +70,7 @@ def _shapes_of(mechanism: Mechanism, kind: str) -> tuple[list[Visual], list[str]
                 left_out.append(f"all but {MOST} {kind}s")
                 return found, left_out
             try:
-                found.append(_visual(name, element, palette, mechanism.source))
+                found.append(_visual(name, element, palette, source))
             except _UnusableError as problem:
                 left_out.append(f"a {kind} of link {name!r}: {problem}")
     return found, left_out

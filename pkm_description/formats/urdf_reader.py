@@ -1,0 +1,220 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Read URDF whose loops are said in others' words, inside the file or in a YAML file beside it.
+
+    <constraint type=...>     `parent_origin`, `child_origin`, `parent_axis`, `child_axis` (proposed for ROS)
+    <loop_joint type=...>     two `<link1>` or `<link2>` (Isaac Sim), or `parent_origin`, `child_origin` and `axis`
+    <gazebo><joint>           a joint of SDF (Gazebo)
+    <loop>                    ours, in a file without `<pkm>` whose platform is named otherwise
+    loop_closures.yaml        `closures` by point and axis in the base's frame, or `pin_loops` and `ball_loops`
+    robot.yaml                Extended URDF: `closed_loop` of frames that coincide, `type` 3d or 6d
+
+Where a link has two parents, the joint after the first closes a loop. Positions are zero as drawn. Driven is what
+`<ros2_control>`, `<transmission>` or the YAML file drives.
+"""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ET
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pkm_description.description_error import DescriptionError
+from pkm_description.formats.bodies_and_joints import OTHER_WORDS, Assembly, Body, Connection, at, of_joint
+from pkm_description.formats.sdf_reader import read_joints
+from pkm_description.mechanism import Array, JointType
+from pkm_description.rotations import inverse_transform
+from pkm_description.urdf import urdf_plus
+from pkm_description.urdf.visuals import shapes_of
+from pkm_description.urdf.xml_text import read_xml
+from pkm_runtime import strict_yaml
+
+TAGS = ("constraint", "loop_joint", "gazebo/joint")
+KEYS = {"closures", "pin_loops", "ball_loops", "closed_loop"}  # in a YAML file of loops
+AXES = dict(zip("XYZ", np.eye(3), strict=True))
+
+
+def is_others(text: str) -> bool:
+    """Whether a URDF text has loops that are read here, and no `<pkm>`, by which it were ours."""
+    root = read_xml(text, "URDF text")
+    return root.tag == "robot" and any(root.find(tag) is not None for tag in TAGS)
+
+
+def read_urdf(text: str, source: str = "") -> Assembly:
+    """Bodies and joints of a URDF text that came from the file `source`."""
+    return _Reader(read_xml(text, "URDF text"), source).assembly
+
+
+def read_loops_file(path: Path, text: str, expanded: Callable[[Path], str]) -> Assembly:
+    """Bodies and joints of the URDF file beside a YAML file of loops, with these; `expanded` reads the former."""
+    label = f"file {path.name}"
+    try:
+        content = strict_yaml.read(text)
+    except strict_yaml.YamlError as error:
+        raise DescriptionError(label, str(error), "correct the YAML at that line") from error
+    if not isinstance(content, dict) or not content.keys() & KEYS:
+        raise DescriptionError(label, "it says no loop", f"write {' or '.join(sorted(KEYS))}, or give the URDF file")
+    found = [one for ending in (".urdf", ".urdf.xacro") if (one := path.with_name(path.stem + ending)).is_file()]
+    folders = (path.parent, path.parent / "urdf", path.parent.parent / "urdf")
+    found = found or next((there for folder in folders if (there := sorted(folder.glob("*.urdf")))), [])
+    if len(found) != 1:
+        problem = f"{len(found)} URDF files are beside it" if found else "no URDF file is beside it"
+        raise DescriptionError(label, problem, f"name the robot's {path.stem}.urdf")
+    reader = _Reader(read_xml(expanded(found[0]), f"file {found[0]}"), str(found[0]))
+    try:
+        _loops_of(reader, content, label)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        problem = f"a loop is not as others write it: {type(error).__name__} {error}"
+        raise DescriptionError(label, problem, "see docs/formats.md for its keys") from error
+    return reader.assembly
+
+
+class _Reader:
+    def __init__(self, root: ET.Element, source: str) -> None:
+        self.root = root
+        self.assembly = Assembly(root.get("name") or "robot")
+        for element in root.findall("link"):
+            link = urdf_plus.link_of(element, False)
+            self.assembly.bodies[link.name] = Body(link.name, np.eye(4), link.inertial)
+        self._pictures(source)
+        self._tree()
+        for element in root.findall("loop"):
+            loop = urdf_plus.loop_of(element)
+            ends = ((loop.predecessor, loop.predecessor_frame), (loop.successor, loop.successor_frame))
+            self.assembly.close(loop.name, loop.type.value, *ends, (loop.axis, loop.axis2))
+        for element in (*root.findall("constraint"), *root.findall("loop_joint")):
+            self._closure(element)
+        read_joints(root.findall("gazebo/joint"), self.assembly)
+        blocks = root.findall("ros2_control")
+        if blocks:
+            self.assembly.remark = ET.Element("robot")
+            self.assembly.remark.extend(blocks)
+        for element in root.findall("transmission/joint"):
+            self.assembly.drive(element.get("name", ""), "<transmission>")
+
+    def _pictures(self, source: str) -> None:
+        visuals, left_out = shapes_of(self.root, "visual", source)
+        for visual in visuals:
+            if visual.shape != "mesh" and visual.link in self.assembly.bodies:
+                self.assembly.bodies[visual.link].visuals.append(visual)
+        for link in self.root.findall("link"):
+            for element in link.findall("visual"):
+                mesh, origin = element.find("geometry/mesh"), element.find("origin")
+                if mesh is not None:  # named as the file names it
+                    frame = np.eye(4) if origin is None else urdf_plus.pose_of(origin, "<visual>")
+                    scale = np.array([float(word) for word in mesh.get("scale", "1 1 1").split()])
+                    body = self.assembly.bodies[link.get("name", "")]
+                    body.meshes.append((frame, mesh.get("filename", ""), scale))
+        self.assembly.notes += [f"not drawn: {problem}" for problem in left_out]
+
+    def _tree(self) -> None:
+        """Place bodies from those that no joint carries; what reaches one again closes a loop."""
+        bodies, joints = self.assembly.bodies, self.assembly.joints
+        joints += [_joint_of(element) for element in self.root.findall("joint")]
+        for joint in joints:
+            for name in (joint.parent, joint.child):
+                if name not in bodies:
+                    label = f'<joint name="{joint.name}">'
+                    raise DescriptionError(label, f"there is no link {name!r}", "name an existing <link>")
+        placed = set(bodies) - {joint.child for joint in joints}
+        self.assembly.base = next((name for name in bodies if name in placed), "")
+        waiting = list(joints)
+        while waiting:
+            near = [one for one in waiting if one.parent in placed]
+            if not near:
+                label = f'<joint name="{waiting[0].name}">'
+                raise DescriptionError(label, "it hangs on a circle of joints", "leave one link without a parent")
+            joint = near[0]
+            waiting = [one for one in waiting if one is not joint]
+            joint.closes = joint.child in placed
+            if not joint.closes:
+                bodies[joint.child].pose = bodies[joint.parent].pose @ joint.first
+            placed.add(joint.child)
+
+    def _closure(self, element: ET.Element) -> None:
+        """A `<constraint>` or `<loop_joint>` of any spelling."""
+        name = element.get("name", "")
+        label = f'<{element.tag} name="{name}">'
+        ends = [*element.findall("link1"), *element.findall("link2")]
+        frames = ends
+        if not ends:
+            ends = [end for tag in ("parent", "child") if (end := element.find(tag)) is not None]
+            frames = [_or_empty(element.find(f"{tag}_origin")) for tag in ("parent", "child")]
+        if len(ends) != 2 or not all(end.get("link") for end in ends):
+            raise DescriptionError(
+                label, "it does not name two links", "write <parent link=.../> and <child link=.../>"
+            )
+        (one, first), (two, second) = (
+            (end.get("link", ""), urdf_plus.pose_of(frame, label)) for end, frame in zip(ends, frames, strict=True)
+        )
+        axis = urdf_plus.axis_of(element, "parent_axis", label)
+        axis2 = urdf_plus.axis_of(element, "child_axis", label)
+        single = element.find("axis")
+        if axis is None and single is not None:
+            axis = urdf_plus.axis_of(element, "axis", label)
+            if axis is not None and single.get("frame") == "parent":  # of the link
+                axis = np.asarray(first[:3, :3].T @ axis)
+        kind = element.get("type", "").removesuffix("_joint")
+        self.assembly.close(name, kind, (one, first), (two, second), None if axis is None else (axis, axis2))
+
+
+def _or_empty(element: ET.Element | None) -> ET.Element:
+    return ET.Element("origin") if element is None else element
+
+
+def _joint_of(element: ET.Element) -> Connection:
+    """A joint of URDF at zero, or one of those that others write as well."""
+    kind = OTHER_WORDS.get(element.get("type", ""), element.get("type", ""))
+    if kind != "spherical":
+        return of_joint(urdf_plus.joint_of(element))
+    element.set("type", JointType.CONTINUOUS.value)
+    joint = of_joint(urdf_plus.joint_of(element))
+    joint.kind = kind
+    return joint
+
+
+def _loops_of(reader: _Reader, content: dict[str, Any], label: str) -> None:
+    """Close the loops of a YAML file, and drive what it drives."""
+    assembly = reader.assembly
+    base = inverse_transform(assembly.bodies[assembly.base].pose)
+    for n, one in enumerate(content.get("closures") or (), 1):
+        first, second = one["link_a"], one["link_b"]
+        point, axis = (np.array([float(v) for v in one[key]]) for key in ("point", "axis"))
+        backs = [inverse_transform(base @ _pose_of(assembly, body, label)) for body in (first, second)]
+        ends = [
+            (body, at((back @ np.append(point, 1.0))[:3])) for body, back in zip((first, second), backs, strict=True)
+        ]
+        axes = [back[:3, :3] @ axis / np.linalg.norm(axis) for back in backs]
+        assembly.close(f"closure{n}", "revolute", ends[0], ends[1], (axes[0], axes[1]))
+    for key, kind in (("pin_loops", "revolute"), ("ball_loops", "spherical")):
+        for one in content.get(key) or ():
+            ends = [(one[end], at(np.array([float(v) for v in one[f"{end}_xyz"]]))) for end in ("parent", "child")]
+            axis = AXES.get(one.get("axis"), one.get("axis")) if isinstance(one.get("axis"), str) else one.get("axis")
+            unit = None if axis is None else np.array(axis, float) / np.linalg.norm(axis)
+            assembly.close(one["name"], kind, ends[0], ends[1], None if unit is None else (unit, None))
+    for name, kind in zip(content.get("joint_name") or (), content.get("joint_type") or (), strict=True):
+        _retype(assembly, name, kind, label)
+    for (one, two), kind in zip(content.get("closed_loop") or (), content.get("type") or (), strict=True):
+        carried = {joint.name: joint.child for joint in assembly.joints}
+        ends = [(carried.get(end, end), np.eye(4)) for end in (one, two)]
+        assembly.close(f"{one}--{two}", kind.lower(), ends[0], ends[1])
+    for name in (*(content.get("name_mot") or ()), *(content.get("independent") or ())):
+        assembly.drive(name, label)
+
+
+def _pose_of(assembly: Assembly, name: str, label: str) -> Array:
+    if name not in assembly.bodies:
+        raise DescriptionError(label, f"there is no link {name!r}", "name an existing <link>")
+    return assembly.bodies[name].pose
+
+
+def _retype(assembly: Assembly, name: str, kind: str, label: str) -> None:
+    """Make a joint what Extended URDF says it is: SPHERICAL, FIXED, or UJOINT_ and the letters of two axes."""
+    joint = next((one for one in assembly.joints if one.name == name), None)
+    if joint is None:
+        raise DescriptionError(label, f"{name!r} is no joint", "name an existing <joint>")
+    joint.kind, letters = kind.lower(), kind.removeprefix("UJOINT_")
+    if letters != kind:
+        joint.kind, joint.axis, joint.axis2 = "universal", AXES[letters[0]], AXES[letters[1]]
