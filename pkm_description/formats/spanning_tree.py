@@ -68,7 +68,8 @@ class _Tree:
                     raise DescriptionError(label, f"there is no body {name!r}", "name an existing one")
         self.base = given.get("base") or self._said("base_link") or assembly.base or self._base()
         of_world = [joint for joint in assembly.joints if WORLD in (joint.parent, joint.child)]
-        if len(of_world) == 1 and of_world[0].kind == "fixed" and self.base in (of_world[0].parent, of_world[0].child):
+        ends = {end for joint in of_world for end in (joint.parent, joint.child)}
+        if self.base != WORLD and ends == {WORLD, self.base} and of_world[0].kind == "fixed":
             assembly.joints.remove(of_world[0])  # the base stands for the world
         self.actuated = self._actuated(given.get("actuated"))
         self.tree, self.cut = self._choose()

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import xml.etree.ElementTree as ET
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -23,10 +25,11 @@ from pkm_description.mjcf.mujoco_model import (
 )
 from pkm_description.mjcf.reader import check_spring, joint_stiffness
 from pkm_description.rotations import transform
+from pkm_description.urdf.xml_text import read_xml
 
 KINDS = ("free", "ball", "slide", "hinge")
 GEOMS = {2: "sphere", 3: "capsule", 5: "cylinder", 6: "box"}
-CONNECT, WELD, JOINT = 0, 1, 2
+CONNECT, WELD, JOINT, TENDON = 0, 1, 2, 3  # of equalities; actuators number tendons alike
 
 
 def read_compiled(text: str, path: Path | None, why: str) -> MjcfModel:
@@ -35,16 +38,14 @@ def read_compiled(text: str, path: Path | None, why: str) -> MjcfModel:
     Files are included from the folder of `path`. Raises `DescriptionError` where the package is missing, MuJoCo refuses
     the text, or an element has no counterpart.
     """
+    if find_spec("mujoco") is None:
+        remedy = "pip install mujoco, or state inertias and attributes in full"
+        raise DescriptionError("<mujoco>", f"only MuJoCo resolves {why}", remedy)
     try:
-        import mujoco
-    except ImportError as error:
-        raise DescriptionError(
-            "<mujoco>", f"only MuJoCo resolves {why}", "pip install mujoco, or state inertias and attributes in full"
-        ) from error
-    try:
-        m = mujoco.MjModel.from_xml_path(str(path)) if path else mujoco.MjModel.from_xml_string(text)
+        m = _compiled(text, path)
     except ValueError as error:
-        raise DescriptionError("<mujoco>", f"MuJoCo refuses it: {error}", "correct the MJCF") from error
+        problem = f"MuJoCo refuses it: {' '.join(str(error).split())}"
+        raise DescriptionError("<mujoco>", problem, "correct the MJCF, or add the file") from error
     model = MjcfModel(m.names[: m.names.index(b"\0")].decode() or "robot", np.array(m.opt.gravity))
     names = [WORLD] + [m.body(i).name or f"body{i}" for i in range(1, m.nbody)]
     joints = _joint_names(m, names)
@@ -52,14 +53,45 @@ def read_compiled(text: str, path: Path | None, why: str) -> MjcfModel:
         model.bodies.append(_body(m, i, names, joints))
     for i in range(m.neq):
         _equality(m, i, names, joints, model)
+    used = {int(m.actuator_trnid[i][0]) for i in range(m.nu) if m.actuator_trntype[i] == TENDON}
     for i in range(m.ntendon):
-        _tendon(m, i, names, model)
+        _tendon(m, i, names, model, i in used)
     for i in range(m.nu):
         _actuator(m, i, joints, model)
     if m.nkey:
         chosen = next((k for k in range(m.nkey) if m.key(k).name == "home"), 0)
         model.home = [float(v) for v in m.key_qpos[chosen]]
     return model
+
+
+def _compiled(text: str, path: Path | None) -> Any:
+    """MuJoCo's model without meshes where inertias are stated: their files may be missing, and take long."""
+    import mujoco
+
+    root = read_xml(text, "<mujoco>")
+    if root.find("extension") is not None and root.find(".//include") is None:  # plugins that are not at hand
+        for parent in list(root.iter()):
+            for child in [*parent.findall("plugin"), *parent.findall("extension")]:
+                parent.remove(child)
+        for geom in root.iter("geom"):
+            if geom.get("type") == "sdf":
+                geom.set("type", "mesh")
+        spec = mujoco.MjSpec.from_string(ET.tostring(root, encoding="unicode"))
+    else:
+        spec = mujoco.MjSpec.from_file(str(path)) if path else mujoco.MjSpec.from_string(text)
+    still = {"world"}  # bodies that never move, and whose mass does not matter
+    for body in spec.bodies if spec.compiler.inertiafromgeom != 1 else ():
+        if body.parent is not None and body.parent.name in still and not body.joints and body.name:
+            still.add(body.name)
+        for geom in list(body.geoms):
+            if geom.type == mujoco.mjtGeom.mjGEOM_MESH and (body.explicitinertial or body.name in still):
+                spec.delete(geom)
+            else:
+                geom.material = ""
+    kept = {geom.meshname for geom in spec.geoms}
+    for thing in (*spec.textures, *spec.materials, *(mesh for mesh in spec.meshes if mesh.name not in kept)):
+        spec.delete(thing)
+    return spec.compile()
 
 
 def _joint_names(m: Any, bodies: list[str]) -> list[str]:
@@ -111,9 +143,17 @@ def _equality(m: Any, i: int, names: list[str], joints: list[str], model: MjcfMo
     kind, data = int(m.eq_type[i]), m.eq_data[i]
     one, two = int(m.eq_obj1id[i]), int(m.eq_obj2id[i])
     if not m.eq_active0[i]:
+        model.notes.append(f"not read: the equality {name}, which is not active")
         return
-    if kind == JOINT and two >= 0 and not data[2:5].any():
-        model.gears.append(MjcfGear(joints[one], joints[two], float(data[0]), float(data[1])))
+    if kind in (JOINT, TENDON):
+        label = f'<equality name="{name}">'
+        if data[2:5].any():
+            remedy = "write a polycoef of two numbers, or the linkage itself"
+            raise DescriptionError(label, "its polynomial is no gear, which is linear", remedy)
+        of_joints = _coefficients_of(m, one, kind, label)
+        for joint, factor in (_coefficients_of(m, two, kind, label) if two >= 0 else {}).items():
+            of_joints[joint] = of_joints.get(joint, 0.0) - float(data[1]) * factor
+        _couple([(joints[j], c) for j, c in of_joints.items() if c], float(data[0]), model, label)
         return
     if kind not in (CONNECT, WELD):
         raise DescriptionError(
@@ -130,12 +170,39 @@ def _equality(m: Any, i: int, names: list[str], joints: list[str], model: MjcfMo
     model.closures.append(MjcfClosure(name, what, names[one], names[two], frames[0], frames[1]))
 
 
-def _tendon(m: Any, i: int, names: list[str], model: MjcfModel) -> None:
+def _coefficients_of(m: Any, which: int, kind: int, label: str) -> dict[int, float]:
+    """Joints by number with their factors: of a joint, or of a fixed tendon."""
+    import mujoco
+
+    if kind == JOINT:
+        return {which: 1.0}
+    parts = range(m.tendon_adr[which], m.tendon_adr[which] + m.tendon_num[which])
+    if any(m.wrap_type[k] != mujoco.mjtWrap.mjWRAP_JOINT for k in parts):
+        raise DescriptionError(label, "its tendon is no sum of joints", "write a <fixed> tendon")
+    return {int(m.wrap_objid[k]): float(m.wrap_prm[k]) for k in parts}
+
+
+def _couple(terms: list[tuple[str, float]], offset: float, model: MjcfModel, label: str) -> None:
+    """What sum(factor * departure from the drawing) = offset means: a gear, or a joint that does not move."""
+    if len(terms) == 1:
+        model.locked[terms[0][0]] = offset / terms[0][1]
+    elif len(terms) == 2:
+        (follower, own), (leader, other) = terms
+        model.gears.append(MjcfGear(follower, leader, offset / own, -other / own))
+    else:
+        raise DescriptionError(label, f"it couples {len(terms)} joints, a gear two", "write the linkage itself")
+
+
+def _tendon(m: Any, i: int, names: list[str], model: MjcfModel, used: bool) -> None:
     import mujoco
 
     name = m.tendon(i).name or f"tendon{i + 1}"
-    label = f'<spatial name="{name}">'
+    label = f'<tendon name="{name}">'
     parts = range(m.tendon_adr[i], m.tendon_adr[i] + m.tendon_num[i])
+    of_joints = all(m.wrap_type[k] == mujoco.mjtWrap.mjWRAP_JOINT for k in parts)
+    acts = any(np.any(getattr(m, f"tendon_{key}")[i]) for key in ("stiffness", "damping", "frictionloss", "limited"))
+    if not acts and (of_joints or not used):
+        return  # a sum or a length that is only measured, or what equalities and actuators name
     if len(parts) != 2 or any(m.wrap_type[k] != mujoco.mjtWrap.mjWRAP_SITE for k in parts):
         raise DescriptionError(label, "it is no spring between two sites", "write a <spatial> of two existing sites")
     stiffness = [float(value) for value in np.ravel(m.tendon_stiffness[i])]
@@ -150,9 +217,19 @@ def _tendon(m: Any, i: int, names: list[str], model: MjcfModel) -> None:
 
 
 def _actuator(m: Any, i: int, joints: list[str], model: MjcfModel) -> None:
-    if int(m.actuator_trntype[i]) != 0:
-        label = f'<actuator name="{m.actuator(i).name}">'
+    label = f'<actuator name="{m.actuator(i).name}">'
+    kind, which = int(m.actuator_trntype[i]), int(m.actuator_trnid[i][0])
+    if kind not in (0, 1, TENDON):
         raise DescriptionError(label, "only motors of joints are supported", "use <motor joint=...>")
+    factors = {joints[j]: c for j, c in _coefficients_of(m, which, TENDON if kind == TENDON else JOINT, label).items()}
+    leaders = {gear.follower: gear for gear in model.gears}
+    joint, lever = next(iter(factors)), 0.0
+    for name, factor in factors.items():
+        while name in leaders and len(factors) > 1:
+            factor, name = factor * leaders[name].ratio, leaders[name].leader
+        if lever and name != joint:
+            raise DescriptionError(label, f"it drives {name} and {joint} at once", "couple them, or drive each")
+        joint, lever = name, lever + factor
     gain, bias = m.actuator_gainprm[i], m.actuator_biasprm[i]
     interface = "effort" if not bias[:3].any() else "position" if bias[1] == -gain[0] else "velocity"
     limit = np.inf
@@ -160,5 +237,7 @@ def _actuator(m: Any, i: int, joints: list[str], model: MjcfModel) -> None:
         limit = float(np.abs(m.actuator_forcerange[i]).max())
     elif m.actuator_ctrllimited[i] and interface == "effort":
         limit = float(np.abs(m.actuator_ctrlrange[i]).max())
-    gear = abs(float(m.actuator_gear[i][0]))
-    model.actuators.append(MjcfActuator(joints[int(m.actuator_trnid[i][0])], interface, limit * gear))
+    limit *= abs(float(m.actuator_gear[i][0]) * lever)
+    if m.jnt_actfrclimited[joints.index(joint)]:
+        limit = min(limit, float(np.abs(m.jnt_actfrcrange[joints.index(joint)]).max()))
+    model.actuators.append(MjcfActuator(joint, interface, limit))

@@ -26,6 +26,7 @@ from pkm_description.mjcf.mujoco_model import (
     WORLD,
     MjcfBody,
     MjcfClosure,
+    MjcfGear,
     MjcfGeom,
     MjcfJoint,
     MjcfModel,
@@ -60,7 +61,7 @@ def read_mjcf(text: str, path: Path | None = None) -> Assembly:
 class _Reader:
     def __init__(self, model: MjcfModel, remark: ET.Element | None) -> None:
         self.model = model
-        self.assembly = Assembly(model.name, gravity=model.gravity)
+        self.assembly = Assembly(model.name, gravity=model.gravity, notes=model.notes)
         self.assembly.bodies[WORLD] = Body(WORLD, np.eye(4))
         self.positions = None if model.home is None else list(model.home)
         for body in model.bodies:
@@ -141,7 +142,13 @@ class _Reader:
     def _couple(self) -> None:
         """Geared and driven joints."""
         joints = {joint.name: joint for joint in self.assembly.joints}
+        driven = {drive.joint for drive in self.model.actuators}
+        for name, position in self.model.locked.items():
+            joints[name].kind, joints[name].first = "fixed", joints[name].first @ motion(joints[name], position)
         for gear in self.model.gears:
+            if gear.follower in driven and gear.leader not in driven and gear.ratio:  # the other way round
+                ratio = 1.0 / gear.ratio
+                gear = MjcfGear(gear.leader, gear.follower, -gear.offset * ratio, ratio)
             for name in (gear.follower, gear.leader):
                 if name not in joints:
                     raise DescriptionError("<equality>", f"{name!r} is no joint", "name an existing <joint>")

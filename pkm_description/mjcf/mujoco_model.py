@@ -112,7 +112,9 @@ class MjcfModel:
     gears: list[MjcfGear] = field(default_factory=list)
     actuators: list[MjcfActuator] = field(default_factory=list)
     springs: list[MjcfSpring] = field(default_factory=list)
+    locked: dict[str, float] = field(default_factory=dict)  # joints that an equality holds, with their departure
     home: list[float] | None = None
+    notes: list[str] = field(default_factory=list)
 
 
 def append(parent: ET.Element, tag: str, **attributes: str) -> ET.Element:

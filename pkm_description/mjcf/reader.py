@@ -194,11 +194,13 @@ class _Reader:
         label = f'<{element.tag} name="{name}">'
         if given.get("active") == "false":
             return
-        if element.tag == "joint" and "joint2" in given:
+        if element.tag == "tendon" or (element.tag == "joint" and "joint2" not in given):
+            raise NeedsCompilerError(label)
+        if element.tag == "joint":
             text = given.get("polycoef", "0 1 0 0 0")
             c = [*(float(v) for v in _numbers(text, len(text.split()), label)), 0.0, 0.0]
             if any(c[2:]):
-                raise DescriptionError(label, "a gear that is not linear", "write a polycoef of two numbers")
+                raise NeedsCompilerError(label)
             if "joint1" not in given:
                 raise DescriptionError(label, "attribute joint1 is missing", "name the joint that follows")
             self.model.gears.append(MjcfGear(given["joint1"], given["joint2"], c[0], c[1]))
@@ -250,7 +252,9 @@ class _Reader:
     def _actuator(self, element: ET.Element) -> None:
         given = self._attributes(element)
         label = f'<{element.tag} name="{given.get("name", "")}">'
-        if element.tag not in INTERFACES or "joint" not in given:
+        if element.tag not in INTERFACES or "tendon" in given:
+            raise NeedsCompilerError(label)
+        if "joint" not in given:
             raise DescriptionError(label, "only motors of joints are supported", "use <motor joint=...>")
         gear = _number(given, "gear", 1.0, label)
         span = given.get("forcerange") or (given.get("ctrlrange") if INTERFACES[element.tag] == "effort" else None)

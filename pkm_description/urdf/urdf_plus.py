@@ -366,7 +366,7 @@ def joint_of(element: ET.Element) -> Joint:
     name = element.get("name", "")
     label = f'<joint name="{name}">'
     kind = _type(element, JointType, label)
-    axis = axis_of(element, "axis", label)
+    axis = None if kind is JointType.FIXED else axis_of(element, "axis", label)  # exporters write one of zeros
     dynamics = element.find("dynamics")
     damping = friction = stiffness = reference = 0.0
     if dynamics is not None:
