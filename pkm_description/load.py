@@ -19,6 +19,8 @@ from pkm_description.urdf.xml_text import check_length, read_file, root_tag
 from pkm_runtime.errors import shortened
 
 FORMATS = ("mujoco", "sdf")  # root elements of other formats
+USD = (".usd", ".usda", ".usdc", ".usdz")  # files, of which some are no text
+USD_HEAD = "#usda"
 YAML = (".yaml", ".yml")  # files of loops beside a URDF file
 PARTS = ("platform", "base", "actuated")  # what a user may name of a file of others
 CORRECTIONS = "corrections"  # among the arguments of a robot: a file of corrections
@@ -65,13 +67,13 @@ def expand_told(
     if CORRECTIONS in (xacro_args or {}):
         mechanism = load_mechanism(source, xacro_args)
         return mechanism.urdf, mechanism.source, []
-    if isinstance(source, str) and source.lstrip("\ufeff \t\r\n").startswith("<"):
+    if isinstance(source, str) and source.lstrip("\ufeff \t\r\n").startswith(("<", USD_HEAD)):
         check_length(source, "URDF text")
         path, text = None, source
     else:
         path = find_robot(source)
-        text = read_file(path)
-    if root_tag(text) in FORMATS or (path is not None and path.suffix in YAML):
+        text = USD_HEAD if path.suffix in USD else read_file(path)
+    if root_tag(text) in FORMATS or text.lstrip().startswith(USD_HEAD) or (path is not None and path.suffix in YAML):
         return _from_format(path, xacro_args, text)
     if xacro_expansion.needs_expansion(text) or (path is not None and path.suffix == ".xacro"):
         of_file = {k: v for k, v in (xacro_args or {}).items() if k not in PARTS or f'name="{k}"' in text}

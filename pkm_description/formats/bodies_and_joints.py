@@ -12,7 +12,7 @@ What a format has no word for (task coordinates, drives, home, links without mas
 from __future__ import annotations
 
 import xml.etree.ElementTree as ET
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -234,14 +234,18 @@ def inertial_element(link: ET.Element, inertial: Inertial) -> None:
     append(element, "inertia", **{key: repr(float(value)) for key, value in zip(keys, values, strict=True)})
 
 
-def made_of(mechanism: Mechanism) -> Assembly:
-    """The bodies and joints of a robot at home, every body that moves with mass, and the remark that says the rest."""
-    return _Apart(mechanism).assembly
+def made_of(mechanism: Mechanism, split: Sequence[str] = ()) -> Assembly:
+    """The bodies and joints of a robot at home, every body that moves with mass, and the remark that says the rest.
+
+    Joints of the kinds in `split` (universal, spherical) become hinges one after the other.
+    """
+    return _Apart(mechanism, split).assembly
 
 
 class _Apart:
-    def __init__(self, mechanism: Mechanism) -> None:
+    def __init__(self, mechanism: Mechanism, split: Sequence[str]) -> None:
         self.mechanism = mechanism
+        self.split = split
         self.assembly = Assembly(mechanism.name, gravity=mechanism.gravity)
         self.model = ClosureModel(mechanism.links, mechanism.joints, mechanism.loops, mechanism.base_link)
         poses = self.model.forward(self.model.reduced(mechanism.home_joints))[0]
@@ -293,14 +297,19 @@ class _Apart:
         if loop.type is LoopType.UNIVERSAL:
             axis = (there @ second)[:3, :3].T @ (here @ loop.predecessor_frame)[:3, :3] @ loop.axis
         slides = {LoopType.CYLINDRICAL: [axis], LoopType.PLANAR: list(frame_along(axis).T[:2])}.get(loop.type, [])
-        for n, direction in enumerate(slides):
+        steps = [("prismatic", direction) for direction in slides]
+        if steps:
+            kind = "revolute"
+        elif kind in self.split:
+            turns = [axis] if loop.type is LoopType.UNIVERSAL else [*np.eye(3)[:2]]
+            steps, kind = [("continuous", turn) for turn in turns], "revolute"
+            axis = loop.axis2 if loop.type is LoopType.UNIVERSAL else np.array([0.0, 0.0, 1.0])
+        for n, (step, direction) in enumerate(steps):
             stub = Body(f"{loop.name}/{n + 1}", there @ second)
             bodies[stub.name] = stub
             first = inverse_transform(bodies[parent].pose) @ stub.pose
-            self.assembly.joints.append(
-                Connection(stub.name, "prismatic", parent, stub.name, first, np.eye(4), direction)
-            )
-            parent, kind = stub.name, "revolute"
+            self.assembly.joints.append(Connection(stub.name, step, parent, stub.name, first, np.eye(4), direction))
+            parent = stub.name
         first = inverse_transform(bodies[parent].pose) @ there @ second
         self.assembly.joints.append(
             Connection(loop.name, kind, parent, loop.successor, first, second, axis, loop.axis2, closes=True)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from pkm_description.command_options import add_output, add_robot, write_output
 from pkm_description.description_error import DescriptionError
 from pkm_description.formats.sdf_writer import to_sdf
+from pkm_description.formats.usd_writer import to_usd
 from pkm_description.load import expand_told, load_mechanism, xacro_arguments
 from pkm_description.mechanism import Mechanism
 from pkm_description.mjcf.export import export_mjcf
@@ -30,7 +31,12 @@ def _mjcf(mechanism: Mechanism) -> tuple[str, list[str]]:
     return export_mjcf(mechanism), notes
 
 
-WRITERS: dict[str, Callable[[Mechanism], tuple[str, list[str]]]] = {"urdf+": _plus, "mjcf": _mjcf, "sdf": to_sdf}
+WRITERS: dict[str, Callable[[Mechanism], tuple[str, list[str]]]] = {
+    "urdf+": _plus,
+    "mjcf": _mjcf,
+    "sdf": to_sdf,
+    "usd": to_usd,
+}
 
 
 def parser() -> argparse.ArgumentParser:

@@ -11,7 +11,8 @@ from pkm_description.formats.bodies_and_joints import Assembly
 from pkm_description.formats.sdf_reader import read_sdf
 from pkm_description.formats.spanning_tree import tree_text
 from pkm_description.formats.urdf_reader import read_loops_file, read_urdf
-from pkm_description.load import YAML, expand
+from pkm_description.formats.usd_reader import read_usd
+from pkm_description.load import USD_HEAD, YAML, expand
 from pkm_description.mjcf.importer import read_mjcf
 from pkm_description.urdf.xml_text import root_tag
 
@@ -21,6 +22,8 @@ def assembly_of(text: str, path: Path | None = None) -> Assembly:
     tag = root_tag(text)
     if path is not None and path.suffix in YAML:
         return read_loops_file(path, text, lambda one: expand(one)[0])
+    if text.lstrip().startswith(USD_HEAD):
+        return read_usd(text, path)
     if tag == "mujoco":
         return read_mjcf(text, path)
     return read_sdf(text) if tag == "sdf" else read_urdf(text, str(path or ""))

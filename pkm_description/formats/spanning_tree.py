@@ -72,7 +72,7 @@ class _Tree:
         if self.base != WORLD and ends == {WORLD, self.base} and of_world[0].kind == "fixed":
             assembly.joints.remove(of_world[0])  # the base stands for the world
         self.actuated = self._actuated(given.get("actuated"))
-        self.tree, self.cut = self._choose()
+        self.tree, self.cut = spanning(assembly, self.base)
         self.platform = given.get("platform") or self._said("platform_link") or self._platform()
         for what, name in (("platform", self.platform), ("base", self.base)):
             if name not in self.bodies:
@@ -141,49 +141,6 @@ class _Tree:
                 raise DescriptionError(f'<joint name="{name}">', "no such joint to drive", "name an existing joint")
             joints[name].driven = True
         return chosen
-
-    def _choose(self) -> tuple[dict[str, tuple[Connection, bool]], list[Connection]]:
-        """Joints of the tree by the body they carry, with whether they are turned round, and those that are cut."""
-        group = {name: name for name in self.bodies}
-
-        def leader(name: str) -> str:
-            while group[name] != name:
-                name = group[name]
-            return name
-
-        kept, cut = [], []
-        followed = {joint.mimic.joint for joint in self.assembly.joints if joint.mimic}
-        for joint in sorted(self.assembly.joints, key=lambda j: -_worth(j, followed)):
-            one, two = leader(joint.parent), leader(joint.child)
-            if one != two:
-                group[two] = one
-                kept.append(joint)
-                continue
-            held = _worth(joint, followed) >= 8.0
-            if held:
-                raise DescriptionError(
-                    f'<joint name="{joint.name}">',
-                    "every joint of its loop is driven, geared or limited, so that none can be cut",
-                    "leave out the limits of a passive one",
-                )
-            cut.append(joint)
-        carried: dict[str, tuple[Connection, bool]] = {}
-        reached, front = {self.base}, [self.base]
-        while front:
-            here = front.pop(0)
-            for joint in kept:
-                for near, far, turned in ((joint.parent, joint.child, False), (joint.child, joint.parent, True)):
-                    if near == here and far not in reached:
-                        carried[far] = (joint, turned)
-                        reached.add(far)
-                        front.append(far)
-        loose = [name for name in self.bodies if name not in reached and name != WORLD]
-        if loose:
-            raise DescriptionError(
-                f'<link name="{loose[0]}">', f"no joint ties it to the base {self.base!r}", "add one, or leave it out"
-            )
-        order = {joint.name: n for n, joint in enumerate(self.assembly.joints)}
-        return carried, sorted(cut, key=lambda joint: order[joint.name])
 
     def _platform(self) -> str:
         """The body that most joints of loops end at."""
@@ -367,6 +324,54 @@ class _Tree:
             append(joint, "param", name="rotor_inertia").text = repr(float(armature[name]))
 
 
+def spanning(
+    assembly: Assembly, base: str, own: bool = True
+) -> tuple[dict[str, tuple[Connection, bool]], list[Connection]]:
+    """Joints of the tree by the body they carry, with whether they are turned round, and those that are cut.
+
+    The file's `own` cuts are kept, unless this is false.
+    """
+    group = {name: name for name in assembly.bodies}
+
+    def leader(name: str) -> str:
+        while group[name] != name:
+            name = group[name]
+        return name
+
+    kept, cut = [], []
+    followed = {joint.mimic.joint for joint in assembly.joints if joint.mimic}
+    for joint in sorted(assembly.joints, key=lambda j: -_worth(j, followed, own)):
+        one, two = leader(joint.parent), leader(joint.child)
+        if one != two:
+            group[two] = one
+            kept.append(joint)
+            continue
+        if _worth(joint, followed, own) >= 8.0:
+            raise DescriptionError(
+                f'<joint name="{joint.name}">',
+                "every joint of its loop is driven, geared or limited, so that none can be cut",
+                "leave out the limits of a passive one",
+            )
+        cut.append(joint)
+    carried: dict[str, tuple[Connection, bool]] = {}
+    reached, front = {base}, [base]
+    while front:
+        here = front.pop(0)
+        for joint in kept:
+            for near, far, turned in ((joint.parent, joint.child, False), (joint.child, joint.parent, True)):
+                if near == here and far not in reached:
+                    carried[far] = (joint, turned)
+                    reached.add(far)
+                    front.append(far)
+    loose = [name for name in assembly.bodies if name not in reached and name != WORLD]
+    if loose:
+        raise DescriptionError(
+            f'<link name="{loose[0]}">', f"no joint ties it to the base {base!r}", "add one, or leave it out"
+        )
+    order = {joint.name: n for n, joint in enumerate(assembly.joints)}
+    return carried, sorted(cut, key=lambda joint: order[joint.name])
+
+
 def _resists(joint: Connection) -> bool:
     return bool(joint.damping or joint.friction or joint.spring_stiffness)
 
@@ -375,10 +380,10 @@ def _limited(joint: Connection) -> bool:
     return joint.kind != "fixed" and math.isfinite(joint.limits.upper - joint.limits.lower)
 
 
-def _worth(joint: Connection, followed: set[str]) -> float:
+def _worth(joint: Connection, followed: set[str], own: bool) -> float:
     """How much a joint is to be kept in the tree: 8 and more is never cut."""
     worth = {"spherical": 0.0, "revolute": 0.0, "continuous": 0.0, "universal": 1.0}.get(joint.kind, 2.0)
-    if joint.closes:
+    if own and joint.closes:
         worth = -1.0
     if _resists(joint):
         worth += 4.0
