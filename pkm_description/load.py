@@ -82,7 +82,8 @@ def expand_told(
         else:
             text = (expand_robot if path.resolve().parent == ROBOTS else xacro_expansion.expand_file)(path, of_file)
     named = {key: value for key, value in (xacro_args or {}).items() if key in PARTS}
-    if "<pkm" not in text and root_tag(text) == "robot" and (named or _says_loops_otherwise(text)):
+    others = "<loop " not in text and _says_loops_otherwise(text)
+    if root_tag(text) == "robot" and (others or (named and "<pkm" not in text)):
         return _from_format(path, named, text)
     return text, str(path or ""), []
 

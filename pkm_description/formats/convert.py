@@ -6,14 +6,17 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable, Sequence
+from importlib.util import find_spec
+from pathlib import Path
 
 from pkm_description.command_options import add_output, add_robot, write_output
-from pkm_description.description_error import DescriptionError
 from pkm_description.formats.sdf_writer import to_sdf
+from pkm_description.formats.urdf_writer import to_constraints, to_tree, to_yaml
 from pkm_description.formats.usd_writer import to_usd
-from pkm_description.load import expand_told, load_mechanism, xacro_arguments
+from pkm_description.load import YAML, expand_told, load_mechanism, xacro_arguments
 from pkm_description.mechanism import Mechanism
-from pkm_description.mjcf.export import export_mjcf
+from pkm_description.mjcf.export import export_mjcf, gap_in_mujoco
+from pkm_runtime.errors import PkmError
 
 
 def _plus(mechanism: Mechanism) -> tuple[str, list[str]]:
@@ -22,21 +25,30 @@ def _plus(mechanism: Mechanism) -> tuple[str, list[str]]:
 
 def _mjcf(mechanism: Mechanism) -> tuple[str, list[str]]:
     drives = [n for n in mechanism.actuated_joints if mechanism.joint_named[n].drive.command_interfaces[0] != "effort"]  # type: ignore[union-attr]
-    notes = ["base and platform: the importer is told them, --platform " + mechanism.platform_link, "meshes"]
+    notes = ["base, platform and task coordinates, in the remark alone", "meshes"]
     speeds = [j.name for j in mechanism.joints if j.drive and j.limits.velocity < float("inf")]
     if speeds:
         notes.append(f"limits of velocity: {', '.join(speeds)}")
     if drives:
-        notes.append(f"drives become motors of effort: {', '.join(drives)}")
-    return export_mjcf(mechanism), notes
+        notes.append(f"drives become motors of effort, in the remark what they are: {', '.join(drives)}")
+    text = export_mjcf(mechanism)
+    if find_spec("mujoco"):
+        gap = gap_in_mujoco(text)
+        notes.append(f"rigid loops: while it falls for 0.2 s, their ends come {gap:.2g} m or rad apart in MuJoCo")
+    return text, notes
 
 
 WRITERS: dict[str, Callable[[Mechanism], tuple[str, list[str]]]] = {
     "urdf+": _plus,
+    "urdf+constraint": to_constraints,
+    "urdf": to_tree,
+    "yaml": to_yaml,
     "mjcf": _mjcf,
     "sdf": to_sdf,
     "usd": to_usd,
 }
+OF_BALLS = {"sdf": to_sdf, "usd": to_usd}  # which have ball joints
+SUFFIXES = {"urdf": (".urdf", ".xml"), "mjcf": (".xml", ".mjcf"), "sdf": (".sdf", ".world"), "usd": (".usda",)}
 
 
 def parser() -> argparse.ArgumentParser:
@@ -47,21 +59,29 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument("--platform", metavar="BODY", help="body that is the platform; in files of other tools")
     p.add_argument("--base", metavar="BODY", help="body that is the base; by default what is fixed to the world")
     p.add_argument("--actuated", metavar="JOINTS", help="the joints that are driven, separated by commas")
+    p.add_argument("--balls", choices=("balls", "hinges"), default="balls", help="write ball joints so; sdf and usd")
     add_output(p)
     return p
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Entry point: exit status 1 for an unusable description."""
-    given = parser().parse_args(arguments)
+    command = parser()
+    given = command.parse_args(arguments)
+    endings = SUFFIXES.get(given.to.partition("+")[0], YAML)
+    if given.output and Path(given.output).suffix not in endings:
+        command.error(f"-o {given.output}: {given.to} is written into {' or '.join(endings)}")
     try:
         named = xacro_arguments(given.xacro_args)
         named |= {key: getattr(given, key) for key in ("platform", "base", "actuated") if getattr(given, key)}
         mechanism = load_mechanism(given.robot, named)
-        text, notes = WRITERS[given.to](mechanism)
+        if given.balls == "hinges" and given.to in OF_BALLS:
+            text, notes = OF_BALLS[given.to](mechanism, ("spherical",))
+        else:
+            text, notes = WRITERS[given.to](mechanism)
         notes = expand_told(given.robot, named)[2] + [f"{given.to} does not say: {note}" for note in notes]
         write_output(text, given.output)
-    except (DescriptionError, OSError) as error:
+    except (PkmError, OSError) as error:
         print(f"pkm convert: {error}", file=sys.stderr)
         return 1
     for note in notes:

@@ -40,4 +40,4 @@ def plus_text(text: str, arguments: Mapping[str, str] | None = None, path: Path 
     except DescriptionError as error:
         if path is None:
             raise
-        raise DescriptionError(f"{path}: {error.element}", error.problem, error.remedy) from error
+        raise DescriptionError(f"{path}: {error.element}", error.problem, error.remedy) from error.__cause__

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 import xml.etree.ElementTree as ET
+from collections.abc import Sequence
 
 from pkm_description.formats.bodies_and_joints import TURNING, WORLD, Body, Connection, made_of
 from pkm_description.mechanism import Array, Mechanism
@@ -15,9 +16,12 @@ NAMESPACE = "pkm"  # of our own element; libsdformat keeps elements with a prefi
 TYPES = {"spherical": "ball"}
 
 
-def to_sdf(mechanism: Mechanism) -> tuple[str, list[str]]:
-    """SDF text of a robot at home, and a sentence for everything it does not say."""
-    assembly = made_of(mechanism)
+def to_sdf(mechanism: Mechanism, split: Sequence[str] = ()) -> tuple[str, list[str]]:
+    """SDF text of a robot at home, and a sentence for everything it does not say.
+
+    Joints of the kinds in `split` (universal, spherical) become hinges one after the other.
+    """
+    assembly = made_of(mechanism, split)
     assembly.rename(lambda name: f"{name}_joint" if name in assembly.bodies else name)
     geared = [joint for joint in assembly.joints if joint.mimic]
     root = ET.Element("sdf", {"version": "1.11" if geared else "1.9", f"xmlns:{NAMESPACE}": "urn:pkm"})

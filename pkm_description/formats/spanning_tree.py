@@ -305,6 +305,9 @@ class _Tree:
         home = append(append(self.root, "pkm", **given), "home")
         for name, value in self.home.items():
             append(home, "joint", name=name, position=repr(float(value)))
+        several = tuple(f"{joint.name}/" for joint in self.assembly.joints if joint.kind in SEVERAL)
+        remarked = [] if self.pkm is None else self.pkm.findall("home/joint")
+        home.extend(element for element in remarked if element.get("name", "").startswith(several))
 
     def _control(self) -> None:
         """The drives: the remark's where it has the same, else efforts."""

@@ -9,7 +9,7 @@
     robot.yaml                Extended URDF: `closed_loop` of frames that coincide, `type` 3d or 6d
 
 Where a link has two parents, the joint after the first closes a loop. Positions are zero as drawn. Driven is what
-`<ros2_control>`, `<transmission>` or the YAML file drives.
+`<ros2_control>`, `<transmission>` or the YAML file drives, and home what a `<pkm>` says.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ AXES = dict(zip("XYZ", np.eye(3), strict=True))
 
 
 def is_others(text: str) -> bool:
-    """Whether a URDF text has loops that are read here, and no `<pkm>`, by which it were ours."""
+    """Whether a URDF text has loops that are read here, and none of ours."""
     root = read_xml(text, "URDF text")
-    return root.tag == "robot" and any(root.find(tag) is not None for tag in TAGS)
+    return root.tag == "robot" and root.find("loop") is None and any(root.find(tag) is not None for tag in TAGS)
 
 
 def read_urdf(text: str, source: str = "") -> Assembly:
@@ -87,10 +87,13 @@ class _Reader:
         for element in (*root.findall("constraint"), *root.findall("loop_joint")):
             self._closure(element)
         read_joints(root.findall("gazebo/joint"), self.assembly)
-        blocks = root.findall("ros2_control")
-        if blocks:
+        said = [element for tag in ("pkm", "ros2_control", "spring") for element in root.findall(tag)]
+        if said:
             self.assembly.remark = ET.Element("robot")
-            self.assembly.remark.extend(blocks)
+            self.assembly.remark.extend(said)
+        home = {e.get("name", ""): float(e.get("position", "0")) for e in root.iterfind("pkm/home/joint")}
+        for joint in self.assembly.joints:
+            joint.drawn = home.get(joint.name, joint.drawn)
         for element in root.findall("transmission/joint"):
             self.assembly.drive(element.get("name", ""), "<transmission>")
 
@@ -192,8 +195,10 @@ def _loops_of(reader: _Reader, content: dict[str, Any], label: str) -> None:
         for one in content.get(key) or ():
             ends = [(one[end], at(np.array([float(v) for v in one[f"{end}_xyz"]]))) for end in ("parent", "child")]
             axis = AXES.get(one.get("axis"), one.get("axis")) if isinstance(one.get("axis"), str) else one.get("axis")
-            unit = None if axis is None else np.array(axis, float) / np.linalg.norm(axis)
-            assembly.close(one["name"], kind, ends[0], ends[1], None if unit is None else (unit, None))
+            units = [
+                None if v is None else np.array(v, float) / np.linalg.norm(v) for v in (axis, one.get("child_axis"))
+            ]
+            assembly.close(one["name"], kind, ends[0], ends[1], None if units[0] is None else (units[0], units[1]))
     for name, kind in zip(content.get("joint_name") or (), content.get("joint_type") or (), strict=True):
         _retype(assembly, name, kind, label)
     for (one, two), kind in zip(content.get("closed_loop") or (), content.get("type") or (), strict=True):
@@ -202,6 +207,10 @@ def _loops_of(reader: _Reader, content: dict[str, Any], label: str) -> None:
         assembly.close(f"{one}--{two}", kind.lower(), ends[0], ends[1])
     for name in (*(content.get("name_mot") or ()), *(content.get("independent") or ())):
         assembly.drive(name, label)
+
+
+def _unit(vector: Any) -> Array | None:
+    return None if vector is None else np.array(vector, dtype=np.float64) / np.linalg.norm(vector)
 
 
 def _pose_of(assembly: Assembly, name: str, label: str) -> Array:

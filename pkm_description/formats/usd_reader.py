@@ -75,6 +75,13 @@ class _Reader:
             self._joint(prim)
         for prim in found:
             self._mimic(prim)
+        for prim in prims:  # MuJoCo's own words, as its converter writes them
+            target = prim.GetRelationship("mjc:target").GetTargets() if prim.GetTypeName() == "MjcActuator" else ()
+            if target and str(target[0]) in self.joints:
+                affine = prim.GetAttribute("mjc:biasType").Get() == "affine"
+                self.assembly.drive(
+                    self.joints[str(target[0])], str(prim.GetPath()), "position" if affine else "effort"
+                )
 
     def _gravity(self, prim: Any) -> None:
         exact = prim.GetAttribute("pkm:gravity").Get()
@@ -215,6 +222,7 @@ class _Reader:
         effort = (of_drive("maxForce") or math.inf) * force
         joint.friction = get("physxJoint:jointFriction", get("newton:friction", 0.0)) * force
         joint.armature = get("physxJoint:armature", get("newton:armature", 0.0)) * mass
+        joint.damping = get("newton:damping", 0.0) * force / unit
         exact = prim.GetAttribute("pkm:numbers").Get()
         stated = [lower, upper, joint.friction, joint.armature]
         if exact is not None and _same(stated, [exact[n] for n in (0, 1, 5, 6)]):

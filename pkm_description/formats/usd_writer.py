@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 import re
 import xml.etree.ElementTree as ET
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
@@ -27,12 +27,17 @@ KINDS = {"revolute": "Revolute", "continuous": "Revolute", "prismatic": "Prismat
 SHAPES = {"box": "Cube", "sphere": "Sphere", "cylinder": "Cylinder"}
 
 
-def to_usd(mechanism: Mechanism, balls: str = "balls") -> tuple[str, list[str]]:
-    """USD text of a robot at home, and a sentence for everything it does not say; `balls` as such, or as hinges."""
-    split = ("universal", "spherical") if balls == "hinges" else ("universal",)
-    assembly = made_of(mechanism, split)
+def to_usd(mechanism: Mechanism, split: Sequence[str] = ()) -> tuple[str, list[str]]:
+    """USD text of a robot at home, and a sentence for everything it does not say.
+
+    Universal joints, which USD has not, and joints of the kinds in `split` become hinges one after the other.
+    """
+    assembly = made_of(mechanism, ("universal", *split))
     cut = spanning(assembly, mechanism.base_link, own=False)[1]
     notes = [f"loops are cut at {', '.join(f'{joint.name} ({joint.kind})' for joint in cut)}", *assembly.notes]
+    damped = [joint.name for joint in assembly.joints if joint.damping]
+    if damped:
+        notes.append(f"damping, but in Newton's words: {', '.join(damped)}")
     notes += [f"mesh {file} of {body.name}" for body in assembly.bodies.values() for _, file, _ in body.meshes]
     return _Writer(assembly, {joint.name for joint in cut}, mechanism.base_link).text(), notes
 
@@ -136,7 +141,7 @@ class _Writer:
         angular = joint.kind in TURNING
         drive = "angular" if angular else "linear"
         schemas = [f"PhysicsDriveAPI:{drive}", "PhysxJointAPI", "NewtonJointAPI"]
-        pushed = joint.driven or joint.spring_stiffness or joint.damping
+        pushed = joint.driven or joint.spring_stiffness
         several = joint.kind in ("fixed", "spherical")
         schemas = [] if several else schemas[0 if pushed else 1 :] + ["NewtonMimicAPI"] * (joint.mimic is not None)
         with self._prim(f"Physics{KINDS.get(joint.kind, 'Fixed')}Joint", path, schemas):
@@ -165,10 +170,11 @@ class _Writer:
             head = f"drive:{drive}:physics"
             self._line(f'uniform token {head}:type = "force"', f"float {head}:maxForce = {_number(limits.effort)}")
             self._line(f"float {head}:stiffness = {_number(joint.spring_stiffness / unit)}")
-            self._line(f"float {head}:damping = {_number(joint.damping / unit)}")
+            self._line(f"float {head}:damping = 0")
             self._line(f"float {head}:targetPosition = {_number(unit * joint.spring_reference)}")
         self._line(f"float physxJoint:armature = {_number(joint.armature)}")
         self._line(f"float physxJoint:jointFriction = {_number(joint.friction)}")
+        self._line(f"float newton:damping = {_number(joint.damping / unit)}")
         self._line(f"float newton:armature = {_number(joint.armature)}")
         self._line(f"float newton:friction = {_number(joint.friction)}")
         if math.isfinite(limits.velocity):

@@ -44,6 +44,21 @@ def export_mjcf(mechanism: Mechanism) -> str:
     return _Export(mechanism).text()
 
 
+def gap_in_mujoco(text: str, duration: float = 0.2) -> float:
+    """Largest gap [m or rad] of a loop in MuJoCo, whose constraints are soft, while a robot falls from home for [s]."""
+    import mujoco  # an optional package
+
+    model = mujoco.MjModel.from_xml_string(text)
+    data = mujoco.MjData(model)
+    mujoco.mj_resetDataKeyframe(model, data, 0)
+    worst = 0.0
+    for _ in range(round(duration / model.opt.timestep)):
+        mujoco.mj_step(model, data)
+        equal = data.efc_type[: data.nefc] == int(mujoco.mjtConstraint.mjCNSTR_EQUALITY)
+        worst = max(worst, float(np.abs(data.efc_pos[: data.nefc][equal]).max(initial=0.0)))
+    return worst
+
+
 class _Export:
     def __init__(self, mechanism: Mechanism) -> None:
         self.mechanism = mechanism
