@@ -3,6 +3,9 @@
 
 from __future__ import annotations
 
+import difflib
+from collections.abc import Iterable
+
 from pkm_runtime.errors import PkmError, shortened
 
 
@@ -17,3 +20,9 @@ class DescriptionError(PkmError):
         self.problem = shortened(problem)
         self.remedy = shortened(remedy)
         super().__init__(f"{self.element}: {self.problem}; {self.remedy}")
+
+
+def or_near(name: str, known: Iterable[str], remedy: str) -> str:
+    """A remedy, after the question whether a known name like the wrong one was meant."""
+    near = difflib.get_close_matches(name, list(known), n=1)
+    return f"did you mean {near[0]!r}? Else {remedy}" if near else remedy

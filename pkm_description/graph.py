@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from pkm_description.description_error import DescriptionError
+from pkm_description.description_error import DescriptionError, or_near
 from pkm_description.mechanism import Joint, JointType, Link, Loop, LoopType, frozen
 from pkm_description.rotations import inverse_transform
 
@@ -66,7 +66,8 @@ def check_ends(label: str, names: Sequence[str], **ends: str) -> None:
     """Refuse a joint or loop, in messages `label`, that does not join two different links of those named."""
     for side, link in ends.items():
         if link not in names:
-            raise DescriptionError(label, f"its {side} {link!r} is not a link", "name an existing <link>")
+            remedy = or_near(link, names, "name an existing <link>")
+            raise DescriptionError(label, f"its {side} {link!r} is not a link", remedy)
     if len(set(ends.values())) == 1:
         raise DescriptionError(label, f"it joins {next(iter(ends.values()))!r} to itself", "name two different links")
 

@@ -49,20 +49,12 @@ class _Writer:
         self.base = base
         self.lines: list[str] = []
         self.depth = 0
-        self.names: dict[str, str] = {}
-        self.root, self.scope = self._name(assembly.name), self._name("joints")
-        self.paths = {name: f"/{self.root}/{self._name(name)}" for name in assembly.bodies}
-        self.joints = {joint.name: self._name(joint.name, "joint_") for joint in assembly.joints}
-
-    def _name(self, name: str, ahead: str = "") -> str:
-        """An identifier of USD that is not in use."""
-        found = re.sub(r"\W", "_", name, flags=re.ASCII)
-        if found[:1].isdigit() or not found or found in self.names:
-            found = f"{ahead or '_'}{found}"
-        while found in self.names:
-            found += "_"
-        self.names[found] = name
-        return found
+        names: set[str] = set()
+        self.root, self.scope = _identifier(assembly.name, names), _identifier("joints", names)
+        self.paths = {name: f"/{self.root}/{_identifier(name, names)}" for name in assembly.bodies}
+        own: set[str] = set()
+        self.joints = {joint.name: _identifier(joint.name, own) for joint in assembly.joints}
+        self.mount = _identifier("to_world", own)
 
     def text(self) -> str:
         self._line("#usda 1.0")
@@ -82,7 +74,7 @@ class _Writer:
                     self._body(body)
             with self._prim("Scope", self.scope):
                 if self.base != WORLD:
-                    with self._prim("PhysicsFixedJoint", self._name("to_world")):
+                    with self._prim("PhysicsFixedJoint", self.mount):
                         self._line(f"rel physics:body1 = <{self.paths[self.base]}>")
                 for joint in self.assembly.joints:
                     self._joint(joint)
@@ -204,6 +196,17 @@ class _Block:
     def __exit__(self, *_: object) -> None:
         self.writer.depth -= 1
         self.writer._line("}")
+
+
+def _identifier(name: str, taken: set[str]) -> str:
+    """An identifier of USD that is not taken, which it then is."""
+    found = re.sub(r"\W", "_", name, flags=re.ASCII)
+    if not found or found[0].isdigit():
+        found = f"_{found}"
+    while found in taken:
+        found += "_"
+    taken.add(found)
+    return found
 
 
 def _number(value: float) -> str:

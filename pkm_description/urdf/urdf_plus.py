@@ -16,7 +16,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from pkm_description.description_error import DescriptionError
+from pkm_description.description_error import DescriptionError, or_near
 from pkm_description.graph import check_ends
 from pkm_description.joint_geometry import freedoms
 from pkm_description.mechanism import (
@@ -49,6 +49,7 @@ ZERO_LENGTH = 1e-9
 # loops take seconds to close, also where they cannot be, so that a text from a topic does not hold a node for minutes.
 PARTS = {"link": 500, "joint": 500, "loop": 60, "spring": 500}
 LARGEST = 1e9  # of any number but a limit: beyond it, squares and products of a solver overflow
+SPRING = ("name", "stiffness", "rest_length", "preload")  # attributes
 NAME = 200  # characters of a name, at most
 Kind = TypeVar("Kind", JointType, LoopType)
 
@@ -489,6 +490,9 @@ def spring_label(spring: Spring) -> str:
 def _spring(element: ET.Element) -> Spring:
     name = element.get("name", "")
     label = f'<spring name="{name}">'
+    for key in element.attrib.keys() - SPRING:
+        remedy = or_near(key, SPRING, f"write {', '.join(SPRING)}")
+        raise DescriptionError(label, f"there is no attribute {key!r}", remedy)
     ends: list[tuple[str, Array]] = []
     for tag in ("from", "to"):
         end = element.find(tag)

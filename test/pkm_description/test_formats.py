@@ -12,7 +12,6 @@ from pkm_description import DescriptionError, load_mechanism
 from pkm_description.formats.bodies_and_joints import SMALL
 from pkm_description.formats.convert import WRITERS, main
 from pkm_description.formats.read import plus_text
-from pkm_description.joint_geometry import home_positions
 from pkm_dynamics import Dynamics
 from test.oracles.sprung_robots import sprung
 
@@ -44,21 +43,6 @@ NAMED = {"platform": "coupler", "actuated": "motor"}
 
 def efforts(dynamics, states):
     return dynamics.inverse(states.pose, states.twist, states.acceleration).effort
-
-
-@pytest.mark.parametrize("kind", ["sdf"])
-def test_there_and_back(kind, robot):
-    mechanism = robot.kinematics.mechanism
-    back = load_mechanism(WRITERS[kind](mechanism)[0])
-    assert {link.name for link in mechanism.links} <= {link.name for link in back.links}
-    np.testing.assert_allclose(back.home, mechanism.home, atol=EXACT)
-    mine, theirs = home_positions(mechanism), home_positions(back)
-    np.testing.assert_allclose(
-        [theirs[n] for n in mechanism.actuated_joints], [mine[n] for n in mechanism.actuated_joints], atol=EXACT
-    )
-    expected = efforts(robot.dynamics, robot.states)
-    found = efforts(Dynamics(back, friction=False), robot.states)
-    np.testing.assert_allclose(found, expected, rtol=0.0, atol=EXACT * np.nanmax(np.abs(expected)))
 
 
 @pytest.mark.parametrize("name", ["delta", "five_bar"])

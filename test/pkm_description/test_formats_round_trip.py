@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every robot of the gallery through every format and back: the same bodies, home, kinematics and efforts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pkm_description import load_mechanism
+from pkm_description.formats.convert import WRITERS
+from pkm_description.formats.read import assembly_of
+from pkm_description.formats.sdf_writer import to_sdf
+from pkm_description.formats.usd_writer import to_usd
+from pkm_description.joint_geometry import home_positions
+from pkm_description.load import USD_HEAD
+from pkm_dynamics import Dynamics
+
+EXACT = 1e-10  # of the largest effort; m and rad
+FORMATS = ("mjcf", "sdf", "urdf+constraint", "usd")
+
+
+def written(kind, mechanism, split=()):
+    """A robot in a format, read back."""
+    if kind == "usd":
+        pytest.importorskip("pxr")
+    writer = {"sdf": to_sdf, "usd": to_usd}[kind] if split else WRITERS[kind]
+    return load_mechanism(writer(mechanism, split)[0] if split else writer(mechanism)[0])
+
+
+def check_same(robot, back):
+    mechanism = robot.kinematics.mechanism
+    named = {link.name for link in mechanism.links if not link.inertial.massless}  # MuJoCo passes over the others
+    assert named <= {link.name for link in back.links}
+    assert back.mobility.total == mechanism.mobility.total
+    assert back.actuated_joints == mechanism.actuated_joints
+    np.testing.assert_allclose(back.home, mechanism.home, atol=EXACT)
+    mine, theirs = home_positions(mechanism), home_positions(back)
+    np.testing.assert_allclose(
+        [theirs[n] for n in mechanism.actuated_joints], [mine[n] for n in mechanism.actuated_joints], atol=EXACT
+    )
+    dynamics, states = Dynamics(back, friction=False), robot.states
+    ours, others = (one.inverse(states.pose) for one in (robot.kinematics, dynamics.kinematics))
+    np.testing.assert_array_equal(others.status, ours.status)
+    np.testing.assert_allclose(others.actuated, ours.actuated, rtol=0.0, atol=EXACT)
+    expected, found = (
+        one.inverse(states.pose, states.twist, states.acceleration).effort for one in (robot.dynamics, dynamics)
+    )
+    np.testing.assert_allclose(found, expected, rtol=0.0, atol=EXACT * np.nanmax(np.abs(expected)))
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+def test_there_and_back(kind, robot):
+    check_same(robot, written(kind, robot.kinematics.mechanism))
+
+
+@pytest.mark.parametrize("kind", ["sdf", "usd"])
+@pytest.mark.parametrize("name", ["delta", "gough_stewart", "wrist_3ups_s"])
+def test_balls_as_hinges(kind, name, of_gallery):
+    robot = of_gallery[name]
+    split = ("spherical",)
+    assert "spherical" in {loop.type.value for loop in robot.kinematics.mechanism.loops}
+    text = {"sdf": to_sdf, "usd": to_usd}[kind](robot.kinematics.mechanism, split)[0]
+    assert ("ball" if kind == "sdf" else "Spherical") not in text.replace("_ball", "")
+    check_same(robot, written(kind, robot.kinematics.mechanism, split))
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+def test_friction_limits_and_rotors_come_back(kind, delta):
+    """What a simulator takes of a joint, though the remark has some of it as well."""
+    mechanism = delta.kinematics.mechanism
+    back = written(kind, mechanism)
+    for name in mechanism.actuated_joints:
+        mine, theirs = mechanism.joint_named[name], back.joint_named[name]
+        assert theirs.viscous_friction == pytest.approx(mine.viscous_friction, rel=1e-12)
+        assert theirs.coulomb_friction == pytest.approx(mine.coulomb_friction, rel=1e-12)
+        assert theirs.drive.armature == pytest.approx(mine.drive.armature, rel=1e-12)
+        keys = ("lower", "upper", "effort") + (() if kind == "mjcf" else ("velocity",))
+        for key in keys:
+            assert getattr(theirs.limits, key) == pytest.approx(getattr(mine.limits, key), rel=1e-9)
+
+
+def test_usd_is_physics_to_its_own_library(delta):
+    """OpenUSD's loader of physics takes every prim for valid, and finds the loops out of the articulation."""
+    pytest.importorskip("pxr")
+    from pxr import Sdf, Usd, UsdPhysics
+
+    mechanism = delta.kinematics.mechanism
+    layer = Sdf.Layer.CreateAnonymous(".usda")
+    assert layer.ImportFromString(to_usd(mechanism)[0])
+    stage = Usd.Stage.Open(layer)
+    found = UsdPhysics.LoadUsdPhysicsFromRange(stage, ["/"])
+    assert all(one.isValid for _, descriptions in found.values() for one in descriptions)
+    number = {kind.name: len(paths) for kind, (paths, _) in found.items()}
+    assert number["Articulation"] == 1
+    assert number["RevoluteJoint"] + number["SphericalJoint"] + number["FixedJoint"] == sum(
+        prim.IsA(UsdPhysics.Joint) for prim in stage.Traverse()
+    )
+    joints = [UsdPhysics.Joint(prim) for prim in stage.Traverse() if prim.IsA(UsdPhysics.Joint)]
+    out = [one for one in joints if one.GetExcludeFromArticulationAttr().Get()]
+    bodies = sum(prim.HasAPI(UsdPhysics.RigidBodyAPI) for prim in stage.Traverse())
+    assert len(joints) - len(out) == bodies  # a tree, with the base on the world
+    assert {str(one.GetPrim().GetTypeName()) for one in out} <= {"PhysicsSphericalJoint", "PhysicsRevoluteJoint"}
+    driven = {one.GetPrim().GetName() for one in joints if one.GetPrim().HasAPI(UsdPhysics.DriveAPI)}
+    assert driven == set(mechanism.actuated_joints)
+
+
+def test_usd_without_our_numbers_is_the_robot_in_single_precision(of_gallery):
+    pytest.importorskip("pxr")
+    five_bar = of_gallery["five_bar"]
+    mechanism = five_bar.kinematics.mechanism
+    lines = [line for line in to_usd(mechanism)[0].splitlines() if " pkm:" not in line or "pkm:name" in line]
+    text = "\n".join(line for line in lines if "customLayerData" not in line)
+    assert text.startswith(USD_HEAD)
+    given = {"platform": mechanism.platform_link, "base": mechanism.base_link}
+    back = load_mechanism(text, given | {"actuated": ",".join(mechanism.actuated_joints)})
+    without = load_mechanism(mechanism.urdf.replace("rotor_inertia", "unread"))
+    states = five_bar.states
+    expected, found = (
+        Dynamics(one, friction=False).inverse(states.pose, states.twist, states.acceleration).effort
+        for one in (without, back)
+    )
+    # single precision is 6e-8, and some of these poses are near singular ones
+    np.testing.assert_allclose(found, expected, rtol=0.0, atol=1e-4 * np.abs(expected).max())
+
+
+def test_numbers_of_ours_that_disagree_are_not_believed(of_gallery):
+    pytest.importorskip("pxr")
+    text = to_usd(of_gallery["five_bar"].kinematics.mechanism)[0]
+    before = assembly_of(text).bodies["left_arm"].inertial
+    at = text.index('def Xform "left_arm"')
+    changed = text[:at] + text[at:].replace(f"physics:mass = {before.mass!r}", "physics:mass = 7.5", 1)
+    assert changed != text
+    assert assembly_of(changed).bodies["left_arm"].inertial.mass == 7.5
+
+
+def test_table_of_the_docs_is_of_these_formats():
+    page = (Path(__file__).parents[2] / "docs" / "formats.md").read_text(encoding="utf-8")
+    for kind in FORMATS:
+        assert f"`{kind}`" in page
