@@ -123,6 +123,7 @@ setup(
         "collision": ["coal>=3,<4"],
         "identification": ["clarabel>=0.9,<1"],
         "dynamixel": ["dynamixel-sdk>=4.1,<5"],
+        "usd": ["usd-core>=25.5,<27"],
         "completion": ["shtab"],
         "docs": ["sphinx>=8.1,<10", "myst-parser>=4,<6", "furo"],
         "test": [
@@ -134,6 +135,7 @@ setup(
             "dask[distributed]",
             "pin",
             "mujoco",
+            "usd-core",
             "toppra",
         ],
     },

@@ -1,0 +1,199 @@
+# SPDX-License-Identifier: Apache-2.0
+"""URDF whose loops are said in others' words: one four-bar in every dialect is the same robot."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from pkm_description import DescriptionError, load_mechanism
+from pkm_description.formats.convert import main
+from pkm_description.formats.read import plus_text
+from pkm_description.formats.urdf_writer import to_constraints, to_tree, to_yaml
+from pkm_dynamics import Dynamics
+
+INERTIAL = (
+    '<inertial><origin xyz="{0} 0 0"/><mass value="{1}"/>'
+    '<inertia ixx="1e-5" ixy="0" ixz="0" iyy="{2}" iyz="0" izz="{2}"/></inertial>'
+)
+# A crank, a coupler and a rocker that stands askew in its own frame; the far pin is left to the dialect.
+TREE = f"""<robot name="four_bar"><link name="ground"/>
+  <link name="crank">{INERTIAL.format(0.1, 0.2, 7e-4)}</link>
+  <link name="coupler">{INERTIAL.format(0.15, 0.3, 2e-3)}
+    <visual><geometry><box size="0.3 0.02 0.02"/></geometry></visual></link>
+  <link name="rocker">{INERTIAL.format(0.1, 0.2, 7e-4)}</link>
+  <joint name="motor" type="revolute"><origin rpy="0 0 1.4"/><parent link="ground"/><child link="crank"/>
+    <axis xyz="0 0 1"/><limit lower="-1" upper="1" effort="5" velocity="3"/></joint>
+  <joint name="pin" type="continuous"><origin xyz="0.2 0 0" rpy="0 0 -1.4"/><parent link="crank"/>
+    <child link="coupler"/><axis xyz="0 0 1"/></joint>
+  <joint name="foot" type="continuous"><origin xyz="0.3 0 0" rpy="1.5707963267948966 0 1.4"/><parent link="ground"/>
+    <child link="rocker"/><axis xyz="0 1 0"/></joint>
+  <link name="tip"/><joint name="to_tip" type="fixed"><origin xyz="0.3 0 0"/><axis xyz="0 0 0"/>
+    <parent link="coupler"/><child link="tip"/></joint>
+  <link name="top"/><joint name="to_top" type="fixed"><origin xyz="0.2 0 0" rpy="-1.5707963267948966 0 0"/>
+    <parent link="rocker"/><child link="top"/></joint>
+  %s
+  <transmission name="t"><joint name="motor"/></transmission>
+</robot>"""
+ENDS = '<parent link="rocker"/><parent_origin xyz="0.2 0 0"/>%s<child link="coupler"/><child_origin xyz="0.3 0 0"/>%s'
+AXES = ('<parent_axis xyz="0 1 0"/>', '<child_axis xyz="0 0 1"/>')
+NAMED = {"platform": "coupler"}
+
+DIALECTS = {
+    "constraint": f'<constraint name="far" type="revolute_joint">{ENDS % AXES}</constraint>',
+    "constraint, one axis": f'<constraint name="far" type="revolute">{ENDS % (AXES[0], "")}</constraint>',
+    "loop_joint of CAD": '<loop_joint name="far" type="revolute">%s<axis xyz="0 1 0" frame="parent"/></loop_joint>'
+    % (ENDS % ("", "")),
+    "loop_joint of Isaac": '<loop_joint name="far" type="spherical"><link1 link="rocker" xyz="0.2 0 0" rpy="0 0 0"/>'
+    '<link1 link="coupler" xyz="0.3 0 0" rpy="0 0 0"/></loop_joint>',
+    "gazebo": '<gazebo><joint name="far" type="revolute"><pose>0.3 0 0 0 0 0</pose><parent>rocker</parent>'
+    "<child>coupler</child><axis><xyz>0 0 1</xyz></axis></joint></gazebo>",
+    "two parents": '<joint name="far" type="continuous"><origin xyz="0.2 0 0" rpy="-1.5707963267948966 0 0"/>'
+    '<parent link="rocker"/><child link="tip"/><axis xyz="0 0 1"/></joint>',
+    "loop without pkm": '<loop name="far" type="revolute"><predecessor link="rocker"><origin xyz="0.2 0 0"/>'
+    '</predecessor><successor link="coupler"><origin xyz="0.3 0 0"/></successor><axis xyz="0 1 0"/>'
+    '<axis2 xyz="0 0 1"/></loop>',
+}
+POINT = np.array([0.3 + 0.2 * np.cos(1.4), 0.2 * np.sin(1.4), 0.0]).tolist()
+YAMLS = {
+    "closures": f"closures:\n- {{link_a: rocker, link_b: coupler, point: {POINT}, axis: [0, 0, 2]}}\n"
+    "independent: [motor]\n",
+    "pin_loops": "pin_loops:\n- {name: far, parent: rocker, child: coupler, parent_xyz: [0.2, 0, 0],\n"
+    "   child_xyz: [0.3, 0, 0], axis: Y}\n",
+    "ball_loops": "ball_loops:\n- {name: far, parent: rocker, child: coupler, parent_xyz: [0.2, 0, 0],\n"
+    "   child_xyz: [0.3, 0, 0]}\n",
+    "extended": "closed_loop: [[to_top, to_tip]]\ntype: ['3d']\nname_mot: [motor]\n",
+}
+
+
+@pytest.fixture(scope="module")
+def effort():
+    """Of the four-bar at home under an acceleration, by the dialect that is ours."""
+    return torque(load_mechanism(TREE % DIALECTS["loop without pkm"], NAMED))
+
+
+def torque(mechanism):
+    dynamics = Dynamics(mechanism, friction=False)
+    k = dynamics.kinematics
+    assert k.mobility == 1
+    np.testing.assert_allclose(k.home[:3], [0.2 * np.cos(1.4), 0.2 * np.sin(1.4), 0.0], atol=1e-12)
+    basis = k.subspace(k.home)
+    return dynamics.inverse(k.home, basis @ [0.3], basis @ [2.0]).effort
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_dialects(dialect, effort):
+    mechanism = load_mechanism(TREE % DIALECTS[dialect], NAMED)
+    assert mechanism.actuated_joints == ("motor",)
+    assert mechanism.base_link == "ground"
+    np.testing.assert_allclose(torque(mechanism), effort, rtol=1e-10)
+
+
+@pytest.mark.parametrize("kind", YAMLS)
+def test_yaml_beside_urdf(kind, effort, tmp_path):
+    (tmp_path / "urdf").mkdir()
+    (tmp_path / "urdf" / "four_bar.urdf").write_text(TREE % "")
+    file = tmp_path / "loop_closures.yaml"
+    file.write_text(YAMLS[kind])
+    np.testing.assert_allclose(torque(load_mechanism(file, NAMED)), effort, rtol=1e-10)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ("revolute_joint", "screw_joint", "'screw' is not supported"),
+        ('<child link="coupler"/><child_origin', '<child link="cuopler"/><child_origin', "no body 'cuopler'"),
+        (AXES[0], "", "needs an axis"),
+        ('<child link="crank"/>', '<child link="cranck"/>', "no link 'cranck'"),
+        ('<parent link="ground"/><child link="crank"/>', '<parent link="coupler"/><child link="crank"/>', "circle"),
+        ('<joint name="motor"/>', '<joint name="motr"/>', "'motr' is no joint"),
+        ('mass value="0.3"', 'mass value="-0.3"', "coupler"),
+    ],
+)
+def test_what_is_wrong_is_named(old, new, words):
+    text = TREE % DIALECTS["constraint"]
+    assert old in text
+    with pytest.raises(DescriptionError, match=words) as raised:
+        load_mechanism(text.replace(old, new), NAMED)
+    assert raised.value.remedy
+    assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("closures: [", "line 1"),
+        ("gains: 3\n", "it says no loop"),
+        ("closures:\n- {link_a: rocker}\n", "not as others write it"),
+        ("closures:\n- {link_a: roker, link_b: coupler, point: [0, 0, 0], axis: [0, 0, 1]}\n", "no link 'roker'"),
+        ("closed_loop: [[a, b]]\ntype: []\n", "not as others write it"),
+        ("closed_loop: [[a, b]]\ntype: ['3d']\n", "no body 'a'"),
+    ],
+)
+def test_a_wrong_yaml_is_named(text, words, tmp_path):
+    (tmp_path / "robot.urdf").write_text(TREE % "")
+    (tmp_path / "robot.yaml").write_text(text)
+    with pytest.raises(DescriptionError, match=words) as raised:
+        load_mechanism(tmp_path / "robot.yaml", NAMED)
+    assert "robot.yaml" in str(raised.value)
+    (tmp_path / "robot.urdf").unlink()
+    (tmp_path / "robot.yaml").write_text(YAMLS["closures"])
+    with pytest.raises(DescriptionError, match="no URDF file is beside it"):
+        load_mechanism(tmp_path / "robot.yaml", NAMED)
+
+
+def test_the_tree_and_its_yaml_are_the_robot(of_gallery, tmp_path):
+    """What a reader of plain URDF gets, and with the YAML beside it the loops again."""
+    mechanism = of_gallery["five_bar"].kinematics.mechanism
+    text = to_tree(mechanism)[0]
+    assert "<loop" not in text
+    (tmp_path / "five_bar.urdf").write_text(text)
+    file = tmp_path / "five_bar.yaml"
+    file.write_text(to_yaml(mechanism)[0])
+    back = load_mechanism(file, {"platform": mechanism.platform_link})
+    assert {loop.name for loop in back.loops} == {loop.name for loop in mechanism.loops}
+    assert back.mobility.total == mechanism.mobility.total
+
+
+def test_loops_that_yaml_has_no_word_for_are_listed():
+    mechanism = load_mechanism("dymo_3uru")
+    lost = [loop.name for loop in mechanism.loops if loop.type.value not in ("revolute", "spherical")]
+    notes = " ".join(to_yaml(mechanism)[1])
+    assert lost
+    assert all(name in notes for name in lost)
+
+
+def test_what_urdf_cannot_say_is_listed(of_gallery):
+    mechanism = of_gallery["five_bar"].kinematics.mechanism
+    notes = " ".join(to_tree(mechanism)[1])
+    assert all(loop.name in notes for loop in mechanism.loops)
+    assert not to_constraints(mechanism)[1]
+
+
+def test_choices_of_the_reader_are_told():
+    notes = plus_text(TREE % DIALECTS["constraint"], NAMED)[1]
+    assert "loops are cut at far (revolute)" in notes
+
+
+def test_command_refuses_a_wrong_suffix(tmp_path, capsys):
+    with pytest.raises(SystemExit):
+        main(["delta", "--to", "sdf", "-o", str(tmp_path / "delta.png")])
+    assert ".sdf" in capsys.readouterr().err
+    assert main(["delta", "--to", "mjcf", "-o", str(tmp_path / "delta.xml")]) == 0
+    pytest.importorskip("mujoco")
+    assert "apart in MuJoCo" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ("rest_length", "restlength", "did you mean 'rest_length'"),
+        ('link="platform"', 'link="platfrom"', "did you mean 'platform'"),
+    ],
+)
+def test_a_typo_in_a_spring_has_a_hint(old, new, words):
+    ends = '<from link="base_link" xyz="0 0 0"/><to link="platform" xyz="0 0 0.1"/>'
+    spring = f'<spring name="s" stiffness="10" rest_length="0.1">{ends}</spring>'
+    text = load_mechanism("delta").urdf.replace("</robot>", f"{spring.replace(old, new)}</robot>")
+    with pytest.raises(DescriptionError, match=words):
+        load_mechanism(text)
