@@ -35,30 +35,35 @@ BEGIN, END = "<!-- table -->\n", "<!-- end of table -->\n"
 NATIVE = ["-O2", "-march=native", "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=fast"]
 CALLS = 1000  # of a function of C in one call from Python
 
+# A period's way there and back, as a loop asks; what is the lean call's memory is `limbs` in C.
 LOOPS = """
 #include "NAME.h"
+#define AT (motion + 25 * (n & 1))
 static double q[64], joints[256], effort[64], acceleration[6], pose[7];
+LIMBS
 void loop_inverse(const double *motion, const double *other, int n)
 {
     (void)other;
     while (n-- > 0)
-        NAME_inverse(motion, 0, q, JOINTS);
+        NAME_inverseNEAR(AT, 0, q, JOINTSALONG);
 }
 void loop_inverse_dynamics(const double *motion, const double *other, int n)
 {
     (void)other;
     while (n-- > 0)
-        NAME_inverse_dynamics(motion, motion + 7, motion + 13, 0, effort);
+        NAME_inverse_dynamicsNEAR(AT, AT + 7, AT + 13, 0, effortALONG);
 }
 void loop_direct_dynamics(const double *motion, const double *other, int n)
 {
     while (n-- > 0)
-        NAME_direct_dynamics(motion, motion + 7, other, 0, acceleration);
+        NAME_direct_dynamicsNEAR(AT, AT + 7, other, 0, accelerationALONG);
 }
 void loop_forward(const double *motion, const double *other, int n)
 {
+    for (int k = 0; k < 7; k++)
+        pose[k] = motion[25 + k];
     while (n-- > 0)
-        NAME_forward(other, motion, pose);
+        NAME_forwardNEAR(other + DRIVES * (n & 1), CONTINUED);
 }
 """
 
@@ -111,7 +116,14 @@ def _times(dynamics: Dynamics, files: CFiles, source: Path, folder: Path) -> lis
     kinematics = dynamics.kinematics
     loops, out = folder / "loops.c", folder / f"{files.name}.so"
     joints = "0" if kinematics.direct_inverse else "joints"
-    loops.write_text(LOOPS.replace("NAME", files.name).replace("JOINTS", joints))
+    text, carried = LOOPS, files.robot.iterated
+    words = {"NAME": files.name, "JOINTS": joints, "DRIVES": str(len(kinematics.actuated_names))}
+    words |= {"NEAR": "_near" if carried else "", "ALONG": ", &limbs" if carried else ""}
+    words |= {"LIMBS": f"static struct {files.name}_limbs limbs;" if carried else ""}
+    words |= {"CONTINUED": "pose, &limbs" if carried else "pose, pose"}
+    for word, by in words.items():
+        text = text.replace(word, by)
+    loops.write_text(text)
     _compile([source, loops], [*NATIVE, "-shared", "-fPIC", f"-I{source.parent}"], out)
     library = ctypes.CDLL(str(out))
     states = states_of(dynamics, 20 * kinematics.n_modes)
@@ -120,10 +132,11 @@ def _times(dynamics: Dynamics, files: CFiles, source: Path, folder: Path) -> lis
         return [""] * 8
     k = int(np.flatnonzero(usable)[0])
     given = {name: np.array(values[k]) for name, values in states.given.items()}
-    motion = np.concatenate([given["pose"], given["twist"], given["acceleration"], np.zeros(6)])
-    coasting = np.concatenate([motion[:13], np.zeros(12)])
-    near = np.concatenate([given["near"], np.zeros(18)])
-    q, m = np.array(states.answers["inverse"][k, kinematics.engine.actuated_column]), len(kinematics.actuated_names)
+    rest = [given["twist"], given["acceleration"], np.zeros(6)]
+    motion = np.array([np.concatenate([given[where], *rest]) for where in ("pose", "near")])
+    coasting = motion.copy()
+    coasting[:, 13:] = 0.0
+    m = len(kinematics.actuated_names)
     effort, acceleration, pose = np.empty(m), np.empty(6), np.empty(7)
 
     def in_c(name: str, motion: np.ndarray, other: np.ndarray) -> Callable[[], object]:
@@ -133,27 +146,29 @@ def _times(dynamics: Dynamics, files: CFiles, source: Path, folder: Path) -> lis
 
     inverse, lean_inverse = kinematics.lean_inverse(), dynamics.lean_inverse()
     lean_direct, track, there = dynamics.lean_direct(), kinematics.lean_track(), np.array(given["near"])
-    inverse(there, start := np.empty(m))
+    q = np.empty((2, m))
+    for at in (0, 1):
+        inverse(motion[at, :7].copy(), q[at])
 
-    def tracked() -> None:  # there and back again
-        pose[:] = there
-        track(q, pose)
-        track(start, pose)
+    def there_and_back(call: Callable[[int], object]) -> Callable[[], object]:
+        return lambda: (call(0), call(1))
 
+    poses, efforts = [row[:7].copy() for row in motion], given["effort"]
     pose[:] = kinematics.home
-    track(start, pose)
+    track(q[1], pose)
+    pose[:] = there
     t = interleaved(
         in_c("inverse", motion, q),
-        lambda: inverse(motion[:7], effort),
+        there_and_back(lambda at: inverse(poses[at], effort)),
         in_c("inverse_dynamics", motion, q),
-        lambda: lean_inverse(motion, effort),
-        in_c("direct_dynamics", coasting, given["effort"]),
-        lambda: lean_direct(coasting, given["effort"], acceleration),
-        in_c("forward", near, q),
-        tracked,
+        there_and_back(lambda at: lean_inverse(motion[at], effort)),
+        in_c("direct_dynamics", coasting, efforts),
+        there_and_back(lambda at: lean_direct(coasting[at], efforts, acceleration)),
+        in_c("forward", motion, q),
+        there_and_back(lambda at: track(q[at], pose)),
         repetitions=31,
     )
-    calls = [CALLS, 1, CALLS, 1, CALLS, 1, CALLS, 2]
+    calls = [CALLS, 2] * 4
     return [f"{1e6 * one.median / n:.2f} µs" for one, n in zip(t, calls, strict=True)]
 
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import re
+import textwrap
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import cached_property
@@ -17,16 +18,17 @@ from pkm_description.exported_digest import digest_of
 from pkm_dynamics.dynamics import Dynamics
 from pkm_dynamics.export_c.c_test import states_of, test_source
 from pkm_dynamics.export_c.forward_in_c import FORWARD, NEAREST_SIDE, NO_FORWARD, SAME_SIDE, SAME_SIDE_REDUNDANT
-from pkm_dynamics.export_c.iteration_in_c import FOLLOW, NEAREST, NEWTON
-from pkm_dynamics.export_c.recorded_robot import RecordedFunction, RecordedRobot
+from pkm_dynamics.export_c.iteration_in_c import FOLLOW, FORWARD_NEAR, NEAREST, NEWTON
+from pkm_dynamics.export_c.recorded_robot import SINGULAR_SINGLE, RecordedFunction, RecordedRobot
 from pkm_dynamics.export_c.sharing_in_c import SHARE
 from pkm_kinematics.forward.along_path import CLEARLY
-from pkm_kinematics.kernels.path.carry_on import FAR, JUMP, SHORTEST, STEP
+from pkm_kinematics.kernels.path.carry_on import FAR, JUMP, SHORT, SHORTEST, STEP
 from pkm_kinematics.kernels.path.follow import CONTRACTION
 from pkm_kinematics.kernels.position.closures import CLOSED
 from pkm_kinematics.kernels.position.positions import AT_REST, NEXT, ROUNDED, ROUNDING
 from pkm_kinematics.kernels.position.solve_poses import FARTHEST
 from pkm_kinematics.kernels.records import CLOSED_FORM
+from pkm_kinematics.kernels.regularity import SINGULAR_BELOW
 from pkm_kinematics.solve.position_solver import EXACT
 from pkm_kinematics.status import Status
 from pkm_runtime.codegen.c_code import identifier
@@ -59,13 +61,31 @@ PROTOTYPES = (
 )
 COMMENTS = {
     "inverse": "Positions of the actuated joints and, unless `joints` is NULL, of all joints in the order above.",
-    "forward": "The pose in which the platform arrives as the actuators go straight from where they are at `near`.",
+    "forward": (
+        "The pose in which the platform arrives as the actuators go straight from where they are at `near`.\n"
+        " * Joint limits are not judged: ask DELTA_inverse at the pose."
+    ),
     "jacobian": "Rates of the actuated joints per twist, row by row, DELTA_N_ACTUATED x 6.",
     "inverse_dynamics": "Efforts of the drives that make a motion.",
     "direct_dynamics": "Acceleration of the platform under efforts of the drives.",
     "gravity": "Efforts of the drives that hold the robot at rest.",
     "margins": "Regularity of the worst limb, and reciprocal condition of the drives: 1 at best, 0 at a singularity.",
 }
+LIMBS = "struct NAME_limbs *limbs"
+FORWARD_ALONG = f"const REAL actuated[], REAL pose[7], {LIMBS}"
+CARRIED_LIMBS = """
+/* Limbs of this robot are solved by iteration. The functions above follow them from home in each call; those below, in
+ * a loop, take them along from where they were in the call before, which is fastest where that is nearer than 0.015 of
+ * the robot's size, and rad. `limbs` begins with all zero, and is the caller's own: one for each loop. Where they cannot
+ * be taken along, or the mode is another, they come from home. forward_near continues the pose and the mode of `limbs`. */
+struct NAME_limbs {
+    REAL pose[7];
+    REAL joints[DELTA_N_JOINTS];
+    int mode;
+    int known;
+};
+
+"""
 CHOICES = {
     "larger": "a > b ? a : b",
     "smaller": "a < b ? a : b",
@@ -200,6 +220,12 @@ class CFiles:
         texts = self.numbers(values) if "int" not in kind else "    " + ", ".join(str(int(v)) for v in values)
         return f"{kind} {name}[{len(values)}] = {{\n{texts}\n}};\n"
 
+    @property
+    def near_prototypes(self) -> list[tuple[str, str]]:
+        """Of robots whose limbs are iterated: functions that take them along."""
+        given = [(f"{name}_near", f"{arguments}, {LIMBS}") for name, arguments in PROTOTYPES if self.robot.iterated]
+        return [(n, FORWARD_ALONG if n == "forward_near" else arguments) for n, arguments in given]
+
     # -- header -------------------------------------------------------------------------------------------------------
 
     def header(self) -> str:
@@ -211,9 +237,15 @@ class CFiles:
         drives = "\n".join(f" *   {i:3d}  {n}" for i, n in enumerate(k.actuated_names))
         constants = "".join(f"#define {name} {value} /* {what} */\n" for name, value, what in STATUSES)
         prototypes = "".join(
-            f"\n/* {COMMENTS[name].replace('DELTA', upper)} */\nint {self.name}_{name}({self._real(arguments)});\n"
+            f"\n/* {COMMENTS[name].replace('DELTA_inverse', f'{self.name}_inverse').replace('DELTA', upper)} */\nint {self.name}_{name}({self._real(arguments)});\n"
             for name, arguments in PROTOTYPES
         )
+        if self.robot.iterated:
+            prototypes += CARRIED_LIMBS.replace("NAME_", f"{self.name}_").replace("DELTA", upper) + "".join(
+                f"int {self.name}_{name}({self._real(arguments).replace('NAME_', f'{self.name}_')});\n"
+                for name, arguments in self.near_prototypes
+            )
+        prototypes = self._real(prototypes)
         real = "float" if self.single else "double"
         return f"""\
 /* Kinematics and dynamics of the robot {k.mechanism.name}, made by pkm export {release()}.
@@ -236,6 +268,7 @@ class CFiles:
 #define {upper}_N_JOINTS {len(joints)}
 #define {upper}_N_ACTUATED {len(k.actuated_names)}
 #define {upper}_N_MODES {self.n_modes}
+#define {upper}_SINGULAR_BELOW {self.number(SINGULAR_SINGLE if self.single else SINGULAR_BELOW)} /* margins */
 
 #ifndef PKM_OK
 {constants}#endif
@@ -244,6 +277,7 @@ class CFiles:
 extern "C" {{
 #endif
 
+extern const char *const {self.name}_mode_labels[{upper}_N_MODES]; /* a sign for each limb with two branches */
 extern const {real} {self.name}_home[7];
 extern const {real} {self.name}_lower[{upper}_N_JOINTS]; /* ranges of the joints, infinite where there is no end */
 extern const {real} {self.name}_upper[{upper}_N_JOINTS];
@@ -271,6 +305,7 @@ extern const {real} {self.name}_largest_effort[{upper}_N_ACTUATED]; /* N m or N 
             *(self._iteration() if r.iterated else ()),
             self._static("positions", f"{plain}const REAL {given}[], REAL joints[]", r.inverse()),
             self._text(WITHIN + "\n" + (SOLVED if r.iterated else INVERSE) + JOINTS_WITHIN),
+            *([self._text(from_home("inverse", dict(PROTOTYPES)["inverse"]))] if r.iterated else []),
         ]
         effort = "REAL effort[]"
         if r.one_way:
@@ -314,7 +349,9 @@ extern const {real} {self.name}_largest_effort[{upper}_N_ACTUATED]; /* N m or N 
             lower[table["column"]], upper[table["column"]] = table["lower"], table["upper"]
         limits = [k.mechanism.joint_named[name].limits for name in k.actuated_names]
         real = "const REAL"
+        labels = ", ".join(f'"{k.mode_label(mode)}"' for mode in range(self.n_modes))
         tables = [
+            f"const char *const {self.name}_mode_labels[{self.n_modes}] = {{\n{wrapped(labels)}\n}};\n",
             self.table(real, f"{self.name}_home", k.home),
             self.table(real, f"{self.name}_lower", lower),
             self.table(real, f"{self.name}_upper", upper),
@@ -382,14 +419,16 @@ extern const {real} {self.name}_largest_effort[{upper}_N_ACTUATED]; /* N m or N 
         if name in ("inverse_dynamics", "gravity") and self.robot.one_way:
             null, call = ", null[M * FREE]", f"{call}, null"
             shared = "    if (status == PKM_OK)\n        status = share(null, effort);\n"
-        begin = f"REAL side[SIDES]{null};\n    int status = sides_of(mode, side);\n"
+        head, solve, alone = f"NAME_{name}({arguments})", "sides_of(mode, side)", ""
         if self.robot.iterated:
-            begin = f"REAL side[SIDES], at[7], q[JOINTS]{null};\n    int status = reach(pose, mode, side, at, q);\n"
-            call = call.replace("pose", "at").replace("side", "side, q")
+            solve = "take_along(pose, mode, side, limbs)"
+            call = call.replace("pose", "limbs->pose").replace("side", "side, limbs->joints")
+            alone = from_home(name, arguments)
+            head = f"NAME_{name}_near({arguments}, {LIMBS})"
         return self._text(
-            f"int NAME_{name}({arguments})\n{{\n    {begin}"
+            f"int {head}\n{{\n    REAL side[SIDES]{null};\n    int status = {solve};\n"
             f"    if (status == PKM_OK)\n        status = {name}_at({call});\n"
-            f"{shared}    return finish(status, {out}, {n});\n}}\n"
+            f"{shared}    return finish(status, {out}, {n});\n}}\n{alone}"
         )
 
     def _forward(self) -> str:
@@ -423,6 +462,7 @@ extern const {real} {self.name}_largest_effort[{upper}_N_ACTUATED]; /* N m or N 
             text = text.replace(word, with_joints if robot.iterated else without)
         at = text.index("/* Newton's method from `pose`")
         if robot.iterated:
+            text += "\n" + FORWARD_NEAR
             text = text[:at] + NEAREST + "\n" + text[at:]
         text = text[:at] + (SAME_SIDE_REDUNDANT if redundant else SAME_SIDE) + "\n" + text[at:]
         constants = {
@@ -507,7 +547,8 @@ extern const {real} {self.name}_largest_effort[{upper}_N_ACTUATED]; /* N m or N 
             "/* The joints of all limbs at a pose, beginning from q. */\nstatic int limbs(const REAL pose[7],"
             " const REAL side[], REAL q[], REAL found[2], REAL turned[])\n{\n" + body + "\n    return PKM_OK;\n}\n"
         )
-        parts.append(FOLLOW)
+        arguments = "const REAL pose[7], const REAL side[], const REAL from[], REAL q[]"
+        parts += [self._static("carry", arguments, robot.carry()), FOLLOW]
         words = {
             "ROUNDING": self.number(1e-6 if self.single else ROUNDING),
             "ROUNDED": self.number(1e-4 if self.single else ROUNDED),
@@ -516,6 +557,7 @@ extern const {real} {self.name}_largest_effort[{upper}_N_ACTUATED]; /* N m or N 
             "EXACT": self.number(1e-4 if self.single else (EXACT if self.engine.divided else CLOSED)),
             "NEXT": self.number(NEXT),
             "LONGEST": self.number(STEP),
+            "SHORT": self.number(SHORT * STEP),
             "SHORT_PART": self.number(SHORTEST),
             "JUMP": self.number(JUMP),
             "FAR": self.number(FAR),
@@ -550,6 +592,7 @@ extern const {real} {self.name}_largest_effort[{upper}_N_ACTUATED]; /* N m or N 
             **{name.upper(): name + ("f" if self.single else "") for name in ("sin", "cos", "atan2")},
             "FABS": "fabsf" if self.single else "fabs",
             "CEIL": "ceilf" if self.single else "ceil",
+            "HUGE_VAL": "HUGE_VALF" if self.single else "HUGE_VAL",
         }
         template = template.replace("NAME_", f"{self.name}_")
         for word, value in words.items():
@@ -561,12 +604,12 @@ extern const {real} {self.name}_largest_effort[{upper}_N_ACTUATED]; /* N m or N 
 
 
 SOLVED = """\
-int NAME_inverse(const REAL pose[7], int mode, REAL actuated[], REAL joints[])
+int NAME_inverse_near(const REAL pose[7], int mode, REAL actuated[], REAL joints[], struct NAME_limbs *limbs)
 {
-    REAL side[SIDES], at[7], solved[JOINTS], q[JOINTS];
-    int inside = 1, status = reach(pose, mode, side, at, solved);
+    REAL side[SIDES], q[JOINTS];
+    int inside = 1, status = take_along(pose, mode, side, limbs);
     if (status == PKM_OK)
-        status = finish(positions(at, side, solved, q), q, JOINTS);
+        status = finish(positions(limbs->pose, side, limbs->joints, q), q, JOINTS);
 """
 JOINTS_ALONG = (  # in the forward kinematics: with joints that are iterated, and without
     ("Q_IN ", "const REAL q[], ", ""),
@@ -574,7 +617,9 @@ JOINTS_ALONG = (  # in the forward kinematics: with joints that are iterated, an
     ("STEP_AT(", "step_at(", "newton_step("),
     ("Q goal", "q, goal", "goal"),
     ("Q next", "q, next", "next"),
-    ("Q_LOCAL", "\n    REAL q[JOINTS] = {ZERO}, kept[JOINTS];", ""),
+    ("Q pose", "q, pose", "pose"),
+    ("Q_LOCAL", "\n    REAL kept[JOINTS];", ""),
+    ("Q_FIRST", "\n    REAL q[JOINTS] = {ZERO};", ""),
     ("Q_LAST", ", q", ""),
     ("Q_KEEP", "        for (int i = 0; i < JOINTS; i++)\n            kept[i] = q[i];\n", ""),
     ("Q_BACK", "            for (int i = 0; i < JOINTS; i++)\n                q[i] = kept[i];\n", ""),
@@ -623,9 +668,23 @@ with the pose of the last, it keeps its assembly mode, or says that it cannot.
 """
 
 
+def wrapped(text: str) -> str:
+    """Words on lines of a file, four columns in."""
+    return textwrap.fill(text, 116, initial_indent="    ", subsequent_indent="    ", break_on_hyphens=False)
+
+
 def release() -> str:
     """Version of this suite."""
     try:
         return version("pkm_control")
     except PackageNotFoundError:
         return "of a clone"
+
+
+def from_home(name: str, arguments: str) -> str:
+    """A function without the limbs of its twin: they start from home."""
+    given = ", ".join(re.findall(r"(\w+)(?:\[\d*\])?(?:,|$)", arguments))
+    return (
+        f"\nint NAME_{name}({arguments})\n{{\n    struct NAME_limbs limbs = {{0}};\n"
+        f"    return NAME_{name}_near({given}, &limbs);\n}}\n"
+    )

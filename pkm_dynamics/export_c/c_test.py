@@ -19,7 +19,11 @@ from pkm_kinematics.kernels.regularity import SINGULAR_BELOW
 
 STATES = 1000
 NEAR = 0.005  # rad, and of the robot's size: how far from the pose the forward kinematics begins
-DOUBLE, SINGLE = 1e-10, 1e-3  # largest error over the largest number of an answer
+# Bound on the error over the largest number of an answer, for doubles and floats. Where the condition of what is solved
+# (of the limbs twice, as rates and accelerations do, and of the drives) is above WELL: so many roundings times that.
+DOUBLE, SINGLE, WELL, ROUNDINGS = 1e-12, 1e-4, 20.0, 200.0
+MEANINGLESS = 0.1  # bound from which on a state is left out
+DRIVES = ("forward", "inverse_dynamics", "gravity")  # functions that solve for the drives
 
 
 class States(NamedTuple):
@@ -29,6 +33,16 @@ class States(NamedTuple):
     given: dict[str, Array]  # (n, ...) by name
     answers: dict[str, Array]  # (n, ...) by function, NaN where there is none
     status: dict[str, NDArray[np.int64]]  # (n,) by function
+    at_home: int  # how many are in home's mode, since their own leaves the ranges of the joints
+
+    def bound(self, name: str, single: bool = False) -> Array:
+        """Largest error (n,) of a function's answers; infinite where it would be `MEANINGLESS`."""
+        limbs, drives = np.nan_to_num(self.answers["margins"]).T
+        with np.errstate(divide="ignore"):
+            condition = 1.0 / (limbs * limbs * (drives if name in DRIVES else 1.0))
+        bar, eps = (SINGLE, np.finfo(np.float32).eps) if single else (DOUBLE, np.finfo(float).eps)
+        bound = np.where(condition <= WELL, bar, np.maximum(bar, ROUNDINGS * eps * condition))
+        return np.where(bound < MEANINGLESS, bound, np.inf)
 
 
 def states_of(dynamics: Dynamics, n: int = STATES, seed: int = 0) -> States:
@@ -51,12 +65,14 @@ def states_of(dynamics: Dynamics, n: int = STATES, seed: int = 0) -> States:
         "effort": rng.normal(size=(n, m)),
         "near": np.array([displace(*pair) for pair in zip(pose, steps, strict=True)]),
     }
-    mode = np.arange(n, dtype=np.int64) % kinematics.n_modes
+    mode, at_home = np.arange(n, dtype=np.int64) % kinematics.n_modes, 0
     if kinematics.engine.iterated:  # in home's mode where another leaves the ranges of the joints
         for k in range(1, kinematics.n_modes):
             rows = np.flatnonzero(mode == k)
             if len(rows):
-                mode[rows[kinematics.inverse(pose[rows], mode=k).status != Status.CONVERGED]] = 0
+                outside = kinematics.inverse(pose[rows], mode=k).status != Status.CONVERGED
+                mode[rows[outside]] = 0
+                at_home += int(outside.sum())
     widths = {"inverse": len(kinematics.joint_names), "jacobian": 6 * m, "inverse_dynamics": m, "direct_dynamics": 6}
     widths |= {"gravity": m, "margins": 2, "forward": 7}
     answers = {name: nans(n, width) for name, width in widths.items()}
@@ -68,7 +84,7 @@ def states_of(dynamics: Dynamics, n: int = STATES, seed: int = 0) -> States:
                 given["effort"][rows] *= found
                 continue
             answers[name][rows], status[name][rows] = found, code
-    return States(mode, given, answers, status)
+    return States(mode, given, answers, status, at_home)
 
 
 def _answers(dynamics: Dynamics, mode: int, given: dict[str, Array]) -> Iterator[tuple[str, Array, NDArray[Any]]]:
@@ -105,14 +121,20 @@ TEST = """\
 /* Compares the robot's functions with what Python answers, state by state. The exit status is 1 where they differ. */
 #include "{name}.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdio.h>
 
 #define STATES {states}
 #define FUNCTIONS {functions}
 #define LARGEST {largest!r} /* error, over the largest number of an answer */
+#define WELL {well!r} /* condition above which a larger error is allowed */
+#define ROUNDINGS {roundings!r} /* there: error over EPSILON and the condition */
+#define MEANINGLESS {meaningless!r}
+#define EPSILON {epsilon}
 
 static const char *const names[FUNCTIONS] = {{{names}}};
+static const int solves_drives[FUNCTIONS] = {{{drives_solved}}};
 /* Status of each function, and the working mode. */
 static const int expected[STATES][FUNCTIONS + 1] = {{
 {codes}
@@ -121,8 +143,9 @@ static const int expected[STATES][FUNCTIONS + 1] = {{
 static const {real} states[STATES][{width}] = {{
 {table}
 }};
-static double errors[FUNCTIONS];
-static int solved[FUNCTIONS], without[FUNCTIONS], refused[FUNCTIONS], wrong[FUNCTIONS];
+static double errors[FUNCTIONS], roundings[FUNCTIONS];
+static int solved[FUNCTIONS], beside[FUNCTIONS], without[FUNCTIONS], refused[FUNCTIONS], singular[FUNCTIONS];
+static int wrong[FUNCTIONS];
 
 static {real} *actuated_of(const {real} joints[], {real} actuated[])
 {{
@@ -132,22 +155,33 @@ static {real} *actuated_of(const {real} joints[], {real} actuated[])
 
 static void compare(int f, int i, int status, const {real} found[], const {real} wanted[], int n, {real} least)
 {{
+    const double limbs = (double)states[i][{margins}], drives = solves_drives[f] ? (double)states[i][{margins} + 1] : 1.0;
+    const double divisor = limbs * limbs * drives, smallest = ROUNDINGS * EPSILON / MEANINGLESS;
     double top = (double)least, off = 0.0;
-    /* the forward kinematics, and limbs solved by iteration, may refuse what Python reaches on another way */
-    if ((f == 1 && status != PKM_OK) || status == PKM_NOT_CONNECTED) {{
-        refused[f] += expected[i][f] == PKM_OK;
-        without[f] += expected[i][f] != PKM_OK;
-        return;
+    if (status != expected[i][f] && expected[i][f] == PKM_OK) {{
+        if (status == PKM_SINGULAR && !(divisor > smallest)) {{
+            singular[f]++;
+            return;
+        }}
+        /* the forward kinematics, and limbs solved by iteration, may refuse what Python reaches on another way */
+        if (f == 1 || status == PKM_NOT_CONNECTED) {{
+            refused[f]++;
+            return;
+        }}
     }}
+    if (status != PKM_OK && (status == expected[i][f] || f == 1 || status == PKM_NOT_CONNECTED))
+        if (status != PKM_JOINT_LIMIT) {{
+            without[f]++;
+            return;
+        }}
     if (status != expected[i][f]) {{
         wrong[f]++;
         return;
     }}
-    if (status != PKM_OK && status != PKM_JOINT_LIMIT) {{
-        without[f]++;
+    if (!(divisor > smallest)) {{
+        singular[f]++;
         return;
     }}
-    solved[f]++;
     for (int k = 0; k < n; k++)
         if (fabs((double)wanted[k]) > top)
             top = fabs((double)wanted[k]);
@@ -163,8 +197,13 @@ static void compare(int f, int i, int status, const {real} found[], const {real}
         if (!(difference <= off))
             off = difference;
     }}
-    if (!(off <= errors[f]))
-        errors[f] = off;
+    const int well = WELL * divisor >= 1.0;
+    double *worst = well ? &errors[f] : &roundings[f];
+    if (!well)
+        off *= divisor / EPSILON;
+    if (!(off <= *worst))
+        *worst = off;
+    ++*(well ? &solved[f] : &beside[f]);
 }}
 
 int main(void)
@@ -177,11 +216,19 @@ int main(void)
         const int mode = expected[i][FUNCTIONS];
 {calls}
     }}
+    printf("%d states, {at_home} of them in mode 0 as their own leaves the joints' ranges there\\n", STATES);
     for (int f = 0; f < FUNCTIONS; f++) {{
-        printf("%-17s largest error %.1e in %d of %d states", names[f], errors[f], solved[f], STATES);
-        printf(", %d without an answer in Python, too", without[f]);
-        printf(", %d refused in C alone, %d of another status\\n", refused[f], wrong[f]);
-        failed = failed || !(errors[f] <= LARGEST) || wrong[f] > 0 || refused[f] > STATES / {part};
+        printf("%-17s largest error %.1e in %d states", names[f], errors[f], solved[f]);
+        if (beside[f])
+            printf("; beside singularities %.1f roundings x condition in %d", roundings[f], beside[f]);
+        printf("; left out: %d without an answer in Python, too", without[f]);
+        if (refused[f])
+            printf(", %d that C refuses alone (limbs not followed, or the platform's way)", refused[f]);
+        if (singular[f])
+            printf(", %d too near a singularity for these numbers", singular[f]);
+        printf(wrong[f] ? "; %d OF ANOTHER STATUS\\n" : "\\n", wrong[f]);
+        failed = failed || !(errors[f] <= LARGEST) || !(roundings[f] <= ROUNDINGS);
+        failed = failed || wrong[f] > 0 || refused[f] > STATES / {part};
         largest = errors[f] > largest ? errors[f] : largest;
     }}
     printf("largest error %.1e\\n", largest);
@@ -241,6 +288,13 @@ def test_source(name: str, states: States, actuated: NDArray[np.int64], single: 
         states=len(states.mode),
         functions=len(CALLS),
         largest=SINGLE if single else DOUBLE,
+        well=WELL,
+        roundings=ROUNDINGS,
+        meaningless=MEANINGLESS,
+        epsilon="FLT_EPSILON" if single else "DBL_EPSILON",
+        drives_solved=", ".join(str(int(what in DRIVES)) for what in CALLS),
+        margins=places["margins"],
+        at_home=states.at_home,
         names=names,
         codes=codes,
         table=table,

@@ -51,19 +51,18 @@ static int follow(const REAL side[], const REAL goal[], Q_OUT REAL pose[7])
     return 0;
 }
 
-NEAREST_SIDE
-int NAME_forward(const REAL actuated[], const REAL near[7], REAL pose[7])
+static int usable(const REAL actuated[])
 {
-    REAL at[7], side[SIDES] = {ZERO}, span[M] = {ZERO}, goal[M];Q_LOCAL
-    REAL done = ZERO, cap = ONE;
-    for (int i = 0; i < 7; i++)
-        at[i] = near[i];
-    int usable = 1;
+    int all = 1;
     for (int a = 0; a < M; a++)
-        usable = usable && FABS(actuated[a]) < farthest[a];
-    int status = usable ? nearest_side(at, actuated, side, spanQ_LAST) : PKM_INVALID_INPUT;
-    if (status != PKM_OK)
-        return finish(status, pose, 7);
+        all = all && FABS(actuated[a]) < farthest[a];
+    return all;
+}
+
+/* Takes the platform from a pose along with the actuators, which have `span` to go to `actuated`. */
+static int track(const REAL actuated[], const REAL side[], const REAL span[], Q_OUT REAL at[7])
+{
+    REAL done = ZERO, cap = ONE, goal[M];Q_LOCAL
     for (int a = 0; a < M; a++)
         while (actuator_turns[a] && cap * FABS(span[a]) > HALF)
             cap *= HALF;
@@ -81,15 +80,24 @@ Q_BACK            part *= HALF;
         }
         for (int i = 0; i < 7; i++)
             at[i] = next[i];
-        if (rest <= ZERO) {
-            for (int i = 0; i < 7; i++)
-                pose[i] = at[i];
-            return finish(PKM_OK, pose, 7);
-        }
+        if (rest <= ZERO)
+            return PKM_OK;
         done += part;
         part = smaller(smaller(part + part, cap), ONE - done);
     }
-    return finish(PKM_SINGULAR, pose, 7);
+    return PKM_SINGULAR;
+}
+
+NEAREST_SIDE
+int NAME_forward(const REAL actuated[], const REAL near[7], REAL pose[7])
+{
+    REAL side[SIDES] = {ZERO}, span[M] = {ZERO};Q_FIRST
+    for (int i = 0; i < 7; i++)
+        pose[i] = near[i];
+    int status = usable(actuated) ? nearest_side(pose, actuated, side, spanQ_LAST) : PKM_INVALID_INPUT;
+    if (status == PKM_OK)
+        status = track(actuated, side, span, Q pose);
+    return finish(status, pose, 7);
 }
 """
 

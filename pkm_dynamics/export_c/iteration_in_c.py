@@ -46,10 +46,10 @@ static int newton(newton_function *function, const REAL pose[7], const REAL side
 """
 
 FOLLOW = """\
-/* The shift and the turn that lead straight from home to a pose; its length in rad and sizes of the robot. */
-static REAL way_from_home(const REAL pose[7], REAL way[6])
+/* The shift and the turn that lead straight from a pose h to another; its length in rad and sizes of the robot. */
+static REAL way_to(const REAL pose[7], const REAL h[7], REAL way[6])
 {
-    const REAL *h = NAME_home, *b = pose + 3;
+    const REAL *b = pose + 3;
     for (int k = 0; k < 3; k++)
         way[k] = pose[k] - h[k];
     const REAL x = -b[3] * h[3] + b[0] * h[6] - b[1] * h[5] + b[2] * h[4];
@@ -67,10 +67,9 @@ static REAL way_from_home(const REAL pose[7], REAL way[6])
     return larger(larger(shift, FABS(k) * sine), TINY);
 }
 
-/* The pose at a part of the way from home. */
-static void along(const REAL way[6], REAL part, REAL pose[7])
+/* The pose at a part of the way from h. */
+static void along(const REAL h[7], const REAL way[6], REAL part, REAL pose[7])
 {
-    const REAL *h = NAME_home;
     const REAL x = part * way[3], y = part * way[4], z = part * way[5];
     const REAL angle = SQRT(x * x + y * y + z * z), c = COS(HALF * angle);
     const REAL s = angle > TINY ? SIN(HALF * angle) / angle : HALF;
@@ -83,30 +82,23 @@ static void along(const REAL way[6], REAL part, REAL pose[7])
     pose[6] = c * h[6] - a * h[3] - b * h[4] - d * h[5];
 }
 
-/* The joints of the limbs in a working mode at a pose, which is checked and moved into the motion space (`at`). */
-static int reach(const REAL pose[7], int mode, REAL side[], REAL at[7], REAL q[])
+/* Takes the joints of the limbs from a pose straight to another, both in the motion space. */
+static int follow_limbs(const REAL from[7], const REAL at[7], const REAL side[], REAL q[])
 {
-    REAL way[6], next[7], tried[JOINTS], turned_at_home[NEWTONS], turned[NEWTONS], found[2] = {ZERO};
-    int status = sides_of(mode, side);
-    if (status == PKM_OK)
-        status = platform(pose, at);
-    if (status != PKM_OK)
-        return status;
-    for (int k = 0; k < JOINTS; k++)
-        q[k] = start_of_mode[mode][k];
-    const REAL length = way_from_home(at, way);
+    REAL way[6], next[7], tried[JOINTS], turned_before[NEWTONS], turned[NEWTONS], found[2] = {ZERO};
+    const REAL length = way_to(at, from, way);
     if (!(length < FAR))
         return PKM_NOT_CONNECTED;
     for (int k = 0; k < JOINTS; k++)
         tried[k] = q[k];
-    if (limbs(NAME_home, side, tried, found, turned_at_home) != PKM_OK)
+    if (limbs(from, side, tried, found, turned_before) != PKM_OK)
         return PKM_NOT_CONNECTED;
     REAL done = ZERO, part = ONE;
     while (done < ONE) {
         REAL end = done + part * LONGEST / length;
         if (end >= ONE)
             end = ONE;
-        along(way, end, next);
+        along(from, way, end, next);
         for (int k = 0; k < JOINTS; k++)
             tried[k] = q[k];
         found[0] = found[1] = ZERO;
@@ -117,7 +109,7 @@ static int reach(const REAL pose[7], int mode, REAL side[], REAL at[7], REAL q[]
         if (!(shortest && DIVIDED)) {
             followed = followed && found[0] <= QUARTER;
             for (int k = 0; k < NEWTONS && !DIVIDED; k++)
-                followed = followed && !(turned[k] * turned_at_home[k] < ZERO);
+                followed = followed && !(turned[k] * turned_before[k] < ZERO);
         }
         if (followed) {
             for (int k = 0; k < JOINTS; k++)
@@ -132,13 +124,53 @@ static int reach(const REAL pose[7], int mode, REAL side[], REAL at[7], REAL q[]
     }
     return found[1] < EXACT * SIZE ? PKM_OK : PKM_NOT_CONNECTED; /* beside a singularity of the limb's parts */
 }
+
+/* The joints of the limbs in a working mode at a pose in the motion space, from home. */
+static int reach(const REAL at[7], int mode, const REAL side[], REAL q[])
+{
+    for (int k = 0; k < JOINTS; k++)
+        q[k] = start_of_mode[mode][k];
+    return follow_limbs(NAME_home, at, side, q);
+}
+
+/* Takes the limbs along to a pose, which is checked and moved into the motion space: from where they are, or from home
+   where they are not known or do not get there. */
+static int take_along(const REAL pose[7], int mode, REAL side[], struct NAME_limbs *limbs)
+{
+    REAL at[7], way[6], q[JOINTS];
+    int status = sides_of(mode, side);
+    if (status == PKM_OK)
+        status = platform(pose, at);
+    if (status != PKM_OK)
+        return status;
+    const int known = limbs->known && limbs->mode == mode;
+    for (int k = 0; k < JOINTS && known; k++)
+        q[k] = limbs->joints[k];
+    if (!(known && way_to(at, limbs->pose, way) < SHORT && carry(at, side, limbs->joints, q) == PKM_OK))
+        if (!(known && follow_limbs(limbs->pose, at, side, q) == PKM_OK))
+            status = reach(at, mode, side, q);
+    if (status != PKM_OK)
+        return status;
+    limbs->known = 1;
+    limbs->mode = mode;
+    for (int k = 0; k < 7; k++)
+        limbs->pose[k] = at[k];
+    for (int k = 0; k < JOINTS; k++)
+        limbs->joints[k] = q[k];
+    return PKM_OK;
+}
 """
 
 NEAREST = """\
 static int step_at(const REAL pose[7], const REAL side[], REAL q[], const REAL goal[], REAL left[], struct step *step)
 {
     REAL found[2] = {ZERO}, turned[NEWTONS];
-    const int status = limbs(pose, side, q, found, turned);
+    REAL from[JOINTS];
+    for (int k = 0; k < JOINTS; k++)
+        from[k] = q[k];
+    int status = carry(pose, side, from, q);
+    if (status != PKM_OK)
+        status = limbs(pose, side, q, found, turned);
     return status == PKM_OK ? newton_step(pose, side, q, goal, left, step) : status;
 }
 
@@ -152,7 +184,11 @@ static int nearest_side(REAL pose[7], const REAL goal[], REAL side[], REAL span[
     const REAL near[7] = {pose[0], pose[1], pose[2], pose[3], pose[4], pose[5], pose[6]};
     for (int mode = 0; mode < MODES; mode++) {
         REAL tried[SIDES], at[7], left[M], solved[JOINTS], far[LIMBS] = {ZERO};
-        int found = reach(near, mode, tried, at, solved);
+        int found = sides_of(mode, tried);
+        if (found == PKM_OK)
+            found = platform(near, at);
+        if (found == PKM_OK)
+            found = reach(at, mode, tried, solved);
         if (found == PKM_OK)
             found = limb_errors(at, tried, solved, goal, left);
         if (found == PKM_INVALID_INPUT)
@@ -175,6 +211,31 @@ static int nearest_side(REAL pose[7], const REAL goal[], REAL side[], REAL span[
         for (int a = 0; a < M; a++)
             span[a] = far[limb_of_actuator[a]] >= ZERO ? left[a] : span[a];
     }
+    return status;
+}
+"""
+FORWARD_NEAR = """\
+int NAME_forward_near(const REAL actuated[], REAL pose[7], struct NAME_limbs *limbs)
+{
+    REAL at[7], side[SIDES] = {ZERO}, span[M] = {ZERO}, q[JOINTS];
+    int status = usable(actuated) ? PKM_OK : PKM_INVALID_INPUT;
+    if (status == PKM_OK)
+        status = limbs->known ? sides_of(limbs->mode, side) : take_along(NAME_home, 0, side, limbs);
+    for (int k = 0; k < 7; k++)
+        at[k] = limbs->pose[k];
+    for (int k = 0; k < JOINTS; k++)
+        q[k] = limbs->joints[k];
+    if (status == PKM_OK)
+        status = limb_errors(at, side, q, actuated, span);
+    if (status == PKM_OK)
+        status = track(actuated, side, span, q, at);
+    for (int k = 0; k < 7; k++)
+        pose[k] = at[k];
+    status = finish(status, pose, 7);
+    for (int k = 0; k < 7 && status == PKM_OK; k++)
+        limbs->pose[k] = at[k];
+    for (int k = 0; k < JOINTS && status == PKM_OK; k++)
+        limbs->joints[k] = q[k];
     return status;
 }
 """

@@ -19,12 +19,20 @@ from pkm_dynamics.kernels.direct_dynamics import acceleration_here
 from pkm_dynamics.kernels.inverse_dynamics import efforts_here
 from pkm_kinematics.kernels.compiled_rotations import shift_pose
 from pkm_kinematics.kernels.model_and_data import FACTORS, VECTORS
+from pkm_kinematics.kernels.path.fixed_steps import SETTLED, newton_in_fixed_steps
 from pkm_kinematics.kernels.path.newton import TWIST, actuator_error, correction
 from pkm_kinematics.kernels.position.chain import place_chain, read_chain
 from pkm_kinematics.kernels.position.closed_form import read_angles, solve_closed_form, turn_from_home
 from pkm_kinematics.kernels.position.closures import block_jacobian, closed, invert_block, turned_over
 from pkm_kinematics.kernels.position.placement import place_platform
-from pkm_kinematics.kernels.position.positions import CONVERGED, place_block, solve_positions, write_block_rows
+from pkm_kinematics.kernels.position.positions import (
+    CONVERGED,
+    ROUNDED,
+    place_block,
+    solve_newton,
+    solve_positions,
+    write_block_rows,
+)
 from pkm_kinematics.kernels.position.solve_poses import INSIDE, UNIT
 from pkm_kinematics.kernels.rates.motion import accelerations, invert_blocks, move_platform, velocities
 from pkm_kinematics.kernels.rates.motion_space import is_off_space
@@ -32,7 +40,7 @@ from pkm_kinematics.kernels.rates.projection import factorise_drives, inverse_ja
 from pkm_kinematics.kernels.records import CLOSED_FORM, PLATFORM
 from pkm_kinematics.kernels.regularity import factorise, is_regular, orientation, solve_three, turn_back
 from pkm_kinematics.recordings_at_home import near_home, pose_inputs, some_numbers
-from pkm_kinematics.solve.position_solver import TORN
+from pkm_kinematics.solve.position_solver import EXACT, TORN
 from pkm_runtime.codegen import Tape, loose, trace
 from pkm_runtime.codegen.c_code import CCode, Part, identifier
 from pkm_runtime.codegen.tape import Number, Term, call
@@ -50,6 +58,9 @@ REFUSAL = {
 # Reciprocal condition of a part of a limb below which its joints are too inexact, and the limb is solved as a whole in
 # Python: rounding leaves rates off by 1e-16 over its square.
 BLUNT = 2e-2
+
+
+SINGULAR_SINGLE = 1e-4  # a margin below which a matrix of floats is singular
 
 
 class ExportError(PkmError):
@@ -303,7 +314,7 @@ class RecordedRobot:
         if single:
             self.instead += [
                 (closed, lambda block, residual: residual < 1e-4 * block.size),
-                (is_regular, lambda condition: condition > 1e-4),
+                (is_regular, lambda condition: condition > SINGULAR_SINGLE),
             ]
         self.group_of_body = self._groups()
         if self.iterated:
@@ -405,6 +416,33 @@ class RecordedRobot:
             f.trace(factorise)(A, n, n, inverse, np.zeros(n, dtype=object))
             turned = f.trace(orientation)(inverse, n)
         f.end("a step of Newton's method", "singular", *results, ("*gap", gap), ("*turned", turned))
+        return f
+
+    def carry(self) -> RecordedFunction:
+        """Where limbs get in a fixed number of Newton's steps from joints `from`, which were right at a pose nearby."""
+        f = RecordedFunction(self)
+        f.place(joints=False)
+        state, bodies = f.data.state, f.model.bodies
+        q = f.given(START, self.solved, "from")
+        for i in range(2, len(bodies)):
+            me = state[i]
+            me.q = q[bodies[i].column]
+            me.c, me.s = call("cos", me.q), call("sin", me.q)
+        bounds = (1e-4, 1e-5) if self.single else (ROUNDED, SETTLED)
+
+        def in_fixed_steps(*block: Any) -> Any:
+            return f.trace(newton_in_fixed_steps)(*block, *bounds)
+
+        solve = trace(solve_positions, [*self.instead, (solve_newton, in_fixed_steps)])
+        status, gap, _ = solve(f.model, f.data, f.mode, True)
+        self.expect(status == CONVERGED, "its limbs are not followed beside home")
+        for block in f.model.blocks:
+            if block.solver != CLOSED_FORM:
+                read_angles_without_branch(bodies, state, block.start, block.start + block.count)
+        if self.engine.divided:
+            f.tape.decide("<", gap, (1e-4 if self.single else EXACT) * self.engine.size)
+        results = [(f"q[{bodies[i].column}]", state[i].q) for i in range(2, len(bodies))]
+        f.end("the limbs, from where they were nearby", "blunt", *results)
         return f
 
     # -- the functions ------------------------------------------------------------------------------------------------

@@ -33,8 +33,11 @@ def place_iterated(bodies, block, state):
 
 
 @compiled
-def newton_in_fixed_steps(model, data, block):
-    """As `solve_newton`; a residual of infinity where corrections do not shrink as `follows` demands."""
+def newton_in_fixed_steps(model, data, block, rounded=ROUNDED, settled=SETTLED):
+    """As `solve_newton`; a residual of infinity where corrections do not shrink as `follows` demands.
+
+    `rounded` and `settled` are coarser for floats.
+    """
     bodies, closures, state, rows, work = model.bodies, model.closures, data.state, data.rows, data.work
     m = block.rows
     allowed = NEXT
@@ -64,8 +67,8 @@ def newton_in_fixed_steps(model, data, block):
                 largest = max(largest, abs(change))
         if not largest <= allowed:
             return inf, step
-        allowed = max(CONTRACTION * largest, ROUNDED)
-    if not largest <= SETTLED:
+        allowed = max(CONTRACTION * largest, rounded)
+    if not largest <= settled:
         return inf, WHOLE + AGAIN
     place_iterated(bodies, block, state)
     return write_block_rows(closures, block, state, rows), WHOLE + AGAIN
