@@ -22,7 +22,8 @@ def digest_of(mechanism: Mechanism) -> str:
 
 def compare_exported(mechanism: Mechanism, folder: str | Path) -> str:
     """One line on the code in a folder of `pkm export`: of this description, or `DescriptionError`."""
-    headers = {file: file.read_text(encoding="utf-8", errors="replace") for file in sorted(Path(folder).glob("*.h"))}
+    files = sorted([*Path(folder).glob("*.h"), *Path(folder).glob("src/*.h")])
+    headers = {file: file.read_text(encoding="utf-8", errors="replace") for file in files}
     found = {file: match[1] for file, text in headers.items() if (match := _DIGEST.search(text))}
     if not found:
         raise DescriptionError(str(folder), "no header of pkm export is in it", "name the folder that was exported to")

@@ -26,6 +26,12 @@ def parser() -> argparse.ArgumentParser:
     add_robot(p)
     p.add_argument("--to", choices=("mujoco", "c"), default="mujoco", help="what to write; mujoco if not given")
     p.add_argument("--scalar", choices=("double", "float"), default="double", help="numbers of the C code")
+    p.add_argument(
+        "--layout",
+        choices=("cmake", "arduino"),
+        default="cmake",
+        help="files of the C code: for CMake, or an Arduino library",
+    )
     add_output(p)
     return p
 
@@ -43,10 +49,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return 0
         # late: a MuJoCo model needs no kernels
         dynamics = importlib.import_module("pkm_dynamics").Dynamics(mechanism)
-        files = importlib.import_module("pkm_dynamics.export_c.c_files").CFiles(dynamics, given.scalar == "float").files
+        robot = importlib.import_module("pkm_dynamics.export_c.c_files").CFiles(dynamics, given.scalar == "float")
+        files = robot.files
+        if given.layout == "arduino":
+            files = importlib.import_module("pkm_dynamics.export_c.arduino_library").arduino_library(robot)
         folder = Path(given.output)
-        folder.mkdir(parents=True, exist_ok=True)
         for name, text in files.items():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
             with whole(folder / name) as part:
                 part.write_text(text, encoding="utf-8")
     except (PkmError, OSError) as error:

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import re
-import textwrap
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import cached_property
@@ -17,6 +16,7 @@ from numpy.typing import NDArray
 from pkm_description.exported_digest import digest_of
 from pkm_dynamics.dynamics import Dynamics
 from pkm_dynamics.export_c.c_test import states_of, test_source
+from pkm_dynamics.export_c.cpp_header import cpp_header, wrapped
 from pkm_dynamics.export_c.forward_in_c import FORWARD, NEAREST_SIDE, NO_FORWARD, SAME_SIDE, SAME_SIDE_REDUNDANT
 from pkm_dynamics.export_c.iteration_in_c import FOLLOW, FORWARD_NEAR, NEAREST, NEWTON
 from pkm_dynamics.export_c.recorded_robot import SINGULAR_SINGLE, RecordedFunction, RecordedRobot
@@ -50,11 +50,11 @@ PROTOTYPES = (
     ("jacobian", "const REAL pose[7], int mode, REAL jacobian[]"),
     (
         "inverse_dynamics",
-        "const REAL pose[7], const REAL twist[6], const REAL acceleration[6], int mode,\n    REAL effort[]",
+        "const REAL pose[7], const REAL twist[6], const REAL acceleration[6], int mode, REAL effort[]",
     ),
     (
         "direct_dynamics",
-        "const REAL pose[7], const REAL twist[6], const REAL effort[], int mode,\n    REAL acceleration[6]",
+        "const REAL pose[7], const REAL twist[6], const REAL effort[], int mode, REAL acceleration[6]",
     ),
     ("gravity", "const REAL pose[7], int mode, REAL effort[]"),
     ("margins", "const REAL pose[7], int mode, REAL margins[2]"),
@@ -63,7 +63,7 @@ COMMENTS = {
     "inverse": "Positions of the actuated joints and, unless `joints` is NULL, of all joints in the order above.",
     "forward": (
         "The pose in which the platform arrives as the actuators go straight from where they are at `near`.\n"
-        " * Joint limits are not judged: ask DELTA_inverse at the pose."
+        " * Joint limits are not judged: ask NAME_inverse at the pose."
     ),
     "jacobian": "Rates of the actuated joints per twist, row by row, DELTA_N_ACTUATED x 6.",
     "inverse_dynamics": "Efforts of the drives that make a motion.",
@@ -71,13 +71,18 @@ COMMENTS = {
     "gravity": "Efforts of the drives that hold the robot at rest.",
     "margins": "Regularity of the worst limb, and reciprocal condition of the drives: 1 at best, 0 at a singularity.",
 }
+WIDE = """
+#if DBL_DIG < 15
+#error "double is no wider than float here: export with --scalar float"
+#endif
+"""
 LIMBS = "struct NAME_limbs *limbs"
 FORWARD_ALONG = f"const REAL actuated[], REAL pose[7], {LIMBS}"
 CARRIED_LIMBS = """
-/* Limbs of this robot are solved by iteration. The functions above follow them from home in each call; those below, in
- * a loop, take them along from where they were in the call before, which is fastest where that is nearer than 0.015 of
- * the robot's size, and rad. `limbs` begins with all zero, and is the caller's own: one for each loop. Where they cannot
- * be taken along, or the mode is another, they come from home. forward_near continues the pose and the mode of `limbs`. */
+/* Limbs of this robot are solved by iteration. The functions above follow them from home in each call; those below
+ * take them along from where they were in the call before, which is fastest where that is nearer than 0.015 of the
+ * robot's size, and rad. `limbs` begins with all zero, and is the caller's own: one for each loop. Where they cannot be
+ * taken along, or the mode is another, they come from home. NAME_forward_near continues the pose of `limbs`. */
 struct NAME_limbs {
     REAL pose[7];
     REAL joints[DELTA_N_JOINTS];
@@ -158,7 +163,7 @@ class CFiles:
     def __init__(self, dynamics: Dynamics, single: bool = False) -> None:
         self.robot = RecordedRobot(dynamics, single)
         self.dynamics, self.kinematics, self.engine = dynamics, dynamics.kinematics, dynamics.kinematics.engine
-        self.single = single
+        self.single, self.real = single, "float" if single else "double"
         self.name = identifier(self.kinematics.mechanism.name)
         self.n_modes = self.kinematics.n_modes
         self.counts: dict[str, Counter[str]] = {}
@@ -175,6 +180,7 @@ class CFiles:
         states = states_of(self.dynamics)
         return {
             f"{name}.h": self.header(),
+            f"{name}.hpp": cpp_header(name, self.real, [*PROTOTYPES, *self.near_prototypes], STATUSES),
             f"{name}.c": self.source(),
             f"{name}_test.c": test_source(name, states, self.engine.actuated_column, self.single, self.robot.iterated),
             "CMakeLists.txt": re.sub(r"\bNAME|(?<=_)NAME", name, CMAKE),
@@ -193,8 +199,14 @@ class CFiles:
             what=k.mechanism.coordinates_in_words(),
             modes=self.n_modes,
             drives=", ".join(k.actuated_names),
-            real="float" if self.single else "double",
+            real=self.real,
+            build=self.build_line,
         )
+
+    @property
+    def build_line(self) -> str:
+        """How the test is built and run."""
+        return f"cmake -S . -B build && cmake --build build && build/{self.name}_test"
 
     # -- numbers ------------------------------------------------------------------------------------------------------
 
@@ -226,6 +238,10 @@ class CFiles:
         given = [(f"{name}_near", f"{arguments}, {LIMBS}") for name, arguments in PROTOTYPES if self.robot.iterated]
         return [(n, FORWARD_ALONG if n == "forward_near" else arguments) for n, arguments in given]
 
+    def head(self, name: str, arguments: str) -> str:
+        """Beginning of a function of the header."""
+        return wrapped(f"int NAME_{name}({arguments})".replace("NAME_", f"{self.name}_"), "")
+
     # -- header -------------------------------------------------------------------------------------------------------
 
     def header(self) -> str:
@@ -236,17 +252,12 @@ class CFiles:
         order = "\n".join(f" *   {i:3d}  {n} [{u}]" for i, (n, u) in enumerate(zip(joints, units, strict=True)))
         drives = "\n".join(f" *   {i:3d}  {n}" for i, n in enumerate(k.actuated_names))
         constants = "".join(f"#define {name} {value} /* {what} */\n" for name, value, what in STATUSES)
-        prototypes = "".join(
-            f"\n/* {COMMENTS[name].replace('DELTA_inverse', f'{self.name}_inverse').replace('DELTA', upper)} */\nint {self.name}_{name}({self._real(arguments)});\n"
-            for name, arguments in PROTOTYPES
-        )
+        prototypes = "".join(f"\n/* {COMMENTS[name]} */\n{self.head(name, given)};\n" for name, given in PROTOTYPES)
         if self.robot.iterated:
-            prototypes += CARRIED_LIMBS.replace("NAME_", f"{self.name}_").replace("DELTA", upper) + "".join(
-                f"int {self.name}_{name}({self._real(arguments).replace('NAME_', f'{self.name}_')});\n"
-                for name, arguments in self.near_prototypes
-            )
-        prototypes = self._real(prototypes)
-        real = "float" if self.single else "double"
+            prototypes += CARRIED_LIMBS
+        prototypes += "".join(f"{self.head(name, given)};\n" for name, given in self.near_prototypes)
+        prototypes = self._real(prototypes.replace("NAME_", f"{self.name}_").replace("DELTA", upper))
+        real = self.real
         return f"""\
 /* Kinematics and dynamics of the robot {k.mechanism.name}, made by pkm export {release()}.
  *
@@ -299,13 +310,13 @@ extern const {real} {self.name}_largest_effort[{upper}_N_ACTUATED]; /* N m or N 
         plain, given = "const REAL pose[7], const REAL side[], ", "q" if r.iterated else "start"
         parts = [
             f"/* Made by pkm export {release()} from the description with digest {self.digest}. */",
-            f'#include "{self.name}.h"\n\n#include <math.h>\n',
+            f'#include "{self.name}.h"\n\n#include <float.h>\n#include <math.h>\n' + ("" if self.single else WIDE),
             self._limits(),
             self._torn(),
             *(self._iteration() if r.iterated else ()),
             self._static("positions", f"{plain}const REAL {given}[], REAL joints[]", r.inverse()),
             self._text(WITHIN + "\n" + (SOLVED if r.iterated else INVERSE) + JOINTS_WITHIN),
-            *([self._text(from_home("inverse", dict(PROTOTYPES)["inverse"]))] if r.iterated else []),
+            *([self._text(self._from_home("inverse"))] if r.iterated else []),
         ]
         effort = "REAL effort[]"
         if r.one_way:
@@ -351,7 +362,7 @@ extern const {real} {self.name}_largest_effort[{upper}_N_ACTUATED]; /* N m or N 
         real = "const REAL"
         labels = ", ".join(f'"{k.mode_label(mode)}"' for mode in range(self.n_modes))
         tables = [
-            f"const char *const {self.name}_mode_labels[{self.n_modes}] = {{\n{wrapped(labels)}\n}};\n",
+            f"const char *const {self.name}_mode_labels[{self.n_modes}] = {{\n{wrapped(labels, '    ')}\n}};\n",
             self.table(real, f"{self.name}_home", k.home),
             self.table(real, f"{self.name}_lower", lower),
             self.table(real, f"{self.name}_upper", upper),
@@ -419,16 +430,25 @@ extern const {real} {self.name}_largest_effort[{upper}_N_ACTUATED]; /* N m or N 
         if name in ("inverse_dynamics", "gravity") and self.robot.one_way:
             null, call = ", null[M * FREE]", f"{call}, null"
             shared = "    if (status == PKM_OK)\n        status = share(null, effort);\n"
-        head, solve, alone = f"NAME_{name}({arguments})", "sides_of(mode, side)", ""
+        head, solve, alone = self.head(name, arguments), "sides_of(mode, side)", ""
         if self.robot.iterated:
             solve = "take_along(pose, mode, side, limbs)"
             call = call.replace("pose", "limbs->pose").replace("side", "side, limbs->joints")
-            alone = from_home(name, arguments)
-            head = f"NAME_{name}_near({arguments}, {LIMBS})"
+            alone = self._from_home(name)
+            head = self.head(f"{name}_near", f"{arguments}, {LIMBS}")
         return self._text(
-            f"int {head}\n{{\n    REAL side[SIDES]{null};\n    int status = {solve};\n"
+            f"{head}\n{{\n    REAL side[SIDES]{null};\n    int status = {solve};\n"
             f"    if (status == PKM_OK)\n        status = {name}_at({call});\n"
             f"{shared}    return finish(status, {out}, {n});\n}}\n{alone}"
+        )
+
+    def _from_home(self, name: str) -> str:
+        """A function without the limbs of its twin: they start from home."""
+        arguments = dict(PROTOTYPES)[name]
+        given = ", ".join(re.findall(r"(\w+)(?:\[\d*\])?(?:,|$)", arguments))
+        return (
+            f"\n{self.head(name, arguments)}\n{{\n    struct NAME_limbs limbs = {{0}};\n"
+            f"    return NAME_{name}_near({given}, &limbs);\n}}\n"
         )
 
     def _forward(self) -> str:
@@ -600,7 +620,7 @@ extern const {real} {self.name}_largest_effort[{upper}_N_ACTUATED]; /* N m or N 
         return self._real(template)
 
     def _real(self, text: str) -> str:
-        return re.sub(r"\bREAL\b", "float" if self.single else "double", text)
+        return re.sub(r"\bREAL\b", self.real, text)
 
 
 SOLVED = """\
@@ -651,13 +671,14 @@ README = """\
 Made by `pkm export` {release} from the description with digest `{digest}`; whether that is still the description's,
 `pkm check {robot} --exported .` says. Do not edit: export again.
 
-    cmake -S . -B build && cmake --build build && build/{name}_test
+    {build}
 
 compares every function with what Python answers in 1,000 states, and prints the largest error.
 
-`{name}.h` says what the functions take and give. Numbers are `{real}`; C99, `math.h` and nothing else, no allocation,
-no state: all functions may be called from several threads at once. Task coordinates: {what}. Drives: {drives}.
-{modes} working mode(s), numbered from 0, which is home's.
+`{name}.h` says what the functions take and give; `{name}.hpp` has them for C++17, with spans. Numbers are `{real}`.
+C99, `math.h` and nothing else, no allocation, no state: all functions may be called from several threads at once.
+
+Task coordinates: {what}. Drives: {drives}. {modes} working mode(s), numbered from 0, which is home's.
 
     double actuated[{upper}_N_ACTUATED], effort[{upper}_N_ACTUATED];
     if ({name}_inverse({name}_home, 0, actuated, 0) == PKM_OK)
@@ -668,23 +689,9 @@ with the pose of the last, it keeps its assembly mode, or says that it cannot.
 """
 
 
-def wrapped(text: str) -> str:
-    """Words on lines of a file, four columns in."""
-    return textwrap.fill(text, 116, initial_indent="    ", subsequent_indent="    ", break_on_hyphens=False)
-
-
 def release() -> str:
     """Version of this suite."""
     try:
         return version("pkm_control")
     except PackageNotFoundError:
         return "of a clone"
-
-
-def from_home(name: str, arguments: str) -> str:
-    """A function without the limbs of its twin: they start from home."""
-    given = ", ".join(re.findall(r"(\w+)(?:\[\d*\])?(?:,|$)", arguments))
-    return (
-        f"\nint NAME_{name}({arguments})\n{{\n    struct NAME_limbs limbs = {{0}};\n"
-        f"    return NAME_{name}_near({given}, &limbs);\n}}\n"
-    )

@@ -155,7 +155,8 @@ static {real} *actuated_of(const {real} joints[], {real} actuated[])
 
 static void compare(int f, int i, int status, const {real} found[], const {real} wanted[], int n, {real} least)
 {{
-    const double limbs = (double)states[i][{margins}], drives = solves_drives[f] ? (double)states[i][{margins} + 1] : 1.0;
+    const {real} *margins = states[i] + {margins};
+    const double limbs = (double)margins[0], drives = solves_drives[f] ? (double)margins[1] : 1.0;
     const double divisor = limbs * limbs * drives, smallest = ROUNDINGS * EPSILON / MEANINGLESS;
     double top = (double)least, off = 0.0;
     if (status != expected[i][f] && expected[i][f] == PKM_OK) {{
