@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from pkm_description.mechanism import Array
 from pkm_dynamics.dynamics import Dynamics
 from pkm_dynamics.linear_form.random_motions import NoMotionError, random_motions
-from pkm_kinematics import Configuration, Status
+from pkm_kinematics import Status
 from pkm_kinematics.batch import nans
 from pkm_kinematics.kernels.compiled_rotations import displace
 from pkm_kinematics.kernels.regularity import SINGULAR_BELOW
@@ -23,7 +23,7 @@ NEAR = 0.005  # rad, and of the robot's size: how far from the pose the forward 
 # (of the limbs twice, as rates and accelerations do, and of the drives) is above WELL: so many roundings times that.
 DOUBLE, SINGLE, WELL, ROUNDINGS = 1e-12, 1e-4, 20.0, 200.0
 MEANINGLESS = 0.1  # bound from which on a state is left out
-DRIVES = ("forward", "inverse_dynamics", "gravity")  # functions that solve for the drives
+DRIVES = ("forward", "inverse_dynamics", "gravity", "margins")  # functions that solve for the drives
 
 
 class States(NamedTuple):
@@ -91,26 +91,23 @@ def _answers(dynamics: Dynamics, mode: int, given: dict[str, Array]) -> Iterator
     """What Python answers in a mode: function, numbers, status."""
     kinematics = dynamics.kinematics
     pose, twist, acceleration = given["pose"], given["twist"], given["acceleration"]
-
-    def at() -> Configuration:
-        return kinematics.at(pose, mode=mode)
-
-    known = at().solved(jacobian=True)
+    at = kinematics.at(pose, mode=mode)
+    known = at.solved(jacobian=True)
     yield "inverse", known.q, known.status
     closed = (known.status == Status.CONVERGED) | (known.status == Status.JOINT_LIMIT)
     regular = known.regularity > SINGULAR_BELOW
     code = np.where(closed, np.where(regular, 0, Status.SINGULAR), known.status)
     yield "jacobian", known.jacobian.reshape(len(pose), -1), code
-    found = dynamics.inverse(at(), twist, acceleration)
+    found = dynamics.inverse(at, twist, acceleration)
     yield "inverse_dynamics", found.effort, found.status
     both = np.stack([known.regularity, found.condition], 1)
-    yield "margins", both, np.where(code == 0, np.where(found.condition > SINGULAR_BELOW, 0, Status.SINGULAR), code)
-    held = dynamics.inverse(at())
+    yield "margins", both, code
+    held = dynamics.inverse(at)
     yield "gravity", held.effort, held.status
     top = np.abs(np.nan_to_num(found.effort)).max(axis=1, keepdims=True)
     scale = np.where(top > 0.0, top, 1.0)
     yield "scale", scale, held.status
-    moved = dynamics.direct(at(), twist, given["effort"] * scale)
+    moved = dynamics.direct(at, twist, given["effort"] * scale)
     yield "direct_dynamics", moved.acceleration, moved.status
     q = known.q[:, kinematics.engine.actuated_column]
     path = kinematics.forward(q, near=given["near"])
@@ -147,8 +144,9 @@ static double errors[FUNCTIONS], roundings[FUNCTIONS];
 static int solved[FUNCTIONS], beside[FUNCTIONS], without[FUNCTIONS], refused[FUNCTIONS], singular[FUNCTIONS];
 static int wrong[FUNCTIONS];
 
-static {real} *actuated_of(const {real} joints[], {real} actuated[])
+static {real} *actuated_of(int i, const {real} joints[], {real} actuated[])
 {{
+    const int known = expected[i][0] == PKM_OK || expected[i][0] == PKM_JOINT_LIMIT;
 {picked}
     return actuated;
 }}
@@ -239,7 +237,7 @@ int main(void)
 PARTS = ("pose", "twist", "acceleration", "effort", "near")  # columns of a state, before the answers
 CALLS = {
     "inverse": "s + POSE, mode, actuated, found",
-    "forward": "actuated_of(answer, actuated), s + NEAR, found",
+    "forward": "actuated_of(i, answer, actuated), s + NEAR, found",
     "jacobian": "s + POSE, mode, found",
     "inverse_dynamics": "s + POSE, s + TWIST, s + ACCELERATION, mode, found",
     "direct_dynamics": "s + POSE, s + TWIST, s + EFFORT, mode, found",
@@ -281,7 +279,7 @@ def test_source(name: str, states: States, actuated: NDArray[np.int64], single: 
             f"        compare({k}, i, {name}_{what}({arguments}), found, s + {places[what]}, {n}, {1e-6 * top!r}{f});"
         )
         widths.append(n)
-    picked = "\n".join(f"    actuated[{a}] = joints[{column}];" for a, column in enumerate(actuated))
+    picked = "\n".join(f"    actuated[{a}] = known ? joints[{column}] : NAN;" for a, column in enumerate(actuated))
     names = ", ".join(f'"{what}"' for what in CALLS)
     return TEST.format(
         name=name,
