@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """`python -m bench.exported_c [robot ...] [--write FILE]`: robots in C, their size, speed and error.
 
-The lean calls of Python stand beside the functions of C, in one run. These are called from a loop in C, as they would
-be used; a lean call has the way from Python in it.
+The lean calls of Python stand beside the functions of C, in one run, and Pinocchio's inverse dynamics, which has the
+joints for nothing. Those of C are called from a loop in C, as they would be used; a lean call has the way from Python
+in it, as has Pinocchio's.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ from pathlib import Path
 
 import numpy as np
 
+from bench.peers import pinocchio_inverse_dynamics
+from bench.sample import Sample
 from bench.tables import table
 from bench.timing import interleaved, pin_to_one_core
 from pkm_description import load_mechanism, robot_names
@@ -26,10 +29,11 @@ from pkm_dynamics import Dynamics
 from pkm_dynamics.export_c.c_files import CFiles
 from pkm_dynamics.export_c.c_test import states_of
 from pkm_dynamics.export_c.recorded_robot import ExportError
+from pkm_runtime.errors import PkmError
 
 HEADER = [
     "robot", "lines", "KB", "gcc -O2", "inverse", "lean", "inverse dynamics", "lean", "direct dynamics", "lean",
-    "forward", "lean", "largest error", "of float",
+    "forward", "lean", "Pinocchio", "largest error", "beside singularities", "of float", "beside singularities",
 ]  # fmt: skip
 BEGIN, END = "<!-- table -->\n", "<!-- end of table -->\n"
 NATIVE = ["-O2", "-march=native", "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=fast"]
@@ -78,7 +82,7 @@ def rows(names: Sequence[str], folder: Path) -> Iterator[list[str]]:
         except ExportError as error:
             yield [name, *[""] * (len(HEADER) - 2), str(error).partition(": no C of it: ")[2].partition(";")[0]]
             continue
-        error, of_float = (_error(one, folder / f"{name}{k}") for k, one in enumerate((files, floats)))
+        errors = [text for k, one in enumerate((files, floats)) for text in _errors(one, folder / f"{name}{k}")]
         source = folder / f"{name}0" / f"{files.name}.c"
         started = time.process_time()
         begun = _children()
@@ -86,7 +90,8 @@ def rows(names: Sequence[str], folder: Path) -> Iterator[list[str]]:
         spent = _children() - begun + time.process_time() - started
         text = source.read_text()
         timed = _times(dynamics, files, source, folder)
-        yield [name, str(len(text.splitlines())), str(len(text) // 1000), f"{spent:.1f} s", *timed, error, of_float]
+        size = [str(len(text.splitlines())), str(len(text) // 1000), f"{spent:.1f} s"]
+        yield [name, *size, *timed, _pinocchio(name), *errors]
 
 
 def _children() -> float:
@@ -98,17 +103,32 @@ def _compile(sources: Sequence[Path], options: Sequence[str], out: Path) -> None
     subprocess.run(["gcc", "-std=c99", *options, *map(str, sources), "-o", str(out), "-lm"], check=True)
 
 
-def _error(files: CFiles, folder: Path) -> str:
-    """Largest error of the test that goes along, and of which function."""
+def _errors(files: CFiles, folder: Path) -> list[str]:
+    """What the test that goes along found: largest error, roundings times the condition; each with its function."""
     folder.mkdir()
     for name, text in files.files.items():
         (folder / name).write_text(text, encoding="utf-8")
     program = folder / "program"
     _compile([folder / f"{files.name}.c", folder / f"{files.name}_test.c"], ["-O1"], program)
-    said = subprocess.run([program], capture_output=True, text=True).stdout
-    found = re.findall(r"^(\w+) +largest error (\S+) in [1-9]", said, re.MULTILINE)
-    worst = max(found, key=lambda pair: float(pair[1]))
-    return f"{worst[1]} ({worst[0].replace('_', ' ')})"
+    done = subprocess.run([program], capture_output=True, text=True)
+    found = []
+    for pattern in (r"^(\w+) +largest error (\S+) in [1-9]", r"^(\w+) .* beside singularities (\S+) roundings"):
+        pairs = re.findall(pattern, done.stdout, re.MULTILINE)
+        function, number = max(pairs, key=lambda pair: float(pair[1]), default=("", ""))
+        found.append(f"{number} ({function.replace('_', ' ')})" if number else "")
+    if done.returncode:
+        found[0] += " **above what the test allows**"
+    return found
+
+
+def _pinocchio(name: str) -> str:
+    """Time of Pinocchio's inverse dynamics with the joints given; nothing where a loop is not a ball."""
+    try:
+        sample = Sample(name)
+        call = pinocchio_inverse_dynamics(sample.pinocchio, sample.q, sample.v, sample.vdot)
+    except (NotImplementedError, PkmError, ValueError):
+        return ""
+    return str(interleaved(call, repetitions=31)[0])
 
 
 def _times(dynamics: Dynamics, files: CFiles, source: Path, folder: Path) -> list[str]:

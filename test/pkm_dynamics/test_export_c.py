@@ -353,7 +353,7 @@ def test_cpp(name: str, compiler: str, tmp_path: Path) -> None:
     assert subprocess.run([built]).returncode == 0
     wrong = program.replace("std::array<robot::real, 7> pose", "std::array<robot::real, 6> pose")
     (tmp_path / "wrong.cpp").write_text(wrong)
-    with pytest.raises(AssertionError, match="pose"):
+    with pytest.raises(AssertionError, match="forward"):
         compiled(plus_plus(compiler), options, [tmp_path / "wrong.cpp", part], tmp_path / "wrong")
 
 
