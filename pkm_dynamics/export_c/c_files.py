@@ -308,11 +308,14 @@ extern const {real} {self.name}_largest_effort[{upper}_N_ACTUATED]; /* N m or N 
         """Text of the source."""
         r = self.robot
         plain, given = "const REAL pose[7], const REAL side[], ", "q" if r.iterated else "start"
+        forward = self._forward()
+        moves = r.iterated or "platform(" in forward
         parts = [
             f"/* Made by pkm export {release()} from the description with digest {self.digest}. */",
             f'#include "{self.name}.h"\n\n#include <float.h>\n#include <math.h>\n' + ("" if self.single else WIDE),
             self._limits(),
             self._torn(),
+            *([self._static("platform", "const REAL pose[7], REAL at[7]", r.platform())] if moves else ()),
             *(self._iteration() if r.iterated else ()),
             self._static("positions", f"{plain}const REAL {given}[], REAL joints[]", r.inverse()),
             self._text(WITHIN + "\n" + (SOLVED if r.iterated else INVERSE) + JOINTS_WITHIN),
@@ -348,7 +351,7 @@ extern const {real} {self.name}_largest_effort[{upper}_N_ACTUATED]; /* N m or N 
                 arguments = arguments.replace("const REAL side[],", "const REAL side[], const REAL q[],")
             parts.append(self._static(f"{name}_at", arguments, function))
             parts.append(self._public(name, call, out, n))
-        parts.append(self._forward())
+        parts.append(forward)
         used = {name for name in CHOICES if any(f"{name}(" in text for text in parts)}
         texts = [f"static REAL {name}(REAL a, REAL b)\n{{\n    return {CHOICES[name]};\n}}\n" for name in sorted(used)]
         return "\n".join([*parts[:2], *map(self._real, texts), *parts[2:]])
@@ -545,7 +548,6 @@ extern const {real} {self.name}_largest_effort[{upper}_N_ACTUATED]; /* N m or N 
             self.table("static const int", "column", columns),
             self.table("static const REAL", "unit_of_joint", units),
             self.table("static const int", "newton_turns", turns),
-            self._static("platform", "const REAL pose[7], REAL at[7]", robot.platform()),
             NEWTON,
         ]
         lines = []

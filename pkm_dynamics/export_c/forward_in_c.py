@@ -92,9 +92,9 @@ NEAREST_SIDE
 int NAME_forward(const REAL actuated[], const REAL near[7], REAL pose[7])
 {
     REAL side[SIDES] = {ZERO}, span[M] = {ZERO};Q_FIRST
-    for (int i = 0; i < 7; i++)
-        pose[i] = near[i];
-    int status = usable(actuated) ? nearest_side(pose, actuated, side, spanQ_LAST) : PKM_INVALID_INPUT;
+    int status = usable(actuated) ? platform(near, pose) : PKM_INVALID_INPUT;
+    if (status == PKM_OK)
+        status = nearest_side(pose, actuated, side, spanQ_LAST);
     if (status == PKM_OK)
         status = track(actuated, side, span, Q pose);
     return finish(status, pose, 7);
@@ -113,12 +113,8 @@ static int nearest_side(const REAL pose[7], const REAL goal[], REAL side[], REAL
         REAL tried[SIDES], left[M], far[LIMBS] = {ZERO};
         for (int i = 0; i < SIDES; i++)
             tried[i] = (c >> place_of_side[i]) % 2 ? -ONE : ONE;
-        const int found = limb_errors(pose, tried, goal, left);
-        if (found != PKM_OK) {
-            if (c == 0 && found == PKM_INVALID_INPUT)
-                return found;
+        if (limb_errors(pose, tried, goal, left) != PKM_OK)
             continue;
-        }
         status = PKM_OK;
         for (int a = 0; a < M; a++)
             far[limb_of_actuator[a]] += FABS(left[a]);

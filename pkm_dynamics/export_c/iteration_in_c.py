@@ -175,24 +175,19 @@ static int step_at(const REAL pose[7], const REAL side[], REAL q[], const REAL g
 }
 
 /* The working mode at `pose` whose actuators are nearest to `goal`, and what they then have to go. */
-static int nearest_side(REAL pose[7], const REAL goal[], REAL side[], REAL span[], REAL q[])
+static int nearest_side(const REAL pose[7], const REAL goal[], REAL side[], REAL span[], REAL q[])
 {
     REAL best[LIMBS];
     int status = PKM_UNREACHABLE;
     for (int i = 0; i < LIMBS; i++)
         best[i] = HUGE_VAL;
-    const REAL near[7] = {pose[0], pose[1], pose[2], pose[3], pose[4], pose[5], pose[6]};
     for (int mode = 0; mode < MODES; mode++) {
-        REAL tried[SIDES], at[7], left[M], solved[JOINTS], far[LIMBS] = {ZERO};
+        REAL tried[SIDES], left[M], solved[JOINTS], far[LIMBS] = {ZERO};
         int found = sides_of(mode, tried);
         if (found == PKM_OK)
-            found = platform(near, at);
+            found = reach(pose, mode, tried, solved);
         if (found == PKM_OK)
-            found = reach(at, mode, tried, solved);
-        if (found == PKM_OK)
-            found = limb_errors(at, tried, solved, goal, left);
-        if (found == PKM_INVALID_INPUT)
-            return found;
+            found = limb_errors(pose, tried, solved, goal, left);
         if (found != PKM_OK)
             continue;
         for (int a = 0; a < M; a++)
@@ -202,8 +197,6 @@ static int nearest_side(REAL pose[7], const REAL goal[], REAL side[], REAL span[
         for (int i = 0; i < LIMBS; i++)
             best[i] = far[i] >= ZERO ? far[i] : best[i];
         status = PKM_OK;
-        for (int k = 0; k < 7; k++)
-            pose[k] = at[k];
         for (int k = 0; k < SIDES; k++)
             side[k] = far[limb_of_side[k]] >= ZERO ? tried[k] : side[k];
         for (int k = 0; k < JOINTS; k++)

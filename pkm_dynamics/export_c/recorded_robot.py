@@ -163,12 +163,13 @@ class RecordedFunction:
 
     def place(self, joints: bool) -> None:
         """Put the platform at the pose that is given, moved into the motion space if it misses that by rounding."""
-        if self.robot.iterated:  # what `platform` in C has checked and moved
-            self._place_checked(joints)
+        if self.robot.iterated:
+            self.place_checked(joints)
             return
         self.check_pose(joints)
 
-    def _place_checked(self, joints: bool) -> None:
+    def place_checked(self, joints: bool) -> None:
+        """Put the platform at a pose that `platform` in C has moved into the motion space."""
         robot = self.robot
         pose = pose_inputs(self.tape, POSE, robot.engine.home, robot.subspace, robot.engine.size)
         self.inputs |= {(POSE, k): f"pose[{k}]" for k in range(7)}
@@ -549,9 +550,16 @@ class RecordedRobot:
         f.end("margins", "singular", ("margins[0]", regularity), ("margins[1]", condition))
         return f
 
+    def _on_the_way(self) -> RecordedFunction:
+        """A function that begins with a pose which is checked."""
+        f = RecordedFunction(self)
+        f.place_checked(joints=False)
+        f.end("the platform", "invalid")
+        return f
+
     def limb_errors(self) -> RecordedFunction:
         """What actuators still have to go to `goal` (n_actuated,) at a pose."""
-        f = self._at()
+        f = self._on_the_way()
         f.limbs(joints=False)
         self._errors(f)
         return f
@@ -565,7 +573,7 @@ class RecordedRobot:
 
     def newton_step(self) -> RecordedFunction:
         """A step of Newton's method on the pose towards actuators at `goal`: see `kernels/path/newton.py`."""
-        f = self._at()
+        f = self._on_the_way()
         f.limbs(joints=False)
         goal = self._errors(f)
         sign, _ = f.trace(correction)(f.model, f.data, goal)
