@@ -49,7 +49,7 @@ void loop_inverse(const double *motion, const double *other, int n)
 {
     (void)other;
     while (n-- > 0)
-        NAME_inverseNEAR(AT, 0, q, JOINTSALONG);
+        INVERSE(AT, 0, qALONG);
 }
 void loop_inverse_dynamics(const double *motion, const double *other, int n)
 {
@@ -135,9 +135,10 @@ def _times(dynamics: Dynamics, files: CFiles, source: Path, folder: Path) -> lis
     """Times of the functions in C and of the lean calls, in turn."""
     kinematics = dynamics.kinematics
     loops, out = folder / "loops.c", folder / f"{files.name}.so"
-    joints = "0" if kinematics.direct_inverse else "joints"
+    direct = kinematics.direct_inverse  # the lean call then gives the drives alone
     text, carried = LOOPS, files.robot.iterated
-    words = {"NAME": files.name, "JOINTS": joints, "DRIVES": str(len(kinematics.actuated_names))}
+    words = {"INVERSE(AT, 0, q": "NAME_drivesNEAR(AT, 0, q" if direct else "NAME_inverseNEAR(AT, 0, q, joints"}
+    words |= {"NAME": files.name, "DRIVES": str(len(kinematics.actuated_names))}
     words |= {"NEAR": "_near" if carried else "", "ALONG": ", &limbs" if carried else ""}
     words |= {"LIMBS": f"static struct {files.name}_limbs limbs;" if carried else ""}
     words |= {"CONTINUED": "pose, &limbs" if carried else "pose, pose"}

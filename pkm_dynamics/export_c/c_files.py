@@ -58,6 +58,7 @@ PROTOTYPES = (
     ),
     ("gravity", "const REAL pose[7], int mode, REAL effort[]"),
     ("margins", "const REAL pose[7], int mode, REAL margins[2]"),
+    ("drives", "const REAL pose[7], int mode, REAL actuated[]"),
 )
 COMMENTS = {
     "inverse": "Positions of the actuated joints and, unless `joints` is NULL, of all joints in the order above.",
@@ -70,6 +71,7 @@ COMMENTS = {
     "direct_dynamics": "Acceleration of the platform under efforts of the drives.",
     "gravity": "Efforts of the drives that hold the robot at rest.",
     "margins": "Regularity of the worst limb, and reciprocal condition of the drives: 1 at best, 0 at a singularity.",
+    "drives": "Positions of the actuated joints alone, in less time than NAME_inverse: no ranges are judged.",
 }
 WIDE = """
 #if DBL_DIG < 15
@@ -326,6 +328,8 @@ extern const {real} {self.name}_largest_effort[{upper}_N_ACTUATED]; /* N m or N 
             effort += ", REAL null[]"
             parts.append(self._text(SHARE))
         moving = "const REAL pose[7], const REAL twist[6], "
+        start, given = ("", "") if r.iterated else ("const REAL start[], ", "start_of_mode[mode], ")
+        drives = plain + start + "REAL actuated[]", f"pose, side, {given}actuated", "actuated", "M", r.inverse(True)
         for name, arguments, call, out, n, function in (
             ("jacobian", plain + "REAL jacobian[]", "pose, side, jacobian", "jacobian", "6 * M", r.jacobian()),
             (
@@ -346,6 +350,7 @@ extern const {real} {self.name}_largest_effort[{upper}_N_ACTUATED]; /* N m or N 
             ),
             ("gravity", plain + effort, "pose, side, effort", "effort", "M", r.inverse_dynamics(False)),
             ("margins", plain + "REAL margins[]", "pose, side, margins", "margins", "2", r.margins()),
+            ("drives", *drives),
         ):
             if r.iterated:
                 arguments = arguments.replace("const REAL side[],", "const REAL side[], const REAL q[],")

@@ -74,7 +74,7 @@ def states_of(dynamics: Dynamics, n: int = STATES, seed: int = 0) -> States:
                 mode[rows[outside]] = 0
                 at_home += int(outside.sum())
     widths = {"inverse": len(kinematics.joint_names), "jacobian": 6 * m, "inverse_dynamics": m, "direct_dynamics": 6}
-    widths |= {"gravity": m, "margins": 2, "forward": 7}
+    widths |= {"gravity": m, "margins": 2, "forward": 7, "drives": m}
     answers = {name: nans(n, width) for name, width in widths.items()}
     status = {name: np.zeros(n, dtype=np.int64) for name in widths}
     for k in np.unique(mode):
@@ -110,6 +110,7 @@ def _answers(dynamics: Dynamics, mode: int, given: dict[str, Array]) -> Iterator
     moved = dynamics.direct(at, twist, given["effort"] * scale)
     yield "direct_dynamics", moved.acceleration, moved.status
     q = known.q[:, kinematics.engine.actuated_column]
+    yield "drives", q, np.where(closed, 0, known.status)
     path = kinematics.forward(q, near=given["near"])
     yield "forward", path.pose, np.where(path.status == Status.JOINT_LIMIT, 0, path.status)
 
@@ -243,6 +244,7 @@ CALLS = {
     "direct_dynamics": "s + POSE, s + TWIST, s + EFFORT, mode, found",
     "gravity": "s + POSE, mode, found",
     "margins": "s + POSE, mode, found",
+    "drives": "s + POSE, mode, found",
 }
 
 

@@ -448,10 +448,10 @@ class RecordedRobot:
 
     # -- the functions ------------------------------------------------------------------------------------------------
 
-    def inverse(self) -> RecordedFunction:
-        """Positions of all joints at a pose in a mode, those of the actuators apart."""
+    def inverse(self, drives: bool = False) -> RecordedFunction:
+        """Positions of all joints at a pose in a mode, or of the `drives` alone."""
         f = RecordedFunction(self)
-        f.place(joints=True)
+        f.place(joints=not drives)
         f.end("the platform", "invalid")
         f.limbs(joints=True)
         state, chain = f.data.state, f.data.chain
@@ -463,7 +463,10 @@ class RecordedRobot:
         for follower, leader, multiplier, offset in self.engine.gears:
             unit = 1.0 if self.engine.joint_turning[follower] else self.engine.size
             f.tape.decide("<=", abs(q[follower] - multiplier * q[leader] - offset), TORN * unit)
-        f.end("positions of the limbs", f.open, *((f"joints[{k}]", value) for k, value in enumerate(q)))
+        wanted = [(f"joints[{k}]", x) for k, x in enumerate(q)]
+        if drives:
+            wanted = [(f"actuated[{a}]", q[column]) for a, column in enumerate(self.engine.actuated_column)]
+        f.end("positions of the limbs", f.open, *wanted)
         return f
 
     def _at(self) -> RecordedFunction:

@@ -166,7 +166,7 @@ static void fill(double *out, int n, int kind)
 int main(int argc, char **argv)
 {
     const long n = argc > 1 ? atol(argv[1]) : 0;
-    double in[6][64], out[1024], other[64];LIMBS
+    double in[6][64], out[2048], other[64];LIMBS
     long answered = 0;
     for (long i = 0; i < n; i++) {
         const int kind = (int)(bits() % 3);
@@ -179,13 +179,13 @@ int main(int argc, char **argv)
                 in[0][k] += kind == 0 ? 0.0 : 0.1 * in[1][k];
         }
         memset(out, 0, sizeof out);
-        int status[PASSES * 7] = {0}, sizes[7] = {SIZES};
-        double *outs[PASSES * 7];
-        for (int k = 0; k < PASSES * 7; k++)
+        int status[PASSES * 8] = {0}, sizes[8] = {SIZES};
+        double *outs[PASSES * 8];
+        for (int k = 0; k < PASSES * 8; k++)
             outs[k] = out + 72 * k;
 CALLS
-        for (int f = 0; f < PASSES * 7; f++)
-            for (int k = 0; k < sizes[f % 7]; k++) {
+        for (int f = 0; f < PASSES * 8; f++)
+            for (int k = 0; k < sizes[f % 8]; k++) {
                 const int solved = status[f] == PKM_OK || status[f] == PKM_JOINT_LIMIT;
                 if (solved != (isfinite(outs[f][k]) != 0) || (!solved && !isnan(outs[f][k])))
                     return printf("function %d, state %ld, status %d: %g\\n", f, i, status[f], outs[f][k]), 1;
@@ -208,6 +208,7 @@ ATTACKS = """\
         status[4] = NAME_gravityNEAR(in[0], mode, outs[4]ALONG);
         status[5] = NAME_marginsNEAR(in[0], mode, outs[5]ALONG);
         status[6] = NAME_forwardNEAR(in[4], CONTINUED);
+        status[7] = NAME_drivesNEAR(in[0], mode, outs[7]ALONG);
 """
 ANY_LIMBS = """\
         if (bits() % 4 == 0) {
@@ -224,12 +225,12 @@ def attack(name: str, n: int, folder: Path) -> None:
     dynamics = Dynamics(load_mechanism(name))
     files = written(dynamics, folder)
     m, joints = len(dynamics.kinematics.actuated_names), len(dynamics.kinematics.joint_names)
-    sizes = f"{joints}, {6 * m}, {m}, 6, {m}, 2, 7"
+    sizes = f"{joints}, {6 * m}, {m}, 6, {m}, 2, 7, {m}"
     calls = ATTACKS.replace("NEAR", "").replace("ALONG", "").replace("CONTINUED", "in[0], outs[6]")
     if files.robot.iterated:
         near = ATTACKS.replace("NEAR", "_near").replace("ALONG", ", &limbs").replace("CONTINUED", "outs[6], &limbs")
-        for k in range(7):
-            near = near.replace(f"[{k}] =", f"[{7 + k}] =").replace(f"outs[{k}]", f"outs[{7 + k}]")
+        for k in range(8):
+            near = near.replace(f"status[{k}] =", f"status[8 + {k}] =").replace(f"outs[{k}]", f"outs[8 + {k}]")
         calls += ANY_LIMBS + near
     limbs = "\n    struct NAME_limbs limbs = {0};" if files.robot.iterated else ""
     words = {"CALLS": calls, "LIMBS": limbs, "PASSES": str(1 + files.robot.iterated), "SIZES": sizes}
