@@ -71,7 +71,7 @@ COMMENTS = {
     "direct_dynamics": "Acceleration of the platform under efforts of the drives.",
     "gravity": "Efforts of the drives that hold the robot at rest.",
     "margins": "Regularity of the worst limb, and reciprocal condition of the drives: 1 at best, 0 at a singularity.",
-    "drives": "Positions of the actuated joints alone, in less time than NAME_inverse: no ranges are judged.",
+    "drives": "Positions of the actuated joints alone, in less time than NAME_inverse: no range is judged.",
 }
 WIDE = """
 #if DBL_DIG < 15
@@ -438,6 +438,9 @@ extern const {real} {self.name}_largest_effort[{upper}_N_ACTUATED]; /* N m or N 
         if name in ("inverse_dynamics", "gravity") and self.robot.one_way:
             null, call = ", null[M * FREE]", f"{call}, null"
             shared = "    if (status == PKM_OK)\n        status = share(null, effort);\n"
+        if name == "drives":
+            shared = "    for (int a = 0; a < M && status == PKM_OK; a++)\n"
+                "        within(&actuated[a], actuated_joint[a]);\n"
         head, solve, alone = self.head(name, arguments), "sides_of(mode, side)", ""
         if self.robot.iterated:
             solve = "take_along(pose, mode, side, limbs)"
