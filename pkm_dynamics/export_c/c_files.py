@@ -79,6 +79,13 @@ WIDE = """
 #endif
 """
 LIMBS = "struct NAME_limbs *limbs"
+DRIVES_NEAR = """\
+int NAME_drives_near(const REAL pose[7], int mode, REAL actuated[], struct NAME_limbs *limbs)
+{
+    const int status = NAME_inverse_near(pose, mode, actuated, 0, limbs);
+    return status == PKM_JOINT_LIMIT ? PKM_OK : status;
+}
+"""
 FORWARD_ALONG = f"const REAL actuated[], REAL pose[7], {LIMBS}"
 CARRIED_LIMBS = """
 /* Limbs of this robot are solved by iteration. The functions above follow them from home in each call; those below
@@ -328,8 +335,8 @@ extern const {real} {self.name}_largest_effort[{upper}_N_ACTUATED]; /* N m or N 
             effort += ", REAL null[]"
             parts.append(self._text(SHARE))
         moving = "const REAL pose[7], const REAL twist[6], "
-        start, given = ("", "") if r.iterated else ("const REAL start[], ", "start_of_mode[mode], ")
-        drives = plain + start + "REAL actuated[]", f"pose, side, {given}actuated", "actuated", "M", r.inverse(True)
+        arguments, call = f"{plain}const REAL start[], REAL actuated[]", "pose, side, start_of_mode[mode], actuated"
+        alone = () if r.iterated else (("drives", arguments, call, "actuated", "M", r.inverse(drives=True)),)
         for name, arguments, call, out, n, function in (
             ("jacobian", plain + "REAL jacobian[]", "pose, side, jacobian", "jacobian", "6 * M", r.jacobian()),
             (
@@ -350,12 +357,13 @@ extern const {real} {self.name}_largest_effort[{upper}_N_ACTUATED]; /* N m or N 
             ),
             ("gravity", plain + effort, "pose, side, effort", "effort", "M", r.inverse_dynamics(False)),
             ("margins", plain + "REAL margins[]", "pose, side, margins", "margins", "2", r.margins()),
-            ("drives", *drives),
+            *alone,
         ):
             if r.iterated:
                 arguments = arguments.replace("const REAL side[],", "const REAL side[], const REAL q[],")
             parts.append(self._static(f"{name}_at", arguments, function))
             parts.append(self._public(name, call, out, n))
+        parts += [self._text(DRIVES_NEAR + self._from_home("drives"))] if r.iterated else []
         parts.append(forward)
         used = {name for name in CHOICES if any(f"{name}(" in text for text in parts)}
         texts = [f"static REAL {name}(REAL a, REAL b)\n{{\n    return {CHOICES[name]};\n}}\n" for name in sorted(used)]
