@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
@@ -19,9 +19,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pkm_control.control_errors import LimitError, UnreachableMotionError
+from pkm_control.kernels.line_run import ACROSS, ALONG, DRY, RATE, TERMS, VISCOUS, A, B, C
 from pkm_control.motion.actuator_path import ActuatorPath
 from pkm_control.motion.files.hints import hint_of
 from pkm_control.motion.files.motion_file import MotionFile, events_of, payloads_of
+from pkm_control.motion.line_run import LineBounds, LineRun, is_straight, quickest_run
 from pkm_control.motion.rounded_path import Path, PathSample, RoundedPath
 from pkm_control.motion.tilting_path import TiltingPath, possible_poses, tilts_by_itself
 from pkm_control.motion.time_law import PathBounds, SmoothTimeLaw, fastest
@@ -46,6 +48,12 @@ _MAX_GRID = 3000
 _SAMPLING = 5e-4  # s, between the checks of a trajectory
 _MIN_SAMPLES = 1000
 _MAX_SAMPLES = 40000
+_LINES_AT_ONCE = 64
+_RESERVES = (
+    1e-3,
+    5e-3,
+)  # of bounds on actuators, tried for lines: what is linear between points of a grid misses as much
+_ASKED = 48  # samples of a line, spread over its time, that are asked of the robot itself
 _COARSER = (
     5  # where the motion space turns with the pose: each evaluation takes longer, and paths are of one smooth piece
 )
@@ -137,9 +145,7 @@ class MotionPlanner:
         arrivals, now = [0.0], float(motion.dwells[0])
         stops = [0, *self._inner_stops(motion), len(motion) - 1]
         self._dwell(pieces, motion, 0)
-        for first, last in pairwise(stops):
-            self.done = f"waypoint {first + 1} of {len(motion)}, {100 * first // len(motion)} % done"
-            piece, note = self._plan_free(motion, first, last, limits)
+        for last, piece, note in self._runs(motion, list(pairwise(stops)), limits):
             pieces.append(piece)
             notes.append(note)
             arrivals += [now + time for time in piece.arrivals()[1:]]
@@ -229,14 +235,12 @@ class MotionPlanner:
         """The path from waypoint `first` to waypoint `last`: straight lines where the robot can go straight."""
         if self._straight:
             leader = self._leader(motion)
-            path = RoundedPath(_led(motion, leader)[first : last + 1], motion.blends[first + 1 : last])
+            path = RoundedPath(_led(motion.poses[first : last + 1], leader), motion.blends[first + 1 : last])
             if self._tilts:
                 return self._tilting(motion, last, path)
             return path if leader is None else ToolPath(leader, path)
         start, end = motion.poses[first], motion.poses[last]
-        self._require_reachable(
-            self._at(motion.poses[first : last + 1]), [motion.describe(first), motion.describe(last)]
-        )
+        self._require_reachable(self._at(motion.poses[first : last + 1]), lambda i: motion.describe((first, last)[i]))
         there, back = (start.tobytes(), end.tobytes()), (end.tobytes(), start.tobytes())
         if back in self._paths:  # a tour goes to and fro
             return self._paths[back].back()
@@ -256,13 +260,100 @@ class MotionPlanner:
         """Inner waypoints where the platform comes to rest: no blend, unless the path goes straight on."""
         if not self._straight:
             return list(range(1, len(motion) - 1))
-        whole = RoundedPath(_led(motion, self._leader(motion)), np.zeros(len(motion) - 2))
+        whole = RoundedPath(_led(motion.poses, self._leader(motion)), np.zeros(len(motion) - 2))
         middles = 0.5 * (whole.corners[:-1] + whole.corners[1:])
         before_corner = whole.sample(np.nextafter(whole.corners[1:-1], middles[:-1])).first
         after_corner = whole.sample(np.nextafter(whole.corners[1:-1], middles[1:])).first
         straight_on = np.linalg.norm(after_corner - before_corner, axis=1) < 1e-9
         rests = (motion.blends[1:-1] == 0.0) & ~straight_on | (motion.dwells[1:-1] > 0.0)
         return [int(i) + 1 for i in np.flatnonzero(rests)]
+
+    def _runs(
+        self, motion: MotionFile, ways: list[tuple[int, int]], limits: PlatformLimits
+    ) -> Iterator[tuple[int, PathPiece, str]]:
+        """Last waypoint of each way from rest to rest, its quickest piece, and what limits it.
+
+        Lines are planned many at once; what is no line, or none that is simple, by itself.
+        """
+        for at in range(0, len(ways), _LINES_AT_ONCE):
+            part = ways[at : at + _LINES_AT_ONCE]
+            begin = part[0][0]
+            self.done = f"waypoint {begin + 1} of {len(motion)}, {100 * begin // len(motion)} % done"
+            simple = self.kinematics.constant_space and self._pulling is None and all(b == a + 1 for a, b in part)
+            found = self._plan_lines(motion, begin, len(part), limits) if simple else [None] * len(part)
+            for (first, last), line in zip(part, found, strict=True):
+                yield last, *(line or self._plan_free(motion, first, last, limits))
+
+    def _plan_lines(
+        self, motion: MotionFile, begin: int, count: int, limits: PlatformLimits
+    ) -> list[tuple[PathPiece, str] | None]:
+        """The quickest straight pieces from a waypoint on, each to the next one; None where one is not sure.
+
+        They are found from terms on a grid, and then samples of them are asked of the robot itself.
+        """
+        leader, n = self._leader(motion), _POINTS_PER_INTERVAL
+        poses = _led(motion.poses[begin : begin + count + 1], leader)
+        whole = _line(poses, leader)
+        shares, spans = np.linspace(0.0, 1.0, n), np.diff(whole.corners)
+        inside = np.clip(shares, 1e-9, 1.0 - 1e-9)  # at corners the next line begins
+        sample = whole.sample((whole.corners[:-1, None] + spans[:, None] * inside).ravel())
+        at, waypoint = self._at(sample.pose), np.repeat(np.arange(count), n) + begin + 1
+        carried = self._carried(motion, waypoint - 1)
+        try:
+            rest = self._require_reachable(at, lambda i: motion.describe(int(waypoint[i])), carried)
+        except UnreachableMotionError:  # said by who plans these one by one, if it comes that far
+            return [None] * count
+        terms = self._terms(sample, at, carried, rest)
+        rows = self._bounds((spans[:, None] * shares).ravel(), sample, terms, motion, waypoint, limits)
+        drives = np.column_stack([self._velocity, self._acceleration, self._effort])
+        bounds = LineBounds(limits, drives, self.actuators.names, (_MIN_SAMPLES, _MAX_SAMPLES, _SAMPLING))
+        laws = []
+        for part in (slice(i * n, (i + 1) * n) for i in range(count)):
+            straight = is_straight(sample.first[part], sample.second[part])
+            speeds = fastest(rows.part(part)) if straight else None
+            law = None if speeds is None else (rows.grid[part], speeds, self._windows(limits), sample.first[part.start])
+            laws.append((law, terms[part]))
+        runs: list[LineRun | None] = [None] * count
+        kept = np.zeros(count, dtype=bool)
+        for reserve in _RESERVES:
+            for i in np.flatnonzero(~kept).tolist():
+                law, along = laws[i]
+                runs[i] = None if law is None else quickest_run(*law, along, bounds, reserve)
+            kept = self._keeps(motion, begin, whole, runs)
+            if kept.all():
+                break
+        found: list[tuple[PathPiece, str] | None] = []
+        for i, run in enumerate(runs):
+            if run is None or not kept[i]:
+                found.append(None)
+                continue
+            piece = PathPiece(_line(poses[i : i + 2], leader), run.law, run.stretch)
+            found.append((piece, _note(motion, begin + i, begin + i + 1, piece, run.limit)))
+        return found
+
+    def _keeps(self, motion: MotionFile, begin: int, whole: Path, runs: list[LineRun | None]) -> NDArray[np.bool_]:
+        """Whether samples of the runs (n,) on the lines of a path keep the bounds on actuators."""
+        kept = np.array([run is not None for run in runs])
+        if not kept.any():
+            return kept
+        laws = [run.samples(_ASKED) for run in runs if run is not None]
+        which = np.repeat(np.flatnonzero(kept), _ASKED + 1)
+        s, speed, change = np.concatenate(laws).T[:, :, None]
+        sample = whole.sample(whole.corners[which] + s[:, 0])
+        twist, acceleration = sample.first * speed, sample.first * change
+        at = self._at(sample.pose)
+        found = at.motion(twist, acceleration)
+        efforts = self._effort_of(at, twist, acceleration, self._carried(motion, which + begin))
+        shares = np.hstack(
+            [
+                np.abs(found.actuated_velocities) / self._velocity,
+                np.abs(found.actuated_accelerations) / self._acceleration,
+                np.abs(efforts) / self._effort,
+            ]
+        )
+        broken = (at.status != 0) | ~(shares.max(axis=1) <= 1.0)
+        kept[which[broken]] = False
+        return kept
 
     def _plan_free(self, motion: MotionFile, first: int, last: int, limits: PlatformLimits) -> tuple[PathPiece, str]:
         """The quickest piece from waypoint `first` to waypoint `last` without rest, and what limits it."""
@@ -273,29 +364,31 @@ class MotionPlanner:
         grid = np.concatenate([[0.0], *parts])
         sample = path.sample(grid)
         segment = path.segment(grid) + first
-        names = [motion.describe(int(i) + 1) for i in segment]
-        at = self._at(sample.pose)
-        self._require_reachable(at, names, self._carried(motion, segment))
-        bounds = self._bounds(grid, sample, at, motion, segment + 1, limits)
-        speeds = fastest(bounds)
-        if speeds is None or np.any(speeds[1:-1] <= 0.0):
-            raise self._too_heavy(at, names, self._carried(motion, segment))
+        at, on_it = self._at(sample.pose), self._carried(motion, segment)
+
+        def named(i: int) -> str:
+            return motion.describe(int(segment[i]) + 1)
+
+        rest = self._require_reachable(at, named, on_it)
+        terms = self._terms(sample, at, on_it, rest)
+        speeds = fastest(self._bounds(grid, sample, terms, motion, segment + 1, limits))
+        if speeds is None:
+            raise self._too_heavy(at, named, on_it)
 
         def carried(s: Array) -> Carried:
             return self._carried(motion, path.segment(s) + first)
 
-        whole = motion.describe_way(first, last)
         best: PathPiece | None = None
-        note = ""
+        decisive = ""
         for window in self._windows(limits)[:: self._coarser]:
             law = SmoothTimeLaw(grid, speeds, window)
             worth = math.inf if best is None else best.duration / law.duration
             stretch, limit = self._stretch(path, law, limits, worth, carried)
             if best is None or law.duration * stretch < best.duration:
                 best = PathPiece(path, law, stretch)
-                note = f"{whole}: {best.duration:.4f} s, limited by {limit}"
+                decisive = limit
         assert best is not None
-        return best, note
+        return best, _note(motion, first, last, best, decisive)
 
     @staticmethod
     def _windows(limits: PlatformLimits) -> list[float]:
@@ -311,75 +404,67 @@ class MotionPlanner:
         base = min(max([0.004, *times]), 0.5)
         return [share * base for share in (0.5, 1.0, 1.4, 2.0, 2.8, 4.0)]
 
+    def _terms(self, sample: PathSample, at: Configuration, carried: Carried, rest: Array) -> Array:
+        """What the actuators do along a path, as terms (n, n_actuated, TERMS) in s' and s''; see `line_run.py`.
+
+        Efforts are quadratic in s', and `rest` (n, n_actuated) at rest, but for friction, which changes when the motion
+        is reversed. Where actuators are one-sided their efforts are no such terms, and zero.
+        """
+        zero, creep = np.zeros_like(sample.first), 1e-3
+        terms = np.zeros((len(zero), len(self.actuators.names), TERMS))
+        terms[..., RATE] = at.motion(sample.first).actuated_velocities
+        if np.isfinite(self._acceleration).any():
+            terms[..., ALONG] = at.motion(zero, sample.first).actuated_accelerations
+            terms[..., ACROSS] = at.motion(sample.first, sample.second).actuated_accelerations
+        if self._pulling is not None:
+            return terms
+
+        def effort(twist: Array, acceleration: Array) -> Array:
+            return self._effort_of(at, twist, acceleration, carried)
+
+        forth, back = effort(sample.first, sample.second), effort(-sample.first, sample.second)
+        dry = effort(creep * sample.first, zero) - rest
+        terms[..., A], terms[..., C] = effort(zero, sample.first) - rest, rest
+        terms[..., B] = 0.5 * (forth + back) - rest
+        terms[..., DRY], terms[..., VISCOUS] = dry, 0.5 * (forth - back) - dry
+        return terms
+
     def _bounds(
         self,
         grid: Array,
         sample: PathSample,
-        at: Configuration,
+        terms: Array,
         motion: MotionFile,
         waypoint: NDArray[np.int64],
         limits: PlatformLimits,
     ) -> PathBounds:
-        """Bounds on the speed along the path."""
+        """Bounds on the speed along the path.
+
+        Dry friction is taken off the bounds on efforts here, the rest of it is left to the final check.
+        """
         n = len(grid)
         linear = _norm_bound(sample.first[:, :3], sample.second[:, :3], limits.linear_acceleration)
         angular = _norm_bound(sample.first[:, 3:], sample.second[:, 3:], limits.angular_acceleration)
-        motors = self._motor_rows(sample, at, self._carried(motion, waypoint - 1))
-        a, b, c, g = (np.hstack(parts) for parts in zip(linear, angular, motors, strict=True))
+        strong = np.isfinite(self._effort) & (self._pulling is None)  # one-sided efforts are no rows: only looked at
+        fast = np.isfinite(self._acceleration)
+        none = np.zeros((n, int(fast.sum())))
+        efforts = (*(terms[:, strong, k] for k in (A, B, C)), self._effort[strong] - np.abs(terms[:, strong, DRY]))
+        changes = (terms[:, fast, ALONG], terms[:, fast, ACROSS], none, none + self._acceleration[fast])
+        a, b, c, g = (np.hstack(parts) for parts in zip(linear, angular, efforts, changes, strict=True))
         led = sample.first[:, :3] if sample.led is None else sample.led
         turning = np.minimum(motion.angular_speeds[waypoint], limits.angular_velocity)
-        joint_rates = np.abs(at.motion(sample.first).actuated_velocities)
         with np.errstate(divide="ignore", invalid="ignore"):
             fastest_square = np.vstack(
                 [
                     (motion.speeds[waypoint] / np.linalg.norm(led, axis=1)) ** 2,
                     (limits.linear_velocity / np.linalg.norm(sample.first[:, :3], axis=1)) ** 2,
                     (turning / np.linalg.norm(sample.first[:, 3:], axis=1)) ** 2,
-                    np.min((self._velocity / joint_rates) ** 2, axis=1),
+                    np.min((self._velocity / terms[..., RATE]) ** 2, axis=1),
                     np.full(n, 1e6),  # where nothing else bounds the speed
                 ]
             )
         square_max = np.min(np.nan_to_num(fastest_square, nan=np.inf), axis=0)
         return PathBounds(grid, a, b, c, g, square_max)
-
-    def _motor_rows(self, sample: PathSample, at: Configuration, carried: Carried) -> tuple[Array, Array, Array, Array]:
-        """Rows of actuator effort and acceleration: a s'' + b s'^2 + c within g.
-
-        Efforts are quadratic in s' but for friction, whose part is what changes when the motion is reversed; dry
-        friction is taken off the bound here, the rest is left to the final check.
-        """
-        zero = np.zeros_like(sample.first)
-        # where actuators are one-sided, bounds are no rows: only looked at
-        rows = [self._effort_rows(sample, at, carried)] if self._pulling is None else []
-        driven = np.isfinite(self._acceleration)
-        if driven.any():
-            along = at.motion(zero, sample.first).actuated_accelerations[:, driven]
-            across = at.motion(sample.first, sample.second).actuated_accelerations[:, driven]
-            bound = np.tile(self._acceleration[driven], (len(along), 1))
-            rows.append((along, across, 0.0 * along, bound))
-        if not rows:
-            none = np.empty((len(zero), 0))
-            return none, none, none, none
-        a, b, c, g = (np.hstack(part) for part in zip(*rows, strict=True))
-        return a, b, c, g
-
-    def _effort_rows(
-        self, sample: PathSample, at: Configuration, carried: Carried
-    ) -> tuple[Array, Array, Array, Array]:
-        """Rows of actuator effort."""
-        zero = np.zeros_like(sample.first)
-        rest = self._effort_of(at, zero, zero, carried)
-        a = self._effort_of(at, zero, sample.first, carried) - rest
-        forth = self._effort_of(at, sample.first, sample.second, carried)
-        back = self._effort_of(at, -sample.first, sample.second, carried)
-        creep = 1e-3
-        dry = 0.5 * np.abs(
-            self._effort_of(at, creep * sample.first, zero, carried)
-            - self._effort_of(at, -creep * sample.first, zero, carried)
-        )
-        parts = (a, 0.5 * (forth + back) - rest, rest, np.tile(self._effort, (len(a), 1)) - dry)
-        a, b, c, g = (part[:, np.isfinite(self._effort)] for part in parts)
-        return a, b, c, g
 
     def _stretch(
         self,
@@ -439,7 +524,7 @@ class MotionPlanner:
         for first, last in pairwise(stops):
             times = motion.times[first : last + 1].copy()
             times[0] += motion.dwells[first]
-            curve = TimedCurve(times, _led(motion, leader)[first : last + 1])
+            curve = TimedCurve(times, _led(motion.poses[first : last + 1], leader))
             piece = curve if leader is None else ToolCurve(leader, curve)
             self._require_kept(motion, times, first, piece, limits)
             pieces.append(piece)
@@ -453,24 +538,31 @@ class MotionPlanner:
         times = _check_times(piece.duration)
         pose, twist, acceleration = piece.sample(times)
         which = np.clip(np.searchsorted(waypoint_times - waypoint_times[0], times), 1, len(waypoint_times) - 1)
-        names = [motion.describe(first + int(i)) for i in which]
+
+        def named(i: int) -> str:
+            return motion.describe(first + int(which[i]))
+
         carried = self._carried(motion, which - 1 + first)
         at = self._at(pose)
-        self._require_reachable(at, names, carried)
+        self._require_reachable(at, named, carried)
         loads = self._motion_loads(times, at, twist, acceleration, limits)
         loads.append(self._effort_load(at, twist, acceleration, carried))
         worst = max(loads, key=lambda load: load.ratio)
         if worst.ratio > 1.0 + 1e-9:
             moment = waypoint_times[0] + times[worst.sample]
-            where = f"on the way to {names[worst.sample]} at {moment:.4g} s"
+            where = f"on the way to {named(worst.sample)} at {moment:.4g} s"
             raise LimitError(worst.name, worst.value, worst.bound, worst.unit, where, "give this part more time")
 
     # What both need
 
-    def _require_reachable(self, at: Configuration, names: list[str], carried: Carried | None = None) -> None:
+    def _require_reachable(
+        self, at: Configuration, named: Callable[[int], str], carried: Carried | None = None
+    ) -> Array:
+        """Efforts (n, n_actuated) at rest; `UnreachableMotionError` where a sample is no way on, or not held."""
+
         def refuse(i: int, reason: str) -> UnreachableMotionError:
             x, y, z = at.pose[i, :3].tolist()
-            return UnreachableMotionError(f"on the way to {names[i]}", (x, y, z), reason)
+            return UnreachableMotionError(f"on the way to {named(i)}", (x, y, z), reason)
 
         pose, actuated = at.pose, at.actuated
         bad = np.flatnonzero(at.status)
@@ -496,14 +588,14 @@ class MotionPlanner:
             if self._pulling is not None and status[i] == Status.EFFORT_LIMIT:
                 reason = f"the actuators cannot hold it there within their bounds ({self.actuators.described_bounds})"
             raise refuse(i, reason)
+        return np.asarray(answer.effort, dtype=np.float64)
 
-    def _too_heavy(self, at: Configuration, names: list[str], carried: Carried) -> LimitError:
+    def _too_heavy(self, at: Configuration, named: Callable[[int], str], carried: Carried) -> LimitError:
         still = np.zeros((len(at.pose), 6))
         load = self._effort_load(at, still, still, carried)
         remedy = _REMEDY_HEAVY if load.value > load.bound else _REMEDY_FRICTION
-        return LimitError(
-            load.name, load.value, load.bound, load.unit, f"at rest on the way to {names[load.sample]}", remedy
-        )
+        where = f"at rest on the way to {named(load.sample)}"
+        return LimitError(load.name, load.value, load.bound, load.unit, where, remedy)
 
     def _motion_loads(
         self, times: Array, at: Configuration, twist: Array, acceleration: Array, limits: PlatformLimits
@@ -560,14 +652,24 @@ _REMEDY_FRICTION = (
 _REMEDY_HEAVY = "the actuators cannot hold the platform there; choose another path or stronger actuators"
 
 
+def _note(motion: MotionFile, first: int, last: int, piece: PathPiece, limit: str) -> str:
+    return f"{motion.describe_way(first, last)}: {piece.duration:.4f} s, limited by {limit}"
+
+
 def _not_on_the_way(motion: MotionFile, last: int, error: ValueError) -> UnreachableMotionError:
     x, y, z = (float(value) for value in motion.poses[last, :3])
     return UnreachableMotionError(f"on the way to {motion.describe(last)}", (x, y, z), str(error))
 
 
-def _led(motion: MotionFile, leader: Tool | None) -> Array:
+def _line(poses: Array, leader: Tool | None) -> Path:
+    """The path along which what leads goes straight from each of poses (n, 7) to the next."""
+    path = RoundedPath(poses, np.zeros(len(poses) - 2))
+    return path if leader is None else ToolPath(leader, path)
+
+
+def _led(poses: Array, leader: Tool | None) -> Array:
     """Poses (n, 7) of what goes straight from waypoint to waypoint: the platform, or the tool that leads."""
-    return motion.poses if leader is None else leader.on_platform(motion.poses)
+    return poses if leader is None else leader.on_platform(poses)
 
 
 def _first_jump(positions: Array) -> int | None:

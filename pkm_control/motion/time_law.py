@@ -18,11 +18,11 @@ edition sends intermediate waypoints to a server; so it is not used.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
-from scipy.interpolate import PPoly
 
+from pkm_control.kernels.line_run import write_averaged
 from pkm_control.kernels.reachable_speeds import reachable_speeds
 from pkm_description.mechanism import Array
 
@@ -41,9 +41,16 @@ class PathBounds:
     g: Array
     square_max: Array
 
+    def part(self, rows: slice) -> PathBounds:
+        """The bounds at some points of the grid."""
+        return PathBounds(*(getattr(self, field.name)[rows] for field in fields(self)))
+
 
 def fastest(bounds: PathBounds) -> Array | None:
-    """Speeds s' (N,) on the bounds' grid for the quickest run from rest to rest; None where no run keeps them."""
+    """Speeds s' (N,) on the bounds' grid for the quickest run from rest to rest; None where no run keeps them.
+
+    Between its ends no run rests.
+    """
     rows = [np.ascontiguousarray(part, dtype=np.float64) for part in (bounds.a, bounds.b, bounds.c, bounds.g)]
     if not all(np.isfinite(part).all() for part in rows[:3]):
         return None
@@ -51,7 +58,7 @@ def fastest(bounds: PathBounds) -> Array | None:
     squares = np.zeros(n)
     grid, highest = (np.ascontiguousarray(part, dtype=np.float64) for part in (bounds.grid, bounds.square_max))
     found = reachable_speeds(grid, *rows, highest, np.empty((2 * m + 2, 3)), np.empty((n, 2)), squares)
-    return np.sqrt(squares) if found else None
+    return np.sqrt(squares) if found and squares[1:-1].all() else None
 
 
 class SmoothTimeLaw:
@@ -61,25 +68,17 @@ class SmoothTimeLaw:
     """
 
     def __init__(self, grid: Array, speeds: Array, window: float) -> None:
-        steps = 2.0 * np.diff(grid) / (speeds[:-1] + speeds[1:])
-        half = 0.5 * window
-        times = np.concatenate([[-half], np.concatenate([[0.0], np.cumsum(steps)]), [0.0]])
-        times[-1] = times[-2] + window  # at rest before the start and after the end, as far as the window looks
-        times[0] -= half
-        curvature = np.concatenate([[0.0], 0.5 * np.diff(speeds) / steps, [0.0]])
-        slope = np.concatenate([[0.0], speeds])
-        value = np.concatenate([[grid[0]], grid])
-        source = PPoly(np.vstack([curvature, slope, value]), times)
-        self._value, self._slope, self._sum = source, source.derivative(), source.antiderivative()
         self._window = window
-        self.duration = float(times[-2] - times[1]) + window
-        self._ends = (float(grid[0]), float(grid[-1]))
+        steps = 2.0 * np.diff(grid) / (speeds[:-1] + speeds[1:])
+        knots = np.concatenate([[0.0], np.cumsum(steps)])
+        curvature = 0.5 * np.diff(speeds) / steps
+        past = steps * (grid[:-1] - grid[0] + steps * (0.5 * speeds[:-1] + steps * curvature / 3.0))
+        # parameters, speeds, times and integral of the law before: what kernels take
+        self.before = (grid, speeds, knots, np.concatenate([[0.0], np.cumsum(past)]))
+        self.duration = float(knots[-1]) + window
 
     def sample(self, times: Array) -> tuple[Array, Array, Array]:
         """s, s' and s'' (n,) at times (n,) [s] in [0, duration]."""
-        late = np.clip(times, 0.0, self.duration)
-        early = late - self._window
-        s = (self._sum(late) - self._sum(early)) / self._window
-        speed = (self._value(late) - self._value(early)) / self._window
-        acceleration = (self._slope(late) - self._slope(early)) / self._window
-        return np.clip(s, *self._ends), speed, acceleration
+        out = np.empty((len(times), 3))
+        write_averaged(*self.before, self._window, np.clip(times, 0.0, self.duration), out)
+        return out[:, 0], out[:, 1], out[:, 2]

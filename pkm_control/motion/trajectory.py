@@ -127,8 +127,9 @@ class Trajectory:
         clipped = np.clip(times, 0.0, self.duration)
         index = np.clip(np.searchsorted(self._starts, clipped, side="right") - 1, 0, len(self.pieces) - 1)
         pose, twist, acceleration = np.empty((len(times), 7)), np.empty((len(times), 6)), np.empty((len(times), 6))
-        for i in np.unique(index):
-            at = index == i
+        order = np.argsort(index, kind="stable")
+        for at in np.split(order, np.flatnonzero(np.diff(index[order])) + 1) if len(order) else ():
+            i = index[at[0]]
             pose[at], twist[at], acceleration[at] = self.pieces[i].sample(clipped[at] - self._starts[i])
         outside = (times < 0.0) | (times > self.duration)
         twist[outside] = 0.0

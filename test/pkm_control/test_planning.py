@@ -8,10 +8,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.spatial.transform import Rotation
 
 from pkm_control.control_errors import LimitError, UnreachableMotionError
-from pkm_control.motion.files.motion_file import parse_motion, read_motion_file
+from pkm_control.motion.files.motion_file import MotionFile, parse_motion, read_motion_file
 from pkm_control.motion.planning import MotionPlanner
+from pkm_control.motion.trajectory import Trajectory
 from pkm_description import load_mechanism
 from pkm_dynamics import Dynamics
 from pkm_dynamics.motion_limits import ActuatorLimits, PlatformLimits
@@ -125,11 +127,46 @@ def test_shipped_motions_fit_the_robots_they_are_for(planner) -> None:
     assert np.abs(tilts.sample(np.linspace(0, tilts.duration, 99)).twist[:, 3:]).max() > 0.5
 
 
+def lines_of(planner, count: int):
+    """A motion that stops at `count` places at random, and turns there where the robot can."""
+    k, rng = planner.kinematics, np.random.default_rng(count)
+    space = np.linalg.svd(np.asarray(k.subspace(k.home)), full_matrices=False)[0]
+    shifts = space @ rng.uniform(-0.08, 0.08, (space.shape[1], count)) * k.engine.size
+    poses = np.tile(k.home, (count, 1))
+    poses[:, :3] += shifts[:3].T
+    turns = Rotation.from_rotvec(shifts[3:].T / k.engine.size)
+    poses[:, 3:] = (turns * Rotation.from_quat(np.array(k.home[3:]))).as_quat()
+    return MotionFile.through("", poses, ("",) * count, planner.platform)
+
+
 def test_a_long_motion_says_how_far_it_is(planner, monkeypatch: pytest.MonkeyPatch) -> None:
-    said, plan = [], planner._plan_free
-    monkeypatch.setattr(planner, "_plan_free", lambda *way: said.append(planner.done) or plan(*way))
-    planner.plan(parse_motion("x [mm], y [mm], z [mm]\n0,0,-850\n10,0,-850\n10,10,-850\n"))
-    assert said == ["waypoint 1 of 3, 0 % done", "waypoint 2 of 3, 33 % done"]
+    said, plan = [], planner._plan_lines
+    monkeypatch.setattr(planner, "_plan_lines", lambda *way: said.append(planner.done) or plan(*way))
+    planner.plan(lines_of(planner, 100))
+    assert said == ["waypoint 1 of 100, 0 % done", "waypoint 65 of 100, 64 % done"]
+
+
+@pytest.mark.parametrize("name", ["delta", "gough_stewart", "linear_delta", "planar_redundant"])
+def test_lines_are_run_as_if_each_was_planned_alone(of_gallery, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As quick, up to what they leave of the drives, within all limits, by asking 15 times less of the robot."""
+    robot = of_gallery[name]
+    planner = MotionPlanner(robot.kinematics, robot.dynamics, ActuatorLimits.of(robot.kinematics.mechanism))
+    asked: list[int] = []
+    at, efforts = planner._at, planner._efforts
+    monkeypatch.setattr(planner, "_at", lambda pose: asked.append(len(pose)) or at(pose))
+    monkeypatch.setattr(planner, "_efforts", lambda at, *rest: asked.append(len(at.pose)) or efforts(at, *rest))
+    motion = lines_of(planner, 13)
+    plan = planner.plan(motion)
+    together = sum(asked)
+    asked.clear()
+    alone = [planner._plan_free(motion, i, i + 1, planner.platform)[0] for i in range(12)]
+    assert sum(asked) > 15 * together
+    for line, other in zip(plan.pieces, alone, strict=True):
+        assert 0.999 < line.duration / other.duration < 1.003
+        loads = used(planner, Trajectory([line]))
+        assert max(loads[limit] for limit in ("effort", "actuator velocity")) < (1.0 - planner.reserve) * 1.0001
+        assert max(loads["acceleration"], loads["velocity"]) < SLACK
+        assert loads["jerk"] < max(SLACK, 1.001 * used(planner, Trajectory([other]))["jerk"])
 
 
 def test_programmed_speeds_are_kept(planner) -> None:

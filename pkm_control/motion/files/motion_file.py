@@ -18,6 +18,7 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -583,6 +584,7 @@ def _compose(chain: tuple[Joint, ...], table: dict[str, Array], n: int) -> Array
     return np.hstack([position, attitude.as_quat()])
 
 
+@lru_cache(maxsize=2)
 def payloads_of(motion: MotionFile) -> tuple[Inertial | None, ...] | None:
     """The platform's payload from each waypoint on; None where the file says nothing of it."""
     tool = motion.tool
