@@ -122,26 +122,34 @@ def _parted(corners: Array, triangles: Simplices) -> tuple[Array, Simplices]:
     Of the triangles at a side of four, the two lowest get a corner of their own in its middle, just off it.
     """
     while True:
-        sides = np.sort(np.concatenate([triangles[:, [k, (k + 1) % 3]] for k in range(3)]), axis=1)
-        each, count = np.unique(sides, axis=0, return_counts=True)
-        if not (count > 2).any():
+        directed = np.stack([triangles, np.roll(triangles, -1, axis=1)], axis=2).reshape(-1, 2)
+        third = np.roll(triangles, 1, axis=1).ravel()
+        sides, which, count = np.unique(np.sort(directed, axis=1), axis=0, return_inverse=True, return_counts=True)
+        which = which.reshape(-1)
+        here = np.flatnonzero(count[which] > 2)
+        if not len(here):
             return corners, triangles
-        a, b = each[np.argmax(count > 2)]
-        start, along = corners[a], corners[b] - corners[a]
-        lowest: list[tuple[float, int, Array]] = []  # height, triangle, way to its third corner, in each sense
-        for one, other in ((a, b), (b, a)):
-            at = np.flatnonzero(np.any((triangles == one) & (np.roll(triangles, -1, axis=1) == other), axis=1))
-            third = corners[triangles[at].sum(axis=1) - a - b] - start
-            off = third - np.outer(third @ along / (along @ along), along)
-            k = int(np.argmin(np.linalg.norm(off, axis=1)))
-            lowest.append((float(np.linalg.norm(off[k])), int(at[k]), off[k]))
-        off = lowest[0][2] + lowest[1][2]
-        share = min(0.25, _OFF * float(np.linalg.norm(along)) / max(float(np.linalg.norm(off)), 1e-300))
-        corners, middle = np.vstack([corners, start + 0.5 * along + share * off]), len(corners)
-        halves = np.repeat(triangles[[at for _, at, _ in lowest]], 2, axis=0)
-        halves[::2][halves[::2] == b] = middle
-        halves[1::2][halves[1::2] == a] = middle
-        triangles = np.concatenate([np.delete(triangles, [at for _, at, _ in lowest], axis=0), halves])
+        start, along = corners[sides[which[here], 0]], np.diff(corners[sides[which[here]]], axis=1)[:, 0]
+        off = corners[third[here]] - start
+        square = np.maximum(np.sum(along * along, axis=1, keepdims=True), 1e-300)
+        off -= np.sum(off * along, axis=1, keepdims=True) / square * along
+        back = directed[here, 0] > directed[here, 1]
+        order = np.lexsort([np.linalg.norm(off, axis=1), back, which[here]])
+        group = 2 * which[here[order]] + back[order]
+        lowest = order[np.append(True, np.diff(group) > 0)].reshape(-1, 2)  # of each side, in each sense
+        pair = here[lowest] // 3
+        first = np.full(len(triangles), len(pair))
+        np.minimum.at(first, pair, np.arange(len(pair))[:, None])
+        alone = (first[pair] == np.arange(len(pair))[:, None]).all(axis=1)  # a triangle is divided once in a round
+        lowest, pair, ends = lowest[alone], pair[alone], sides[which[here[lowest[alone, 0]]]]
+        off, along, start = off[lowest].sum(axis=1), along[lowest[:, 0]], start[lowest[:, 0]]
+        length = [np.linalg.norm(one, axis=1, keepdims=True) for one in (along, off)]
+        share = np.minimum(0.25, _OFF * length[0] / np.maximum(length[1], 1e-300))
+        middle = len(corners) + np.arange(len(pair))[:, None, None]
+        corners = np.concatenate([corners, start + 0.5 * along + share * off])
+        halves = [np.where(triangles[pair] == ends[:, k, None, None], middle, triangles[pair]) for k in (1, 0)]
+        rest = np.delete(triangles, pair.ravel(), axis=0)
+        triangles = np.concatenate([rest, *(half.reshape(-1, 3) for half in halves)])
 
 
 @dataclass
