@@ -234,7 +234,11 @@ class Analysis(Describable):
         own = described(mechanism, rest, move)
         chosen = None if springs is None else read_candidates(springs, mechanism, rest or (0.0, 0.0), move)
         carried = Inertial(payload) if payload else None
-        return balance(self.conditions(**where), self._named(ranges), chosen, carried, resolution, own)
+
+        def told(words: str) -> None:
+            self.robot.sweeps.note = words
+
+        return balance(self.conditions(**where), self._named(ranges), chosen, carried, resolution, own, told)
 
     def tilt(self, directions: int = 72, **where: Unpack[Where]) -> Tilt:
         """How far the platform can tilt in every direction, from the attitude at home, or one that is held.

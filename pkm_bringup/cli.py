@@ -6,6 +6,7 @@ from __future__ import annotations
 import difflib
 import importlib
 import os
+import re
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -56,13 +57,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"pkm: no such command as '{words[0]}'; {hint}", file=sys.stderr)
         return 2
     try:
-        return int(command(words[0]).main(words[1:]))
+        return int(command(words[0]).main([_as_value(word) for word in words[1:]]))
     except KeyboardInterrupt:  # before the command could say what it then does
         print(f"\npkm {words[0]}: ended before it began", file=sys.stderr)
         return 130
     except BrokenPipeError:  # a reader such as head has enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what is written when Python ends
         return 141
+
+
+def _as_value(word: str) -> str:
+    """A word of a command line; one such as -1mm or -2:2deg with a space before it, or argparse takes it for an option.
+
+    That takes plain negative numbers as what they are, and whoever reads numbers with units passes over the space.
+    """
+    return f" {word}" if re.match(r"-\.?\d", word) and not re.fullmatch(r"-\d*\.?\d*", word) else word
 
 
 def command(word: str) -> Any:

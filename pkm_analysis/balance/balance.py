@@ -11,7 +11,8 @@ Where ends may move, a search over their places has that solution inside (variab
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar
@@ -33,6 +34,7 @@ from pkm_dynamics.problem import Problem
 from pkm_kinematics.kernels.records import JOINT_SPRING
 from pkm_kinematics.model.tables import add_mass, build_graph, spring_table
 from pkm_runtime.describable import counted, listed
+from pkm_runtime.sweeps import duration
 
 POSES = 400  # about, where no resolution is given
 STARTS = 4  # of the search over places of ends
@@ -234,12 +236,13 @@ def balance(
     payload: Inertial | None = None,
     resolution: int | None = None,
     described: Sequence[Candidate] = (),
+    told: Callable[[str], None] = lambda words: None,
 ) -> Balance:
     """Efforts at rest over a domain with and without springs, and the best sizes of candidates.
 
     Without `candidates` those of the description are sized, given as `described`; else these stay as they are. `given`
     are ranges [m, rad] by full name, others the workspace's extent; `resolution` counts nodes along each coordinate.
-    `AnalysisError` where the robot can be nowhere.
+    `told` hears how far a search is. `AnalysisError` where the robot can be nowhere.
     """
     membership = conditions.over(conditions.domain.within(extent(conditions, given)))
     domain, robot = membership.domain, membership.robot
@@ -260,7 +263,7 @@ def balance(
     wanted = list(described if candidates is None else candidates)
     sized: tuple[Sized, ...] = ()
     if wanted:
-        search = _Search(loads, wanted, springs[:0] if candidates is None else springs)
+        search = _Search(loads, wanted, springs[:0] if candidates is None else springs, told)
         sized, efforts["balanced"] = search.best()
         useless = sorted({one.name for one in wanted} - {one.what.name for one in sized})
         notes += [f"of no use, and left out: {listed(useless)}"] if useless else []
@@ -336,8 +339,10 @@ class Loads:
 class _Search:
     """The sizes of candidates, and the places of their ends, with the least sum of squares of efforts."""
 
-    def __init__(self, loads: Loads, candidates: Sequence[Candidate], fixed: NDArray[Any]) -> None:
-        self.loads, self.candidates, self.fixed = loads, candidates, fixed
+    def __init__(
+        self, loads: Loads, candidates: Sequence[Candidate], fixed: NDArray[Any], told: Callable[[str], None]
+    ) -> None:
+        self.loads, self.candidates, self.fixed, self.told = loads, candidates, fixed, told
         mechanism = loads.mechanism
         units = [mechanism.joint_named[name].effort_unit for name in mechanism.actuated_joints]
         self.plain, self.weights = loads.efforts(), np.ones(len(units))
@@ -362,12 +367,16 @@ class _Search:
         """Displacements (k,) of what moves: the best of a few starts, the first from where the ends are given."""
         bounds, random = reach[moving], np.random.default_rng(0)
         starts = [np.zeros(len(moving)), *(random.uniform(-0.7, 0.7, (STARTS - 1, len(moving))) * bounds)]
+        began, tried, most = time.monotonic(), itertools.count(1), STARTS * EVALUATIONS * (len(moving) + 1)
 
         def missed(of: Array) -> Array:
             x = np.zeros(len(reach))
             x[moving] = of
             columns, constant = self._columns(self._placed(x))
             left = constant + columns @ self._amounts(columns, constant)
+            done = next(tried)
+            longest = duration((time.monotonic() - began) / done * (most - done))
+            self.told(f"places of ends: {done} tried of {most} at most, {longest} left at most")
             return np.asarray((left * self.weights).ravel())
 
         found = [

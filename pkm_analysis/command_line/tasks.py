@@ -124,15 +124,18 @@ def _wrong_stiffness(given: argparse.Namespace) -> str:
 def _balance(given: argparse.Namespace, mechanism: Mechanism, sweeps: Sweeps) -> Found:
     analysis = asked(given, mechanism, sweeps)
     rest = None
-    if given.rest:
+    if given.rest is not None:
         ends = [read_number(end, f"--rest {given.rest}") for end in given.rest.split(":")]
         values = [in_si(number, unit or ends[-1][1], "m", f"--rest {given.rest}") for number, unit in ends]
         if len(values) > 2 or not 0.0 <= values[0] <= values[-1]:
             raise AnalysisError(f"--rest {given.rest}", "these are no lengths", "write 50mm, or 0:200mm")
         rest = values[0], values[-1]
-    move = in_si(*read_number(given.move, "--move"), "m", "--move") if given.move else 0.0
+    move = in_si(*read_number(given.move, "--move"), "m", "--move") if given.move is not None else 0.0
     if not 0.0 <= move <= 100.0:
         raise AnalysisError(f"--move {given.move}", "it is no way to go", "write a length, such as 100mm")
+    if move > 0.0 and given.springs is None and not mechanism.springs:
+        problem = "the robot has no spring whose ends could move"
+        raise AnalysisError(f"--move {given.move}", problem, "name places for some: --springs FILE")
     at = where(analysis, given)
     found = analysis.balance(**at, springs=given.springs, rest=rest, move=move, payload=given.payload)
     return Found(analysis.robot.name, "balance", [found])
@@ -348,6 +351,10 @@ def _errors(given: argparse.Namespace, mechanism: Mechanism, sweeps: Sweeps) -> 
     if given.reach is not None:
         allocation = importlib.import_module("pkm_analysis.errors.allocation")
         goal = in_si(*read_number(given.reach, "--reach"), "m", "--reach")
+        if not goal > 0.0:
+            raise AnalysisError(
+                f"--reach {given.reach.strip()}", "it is no size of an error", "write one, such as 0.1mm"
+            )
         return Found(robot.name, "tolerances", [allocation.allocate(model, goal, given.criterion)])
     results: list[Any] = [model.budget()]
     if given.machines:

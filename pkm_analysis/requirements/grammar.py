@@ -71,7 +71,7 @@ def in_si(number: float, unit: str, wanted: str, about: str) -> float:
 
 def read_number(text: str, about: str, remedy: str = "write one, with or without a unit") -> tuple[float, str]:
     """A number and its unit, empty without, from a text such as "0.01 deg"; `AnalysisError` where there is none."""
-    form = _NUMBER.fullmatch(text)
+    form = _NUMBER.fullmatch(text.strip())
     try:
         return float(form["number"] if form else ""), form["unit"] if form else ""
     except ValueError:

@@ -24,6 +24,7 @@ from pkm_runtime.errors import ConfigurationError
 
 FADES = (2.0, 4.0)  # distances to the nearest pose, of the widest gap between neighbours: from there to there
 LARGEST = 0.02  # of the robot's size: displacements beyond are no small ones
+_MOST_SAG = 10.0  # of what a force as large as the robot's weight moves the platform by; usual is a tenth to a third
 
 
 class ComplianceTable:
@@ -123,6 +124,19 @@ def read_compliance(path: str, kinematics: Kinematics) -> ComplianceTable | None
     moved = np.abs(sag[:, :3] + (compliance @ load)[:, :3]).max()
     if moved > LARGEST * size:
         problem = f"the platform moves by {1e3 * moved:.3g} mm, which is no small displacement of this robot"
+        raise ConfigurationError(path, "sag", problem, "give m, rad, N and N m")
+    at = kinematics.at(poses)
+    if (bad := np.flatnonzero(at.status)).size:
+        problem = f"pose {bad[0] + 1} is none of the robot's: {at.reason(int(bad[0]))}"
+        raise ConfigurationError(path, "poses", problem, REMEDY)
+    weight = np.linalg.norm(kinematics.mechanism.gravity) * sum(
+        link.inertial.mass for link in kinematics.mechanism.links
+    )
+    most = weight * np.linalg.norm(compliance[:, :3, :3], 2, axis=(1, 2))
+    sags = np.linalg.norm(sag[:, :3], axis=1)
+    if (bad := np.flatnonzero(sags > _MOST_SAG * most + 1e-12)).size:
+        k = bad[0]
+        problem = f"at pose {k + 1} it is {1e3 * sags[k]:.3g} mm, and the whole weight moves it {1e3 * most[k]:.3g} mm"
         raise ConfigurationError(path, "sag", problem, "give m, rad, N and N m")
     try:
         return ComplianceTable(kinematics, poses, sag, compliance, load, drives)

@@ -18,6 +18,7 @@ from urllib.parse import urlsplit
 
 from pkm_runtime.errors import UsageError
 from pkm_runtime.optional import optional_library
+from pkm_runtime.progress import progress
 from pkm_runtime.sweeps.chunks import IN_FLIGHT, Pending
 from pkm_runtime.sweeps.journal import code_stamp
 
@@ -43,7 +44,9 @@ class Cluster:
         self._sent: deque[tuple[Any, bytes]] = deque(maxlen=_SENT)
         about, remedy = f"scheduler {address}", "start one: dask scheduler"
         try:
-            if not _greets(address):
+            with progress(f"waiting for the {about}, {_ANSWERS_WITHIN:g} s at most"):
+                greeted = _greets(address)
+            if not greeted:
                 raise UsageError(about, "what answers there is no scheduler of Dask", remedy)
             self._client = distributed.Client(address, timeout=_ANSWERS_WITHIN, set_as_default=False)
         except (OSError, ValueError, TypeError, ImportError, MemoryError) as error:

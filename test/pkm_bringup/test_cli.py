@@ -52,6 +52,14 @@ def test_a_command_gets_its_options_and_gives_its_code(capsys: pytest.CaptureFix
     assert main(["run", "nonsense"]) == 2
 
 
+def test_negative_numbers_with_units_are_values(capsys: pytest.CaptureFixture[str]) -> None:
+    """And no options that are unknown."""
+    assert main(["analyse", "delta", "errors", "--reach", "-1mm"]) == 1
+    assert "--reach -1mm: it is no size" in capsys.readouterr().err
+    assert main(["analyse", "delta", "balance", "--move", "-1mm"]) == 1
+    assert "it is no way to go" in capsys.readouterr().err
+
+
 def test_it_is_installed() -> None:
     assert '"pkm = pkm_bringup.cli:main"' in (ROOT / "setup.py").read_text()
 

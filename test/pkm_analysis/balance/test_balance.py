@@ -100,6 +100,7 @@ def test_ends_that_may_move_find_the_balance(rhombus, tmp_path):
     before = fixed.worst("without springs").max()
     assert fixed.worst("balanced").max() > 0.05 * before
     assert moved.worst("balanced").max() < 1e-5 * before
+    assert re.fullmatch(r"places of ends: \d+ tried of \d+ at most, .+ left at most", analysis.robot.sweeps.note)
     for one in moved.sized:
         spring = one.what.spring
         assert np.abs(spring.from_point - [0.03, 0.15, 0.0]).max() <= 0.05
@@ -228,8 +229,12 @@ def test_the_command(rhombus, tmp_path, capsys, monkeypatch):
     assert '<spring name="left"' in said
     assert (tmp_path / "balance.png").stat().st_size > 10_000
     assert (tmp_path / "reports").exists()
-    assert main(["rhombus.urdf", "balance", "--range", "x=-200:200mm", "y=200:450mm", "--resolution", "5"]) == 0
+    without = ["rhombus.urdf", "balance", "--range", "x=-200:200mm", "y=200:450mm", "--resolution", "5"]
+    assert main(without) == 0
     assert "--springs FILE" in capsys.readouterr().out
+    for move, said in (("", "is no number"), ("10mm", "no spring whose ends could move")):
+        assert main([*without, "--move", move]) == 1
+        assert said in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
