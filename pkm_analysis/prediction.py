@@ -27,6 +27,7 @@ from pkm_analysis.requirements.grammar import SCALES, familiar, shown
 from pkm_description.mechanism import Array, Inertial
 from pkm_dynamics import Dynamics
 from pkm_dynamics.distribution import Distribution
+from pkm_kinematics import Kinematics
 from pkm_kinematics.configuration import Motion
 from pkm_kinematics.status import closes
 
@@ -257,18 +258,14 @@ def predict(
         dynamics: of the robot, with its friction.
         times: of the samples (n,) [s], increasing.
         poses: (n, 7), or task coordinates (n, c).
-        twists: of the platform (n, 6) [m/s, rad/s].
-        accelerations: of the platform (n, 6) [m/s^2, rad/s^2].
+        twists: (n, 6) [m/s, rad/s], as `accelerations` [m/s^2, rad/s^2].
         payload: carried by the platform.
         wrench: additional external wrench on it (n, 6), about its origin, base axes [N, N m].
-        distribution: of efforts among redundant actuators.
         mode: number of a working mode, home's by default.
-        name: of the motion.
 
     Raises:
         AnalysisError: fewer than two samples, times that do not increase, or a sample out of reach.
         ShapeError: an array of the wrong shape.
-        ModeError: no such working mode.
     """
     k = dynamics.kinematics
     at = np.asarray(times, dtype=float)
@@ -280,36 +277,44 @@ def predict(
     # the last sample may still move or decelerate; in a rest after it nothing does
     still, pressed = np.zeros(6), None if wrench is None else np.broadcast_to(wrench, (len(at), 6))[-1]
     holding = inverse(found.at.rows(np.array([len(at) - 1]), ()), still, still, pressed).effort
-    joints = [k.mechanism.joint_named[name] for name in k.actuated_names]
-    armature = np.array([0.0 if joint.drive is None else joint.drive.armature for joint in joints])
-    velocity, acceleration = found.actuated_velocities, found.actuated_accelerations
+    armature, most = _drives(k)
     (force, moment), base = _forces_and_moments(loads.wrench), np.array(_forces_and_moments(loads.base))
-    most = np.array([(joint.limits.velocity, joint.limits.effort) for joint in joints]).T
-    units = k.engine.names.units
-    beyond = [
-        *_beyond("position", units, k.joint_names, found.joints, k.engine.ranges.limits, at),
-        *_beyond("velocity", units, k.actuated_names, velocity, (-most[0], most[0]), at),
-        *_beyond("effort", units, k.actuated_names, effort, (-most[1], most[1]), at),
-    ]
     return Prediction(
         robot=k.mechanism.name,
         times=at,
         names=k.actuated_names,
-        units=tuple(units[name] for name in k.actuated_names),
-        velocity=velocity,
-        acceleration=acceleration,
+        units=tuple(k.engine.names.units[name] for name in k.actuated_names),
+        velocity=found.actuated_velocities,
+        acceleration=found.actuated_accelerations,
         effort=effort,
-        load=effort - armature * acceleration,
+        load=effort - armature * found.actuated_accelerations,
         holding=holding,
         velocity_limits=most[0],
         effort_limits=most[1],
-        exceeded=tuple(beyond),
+        exceeded=_exceeded(k, found, effort, most, at),
         joint_names=loads.names,
         force=force,
         moment=moment,
         base=base,
         motion=name,
         payload=0.0 if payload is None else payload.mass,
+    )
+
+
+def _drives(k: Kinematics) -> tuple[Array, Array]:
+    """Armature (n_actuated,) of the drives, and their largest velocities and efforts (2, n_actuated)."""
+    joints = [k.mechanism.joint_named[name] for name in k.actuated_names]
+    armature = np.array([0.0 if joint.drive is None else joint.drive.armature for joint in joints])
+    return armature, np.array([(joint.limits.velocity, joint.limits.effort) for joint in joints]).T
+
+
+def _exceeded(k: Kinematics, found: Motion, effort: Array, most: Array, times: Array) -> tuple[Exceeded, ...]:
+    """Where joints leave their ranges, and drives their largest velocities and efforts `most` (2, n_actuated)."""
+    units, names = k.engine.names.units, k.actuated_names
+    return (
+        *_beyond("position", units, k.joint_names, found.joints, k.engine.ranges.limits, times),
+        *_beyond("velocity", units, names, found.actuated_velocities, (-most[0], most[0]), times),
+        *_beyond("effort", units, names, effort, (-most[1], most[1]), times),
     )
 
 

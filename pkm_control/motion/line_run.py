@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pkm_control.kernels.line_run import PER_ACTUATOR, PLATFORM, quickest_average
+from pkm_control.kernels.averaged_law import PER_ACTUATOR, PLATFORM, quickest_average
 from pkm_control.motion.time_law import SmoothTimeLaw
 from pkm_description.mechanism import Array
 from pkm_dynamics.motion_limits import PlatformLimits
@@ -78,7 +78,7 @@ def quickest_run(
     """The quickest smoothing, of windows [s], of a law within all bounds; None where none is found.
 
     The law is given by speeds s' (n,) at parameters grid (n,). On these, `terms` (n, n_actuated, TERMS) are what the
-    actuators do (see `kernels/line_run.py`); `first` (6,) is the line's derivative by its parameter. The
+    actuators do (see `kernels/averaged_law.py`); `first` (6,) is the line's derivative by its parameter. The
     part `reserve` of the bounds on them is left.
     """
     before = SmoothTimeLaw(grid, speeds, windows[0]).before

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pkm_control.control_errors import LimitError, UnreachableMotionError
-from pkm_control.kernels.line_run import ACROSS, ALONG, DRY, RATE, TERMS, VISCOUS, A, B, C
+from pkm_control.kernels.averaged_law import ACROSS, ALONG, DRY, RATE, TERMS, VISCOUS, A, B, C
 from pkm_control.motion.actuator_path import ActuatorPath
 from pkm_control.motion.files.hints import hint_of
 from pkm_control.motion.files.motion_file import MotionFile, events_of, payloads_of
@@ -144,13 +144,13 @@ class MotionPlanner:
         notes: list[str] = []
         arrivals, now = [0.0], float(motion.dwells[0])
         stops = [0, *self._inner_stops(motion), len(motion) - 1]
-        self._dwell(pieces, motion, 0)
+        _dwell(pieces, motion, 0)
         for last, piece, note in self._runs(motion, list(pairwise(stops)), limits):
             pieces.append(piece)
             notes.append(note)
             arrivals += [now + time for time in piece.arrivals()[1:]]
             now += piece.duration + float(motion.dwells[last])
-            self._dwell(pieces, motion, last)
+            _dwell(pieces, motion, last)
         return self._with_events(motion, Trajectory(pieces, notes), arrivals)
 
     def same(self, one: Array, other: Array) -> bool:
@@ -211,11 +211,6 @@ class MotionPlanner:
         return Trajectory([Rest(np.asarray(pose, dtype=np.float64), duration)])
 
     # Waypoints without times
-
-    @staticmethod
-    def _dwell(pieces: list[Piece], motion: MotionFile, index: int) -> None:
-        if motion.dwells[index] > 0.0:
-            pieces.append(Rest(motion.poses[index], float(motion.dwells[index])))
 
     def _leader(self, motion: MotionFile) -> Tool | None:
         """The tool whose point goes straight; None where it is the platform's origin that does.
@@ -311,7 +306,7 @@ class MotionPlanner:
         for part in (slice(i * n, (i + 1) * n) for i in range(count)):
             straight = is_straight(sample.first[part], sample.second[part])
             speeds = fastest(rows.part(part)) if straight else None
-            law = None if speeds is None else (rows.grid[part], speeds, self._windows(limits), sample.first[part.start])
+            law = None if speeds is None else (rows.grid[part], speeds, _windows(limits), sample.first[part.start])
             laws.append((law, terms[part]))
         runs: list[LineRun | None] = [None] * count
         kept = np.zeros(count, dtype=bool)
@@ -380,7 +375,7 @@ class MotionPlanner:
 
         best: PathPiece | None = None
         decisive = ""
-        for window in self._windows(limits)[:: self._coarser]:
+        for window in _windows(limits)[:: self._coarser]:
             law = SmoothTimeLaw(grid, speeds, window)
             worth = math.inf if best is None else best.duration / law.duration
             stretch, limit = self._stretch(path, law, limits, worth, carried)
@@ -390,22 +385,8 @@ class MotionPlanner:
         assert best is not None
         return best, _note(motion, first, last, best, decisive)
 
-    @staticmethod
-    def _windows(limits: PlatformLimits) -> list[float]:
-        """Smoothing windows to try [s]: around the time in which the jerk limit builds up acceleration."""
-        times = [
-            acceleration / jerk
-            for acceleration, jerk in (
-                (limits.linear_acceleration, limits.linear_jerk),
-                (limits.angular_acceleration, limits.angular_jerk),
-            )
-            if math.isfinite(acceleration) and math.isfinite(jerk)
-        ]
-        base = min(max([0.004, *times]), 0.5)
-        return [share * base for share in (0.5, 1.0, 1.4, 2.0, 2.8, 4.0)]
-
     def _terms(self, sample: PathSample, at: Configuration, carried: Carried, rest: Array) -> Array:
-        """What the actuators do along a path, as terms (n, n_actuated, TERMS) in s' and s''; see `line_run.py`.
+        """What the actuators do along a path, as terms (n, n_actuated, TERMS) as `kernels/averaged_law.py` has them.
 
         Efforts are quadratic in s', and `rest` (n, n_actuated) at rest, but for friction, which changes when the motion
         is reversed. Where actuators are one-sided their efforts are no such terms, and zero.
@@ -520,7 +501,7 @@ class MotionPlanner:
         else:
             stops = [0, *(i for i in range(1, n - 1) if motion.dwells[i] > 0.0), n - 1]
         pieces: list[Piece] = []
-        self._dwell(pieces, motion, 0)
+        _dwell(pieces, motion, 0)
         for first, last in pairwise(stops):
             times = motion.times[first : last + 1].copy()
             times[0] += motion.dwells[first]
@@ -528,7 +509,7 @@ class MotionPlanner:
             piece = curve if leader is None else ToolCurve(leader, curve)
             self._require_kept(motion, times, first, piece, limits)
             pieces.append(piece)
-            self._dwell(pieces, motion, last)
+            _dwell(pieces, motion, last)
         plan = Trajectory(pieces, (f"{motion.source}: times kept as given",))
         return self._with_events(motion, plan, (motion.times - motion.times[0]).tolist())
 
@@ -650,6 +631,25 @@ _REMEDY_FRICTION = (
     "choose stronger actuators, or correct the friction"
 )
 _REMEDY_HEAVY = "the actuators cannot hold the platform there; choose another path or stronger actuators"
+
+
+def _dwell(pieces: list[Piece], motion: MotionFile, index: int) -> None:
+    if motion.dwells[index] > 0.0:
+        pieces.append(Rest(motion.poses[index], float(motion.dwells[index])))
+
+
+def _windows(limits: PlatformLimits) -> list[float]:
+    """Smoothing windows to try [s]: around the time in which the jerk limit builds up acceleration."""
+    times = [
+        acceleration / jerk
+        for acceleration, jerk in (
+            (limits.linear_acceleration, limits.linear_jerk),
+            (limits.angular_acceleration, limits.angular_jerk),
+        )
+        if math.isfinite(acceleration) and math.isfinite(jerk)
+    ]
+    base = min(max([0.004, *times]), 0.5)
+    return [share * base for share in (0.5, 1.0, 1.4, 2.0, 2.8, 4.0)]
 
 
 def _note(motion: MotionFile, first: int, last: int, piece: PathPiece, limit: str) -> str:

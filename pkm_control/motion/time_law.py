@@ -22,7 +22,7 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
-from pkm_control.kernels.line_run import write_averaged
+from pkm_control.kernels.averaged_law import write_averaged
 from pkm_control.kernels.reachable_speeds import reachable_speeds
 from pkm_description.mechanism import Array
 

@@ -43,6 +43,60 @@ def null_space(J, rank, A, inverse, weights, N):
 
 
 @compiled
+def most_broken(rows, start, lower, upper, z, size):
+    """The bound that z (r,) breaks most, and its side (1 below, -1 above); -1 where all are kept, -2 where one cannot.
+
+    `size` is that of efforts, by which rounding is told.
+    """
+    m, r = rows.shape
+    worst, chosen, sign = 0.0, -1, 1.0
+    for i in range(m):
+        value, length = start[i], 0.0
+        for c in range(r):
+            value += rows[i, c] * z[c]
+            length += rows[i, c] * rows[i, c]
+        below, above = lower[i] - value, value - upper[i]
+        over = below if below > above else above
+        if over <= _BROKEN * (abs(value) + size):
+            continue
+        if not length > 0.0:
+            return -2, sign
+        if over * over > worst * length:
+            worst = over * over / length
+            chosen, sign = i, (1.0 if below > above else -1.0)
+    return chosen, sign
+
+
+@compiled
+def leaning(rows, side, active, held, normal, gram, step, direction):
+    """How a normal (r,) leans on the bounds held, into `step`, and the part that they leave free, into `direction`.
+
+    Returns its squared length, and the normal's; -1 for the first where the bounds held depend on each other.
+    """
+    r = rows.shape[1]
+    for a in range(held):
+        i = int(active[a])
+        step[a] = 0.0
+        for c in range(r):
+            step[a] += side[a] * rows[i, c] * normal[c]
+        for b in range(a + 1):
+            j = int(active[b])
+            gram[a, b] = 0.0
+            for c in range(r):
+                gram[a, b] += side[a] * side[b] * rows[i, c] * rows[j, c]
+    if held > 0 and not solve_positive(gram, step, held):
+        return -1.0, 0.0
+    free, whole = 0.0, 0.0
+    for c in range(r):
+        direction[c] = normal[c]
+        for a in range(held):
+            direction[c] -= step[a] * side[a] * rows[int(active[a]), c]
+        free += direction[c] * direction[c]
+        whole += normal[c] * normal[c]
+    return free, whole
+
+
+@compiled
 def nearest_within(rows, start, lower, upper, z, working):
     """z (r,) nearest to zero with lower <= start + rows z <= upper, scratch (r + 6, r + 1). Returns a status."""
     m, r = rows.shape
@@ -55,24 +109,9 @@ def nearest_within(rows, start, lower, upper, z, working):
     for i in range(m):
         size = max(size, abs(start[i]))
     for _ in range(_MOST):
-        worst, chosen, sign = 0.0, -1, 1.0
-        for i in range(m):
-            value, length = start[i], 0.0
-            for c in range(r):
-                value += rows[i, c] * z[c]
-                length += rows[i, c] * rows[i, c]
-            below, above = lower[i] - value, value - upper[i]
-            slack = _BROKEN * (abs(value) + size)
-            over = below if below > above else above
-            if over <= slack:
-                continue
-            if not length > 0.0:
-                return NONE_WITHIN
-            if over * over > worst * length:
-                worst = over * over / length
-                chosen, sign = i, (1.0 if below > above else -1.0)
+        chosen, sign = most_broken(rows, start, lower, upper, z, size)
         if chosen < 0:
-            return SHARED
+            return SHARED if chosen == -1 else NONE_WITHIN
         for j in range(held):  # the bound at hand is held already: what is left is rounding
             if int(active[j]) == chosen and side[j] == sign:
                 return SHARED
@@ -80,26 +119,9 @@ def nearest_within(rows, start, lower, upper, z, working):
             normal[c] = sign * rows[chosen, c]
         price = 0.0
         for _ in range(m + r + 1):
-            # the part of the normal that the bounds held leave free, and how it leans on them
-            for a in range(held):
-                i = int(active[a])
-                step[a] = 0.0
-                for c in range(r):
-                    step[a] += side[a] * rows[i, c] * normal[c]
-                for b in range(a + 1):
-                    j = int(active[b])
-                    gram[a, b] = 0.0
-                    for c in range(r):
-                        gram[a, b] += side[a] * side[b] * rows[i, c] * rows[j, c]
-            if held > 0 and not solve_positive(gram, step, held):
+            free, whole = leaning(rows, side, active, held, normal, gram, step, direction)
+            if free < 0.0:
                 return NO_END
-            free, whole = 0.0, 0.0
-            for c in range(r):
-                direction[c] = normal[c]
-                for a in range(held):
-                    direction[c] -= step[a] * side[a] * rows[int(active[a]), c]
-                free += direction[c] * direction[c]
-                whole += normal[c] * normal[c]
             blocked, most = -1, 1e300
             for a in range(held):
                 if step[a] > 0.0 and weight[a] / step[a] < most:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -31,6 +32,24 @@ _SETTLES = 0.005  # s: damping over stiffness of a transmission
 _RUNAWAY_UNLIMITED = 1.0e3  # rad/s or m/s, where the description sets no limit
 
 
+@dataclass(frozen=True)
+class Integration:
+    """Steps [s] of at most 1 ms, in which a longer one is divided; "semi-implicit" has one evaluation in each."""
+
+    max_step: float = 1e-3
+    method: Literal["rk4", "semi-implicit"] = "rk4"
+
+    def __post_init__(self) -> None:
+        """Check it."""
+        if not 0.0 < self.max_step <= 1e-3:
+            raise ValueError(f"max_step is {self.max_step} s; give a step greater than zero and at most 1 ms")
+        if self.method not in ("rk4", "semi-implicit"):
+            raise ValueError(f"method is '{self.method}', not 'rk4' or 'semi-implicit'")
+
+
+_USUAL = Integration()
+
+
 class SimulatedMachine(Machine):
     """Direct dynamics of the whole robot, integrated in task space at a fixed step.
 
@@ -45,43 +64,37 @@ class SimulatedMachine(Machine):
 
     Args:
         dynamics: of the machine as it is, which a controller may believe to be otherwise.
-        max_step: largest integration step [s], at most 1 ms; a longer `step` is divided.
-        method: "rk4", or "semi-implicit" (one evaluation per step).
         command_timeout: without a `write` for longer than that [s], brakes close on drives in effort mode until the
             next one; infinite by default, because the caller's guard decides.
         payload: what the platform carries, in its frame, unknown to the controller.
         delay: number of later commands that come before one acts.
         flexible: drives give way as their `stiffness` in the description says. Encoders sit on the motors, which are
             ahead of their joints by what the transmissions, damped springs without mass, are wound up by.
+        integration: how it is integrated in time.
     """
 
     def __init__(
         self,
         dynamics: Dynamics,
         limits: ActuatorLimits,
-        max_step: float = 1e-3,
-        method: Literal["rk4", "semi-implicit"] = "rk4",
         command_mode: CommandMode = CommandMode.EFFORT,
         encoder: Encoder | None = None,
         command_timeout: float = math.inf,
         payload: Inertial | None = None,
         delay: int = 0,
         flexible: bool = False,
+        integration: Integration = _USUAL,
     ) -> None:
-        if not 0.0 < max_step <= 1e-3:
-            raise ValueError(f"max_step is {max_step} s; give a step greater than zero and at most 1 ms")
-        if method not in ("rk4", "semi-implicit"):
-            raise ValueError(f"method is '{method}', not 'rk4' or 'semi-implicit'")
         if delay < 0:
             raise ValueError(f"delay is {delay} commands; give zero or more")
         super().__init__(limits)
         self.kinematics = kinematics = dynamics.kinematics
         self.dynamics = dynamics
         self.command_timeout = command_timeout
-        self._max_step = max_step
+        self._max_step = integration.max_step
         self._mode = command_mode
         self._encoder = encoder
-        self._made_of = dynamics, method == "rk4", payload
+        self._made_of = dynamics, integration.method == "rk4", payload
         self._robot = make_integrator(*self._made_of)
         self._surroundings: Surroundings | None = None
         self._seed = np.array(kinematics.home_joints, dtype=np.float64)

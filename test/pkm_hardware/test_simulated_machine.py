@@ -8,7 +8,7 @@ from pkm_description.mechanism import Inertial
 from pkm_dynamics import Dynamics
 from pkm_hardware.machine import CommandMode, Lifecycle, LifecycleError
 from pkm_hardware.simulated.drive_parts import CAPACITY, Encoder
-from pkm_hardware.simulated.simulated_machine import SimulatedMachine
+from pkm_hardware.simulated.simulated_machine import Integration, SimulatedMachine
 
 
 def energy(machine: SimulatedMachine, dynamics: Dynamics) -> float:
@@ -69,7 +69,7 @@ def test_a_free_fall_keeps_its_energy(mechanism, kinematics, limits) -> None:
     dynamics = Dynamics(kinematics, friction=False)
 
     def drift(dt: float) -> float:
-        machine = active(kinematics, dynamics, limits, max_step=dt)
+        machine = active(kinematics, dynamics, limits, integration=Integration(dt))
         done, work = 0.0, 0.0
         for _ in range(round(0.16 / dt)):
             weight = dynamics.gravity(machine.pose).effort
@@ -90,7 +90,7 @@ def test_a_free_fall_keeps_its_energy(mechanism, kinematics, limits) -> None:
 
 def test_rk4_converges_with_its_order(kinematics, dynamics, limits) -> None:
     def fall(dt: float, method: str) -> np.ndarray:
-        machine = active(kinematics, Dynamics(kinematics, friction=False), limits, max_step=dt, method=method)
+        machine = active(kinematics, Dynamics(kinematics, friction=False), limits, integration=Integration(dt, method))
         machine.write(np.array([30.0, -20.0, 5.0]))
         run(machine, 0.064, dt)
         return machine.pose[:3]
@@ -278,9 +278,9 @@ def test_encoders_are_read_not_the_truth(kinematics, dynamics, limits) -> None:
 
 
 @pytest.mark.parametrize("settings", [{"max_step": 2e-3}, {"max_step": 0.0}, {"method": "euler"}])
-def test_settings_that_make_no_sense_are_refused(kinematics, dynamics, limits, settings) -> None:
+def test_settings_that_make_no_sense_are_refused(settings) -> None:
     with pytest.raises(ValueError, match=r"max_step|method"):
-        SimulatedMachine(dynamics, limits, **settings)
+        Integration(**settings)
 
 
 @pytest.mark.parametrize("dt", [0.0, -1e-3, float("nan"), float("inf")])

@@ -24,6 +24,7 @@ from pkm_runtime.kernels.compiled import plain
 
 Complex = NDArray[np.complex128]
 Terms = tuple[Complex, Complex, Complex]  # a series (ORDER + 1, n + 1), and M(t) and the slope times each of its terms
+Scratch = tuple[Complex, Complex, NDArray[np.int64], Complex]
 
 ORDER = 6  # of the Taylor predictor
 TRACKED, STALLED = 0, 1  # how a path ended: at the end of the segment, or short of a singular point
@@ -258,31 +259,17 @@ def track_all(
         _normalise(z)
         if not _newton_step(here, z, image, lu, pivots, dz) < 1e-2:
             continue
-        t, stuck = 0.0, False
+        t = 0.0
         for _ in range(MAX_STEPS):
             _taylor(here, slope, z, (lu, pivots), dz, terms)
             stride = _safe_stride(terms[0], tolerance, caution)
-            if np.isnan(stride):
-                break
-            stride = min(stride, 1.0 - t)
-            while True:
-                landing = t + stride >= 1.0 - 1e-12
-                target = 1.0 if landing else t + stride
-                if target - t < SMALLEST_STEP:
-                    stuck = True
-                    break
-                _predict(terms[0], target - t, guess)
-                _along(start, slope, target, here)
-                if _correct(here, guess, tolerance, image, lu, pivots, dz):
-                    break
-                stride = 0.5 * (target - t)
-            if stuck:
+            target = _stepped(start, slope, t, stride, tolerance, terms[0], here, guess, (image, lu, pivots, dz))
+            if target <= t:
                 break
             t = target
-            for c in range(size):
-                z[c] = guess[c]
+            z[:] = guess
             _normalise(z)
-            if landing:
+            if t == 1.0:
                 for _ in range(3):
                     _newton_step(here, z, image, lu, pivots, dz)
                     _normalise(z)
@@ -290,6 +277,32 @@ def track_all(
                 break
         reached[k] = t
     return outcome, reached
+
+
+@plain
+def _stepped(
+    start: Complex,
+    slope: Complex,
+    t: float,
+    stride: float,
+    tolerance: float,
+    series: Complex,
+    here: Complex,
+    guess: Complex,
+    scratch: Scratch,
+) -> float:
+    """Where the longest step from t up to a stride ends that is corrected, with the solution in `guess`; t if none."""
+    image, lu, pivots, dz = scratch
+    while t + stride > t:  # not where it is no number
+        target = 1.0 if t + stride >= 1.0 - 1e-12 else t + stride
+        if target - t < SMALLEST_STEP:
+            break
+        _predict(series, target - t, guess)
+        _along(start, slope, target, here)
+        if _correct(here, guess, tolerance, image, lu, pivots, dz):
+            return target
+        stride = 0.5 * (target - t)
+    return t
 
 
 def track(start: Complex, end: Complex, z: Complex, tolerance: float, caution: float) -> bool:
