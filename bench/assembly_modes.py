@@ -46,7 +46,6 @@ def spheres(rng: np.random.Generator) -> tuple[Callable[[], SolutionSet], Array]
 
 
 def circles(rng: np.random.Generator) -> tuple[Callable[[], SolutionSet], Array]:
-    """A five-bar."""
     centres, point = rng.normal(size=(2, 2)), rng.normal(size=2)
     return lambda: point_on_circles(centres, np.linalg.norm(point - centres, axis=1)), point
 
@@ -60,7 +59,6 @@ def planar(rng: np.random.Generator) -> tuple[Callable[[], SolutionSet], Array]:
 
 
 def spherical(rng: np.random.Generator) -> tuple[Callable[[], SolutionSet], Array]:
-    """A spherical 3-RRR."""
     base, platform = (v / np.linalg.norm(v, axis=1, keepdims=True) for v in rng.normal(size=(2, 3, 3)))
     rotation = Rotation.random(None, rng)
     cosines = np.sum(base * rotation.apply(platform), axis=1)

@@ -19,7 +19,6 @@ Joint = tuple[str, Array, tuple[Array, ...]]  # R, P, U, C or S; where; its axes
 
 
 def unit(v: Array) -> Array:
-    """Direction of a vector."""
     return np.asarray(v) / np.linalg.norm(v)
 
 
@@ -77,7 +76,6 @@ class Legs:
 
     @property
     def text(self) -> str:
-        """The whole description."""
         driven = "".join(f'<joint name="{name}"><command_interface name="effort"/></joint>' for name in self.driven)
         return (
             f'<robot name="legs">{"".join(self.parts)}<pkm base_link="base" platform_link="platform">'

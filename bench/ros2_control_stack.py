@@ -128,11 +128,9 @@ class Record:
         self._kept: list[tuple[bytes, float]] = []
 
     def look(self) -> None:
-        """Take what has come."""
         self._kept += self._queue.take_all(most=100000)
 
     def forget(self) -> None:
-        """Begin anew."""
         self._kept = []
 
     def newest(self) -> Any | None:
@@ -194,7 +192,6 @@ class Client:
             time.sleep(_LOOK_EVERY)
 
     def begin(self) -> None:
-        """Begin to measure."""
         self.forget()
         self.fairness = Fairness(self._session)
 
@@ -205,7 +202,6 @@ class Client:
             record.forget()
 
     def commanded(self) -> bool:
-        """Whether the machine gets commands."""
         newest = self.commands.newest()
         values = () if newest is None else newest.effort or newest.position
         self.commands.forget()
@@ -253,7 +249,6 @@ class Client:
             self.look(_LOOK_EVERY)
 
     def send(self, action_type: Any, name: str, goal: Any) -> Any:
-        """Send a goal and return its result."""
         client = ActionClient(self.node, action_type, name)
         self.wait(client.server_is_ready)
         sent = self.in_executor(lambda: client.send_goal_async(goal, feedback_callback=self._feedback))
@@ -270,7 +265,6 @@ class Client:
             self.errors.append(np.abs(error.positions))
 
     def close(self) -> None:
-        """End."""
         rclpy.shutdown(context=self.context)
         self.executor.shutdown(timeout_sec=2.0)
 
@@ -353,7 +347,6 @@ def _by_platform(kinematics: Kinematics, path: list[tuple[Array, Array]]) -> Cou
 
 
 def _measure(client: Client, course: Course | None) -> Seen:
-    """Hold and move."""
     if course is None:
         raise PkmError("there is no place beside home to go to")
     client.begin()
@@ -428,7 +421,6 @@ def wanted(seen: Seen | None, rate: float, failed: bool) -> bool:
 
 
 def keep(journal: Path, key: Key, seen: Seen) -> None:
-    """Add a cell to a journal."""
     journal.parent.mkdir(parents=True, exist_ok=True)
     name, way, rate = key
     with journal.open("a", encoding="utf-8") as out:

@@ -120,7 +120,6 @@ class Cost:
 
 
 def measure(text: str, size: int) -> Cost:
-    """Cost of a robot."""
     kinematics = Kinematics(load_mechanism(text))
     dynamics = Dynamics(kinematics, friction=False)
     some = random_motions(kinematics, 1)

@@ -20,7 +20,6 @@ def body(name: str, length: float, mass: float = 0.5) -> str:
 
 
 def joint(name: str, parent: str, child: str, xyz: str = "0 0 0", axis: str = "0 0 1", kind: str = FREE) -> str:
-    """A tree joint."""
     return (
         f'<joint name="{name}" {kind}><parent link="{parent}"/><child link="{child}"/>'
         f'<origin xyz="{xyz}"/><axis xyz="{axis}"/></joint>'
@@ -37,7 +36,6 @@ def loop(name: str, first: str, at: str, second: str, to: str = "0 0 0", kind: s
 
 
 def limb(name: str, x: float, arm: float = 0.3, forearm: float = 0.4, y: float = 0.0) -> str:
-    """An RRR limb on the tip."""
     return (
         body(f"{name}_arm", arm, 0.8)
         + body(f"{name}_bar", forearm)
@@ -64,7 +62,6 @@ def robot(
     pkm: str = "",
     platform: str = "tip",
 ) -> str:
-    """A whole description."""
     given = START if start is None else start
     starts = "".join(f'<joint name="{k}" position="{v}"/>' for k, v in given.items() if f'name="{k}"' in parts)
     driven = "".join(f'<joint name="{name}"><command_interface name="effort"/></joint>' for name in drives)

@@ -234,7 +234,6 @@ def _heavy(mechanism: Mechanism) -> Dynamics:
 
 
 def machine_of(mechanism: Mechanism, kind: str, law: str) -> SimulatedMachine:
-    """The machine of a kind, as a law commands it."""
     limits = ActuatorLimits.of(mechanism)
     dynamics = _heavy(mechanism) if kind == HEAVY else shared_dynamics(mechanism)
     platform = next(link for link in mechanism.links if link.name == mechanism.platform_link)
@@ -297,7 +296,6 @@ def run(names: Sequence[str], journal: Path, minutes: float, processes: int) -> 
 
 
 def page(cells: dict[tuple[str, str, str], Cell], names: Sequence[str]) -> str:
-    """The page of all cells that are known."""
     total = len(names) * len(LAWS) * len(MACHINES)
     there = [cell for key, cell in cells.items() if key[0] in names]
     without = [name for name in names if not any(cell.robot == name for cell in there)]

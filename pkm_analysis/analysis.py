@@ -290,7 +290,6 @@ class Analysis(Describable):
         return statistics(self.conditions(**where), self._quantity(quantity), self._named(ranges), int(poses), seed)
 
     def _named(self, ranges: Mapping[str, Range] | None) -> dict[str, Range]:
-        """Ranges by the full names of their coordinates."""
         named = self.robot.coordinates.named(ranges or {})
         return {name: (float(a), float(b)) for name, (a, b) in named.items()}
 

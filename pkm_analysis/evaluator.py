@@ -104,7 +104,6 @@ class PoseEvaluator:
         return np.where(limited, 0.5 * (lower + upper), joints)
 
     def _at_home(self) -> TwistFrame:
-        """The frame of twists near home."""
         engine = self.kinematics.engine
         space = engine.task.subspace
         if not self._constant:

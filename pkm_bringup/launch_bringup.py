@@ -164,7 +164,6 @@ async def _await_nodes(context: LaunchContext, processes: Sequence[Node], namesp
 
 @contextmanager
 def _graph() -> Iterator[rclpy.node.Node]:
-    """A node that sees which others there are."""
     context = rclpy.Context()
     rclpy.init(args=[], context=context)
     node = rclpy.create_node(f"launch_{os.getpid()}", context=context, enable_rosout=False)
@@ -338,7 +337,6 @@ def _text(values: bringup.Values) -> ParameterValue:
 
 
 def _installed(package: str) -> bool:
-    """Whether a ROS package is installed."""
     try:
         get_package_share_directory(package)
     except PackageNotFoundError:

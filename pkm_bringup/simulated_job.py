@@ -97,7 +97,6 @@ def simulate(mechanism: Mechanism, options: Options, interruption: Interruption)
 
 
 def _conditions(options: Options) -> tuple[str, ...]:
-    """The conditions of the run for the report."""
     if options.controller == POSITION:
         return ("commanded by position; the machine is where it is told to be (loopback), and has no efforts",)
     law = f"{options.controller} at {options.natural_frequency:g} rad/s, damping {options.damping:g}"

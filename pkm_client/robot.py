@@ -570,7 +570,6 @@ class Robot:
             left -= _LOOK
 
     def _jog(self, task: Task, twist: Array, seconds: float) -> Result:
-        """Body of the thread of a jog."""
         backend = self._backend
         begun, reason, seen = backend.time, "", False
         task.progress_of = lambda: (backend.time - begun) / seconds

@@ -54,7 +54,6 @@ def _with_units_first(error: DescriptionError, found: Sequence[Suspect]) -> Desc
 
 
 def _checked(description: urdf_plus.Description, text: str, source: str) -> Mechanism:
-    """The robot of a parsed description."""
     joints = graph.ordered_tree(description.links, description.joints, description.base_link)
     platform, actuated = description.platform_link, description.actuated
     chain = graph.platform_chain(description.links, joints, description.loops, platform)

@@ -339,7 +339,6 @@ def as_text(report: Report, everything: bool = True) -> str:
 
 
 def _in_short(report: Report) -> list[str]:
-    """What the robot is."""
     lines = [_robot_text(report), *_mobility_text(report)[::2], *_home_text(report)]
     lines += alike({a["joint"]: _actuator_text(a) for a in report.actuators})
     if report.modes:

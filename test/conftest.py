@@ -40,6 +40,20 @@ JUDGES = {
     "Pynite": "Pynite",
 }  # what is imported: what must be there
 
+# Robots that differ: planar, turning, redundant, of cables, ..., of 15 cm to 4 m
+VARIED = (
+    "five_bar",
+    "delta",
+    "gough_stewart",
+    "quattro",
+    "orthoglide",
+    "agile_eye",
+    "tripod_3prs",
+    "planar_3rrr",
+    "irsbot2",
+    "cable_8",
+)
+
 # Kinds of robots that some tests leave out; `test_kinds_of_robots.py` confirms that they are these and no others.
 KINDS = {
     "singular everywhere": ("griffis_duffy",),  # no regular states; such robots have tests of their own
@@ -252,7 +266,6 @@ def robot(request: pytest.FixtureRequest) -> Robot:
 
 @pytest.fixture(params=robot_names())
 def robot_name(request: pytest.FixtureRequest) -> str:
-    """Each robot of the gallery."""
     return str(request.param)
 
 
@@ -269,7 +282,6 @@ def delta() -> Robot:
 
 @pytest.fixture(scope="session")
 def of_gallery() -> dict[str, Robot]:
-    """Robots by name."""
     return _robots
 
 

@@ -137,7 +137,6 @@ class Tally:
 
 
 def kind_of(reason: str) -> str:
-    """The kind of a refusal."""
     words = re.sub(r"^at [-0-9.einf]+ s: ", "", reason)
     order = ("velocity of", "effort", "not at rest", "jump", "type 1", "type 2", "constraint singularity")
     for word in order:
@@ -254,7 +253,6 @@ def known(journal: Path) -> list[Tally]:
 
 
 def total(tallies: list[Tally]) -> Tally:
-    """The tally of all parts of a robot."""
     whole = Tally(tallies[0].robot, -1)
     for name in (
         "goals",
@@ -276,7 +274,6 @@ def total(tallies: list[Tally]) -> Tally:
 
 
 def page(tallies: list[Tally]) -> str:
-    """The page of all parts that are known."""
     rows, robots = [], [name for name in ROBOTS if any(one.robot == name for one in tallies)]
     wholes = [total([one for one in tallies if one.robot == name]) for name in robots]
     for one in wholes:

@@ -385,7 +385,6 @@ def known(journal: Path, seed: int) -> list[Tally]:
 
 
 def total(tallies: list[Tally]) -> Tally:
-    """All parts of a robot as one."""
     whole = Tally(tallies[0].robot, seed=tallies[0].seed)
     for one in tallies:
         for name in ("jogs", "stops", "borders", "falls", "led_back", "not_led_back", "seconds", "notes"):
@@ -411,7 +410,6 @@ the platform stands well.
 
 
 def page(tallies: list[Tally]) -> str:
-    """The table of what became of them."""
     wholes = [total([one for one in tallies if one.robot == name]) for name in dict.fromkeys(t.robot for t in tallies)]
     rows = [
         (

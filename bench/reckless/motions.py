@@ -187,5 +187,4 @@ def _timed(way: ActuatorPath, duration: float) -> PointTrajectory | str:
 
 
 def moves(course: Course) -> bool:
-    """Whether a course goes anywhere."""
     return bool(np.abs(course.poses - course.poses[0]).max() > _GENTLE)

@@ -127,7 +127,6 @@ class EnclosedGraph:
         return True
 
     def _at(self, link: int, place: int) -> tuple[Enclosed, Enclosed]:
-        """Rotation and origin of a place on a link."""
         R, p = self.bodies[link]
         frame = self.frames[place]
         n = len(R.middle)

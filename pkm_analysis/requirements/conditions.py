@@ -83,7 +83,6 @@ class Membership:
 
     @cached_property
     def _turned(self) -> list[Membership]:
-        """The same in each orientation."""
         alone = replace(self, orientations=())
         return [alone.over(self.domain.within(self.domain.ranges, angles)) for angles in self.orientations]
 

@@ -223,7 +223,6 @@ def _dot(one: Array, other: Array) -> Array:
 
 
 def _nearest_in(share: Array, spans: list[tuple[Array, Array]]) -> Array:
-    """The nearest share within spans."""
     best, *others = (np.clip(share, a, b) for a, b in spans)
     for one in others:
         if alike(np.abs(one - share) < np.abs(best - share)):

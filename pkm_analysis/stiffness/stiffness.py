@@ -499,7 +499,6 @@ class Stiffnesses:
         return Stiffness(self.robot, place, float(payload), given, system, efforts)
 
     def _system(self, at: Configuration) -> ElasticSystem:
-        """The structure at the poses of a configuration."""
         place = np.asarray(at.pose, dtype=float)
         poses = np.zeros((*place.shape[:-1], 4, 4))
         poses[..., :3, :3] = Rotation.from_quat(place[..., 3:]).as_matrix()

@@ -119,7 +119,6 @@ def set_up(mechanism: Mechanism, values: dict[str, Any], ask: Ask, simulate: boo
 def _find(
     mechanism: Mechanism, joint: Joint, own: dict[str, Any], used: dict[str, Any], driver: ServoDriver, ask: Ask
 ) -> None:
-    """Sign and offset of one servo."""
     turns = joint.unit == "rad"
     unit, scale = ("degrees", math.degrees(1.0)) if turns else ("mm", 1e3)
     step, zero = TURN if turns else STROKE, float(used["pulse_zero"])

@@ -116,7 +116,6 @@ class ControllerNode(Node):
         self._diagnostics = diagnostics.Diagnostics(self, self._report, self._description)
 
     def _declare(self) -> None:
-        """Declare the parameters."""
         self._priority = declare_settings(self, CONTROLLER)["realtime_priority"]
         declare(
             self, "stale_periods", 10, "periods without a state after which efforts fall back", (1, 10000), fixed=True

@@ -88,7 +88,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _same(one: str | Path, other: str | Path) -> bool:
-    """Whether two paths are of one file."""
     try:
         return Path(one).samefile(other)
     except OSError:
@@ -163,7 +162,6 @@ def _calibrate(given: argparse.Namespace) -> int:
 
 
 def _refused(given: argparse.Namespace, reason: str) -> int:
-    """Say that there is no answer."""
     numbers = json.dumps({"verdict": "refused", "reasons": [reason]}, indent=1, ensure_ascii=False)
     if given.json and given.json != "-":
         write_whole(Path(given.json), numbers + "\n")

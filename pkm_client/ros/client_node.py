@@ -105,7 +105,6 @@ class ClientNode:
             raise NoRobotError("the client was closed")
 
     def _call(self, client: Any, request: Any, patience: float = _PATIENCE) -> Answer:
-        """Call a service and wait for its answer."""
         self._require_open()
         name = client.srv_name.rpartition("/")[2]
         if not client.service_is_ready():

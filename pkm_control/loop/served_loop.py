@@ -255,7 +255,6 @@ class ServedLoop:
             loop.emergency_stop(f"{reason}: nobody could stop it")
 
     def _tell(self, loop: ControlLoop) -> None:
-        """Send what has changed."""
         motion = loop.follower.motion
         if self._motion is not None and self._motion.outcome is not None:
             over = self._motion

@@ -429,7 +429,6 @@ class CurveCheck:
         return f"no efforts do it: {Status(status).meaning}"
 
     def _unusable(self, motion: Motion, i: int) -> str:
-        """Why a sample has no motion."""
         status = int(motion.status[i])
         if closes(status):
             return "the velocities of its joints are not determined there"

@@ -239,7 +239,6 @@ def axis_of(parent: ET.Element, tag: str, label: str) -> Array | None:
 
 
 def _type(element: ET.Element, kinds: type[Kind], label: str) -> Kind:
-    """The type of a joint or loop."""
     name = element.get("type", "")
     known = {one.value: one for one in kinds}
     if name not in known:

@@ -114,7 +114,6 @@ def read(path: Path, parameters: ParameterSet) -> Array:
 
 
 def _values_of(text: Any, path: Path, parameters: ParameterSet) -> Array:
-    """Values that a file states."""
     if not isinstance(text, dict) or "bodies" not in text:
         raise ParameterFileError(f"{path}: no `bodies`; write the file with a feasible estimate")
     values = np.array(parameters.values)

@@ -172,7 +172,6 @@ class DynamicsNode(Node):
         self._observed_out.publish(_efforts_message(names, message.header.stamp, effort))
 
     def _silent(self) -> bool:
-        """Whether references have stopped."""
         longest = self.get_parameter("stale_after").value + (0.0 if self._wanted else _UNHEARD_EVERY)
         return bool(self._heard.seconds > longest)
 
@@ -188,7 +187,6 @@ class DynamicsNode(Node):
 
 
 def _efforts_message(names: Sequence[str], stamp: Any, effort: Array) -> JointState:
-    """Efforts (n_actuated,) as a message."""
     message = JointState(name=list(names), effort=effort)
     message.header.stamp = stamp
     return message

@@ -476,7 +476,6 @@ class ODriveDriver(Driver):
             raise self._reported(board, axis, answer)
 
     def _reported(self, board: Board, axis: int, error: str | None) -> DeviceError:
-        """The error that an axis reports."""
         what = f"axis{axis}.{self._error} is {error}{self._named(error)}"
         return DeviceError(f"the ODrive on {board.line.port} reports: {what}")
 
@@ -537,7 +536,6 @@ class ODriveDriver(Driver):
 
 
 def _is_place(answer: str) -> bool:
-    """Whether an answer is position and velocity."""
     words = answer.split()
     try:
         return len(words) == 2 and all(math.isfinite(float(word)) for word in words)
@@ -546,7 +544,6 @@ def _is_place(answer: str) -> bool:
 
 
 def _true(answer: str | None) -> bool:
-    """Whether a property is set."""
     return answer in ("1", "True", "true")
 
 

@@ -102,7 +102,6 @@ class Chromium:
         self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1.0, mobile=touch)
 
     def open(self, url: str) -> None:
-        """Open an address."""
         self.call("Page.navigate", url=url)
 
     def run(self, script: str) -> Any:
@@ -140,13 +139,11 @@ class Chromium:
             self.call("Input.dispatchKeyEvent", type=kind, key=name, code=name, windowsVirtualKeyCode=_CODES[name])
 
     def click(self, x: float, y: float) -> None:
-        """Click somewhere."""
         self.mouse("mouseMoved", x, y)
         self.mouse("mousePressed", x, y, 1)
         self.mouse("mouseReleased", x, y)
 
     def drag(self, start: tuple[float, float], end: tuple[float, float], steps: int = 12) -> None:
-        """Drag from one place to another."""
         self.mouse("mouseMoved", *start)
         time.sleep(0.1)
         self.mouse("mouseMoved", start[0] + 0.5, start[1])
@@ -157,7 +154,6 @@ class Chromium:
         self.mouse("mouseReleased", *end)
 
     def close(self) -> None:
-        """End the browser."""
         self._socket.close()
         self._process.terminate()
         try:

@@ -109,7 +109,6 @@ class FakeRobot:
         return Answer(False, f"every way to {label} crosses a singularity")
 
     def step(self) -> None:
-        """Show where it is."""
         self.time += 0.04
         k = self.kinematics
         self.viewer.update(k.joint_names, self.joints, self.pose)
@@ -166,7 +165,6 @@ class FakeRobot:
             time.sleep(0.04)
 
     def last(self, kind: str) -> tuple[Any, ...] | None:
-        """The last call of a kind."""
         return next((call for call in reversed(self.calls) if call[0] == kind), None)
 
 

@@ -77,7 +77,6 @@ class PageDriver:
         self.browser.run("document.activeElement.blur()")
 
     def choose(self, label: str, option: str) -> None:
-        """Choose from a list."""
         place = f"""(() => {{
           const one = [...document.querySelectorAll('[role=option]')].find(e => e.textContent.trim() === {option!r});
           if (!one || !one.getClientRects().length) return null;
@@ -101,7 +100,6 @@ class PageDriver:
         return bool(self.browser.run("document.activeElement.tagName === 'INPUT'"))
 
     def tick(self, label: str) -> None:
-        """Press a box to tick."""
         self.browser.click(*self._wait(lambda: self.at_rest(label, "input[type=checkbox]")))
 
     def open_folder(self, label: str, control: str, kind: str = "button") -> None:
@@ -121,7 +119,6 @@ class PageDriver:
         time.sleep(0.6)  # it unfolds
 
     def text(self) -> str:
-        """All that is written on the page."""
         return str(self.browser.run("document.body.innerText"))
 
     def answer(self) -> str:

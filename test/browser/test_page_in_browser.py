@@ -23,6 +23,7 @@ from pkm_kinematics import Kinematics
 from pkm_viewer.jog_space import Coordinate
 from pkm_viewer.operations import Motion
 from pkm_viewer.panels.jog_panel import handle_ends
+from test.conftest import VARIED
 
 from .conftest import DESKTOP, FOLDED, PHONE, FakeRobot, Page, started_chromium
 
@@ -30,16 +31,7 @@ pytestmark = pytest.mark.slow  # a browser with software rendering beside other 
 
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
 ROBOTS = (  # from a hexapod of 15 cm to a cable robot of 4 m
-    "five_bar",
-    "delta",
-    "gough_stewart",
-    "quattro",
-    "orthoglide",
-    "agile_eye",
-    "tripod_3prs",
-    "planar_3rrr",
-    "irsbot2",
-    "cable_8",
+    *VARIED,
     "wrist_3ups_s",
     "delta_rr",
     str(EXAMPLES / "hobby_hexapod.urdf.xacro"),

@@ -16,18 +16,10 @@ from pkm_dynamics import Dynamics
 from pkm_dynamics.distribution import Distribution
 from pkm_dynamics.motion_limits import ActuatorLimits
 from pkm_kinematics import Kinematics
+from test.conftest import VARIED
 
 ROBOTS = (
-    "five_bar",
-    "delta",
-    "gough_stewart",
-    "quattro",
-    "orthoglide",
-    "agile_eye",
-    "tripod_3prs",
-    "planar_3rrr",
-    "irsbot2",
-    "cable_8",
+    *VARIED,
     "planar_redundant",
     "capaman",
 )

@@ -10,20 +10,12 @@ from pkm_control.loop.jogging import LINEAR
 from pkm_control.loop.modes import Mode
 from pkm_kinematics.kernels.compiled_rotations import displace, displacement_between
 from pkm_runtime.errors import PkmError
+from test.conftest import VARIED
 
 PERIOD = 4e-3  # s
 
 ROBOTS = (
-    "five_bar",
-    "delta",
-    "gough_stewart",
-    "quattro",
-    "orthoglide",
-    "agile_eye",
-    "tripod_3prs",
-    "planar_3rrr",
-    "irsbot2",
-    "cable_8",
+    *VARIED,
     "planar_redundant",
     "tricept",
 )

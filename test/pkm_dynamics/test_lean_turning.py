@@ -10,16 +10,9 @@ from pkm_description.mechanism import Array
 from pkm_dynamics.actuator_dynamics import ActuatorDynamics
 from pkm_kinematics.kernels.compiled_rotations import displace
 from pkm_kinematics.status import Status
+from test.conftest import KINDS
 
-TURNING = (
-    "capaman",
-    "carpal_wrist",
-    "reactionless_four_bar",
-    "spatial_4dof_5legs",
-    "tricept",
-    "tripod_3prs",
-    "two_tpr",
-)
+TURNING = KINDS["turning space"]
 SAME = 1e-10  # of the largest: efforts of two formulations
 
 

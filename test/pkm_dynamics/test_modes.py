@@ -129,7 +129,6 @@ def sample(k: Kinematics, *, every: bool) -> list[int]:
 
 
 def at_home(k: Kinematics) -> dict[str, Configuration]:
-    """The configurations at home by the labels of their modes."""
     return {solution.label: solution for solution in k.inverse_all(k.home)}
 
 

@@ -41,7 +41,6 @@ G = np.array([0.0, 0.0, -9.81])
 
 
 def without_legs(name):
-    """The robot with massless legs."""
     mechanism = load_mechanism(name)
     legs = [link.name for link in mechanism.links if "limb" in link.name and not link.inertial.massless]
     return Dynamics(with_inertials(mechanism, dict.fromkeys(legs, Inertial())), friction=False)

@@ -28,7 +28,6 @@ TURN = 2.0 * math.pi
 
 @cache
 def robot(name: str) -> Kinematics:
-    """The kinematics of an example."""
     return Kinematics(load_mechanism(str(EXAMPLES / f"{name}.urdf.xacro")))
 
 

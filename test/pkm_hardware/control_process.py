@@ -114,11 +114,9 @@ class Control:
 
     @property
     def text(self) -> str:
-        """All that it has said."""
         return self.output.read_text(errors="replace")
 
     def enable(self) -> None:
-        """Turn the drives on."""
         until = time.monotonic() + PATIENCE
         answer = None
         while time.monotonic() < until:

@@ -53,7 +53,6 @@ class Run:
 
     @property
     def text(self) -> str:
-        """All that it has said."""
         return self.output.read_text(errors="replace")
 
     def enable(self) -> None:

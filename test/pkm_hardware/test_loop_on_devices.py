@@ -52,7 +52,6 @@ class Rig:
         assert wait_until(lambda: process.run() == "", 10.0)  # a busy computer may answer too late at first
 
     def enable(self) -> None:
-        """Turn them on."""
         assert wait_until(lambda: self.process.ask(requests.enable) == "", 10.0)
         assert wait_until(lambda: len(self.bench.on()) == self.bench.drives)
 
@@ -89,8 +88,6 @@ def test_drives_of_a_loop_that_dies_are_turned_off(rig: Rig) -> None:
 
 
 def fail(loop: ControlLoop) -> None:
-    """Have the control law fail from now on."""
-
     def command(*_: object) -> None:
         raise ZeroDivisionError("nothing to divide by")
 
@@ -98,7 +95,6 @@ def fail(loop: ControlLoop) -> None:
 
 
 def mend(loop: ControlLoop) -> None:
-    """Have it work again."""
     del loop.controller.command
 
 

@@ -32,7 +32,6 @@ def written(folder: Path, name: str, *changes: tuple[str, str]) -> Path:
 
 
 def of_numbers(path: Path) -> list[Verdict]:
-    """Verdicts on numbers of the file itself."""
     return [verdict for verdict in examine(str(path), modes=False).verdicts if verdict.about.startswith("line ")]
 
 

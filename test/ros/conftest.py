@@ -125,7 +125,6 @@ class Graph:
             time.sleep(0.005)
 
     def close(self) -> None:
-        """End all nodes."""
         self._closing = True
         for executor in self._executors:
             executor.shutdown(timeout_sec=5.0)
@@ -143,7 +142,6 @@ def graph(request: pytest.FixtureRequest) -> Iterator[Graph]:
 
 @pytest.fixture(scope="module")
 def shared_graph(request: pytest.FixtureRequest) -> Iterator[Graph]:
-    """One graph for all tests of a module."""
     made = Graph("/" + request.module.__name__.replace(".", "_"))
     yield made
     made.close()

@@ -116,7 +116,6 @@ def test_positions_that_drives_cannot_stay_at_are_told(graph: Graph, robot: str,
 
 
 def status_of(heard: list[DiagnosticArray], node: str) -> DiagnosticStatus | None:
-    """The last status of a node."""
     found = [status for array in heard for status in array.status if status.name.endswith(node)]
     return found[-1] if found else None
 

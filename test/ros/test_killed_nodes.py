@@ -122,7 +122,6 @@ class Processes:
         return len(newest) == round(_WHILE * RATE) and all(np.abs(r.velocity).max() < _REST for r in newest)
 
     def errors(self) -> set[str]:
-        """Nodes that reported an error."""
         return {
             status.name.rpartition("/")[2]
             for array in list(self.diagnostics)
@@ -198,7 +197,6 @@ def children(pid: int) -> list[int]:
 
 
 def alive(pid: int) -> bool:
-    """Whether a process runs."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except FileNotFoundError:

@@ -57,7 +57,6 @@ class Hexapod:
         graph.wait(self.client.server_is_ready)
 
     def enable(self) -> None:
-        """Turn the drives on."""
         self.graph.wait(lambda: self.graph.call(Trigger, "hardware/enable", Trigger.Request()).success, 10.0)
 
     def go(self, x: float, z: float, seconds: float) -> Any:

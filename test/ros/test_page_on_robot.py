@@ -42,7 +42,6 @@ def wait(condition: Callable[[], Any], patience: float = 120.0) -> Any:
 
 @contextmanager
 def running(robot: str, reports: Path) -> Iterator[PageDriver]:
-    """The page of a running robot that waits for what it is asked."""
     command = [sys.executable, "-m", "pkm_bringup.runner", robot, "--motion", "none", "--stay", "--rate", RATE]
     command += ["--port", str(PORT), "--report", str(reports), "--natural-frequency", "40", "--browser", "false"]
     command += ["--realtime-priority", "0"]  # a browser that draws by software keeps all processors
@@ -65,7 +64,6 @@ def running(robot: str, reports: Path) -> Iterator[PageDriver]:
 
 @pytest.fixture(scope="module")
 def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PageDriver]:
-    """The page of a Delta."""
     with running("delta", tmp_path_factory.mktemp("reports")) as driver:
         yield driver
 

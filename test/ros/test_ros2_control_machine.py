@@ -55,7 +55,6 @@ def stack(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 
 
 def are(stack: Stack, state: str) -> bool:
-    """Whether the controllers are loaded, and in a state."""
     states = stack.states()
     return all(states.get(name) == state for name in _WANTED)
 

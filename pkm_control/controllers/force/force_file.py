@@ -48,7 +48,6 @@ def read_force_file(path: str) -> ForceFile:
 
 
 def _task(section: Section, sensor: Section) -> ForceTask:
-    """The task of two sections."""
     usual = [STIFFNESS] * 3 + [math.nan] * 3
     stiffness = section.numbers("stiffness", (1, 3, 6), usual)
     if len(stiffness) < 6:
@@ -70,7 +69,6 @@ def _task(section: Section, sensor: Section) -> ForceTask:
 
 
 def _surroundings(section: Section, noise: float, sensor: tuple[Array, Array]) -> Surroundings:
-    """What may be touched."""
     points = [np.array([point]) for point in section.rows("points", 3)]
     if section.has("peg"):
         one = Section(section.source, "surroundings.peg", section.mapping("peg"))

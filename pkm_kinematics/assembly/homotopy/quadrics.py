@@ -79,7 +79,6 @@ def _solve(matrix: Complex, pivots: NDArray[np.int64], x: Complex) -> None:
 
 @plain
 def _apply(matrices: Complex, z: Complex, out: Complex) -> None:
-    """out[i] = matrices[i] @ z."""
     n, size = matrices.shape[0], z.shape[0]
     for i in range(n):
         for r in range(size):

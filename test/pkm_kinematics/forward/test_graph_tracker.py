@@ -10,16 +10,9 @@ from pkm_description.rotations import quaternion_from_rotation, rotation_from_qu
 from pkm_kinematics.forward.tracker import Tracker
 from pkm_kinematics.kernels.compiled_rotations import write_quaternion
 from pkm_kinematics.status import Status, closes
+from test.conftest import KINDS
 
-TURNING = (
-    "capaman",
-    "carpal_wrist",
-    "reactionless_four_bar",
-    "spatial_4dof_5legs",
-    "tricept",
-    "tripod_3prs",
-    "two_tpr",
-)
+TURNING = KINDS["turning space"]
 SAME = 1e-11  # of Jacobians' largest element, m and rad: two solves, each exact to 1e-13 of the robot's size
 
 

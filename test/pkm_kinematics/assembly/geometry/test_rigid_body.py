@@ -37,7 +37,6 @@ def check(modes: SolutionSet, kinds: list[ConstraintKind], base: Array, platform
 
 
 def unit(rng: np.random.Generator, count: int) -> Array:
-    """Random unit vectors."""
     vectors = rng.normal(size=(count, 3))
     return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
 

@@ -12,7 +12,6 @@ from pkm_kinematics.assembly.result import Array, AssemblyStatus
 
 
 def unit(rng: np.random.Generator, count: int) -> Array:
-    """Random unit vectors."""
     vectors = rng.normal(size=(count, 3))
     return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
 
@@ -23,7 +22,6 @@ def cosines(base: Array, platform: Array, rotation: Rotation) -> Array:
 
 
 def gaps(solutions: Array, rotation: Rotation) -> Array:
-    """Angles between the solutions and a rotation."""
     return (Rotation.from_quat(solutions) * rotation.inv()).magnitude()
 
 

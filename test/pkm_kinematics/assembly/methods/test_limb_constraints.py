@@ -33,7 +33,6 @@ def error(constraint: Constraint, pose: Array) -> float:
 
 
 def unit(rng: np.random.Generator) -> Array:
-    """Random unit vector."""
     vector = rng.normal(size=3)
     return vector / np.linalg.norm(vector)
 
@@ -50,12 +49,10 @@ def universal(rng: np.random.Generator) -> list[Axis]:
 
 
 def hinge(rng: np.random.Generator) -> list[Axis]:
-    """One turn."""
     return [Axis(False, rng.normal(size=3), unit(rng))]
 
 
 def slide(rng: np.random.Generator) -> list[Axis]:
-    """One slide."""
     return [Axis(True, rng.normal(size=3), unit(rng))]
 
 
@@ -67,7 +64,6 @@ def in_plane(rng: np.random.Generator) -> list[Axis]:
 
 
 def two_parallel(rng: np.random.Generator) -> list[Axis]:
-    """Two parallel turns."""
     turn = hinge(rng)[0]
     return [turn, Axis(False, rng.normal(size=3), turn.direction)]
 
