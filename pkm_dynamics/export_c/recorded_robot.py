@@ -490,6 +490,20 @@ class RecordedRobot:
         f.end("rates", "singular", *((f"jacobian[{k}]", x) for k, x in enumerate(J.flat)))
         return f
 
+    def joint_rates(self) -> RecordedFunction:
+        """Rates of all joints as the platform has a twist; zero for those of its own branch."""
+        f = RecordedFunction(self)
+        twist = f.rates(GIVEN, "twist")
+        f.place(joints=False)
+        f.end("the platform and its motion", "invalid")
+        self._limbs(f)
+        f.move(twist, np.zeros(6))
+        rates: list[Number] = [0.0] * len(self.engine.joint_names)
+        for i in range(2, len(f.data.state)):
+            rates[f.model.bodies[i].column] = f.data.state[i].qd
+        f.end("rates of the joints", "singular", *((f"rates[{k}]", x) for k, x in enumerate(rates)))
+        return f
+
     def inverse_dynamics(self, moving: bool) -> RecordedFunction:
         """Efforts (n_actuated,) of a motion, or at rest."""
         f = RecordedFunction(self)

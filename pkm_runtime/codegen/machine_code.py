@@ -50,18 +50,22 @@ class MachineCode:
 class VectorCode:
     """A recording of one input array as a function of columns, LANES of their numbers in each instruction.
 
-    Thread-safe and without the GIL; owns its code.
+    Thread-safe and without the GIL; owns its code. `also` is LLVM assembly that calls `@columns`.
     """
 
-    def __init__(self, recording: Recording) -> None:
+    def __init__(self, recording: Recording, also: str = "") -> None:
         needed = recording.tape.needed(recording.results)
         inputs = {term.how[2] for term in needed if term.how[0] == "input"}
         self.inputs: tuple[int, ...] = tuple(sorted(inputs))  # columns of the input that the results depend on
         self.operations = sum(term.how[0] not in ("input", "negated") for term in needed)
-        self._engine = _compiled(_for_columns(recording, needed, self.inputs), level=2)
-        address = self._engine.get_function_address("columns")
+        self._engine = _compiled(_for_columns(recording, needed, self.inputs) + also, level=2)
+        address = self.address("columns")
         self._call = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 2, *[ctypes.c_int64] * 3)(address)
         self._width = len(recording.results)
+
+    def address(self, name: str) -> int:
+        """Address of a function of the code."""
+        return int(self._engine.get_function_address(name))
 
     def __call__(self, columns: Array, out: Array) -> None:
         """Fill `out` (results + 1, n) from `columns` (k, n) of `inputs`, n a multiple of LANES; or `ValueError`.

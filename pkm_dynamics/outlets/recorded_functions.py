@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The recorded functions of a robot in one working mode, as every outlet takes them: from one array of numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from math import pi
+from typing import Any
+
+import numpy as np
+
+from pkm_dynamics.dynamics import Dynamics
+from pkm_dynamics.export_c.recorded_robot import ExportError, RecordedFunction, RecordedRobot
+from pkm_kinematics.status import closes
+from pkm_runtime.codegen.derivatives import restated
+from pkm_runtime.codegen.tape import Number, Recording, Tape, call, select_larger
+
+TAU = 2.0 * pi
+POSE, MOTION = ("pose",), ("pose", "twist")
+
+
+@dataclass(frozen=True)
+class Outlet:
+    """One function: its `arguments` with their lengths, one after the other in the array; name, shape of its result."""
+
+    name: str
+    arguments: tuple[tuple[str, int], ...]
+    result: str
+    shape: tuple[int, ...]
+    recording: Recording
+
+    @property
+    def width(self) -> int:
+        """Numbers of all arguments."""
+        return sum(n for _, n in self.arguments)
+
+
+class RecordedFunctions:
+    """Functions of a robot in a working mode; poses are checked and moved into the motion space, as by Python.
+
+    Where limbs are iterated, all but `platform` take that pose (`at`) and positions `q` of all joints as well.
+
+    Raises:
+        ExportError: they cannot be recorded, in this mode or at all.
+        ModeError: no such mode.
+    """
+
+    def __init__(self, dynamics: Dynamics, mode: int) -> None:
+        self.robot, self.dynamics, self.mode = RecordedRobot(dynamics), dynamics, mode
+        kinematics = dynamics.kinematics
+        if not closes(kinematics.inverse(self.robot.pose, mode=mode).status):
+            raise self.refusal(f"mode {mode} has no configuration near home")
+        self._known: dict[str, Any] = {
+            "side": [-1.0 if mode >> k & 1 else 1.0 for k in range(len(self.robot.sides))],
+            "start": kinematics.modes.start(mode),
+        }
+
+    def refusal(self, why: str) -> ExportError:
+        """The error that names the robot."""
+        return ExportError(f"{self.dynamics.mechanism.name}: {why}")
+
+    @cached_property
+    def joints(self) -> Outlet:
+        """Positions of all joints, within their ranges where some full turns lead there."""
+        f, ranges = self.robot.inverse(), self.robot.engine.ranges
+        (part,) = (part for part in f.parts if part.results)
+        lower, upper = ranges.limits
+        part.results = [
+            (place, _turned(q, low, high) if free else q)
+            for (place, q), low, high, free in zip(part.results, lower, upper, ranges.turned_freely, strict=True)
+        ]
+        return self._outlet("joints", POSE, "joints", f)
+
+    @cached_property
+    def inverse(self) -> Outlet:
+        """Positions of the actuated joints."""
+        found = self.joints
+        actuated = tuple(found.recording.results[k] for k in self.dynamics.kinematics.engine.actuated_column)
+        recording = replace(found.recording, results=actuated)
+        return replace(found, name="inverse", result="actuated", shape=(len(actuated),), recording=recording)
+
+    @cached_property
+    def jacobian(self) -> Outlet:
+        """Rates of the actuated joints per twist (n_actuated, 6)."""
+        return self._outlet("jacobian", POSE, "jacobian", self.robot.jacobian(), 6)
+
+    @cached_property
+    def inverse_dynamics(self) -> Outlet:
+        """Efforts of a motion."""
+        return self._efforts("inverse_dynamics", True)
+
+    @cached_property
+    def gravity(self) -> Outlet:
+        """Efforts that hold the robot at rest."""
+        return self._efforts("gravity", False)
+
+    @cached_property
+    def direct_dynamics(self) -> Outlet:
+        """Acceleration of the platform under efforts."""
+        return self._outlet("direct_dynamics", (*MOTION, "effort"), "acceleration", self.robot.direct_dynamics())
+
+    @cached_property
+    def margins(self) -> Outlet:
+        """Regularity of the worst limb, reciprocal condition of the drives."""
+        return self._outlet("margins", POSE, "margins", self.robot.margins())
+
+    @cached_property
+    def platform(self) -> Outlet:
+        """A pose, checked and moved into the motion space."""
+        return self._outlet("platform", POSE, "at", self.robot.platform())
+
+    @cached_property
+    def joint_rates(self) -> Outlet:
+        """Rates of all joints of the limbs, zero for those of the platform's branch."""
+        return self._outlet("joint_rates", MOTION, "rates", self.robot.joint_rates())
+
+    def _efforts(self, name: str, moving: bool) -> Outlet:
+        if self.robot.one_way:
+            raise self.refusal(f"{name}: drives that only pull, or only push, share by an iteration; use Python or C")
+        arguments = (*MOTION, "acceleration") if moving else POSE
+        return self._outlet(name, arguments, "effort", self.robot.inverse_dynamics(moving))
+
+    def _outlet(self, name: str, names: tuple[str, ...], result: str, f: RecordedFunction, columns: int = 0) -> Outlet:
+        if not f.regular:
+            raise self.refusal(f"{name}: singular near home")
+        lengths = {"pose": 7, "twist": 6, "acceleration": 6, "effort": self.robot.m, "q": len(self._known["start"])}
+        if self.robot.iterated and name != "platform":
+            names = (*names, "q")
+        starts = {n: sum(lengths[before] for before in names[:k]) for k, n in enumerate(names)}
+        numbers = [number for part in f.parts for _, number in part.results]
+        recording = restated(Recording(f.tape, 1, tuple(numbers)), self._inputs(f, starts))
+        if recording is None:
+            raise self.refusal(f"{name}: mode {self.mode} takes another branch than home's")
+        shape = (len(numbers) // columns, columns) if columns else (len(numbers),)
+        return Outlet(name, tuple((n, lengths[n]) for n in names), result, shape, recording)
+
+    def _inputs(self, f: RecordedFunction, starts: dict[str, int]) -> Callable[[Tape], Callable[[int, int], Number]]:
+        """Inputs of a recorded function in the one array, what the mode decides as constants."""
+        values = {(t.how[1], t.how[2]): t.value for t in f.tape.order if t.how[0] == "input"}
+
+        def on(tape: Tape) -> Callable[[int, int], Number]:
+            def number(array: int, k: int) -> Number:
+                name, place = f.inputs[array, k].rstrip("]").split("[")
+                if name in self._known:
+                    return float(self._known[name][int(place)])
+                return tape.inputs(0, np.array([values[array, k]]), [0], starts[name] + int(place))[0]
+
+            return number
+
+        return on
+
+
+def _turned(q: Number, lower: float, upper: float) -> Number:
+    """A position, if outside its range then some full turns away where that is inside."""
+    below, above = q - TAU * call("floor", (q - lower) / TAU), q + TAU * call("floor", (upper - q) / TAU)
+    moved = select_larger(lower, q, below, select_larger(q, upper, above, q))
+    return select_larger(lower, moved, q, select_larger(moved, upper, q, moved))

@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Recordings computed again with other numbers, and their derivatives as recordings: taping the tape.
+
+Forward and backward sweeps after Griewank and Walther, *Evaluating Derivatives*, 2008, chapter 3.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from pkm_runtime.codegen.tape import FUNCTIONS, SIGNS, Number, Recording, Tape, Term, call, extreme, key, select_larger
+
+OF_TERMS: dict[str, Callable[..., Number]] = {
+    **SIGNS,
+    **{name: partial(call, name) for name in FUNCTIONS},
+    **{name: partial(extreme, name) for name in ("max", "min", "worse")},
+    "fabs": abs,
+    "negated": operator.neg,
+    "select": select_larger,
+}
+
+
+def again(terms: Iterable[Term], inputs: Callable[[int, int], Any], operations: Mapping[str, Any]) -> dict[int, Any]:
+    """What terms, in order, come to by other `operations` from `inputs` (array, index): by number on the tape."""
+    found: dict[int, Any] = {}
+    for term in terms:
+        what, *operands = term.how
+        if what == "input":
+            found[term.number] = inputs(operands[0], operands[1])
+        else:
+            found[term.number] = operations[what](*(found[o] if isinstance(o, int) else float(o) for o in operands))
+    return found
+
+
+def restated(recording: Recording, inputs: Callable[[Tape], Callable[[int, int], Number]]) -> Recording | None:
+    """A recording of one array on a tape of its own, on which `inputs` puts terms or constants in place of inputs.
+
+    Comparisons keep the outcomes they had; None where constants alone have another.
+    """
+    old, new = recording.tape, Tape()
+    found = again(old.needed(recording.results), inputs(new), OF_TERMS)
+
+    def now(operand: Any) -> Number:
+        return found[operand] if isinstance(operand, int) else float(operand)
+
+    for (comparison, left, right), outcome in old.conditions.items():
+        a, b = now(left), now(right)
+        if isinstance(a, Term) or isinstance(b, Term):
+            new.conditions[comparison, key(a), key(b)] = outcome
+        elif new.decide(comparison, a, b) != outcome:
+            return None
+    return Recording(new, 1, tuple(now(key(x)) for x in recording.results))
+
+
+def pushed(recording: Recording, n: int) -> Recording:
+    """Derivatives of the results in a direction (n,), which follows the n inputs of the one array."""
+    tape, rates = recording.tape, dict[int, Number]()
+    for term in tape.needed(recording.results, conditions=False):
+        if term.how[0] == "input":
+            rates[term.number] = _direction(tape, n, term.how[2])
+        else:
+            rates[term.number] = sum(by * rates[o] for o, by in _partials(term) if isinstance(o, int))
+    return Recording(tape, 1, tuple(rates[x.number] if isinstance(x, Term) else 0.0 for x in recording.results))
+
+
+def pulled(recording: Recording, n: int) -> Recording:
+    """Derivatives by the n inputs of the one array of the results' sum, each by a weight that follows the inputs."""
+    tape = recording.tape
+    rates: dict[int, Number] = {}
+    for k, x in enumerate(recording.results):
+        if isinstance(x, Term):
+            rates[x.number] = rates.get(x.number, 0.0) + _direction(tape, n, k)
+    results: list[Number] = [0.0] * n
+    for term in reversed(tape.needed(recording.results, conditions=False)):
+        rate = rates.pop(term.number, 0.0)
+        if term.how[0] == "input":
+            results[term.how[2]] = rate
+        else:
+            for o, by in _partials(term):
+                if isinstance(o, int):
+                    rates[o] = rates.get(o, 0.0) + by * rate
+    return Recording(tape, 1, tuple(results))
+
+
+def _direction(tape: Tape, first: int, k: int) -> Number:
+    return tape.inputs(0, np.array([1.0 + 0.5 * np.sin(k)]), [0], first + k)[0]
+
+
+def _partials(term: Term) -> Sequence[tuple[Any, Number]]:
+    """Each operand of an operation, and the derivative by it."""
+    what, *operands = term.how
+    x = [term.tape.order[o] if isinstance(o, int) else float(o) for o in operands]
+    return list(zip(operands, _derivatives(what, term, x), strict=False))
+
+
+def _derivatives(what: str, y: Term, x: Sequence[Number]) -> Sequence[Number]:
+    """Of y by its operands x; none where they count for nothing."""
+    if what in ("max", "worse", "min"):
+        a, b = (x[1], x[0]) if what == "min" else x
+        return select_larger(a, b, 1.0, 0.0), select_larger(a, b, 0.0, 1.0)
+    if what == "select":
+        return 0.0, 0.0, select_larger(x[0], x[1], 1.0, 0.0), select_larger(x[0], x[1], 0.0, 1.0)
+    if what == "atan2":
+        square = x[0] * x[0] + x[1] * x[1]
+        return x[1] / square, -x[0] / square
+    return RULES[what](y, *x)
+
+
+RULES: dict[str, Callable[..., Sequence[Number]]] = {
+    "+": lambda y, a, b: (1.0, 1.0),
+    "-": lambda y, a, b: (1.0, -1.0),
+    "*": lambda y, a, b: (b, a),
+    "/": lambda y, a, b: (1.0 / b, -y / b),
+    "negated": lambda y, a: (-1.0,),
+    "sqrt": lambda y, a: (0.5 / y,),
+    "fabs": lambda y, a: (select_larger(a, 0.0, 1.0, -1.0),),
+    "sin": lambda y, a: (call("cos", a),),
+    "cos": lambda y, a: (-call("sin", a),),
+    "tanh": lambda y, a: (1.0 - y * y,),
+    "hypot": lambda y, a, b: (a / y, b / y),
+    "floor": lambda y, a: (),
+}
