@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from math import pi
+from math import isfinite, pi
 from typing import Any
 
 import numpy as np
@@ -154,6 +154,11 @@ class RecordedFunctions:
 
 def _turned(q: Number, lower: float, upper: float) -> Number:
     """A position, if outside its range then some full turns away where that is inside."""
-    below, above = q - TAU * call("floor", (q - lower) / TAU), q + TAU * call("floor", (upper - q) / TAU)
-    moved = select_larger(lower, q, below, select_larger(q, upper, above, q))
+    moved = q
+    if isfinite(upper):
+        moved = select_larger(q, upper, q + TAU * call("floor", (upper - q) / TAU), moved)
+    if isfinite(lower):
+        moved = select_larger(lower, q, q - TAU * call("floor", (q - lower) / TAU), moved)
+    if not (isfinite(lower) and isfinite(upper)):
+        return moved
     return select_larger(lower, moved, q, select_larger(moved, upper, q, moved))
