@@ -80,7 +80,7 @@ def rows(names: Sequence[str], folder: Path) -> Iterator[list[str]]:
             files = CFiles(dynamics)
             floats = CFiles(dynamics, single=True)
         except ExportError as error:
-            yield [name, *[""] * (len(HEADER) - 2), str(error).partition(": no C of it: ")[2].partition(";")[0]]
+            yield [name, *[""] * (len(HEADER) - 2), str(error).partition(": not recorded: ")[2].partition(";")[0]]
             continue
         errors = [text for k, one in enumerate((files, floats)) for text in _errors(one, folder / f"{name}{k}")]
         source = folder / f"{name}0" / f"{files.name}.c"

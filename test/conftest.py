@@ -38,6 +38,8 @@ JUDGES = {
     "mujoco": "mujoco",
     "bench": "pinocchio",
     "Pynite": "Pynite",
+    "casadi": "casadi",
+    "jax": "jax",
 }  # what is imported: what must be there
 
 # Robots that differ: planar, turning, redundant, of cables, ..., of 15 cm to 4 m

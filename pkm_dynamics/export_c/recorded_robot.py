@@ -337,7 +337,7 @@ class RecordedRobot:
     def expect(self, fact: bool, otherwise: str) -> None:
         """Refuse the robot unless something is so."""
         if not fact:
-            raise ExportError(f"{self.kinematics.mechanism.name}: no C of it: {otherwise}")
+            raise ExportError(f"{self.kinematics.mechanism.name}: not recorded: {otherwise}")
 
     def _turns_over(self) -> bool:
         """Whether a limb is found by iteration, as many equations as joints, and one of these slides.

@@ -18,6 +18,7 @@ from pkm_description.mechanism import Array
 from pkm_dynamics.dynamics import Dynamics
 from pkm_dynamics.outlets.recorded_functions import Outlet, RecordedFunctions
 from pkm_kinematics.status import closes
+from pkm_runtime.codegen import AVAILABLE
 from pkm_runtime.codegen.xla_call import XlaCall
 from pkm_runtime.optional import optional_library
 
@@ -29,7 +30,7 @@ def on_jax(dynamics: Dynamics, mode: int = 0) -> JaxRobot:
     """A robot's functions for JAX on processors, in a working mode.
 
     Raises:
-        ExportError: it has no recorded functions, or JAX computes in single precision.
+        ExportError: it has no recorded functions, JAX computes in single precision, or numba is too old.
         ModeError: no such mode.
         UsageError: JAX is not installed.
     """
@@ -47,6 +48,8 @@ class JaxRobot:
         self._jax = optional_library("jax", "jax", "functions of JAX")
         self._functions = RecordedFunctions(dynamics, mode)
         self._kinematics, self._mode = dynamics.kinematics, mode
+        if not AVAILABLE:
+            raise self._functions.refusal("machine code needs numba 0.62 or newer")
         if not self._jax.config.jax_enable_x64:
             raise self._functions.refusal('JAX is set to single precision; jax.config.update("jax_enable_x64", True)')
         self._calls: dict[str, XlaCall] = {}

@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Robots in CasADi: Python's answers, exact derivatives and sparsity, and an optimum found with them."""
+
+from __future__ import annotations
+
+import runpy
+from pathlib import Path
+from time import process_time
+
+import casadi
+import numpy as np
+import pytest
+
+from pkm_description import load_mechanism
+from pkm_dynamics import Dynamics
+from pkm_dynamics.export_c.recorded_robot import ExportError
+from pkm_dynamics.outlets.on_casadi import CasadiRobot, on_casadi
+
+from .judge import compare
+
+ROOT = Path(__file__).parents[3]
+FEW = ("delta", "planar_redundant", "agile_eye", "gough_stewart", "cable_8")
+
+
+def judged(dynamics: Dynamics, mode: int) -> None:
+    found = on_casadi(dynamics, mode)
+
+    def call(name: str, *rows: np.ndarray) -> np.ndarray:
+        result, valid = (np.array(x) for x in getattr(found, name)(*(row.T for row in rows)))
+        per_state = np.stack(np.hsplit(result, len(rows[0])))  # matrices come side by side
+        return np.where(valid.T[:, :, None] > 0, per_state, np.nan)
+
+    compare(dynamics, mode, call)
+
+
+@pytest.mark.parametrize("name", FEW)
+def test_answers_are_those_of_python(name: str) -> None:
+    judged(Dynamics(load_mechanism(name)), 0)
+
+
+@pytest.mark.slow
+@pytest.mark.not_for("turning space", "without straight lines")
+def test_answers_of_every_robot(robot_name: str) -> None:
+    dynamics = Dynamics(load_mechanism(robot_name))
+    for mode in {0, dynamics.kinematics.n_modes - 1}:
+        judged(dynamics, mode)
+
+
+def derivative(found: CasadiRobot, name: str, by: int, *given: np.ndarray) -> np.ndarray:
+    """Of the first result by an argument."""
+    function = getattr(found, name)
+    symbols = [casadi.SX.sym(function.name_in(k), function.size_in(k)) for k in range(function.n_in())]
+    jacobian = casadi.jacobian(function(*symbols)[0], symbols[by])
+    return np.array(casadi.Function("derivative", symbols, [jacobian])(*given))
+
+
+@pytest.mark.parametrize("name", ["gough_stewart", "orthoglide"])
+def test_derivatives_are_those_of_complex_steps(name: str) -> None:
+    dynamics = Dynamics(load_mechanism(name))
+    S, found = dynamics.kinematics.task.subspace, on_casadi(dynamics)
+    n, home = S.shape[1], dynamics.kinematics.home
+    twist, acceleration = S @ np.linspace(0.3, 0.5, n), S @ np.linspace(-1.0, 2.0, n)
+    wanted = dynamics.inverse_derivatives(home, twist, acceleration)
+    x, y, z, w = home[3:]
+    turn = 0.5 * np.array([[w, z, -y], [-z, w, x], [y, -x, w], [-x, -y, -z]])
+    step = np.block([[np.eye(3), np.zeros((3, 3))], [np.zeros((4, 3)), turn]]) @ S
+    for by, change, other in ((0, step, wanted.pose), (1, S, wanted.twist), (2, S, wanted.acceleration)):
+        one = derivative(found, "inverse_dynamics", by, home, twist, acceleration) @ change
+        np.testing.assert_allclose(one, other, rtol=0.0, atol=1e-9 * np.abs(other).max())
+
+
+def test_sparsity_is_exact() -> None:
+    """An Orthoglide does not turn: no orientation counts. Its accelerations count for the efforts by three numbers."""
+    found = on_casadi(Dynamics(load_mechanism("orthoglide")))
+    sparsity = found.inverse.jac_sparsity(0, 0)
+    assert (sparsity.shape, sparsity.nnz()) == ((3, 7), 9)
+    assert set(found.inverse_dynamics.jac_sparsity(0, 2).get_triplet()[1]) == {0, 1, 2}
+
+
+def test_a_pose_out_of_reach_is_not_valid() -> None:
+    dynamics = Dynamics(load_mechanism("delta"))
+    found, home = on_casadi(dynamics), np.array(dynamics.kinematics.home)
+    assert float(found.gravity(home)[1]) == 1.0
+    for pose in (home + np.eye(7)[2], 2.0 * home, home * np.nan):
+        assert float(found.gravity(pose)[1]) == 0.0
+
+
+def test_what_cannot_be_is_refused_by_name() -> None:
+    for name, why in (("quattro", "iteration"), ("capaman", "turns with the pose")):
+        with pytest.raises(ExportError, match=f"{name}.*{why}"):
+            on_casadi(Dynamics(load_mechanism(name)))
+    with pytest.raises(ExportError, match="cable_8: gravity: drives that only pull"):
+        _ = on_casadi(Dynamics(load_mechanism("cable_8"))).gravity
+
+
+def test_the_fastest_pick_and_place(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The example's optimum has a drive at its limit all the time; two seconds of a processor are enough for it."""
+    main = runpy.run_path(str(ROOT / "examples" / "13_time_optimal.py"))["main"]
+    before = process_time()
+    main(str(tmp_path / "picture.png"))
+    assert process_time() - before < 4.0  # picture included
+    assert capsys.readouterr().out == "0.1906 s with at most 200.0 N m\n"
