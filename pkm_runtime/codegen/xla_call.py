@@ -8,8 +8,10 @@ most of them many times. Derivatives are recordings too (`derivatives.py`), comp
 from __future__ import annotations
 
 import ctypes
+import re
 from collections.abc import Sequence
 from functools import cache, cached_property, partial
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -18,11 +20,12 @@ import numpy as np
 from pkm_runtime.codegen.derivatives import pulled, pushed
 from pkm_runtime.codegen.machine_code import LANES, VectorCode
 from pkm_runtime.codegen.tape import Recording
+from pkm_runtime.errors import PkmError
 from pkm_runtime.optional import optional_library
 
 # A handler of XLA's foreign function interface (xla/ffi/api/c_api.h of jaxlib): where it is asked, it tells its version
-# (0, within which structures only grow); else it calls the code on the one argument (k, n) and the one result. Numbers
-# are offsets in the structures there.
+# (0.MINOR, that header's; within 0, structures only grow); else it calls the code on the one argument (k, n) and the
+# one result. Numbers are offsets in the structures there.
 HANDLER = """
 define ptr @handler(ptr %frame) nounwind {
 %at_extension = getelementptr i8, ptr %frame, i64 8
@@ -32,14 +35,10 @@ br i1 %plain, label %run, label %tell
 tell:
 %at_metadata = getelementptr i8, ptr %extension, i64 24
 %metadata = load ptr, ptr %at_metadata
-%at_api = getelementptr i8, ptr %frame, i64 16
-%api = load ptr, ptr %at_api
-%at_minor = getelementptr i8, ptr %api, i64 36
-%minor = load i32, ptr %at_minor
 %to_major = getelementptr i8, ptr %metadata, i64 24
 store i32 0, ptr %to_major
 %to_minor = getelementptr i8, ptr %metadata, i64 28
-store i32 %minor, ptr %to_minor
+store i32 MINOR, ptr %to_minor
 ret ptr null
 run:
 %at_arguments = getelementptr i8, ptr %frame, i64 72
@@ -98,7 +97,8 @@ class XlaCall:
     @cached_property
     def target(self) -> tuple[str, tuple[int, ...]]:
         """Its name in XLA, and which of the inputs it reads."""
-        code, name = VectorCode(self.recording, HANDLER), f"pkm_control_{len(_LIVE)}"
+        handler = HANDLER.replace("MINOR", _libraries().minor)
+        code, name = VectorCode(self.recording, handler), f"pkm_control_{len(_LIVE)}"
         new = ctypes.pythonapi.PyCapsule_New
         new.restype, new.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
         _libraries().jax.ffi.register_ffi_target(name, new(code.address("handler"), None, None), platform="cpu")
@@ -117,7 +117,11 @@ def _libraries() -> SimpleNamespace:
         optional_library(name, "jax", "functions of JAX") for name in (*names, "jax.interpreters.mlir")
     )
     primitive = core.Primitive("recorded_call")
-    found = SimpleNamespace(jax=jax, jnp=jnp, ad=ad, primitive=primitive)
+    header = Path(jax.ffi.include_dir(), "xla", "ffi", "api", "c_api.h").read_text(encoding="utf-8")
+    major, minor = (re.search(rf"define XLA_FFI_API_{which} (\d+)", header) for which in ("MAJOR", "MINOR"))
+    if major is None or minor is None or major[1] != "0":
+        raise PkmError(f"jaxlib {jax.lib.__version__}: its foreign function interface is not of version 0")
+    found = SimpleNamespace(jax=jax, jnp=jnp, ad=ad, primitive=primitive, minor=minor[1])
     primitive.def_impl(lambda *x, call: _jitted(call)(*x))
     primitive.def_abstract_eval(_shape)
     batching.primitive_batchers[primitive] = _over_batches
