@@ -124,6 +124,7 @@ setup(
         "identification": ["clarabel>=0.9,<1"],
         "casadi": ["casadi>=3.6,<4"],
         "jax": ["jax>=0.5,<0.12"],
+        "gpu": ["cupy-cuda12x>=13,<15"],
         "dynamixel": ["dynamixel-sdk>=4.1,<5"],
         "usd": ["usd-core>=25.5,<27"],
         "completion": ["shtab"],

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A robot's recorded functions for optimisers and learners: `on_casadi`, `on_jax`."""
+"""A robot's recorded functions for optimisers and learners: `on_casadi`, `on_jax`; as kernels of GPUs: `on_gpu`."""
