@@ -73,7 +73,13 @@ class GpuRobot:
         dynamics.kinematics.modes.branch(mode)  # or ModeError
         self._cupy, self._mode, self._files = cupy, mode, CFiles(dynamics)
         m = len(dynamics.kinematics.actuated_names)
-        self._shapes = {"pose": (7,), "near": (7,), "twist": (6,), "acceleration": (6,), "margins": (2,)}
+        self._shapes: dict[str, tuple[int, ...]] = {
+            "pose": (7,),
+            "near": (7,),
+            "twist": (6,),
+            "acceleration": (6,),
+            "margins": (2,),
+        }
         self._shapes |= {"actuated": (m,), "effort": (m,), "jacobian": (m, 6)}
         self._shapes["joints"] = (len(dynamics.kinematics.joint_names),)
 
