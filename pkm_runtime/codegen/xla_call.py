@@ -137,6 +137,8 @@ def _jitted(call: XlaCall) -> Any:
 
 
 def _shape(*x: Any, call: XlaCall) -> Any:
+    if any(one.dtype != np.float64 for one in x):  # as where JAX was set to single precision since
+        raise PkmError(f"recorded functions take numbers in double, not {x[0].dtype}")
     return x[0].update(shape=(*x[0].shape[:-1], call.m))
 
 

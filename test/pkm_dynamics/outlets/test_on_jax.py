@@ -18,6 +18,7 @@ from pkm_dynamics.outlets.on_jax import JaxRobot, on_jax
 from pkm_kinematics.kernels.compiled_rotations import displace
 from pkm_kinematics.solve.working_modes import ModeError
 from pkm_runtime.codegen import AVAILABLE
+from pkm_runtime.errors import PkmError
 
 from .judge import compare
 
@@ -148,5 +149,8 @@ def test_what_cannot_be_is_refused_by_name() -> None:
     with pytest.raises(ExportError, match=r"tricept.*turns with the pose"):
         on_jax(Dynamics(load_mechanism("tricept")))
     jax.config.update("jax_enable_x64", False)
+    dynamics, found = robot("delta")
     with pytest.raises(ExportError, match="single precision"):
-        on_jax(robot("delta")[0])
+        on_jax(dynamics)
+    with pytest.raises(PkmError, match="in double, not float32"):
+        found.gravity(dynamics.kinematics.home)
