@@ -137,13 +137,13 @@ def _jitted(call: XlaCall) -> Any:
 
 
 def _shape(*x: Any, call: XlaCall) -> Any:
-    if any(one.dtype != np.float64 for one in x):  # as where JAX was set to single precision since
-        raise PkmError(f"recorded functions take numbers in double, not {x[0].dtype}")
     return x[0].update(shape=(*x[0].shape[:-1], call.m))
 
 
 def _columns(*x: Any, call: XlaCall) -> Any:
     """The call of the machine code, which takes its inputs as columns."""
+    if any(one.dtype != np.float64 for one in x):  # as where JAX was set to single precision since
+        raise PkmError(f"recorded functions take numbers in double, not {x[0].dtype}")
     jax, jnp = _libraries().jax, _libraries().jnp
     name, inputs = call.target
     rows = jnp.concatenate(x, axis=-1)
