@@ -58,7 +58,8 @@ def straight_quantities(
     """
     tape, data = Tape(), kinematics.engine.data()
     take_seed(model, data, np.array(seed))
-    pose = pose_inputs(tape, 0, kinematics.home, kinematics.task.subspace, kinematics.engine.size)
+    S = kinematics.task.subspace
+    pose = pose_inputs(tape, 0, near_home(kinematics.home, S, kinematics.engine.size), S)
     out = np.zeros(WIDTH, dtype=object)
     freedoms = frame.freedoms if any(3 < k < WIDTH for k in wanted) else 0
     held = loose(data)

@@ -48,10 +48,13 @@ def lean(robot: RobotModel, what: str, mode: int, *more: float) -> Callable[...,
     branch, data = k.modes.branch(mode), k.engine.data(k.modes.start(mode))
     example = _at_home(robot), np.zeros(m), *([] if what == "inverse" else [np.zeros(6)])
     if not k.constant_space:
-        return _turning(robot, mode, data, bind(turning, (turning_robot(robot, data), *more), example))
-    general = bind(carried if k.engine.iterated else whole, (robot.model(), data, branch, *more), example)
+        general = _turning(robot, mode, data, bind(turning, (turning_robot(robot, data), *more), example))
+        if what == "step":  # in the actuators
+            return general
+    else:
+        general = bind(carried if k.engine.iterated else whole, (robot.model(), data, branch, *more), example)
     if k.engine.iterated:
-        return _in_fixed_steps(robot, CARRIED[what], record, branch, data, more, example, general)
+        return _in_fixed_steps(robot, CARRIED[what], record, mode, data, more, example, general)
     code = robot.code(record, branch, MANY)
     if code is None:
         return general
@@ -63,14 +66,14 @@ def _in_fixed_steps(
     robot: RobotModel,
     kernel: Any,
     record: Callable[..., Recording | None],
-    branch: int,
+    mode: int,
     data: Data,
     more: tuple[float, ...],
     example: tuple[Array, ...],
     general: Callable[..., int],
 ) -> Callable[..., int]:
     """A call of straight-line code of a fixed number of Newton's steps, with `general` behind it on the same data."""
-    recording = record(robot, branch, data) if AVAILABLE else None
+    recording = record(robot, mode, data) if AVAILABLE else None
     if recording is None:
         return general
     code, blocks = MachineCode(recording), robot.kinematics.tables.blocks

@@ -1,28 +1,31 @@
 # SPDX-License-Identifier: Apache-2.0
 """Dynamics of one robot as straight-line code, several times as fast as the kernels that it is recorded from.
 
-For robots with a constant motion space. Where limbs are iterated, the code takes a fixed number of steps from where
-they were (`carried_...`). It is recorded at home and takes motions (25,) as the kernels do; where a motion takes
-another branch than home (limb out of reach, singularity) it has no result, calls return ANOTHER_BRANCH, and the kernel
-is called. Constants of the motion space, such as a Delta's orientation, are constants of the code.
+Where limbs are iterated, the code takes a fixed number of steps from where they were (`carried_...`). It is recorded at
+home and takes motions (25,) as the kernels do; where a motion takes another branch than home (limb out of reach,
+singularity) it has no result, calls return ANOTHER_BRANCH, and the kernel is called. Constants of the motion space,
+such as a Delta's orientation, are constants of the code; a motion space that turns is found on the way.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import cache
-from typing import Any
 
 import numpy as np
 
 from pkm_dynamics.kernels.direct_dynamics import advance, direct_dynamics
 from pkm_dynamics.kernels.inverse_dynamics import conditioned_inverse_dynamics
 from pkm_dynamics.robot_model import RobotModel
+from pkm_kinematics import Kinematics
 from pkm_kinematics.kernels.model_and_data import Data
 from pkm_kinematics.kernels.path.fixed_steps import newton_in_fixed_steps, set_off, settle
 from pkm_kinematics.kernels.position.positions import CONVERGED, solve_newton
+from pkm_kinematics.kernels.rates.motion import solve_motion
+from pkm_kinematics.kernels.records import CLOSED_FORM
+from pkm_kinematics.lean_kinematics import pose_near_home
+from pkm_kinematics.recorded_space import Instead, motion_in_turning_space
 from pkm_kinematics.recordings_at_home import free_inputs, joint_inputs, joint_results, pose_inputs, rate_inputs
-from pkm_runtime.codegen import Recording, Tape, loose, trace
+from pkm_runtime.codegen import AVAILABLE, Recording, Tape, loose, trace
 from pkm_runtime.codegen.call_code import ANOTHER_BRANCH, call_code
 from pkm_runtime.kernels.compiled import allocating, compiled
 
@@ -112,43 +115,61 @@ POSE, TWIST, ACCELERATION, WRENCH = 0, 7, 13, 19  # where they begin in a motion
 
 
 @cache
-def _fixed_steps() -> tuple[tuple[Any, Callable[..., Any]], ...]:
+def _fixed_steps() -> Instead:
     """What is recorded of iterated limbs, in place of their iteration."""
     return ((solve_newton, trace(newton_in_fixed_steps)),)
 
 
-def record_inverse(robot: RobotModel, branch: int, start: Data | None = None) -> Recording | None:
+def _recordable(kinematics: Kinematics, start: Data | None) -> bool:
+    """Whether limbs are in closed form, or start somewhere, and the motion space is constant or limbs alone make it."""
+    if kinematics.constant_space:
+        return kinematics.straight or start is not None
+    closed_form = bool((kinematics.tables.blocks["solver"] == CLOSED_FORM).all())
+    return AVAILABLE and (closed_form or start is not None) and kinematics.task.subspace.shape[1] == 6
+
+
+def _instead(kinematics: Kinematics) -> Instead:
+    """What is recorded in place of kernels."""
+    if kinematics.constant_space:
+        return _fixed_steps()
+    return (*_fixed_steps(), (solve_motion, motion_in_turning_space(kinematics.mobility, _fixed_steps())))
+
+
+def record_inverse(robot: RobotModel, mode: int, start: Data | None = None) -> Recording | None:
     """Efforts (n_actuated,) and reciprocal condition of the drives' Jacobian from a motion (25,); None without code.
 
     With `start`, of robots with iterated limbs: from where these are as well, near home as there, to where they get.
     """
     kinematics = robot.kinematics
-    if not (kinematics.straight or start is not None):
+    if not _recordable(kinematics, start):
         return None
     tape, S, model = Tape(), kinematics.task.subspace, robot.model()
-    motion = [pose_inputs(tape, 0, kinematics.home, S, kinematics.engine.size)]
+    motion = [pose_inputs(tape, 0, pose_near_home(kinematics.engine, kinematics.modes.start(mode)), S)]
     motion += [rate_inputs(tape, 0, TWIST, S), rate_inputs(tape, 0, ACCELERATION, S), free_inputs(tape, 0, WRENCH, 6)]
     effort = np.zeros(len(kinematics.actuated_names), dtype=object)
     data = loose(start or kinematics.engine.data())
     limbs = joint_inputs(tape, 1, model, data)
-    kernel = trace(conditioned_inverse_dynamics, _fixed_steps())
+    kernel = trace(conditioned_inverse_dynamics, _instead(kinematics))
+    branch = kinematics.modes.branch(mode)
     status, condition = kernel(loose(model), data, branch, np.concatenate(motion), effort)
     results = (*effort, condition, *joint_results(model, limbs))
     return Recording(tape, 2 if limbs else 1, results) if status == CONVERGED else None
 
 
-def record_direct(robot: RobotModel, branch: int, start: Data | None = None) -> Recording | None:
+def record_direct(robot: RobotModel, mode: int, start: Data | None = None) -> Recording | None:
     """Platform acceleration (6,) from a motion (25,) and efforts (n_actuated,); None without code. `start` as above."""
     kinematics = robot.kinematics
-    if not (kinematics.straight or start is not None):
+    if not _recordable(kinematics, start):
         return None
     tape, S, model = Tape(), kinematics.task.subspace, robot.model()
-    motion = [pose_inputs(tape, 0, kinematics.home, S, kinematics.engine.size), rate_inputs(tape, 0, TWIST, S)]
-    motion += [np.zeros(6), free_inputs(tape, 0, WRENCH, 6)]
+    motion = [pose_inputs(tape, 0, pose_near_home(kinematics.engine, kinematics.modes.start(mode)), S)]
+    motion += [rate_inputs(tape, 0, TWIST, S), np.zeros(6), free_inputs(tape, 0, WRENCH, 6)]
     effort = free_inputs(tape, 1, 0, len(kinematics.actuated_names))
     out = np.zeros(6, dtype=object)
     data = loose(start or kinematics.engine.data())
     limbs = joint_inputs(tape, 2, model, data)
-    status = trace(direct_dynamics, _fixed_steps())(loose(model), data, branch, np.concatenate(motion), effort, out)
+    kernel = trace(direct_dynamics, _instead(kinematics))
+    branch = kinematics.modes.branch(mode)
+    status = kernel(loose(model), data, branch, np.concatenate(motion), effort, out)
     results = (*out, *joint_results(model, limbs))
     return Recording(tape, 3 if limbs else 2, results) if status == CONVERGED else None

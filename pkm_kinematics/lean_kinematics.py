@@ -16,7 +16,7 @@ from pkm_kinematics.kernels.path.newton import RESULTS
 from pkm_kinematics.kernels.path.track_reading import track_usable
 from pkm_kinematics.kernels.position.placement import place_platform
 from pkm_kinematics.kernels.position.solve_poses import inverse_direct, inverse_whole
-from pkm_kinematics.recordings_at_home import record_newton_step, straight_track
+from pkm_kinematics.recordings_at_home import NEAR, near_home, record_newton_step, some_numbers, straight_track
 from pkm_kinematics.solve.engine import Engine
 from pkm_kinematics.solve.working_modes import WorkingModes
 from pkm_kinematics.status import Status, closes
@@ -74,6 +74,15 @@ def _track_graph(e: Engine, start: Array) -> Callable[[Array, Array], tuple[int,
         return int(Status.CONVERGED), gap, iterations
 
     return call
+
+
+def pose_near_home(e: Engine, joints: Array) -> Array:
+    """A pose (7,) near home in the motion space, where the actuators go if it turns; `joints` (n_joints,) at home."""
+    if e.constant_space:
+        return near_home(e.home, e.model.subspace, e.size)
+    pose, unit = e.home.copy(), np.where(e.actuated_turning, 1.0, e.size)
+    _track_graph(e, joints)(joints[e.actuated_column] + NEAR * unit * some_numbers(len(unit)), pose)
+    return pose
 
 
 def lean_forward(e: Engine) -> Callable[[Array, Array], int]:

@@ -40,9 +40,8 @@ def near_home(home: Array, subspace: Array, size: float) -> Array:
     return pose
 
 
-def pose_inputs(tape: Tape, array: int, home: Array, subspace: Array, size: float) -> Array:
-    """The pose of `near_home` as the first numbers of input array `array`."""
-    pose = near_home(home, subspace, size)
+def pose_inputs(tape: Tape, array: int, pose: Array, subspace: Array) -> Array:
+    """A pose (7,) near home as the first numbers of input array `array`; constants where the motion space rests."""
     slides = np.flatnonzero(subspace[:3].any(axis=1))
     return tape.inputs(array, pose, [*slides, *([3, 4, 5, 6] if subspace[3:].any() else [])])
 
@@ -86,7 +85,7 @@ def record_newton_step(model: Model, data: Data, home: Array, actuated: Array) -
         return None
     tape = Tape()
     start = tape.inputs(0, actuated, range(m))
-    pose = pose_inputs(tape, 1, home, model.subspace, float(model.task[0].size))
+    pose = pose_inputs(tape, 1, near_home(home, model.subspace, float(model.task[0].size)), model.subspace)
     q = tape.inputs(2, actuated, range(m))
     out = np.zeros(RESULTS, dtype=object)
     status = trace(newton_step)(loose(model), loose(data), start, q, pose, out)

@@ -171,7 +171,7 @@ class RecordedFunction:
     def place_checked(self, joints: bool) -> None:
         """Put the platform at a pose that `platform` in C has moved into the motion space."""
         robot = self.robot
-        pose = pose_inputs(self.tape, POSE, robot.engine.home, robot.subspace, robot.engine.size)
+        pose = pose_inputs(self.tape, POSE, robot.pose, robot.subspace)
         self.inputs |= {(POSE, k): f"pose[{k}]" for k in range(7)}
         self.pose = pose
         platform = self.data.state[PLATFORM]

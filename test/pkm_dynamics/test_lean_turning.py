@@ -3,10 +3,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import pytest
 
 from pkm_description.mechanism import Array
+from pkm_dynamics import lean_calls
 from pkm_dynamics.actuator_dynamics import ActuatorDynamics
 from pkm_kinematics.kernels.compiled_rotations import displace
 from pkm_kinematics.status import Status
@@ -14,6 +17,8 @@ from test.conftest import KINDS
 
 TURNING = KINDS["turning space"]
 SAME = 1e-10  # of the largest: efforts of two formulations
+WALKS, STEPS = 5, 500
+CLOSE = 1e-11  # of the largest, or of what is usual: efforts of straight lines and of the graph. Seen: 5e-12, capaman
 
 
 def motions(k, n: int) -> Array:
@@ -45,6 +50,60 @@ def test_efforts_and_accelerations(of_gallery, name: str) -> None:
         assert direct(motion, effort, acceleration) == Status.CONVERGED
         expected = d.direct(pose, twist, effort, wrench).acceleration
         np.testing.assert_allclose(acceleration, expected, rtol=0.0, atol=SAME * np.abs(expected).max())
+
+
+def walk(k, rng: np.random.Generator, n: int) -> Iterator[Array]:
+    """Poses (7,) of a walk of the actuators from home at random, in n steps of a control period, as far as it leads."""
+    home = np.array(k.home_joints)[k.engine.actuated_column]
+    unit = np.where(k.engine.actuated_turning, 1.0, k.engine.size)
+    pose, track, way, at = np.array(k.home), k.lean_track(), rng.normal(size=len(home)), np.zeros(len(home))
+    for _ in range(n):
+        if np.abs(at).max() > 0.6 or rng.random() < 0.02:
+            way = rng.normal(size=len(at)) - 3.0 * at
+        at += 0.004 * way / np.linalg.norm(way)
+        if track(home + unit * at, pose)[0] != Status.CONVERGED:
+            return
+        yield pose
+
+
+def counting(left: list[int]):
+    """In place of `with_fallback`, counts in `left` the calls that the code leaves to the general one."""
+
+    def with_fallback(quick, general, code):
+        def call(*arguments, _kept=code):
+            status = quick(*arguments)
+            left[0] += status < 0
+            return general(*arguments) if status < 0 else status
+
+        return call
+
+    return with_fallback
+
+
+@pytest.mark.parametrize("name", TURNING)
+def test_straight_lines_agree_with_the_graph(of_gallery, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Along ways from home to where these end, for twists and accelerations that miss the motion space, too."""
+    k, d = of_gallery[name].kinematics, of_gallery[name].dynamics
+    m, rng, left, errors, sizes = len(k.actuated_names), np.random.default_rng(1), [0], [], []
+    expected, found = (np.zeros(m), np.zeros(6)), (np.zeros(m), np.zeros(6))
+    for _ in range(WALKS):
+        monkeypatch.setattr(lean_calls, "with_fallback", lambda quick, general, code: general)
+        inverse, direct = d.lean_inverse(), d.lean_direct()
+        monkeypatch.setattr(lean_calls, "with_fallback", counting(left))
+        straight_inverse, straight_direct = d.lean_inverse(), d.lean_direct()
+        for pose in walk(k, rng, STEPS):
+            motion, effort = np.concatenate([pose, rng.normal(size=18)]), 10.0 * rng.normal(size=m)
+            status = inverse(motion, expected[0])
+            assert straight_inverse(motion, found[0]) == status
+            if status != Status.CONVERGED:
+                break
+            motion[13:19] = 0.0
+            assert direct(motion, effort, expected[1]) == straight_direct(motion, effort, found[1]) == status
+            errors.append([np.abs(a - b).max() for a, b in zip(expected, found, strict=True)])
+            sizes.append([np.abs(a).max() for a in expected])
+    assert len(errors) > 0.2 * WALKS * STEPS
+    assert left[0] < 0.2 * len(errors)  # beside singularities inside CaPaMan's limbs, one in twenty
+    assert (np.array(errors) / np.maximum(sizes, np.median(sizes, axis=0))).max() < CLOSE
 
 
 @pytest.mark.parametrize("name", TURNING)
