@@ -381,7 +381,7 @@ class Kinematics(Describable):
         """
         self.modes.branch(mode)  # None is a mode to `inverse`, and none to start in
         start = np.array(self.inverse(self.home, mode=mode).joints)
-        return lean_kinematics.lean_track(self.engine, start, straight=self.straight)
+        return lean_kinematics.lean_track(self.engine, start, straight=AVAILABLE)
 
     def lean_forward(self) -> Callable[[Array, Array], int]:
         """`call(q, points) -> status`: both assembly modes of a translational robot as platform origins (2, 3) [m].

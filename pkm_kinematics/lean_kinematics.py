@@ -4,23 +4,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
 from pkm_description.mechanism import Array
 from pkm_kinematics.forward.graph_tracker import GraphTracker
-from pkm_kinematics.kernels.model_and_data import Data
+from pkm_kinematics.kernels.model_and_data import Data, near
 from pkm_kinematics.kernels.path.carry_on import inverse_carried
 from pkm_kinematics.kernels.path.distances import forward_translation
-from pkm_kinematics.kernels.path.newton import RESULTS
+from pkm_kinematics.kernels.path.fixed_steps import read_iterated, settle
 from pkm_kinematics.kernels.path.track_reading import track_usable
 from pkm_kinematics.kernels.position.placement import place_platform
-from pkm_kinematics.kernels.position.solve_poses import inverse_direct, inverse_whole
-from pkm_kinematics.recordings_at_home import NEAR, near_home, record_newton_step, some_numbers, straight_track
+from pkm_kinematics.kernels.position.solve_poses import inverse_direct, inverse_whole, take_seed
+from pkm_kinematics.recorded_tracking import Tracked, record_step, straight_track, tracked
+from pkm_kinematics.recordings_at_home import NEAR, near_home, some_numbers
 from pkm_kinematics.solve.engine import Engine
 from pkm_kinematics.solve.working_modes import WorkingModes
 from pkm_kinematics.status import Status, closes
 from pkm_runtime.codegen import MachineCode
+from pkm_runtime.codegen.call_code import ANOTHER_BRANCH
 from pkm_runtime.errors import PkmError
 from pkm_runtime.kernels.binding import bind, with_fallback
 
@@ -46,34 +49,86 @@ def _example(engine: Engine) -> tuple[Array, Array]:
 
 def lean_track(e: Engine, start: Array, *, straight: bool) -> Callable[[Array, Array], tuple[int, float, int]]:
     """See `Kinematics.lean_track`; the first call starts at home with joints `start`."""
-    if not e.constant_space:
-        return _track_graph(e, start)
-    home = start[e.actuated_column]
-    last, example = home.copy(), (home.copy(), e.home.copy())
-    general = bind(track_usable, (e.model, e.data(start), last, np.empty((len(e.model.bodies), 3))), example)
-    recording = record_newton_step(e.model, e.data(start), e.home, home) if straight else None
+    last, data, example = start[e.actuated_column].copy(), e.data(start), (start[e.actuated_column], e.home.copy())
+    graph = None if e.constant_space else _Graph(e, start)
+    general = graph or bind(track_usable, (e.model, data, last, np.empty((len(e.model.bodies), 3))), example)
+    recording = record_step(e, start, pose_near_home(e, start)) if straight else None
     if recording is None:
         return general
     code = MachineCode(recording)
-    scratch, farthest = (np.empty(7), np.empty(RESULTS)), e.inputs.farthest(e.actuated_turning)
-    fixed = (code.address, e.characteristic_length, *scratch, last, farthest)
-    return with_fallback(bind(straight_track, fixed, example), general, code)
+    robot = tracked(e, recording, last)
+    read_iterated(e.model, data, robot.limbs)
+    quick = bind(straight_track, (code.address, e.characteristic_length, robot), example)
+    if graph is not None:
+        return graph.behind(quick, code, data, robot)
+    return with_fallback(quick, _behind_steps(e, general, data, robot.limbs) if e.iterated else general, code)
 
 
-def _track_graph(e: Engine, start: Array) -> Callable[[Array, Array], tuple[int, float, int]]:
-    if not GraphTracker.serves(e):
-        raise PkmError("lean_track needs an actuator per degree of freedom where the motion space depends on the pose")
-    tracker, rest = GraphTracker(e), np.zeros(len(e.actuated_names))
-    tracker.place(e.home, start)
+def _behind_steps(
+    e: Engine, general: Callable[[Array, Array], Any], data: Data, limbs: Array
+) -> Callable[[Array, Array], Any]:
+    """A general call on `data` whose limbs begin, and end, at `limbs`, see `read_iterated`."""
 
-    def call(q: Array, pose: Array) -> tuple[int, float, int]:
-        status, gap, iterations, motion = tracker.observe(q, rest)
+    def call(q: Array, pose: Array) -> Any:
+        settle(e.model, data, pose, limbs)
+        found = general(q, pose)
+        read_iterated(e.model, data, limbs)
+        return found
+
+    return call
+
+
+class _Graph:
+    """`lean_track` on the whole graph, which keeps the configuration."""
+
+    def __init__(self, e: Engine, start: Array) -> None:
+        if not GraphTracker.serves(e):
+            raise PkmError(
+                "lean_track needs an actuator per degree of freedom where the motion space depends on the pose"
+            )
+        self.e, self.tracker, self.rest = e, GraphTracker(e), np.zeros(len(e.actuated_names))
+        self.joints = start.copy()
+        self.tracker.place(e.home, start)
+
+    def __call__(self, q: Array, pose: Array) -> tuple[int, float, int]:
+        """Track a reading q (n_actuated,) into `pose` (7,)."""
+        status, gap, iterations, motion = self.tracker.observe(q, self.rest)
         if not closes(status):
             return int(status), gap, iterations
         pose[:] = motion.pose
+        self.joints[:] = motion.joints
         return int(Status.CONVERGED), gap, iterations
 
-    return call
+    def behind(
+        self, quick: Callable[[Array, Array], Any], code: MachineCode, data: Data, robot: Tracked
+    ) -> Callable[[Array, Array], tuple[int, float, int]]:
+        """A call of straight-line code of a robot, and of this where it has no result."""
+        e, here, placed = self.e, self.e.home.copy(), [True]
+
+        def call(q: Array, pose: Array, _kept: object = code) -> tuple[int, float, int]:
+            found: tuple[int, float, int] = quick(q, here)
+            if found[0] != ANOTHER_BRANCH:
+                placed[0] = False
+                pose[:] = here
+                return found
+            if not placed[0]:  # the graph is where it was at the last call of its own
+                settle(e.model, data, here, robot.limbs)
+                for i in range(2, len(data.state)):
+                    self.joints[e.model.bodies[i]["column"]] = data.state["q"][i]
+                self.joints[e.actuated_column] = robot.last
+                solved = e.positions.solve(here[None], near(self.joints, 1))
+                if not closes(solved.status[0]):
+                    return int(solved.status[0]), float(solved.residual[0]), 0
+                self.tracker.place(here, solved.q[0])
+                placed[0] = True
+            found = self(q, pose)
+            if found[0] == Status.CONVERGED:
+                here[:], robot.last[:] = pose, q
+                take_seed(e.model, data, self.joints)
+                read_iterated(e.model, data, robot.limbs)
+            return found
+
+        return call
 
 
 def pose_near_home(e: Engine, joints: Array) -> Array:
@@ -81,7 +136,7 @@ def pose_near_home(e: Engine, joints: Array) -> Array:
     if e.constant_space:
         return near_home(e.home, e.model.subspace, e.size)
     pose, unit = e.home.copy(), np.where(e.actuated_turning, 1.0, e.size)
-    _track_graph(e, joints)(joints[e.actuated_column] + NEAR * unit * some_numbers(len(unit)), pose)
+    _Graph(e, joints)(joints[e.actuated_column] + NEAR * unit * some_numbers(len(unit)), pose)
     return pose
 
 

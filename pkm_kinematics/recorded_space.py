@@ -19,13 +19,13 @@ from pkm_kinematics.kernels.position.positions import CONVERGED, SINGULAR, solve
 from pkm_kinematics.kernels.rates.constraint_wrenches import (
     combined_acceleration,
     constraint_wrench,
-    least_acceleration,
+    least_motion,
     null_combinations,
     onto_space,
     space_across,
 )
 from pkm_kinematics.kernels.rates.motion import accelerations, correct, invert_blocks, move_platform, velocities
-from pkm_kinematics.kernels.regularity import is_regular
+from pkm_kinematics.kernels.regularity import is_regular, orientation
 from pkm_runtime.codegen import trace
 from pkm_runtime.codegen.tape import Number, value
 
@@ -63,6 +63,25 @@ class RecordedSpace:
             found.append((b, combination, wrench))
         return found
 
+    @property
+    def side(self) -> Number:
+        """Sign of the determinant that wrenches and basis have together, but for one that no pose changes."""
+        return trace(orientation)(self._inverse, len(self._combinations))
+
+    def closing(self) -> Array:
+        """The least displacement (6,) of the platform that closes what the limbs leave open by their constraints."""
+        rows = self.data.rows
+        gaps = [
+            sum(x * rows[self.model.blocks[b].rows_at + r].gap for r, x in enumerate(combination))
+            for b, combination in self._combinations
+        ]
+        return self._least(np.array(gaps, dtype=object))
+
+    def _least(self, rates: Array) -> Array:
+        least = np.zeros(6, dtype=object)
+        trace(least_motion)(self._wrenches, self.length, self._inverse, self._weights, rates, least)
+        return least
+
     def move(self, twist: Array, acceleration: Array) -> None:
         """Give all bodies the motion in the space nearest to a twist and an acceleration (6,), which become it."""
         trace(onto_space)(self.model.subspace, self.length, twist)
@@ -80,9 +99,7 @@ class RecordedSpace:
             corrected(bodies, block, state)
 
         trace(accelerations, [*self.instead, (correct, note)])(self.model, self.data)
-        imposed = np.zeros(6, dtype=object)
-        trace(least_acceleration)(self._wrenches, self.length, self._inverse, self._weights, rates, imposed)
-        acceleration += imposed
+        acceleration += self._least(rates)
         trace(move_platform)(self.data.state, twist, acceleration)
         trace(accelerations, self.instead)(self.model, self.data)
 

@@ -33,13 +33,41 @@ def place_iterated(bodies, block, state):
 
 
 @compiled
+def turn_along(body, me, change):
+    """Move a joint by a correction, without a trigonometric function."""
+    if body.prismatic == 1:
+        me.q += change
+        return
+    half = 0.5 * change
+    square = half * half
+    scale = 1.0 / (1.0 + square)
+    c = me.c
+    s = me.s
+    me.c = ((1.0 - square) * c - change * s) * scale
+    me.s = ((1.0 - square) * s + change * c) * scale
+
+
+@compiled
+def correct_joints(model, data, block):
+    """Move a block's joints by its gaps and its inverse; the largest correction [rad, and of the robot's size]."""
+    largest = 0.0
+    for j in range(block.count):
+        change = 0.0
+        for r in range(block.rows):
+            change -= data.work[block.inverse_at + j * block.rows + r] * data.rows[block.rows_at + r].gap
+        body = model.bodies[block.start + j]
+        turn_along(body, data.state[block.start + j], change)
+        largest = max(largest, abs(change) / (block.size if body.prismatic == 1 else 1.0))
+    return largest
+
+
+@compiled
 def newton_in_fixed_steps(model, data, block, rounded=ROUNDED, settled=SETTLED):
     """As `solve_newton`; a residual of infinity where corrections do not shrink as `follows` demands.
 
     `rounded` and `settled` are coarser for floats.
     """
-    bodies, closures, state, rows, work = model.bodies, model.closures, data.state, data.rows, data.work
-    m = block.rows
+    bodies, closures, state, rows = model.bodies, model.closures, data.state, data.rows
     allowed = NEXT
     largest = 0.0
     for step in range(WHOLE + AGAIN):
@@ -47,24 +75,7 @@ def newton_in_fixed_steps(model, data, block, rounded=ROUNDED, settled=SETTLED):
         write_block_rows(closures, block, state, rows)
         if step < WHOLE:
             invert_block(model, data, block)
-        largest = 0.0
-        for j in range(block.count):
-            me = state[block.start + j]
-            change = 0.0
-            for r in range(m):
-                change -= work[block.inverse_at + j * m + r] * rows[block.rows_at + r].gap
-            if bodies[block.start + j].prismatic == 1:
-                me.q += change
-                largest = max(largest, abs(change) / block.size)
-            else:
-                half = 0.5 * change
-                square = half * half
-                scale = 1.0 / (1.0 + square)
-                c = me.c
-                s = me.s
-                me.c = ((1.0 - square) * c - change * s) * scale
-                me.s = ((1.0 - square) * s + change * c) * scale
-                largest = max(largest, abs(change))
+        largest = correct_joints(model, data, block)
         if not largest <= allowed:
             return inf, step
         allowed = max(CONTRACTION * largest, rounded)
@@ -75,24 +86,27 @@ def newton_in_fixed_steps(model, data, block, rounded=ROUNDED, settled=SETTLED):
 
 
 @compiled
-def set_off(model, data, pose, start):
-    """Write where the limbs are to `start`; False where the pose is too far from that of the call before for one step.
-
-    As in `approach`.
-    """
-    vectors, state = data.system[VECTORS], data.state
-    write_displacement(vectors[LAST], pose, vectors[PATH])
-    if not step_length(vectors[PATH], model.task[0].size) < SHORT * STEP:
-        return False
+def read_iterated(model, data, start):
+    """Write where the limbs are to `start`."""
     at = 0
     for b in range(model.blocks.shape[0]):
         block = model.blocks[b]
         if block.solver == NEWTON:
             for i in range(block.start, block.start + block.count):
                 slides = model.bodies[i].prismatic == 1
-                start[at] = state[i].q if slides else state[i].c
-                start[at + 1] = 0.0 if slides else state[i].s
+                start[at] = data.state[i].q if slides else data.state[i].c
+                start[at + 1] = 0.0 if slides else data.state[i].s
                 at += 2
+
+
+@compiled
+def set_off(model, data, pose, start):
+    """`read_iterated`; False where the pose is too far from that of the call before for one step, as in `approach`."""
+    vectors = data.system[VECTORS]
+    write_displacement(vectors[LAST], pose, vectors[PATH])
+    if not step_length(vectors[PATH], model.task[0].size) < SHORT * STEP:
+        return False
+    read_iterated(model, data, start)
     return True
 
 

@@ -6,19 +6,16 @@ Jacobian asks for. The iterate is always a closed configuration, so that near a 
 the exact Jacobian. `follow.py` makes a path of such steps stay in its assembly mode.
 """
 
-from math import atan2, cos, sin, sqrt
+from math import atan2, cos, sin
 
-from pkm_kinematics.kernels.compiled_rotations import shift_pose
-from pkm_kinematics.kernels.model_and_data import FACTORS, NEAREST_BRANCH, VECTORS
-from pkm_kinematics.kernels.position.placement import place_platform, set_angle
-from pkm_kinematics.kernels.position.positions import CONVERGED, SINGULAR, solve_positions
+from pkm_kinematics.kernels.model_and_data import FACTORS, VECTORS
+from pkm_kinematics.kernels.position.placement import set_angle
 from pkm_kinematics.kernels.rates.motion import invert_blocks
 from pkm_kinematics.kernels.rates.projection import factorise_drives, inverse_jacobian
 from pkm_kinematics.kernels.regularity import is_regular, nearest, orientation, weigh_drives
 from pkm_runtime.kernels.compiled import compiled
 
 LONGEST_TURN = 0.5  # rad per iteration
-RESULTS = 11  # numbers that `newton_step` gives
 
 RIGHT, TWIST, TRIAL, GOAL, SPAN = range(5)  # vectors of `Data.system` in use on paths
 
@@ -75,27 +72,3 @@ def correction(model, data, q):
         for c in range(n):
             twist[k] += S[k, c] * per_speed[c] * vectors[TRIAL, c]
     return sign, worst
-
-
-@compiled
-def newton_step(model, data, start, q, pose, out):
-    """One step of Newton's method from the pose `start` towards actuated joints at q, in full: a status.
-
-    The limbs take the working mode nearest to the actuated joints `start`. `out` (RESULTS,) is the pose after the step;
-    then, before it, the largest error of an actuated joint; the turn [rad] and the length [m] of the step; and the sign
-    of the Jacobian's determinant.
-    """
-    read_actuators(model.bodies, data.state, start)
-    place_platform(data.state, pose)
-    status, _, _ = solve_positions(model, data, NEAREST_BRANCH, False)
-    if status != CONVERGED:
-        return status
-    sign, out[7] = correction(model, data, q)
-    if sign == 0.0:
-        return SINGULAR
-    twist = data.system[VECTORS, TWIST]
-    out[8] = sqrt(twist[3] ** 2 + twist[4] ** 2 + twist[5] ** 2)
-    out[9] = sqrt(twist[0] ** 2 + twist[1] ** 2 + twist[2] ** 2 + (model.task[0].length * out[8]) ** 2)
-    out[10] = sign
-    shift_pose(pose, twist, 1.0, out)
-    return CONVERGED

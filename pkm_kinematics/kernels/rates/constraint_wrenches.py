@@ -115,8 +115,8 @@ def onto_space(space, length, rates):
 
 
 @compiled
-def least_acceleration(wrenches, length, inverse, weights, rates, out):
-    """The least acceleration (6,) that takes the second `rates` (k,) of the combinations to zero."""
+def least_motion(wrenches, length, inverse, weights, rates, out):
+    """The least motion (6,) that takes `rates` (k,) of the combinations, or their gaps, to zero."""
     least_norm(wrenches, 6, rates.shape[0], inverse, weights, rates, out)
     for r in range(3):
         out[r] = -out[r]

@@ -1,0 +1,236 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Forward kinematics of one robot that tracks its actuators by straight-line code: a step of Newton's method on all.
+
+The pose moves by what the actuators still miss, and by what the limbs' constraints leave open where the motion space
+turns with the pose; limbs that are iterated move with it, each by a step of their own per step of the pose. That is
+Newton's method on pose and joints together, limbs eliminated, and as quadratic.
+"""
+
+from __future__ import annotations
+
+from math import inf
+from typing import Any
+
+import numpy as np
+
+from pkm_description.mechanism import Array
+from pkm_kinematics.kernels.compiled_rotations import shift_pose
+from pkm_kinematics.kernels.dense import determinant_sign
+from pkm_kinematics.kernels.model_and_data import NEAREST, VECTORS
+from pkm_kinematics.kernels.path.fixed_steps import correct_joints, place_iterated, turn_along
+from pkm_kinematics.kernels.path.follow import CORRECTIONS, contracts, settled
+from pkm_kinematics.kernels.path.newton import LONGEST_TURN, TWIST, actuator_error, correction, read_actuators
+from pkm_kinematics.kernels.position.closures import CLOSED, closed, invert_block
+from pkm_kinematics.kernels.position.placement import place_platform
+from pkm_kinematics.kernels.position.positions import CONVERGED, solve_newton, solve_positions, write_block_rows
+from pkm_kinematics.kernels.rates.motion import invert_blocks, move_platform, velocities
+from pkm_kinematics.kernels.rates.projection import drive_rates
+from pkm_kinematics.kernels.records import NEWTON
+from pkm_kinematics.kernels.regularity import is_regular
+from pkm_kinematics.recorded_space import FIRM, RecordedSpace
+from pkm_kinematics.recordings_at_home import joint_inputs, joint_results, pose_inputs
+from pkm_kinematics.solve.engine import Engine
+from pkm_runtime.codegen import Recording, Tape, loose, trace
+from pkm_runtime.codegen.call_code import ANOTHER_BRANCH, call_code
+from pkm_runtime.codegen.tape import Number, Term, call, extreme
+from pkm_runtime.kernels.by_address import ByAddress, arrays_type
+from pkm_runtime.kernels.compiled import compiled
+
+# What a step gives: the pose after it; then, before it, the largest error of an actuated joint; the turn [rad] and the
+# length [m] of the step; the sign of the Jacobian's determinant; the largest gap, 1 where it just counts as closed.
+POSE, ERROR, TURN, LENGTH, SIDE, GAP, RESULTS = 0, 7, 8, 9, 10, 11, 12
+
+
+class Tracked(ByAddress):
+    """Where a robot is that `straight_track` follows, and scratch."""
+
+    _f = np.float64
+    kind = arrays_type(
+        "Tracked",
+        False,
+        last=(_f, 1),
+        farthest=(_f, 1),
+        limbs=(_f, 1),
+        first=(_f, 1),
+        product=(_f, 2),
+        at=(_f, 1),
+        trial=(_f, 1),
+        out=(_f, 1),
+    )
+    last: Array  # (n_actuated,) actuated joints at the last pose
+    farthest: Array  # (n_actuated,) from which on readings are not usable
+    limbs: Array  # (2 k,) where iterated limbs are, see `read_iterated`
+    first: Array  # (m * n,) drives' rates at the last pose, for redundant actuators; else (0,)
+    product: Array  # (n, n)
+    at: Array  # (7,)
+    trial: Array  # (2 k,)
+    out: Array  # what a step gives
+
+
+class _Step:
+    """A step of Newton's method while it is recorded: at a pose, towards actuated joints at q."""
+
+    def __init__(self, e: Engine, joints: Array, near: Array) -> None:
+        self.n, self.m, self.tape = e.mobility, len(e.actuated_names), Tape()
+        actuated = joints[e.actuated_column]
+        self.tables, self.model, self.data = e.model, loose(e.model), loose(e.data(joints))
+        self.last = self.tape.inputs(0, actuated, range(self.m))
+        self.pose = pose_inputs(self.tape, 1, near, e.model.subspace)
+        self.q = self.tape.inputs(2, actuated, range(self.m))
+        self.limbs = joint_inputs(self.tape, 3, e.model, self.data)
+        self.turning = not e.constant_space
+        self.conditions: dict[int, Number] = {}  # of iterated blocks, by their first body
+        self.moved: Number = 0.0  # the largest correction of an iterated joint
+        self.gap: Number = 0.0
+        self.instead: list[tuple[Any, Any]] = [(solve_newton, self._once), (invert_blocks, self._invert)]
+        if self.turning or self.limbs:
+            self.instead.append((closed, self._open))
+        self.closing: Array = np.zeros(6)
+
+    def _open(self, block: Any, residual: Number) -> bool:
+        """In place of `closed`: gaps are what the step is to close."""
+        self.gap = extreme("worse", self.gap, residual / (CLOSED * block.size))
+        return True
+
+    def _once(self, model: Any, data: Any, block: Any) -> tuple[Number, int]:
+        """In place of `solve_newton`: one step, whose inverse is kept."""
+        trace(place_iterated)(model.bodies, block, data.state)
+        trace(write_block_rows)(model.closures, block, data.state, data.rows)
+        self.conditions[block.start] = trace(invert_block)(model, data, block)
+        self.moved = extreme("max", self.moved, trace(correct_joints)(model, data, block))
+        trace(place_iterated)(model.bodies, block, data.state)
+        return trace(write_block_rows)(model.closures, block, data.state, data.rows), 1
+
+    def _invert(self, model: Any, data: Any) -> Number:
+        worst: Number = 1.0
+        for block in model.blocks:
+            mine = self.conditions.get(block.start)
+            worst = extreme("min", worst, trace(invert_block)(model, data, block) if mine is None else mine)
+        return worst
+
+    def _missing(self, bodies: Any, state: Any, q: Array, error: Array) -> None:
+        """In place of `actuator_error`: what is left of it once the constraints are closed."""
+        trace(actuator_error)(bodies, state, q, error)
+        self.error: Number = extreme("max", *(abs(x) for x in error))
+        for a in range(self.m):
+            error[a] = error[a] - sum(self.data.system[0, a, k] * self.closing[k] for k in range(6))
+
+    def recording(self) -> Recording | None:
+        """The step; None where it is singular, or limbs do not reach."""
+        model, data, instead = self.model, self.data, self.instead
+        trace(read_actuators)(model.bodies, data.state, self.last)
+        trace(place_platform)(data.state, self.pose)
+        status, _, _ = trace(solve_positions, instead)(model, data, NEAREST, False)
+        if status != CONVERGED:
+            return None
+        side: Number = 1.0
+        if self.turning:
+            if not trace(is_regular)(self._invert(model, data)):
+                return None
+            space = RecordedSpace(model, data, self.n, instead)
+            if not space.condition > FIRM:
+                return None
+            self.closing, side = space.closing(), space.side
+        sign, _ = trace(correction, [*instead, (actuator_error, self._missing)])(model, data, self.q)
+        if not isinstance(sign, Term) and sign == 0.0:
+            return None
+        twist = data.system[VECTORS, TWIST, :6] + self.closing
+        rates = np.zeros((self.m, self.n), dtype=object)
+        trace(drive_rates)(data.system[0, : self.m], model.subspace, rates)
+        self._carry_limbs(twist)
+        turn = call("sqrt", twist[3] * twist[3] + twist[4] * twist[4] + twist[5] * twist[5])
+        length = model.task[0].length
+        squares = twist[0] * twist[0] + twist[1] * twist[1] + twist[2] * twist[2] + (length * turn) * (length * turn)
+        to = np.zeros(7, dtype=object)
+        trace(shift_pose)(self.pose, twist, 1.0, to)
+        step = [extreme("max", turn, self.moved), extreme("max", call("sqrt", squares), length * self.moved)]
+        results = [*to, self.error, *step, sign * side, self.gap]
+        results += joint_results(self.tables, self.limbs)
+        return Recording(self.tape, 4, (*results, *(rates.flat if self.m > self.n else ())))
+
+    def _carry_limbs(self, twist: Array) -> None:
+        """Move iterated joints along with the platform."""
+        model, data = self.model, self.data
+        if self.limbs:
+            trace(move_platform)(data.state, twist, np.zeros(6))
+            trace(velocities)(model, data)
+            for block in model.blocks:
+                for i in range(block.start, block.start + block.count) if block.solver == NEWTON else ():
+                    trace(turn_along)(model.bodies[i], data.state[i], data.state[i].qd)
+
+
+def record_step(e: Engine, joints: Array, near: Array) -> Recording | None:
+    """The step recorded near home, at a pose `near` (7,) with joints (n_joints,) at home; None where singular there."""
+    return _Step(e, joints, near).recording()
+
+
+def tracked(e: Engine, recording: Recording, last: Array) -> Tracked:
+    """The robot at home, actuators at `last`, which moves along; limbs are to be written."""
+    n, m, results = e.mobility, len(e.actuated_names), len(recording.results)
+    first = m * n if m > n else 0
+    limbs = results - RESULTS - first
+    farthest = np.array(e.inputs.farthest(e.actuated_turning))
+    state = last, farthest, np.empty(limbs), np.empty(first)
+    return Tracked(*state, np.empty((n, n)), np.empty(7), np.empty(limbs), np.empty(results))
+
+
+@compiled
+def write(target, values):
+    """Fill a vector with the first of some values, without slices, which numba would count references of."""
+    for k in range(target.shape[0]):
+        target[k] = values[k]
+
+
+@compiled
+def straight_track(code, size, robot, q, pose):
+    """`track_pose` by straight-line code of a step, under the same conditions, where one step of the way is enough.
+
+    A status of ANOTHER_BRANCH where it takes more than one, or q is not usable, with `pose` and robot left alone.
+    `code` is the code's address, `size` the characteristic length [m], `robot` is `Tracked`; `pose` (7,) is the last
+    one, and moves along to actuated joints at q (n_actuated,).
+    """
+    at, out, trial, first, last, farthest = robot.at, robot.out, robot.trial, robot.first, robot.last, robot.farthest
+    for k in range(q.shape[0]):
+        if not abs(q[k]) < farthest[k]:
+            return ANOTHER_BRANCH, 0.0, 0
+    write(at, pose)
+    write(trial, robot.limbs)
+    if call_code(code, last, at, q, trial, out) != CONVERGED:
+        return ANOTHER_BRANCH, 0.0, 0
+    behind = RESULTS + trial.shape[0]
+    side = out[SIDE]
+    write(first, out[behind:])
+    if not out[ERROR] < LONGEST_TURN:  # else the path is followed in several steps
+        return ANOTHER_BRANCH, 0.0, 0
+    previous = inf
+    for iteration in range(1, CORRECTIONS + 1):
+        step = out[LENGTH]
+        if not (step < size and out[TURN] < LONGEST_TURN and contracts(step, previous, size)):
+            return ANOTHER_BRANCH, 0.0, 0
+        write(at, out)
+        write(trial, out[RESULTS:])
+        if call_code(code, q, at, q, trial, out) != CONVERGED or out[SIDE] != side:
+            return ANOTHER_BRANCH, 0.0, 0
+        if settled(step, previous, size):
+            if not (out[GAP] < 1.0 and same_sides(first, out[behind:], robot.product)):
+                return ANOTHER_BRANCH, 0.0, 0
+            write(pose, at)
+            write(last, q)
+            write(robot.limbs, trial)
+            return CONVERGED, out[ERROR], iteration
+        previous = step
+    return ANOTHER_BRANCH, 0.0, 0
+
+
+@compiled
+def same_sides(first, second, product):
+    """As `same_side`, of flat drives' rates (m * n,) in the motion space; True for none; scratch `product` (n, n)."""
+    n = product.shape[0]
+    if first.shape[0] == 0:
+        return True
+    for r in range(n):
+        for c in range(n):
+            product[r, c] = 0.0
+            for a in range(first.shape[0] // n):
+                product[r, c] += first[a * n + r] * second[a * n + c]
+    return determinant_sign(product, n) > 0.0
