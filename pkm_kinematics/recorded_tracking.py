@@ -143,7 +143,9 @@ class _Step:
         squares = twist[0] * twist[0] + twist[1] * twist[1] + twist[2] * twist[2] + (length * turn) * (length * turn)
         to = np.zeros(7, dtype=object)
         trace(shift_pose)(self.pose, twist, 1.0, to)
-        step = [extreme("max", turn, self.moved), extreme("max", call("sqrt", squares), length * self.moved)]
+        step = [turn, call("sqrt", squares)]
+        if self.limbs:
+            step = [extreme("max", turn, self.moved), extreme("max", step[1], length * self.moved)]
         results = [*to, self.error, *step, sign * side, self.gap]
         results += joint_results(self.tables, self.limbs)
         return Recording(self.tape, 4, (*results, *(rates.flat if self.m > self.n else ())))
@@ -193,7 +195,8 @@ def straight_track(code, size, robot, q, pose):
     for k in range(q.shape[0]):
         if not abs(q[k]) < farthest[k]:
             return ANOTHER_BRANCH, 0.0, 0
-    write(at, pose)
+    for k in range(7):
+        at[k] = pose[k]
     write(trial, robot.limbs)
     if call_code(code, last, at, q, trial, out) != CONVERGED:
         return ANOTHER_BRANCH, 0.0, 0
@@ -207,14 +210,16 @@ def straight_track(code, size, robot, q, pose):
         step = out[LENGTH]
         if not (step < size and out[TURN] < LONGEST_TURN and contracts(step, previous, size)):
             return ANOTHER_BRANCH, 0.0, 0
-        write(at, out)
+        for k in range(7):
+            at[k] = out[k]
         write(trial, out[RESULTS:])
         if call_code(code, q, at, q, trial, out) != CONVERGED or out[SIDE] != side:
             return ANOTHER_BRANCH, 0.0, 0
         if settled(step, previous, size):
             if not (out[GAP] < 1.0 and same_sides(first, out[behind:], robot.product)):
                 return ANOTHER_BRANCH, 0.0, 0
-            write(pose, at)
+            for k in range(7):
+                pose[k] = at[k]
             write(last, q)
             write(robot.limbs, trial)
             return CONVERGED, out[ERROR], iteration
