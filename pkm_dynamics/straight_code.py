@@ -19,10 +19,12 @@ from pkm_dynamics.robot_model import RobotModel
 from pkm_kinematics import Kinematics
 from pkm_kinematics.kernels.model_and_data import Data
 from pkm_kinematics.kernels.path.fixed_steps import newton_in_fixed_steps, set_off, settle
+from pkm_kinematics.kernels.position.closures import inverse_by_rows
 from pkm_kinematics.kernels.position.positions import CONVERGED, solve_newton
 from pkm_kinematics.kernels.rates.motion import solve_motion
 from pkm_kinematics.kernels.records import CLOSED_FORM
 from pkm_kinematics.lean_kinematics import pose_near_home
+from pkm_kinematics.recorded_inverse import inverse_in_fixed_order
 from pkm_kinematics.recorded_space import Instead, motion_in_turning_space
 from pkm_kinematics.recordings_at_home import free_inputs, joint_inputs, joint_results, pose_inputs, rate_inputs
 from pkm_runtime.codegen import AVAILABLE, Recording, Tape, loose, trace
@@ -116,8 +118,9 @@ POSE, TWIST, ACCELERATION, WRENCH = 0, 7, 13, 19  # where they begin in a motion
 
 @cache
 def _fixed_steps() -> Instead:
-    """What is recorded of iterated limbs, in place of their iteration."""
-    return ((solve_newton, trace(newton_in_fixed_steps)),)
+    """What is recorded of limbs in place of iteration, and of orthogonalisation."""
+    quick = (inverse_by_rows, inverse_in_fixed_order)
+    return (quick, (solve_newton, trace(newton_in_fixed_steps, [quick])))
 
 
 def _recordable(kinematics: Kinematics, start: Data | None) -> bool:

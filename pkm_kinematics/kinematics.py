@@ -370,8 +370,8 @@ class Kinematics(Describable):
         the answer is where the platform gets as the actuators move straight on from the call before, in the same
         working and assembly mode, or a status: INVALID_INPUT for a reading that is not finite or too large to close
         loops with. Contiguous float64 arrays, nothing else is checked. The first call starts at home. Where the motion
-        space is configuration-dependent, the call keeps the whole configuration, `pose` is only written, and `error` may
-        be the largest gap of a closure [m] instead.
+        space is configuration-dependent, the call keeps the whole configuration, `pose` is only written, and `error`
+        may be the largest gap of a closure [m] instead.
 
         Args:
             mode: working mode, 0 to `n_modes - 1`.

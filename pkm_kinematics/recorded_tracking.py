@@ -20,13 +20,14 @@ from pkm_kinematics.kernels.model_and_data import NEAREST, VECTORS
 from pkm_kinematics.kernels.path.fixed_steps import correct_joints, place_iterated, turn_along
 from pkm_kinematics.kernels.path.follow import CORRECTIONS, contracts, settled
 from pkm_kinematics.kernels.path.newton import LONGEST_TURN, TWIST, actuator_error, correction, read_actuators
-from pkm_kinematics.kernels.position.closures import CLOSED, closed, invert_block
+from pkm_kinematics.kernels.position.closures import CLOSED, closed, inverse_by_rows, invert_block
 from pkm_kinematics.kernels.position.placement import place_platform
 from pkm_kinematics.kernels.position.positions import CONVERGED, solve_newton, solve_positions, write_block_rows
 from pkm_kinematics.kernels.rates.motion import invert_blocks, move_platform, velocities
 from pkm_kinematics.kernels.rates.projection import drive_rates
 from pkm_kinematics.kernels.records import NEWTON
 from pkm_kinematics.kernels.regularity import is_regular
+from pkm_kinematics.recorded_inverse import inverse_in_fixed_order
 from pkm_kinematics.recorded_space import FIRM, RecordedSpace
 from pkm_kinematics.recordings_at_home import joint_inputs, joint_results, pose_inputs
 from pkm_kinematics.solve.engine import Engine
@@ -82,6 +83,7 @@ class _Step:
         self.conditions: dict[int, Number] = {}  # of iterated blocks, by their first body
         self.moved: Number = 0.0  # the largest correction of an iterated joint
         self.gap: Number = 0.0
+        self.invert = trace(invert_block, [(inverse_by_rows, inverse_in_fixed_order)])
         self.instead: list[tuple[Any, Any]] = [(solve_newton, self._once), (invert_blocks, self._invert)]
         if self.turning or self.limbs:
             self.instead.append((closed, self._open))
@@ -96,7 +98,7 @@ class _Step:
         """In place of `solve_newton`: one step, whose inverse is kept."""
         trace(place_iterated)(model.bodies, block, data.state)
         trace(write_block_rows)(model.closures, block, data.state, data.rows)
-        self.conditions[block.start] = trace(invert_block)(model, data, block)
+        self.conditions[block.start] = self.invert(model, data, block)
         self.moved = extreme("max", self.moved, trace(correct_joints)(model, data, block))
         trace(place_iterated)(model.bodies, block, data.state)
         return trace(write_block_rows)(model.closures, block, data.state, data.rows), 1
@@ -105,7 +107,7 @@ class _Step:
         worst: Number = 1.0
         for block in model.blocks:
             mine = self.conditions.get(block.start)
-            worst = extreme("min", worst, trace(invert_block)(model, data, block) if mine is None else mine)
+            worst = extreme("min", worst, self.invert(model, data, block) if mine is None else mine)
         return worst
 
     def _missing(self, bodies: Any, state: Any, q: Array, error: Array) -> None:
