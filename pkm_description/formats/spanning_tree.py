@@ -32,6 +32,8 @@ from pkm_description.mjcf.mujoco_model import append, row
 from pkm_description.rotations import inverse_transform
 from pkm_description.urdf import urdf_plus
 
+OPEN = 1e-6  # m, a gap that is told
+MEETING = ("spherical", "revolute", "continuous", "universal", "fixed")  # whose ends coincide
 SEVERAL = ("planar", "floating")  # kinds of joints with several freedoms, kept as they are
 SAME = 1e-12  # m and rad: frames that are the same
 
@@ -202,6 +204,13 @@ class _Tree:
             self.assembly.notes.append(
                 f"not read: limits, damping, friction and springs where loops are cut: {', '.join(lost)}"
             )
+        for joint in self.cut:
+            ends = (self.bodies[joint.parent].pose @ joint.first, self.bodies[joint.child].pose @ joint.second)
+            gap = float(np.linalg.norm(ends[1][:3, 3] - ends[0][:3, 3]))
+            if joint.kind in MEETING and gap > OPEN:
+                self.assembly.notes.append(
+                    f"as drawn, the ends of {joint.name} are {gap:.3g} m apart; closed from there"
+                )
         if self.cut:
             self.assembly.notes.append(f"loops are cut at {', '.join(f'{j.name} ({j.kind})' for j in self.cut)}")
         self._pkm()

@@ -152,6 +152,9 @@ class _Reader:
             for name in (gear.follower, gear.leader):
                 if name not in joints:
                     raise DescriptionError("<equality>", f"{name!r} is no joint", "name an existing <joint>")
+            if joints[gear.follower].mimic:
+                problem = "two equalities say what it follows"
+                raise DescriptionError(f'<joint name="{gear.follower}">', problem, "leave one of them out")
             # in MuJoCo between departures from the drawing, as here
             joints[gear.follower].mimic = Mimic(gear.leader, gear.ratio, gear.offset)
         for drive in self.model.actuators:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
@@ -11,7 +12,7 @@ import pytest
 
 from pkm_description import DescriptionError, load_mechanism
 from pkm_description.formats.convert import main
-from pkm_description.formats.read import plus_text
+from pkm_description.formats.read import assembly_of, plus_text
 from pkm_description.mjcf.compiled_defaults import read_compiled
 from pkm_description.mjcf.export import export_mjcf
 from pkm_description.mjcf.reader import read
@@ -129,6 +130,21 @@ def test_a_five_bar_drawn_closed() -> None:
     assert kinematics.inverse(kinematics.home).status == 0
 
 
+def test_ends_that_do_not_meet_are_told() -> None:
+    """A plane linkage drawn open by 3 mm closes elsewhere; how far it was is said."""
+    pytest.importorskip("mujoco")
+    sites = ("left_bar", "right_bar"), ("0.1154 0 0", "0.1184 0 0")
+    text = FIVE_BAR
+    for name, place in zip(*sites, strict=True):
+        text = text.replace(f'<joint name="{name.replace("bar", "elbow")}"', f'<site name="{name}" pos="{place}"/>@')
+        text = text.replace("@", f'<joint name="{name.replace("bar", "elbow")}"')
+    text = re.sub("<connect [^/]*/>", '<connect name="tips" site1="left_bar" site2="right_bar"/>', text)
+    notes = plus_text(text, {"platform": "left_bar"})[1]
+    assert any("tips" in note and "0.0029 m apart" in note for note in notes)
+    assert load_mechanism(text, {"platform": "left_bar"}).mobility.platform == 2
+    assert not any("apart" in note for note in plus_text(FIVE_BAR, {"platform": "left_bar"})[1])
+
+
 def test_who_is_the_platform_is_asked() -> None:
     with pytest.raises(DescriptionError, match="several bodies could be the platform: left_bar, right_bar"):
         load_mechanism(FIVE_BAR)
@@ -203,3 +219,90 @@ def test_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
     assert load_mechanism(target).platform_link == "right_bar"
     assert main([str(source)]) == 1
     assert "platform" in capsys.readouterr().err
+
+
+# A gripper's half: a four-bar finger, its mirror coupled to it; motors and couplings as MuJoCo's models write them.
+COUPLED = """<mujoco model="coupled"><compiler angle="radian"/>
+  <default><default class="bar"><joint axis="0 0 1"/><geom type="capsule" size="0.01"/></default></default>
+  <worldbody>
+    <body name="crank" childclass="bar"><joint name="motor" ref="0.2"/><geom fromto="0 0 0 0 0.2 0"/>
+      <body name="coupler" pos="0 0.2 0"><joint name="pin"/><geom fromto="0 0 0 0.3 0 0"/>
+        <site name="near" pos="0.3 0 0"/></body></body>
+    <body name="rocker" pos="0.3 0 0" childclass="bar"><joint name="foot"/><geom fromto="0 0 0 0 0.2 0"/>
+      <site name="far" pos="0 0.2 0"/></body>
+    <body name="mirror" pos="0 1 0" childclass="bar"><joint name="other" ref="0.1"/>
+      <geom fromto="0 0 0 0 0.2 0"/></body>
+    <body name="still" pos="0 2 0" childclass="bar"><joint name="held"/><geom fromto="0 0 0 0 0.2 0"/></body>
+  </worldbody>
+  <tendon><fixed name="both"><joint joint="motor" coef="0.5"/><joint joint="other" coef="0.25"/></fixed></tendon>
+  <equality><connect site1="near" site2="far"/>
+    <joint joint1="other" joint2="motor" polycoef="0.05 2 0 0 0"/>
+    <joint joint1="held" polycoef="0.3 0 0 0 0"/></equality>
+  <actuator><general tendon="both" gear="3" forcelimited="true" forcerange="-2 2"/></actuator>
+</mujoco>"""
+
+
+def test_couplings_and_motors_of_tendons() -> None:
+    pytest.importorskip("mujoco")
+    assembly = assembly_of(COUPLED)
+    joints = {joint.name: joint for joint in assembly.joints}
+    mimic = joints["other"].mimic
+    assert mimic is not None
+    assert (mimic.joint, mimic.multiplier, mimic.offset) == ("motor", 2.0, 0.05)
+    assert joints["held"].kind == "fixed"
+    assert assembly.drives == {"motor": "effort"}
+    # a motor of 2 N m on a gear of 3, on half of one joint and a quarter of one that turns twice as far
+    assert joints["motor"].limits.effort == pytest.approx(2.0 * 3.0 * (0.5 + 0.25 * 2.0))
+
+
+def test_the_follower_that_is_driven_leads() -> None:
+    pytest.importorskip("mujoco")
+    driven = COUPLED.replace('<general tendon="both"', '<general joint="other"')
+    joints = {joint.name: joint for joint in assembly_of(driven).joints}
+    assert joints["other"].mimic is None
+    mimic = joints["motor"].mimic
+    assert mimic is not None
+    assert (mimic.joint, mimic.multiplier, mimic.offset) == ("other", 0.5, -0.025)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ("0.05 2 0 0 0", "0.05 2 1 0 0", "polynomial is no gear"),
+        ('<joint joint="other" coef="0.25"/>', '<joint joint="pin" coef="0.25"/>', "at once"),
+        ('<connect site1="near"', '<tendon tendon1="three"/><connect site1="near"', "couples 3"),
+        ('<general tendon="both" gear="3"', '<general site="far" gear="3 0 0 0 0 0"', "only motors of joints"),
+        ('<joint joint1="held"', '<joint joint1="other" joint2="motor"/><joint joint1="held"', "two equalities"),
+        ('type="capsule" size="0.01"', 'type="mesh" mesh="gone"', "MuJoCo refuses it"),
+    ],
+)
+def test_what_couples_otherwise_is_named(old: str, new: str, words: str) -> None:
+    pytest.importorskip("mujoco")
+    parts = "".join(f'<joint joint="{name}" coef="1"/>' for name in ("motor", "pin", "foot"))
+    three = f'<fixed name="three">{parts}</fixed>'
+    assert old in COUPLED
+    with pytest.raises(DescriptionError, match=words) as raised:
+        assembly_of(COUPLED.replace("</tendon>", f"{three}</tendon>").replace(old, new))
+    assert "\n" not in str(raised.value)
+
+
+def test_meshes_of_stated_inertias_may_be_missing() -> None:
+    """Their files take long, or are elsewhere; the drawing is all that is lost."""
+    pytest.importorskip("mujoco")
+    inertial = '<inertial pos="0 0.1 0" mass="1" diaginertia="1e-3 1e-3 1e-3"/>'
+    text = COUPLED.replace("<worldbody>", '<asset><mesh name="gone" file="gone.stl"/></asset><worldbody>')
+    text = text.replace('<geom fromto="0 0 0 0.3 0 0"/>', f'{inertial}<geom type="mesh" mesh="gone"/>')
+    assert assembly_of(text).bodies["coupler"].inertial.mass == 1.0
+
+
+def test_a_ball_of_the_tree_is_zero_at_home() -> None:
+    """A keyframe turns it, and the hinges in its place count from there."""
+    pytest.importorskip("mujoco")
+    key = f'<key name="home" qpos="0 0 0.5 1 0 0 0 {"1 0 0 0 0 " * 6}"/>'
+    text = six_ups().replace("</mujoco>", f"<keyframe>{key}</keyframe></mujoco>")
+    turned = text.replace("1 0 0 0 0 ", "0.9659258262890683 0 0 0.25881904510252074 0 ", 1)
+    assert turned != text
+    # a spin of 30 degrees about the leg between its balls changes nothing that is seen
+    first, second = (load_mechanism(one) for one in (text, turned))
+    np.testing.assert_allclose(second.home, first.home, atol=1e-9)
+    assert second.mobility.total == first.mobility.total == 12
