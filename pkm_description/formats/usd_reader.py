@@ -73,6 +73,8 @@ class _Reader:
         ]
         for prim in found:
             self._joint(prim)
+        if any(prim.GetAttribute("newton:jointsAddMobility").Get() for prim in prims):
+            self._stack()
         for prim in found:
             self._mimic(prim)
         for prim in prims:  # MuJoCo's own words, as its converter writes them
@@ -190,6 +192,20 @@ class _Reader:
             self._freedom(prim, joint)
         self.joints[label] = name
         self.assembly.joints.append(joint)
+
+    def _stack(self) -> None:
+        """Joints between the same two bodies move one after the other, where Newton's word says so."""
+        last: dict[tuple[str, str], Connection] = {}
+        for joint in self.assembly.joints:
+            pair = (joint.parent, joint.child)
+            before = None if joint.closes else last.get(pair)
+            if before is not None:
+                stub = Body(f"{joint.child}/{before.name}", self.assembly.bodies[joint.child].pose)
+                self.assembly.bodies[stub.name] = stub
+                before.child = joint.parent = stub.name
+                joint.first = joint.second  # both bodies as drawn
+            if not joint.closes:
+                last[pair] = joint
 
     def _exact_frames(self, joint: Connection, exact: Array) -> None:
         """Take frames and axis of full precision where they say the same."""

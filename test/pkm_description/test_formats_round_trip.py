@@ -135,6 +135,53 @@ def test_numbers_of_ours_that_disagree_are_not_believed(of_gallery):
     assert assembly_of(changed).bodies["left_arm"].inertial.mass == 7.5
 
 
+STACKED = """#usda 1.0
+(
+    defaultPrim = "table"
+    metersPerUnit = 0.01
+)
+def Xform "table" (prepend apiSchemas = ["PhysicsArticulationRootAPI"])
+{
+    bool newton:jointsAddMobility = 1
+    def Xform "plate" (prepend apiSchemas = ["PhysicsRigidBodyAPI", "PhysicsMassAPI"])
+    {
+        float physics:mass = 2
+        float3 physics:diagonalInertia = (100, 100, 200)
+        double3 xformOp:translate = (0, 0, 50)
+        uniform token[] xformOpOrder = ["xformOp:translate"]
+    }
+    def PhysicsPrismaticJoint "x"
+    {
+        rel physics:body1 = </table/plate>
+        point3f physics:localPos0 = (0, 0, 50)
+        uniform token physics:axis = "X"
+        float physics:lowerLimit = -20
+        float physics:upperLimit = 20
+    }
+    def PhysicsRevoluteJoint "turn" (prepend apiSchemas = ["PhysicsDriveAPI:angular"])
+    {
+        rel physics:body1 = </table/plate>
+        point3f physics:localPos0 = (0, 0, 50)
+        uniform token physics:axis = "Z"
+        float drive:angular:physics:stiffness = 10
+    }
+}
+"""
+
+
+def test_usd_of_others():
+    """Centimetres, joints one after the other between two bodies, a drive that holds a position."""
+    pytest.importorskip("pxr")
+    assembly = assembly_of(STACKED)
+    plate, (x, turn) = assembly.bodies["plate"], assembly.joints
+    np.testing.assert_allclose(plate.pose[:3, 3], [0.0, 0.0, 0.5])
+    np.testing.assert_allclose(plate.inertial.inertia, np.diag([0.01, 0.01, 0.02]), rtol=1e-6)
+    assert (x.parent, x.child, turn.parent, turn.child) == ("world", "plate/x", "plate/x", "plate")
+    assert (x.kind, turn.kind, x.closes, turn.closes) == ("prismatic", "continuous", False, False)
+    np.testing.assert_allclose([x.limits.lower, x.limits.upper], [-0.2, 0.2], rtol=1e-6)
+    assert assembly.drives == {"turn": "position"}
+
+
 def test_table_of_the_docs_is_of_these_formats():
     page = (Path(__file__).parents[2] / "docs" / "formats.md").read_text(encoding="utf-8")
     for kind in FORMATS:
