@@ -31,7 +31,7 @@ def load_mechanism(source: str | os.PathLike[str], xacro_args: Mapping[str, str]
 
     Args:
         source: a robot of the gallery (`"delta"`), the path of a URDF+ file (`.xacro` is expanded), or URDF+ text.
-            What other tools write (MJCF, SDF) is read, too: docs/formats.md.
+            What other tools write (MJCF, SDF, USD, URDF with loops in their words) is read, too: docs/formats.md.
         xacro_args: values of `<xacro:arg>` arguments, by name; for other formats the bodies `platform` and `base`, and
             the `actuated` joints, separated by commas. `corrections`
             is the path of a file that says where the joints of the real machine sit: see `corrections.py`.
