@@ -50,7 +50,7 @@ def mobility(
     hold it, or the mechanism has other motions that are not idle (kinematic redundancy).
     """
     at_home = _freedoms(model, home, platform, actuated)
-    configurations = _generic_configurations(model, home) or [home]
+    configurations = generic_configurations(model, home) or [home]
     nearby = [_freedoms(model, q, platform, actuated) for q in configurations]
     # In general position the loops have their highest rank; every sample that closed is a lower bound of it.
     generic = max(nearby, key=lambda f: (f.constraints, -f.left_when_locked))
@@ -106,7 +106,7 @@ def _freed_rank(model: ClosureModel, q: Array, platform: str, chain: Sequence[st
     return rank(freed.closure(moved)[1]), freed.size
 
 
-def _generic_configurations(model: ClosureModel, home: Array) -> list[Array]:
+def generic_configurations(model: ClosureModel, home: Array) -> list[Array]:
     random = np.random.default_rng(1)
     everything = np.ones(model.size, dtype=bool)
     found = []
@@ -240,7 +240,7 @@ def beside_home(mechanism: Mechanism) -> Mechanism:
     """The same robot with a general home near its own; unchanged where none is found."""
     model = ClosureModel(mechanism.links, mechanism.joints, mechanism.loops, mechanism.base_link)
     home = model.reduced(mechanism.home_joints)
-    found = _generic_configurations(model, home)
+    found = generic_configurations(model, home)
     if not found:
         return mechanism
     q = max(found, key=lambda values: rank(model.closure(values)[1]))

@@ -60,7 +60,7 @@ class Description:
 
     name: str
     base_link: str
-    platform_link: str
+    platform_link: str  # empty in a tree without one
     gravity: Array
     home: Array | None
     home_joints: dict[str, float]  # positions of degrees of freedom by name: initial values, and joints of <home>
@@ -73,18 +73,21 @@ class Description:
     actuated: list[str] = field(default_factory=list)
 
 
-def parse(text: str, source: str = "") -> Description:
-    """Elements of plain URDF+ text; `DescriptionError` for the first unusable one."""
+def parse(text: str, source: str = "", *, tree: bool = False) -> Description:
+    """Elements of plain URDF+ text; `DescriptionError` for the first unusable one.
+
+    A `tree` needs neither `<pkm>` nor a platform, drives or loops; its base is the root link unless it is named.
+    """
     root = _root(text, source)
     name = root.get("name") or "robot"
-    pkm = _single_pkm(root)
+    pkm = ET.Element("pkm") if tree and root.find("pkm") is None else _single_pkm(root)
     accept = _flag(pkm, "<pkm>", "accept_invalid_inertia")
     links = [link_of(element, accept) for element in _named(root, "link")]
     if not links:
         raise DescriptionError("<robot>", "it has no links", "add a <link> for each body")
     joints = [joint_of(element) for element in _named(root, "joint")]
     loops = [loop_of(element) for element in _named(root, "loop")]
-    if not loops:
+    if not loops and not tree:
         raise DescriptionError(
             "<robot>",
             "it has no <loop>: a serial robot or a tree",
@@ -97,10 +100,18 @@ def parse(text: str, source: str = "") -> Description:
     for spring in springs:
         check_ends(spring_label(spring), link_names, **{"from link": spring.from_link, "to link": spring.to_link})
     drives, starts = _drives(root, {joint.name: joint for joint in joints})
+    if not drives and not tree:
+        raise DescriptionError(
+            "<ros2_control>",
+            "no joint is actuated",
+            'give each driven joint a <command_interface name="effort"/> in the <ros2_control> block',
+        )
+    children = {joint.child for joint in joints}
+    root_link = next((link for link in link_names if tree and link not in children), None)
     description = Description(
         name=name,
-        base_link=_link_of_pkm(pkm, "base_link", link_names),
-        platform_link=_link_of_pkm(pkm, "platform_link", link_names),
+        base_link=_link_of_pkm(pkm, "base_link", link_names, root_link),
+        platform_link=_link_of_pkm(pkm, "platform_link", link_names, "" if tree else None),
         gravity=_vector(pkm, "gravity", "<pkm>", default="0 0 -9.81"),
         home=None,
         home_joints=starts,
@@ -505,8 +516,10 @@ def _spring(element: ET.Element) -> Spring:
     return Spring(name, stiffness, *ends[0], *ends[1], rest, _number(element, "preload", label, 0.0))
 
 
-def _link_of_pkm(pkm: ET.Element, attribute: str, links: list[str]) -> str:
+def _link_of_pkm(pkm: ET.Element, attribute: str, links: list[str], default: str | None) -> str:
     name = pkm.get(attribute)
+    if not name and default is not None:
+        return default
     if not name:
         raise DescriptionError("<pkm>", f"attribute {attribute} is missing", f'add {attribute}="..."')
     if name not in links:
@@ -554,12 +567,6 @@ def _drives(root: ET.Element, joints: dict[str, Joint]) -> tuple[dict[str, Drive
                 raise DescriptionError(
                     label, "negative rotor_inertia or zero gear_ratio", "write rotor_inertia >= 0, gear_ratio not 0"
                 )
-    if not drives:
-        raise DescriptionError(
-            "<ros2_control>",
-            "no joint is actuated",
-            'give each driven joint a <command_interface name="effort"/> in the <ros2_control> block',
-        )
     return drives, starts
 
 

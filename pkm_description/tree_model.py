@@ -1,0 +1,241 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A file as a tree of serial joints with clusters of loops: humanoids, grippers, anything without one platform.
+
+A cluster is what loops (and mimic joints) tie together: two loops that share a joint are in one, two legs on a pelvis
+in two. Its loops close whatever the rest of the tree does, so each cluster is solved by itself.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from pkm_description.description_error import DescriptionError
+from pkm_description.graph import ordered_tree, path_from_base
+from pkm_description.joint_geometry import child_frame, freedoms, home_positions
+from pkm_description.load import expand, load_mechanism
+from pkm_description.loops.closure import ClosureModel, null_space
+from pkm_description.loops.home import ROUNDED, close
+from pkm_description.loops.mobility import generic_configurations
+from pkm_description.mechanism import Array, Joint, JointType, Link, Loop, frozen
+from pkm_description.urdf import urdf_plus
+from pkm_runtime.describable import Describable, counted, listed
+
+MUCH = 0.1  # of the most that a link of a cluster carries: rods of linkages carry less
+DEPENDENT = 1e-3  # of a row of motions, what is left of it beside those chosen before: it says nothing new
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """Names of what loops tie together, and the link that carries it.
+
+    `independent` joints are those that a simulator or planner calls the joints: on the way to the body that carries
+    most. `idle` ones do not matter to these or to `actuators` (rods that spin between balls). All others are `passive`.
+    """
+
+    root: str
+    joints: tuple[str, ...]
+    loops: tuple[str, ...]
+    independent: tuple[str, ...]
+    actuators: tuple[str, ...]
+    passive: tuple[str, ...]
+    idle: tuple[str, ...]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class TreeModel(Describable):
+    """Links and joints in topological order from `base`, loops, and `home` [m, rad] by degree of freedom, all closed."""
+
+    name: str
+    base: str
+    gravity: Array
+    links: tuple[Link, ...]
+    joints: tuple[Joint, ...]
+    loops: tuple[Loop, ...]
+    actuated: tuple[str, ...]
+    home: dict[str, float]
+    source: str = ""
+
+    def _summary(self) -> str:
+        serial = len(self.joint_named) - sum(len(one.joints) for one in self.clusters)
+        return f"{self.name}: {counted(serial, 'serial joint')}, {counted(len(self.clusters), 'cluster')} of loops"
+
+    def _details(self) -> list[str]:
+        return [
+            f"on {c.root}: {counted(len(c.loops), 'loop')}, joints {listed(c.independent)}; "
+            f"actuators {listed(c.actuators)}"
+            for c in self.clusters
+        ]
+
+    @cached_property
+    def joint_named(self) -> dict[str, Joint]:
+        """Moving joints by name."""
+        return {joint.name: joint for joint in self.joints if joint.type is not JointType.FIXED}
+
+    @cached_property
+    def clusters(self) -> tuple[Cluster, ...]:
+        """The clusters in the order of the tree."""
+        return tuple(self._cluster(members, loops) for members, loops in self._tied())
+
+    def tied_to(self, names: Iterable[str]) -> tuple[list[str], list[Loop]]:
+        """Names of the joints in the clusters of some joints, and the loops; `DescriptionError` for an unknown one."""
+        wanted = set(names)
+        for name in sorted(wanted - self.joint_named.keys()):
+            raise DescriptionError(f'<joint name="{name}">', "no such moving joint", f"it has {listed(self.joint_named)}")
+        found = [tied for tied in self._tied() if tied[0] & wanted]
+        members = set().union(wanted, *(tied[0] for tied in found))
+        return [n for n in self.joint_named if n in members], [loop for _, loops in found for loop in loops]
+
+    def closures(self, members: Collection[str], loops: Sequence[Loop]) -> ClosureModel:
+        """The loops among some joints; joints between that are not of them stand at home."""
+        ends = [*(link for loop in loops for link in (loop.predecessor, loop.successor))]
+        ends += [self.joint_named[name].child for name in members]
+        ways = [path_from_base(self.joints, link) for link in ends]
+        shared = set(ways[0]).intersection(*ways[1:])
+        on_ways = [joint for joint in self.joints if joint in set().union(*ways) - shared]
+        # the joint that carries all of them may be one of them: then they start at its parent
+        above = [joint for joint in ways[0] if joint in shared]
+        while above and any(joint.name in members for joint in above):
+            on_ways.insert(0, above.pop())
+        root = above[-1].child if above else self.base
+        joints = [joint if joint.name in members else self._still(joint) for joint in on_ways]
+        names = {root, *(joint.child for joint in joints)}
+        return ClosureModel([link for link in self.links if link.name in names], joints, loops, root)
+
+    def home_of(self, model: ClosureModel) -> Array:
+        """Home (size,) of part of the tree."""
+        return np.array([self.home.get(f.name, 0.0) for joint in model.free for f in freedoms(joint)])
+
+    def _still(self, joint: Joint) -> Joint:
+        if joint.type is JointType.FIXED:
+            return joint
+        at = child_frame(joint, np.array([self.home.get(f.name, 0.0) for f in freedoms(joint)]))
+        return replace(joint, type=JointType.FIXED, origin=frozen(joint.origin @ at), mimic=None)
+
+    def _tied(self) -> list[tuple[set[str], list[Loop]]]:
+        """Sets of joints that loops and mimics tie together, with the loops."""
+        sets: list[tuple[set[str], list[Loop]]] = []
+        ties: list[tuple[set[str], list[Loop]]] = []
+        for loop in self.loops:
+            ways = (path_from_base(self.joints, link) for link in (loop.predecessor, loop.successor))
+            one, other = ({j.name for j in way if j.type is not JointType.FIXED} for way in ways)
+            ties.append((one ^ other, [loop]))
+        ties += [({j.name, j.mimic.joint}, []) for j in self.joints if j.mimic is not None]
+        for names, loops in ties:
+            for tied in [tied for tied in sets if tied[0] & names]:
+                sets.remove(tied)
+                names, loops = names | tied[0], tied[1] + loops
+            sets.append((names, loops))
+        order = {name: n for n, name in enumerate(self.joint_named)}
+        return sorted(sets, key=lambda tied: min(order[name] for name in tied[0]))
+
+    def _cluster(self, members: set[str], loops: Sequence[Loop]) -> Cluster:
+        model = self.closures(members, loops)
+        names = [f.name for joint in model.free for f in freedoms(joint)]
+        row = motions(model, self.home_of(model))
+        way = [f.name for j in path_from_base(model.joints, self._output(model, row)) for f in freedoms(j)]
+        slides = [f.name for joint in model.free for f in freedoms(joint) if f.slides]
+        actuators = [name for name in self.actuated if name in members]
+        seen = [name for name in names if name in {*way, *slides, *actuators}]
+        others = [name for name in names if name not in way]
+        wanted = [n for n in way if n in names] + sorted(others, key=lambda n: (n not in seen, n in actuators))
+        independent, idle = independent_joints(row, wanted, seen)
+        rest = [n for n in self.joint_named if n in members and n not in {*independent, *idle, *actuators}]
+        listed_members = tuple(name for name in self.joint_named if name in members)
+        return Cluster(
+            next(iter(model.link_index)), listed_members, tuple(loop.name for loop in loops), independent,
+            tuple(actuators), tuple(rest), idle,
+        )  # fmt: skip
+
+    def _output(self, model: ClosureModel, row: Mapping[str, Array]) -> str:
+        """The link of a cluster that moves most freely, of those that carry much: all that hangs on them counts."""
+        inside = {joint.name for joint in model.joints}
+        mass = {link.name: link.inertial.mass for link in self.links}
+        for joint in reversed(self.joints):
+            if joint.name not in inside or joint.type is JointType.FIXED:
+                mass[joint.parent] += mass[joint.child]
+
+        def freedom(link: str) -> int:
+            way = [row[f.name] for j in path_from_base(model.joints, link) for f in freedoms(j) if f.name in row]
+            return int(np.linalg.matrix_rank(np.array(way), DEPENDENT)) if way else 0
+
+        carried = [joint.child for joint in model.joints]
+        most = max(mass[name] for name in carried)
+        return max((n for n in carried if mass[n] >= MUCH * most), key=lambda name: (freedom(name), mass[name]))
+
+
+def motions(model: ClosureModel, home: Array) -> dict[str, Array]:
+    """Rates (dof,) of each degree of freedom by name in the motions that loops allow, in general position near home."""
+    q = next(iter(generic_configurations(model, home)), home)
+    names = [f.name for joint in model.free for f in freedoms(joint)]
+    return dict(zip(names, null_space(model.closure(q)[1]), strict=True))
+
+
+def independent_joints(
+    row: Mapping[str, Array], wanted: Sequence[str], seen: Collection[str]
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Names of independent joints among those `wanted`, in this order, and of idle ones, from the answer of `motions`.
+
+    Motions that move none of the joints `seen` are idle.
+    """
+    active = np.linalg.matrix_rank(np.array([row[n] for n in row if n in seen]), DEPENDENT)
+    basis: list[Array] = []
+
+    def left(name: str) -> Array:
+        return row[name] - sum((b * (b @ row[name]) for b in basis), np.zeros_like(row[name]))
+
+    independent = []
+    for name in wanted:
+        if len(basis) < active and name in seen and np.linalg.norm(rest := left(name)) > DEPENDENT:
+            basis.append(rest / np.linalg.norm(rest))
+            independent.append(name)
+    idle: list[str] = []
+    while len(basis) < len(next(iter(row.values()))):
+        name = max((n for n in row if n not in seen), key=lambda n: float(np.linalg.norm(left(n))))
+        basis.append(left(name) / np.linalg.norm(left(name)))
+        idle.append(name)
+    return tuple(independent), tuple(idle)
+
+
+def load_model(source: str | os.PathLike[str], xacro_args: Mapping[str, str] | None = None) -> TreeModel:
+    """Load any file that `load_mechanism` reads, and plain URDF, as a tree with clusters of loops.
+
+    Robots with one platform are loaded as ever; their task coordinates are joints of a cluster. Raises
+    `DescriptionError`, for a loop that does not close with how far it stays open.
+    """
+    arguments = dict(xacro_args or {})
+    text, origin = expand(source, arguments)
+    description = urdf_plus.parse(text, origin, tree=True)
+    if description.platform_link:
+        m = load_mechanism(source, arguments)
+        home = home_positions(m)
+        return TreeModel(m.name, m.base_link, m.gravity, m.links, m.joints, m.loops, m.actuated_joints, home, origin)
+    joints = ordered_tree(description.links, description.joints, description.base_link)
+    started = TreeModel(
+        description.name, description.base_link, description.gravity, tuple(description.links), joints,
+        tuple(description.loops), tuple(description.actuated), description.home_joints, origin,
+    )  # fmt: skip
+    home = dict(description.home_joints)
+    for members, loops in started._tied():
+        model = started.closures(members, loops)
+        home |= _closed(model, started.home_of(model))
+    return replace(started, home=home)
+
+
+def _closed(model: ClosureModel, start: Array) -> dict[str, float]:
+    """Positions near `start` (size,) that close the loops, by degree of freedom."""
+    q, gap = close(model, model.closure, np.ones(model.size, dtype=bool), start)
+    if gap > ROUNDED:
+        gaps = {loop.name: float(np.abs(model.closure(q, [loop])[0]).max()) * model.length for loop in model.loops}
+        worst = max(gaps, key=lambda name: gaps[name])
+        raise DescriptionError(
+            f'<loop name="{worst}">',
+            f"it stays open by {gaps[worst]:.3g} m or rad at home",
+            "correct the geometry, or start the search with <home><joint name= position= /></home> (a keyframe)",
+        )
+    names = [f.name for joint in model.free for f in freedoms(joint)]
+    return dict(zip(names, map(float, q), strict=True))

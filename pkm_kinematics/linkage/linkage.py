@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A linkage solved for some of its joints: positions, rates and their rates, one state or many, on the branch of home."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pkm_description.mechanism import Array
+from pkm_description.tree_model import TreeModel
+from pkm_kinematics.linkage.loop_system import LinkageError, LoopSystem
+from pkm_kinematics.linkage.recorded_linkage import record_rates, record_solve, state_at
+from pkm_kinematics.status import Status
+from pkm_runtime.codegen.machine_code import LANES, VectorCode
+from pkm_kinematics.batch import over_cores
+
+STRIDE = 0.15  # rad, and of the length: of one step along the way from where a linkage is known
+FINER = (1, 4, 16)  # how many times as many steps are tried where a way is lost
+LOST = 1e-2  # a second correction on the way above it: the step was too long
+SOLVED = 1e-9  # a last correction below it: the next would be below rounding
+CORRECTIONS = 6
+FOLDED = 1e-7  # least margin: see `pkm_kinematics.kernels.regularity`
+
+
+@dataclass(frozen=True, eq=False)
+class Solved:
+    """A linkage at n states: positions [m, rad] of all joints (n, names), and what follows.
+
+    `K` (n, names, inputs) has rates per rate of each input, `dK` their rates (None where no speeds were given).
+    `margin` (n,) is 1 at best, and passes through zero where the linkage folds; `gap` (n,) [m] is what stays open.
+    """
+
+    q: Array
+    K: Array
+    dK: Array | None
+    margin: Array
+    gap: Array
+    status: NDArray[np.int64]
+
+
+class Linkage:
+    """Clusters of loops as functions of some of their joints, the `inputs`, and of no other.
+
+    `names` are all joints: `inputs`, then those that depend on them; `idle` ones stand at home.
+    """
+
+    def __init__(self, tree: TreeModel, inputs: Sequence[str], seen: Collection[str] = ()) -> None:
+        self.system = LoopSystem(tree, inputs, seen)
+        self.inputs, self.idle = self.system.inputs, self.system.idle
+        self.names = (*self.system.inputs, *self.system.dependent)
+        self.home = np.array([self.system.home[name] for name in self.names])
+        self._start = state_at(self.system, self.system.home)
+        self._units = np.array([self.system.length if self.system.slides(n) else 1.0 for n in self.inputs])
+
+    @cached_property
+    def _solve(self) -> VectorCode:
+        return VectorCode(record_solve(self.system))
+
+    @cached_property
+    def _rates(self) -> VectorCode:
+        return VectorCode(record_rates(self.system, changing=False))
+
+    @cached_property
+    def _both(self) -> VectorCode:
+        return VectorCode(record_rates(self.system, changing=True))
+
+    def at(self, q: Array, speeds: Array | None = None, *, near: Array | None = None) -> Solved:
+        """Solve for positions (n, inputs) and, for `dK`, speeds (n, inputs) of the inputs.
+
+        Each row is led to from home, or from the joints `near` (names,), straight in the inputs: the branch of home is
+        kept, and a way over a fold is not gone.
+        """
+        m, n = len(self.inputs), len(q)
+        base = self.home if near is None else np.asarray(near, dtype=np.float64)
+        named = dict(zip(self.names, map(float, base), strict=True)) | {name: self.system.home[name] for name in self.idle}
+        columns = np.empty((m + len(self._start), -(-n // LANES) * LANES))
+        status = np.zeros(columns.shape[1], dtype=np.int64)
+
+        def part(at: slice) -> None:
+            rows = np.zeros((at.stop - at.start) * LANES, dtype=np.int64)
+            here = slice(at.start * LANES, at.stop * LANES)
+            goal = np.empty((m, len(rows)))
+            goal[:] = base[:m, None]
+            goal[:, : min(here.stop, n) - here.start] = q[here].T
+            columns[m:, here], status[here] = self._led(base[:m], state_at(self.system, named), goal)
+            columns[:m, here] = goal
+
+        over_cores(part, columns.shape[1] // LANES)
+        return self._answer(columns, n, status[:n], speeds)
+
+    def _led(self, start: Array, state: Array, goal: Array) -> tuple[Array, NDArray[np.int64]]:
+        """States (2 dependent, n) at `goal` (inputs, n) from one `state` at `start` (inputs,), and statuses."""
+        n = goal.shape[1]
+        span = goal - start[:, None]
+        pieces = max(1, int(np.ceil(np.abs(span / self._units[:, None]).max(initial=0.0) / STRIDE)))
+        states = np.empty((len(state), n))
+        status = np.full(n, int(Status.UNREACHABLE))
+        open_ = np.arange(n)
+        for finer in FINER:
+            width = -(-len(open_) // LANES) * LANES
+            padded = np.resize(open_, width)
+            found, lost = self._walk(start, state, span[:, padded], pieces * finer)
+            solved = ~lost[: len(open_)]
+            states[:, open_] = found[:, : len(open_)]
+            status[open_[solved]] = int(Status.CONVERGED)
+            open_ = open_[~solved]
+            if not len(open_):
+                break
+        return states, status
+
+    def _walk(self, start: Array, state: Array, span: Array, pieces: int) -> tuple[Array, NDArray[np.bool_]]:
+        """States after so many equal pieces of the way, and where a step was too long or found no end."""
+        m, n = len(self.inputs), span.shape[1]
+        columns = np.empty((m + len(state), n))
+        columns[m:] = state[:, None]
+        out = np.empty((len(state) + 2, n))
+        lost = np.zeros(n, dtype=bool)
+        code = self._solve
+        for piece in range(1, pieces + CORRECTIONS + 1):
+            columns[:m] = start[:, None] + min(1.0, piece / pieces) * span
+            code(columns[list(code.inputs)] if len(code.inputs) < len(columns) else columns, out)
+            last = out[-2]
+            if piece >= pieces and (last < SOLVED)[~lost].all():
+                break
+            columns[m:] = out[:-2]
+            lost |= ~(last < LOST)
+        lost |= ~(last < SOLVED)
+        return out[:-2], lost
+
+    def _answer(self, columns: Array, n: int, status: NDArray[np.int64], speeds: Array | None) -> Solved:
+        m, d = len(self.inputs), len(self.system.dependent)
+        code = self._rates if speeds is None else self._both
+        if speeds is not None:
+            more = np.zeros((m, columns.shape[1]))
+            more[:, :n] = speeds.T
+            columns = np.concatenate([columns, more])
+        out = np.empty((d + d * m * (1 if speeds is None else 2) + 3, columns.shape[1]))
+        code(np.ascontiguousarray(columns[list(code.inputs)]), out)
+        out = out[:, :n]
+        margin = np.where(np.isfinite(out[-2]), out[-2], 0.0)
+        status = np.where((status == Status.CONVERGED) & ~(margin > FOLDED), int(Status.SINGULAR), status)
+        out[:, status != Status.CONVERGED] = np.nan
+        q = np.concatenate([columns[:m, :n], out[:d]]).T
+        K = np.empty((n, m + d, m))
+        K[:, :m] = np.eye(m)
+        K[:, m:] = out[d : d + d * m].T.reshape(n, d, m)
+        dK = None
+        if speeds is not None:
+            dK = np.zeros((n, m + d, m))
+            dK[:, m:] = out[d + d * m : d + 2 * d * m].T.reshape(n, d, m)
+        return Solved(q, K, dK, margin, out[-3] * self.system.length, status)

@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which equations of a cluster determine which joints, given the positions of some: its blocks, in solving order."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pkm_description.joint_geometry import freedoms
+from pkm_description.loops.mobility import generic_configurations
+from pkm_description.mechanism import Array
+from pkm_description.tree_model import TreeModel, independent_joints, motions
+from pkm_kinematics.linkage.loop_terms import Position, loop_rows
+from pkm_runtime.errors import PkmError
+
+STRONG = (1e-2, 1e-4, 1e-6)  # what an equation must add to those before it, tried in this order
+STRUCTURAL = 1e-9  # of dimensionless derivatives: a joint moves an equation
+
+
+class LinkageError(PkmError):
+    """Joints that do not determine the others, with those that would."""
+
+
+@dataclass(frozen=True)
+class Block:
+    """Equations (loop, number of its row) that determine as many joints once the blocks before are solved."""
+
+    equations: tuple[tuple[int, int], ...]
+    joints: tuple[str, ...]
+
+    @property
+    def loops(self) -> tuple[int, ...]:
+        """Its loops."""
+        return tuple(dict.fromkeys(loop for loop, _ in self.equations))
+
+
+class LoopSystem:
+    """The clusters of some joints, solved for `inputs`; other joints are `dependent`, or `idle` and stand at home.
+
+    Motions that move neither the inputs nor the joints `seen` are idle. `length` [m] is the unit of the equations.
+    """
+
+    def __init__(self, tree: TreeModel, inputs: Sequence[str], seen: Collection[str] = ()) -> None:
+        members, loops = tree.tied_to([*inputs, *seen])
+        self.tree, self.inputs, self.loops = tree, tuple(inputs), tuple(loops)
+        self.model = tree.closures(members, loops)
+        home = tree.home_of(self.model)
+        self.freedoms = {f.name: f for joint in self.model.free for f in freedoms(joint)}
+        self.names = tuple(self.freedoms)
+        self.length = self.model.length
+        self.home = dict(zip(self.names, map(float, home), strict=True))
+        near = next(iter(generic_configurations(self.model, home)), home)
+        self.near = dict(zip(self.names, map(float, near), strict=True))  # in general position
+        row = motions(self.model, home)
+        wanted = {*inputs, *(name for name in seen if name in row)}
+        for name in inputs:
+            if name not in row:
+                raise LinkageError(f"{name!r} follows another joint (<mimic>): name that one")
+        found, self.idle = independent_joints(row, [*inputs, *(n for n in self.names if n not in inputs)], wanted)
+        if set(found) != set(inputs):
+            extra = [name for name in inputs if name not in found]
+            missing = [name for name in found if name not in inputs]
+            raise LinkageError(
+                f"{', '.join(inputs)} do not determine the linkage: "
+                + (f"{', '.join(extra)} depends on the others" if extra else "")
+                + ("; " if extra and missing else "")
+                + (f"name {', '.join(missing)}, too" if missing else "")
+            )
+        self.dependent = tuple(n for n in self.names if n not in {*inputs, *self.idle})
+
+    def slides(self, name: str) -> bool:
+        """Whether a coordinate is a length."""
+        return self.freedoms[name].slides
+
+    def numbers_at(self, positions: Mapping[str, float]) -> Position:
+        """Plain numbers at positions [m, rad] by name."""
+
+        def position(name: str, factor: float, offset: float) -> tuple[float, float]:
+            value = factor * positions[name] + offset
+            return (value / self.length, 0.0) if self.slides(name) else (float(np.cos(value)), float(np.sin(value)))
+
+        return position
+
+    def jacobian(self, positions: Mapping[str, float]) -> tuple[list[tuple[int, int]], Array]:
+        """All equations, and their dimensionless derivatives (m, dependent joints) at positions."""
+        at, found, rows = self.numbers_at(positions), [], []
+        for k, loop in enumerate(self.loops):
+            for n, one in enumerate(loop_rows(self.model, loop, at)):
+                found.append((k, n))
+                rows.append([float(one.rates.get(name, 0.0)) for name in self.dependent])
+        return found, np.array(rows).reshape(len(found), len(self.dependent))
+
+    @cached_property
+    def blocks(self) -> tuple[Block, ...]:
+        """The blocks in solving order; equations that repeat others (planar loops in space) are in none."""
+        equations, J = self.jacobian(self.near)
+        for strong in STRONG:
+            chosen = _independent(J, strong)
+            if len(chosen) == len(self.dependent):
+                break
+        else:
+            raise LinkageError(f"the loops leave {len(self.dependent) - len(chosen)} joint(s) undetermined")
+        return tuple(
+            Block(tuple(equations[chosen[r]] for r in rows), tuple(self.dependent[c] for c in columns))
+            for rows, columns in _triangular(np.abs(J[chosen]) > STRUCTURAL)
+        )
+
+
+def _independent(J: Array, strong: float) -> list[int]:
+    """Rows that add something to those before."""
+    basis: list[Array] = []
+    chosen = []
+    for k, row in enumerate(J):
+        rest = row - sum((b * (b @ row) for b in basis), np.zeros_like(row))
+        if np.linalg.norm(rest) > strong:
+            basis.append(rest / np.linalg.norm(rest))
+            chosen.append(k)
+    return chosen
+
+
+def _triangular(pattern: NDArray[np.bool_]) -> Iterator[tuple[list[int], list[int]]]:
+    """Square blocks (rows, columns) of a regular matrix, those first on which others depend (Dulmage and Mendelsohn)."""
+    from scipy.sparse import csr_array  # late: a third of this package's import
+    from scipy.sparse.csgraph import connected_components, maximum_bipartite_matching
+
+    column_of = maximum_bipartite_matching(csr_array(pattern), perm_type="column")
+    ordered = pattern[np.argsort(column_of)]  # row k determines column k
+    _, label = connected_components(csr_array(ordered), directed=True, connection="strong")
+    row_of = np.argsort(column_of)
+    waiting = list(dict.fromkeys(label.tolist()))
+    done: set[int] = set()
+    while waiting:
+        for one in waiting:
+            mine = np.flatnonzero(label == one)
+            if set(label[ordered[mine].any(axis=0)].tolist()) <= done | {one}:
+                yield row_of[mine].tolist(), mine.tolist()
+                done.add(one)
+                waiting.remove(one)
+                break

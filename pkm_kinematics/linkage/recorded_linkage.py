@@ -1,0 +1,234 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a linkage computes, recorded as straight-line code: Newton's steps block after block, and rates.
+
+One input array: positions of the inputs (n,) [m, rad]; where each dependent joint is (2 each: cosine and sine, or
+position over the length and 0); then, where they are asked for, rates (n,) of the inputs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from pkm_description.mechanism import Array
+from pkm_kinematics.kernels.regularity import factorise, nearest, orientation
+from pkm_kinematics.linkage.loop_system import Block, LoopSystem
+from pkm_kinematics.linkage.loop_terms import Row, loop_rows
+from pkm_runtime.codegen import Recording, Tape, trace
+from pkm_runtime.codegen.derivative import derivatives
+from pkm_runtime.codegen.tape import Number, Term, call, extreme
+
+STEPS = 2  # of Newton's method in a recording: the second squares what the first left
+FACTORISE, NEAREST, ORIENTATION = trace(factorise), trace(nearest), trace(orientation)
+
+
+def state_at(system: LoopSystem, positions: dict[str, float]) -> Array:
+    """Where the dependent joints are (2 each), as code takes it, at positions [m, rad] by name."""
+    at = system.numbers_at(positions)
+    return np.array([at(name, 1.0, 0.0) for name in system.dependent]).ravel()
+
+
+class Recorder:
+    """The linkage on a tape: `state` has the numbers of the dependent joints, which steps replace."""
+
+    def __init__(self, system: LoopSystem, extra: Array | None = None) -> None:
+        self.system, self.tape, n = system, Tape(), len(system.inputs)
+        example = np.concatenate([[system.near[name] for name in system.inputs], state_at(system, system.near)])
+        values = np.concatenate([example, np.zeros(0) if extra is None else extra])
+        numbers = self.tape.inputs(0, values, range(len(values)))
+        self.q = dict(zip(system.inputs, numbers[:n], strict=True))
+        pairs = numbers[n : len(example)].reshape(-1, 2)
+        self.state: dict[str, tuple[Number, Number]] = {k: (a, b) for k, (a, b) in zip(system.dependent, pairs)}
+        self.extra = numbers[len(example) :]
+        self._still = system.numbers_at(system.home)
+        self.margins: list[Number] = []
+
+    def position(self, name: str, factor: float, offset: float) -> tuple[Number, Number]:
+        """See `loop_terms.Position`."""
+        system = self.system
+        if name in self.q:
+            value = factor * self.q[name] + offset
+            return (value * (1.0 / system.length), 0.0) if system.slides(name) else (call("cos", value), call("sin", value))
+        if name not in self.state:
+            return self._still(name, factor, offset)
+        c, s = self.state[name]
+        if system.slides(name):
+            return factor * c + offset / system.length, 0.0
+        if abs(factor) != 1.0:
+            angle = factor * call("atan2", s, c) + offset
+            return call("cos", angle), call("sin", angle)
+        s, a, b = factor * s, float(np.cos(offset)), float(np.sin(offset))
+        return (c, s) if offset == 0.0 else (c * a - s * b, s * a + c * b)
+
+    def rows(self, block: Block) -> list[Row]:
+        """The equations of a block where the joints are now."""
+        loops = {k: loop_rows(self.system.model, self.system.loops[k], self.position) for k in block.loops}
+        return [loops[k][n] for k, n in block.equations]
+
+    def factorised(self, block: Block, rows: Sequence[Row]) -> _Factors:
+        """A block's derivatives by its joints, ready to divide by; notes how regular they are."""
+        A = np.array([[row.rates.get(name, 0.0) for name in block.joints] for row in rows], dtype=object)
+        return _Factors(A)
+
+    def step(self, block: Block) -> Number:
+        """A step of Newton's method in a block; the largest correction, dimensionless."""
+        rows = self.rows(block)
+        change = self.factorised(block, rows).solve([-row.gap for row in rows])
+        for name, x in zip(block.joints, change, strict=True):
+            self._move(name, x)
+        return extreme("worse", *map(abs, change))
+
+    def _move(self, name: str, x: Number) -> None:
+        """Add a correction: an angle as 2 atan(x / 2), which needs no trigonometric function."""
+        c, s = self.state[name]
+        if self.system.slides(name):
+            self.state[name] = c + x, s
+            return
+        square = 0.25 * (x * x)
+        # what rounding has made of the length of (c, s) is mended on the way
+        scale = (1.5 - 0.5 * (c * c + s * s)) / (1.0 + square)
+        near = 1.0 - square
+        self.state[name] = (near * c - x * s) * scale, (near * s + x * c) * scale
+
+    def angle(self, name: str) -> Number:
+        """Position [m, rad] of a joint, angles within pi of home."""
+        if name in self.q:
+            return self.q[name]
+        if name not in self.state:
+            return self.system.home[name]
+        c, s = self.state[name]
+        if self.system.slides(name):
+            return c * self.system.length
+        home = self.system.home[name]
+        a, b = float(np.cos(home)), float(np.sin(home))
+        return home + call("atan2", s * a - c * b, c * a + s * b)
+
+    def unit(self, name: str) -> float:
+        """What a dimensionless step of a coordinate is [m, rad]."""
+        return self.system.length if self.system.slides(name) else 1.0
+
+    def rates(self, seeds: dict[int, Number] | None = None) -> dict[str, list[Number]]:
+        """Dimensionless rates (n,) of each joint per one of each input; notes margins."""
+        n = len(self.system.inputs)
+        K: dict[str, list[Number]] = {
+            name: [float(k == j) for j in range(n)] for k, name in enumerate(self.system.inputs)
+        }
+        for block in self.system.blocks:
+            rows = self.rows(block)
+            factors = self.factorised(block, rows)
+            self.margins.append(factors.margin)
+            columns = []
+            for j in range(n):
+                known = [_sum(row.rates[name] * K[name][j] for name in row.rates if name in K) for row in rows]
+                columns.append(factors.solve([-x for x in known]))
+            for k, name in enumerate(block.joints):
+                K[name] = [column[k] for column in columns]
+        return K
+
+    def rates_and_their_rates(self, speeds: Sequence[Number]) -> tuple[dict[str, list[Number]], dict[str, list[Number]]]:
+        """`rates`, and how they change while the inputs move at `speeds` (n,), dimensionless."""
+        K = self.rates()
+        v = {name: _sum(k * s for k, s in zip(row, speeds, strict=True)) for name, row in K.items()}
+        seeds: dict[int, Number] = {}
+        for name, q in self.q.items():
+            seeds[q.number] = v[name] * self.unit(name)
+        for name, (c, s) in self.state.items():
+            if self.system.slides(name):
+                seeds[c.number] = v[name]
+            else:
+                seeds[c.number], seeds[s.number] = -(s * v[name]), c * v[name]
+        n = len(self.system.inputs)
+        dK: dict[str, list[Number]] = {name: [0.0] * n for name in self.system.inputs}
+        for block in self.system.blocks:
+            rows = self.rows(block)
+            names = sorted({name for row in rows for name in row.rates if name in K})
+            flat = derivatives(self.tape, [row.rates.get(name, 0.0) for row in rows for name in names], seeds)
+            changes = [dict(zip(names, flat[k * len(names) :], strict=False)) for k in range(len(rows))]
+            factors = self.factorised(block, rows)
+            columns = []
+            for j in range(n):
+                known = [
+                    _sum(change[name] * K[name][j] for name in names)
+                    + _sum(row.rates.get(name, 0.0) * dK[name][j] for name in names if name in dK)
+                    for row, change in zip(rows, changes, strict=True)
+                ]
+                columns.append(factors.solve([-x for x in known]))
+            for k, name in enumerate(block.joints):
+                dK[name] = [column[k] for column in columns]
+        return K, dK
+
+    def gap(self) -> Number:
+        """The largest gap of any loop, dimensionless, of equations that repeat others, too."""
+        rows = [row for loop in self.system.loops for row in loop_rows(self.system.model, loop, self.position)]
+        return extreme("worse", 0.0, *(abs(row.gap) for row in rows))
+
+
+class _Factors:
+    """A (k, k) of terms, factorised; `margin` is its reciprocal condition with the sign that it has in the recording.
+
+    The sign is positive where it is recorded, and turns over where the block folds.
+    """
+
+    def __init__(self, A: Any) -> None:
+        self.A, k = A.copy(), len(A)
+        self.inverse = np.zeros((k, k), dtype=object)
+        self.weights = np.zeros(k, dtype=object)
+        condition = FACTORISE(self.A, k, k, self.inverse, self.weights)
+        side = ORIENTATION(self.inverse, k)
+        self.margin = condition * side * (1.0 if value_of(side) > 0.0 else -1.0)
+
+    def solve(self, b: Sequence[Number]) -> list[Number]:
+        """x with A x = b."""
+        k = len(b)
+        x = np.zeros(k, dtype=object)
+        if all(not isinstance(one, Term) and one == 0.0 for one in b):
+            return [0.0] * k
+        NEAREST(self.A, k, k, self.inverse, self.weights, np.array(b, dtype=object), x)
+        return list(x)
+
+
+def value_of(x: Number) -> float:
+    """A number's value in the recording."""
+    return x.value if isinstance(x, Term) else float(x)
+
+
+def _sum(numbers: Any) -> Number:
+    total: Number = 0.0
+    for x in numbers:
+        total = total + x
+    return total
+
+
+def record_solve(system: LoopSystem) -> Recording:
+    """From inputs and states near the answer: states (2 each), the last correction."""
+    r = Recorder(system)
+    last: Number = 0.0
+    for block in system.blocks:
+        for _ in range(STEPS):
+            correction = r.step(block)
+        last = extreme("worse", last, correction)
+    states = [x for name in system.dependent for x in r.state[name]]
+    return Recording(r.tape, 1, (*states, last))
+
+
+def record_rates(system: LoopSystem, *, changing: bool) -> Recording:
+    """From inputs, solved states and, where `changing`, rates of inputs.
+
+    Positions [m, rad] of the dependent joints; their rates per rate of each input, row by row [m, rad per m, rad];
+    where `changing`, the rates of these; the gap, dimensionless; the least margin of a block.
+    """
+    n = len(system.inputs)
+    r = Recorder(system, np.sin(1.0 + np.arange(n)) if changing else None)
+    if changing:
+        speeds = [v * (1.0 / r.unit(name)) for v, name in zip(r.extra, system.inputs, strict=True)]
+        K, dK = r.rates_and_their_rates(speeds)
+    else:
+        K, dK = r.rates(), None
+    results: list[Number] = [r.angle(name) for name in system.dependent]
+    for table in (K, dK) if dK is not None else (K,):
+        for name in system.dependent:
+            for k, x in zip(system.inputs, table[name], strict=True):
+                results.append(x * (r.unit(name) / r.unit(k)))
+    return Recording(r.tape, 1, (*results, r.gap(), extreme("min", 1.0, *r.margins)))
