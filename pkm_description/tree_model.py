@@ -79,16 +79,19 @@ class TreeModel(Describable):
     @cached_property
     def clusters(self) -> tuple[Cluster, ...]:
         """The clusters in the order of the tree."""
-        return tuple(self._cluster(members, loops) for members, loops in self._tied())
+        return tuple(self._cluster(members, loops) for members, loops in self._tied)
 
-    def tied_to(self, names: Iterable[str]) -> tuple[list[str], list[Loop]]:
-        """Names of the joints in the clusters of some joints, and the loops; `DescriptionError` for an unknown one."""
+    def tied_to(self, names: Iterable[str]) -> list[tuple[set[str], list[Loop]]]:
+        """What is tied to some joints: names and loops of each cluster; a joint of none stands alone.
+
+        Raises `DescriptionError` for a joint that is not there.
+        """
         wanted = set(names)
         for name in sorted(wanted - self.joint_named.keys()):
             raise DescriptionError(f'<joint name="{name}">', "no such moving joint", f"it has {listed(self.joint_named)}")
-        found = [tied for tied in self._tied() if tied[0] & wanted]
-        members = set().union(wanted, *(tied[0] for tied in found))
-        return [n for n in self.joint_named if n in members], [loop for _, loops in found for loop in loops]
+        found = [tied for tied in self._tied if tied[0] & wanted]
+        alone = wanted - set().union(*(tied[0] for tied in found))
+        return found + [({name}, []) for name in self.joint_named if name in alone]
 
     def closures(self, members: Collection[str], loops: Sequence[Loop]) -> ClosureModel:
         """The loops among some joints; joints between that are not of them stand at home."""
@@ -116,6 +119,7 @@ class TreeModel(Describable):
         at = child_frame(joint, np.array([self.home.get(f.name, 0.0) for f in freedoms(joint)]))
         return replace(joint, type=JointType.FIXED, origin=frozen(joint.origin @ at), mimic=None)
 
+    @cached_property
     def _tied(self) -> list[tuple[set[str], list[Loop]]]:
         """Sets of joints that loops and mimics tie together, with the loops."""
         sets: list[tuple[set[str], list[Loop]]] = []
@@ -136,7 +140,7 @@ class TreeModel(Describable):
     def _cluster(self, members: set[str], loops: Sequence[Loop]) -> Cluster:
         model = self.closures(members, loops)
         names = [f.name for joint in model.free for f in freedoms(joint)]
-        row = motions(model, self.home_of(model))
+        row = motions(model, self.home_of(model))[1]
         way = [f.name for j in path_from_base(model.joints, self._output(model, row)) for f in freedoms(j)]
         slides = [f.name for joint in model.free for f in freedoms(joint) if f.slides]
         actuators = [name for name in self.actuated if name in members]
@@ -168,11 +172,15 @@ class TreeModel(Describable):
         return max((n for n in carried if mass[n] >= MUCH * most), key=lambda name: (freedom(name), mass[name]))
 
 
-def motions(model: ClosureModel, home: Array) -> dict[str, Array]:
-    """Rates (dof,) of each degree of freedom by name in the motions that loops allow, in general position near home."""
+def motions(model: ClosureModel, home: Array) -> tuple[dict[str, float], dict[str, Array]]:
+    """A general position near home, and the motions that loops allow there, both by degree of freedom.
+
+    Positions [m, rad], and rates (dof,) in each of the motions.
+    """
     q = next(iter(generic_configurations(model, home)), home)
     names = [f.name for joint in model.free for f in freedoms(joint)]
-    return dict(zip(names, null_space(model.closure(q)[1]), strict=True))
+    free = null_space(model.closure(q)[1])
+    return dict(zip(names, map(float, q), strict=True)), dict(zip(names, free, strict=True))
 
 
 def independent_joints(
@@ -220,7 +228,7 @@ def load_model(source: str | os.PathLike[str], xacro_args: Mapping[str, str] | N
         tuple(description.loops), tuple(description.actuated), description.home_joints, origin,
     )  # fmt: skip
     home = dict(description.home_joints)
-    for members, loops in started._tied():
+    for members, loops in started.tied_to(started.joint_named):
         model = started.closures(members, loops)
         home |= _closed(model, started.home_of(model))
     return replace(started, home=home)

@@ -3,17 +3,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import combinations_with_replacement
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pkm_description.mechanism import Array
+from pkm_description.mechanism import Array, Inertial
 from pkm_description.tree_model import TreeModel
-from pkm_kinematics.linkage.loop_system import LinkageError, LoopSystem
-from pkm_kinematics.linkage.recorded_linkage import record_rates, record_solve, state_at
+from pkm_kinematics.linkage.loop_system import LoopSystem
+from pkm_kinematics.linkage.recorded_linkage import record_inertia, record_rates, record_solve, state_at
 from pkm_kinematics.status import Status
 from pkm_runtime.codegen.machine_code import LANES, VectorCode
 from pkm_kinematics.batch import over_cores
@@ -75,22 +76,39 @@ class Linkage:
         kept, and a way over a fold is not gone.
         """
         m, n = len(self.inputs), len(q)
+        usable = np.isfinite(q).all(axis=1)
         base = self.home if near is None else np.asarray(near, dtype=np.float64)
         named = dict(zip(self.names, map(float, base), strict=True)) | {name: self.system.home[name] for name in self.idle}
         columns = np.empty((m + len(self._start), -(-n // LANES) * LANES))
         status = np.zeros(columns.shape[1], dtype=np.int64)
 
         def part(at: slice) -> None:
-            rows = np.zeros((at.stop - at.start) * LANES, dtype=np.int64)
             here = slice(at.start * LANES, at.stop * LANES)
-            goal = np.empty((m, len(rows)))
+            goal = np.empty((m, here.stop - here.start))
             goal[:] = base[:m, None]
-            goal[:, : min(here.stop, n) - here.start] = q[here].T
+            goal[:, : min(here.stop, n) - here.start] = np.where(usable[here, None], q[here], base[:m]).T
             columns[m:, here], status[here] = self._led(base[:m], state_at(self.system, named), goal)
             columns[:m, here] = goal
 
         over_cores(part, columns.shape[1] // LANES)
-        return self._answer(columns, n, status[:n], speeds)
+        return self._answer(columns, n, np.where(usable, status[:n], int(Status.INVALID_INPUT)), speeds)
+
+    def inertia(self, q: Array, bodies: Mapping[str, Inertial]) -> Array:
+        """Inertia matrices (n, inputs, inputs) felt at the inputs, of some bodies by link, at solved positions (n, names)."""
+        m, n = len(self.inputs), len(q)
+        code = VectorCode(record_inertia(self.system, bodies))
+        upper = np.empty((m * (m + 1) // 2 + 1, -(-n // LANES) * LANES))
+        padded = np.resize(q, (upper.shape[1], q.shape[1])).T
+        turning = np.array([not self.system.slides(name) for name in self.system.dependent])
+        states = np.empty((2 * len(turning), upper.shape[1]))
+        states[::2] = np.where(turning[:, None], np.cos(padded[m:]), padded[m:] / self.system.length)
+        states[1::2] = np.where(turning[:, None], np.sin(padded[m:]), 0.0)
+        columns = np.concatenate([padded[:m], states])
+        code(np.ascontiguousarray(columns[list(code.inputs)]), upper)
+        M = np.empty((n, m, m))
+        for k, (i, j) in enumerate(combinations_with_replacement(range(m), 2)):
+            M[:, i, j] = M[:, j, i] = upper[k, :n]
+        return M
 
     def _led(self, start: Array, state: Array, goal: Array) -> tuple[Array, NDArray[np.int64]]:
         """States (2 dependent, n) at `goal` (inputs, n) from one `state` at `start` (inputs,), and statuses."""
@@ -141,7 +159,7 @@ class Linkage:
         out = np.empty((d + d * m * (1 if speeds is None else 2) + 3, columns.shape[1]))
         code(np.ascontiguousarray(columns[list(code.inputs)]), out)
         out = out[:, :n]
-        margin = np.where(np.isfinite(out[-2]), out[-2], 0.0)
+        margin = np.where(status == Status.CONVERGED, out[-2], np.nan)
         status = np.where((status == Status.CONVERGED) & ~(margin > FOLDED), int(Status.SINGULAR), status)
         out[:, status != Status.CONVERGED] = np.nan
         q = np.concatenate([columns[:m, :n], out[:d]]).T

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pkm_description.joint_geometry import freedoms
-from pkm_description.loops.mobility import generic_configurations
+from pkm_description.loops.closure import ClosureModel
 from pkm_description.mechanism import Array
 from pkm_description.tree_model import TreeModel, independent_joints, motions
 from pkm_kinematics.linkage.loop_terms import Position, loop_rows
@@ -45,32 +45,37 @@ class LoopSystem:
     """
 
     def __init__(self, tree: TreeModel, inputs: Sequence[str], seen: Collection[str] = ()) -> None:
-        members, loops = tree.tied_to([*inputs, *seen])
-        self.tree, self.inputs, self.loops = tree, tuple(inputs), tuple(loops)
-        self.model = tree.closures(members, loops)
-        home = tree.home_of(self.model)
+        tied = tree.tied_to([*inputs, *seen])
+        self.tree, self.inputs = tree, tuple(inputs)
+        self.loops = tuple(loop for _, loops in tied for loop in loops)
+        self.model = tree.closures(set().union(*(members for members, _ in tied)), self.loops)
         self.freedoms = {f.name: f for joint in self.model.free for f in freedoms(joint)}
         self.names = tuple(self.freedoms)
         self.length = self.model.length
-        self.home = dict(zip(self.names, map(float, home), strict=True))
-        near = next(iter(generic_configurations(self.model, home)), home)
-        self.near = dict(zip(self.names, map(float, near), strict=True))  # in general position
-        row = motions(self.model, home)
-        wanted = {*inputs, *(name for name in seen if name in row)}
-        for name in inputs:
+        self.home = dict(zip(self.names, map(float, tree.home_of(self.model)), strict=True))
+        self.near: dict[str, float] = {}  # in general position
+        idle: list[str] = []
+        for members, loops in tied:  # each by itself: they are small
+            part = tree.closures(members, loops)
+            idle += self._determined(part, {*inputs, *seen} & members)
+        self.idle = tuple(idle)
+        self.dependent = tuple(n for n in self.names if n not in {*inputs, *idle})
+
+    def _determined(self, part: ClosureModel, seen: Collection[str]) -> tuple[str, ...]:
+        """Idle joints of a cluster; `LinkageError` where the inputs do not determine the others."""
+        near, row = motions(part, self.tree.home_of(part))
+        self.near |= near
+        mine = [name for name in self.inputs if name in seen]
+        for name in mine:
             if name not in row:
                 raise LinkageError(f"{name!r} follows another joint (<mimic>): name that one")
-        found, self.idle = independent_joints(row, [*inputs, *(n for n in self.names if n not in inputs)], wanted)
-        if set(found) != set(inputs):
-            extra = [name for name in inputs if name not in found]
-            missing = [name for name in found if name not in inputs]
-            raise LinkageError(
-                f"{', '.join(inputs)} do not determine the linkage: "
-                + (f"{', '.join(extra)} depends on the others" if extra else "")
-                + ("; " if extra and missing else "")
-                + (f"name {', '.join(missing)}, too" if missing else "")
-            )
-        self.dependent = tuple(n for n in self.names if n not in {*inputs, *self.idle})
+        seen = {name for name in seen if name in row}
+        found, idle = independent_joints(row, [*mine, *(n for n in row if n not in mine)], seen)
+        if set(found) != set(mine):
+            extra = [f"{name} depends on the others" for name in mine if name not in found]
+            missing = [f"name {name}, too" for name in found if name not in mine]
+            raise LinkageError(f"{', '.join(mine)} do not determine the linkage: {'; '.join(extra + missing)}")
+        return idle
 
     def slides(self, name: str) -> bool:
         """Whether a coordinate is a length."""
@@ -108,6 +113,17 @@ class LoopSystem:
             Block(tuple(equations[chosen[r]] for r in rows), tuple(self.dependent[c] for c in columns))
             for rows, columns in _triangular(np.abs(J[chosen]) > STRUCTURAL)
         )
+
+    def blocks_for(self, names: Collection[str]) -> tuple[Block, ...]:
+        """The blocks that some joints depend on, in solving order."""
+        wanted, found = set(names), []
+        equations, J = self.jacobian(self.near)
+        for block in reversed(self.blocks):
+            if wanted & set(block.joints):
+                found.append(block)
+                rows = J[[equations.index(one) for one in block.equations]]
+                wanted |= {n for n, moves in zip(self.dependent, np.abs(rows).max(axis=0) > STRUCTURAL, strict=True) if moves}
+        return tuple(reversed(found))
 
 
 def _independent(J: Array, strong: float) -> list[int]:

@@ -7,7 +7,7 @@ positions of sliding ones.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -39,7 +39,7 @@ def loop_rows(model: ClosureModel, loop: Loop, position: Position) -> list[Row]:
     ways = [path_from_base(model.joints, link) for link in (loop.predecessor, loop.successor)]
     shared = next((n for n, (one, two) in enumerate(zip(*ways, strict=False)) if one is not two), min(map(len, ways)))
     (R, p, before), (S, q, after) = (
-        _placed(model, way[shared:], frame, position)
+        placed(model, way[shared:], frame, position)
         for way, frame in zip(ways, (loop.predecessor_frame, loop.successor_frame), strict=True)
     )
     if loop.type is LoopType.SPHERICAL:
@@ -51,8 +51,8 @@ def loop_rows(model: ClosureModel, loop: Loop, position: Position) -> list[Row]:
     image = back @ S @ loop.axis2.astype(object)
     across = _clean(frame_along(loop.axis).T)
     if loop.type is LoopType.UNIVERSAL:
-        return [*linear, _combined(np.cross(image, axis), angular, _dot(axis, image))]
-    tilt = [_combined(d, angular, _dot(d, np.cross(axis, image))) for d in across[:2]]
+        return [*linear, _combined(np.cross(image, axis), angular, dot(axis, image))]
+    tilt = [_combined(d, angular, dot(d, np.cross(axis, image))) for d in across[:2]]
     if loop.type is LoopType.REVOLUTE:
         return [_combined(d, linear) for d in across] + tilt
     if loop.type is LoopType.CYLINDRICAL:
@@ -69,7 +69,7 @@ def loop_rows(model: ClosureModel, loop: Loop, position: Position) -> list[Row]:
 
 
 @dataclass
-class _Screw:
+class Screw:
     """What a coordinate does: it slides along or turns about an axis (3,) through a point (3,)."""
 
     name: str
@@ -79,9 +79,9 @@ class _Screw:
     point: Vector
 
 
-def _placed(
+def placed(
     model: ClosureModel, way: tuple[Joint, ...], end: Array, position: Position
-) -> tuple[Any, Vector, list[_Screw]]:
+) -> tuple[Any, Vector, list[Screw]]:
     """Rotation (3, 3) and point (3,) of a frame on the last link of a way, and the screws of its joints."""
     R, p = np.eye(3).astype(object), np.zeros(3, dtype=object)
     screws = []
@@ -92,7 +92,7 @@ def _placed(
             if joint.mimic is not None:
                 name, factor, offset = joint.mimic.joint, joint.mimic.multiplier, joint.mimic.offset
             axis = R @ _clean(freedom.axis)
-            screws.append(_Screw(name, factor, freedom.slides, axis, p))
+            screws.append(Screw(name, factor, freedom.slides, axis, p))
             c, s = position(name, factor, offset)
             if freedom.slides:
                 p = p + np.array([a * c for a in axis], dtype=object)
@@ -121,7 +121,7 @@ def _clean(values: Array) -> Any:
     return np.where(np.abs(values - rounded) < NOTHING, rounded, values).astype(object)
 
 
-def _rows(gap: Vector, sides: list[tuple[int, list[_Screw], Vector]], back: Any, turning: bool = False) -> list[Row]:
+def _rows(gap: Vector, sides: list[tuple[int, list[Screw], Vector]], back: Any, turning: bool = False) -> list[Row]:
     """Three equations: `gap` (3,), and velocities of one side less the other turned `back`, of points or `turning`."""
     rows = [Row(one, {}) for one in gap]
     for sign, screws, point in sides:
@@ -141,18 +141,9 @@ def _combined(weights: Vector, rows: list[Row], gap: Number | None = None) -> Ro
     for weight, row in zip(weights, rows, strict=True):
         for name, value in row.rates.items():
             rates[name] = rates.get(name, 0.0) + weight * value
-    return Row(_dot(weights, [row.gap for row in rows]) if gap is None else gap, rates)
+    return Row(dot(weights, [row.gap for row in rows]) if gap is None else gap, rates)
 
 
-def _dot(u: Any, v: Any) -> Number:
+def dot(u: Any, v: Any) -> Number:
+    """u . v of three numbers each."""
     return u[0] * v[0] + u[1] * v[1] + u[2] * v[2]
-
-
-def numbers_at(positions: Mapping[str, float], slides: Mapping[str, bool], length: float) -> Position:
-    """Plain numbers at given positions [m, rad], to look at the structure of the equations."""
-
-    def position(name: str, factor: float, offset: float) -> tuple[float, float]:
-        value = factor * positions[name] + offset
-        return (value / length, 0.0) if slides[name] else (float(np.cos(value)), float(np.sin(value)))
-
-    return position

@@ -7,40 +7,43 @@ position over the length and 0); then, where they are asked for, rates (n,) of t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from itertools import combinations_with_replacement
 from typing import Any
 
 import numpy as np
 
-from pkm_description.mechanism import Array
-from pkm_kinematics.kernels.regularity import factorise, nearest, orientation
+from pkm_description.graph import path_from_base
+from pkm_description.mechanism import Array, Inertial
+from pkm_kinematics.kernels.regularity import factorise, least_norm, nearest, orientation
 from pkm_kinematics.linkage.loop_system import Block, LoopSystem
-from pkm_kinematics.linkage.loop_terms import Row, loop_rows
+from pkm_kinematics.linkage.loop_terms import Row, dot, loop_rows, placed
 from pkm_runtime.codegen import Recording, Tape, trace
 from pkm_runtime.codegen.derivative import derivatives
 from pkm_runtime.codegen.tape import Number, Term, call, extreme
 
 STEPS = 2  # of Newton's method in a recording: the second squares what the first left
-FACTORISE, NEAREST, ORIENTATION = trace(factorise), trace(nearest), trace(orientation)
+FACTORISE, NEAREST, LEAST_NORM, ORIENTATION = map(trace, (factorise, nearest, least_norm, orientation))
 
 
-def state_at(system: LoopSystem, positions: dict[str, float]) -> Array:
-    """Where the dependent joints are (2 each), as code takes it, at positions [m, rad] by name."""
+def state_at(system: LoopSystem, positions: Mapping[str, float], names: Sequence[str] | None = None) -> Array:
+    """Where the dependent joints, or some, are (2 each), as code takes it, at positions [m, rad] by name."""
     at = system.numbers_at(positions)
-    return np.array([at(name, 1.0, 0.0) for name in system.dependent]).ravel()
+    return np.array([at(name, 1.0, 0.0) for name in (system.dependent if names is None else names)]).ravel()
 
 
 class Recorder:
     """The linkage on a tape: `state` has the numbers of the dependent joints, which steps replace."""
 
-    def __init__(self, system: LoopSystem, extra: Array | None = None) -> None:
+    def __init__(self, system: LoopSystem, extra: Array | None = None, names: Sequence[str] | None = None) -> None:
         self.system, self.tape, n = system, Tape(), len(system.inputs)
-        example = np.concatenate([[system.near[name] for name in system.inputs], state_at(system, system.near)])
+        names = system.dependent if names is None else names
+        example = np.concatenate([[system.near[name] for name in system.inputs], state_at(system, system.near, names)])
         values = np.concatenate([example, np.zeros(0) if extra is None else extra])
         numbers = self.tape.inputs(0, values, range(len(values)))
         self.q = dict(zip(system.inputs, numbers[:n], strict=True))
         pairs = numbers[n : len(example)].reshape(-1, 2)
-        self.state: dict[str, tuple[Number, Number]] = {k: (a, b) for k, (a, b) in zip(system.dependent, pairs)}
+        self.state: dict[str, tuple[Number, Number]] = {k: (a, b) for k, (a, b) in zip(names, pairs, strict=True)}
         self.extra = numbers[len(example) :]
         self._still = system.numbers_at(system.home)
         self.margins: list[Number] = []
@@ -109,13 +112,13 @@ class Recorder:
         """What a dimensionless step of a coordinate is [m, rad]."""
         return self.system.length if self.system.slides(name) else 1.0
 
-    def rates(self, seeds: dict[int, Number] | None = None) -> dict[str, list[Number]]:
-        """Dimensionless rates (n,) of each joint per one of each input; notes margins."""
+    def rates(self, blocks: Sequence[Block] | None = None) -> dict[str, list[Number]]:
+        """Dimensionless rates (n,) of each joint of some blocks, or all, per one of each input; notes margins."""
         n = len(self.system.inputs)
         K: dict[str, list[Number]] = {
             name: [float(k == j) for j in range(n)] for k, name in enumerate(self.system.inputs)
         }
-        for block in self.system.blocks:
+        for block in self.system.blocks if blocks is None else blocks:
             rows = self.rows(block)
             factors = self.factorised(block, rows)
             self.margins.append(factors.margin)
@@ -211,6 +214,57 @@ def record_solve(system: LoopSystem) -> Recording:
         last = extreme("worse", last, correction)
     states = [x for name in system.dependent for x in r.state[name]]
     return Recording(r.tape, 1, (*states, last))
+
+
+def record_lean(system: LoopSystem, outputs: Sequence[str]) -> tuple[Recording, tuple[str, ...]]:
+    """From inputs, states of some dependent joints, and efforts (n,) at the inputs, what a control loop asks for.
+
+    States (2 each), the last correction, the least margin; positions of `outputs`; their efforts, which make those at
+    the inputs. And the names of the dependent joints, those alone on which the outputs depend.
+    """
+    blocks = system.blocks_for(outputs)
+    names = tuple(name for block in blocks for name in block.joints)
+    n, m = len(system.inputs), len(outputs)
+    r = Recorder(system, np.sin(1.0 + np.arange(n)), names)
+    last: Number = 0.0
+    for block in blocks:
+        for _ in range(STEPS):
+            correction = r.step(block)
+        last = extreme("worse", last, correction)
+    K = r.rates(blocks)
+    J = np.array([[x * (r.unit(a) / r.unit(k)) for k, x in zip(system.inputs, K[a])] for a in outputs], dtype=object)
+    inverse, weights, efforts = np.zeros((n, n), dtype=object), np.zeros(n, dtype=object), np.zeros(m, dtype=object)
+    r.margins.append(FACTORISE(J, m, n, inverse, weights))
+    LEAST_NORM(J, m, n, inverse, weights, np.array(r.extra, dtype=object), efforts)
+    states = [x for name in names for x in r.state[name]]
+    results = (*states, last, extreme("min", 1.0, *r.margins), *map(r.angle, outputs), *efforts)
+    return Recording(r.tape, 1, results), names
+
+
+def record_inertia(system: LoopSystem, bodies: Mapping[str, Inertial]) -> Recording:
+    """From inputs and solved states: inertia matrix (n, n) felt at the inputs, of `bodies` by link, its root held.
+
+    Upper triangle, row by row [kg m^2, kg m, kg].
+    """
+    n, r = len(system.inputs), Recorder(system)
+    K = r.rates()
+    M: list[list[Number]] = [[0.0] * n for _ in range(n)]
+    for link, inertial in bodies.items():
+        way = path_from_base(system.model.joints, link)
+        R, p, screws = placed(system.model, way, np.eye(4), r.position)
+        com = p + R @ (inertial.com / system.length).astype(object)
+        spin, slide = [np.zeros(3, dtype=object) for _ in range(n)], [np.zeros(3, dtype=object) for _ in range(n)]
+        for screw in screws:
+            moved = screw.axis if screw.slides else np.cross(screw.axis, com - screw.point)
+            for j, rate in enumerate(K.get(screw.name, [0.0] * n)):
+                slide[j] = slide[j] + np.array([screw.factor * rate * x for x in moved], dtype=object)
+                if not screw.slides:
+                    spin[j] = spin[j] + np.array([screw.factor * rate * x for x in screw.axis], dtype=object)
+        turned = [inertial.inertia.astype(object) @ (R.T @ one) for one in spin]
+        for i, j in combinations_with_replacement(range(n), 2):
+            both = inertial.mass * system.length**2 * dot(slide[i], slide[j]) + dot(R.T @ spin[i], turned[j])
+            M[i][j] = M[i][j] + both / (r.unit(system.inputs[i]) * r.unit(system.inputs[j]))
+    return Recording(r.tape, 1, tuple(M[i][j] for i, j in combinations_with_replacement(range(n), 2)))
 
 
 def record_rates(system: LoopSystem, *, changing: bool) -> Recording:

@@ -1,0 +1,283 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From the joints that a simulator or planner knows to the motors that move them through a linkage, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from pkm_description.graph import path_from_base
+from pkm_description.mechanism import Array, Inertial, JointType
+from pkm_description.tree_model import TreeModel
+from pkm_dynamics.transmission.motor_line import MotorLine
+from pkm_kinematics.linkage.linkage import Linkage, Solved
+from pkm_kinematics.linkage.loop_system import LinkageError
+from pkm_runtime.describable import Describable, listed
+
+
+class Motion(NamedTuple):
+    """Positions, velocities and accelerations, each (..., k); the last two None where they were not given."""
+
+    position: Array
+    velocity: Array | None
+    acceleration: Array | None
+
+
+class Friction(NamedTuple):
+    """Friction felt at the joints: `viscous` (..., n, n) [N m s] and `coulomb` (..., n) [N m]."""
+
+    viscous: Array
+    coulomb: Array
+
+
+class Transmission(Describable):
+    """Joints and actuators of one linkage: a humanoid's ankle, a knee, a whole leg.
+
+    Without names it takes the independent joints and the actuators of all clusters. Positions (..., n) of the joints
+    [rad or m] may be a batch. All is on the branch of the file's home, which is kept: where a linkage would have to
+    fold on the way from home, answers are NaN, and `at(q).status` says so. Efforts are those at the actuated joints,
+    behind gears.
+    """
+
+    def __init__(
+        self,
+        tree: TreeModel,
+        joints: Sequence[str] = (),
+        actuators: Sequence[str] = (),
+        motors: Mapping[str, MotorLine] | None = None,
+    ) -> None:
+        self.tree = tree
+        clusters = tree.clusters
+        self.joints = tuple(joints) or tuple(name for one in clusters for name in one.independent)
+        tied = set().union(*(members for members, _ in tree.tied_to(self.joints)))
+        self.actuators = tuple(actuators) or tuple(n for one in clusters for n in one.actuators if n in tied)
+        if not self.joints or not self.actuators:
+            what = "closes no loop" if not self.joints else "names no actuator there"
+            raise LinkageError(f"{tree.name} {what}: name joints and actuators of {listed(tree.joint_named)}")
+        tree.tied_to(self.actuators)  # refuses what is no joint
+        if stray := [name for name in self.actuators if name not in tied]:
+            raise LinkageError(f"{', '.join(stray)}: no loop ties it to {', '.join(self.joints)}")
+        self.linkage = Linkage(tree, self.joints, self.actuators)
+        self._rows = [self.linkage.names.index(name) for name in self.actuators]
+        self.motors = {name: MotorLine.of(tree.joint_named[name]) for name in self.actuators} | dict(motors or {})
+        self.home = self.linkage.home[: len(self.joints)]
+
+    def _summary(self) -> str:
+        return f"{self.tree.name}: {listed(self.joints)} by {listed(self.actuators)}"
+
+    # -- positions, speeds ----------------------------------------------------------------------------------------
+
+    def at(self, q: Array, speed: Array | None = None, *, near: Array | None = None) -> Solved:
+        """The linkage at positions (k, n), solved once: every joint of it, rates, margin, gap, status.
+
+        `near` are all its joints (names of `linkage`), from where the way begins instead of at home.
+        """
+        return self.linkage.at(_rows(q), None if speed is None else _rows(speed), near=near)
+
+    def jacobian(self, q: Array) -> Array:
+        """Rates of the actuators per rate of each joint (..., m, n)."""
+        return _like(q, self.at(q).K[:, self._rows])
+
+    def jacobian_rate(self, q: Array, speed: Array) -> Array:
+        """How the Jacobian changes (..., m, n) while the joints move at a speed (..., n)."""
+        changing = self.at(q, speed).dK
+        assert changing is not None
+        return _like(q, changing[:, self._rows])
+
+    def to_actuators(self, q: Array) -> Array:
+        """Positions of the actuators (..., m) [rad or m], turns within half a turn of home."""
+        return _like(q, self.at(q).q[:, self._rows])
+
+    def to_actuator_motion(self, q: Array, velocity: Array, acceleration: Array | None = None) -> Motion:
+        """Positions, velocities and accelerations of the actuators, from those of the joints."""
+        v = _rows(velocity)
+        s = self.at(q, v)
+        assert s.dK is not None
+        J, dJ = s.K[:, self._rows], s.dK[:, self._rows]
+        a = None if acceleration is None else _like(q, _times(J, _rows(acceleration)) + _times(dJ, v))
+        return Motion(_like(q, s.q[:, self._rows]), _like(q, _times(J, v)), a)
+
+    def to_joints(self, actuators: Array, *, near: Array | None = None) -> Array:
+        """Positions of the joints (..., n), from those of the actuators: with one actuator per joint.
+
+        The way begins at home, or at positions of the joints `near` (n,).
+        """
+        back, s = self._from_actuators(actuators, near)
+        return _like(actuators, s.q[:, [back.names.index(name) for name in self.joints]])
+
+    def to_joint_motion(self, actuators: Array, velocity: Array, acceleration: Array | None = None) -> Motion:
+        """Positions, velocities and accelerations of the joints, from those of the actuators."""
+        q = self.to_joints(actuators)
+        back = np.linalg.inv(_rows(self.jacobian(q)))
+        v = _times(back, _rows(velocity))
+        a = None
+        if acceleration is not None:
+            a = _like(q, _times(back, _rows(acceleration) - _times(_rows3(self.jacobian_rate(q, v)), v)))
+        return Motion(q, _like(q, v), a)
+
+    def _from_actuators(self, actuators: Array, near: Array | None) -> tuple[Linkage, Solved]:
+        back = self._back
+        start = None
+        if near is not None:
+            joints = dict(zip(self.linkage.names, self.at(near).q[0], strict=True))
+            start = np.array([joints[name] for name in back.names])
+        return back, back.at(_rows(actuators), near=start)
+
+    @cached_property
+    def _back(self) -> Linkage:
+        return Linkage(self.tree, self.actuators, self.joints)
+
+    # -- efforts --------------------------------------------------------------------------------------------------
+
+    def to_joint_efforts(self, q: Array, actuator_efforts: Array) -> Array:
+        """Efforts at the joints (..., n) that efforts of the actuators (..., m) make, friction and inertia aside."""
+        return _like(q, _times(np.swapaxes(self.at(q).K[:, self._rows], 1, 2), _rows(actuator_efforts)))
+
+    def to_actuator_efforts(self, q: Array, joint_efforts: Array) -> Array:
+        """Efforts of the actuators (..., m) that make efforts at the joints (..., n); of redundant ones the least."""
+        turned = np.swapaxes(self.at(q).K[:, self._rows], 1, 2)
+        return _like(q, _times(_inverse(turned), _rows(joint_efforts)))
+
+    def effort_limits(self, q: Array, speed: Array | None = None) -> tuple[Array, Array]:
+        """Least and largest effort of each actuator (k, m) at positions (k, n) and speeds of the joints."""
+        v = np.zeros((len(_rows(q)), len(self.actuators))) if speed is None else self._speeds(q, speed)
+        pairs = [self.motors[name].bounds(v[:, k]) for k, name in enumerate(self.actuators)]
+        return np.stack([low for low, _ in pairs], axis=1), np.stack([high for _, high in pairs], axis=1)
+
+    def _speeds(self, q: Array, speed: Array) -> Array:
+        return _times(self.at(q).K[:, self._rows], _rows(speed))
+
+    def effort_polygon(self, q: Array, speed: Array | None = None) -> Array:
+        """What the joints can exert at one position (n,) and speed: vertices (k, n), anticlockwise where n is 2.
+
+        The box of the motors' limits, their torque-speed lines included, seen through the linkage.
+        """
+        low, high = self.effort_limits(q, speed)
+        if not np.isfinite([low, high]).all():
+            raise LinkageError(f"no effort limit is known of {self._unlimited()}: give motors={{name: MotorLine(...)}}")
+        corners = np.stack(np.meshgrid(*zip(low[0], high[0], strict=True), indexing="ij"), axis=-1)
+        efforts = corners.reshape(-1, len(self.actuators)) @ self.jacobian(np.asarray(q))
+        return hull(efforts)
+
+    def _unlimited(self) -> str:
+        return ", ".join(name for name, motor in self.motors.items() if not np.isfinite(motor.effort))
+
+    def effort_alone(self, q: Array) -> Array:
+        """The largest effort (..., n) that each joint exerts while the others exert none, the same both ways."""
+        turned = np.swapaxes(self.at(q).K[:, self._rows], 1, 2)
+        limit = np.array([self.motors[name].effort for name in self.actuators])
+        share = np.abs(_inverse(turned))  # of redundant actuators as they share with least effort
+        return _like(q, (limit[:, None] / np.maximum(share, 1e-300)).min(axis=1))
+
+    # -- inertia, friction, gains -----------------------------------------------------------------------------------
+
+    def armature(self, q: Array, *, linkage: bool = True) -> Array:
+        """Inertia (..., n, n) [kg m^2] that rotors, and on request the masses of the linkage, add at the joints.
+
+        The rotors' is the `armature` of a simulator that has the joints without the linkage. Of the linkage counts what
+        is not on the way to the joints themselves: cranks and rods, with what is fixed to them.
+        """
+        s = self.at(q)
+        J = s.K[:, self._rows]
+        M = np.swapaxes(J, 1, 2) @ (self._armatures[:, None] * J)
+        if linkage:
+            M = M + self.linkage.inertia(s.q, self._bodies)
+        return _like(q, M)
+
+    @cached_property
+    def _armatures(self) -> Array:
+        drives = [self.tree.joint_named[name].drive for name in self.actuators]
+        return np.array([0.0 if drive is None else drive.armature for drive in drives])
+
+    @cached_property
+    def _bodies(self) -> dict[str, Inertial]:
+        """Inertia of each link of the linkage, with what is fixed to it."""
+        model = self.linkage.system.model
+        ways = [path_from_base(model.joints, self.tree.joint_named[name].child) for name in self.joints]
+        own = set(model.link_index) - {joint.child for way in ways for joint in way} - {next(iter(model.link_index))}
+        ten = {link.name: link.inertial.ten for link in model.links if link.name in own}
+        frames = {name: (name, np.eye(4)) for name in own}
+        for joint in self.tree.joints:
+            if joint.parent in frames and joint.type is JointType.FIXED and joint.child not in model.link_index:
+                root, frame = frames[joint.parent]
+                frames[joint.child] = root, frame @ joint.origin
+                link = next(one for one in self.tree.links if one.name == joint.child)
+                ten[root] = ten[root] + link.inertial.in_frame(frame @ joint.origin).ten
+        return {name: Inertial.of_ten(values) for name, values in ten.items() if values.any()}
+
+    def friction(self, q: Array, speed: Array | None = None) -> Friction:
+        """Friction of motors and passive joints, felt at the joints; the joints' own is not in it.
+
+        Coulomb's is that against a speed (..., n) of the joints, without one the most that it can be.
+        """
+        s, n = self.at(q), len(self.joints)
+        K = s.K[:, n:]
+        parts = [self.tree.joint_named.get(name) for name in self.linkage.names[n:]]
+        d, f = (np.array([getattr(one, what, 0.0) for one in parts]) for what in ("viscous_friction", "coulomb_friction"))
+        turned = np.swapaxes(K, 1, 2)
+        if speed is None:
+            coulomb = _times(np.abs(turned), np.tile(f, (len(K), 1)))
+        else:
+            coulomb = _times(turned, f * np.sign(_times(K, _rows(speed))))
+        return Friction(_like(q, turned @ (d[:, None] * K)), _like(q, coulomb))
+
+    def gains(self, q: Array, kp_motor: Array, kd_motor: Array) -> tuple[Array, Array]:
+        """Stiffness and damping (..., n, n) at the joints that gains of the motors (m,) or (m, m) make.
+
+        Without the geometric stiffness that a load adds while the linkage's ratio changes.
+        """
+        J = self.at(q).K[:, self._rows]
+        return tuple(_like(q, np.swapaxes(J, 1, 2) @ _square(one, len(self.actuators)) @ J) for one in (kp_motor, kd_motor))  # type: ignore[return-value]
+
+    def motor_gains(self, q: Array, kp_joint: Array, kd_joint: Array) -> tuple[Array, Array]:
+        """Gains of the motors (..., m, m) that make a stiffness and a damping (n,) or (n, n) at the joints.
+
+        Off the diagonal they couple the motors; drives that know only their own position have the diagonal alone.
+        """
+        back = _inverse(self.at(q).K[:, self._rows])
+        return tuple(_like(q, np.swapaxes(back, 1, 2) @ _square(one, len(self.joints)) @ back) for one in (kp_joint, kd_joint))  # type: ignore[return-value]
+
+
+def hull(points: Array) -> Array:
+    """Vertices (k, n) of the convex hull of points (p, n), anticlockwise in the plane; both ends where n is 1."""
+    n = points.shape[1]
+    if n == 1:
+        return np.array([points.min(axis=0), points.max(axis=0)])
+    from scipy.spatial import ConvexHull  # late: 40 ms
+
+    return np.asarray(points[ConvexHull(points).vertices])
+
+
+def _rows(values: Array) -> Array:
+    """Values (..., n) as rows (k, n), or matrices (..., m, n) as they are."""
+    return np.atleast_2d(np.asarray(values, dtype=np.float64))
+
+
+def _rows3(matrices: Array) -> Array:
+    return matrices if matrices.ndim == 3 else matrices[None]
+
+
+def _like(q: Array, found: Array) -> Array:
+    """Results (k, ...) without the first axis where q is one position (n,)."""
+    return found[0] if np.ndim(q) == 1 else found
+
+
+def _times(matrices: Array, vectors: Array) -> Array:
+    return np.einsum("kij,kj->ki", matrices, vectors)
+
+
+def _inverse(matrices: Array) -> Array:
+    """Inverses (k, n, m), of least norm where they are not square; NaN where there is none."""
+    good = np.isfinite(matrices).all(axis=(1, 2))
+    found = np.full((len(matrices), matrices.shape[2], matrices.shape[1]), np.nan)
+    found[good] = np.linalg.pinv(matrices[good])
+    return found
+
+
+def _square(gains: Array, n: int) -> Array:
+    """Gains (n,), or one number for all, as a matrix (n, n)."""
+    given = np.asarray(gains, dtype=np.float64)
+    return given if given.ndim == 2 else np.diag(np.broadcast_to(given, n))
