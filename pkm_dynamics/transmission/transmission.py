@@ -77,9 +77,17 @@ class Transmission(Describable):
         """
         return self.linkage.at(_rows(q), None if speed is None else _rows(speed), near=near)
 
+    def actuators_of(self, solved: Solved) -> Array:
+        """Positions of the actuators (k, m) of what was solved before."""
+        return np.asarray(solved.q[:, self._rows])
+
+    def jacobian_of(self, solved: Solved) -> Array:
+        """Jacobians (k, m, n) of what was solved before."""
+        return np.asarray(solved.K[:, self._rows])
+
     def jacobian(self, q: Array) -> Array:
         """Rates of the actuators per rate of each joint (..., m, n)."""
-        return _like(q, self.at(q).K[:, self._rows])
+        return _like(q, self.jacobian_of(self.at(q)))
 
     def jacobian_rate(self, q: Array, speed: Array) -> Array:
         """How the Jacobian changes (..., m, n) while the joints move at a speed (..., n)."""
@@ -89,16 +97,16 @@ class Transmission(Describable):
 
     def to_actuators(self, q: Array) -> Array:
         """Positions of the actuators (..., m) [rad or m], turns within half a turn of home."""
-        return _like(q, self.at(q).q[:, self._rows])
+        return _like(q, self.actuators_of(self.at(q)))
 
     def to_actuator_motion(self, q: Array, velocity: Array, acceleration: Array | None = None) -> Motion:
         """Positions, velocities and accelerations of the actuators, from those of the joints."""
         v = _rows(velocity)
         s = self.at(q, v)
         assert s.dK is not None
-        J, dJ = s.K[:, self._rows], s.dK[:, self._rows]
+        J, dJ = self.jacobian_of(s), s.dK[:, self._rows]
         a = None if acceleration is None else _like(q, _times(J, _rows(acceleration)) + _times(dJ, v))
-        return Motion(_like(q, s.q[:, self._rows]), _like(q, _times(J, v)), a)
+        return Motion(_like(q, self.actuators_of(s)), _like(q, _times(J, v)), a)
 
     def to_joints(self, actuators: Array, *, near: Array | None = None) -> Array:
         """Positions of the joints (..., n), from those of the actuators: with one actuator per joint.
@@ -134,11 +142,11 @@ class Transmission(Describable):
 
     def to_joint_efforts(self, q: Array, actuator_efforts: Array) -> Array:
         """Efforts at the joints (..., n) that efforts of the actuators (..., m) make, friction and inertia aside."""
-        return _like(q, _times(np.swapaxes(self.at(q).K[:, self._rows], 1, 2), _rows(actuator_efforts)))
+        return _like(q, _times(np.swapaxes(self.jacobian_of(self.at(q)), 1, 2), _rows(actuator_efforts)))
 
     def to_actuator_efforts(self, q: Array, joint_efforts: Array) -> Array:
         """Efforts of the actuators (..., m) that make efforts at the joints (..., n); of redundant ones the least."""
-        turned = np.swapaxes(self.at(q).K[:, self._rows], 1, 2)
+        turned = np.swapaxes(self.jacobian_of(self.at(q)), 1, 2)
         return _like(q, _times(_inverse(turned), _rows(joint_efforts)))
 
     def effort_limits(self, q: Array, speed: Array | None = None) -> tuple[Array, Array]:
@@ -148,7 +156,7 @@ class Transmission(Describable):
         return np.stack([low for low, _ in pairs], axis=1), np.stack([high for _, high in pairs], axis=1)
 
     def _speeds(self, q: Array, speed: Array) -> Array:
-        return _times(self.at(q).K[:, self._rows], _rows(speed))
+        return _times(self.jacobian_of(self.at(q)), _rows(speed))
 
     def effort_polygon(self, q: Array, speed: Array | None = None) -> Array:
         """What the joints can exert at one position (n,) and speed: vertices (k, n), anticlockwise where n is 2.
@@ -167,7 +175,7 @@ class Transmission(Describable):
 
     def effort_alone(self, q: Array) -> Array:
         """The largest effort (..., n) that each joint exerts while the others exert none, the same both ways."""
-        turned = np.swapaxes(self.at(q).K[:, self._rows], 1, 2)
+        turned = np.swapaxes(self.jacobian_of(self.at(q)), 1, 2)
         limit = np.array([self.motors[name].effort for name in self.actuators])
         share = np.abs(_inverse(turned))  # of redundant actuators as they share with least effort
         return _like(q, (limit[:, None] / np.maximum(share, 1e-300)).min(axis=1))
@@ -181,7 +189,7 @@ class Transmission(Describable):
         is not on the way to the joints themselves: cranks and rods, with what is fixed to them.
         """
         s = self.at(q)
-        J = s.K[:, self._rows]
+        J = self.jacobian_of(s)
         M = np.swapaxes(J, 1, 2) @ (self._armatures[:, None] * J)
         if linkage:
             M = M + self.linkage.inertia(s.q, self._bodies)
@@ -229,7 +237,7 @@ class Transmission(Describable):
 
         Without the geometric stiffness that a load adds while the linkage's ratio changes.
         """
-        J = self.at(q).K[:, self._rows]
+        J = self.jacobian_of(self.at(q))
         return tuple(_like(q, np.swapaxes(J, 1, 2) @ _square(one, len(self.actuators)) @ J) for one in (kp_motor, kd_motor))  # type: ignore[return-value]
 
     def motor_gains(self, q: Array, kp_joint: Array, kd_joint: Array) -> tuple[Array, Array]:
@@ -237,7 +245,7 @@ class Transmission(Describable):
 
         Off the diagonal they couple the motors; drives that know only their own position have the diagonal alone.
         """
-        back = _inverse(self.at(q).K[:, self._rows])
+        back = _inverse(self.jacobian_of(self.at(q)))
         return tuple(_like(q, np.swapaxes(back, 1, 2) @ _square(one, len(self.joints)) @ back) for one in (kp_joint, kd_joint))  # type: ignore[return-value]
 
 

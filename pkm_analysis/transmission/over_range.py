@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A transmission over the range of its joints: where it folds, and its ratios, efforts, speeds and inertia."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pkm_analysis.analysis_errors import AnalysisError
+from pkm_analysis.requirements.grammar import in_si, read_number
+from pkm_description.mechanism import Array, Joint
+from pkm_dynamics.transmission.transmission import Transmission
+from pkm_kinematics.status import Status
+
+NODES = 41  # of each of one or two joints
+SAMPLES = 2000  # of more joints, at random
+WIDEST = 2.0 * np.pi  # rad: a wider limit says nothing
+NEAR_FOLD = 0.1  # margin below which a fold is near
+
+
+class Quantity(NamedTuple):
+    """A number over the range: `values` (k,) at the solved positions, the `bad` end of which is the worst."""
+
+    name: str
+    unit: str
+    values: Array
+    bad: str  # "low", "high", or "both" for what should stay as at home
+    home: float
+
+
+@dataclass(frozen=True, eq=False)
+class TransmissionRange:
+    """Answers at positions `q` (n, joints), on a grid of `axes` for one or two joints, with home in the last row.
+
+    `solved` (n,) where the linkage gets there from home; numbers elsewhere are NaN.
+    """
+
+    transmission: Transmission
+    q: Array
+    axes: tuple[Array, ...]
+    solved: NDArray[np.bool_]
+    actuators: Array  # (n, m)
+    jacobian: Array  # (n, m, joints)
+    margin: Array  # (n,)
+    gap: float  # m, the largest
+    armature: Array  # (n, joints, joints), with the linkage's masses
+    rotors: Array  # (n, joints, joints), without
+    effort: Array  # (n, joints): of each joint alone
+    speed: Array  # (n, joints): the same
+
+    def quantities(self) -> list[Quantity]:
+        """What is told of the range."""
+        t, found = self.transmission, []
+        for j, name in enumerate(t.joints):
+            unit = t.tree.joint_named[name].unit
+            for a, actuator in enumerate(t.actuators):
+                # units on both sides are those of the joints' kinds
+                per = f"{t.tree.joint_named[actuator].unit}/{unit}"
+                found.append(self._of(f"{actuator} per {name}", per, self.jacobian[:, a, j], "both"))
+            effort = t.tree.joint_named[name].effort_unit
+            if np.isfinite(self.effort[-1, j]):
+                found.append(self._of(f"effort of {name} alone", effort, self.effort[:, j], "low"))
+            if np.isfinite(self.speed[-1, j]):
+                found.append(self._of(f"speed of {name} alone", f"{unit}/s", self.speed[:, j], "low"))
+            inertia = "kg" if unit == "m" else "kg m^2"
+            found.append(self._of(f"rotors' inertia at {name}", inertia, self.rotors[:, j, j], "high"))
+            found.append(self._of(f"with the linkage's, at {name}", inertia, self.armature[:, j, j], "high"))
+        found.append(self._of("margin to a fold", "1", self.margin, "low"))
+        return found
+
+    def _of(self, name: str, unit: str, values: Array, bad: str) -> Quantity:
+        return Quantity(name, unit, values[self.solved], bad, float(values[-1]))
+
+    def worst(self, quantity: Quantity) -> tuple[float, Array]:
+        """The worst value, and the position (joints,) where it is."""
+        by = {"low": -quantity.values, "high": quantity.values, "both": np.abs(quantity.values - quantity.home)}
+        k = int(np.argmax(by[quantity.bad]))
+        return float(quantity.values[k]), self.q[self.solved][k]
+
+    def lines(self) -> list[str]:
+        """The range as a table, and a sentence about folds."""
+        t = self.transmission
+        rows = [("", "at home", "mean", "worst", "where")]
+        for one in self.quantities():
+            value, q = self.worst(one)
+            place = ", ".join(f"{name} {x:.3g}" for name, x in zip(t.joints, q, strict=True))
+            unit = "" if one.unit == "1" else f" [{one.unit}]"
+            rows.append((one.name + unit, f"{one.home:.4g}", f"{one.values.mean():.4g}", f"{value:.4g}", place))
+        widths = [max(len(row[k]) for row in rows) for k in range(4)]
+        table = [" ".join([row[0].ljust(widths[0]), *(row[k].rjust(widths[k]) for k in (1, 2, 3)), f" {row[4]}"]) for row in rows]
+        return [line.rstrip() for line in table] + self._fold()
+
+    def _fold(self) -> list[str]:
+        lost = self.q[~self.solved]
+        closed = f"loops close to {self.gap:.2g} m"
+        if not len(lost):
+            low = self.margin[self.solved].min()
+            return [f"{'near a fold: its margin falls to ' + f'{low:.2g}' if low < NEAR_FOLD else 'it folds nowhere'}; {closed}"]
+        away = np.abs(lost - self.transmission.home).max(axis=1)
+        first = lost[int(np.argmin(away))]
+        place = ", ".join(f"{name} {x:.3g}" for name, x in zip(self.transmission.joints, first, strict=True))
+        return [f"it folds, or comes to no end, in {100.0 * (~self.solved).mean():.1f} % of the range, first at {place}; {closed}"]
+
+
+def over_range(
+    transmission: Transmission, ranges: Mapping[str, tuple[float, float]] | None = None, nodes: int = NODES
+) -> TransmissionRange:
+    """Answers over ranges [rad or m] by joint, else over the joints' limits; `AnalysisError` where there are none."""
+    t, given = transmission, dict(ranges or {})
+    if unknown := given.keys() - set(t.joints):
+        raise AnalysisError(f"range of {', '.join(sorted(unknown))}", "no such joint", f"it has {', '.join(t.joints)}")
+    ends = [given.get(name) or _limits(t.tree.joint_named[name]) for name in t.joints]
+    axes: tuple[Array, ...] = ()
+    if len(ends) <= 2:
+        axes = tuple(np.linspace(low, high, nodes) for low, high in ends)
+        q = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, len(ends))
+    else:
+        low, high = np.array(ends).T
+        q = low + (high - low) * np.random.default_rng(0).uniform(size=(SAMPLES, len(ends)))
+    q = np.concatenate([q, t.home[None]])
+    s = t.at(q)
+    actuators = t.actuators_of(s)
+    speeds = np.array([t.motors[name].speed for name in t.actuators])
+    J = t.jacobian_of(s)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        alone = (speeds[:, None] / np.abs(J)).min(axis=1)
+    return TransmissionRange(
+        t, q, axes, s.status == Status.CONVERGED, actuators, J, s.margin, float(np.nanmax(s.gap)),
+        t.armature(q), t.armature(q, linkage=False), t.effort_alone(q), alone,
+    )  # fmt: skip
+
+
+def _limits(joint: Joint) -> tuple[float, float]:
+    low, high = joint.limits.lower, joint.limits.upper
+    if not np.isfinite(high - low) or (joint.unit == "rad" and high - low > WIDEST):
+        problem = "its limits are none, or say nothing"
+        raise AnalysisError(f"range of {joint.name}", problem, f"give one: --range {joint.name}=-20deg:20deg")
+    return low, high
+
+
+def read_ranges(texts: Sequence[str], transmission: Transmission) -> dict[str, tuple[float, float]]:
+    """Ranges by joint from texts such as "ankle_pitch=-30deg:20deg"."""
+    found = {}
+    for text in texts:
+        name, _, ends = text.rpartition("=")
+        low, colon, high = ends.partition(":")
+        if not (name and colon) or name not in transmission.joints:
+            remedy = f"write JOINT=A:B with one of {', '.join(transmission.joints)}"
+            raise AnalysisError(f"range '{text}'", "it cannot be read", remedy)
+        unit = transmission.tree.joint_named[name].unit
+        low_, high_ = (in_si(*read_number(end, f"range '{text}'"), unit, f"range '{text}'") for end in (low, high))
+        if not low_ < high_:
+            raise AnalysisError(f"range '{text}'", "it has no width", "write the lower end first")
+        found[name] = (low_, high_)
+    return found
