@@ -17,12 +17,13 @@ import numpy as np
 from pkm_description.description_error import DescriptionError
 from pkm_description.graph import ordered_tree, path_from_base
 from pkm_description.joint_geometry import child_frame, freedoms, home_positions
-from pkm_description.load import expand, load_mechanism
+from pkm_description.load import FORMATS, expand, find_robot, load_mechanism
 from pkm_description.loops.closure import ClosureModel, null_space
 from pkm_description.loops.home import ROUNDED, close
 from pkm_description.loops.mobility import generic_configurations
 from pkm_description.mechanism import Array, Joint, JointType, Link, Loop, frozen
 from pkm_description.urdf import urdf_plus
+from pkm_description.urdf.xml_text import read_file, root_tag
 from pkm_runtime.describable import Describable, counted, listed
 
 MUCH = 0.1  # of the most that a link of a cluster carries: rods of linkages carry less
@@ -48,7 +49,7 @@ class Cluster:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class TreeModel(Describable):
-    """Links and joints in topological order from `base`, loops, and `home` [m, rad] by degree of freedom, all closed."""
+    """Links, joints in topological order from `base`, loops, and `home` [m, rad] by degree of freedom, all closed."""
 
     name: str
     base: str
@@ -88,7 +89,9 @@ class TreeModel(Describable):
         """
         wanted = set(names)
         for name in sorted(wanted - self.joint_named.keys()):
-            raise DescriptionError(f'<joint name="{name}">', "no such moving joint", f"it has {listed(self.joint_named)}")
+            raise DescriptionError(
+                f'<joint name="{name}">', "no such moving joint", f"it has {listed(self.joint_named)}"
+            )
         found = [tied for tied in self._tied if tied[0] & wanted]
         alone = wanted - set().union(*(tied[0] for tied in found))
         return found + [({name}, []) for name in self.joint_named if name in alone]
@@ -216,6 +219,9 @@ def load_model(source: str | os.PathLike[str], xacro_args: Mapping[str, str] | N
     `DescriptionError`, for a loop that does not close with how far it stays open.
     """
     arguments = dict(xacro_args or {})
+    written = isinstance(source, str) and source.lstrip().startswith("<")
+    if root_tag(str(source) if written else read_file(find_robot(source))) in FORMATS:
+        arguments.setdefault("platform", "")
     text, origin = expand(source, arguments)
     description = urdf_plus.parse(text, origin, tree=True)
     if description.platform_link:

@@ -7,9 +7,10 @@ import argparse
 import sys
 from collections.abc import Sequence
 
+from pkm_analysis.analysis_errors import AnalysisError
 from pkm_analysis.drawing.sheet import write
 from pkm_analysis.transmission.configuration import Gains, csv_text, isaaclab_text, mjlab_text, ros2_control_text
-from pkm_analysis.transmission.over_range import over_range, read_ranges
+from pkm_analysis.transmission.over_range import TransmissionRange, over_range, read_ranges
 from pkm_analysis.transmission.pictures import transmission_picture
 from pkm_description.command_options import add_robot, write_output
 from pkm_description.load import xacro_arguments
@@ -22,17 +23,46 @@ def parser() -> argparse.ArgumentParser:
     """The command line."""
     p = argparse.ArgumentParser(prog="pkm transmission", description="Say what a linkage does to a joint.")
     add_robot(p)
-    p.add_argument("--joints", metavar="JOINTS", default="", help="joints, separated by commas; by default all that loops leave")
-    p.add_argument("--actuators", metavar="JOINTS", default="", help="joints with a motor, separated by commas; by default the file's")
-    p.add_argument("--range", nargs="+", default=[], metavar="NAME=A:B", help="ranges, such as ankle_pitch=-30:20deg; by default the joints' limits")
-    p.add_argument("--list", action="store_true", help="only list the clusters of loops, with their joints and actuators")
-    p.add_argument("--kp-motor", type=float, metavar="K", help="stiffness of each motor [N m/rad or N/m] that joints' gains are made of")
-    p.add_argument("--kd-motor", type=float, metavar="D", help="damping of each motor [N m s/rad or N s/m] that joints' gains are made of")
+    p.add_argument(
+        "--joints", metavar="JOINTS", default="", help="joints, separated by commas; by default all that loops leave"
+    )
+    p.add_argument(
+        "--actuators",
+        metavar="JOINTS",
+        default="",
+        help="joints with a motor, separated by commas; by default the file's",
+    )
+    p.add_argument(
+        "--range",
+        nargs="+",
+        default=[],
+        metavar="NAME=A:B",
+        help="ranges, such as ankle_pitch=-30:20deg; by default the joints' limits",
+    )
+    p.add_argument(
+        "--list", action="store_true", help="only list the clusters of loops, with their joints and actuators"
+    )
+    p.add_argument(
+        "--kp-motor",
+        type=float,
+        metavar="K",
+        help="stiffness of each motor [N m/rad or N/m] that joints' gains are made of",
+    )
+    p.add_argument(
+        "--kd-motor",
+        type=float,
+        metavar="D",
+        help="damping of each motor [N m s/rad or N s/m] that joints' gains are made of",
+    )
     p.add_argument("--picture", metavar="FILE", help="draw it: .png, .svg or .pdf")
-    p.add_argument("--csv", metavar="FILE", help="write positions, ratios, inertia and efforts over the range as a table")
+    p.add_argument(
+        "--csv", metavar="FILE", help="write positions, ratios, inertia and efforts over the range as a table"
+    )
     p.add_argument("--mjlab", metavar="FILE", help="write an actuator configuration of mjlab, in Python")
     p.add_argument("--isaaclab", metavar="FILE", help="write an actuator configuration of Isaac Lab, in Python")
-    p.add_argument("--ros2-control", metavar="FILE", help="write a <transmission> of ros2_control, its ratios those of home")
+    p.add_argument(
+        "--ros2-control", metavar="FILE", help="write a <transmission> of ros2_control, its ratios those of home"
+    )
     return p
 
 
@@ -52,21 +82,34 @@ def _run(given: argparse.Namespace) -> int:
         print(tree)
         return 0
     joints, actuators = (tuple(filter(None, text.split(","))) for text in (given.joints, given.actuators))
-    t = Transmission(tree, joints, actuators)
-    found = over_range(t, read_ranges(given.range, t))
-    print(t, *found.lines(), sep="\n")
+    # without names each linkage by itself
+    asked = [joints] if joints else [one.independent for one in tree.clusters if one.actuators] or [()]
+    parts = [Transmission(tree, one, actuators) for one in asked]
+    names = {name for t in parts for name in t.joints}
+    ranges = read_ranges(given.range, tree, names)
+    found = [over_range(t, {name: ranges[name] for name in t.joints if name in ranges}) for t in parts]
+    for one in found:
+        print(one.transmission, *one.lines(), sep="\n")
     gains = Gains(given.kp_motor, given.kd_motor)
     if given.picture:
-        write(transmission_picture(found), given.picture)
+        write(transmission_picture(_only(found)), given.picture)
     for file, text in (
-        (given.csv, lambda: csv_text(found)),
+        (given.csv, lambda: csv_text(_only(found))),
         (given.mjlab, lambda: mjlab_text(found, gains)),
         (given.isaaclab, lambda: isaaclab_text(found, gains)),
-        (given.ros2_control, lambda: ros2_control_text(found)),
+        (given.ros2_control, lambda: ros2_control_text(_only(found))),
     ):
         if file:
             write_output(text(), file)
     return 0
+
+
+def _only(found: list[TransmissionRange]) -> TransmissionRange:
+    """The one linkage of a picture or a table."""
+    if len(found) > 1:
+        joints = " or ".join(",".join(one.transmission.joints) for one in found)
+        raise AnalysisError("--joints", f"the robot has {len(found)} linkages", f"name those of one: {joints}")
+    return found[0]
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ Each of them knows joints without a linkage, so each number stands for a range; 
 from __future__ import annotations
 
 import xml.etree.ElementTree as ET
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,7 +19,7 @@ from pkm_description.mechanism import Array
 
 @dataclass(frozen=True)
 class Gains:
-    """Where stiffness and damping of the joints come from: gains of the motors, or a frequency [Hz] and a damping ratio."""
+    """What makes stiffness and damping of the joints: gains of the motors, else a frequency [Hz] and damping ratio."""
 
     kp_motor: float | None = None
     kd_motor: float | None = None
@@ -72,7 +73,9 @@ def _joint_gains(found: TransmissionRange, gains: Gains) -> tuple[Array, Array]:
         omega = 2.0 * np.pi * gains.frequency
         return inertia * omega**2, 2.0 * gains.ratio * inertia * omega
     if gains.kd_motor is None:
-        raise AnalysisError("gains", "a stiffness of the motors without a damping", "give both: --kp-motor and --kd-motor")
+        raise AnalysisError(
+            "gains", "a stiffness of the motors without a damping", "give both: --kp-motor and --kd-motor"
+        )
     some = found.q[found.solved]
     means = [np.diagonal(k, axis1=1, axis2=2).mean(axis=0) for k in t.gains(some, gains.kp_motor, gains.kd_motor)]  # type: ignore[arg-type]
     return means[0], means[1]
@@ -88,41 +91,35 @@ ISAAC = {
 }  # fmt: skip
 
 
-def mjlab_text(found: TransmissionRange, gains: Gains) -> str:
-    """Python with one mjlab actuator configuration per joint."""
-    return _python(found, gains, "from mjlab.actuator import BuiltinPositionActuatorCfg", "BuiltinPositionActuatorCfg",
-                   "target_names_expr", MJLAB)  # fmt: skip
+def mjlab_text(ranges: Sequence[TransmissionRange], gains: Gains) -> str:
+    """Python with one mjlab actuator configuration per joint of some linkages."""
+    line = "from mjlab.actuator import BuiltinPositionActuatorCfg"
+    return _python(ranges, gains, line, "target_names_expr", MJLAB)
 
 
-def isaaclab_text(found: TransmissionRange, gains: Gains) -> str:
-    """Python with one Isaac Lab actuator configuration per joint."""
-    return _python(found, gains, "from isaaclab.actuators import ImplicitActuatorCfg", "ImplicitActuatorCfg",
-                   "joint_names_expr", ISAAC)  # fmt: skip
+def isaaclab_text(ranges: Sequence[TransmissionRange], gains: Gains) -> str:
+    """Python with one Isaac Lab actuator configuration per joint of some linkages."""
+    return _python(ranges, gains, "from isaaclab.actuators import ImplicitActuatorCfg", "joint_names_expr", ISAAC)
 
 
-def _python(found: TransmissionRange, gains: Gains, line: str, kind: str, names: str, keys: dict[str, str]) -> str:
-    t = found.transmission
-    ends = [(found.q[:, j].min(), found.q[:, j].max()) for j in range(len(t.joints))]
-    over = ", ".join(f"{name} {a:.4g} to {b:.4g}" for name, (a, b) in zip(t.joints, ends, strict=True))
-    lines = [
-        f'"""Actuators of {t.tree.name} at its joints, SI units; the linkage to {", ".join(t.actuators)} is left out.',
-        "",
-        f"Range: {over}. {found.lines()[-1].capitalize()}.",
-        '"""',
-        "",
-        line,
-        "",
-        "ACTUATORS = (",
-    ]
-    for one in joint_numbers(found, gains):
-        lines += [f"    {kind}(", f'        {names}=("{one.joint}",),']
-        for key, called in keys.items():
-            value = one.values[key]
-            if np.isfinite(value):
-                lines.append(f"        {called}={value:.6g},  # {one.said[key]}")
-            else:
-                lines.append(f"        # {called}: no limit of the motors is known")
-        lines.append("    ),")
+def _python(ranges: Sequence[TransmissionRange], gains: Gains, line: str, names: str, keys: dict[str, str]) -> str:
+    kind = line.rpartition(" ")[2]
+    lines = [f'"""Actuators of {ranges[0].transmission.tree.name} at its joints, SI units; linkages are left out."""']
+    lines += ["", line, "", "ACTUATORS = ("]
+    for found in ranges:
+        t = found.transmission
+        ends = [(found.q[:, j].min(), found.q[:, j].max()) for j in range(len(t.joints))]
+        over = ", ".join(f"{name} {a:.4g} to {b:.4g}" for name, (a, b) in zip(t.joints, ends, strict=True))
+        lines += [f"    # by {', '.join(t.actuators)}, over {over}", f"    # {found.lines()[-1]}"]
+        for one in joint_numbers(found, gains):
+            lines += [f"    {kind}(", f'        {names}=("{one.joint}",),']
+            for key, called in keys.items():
+                value = one.values[key]
+                if np.isfinite(value):
+                    lines.append(f"        {called}={value:.6g},  # {one.said[key]}")
+                else:
+                    lines.append(f"        # {called}: no limit of the motors is known")
+            lines.append("    ),")
     return "\n".join([*lines, ")", ""])
 
 
@@ -132,8 +129,8 @@ def csv_text(found: TransmissionRange) -> str:
     pairs = [f"d {a} / d {j}" for a in t.actuators for j in t.joints]
     inertia = [f"armature {a} {b}" for k, a in enumerate(t.joints) for b in t.joints[k:]]
     head = [*t.joints, *t.actuators, *pairs, *inertia, *(f"effort {j}" for j in t.joints), "margin"]
-    upper = np.triu_indices(len(t.joints))
-    parts = [found.q, found.actuators, found.jacobian.reshape(len(found.q), -1), found.armature[:, *upper]]
+    i, j = np.triu_indices(len(t.joints))
+    parts = [found.q, found.actuators, found.jacobian.reshape(len(found.q), -1), found.armature[:, i, j]]
     rows = np.column_stack([*parts, found.effort, found.margin])[:-1][found.solved[:-1]]
     return "\n".join([",".join(head), *(",".join(f"{x:.10g}" for x in row) for row in rows), ""])
 

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from pkm_analysis.analysis_errors import AnalysisError
 from pkm_analysis.requirements.grammar import in_si, read_number
 from pkm_description.mechanism import Array, Joint
+from pkm_description.tree_model import TreeModel
 from pkm_dynamics.transmission.transmission import Transmission
 from pkm_kinematics.status import Status
 
@@ -58,6 +59,8 @@ class TransmissionRange:
         for j, name in enumerate(t.joints):
             unit = t.tree.joint_named[name].unit
             for a, actuator in enumerate(t.actuators):
+                if not np.nan_to_num(self.jacobian[:, a, j]).any():
+                    continue  # in another linkage
                 # units on both sides are those of the joints' kinds
                 per = f"{t.tree.joint_named[actuator].unit}/{unit}"
                 found.append(self._of(f"{actuator} per {name}", per, self.jacobian[:, a, j], "both"))
@@ -91,7 +94,10 @@ class TransmissionRange:
             unit = "" if one.unit == "1" else f" [{one.unit}]"
             rows.append((one.name + unit, f"{one.home:.4g}", f"{one.values.mean():.4g}", f"{value:.4g}", place))
         widths = [max(len(row[k]) for row in rows) for k in range(4)]
-        table = [" ".join([row[0].ljust(widths[0]), *(row[k].rjust(widths[k]) for k in (1, 2, 3)), f" {row[4]}"]) for row in rows]
+        table = [
+            " ".join([row[0].ljust(widths[0]), *(row[k].rjust(widths[k]) for k in (1, 2, 3)), f" {row[4]}"])
+            for row in rows
+        ]
         return [line.rstrip() for line in table] + self._fold()
 
     def _fold(self) -> list[str]:
@@ -99,11 +105,13 @@ class TransmissionRange:
         closed = f"loops close to {self.gap:.2g} m"
         if not len(lost):
             low = self.margin[self.solved].min()
-            return [f"{'near a fold: its margin falls to ' + f'{low:.2g}' if low < NEAR_FOLD else 'it folds nowhere'}; {closed}"]
+            said = f"near a fold: its margin falls to {low:.2g}" if low < NEAR_FOLD else "it folds nowhere"
+            return [f"{said}; {closed}"]
         away = np.abs(lost - self.transmission.home).max(axis=1)
         first = lost[int(np.argmin(away))]
         place = ", ".join(f"{name} {x:.3g}" for name, x in zip(self.transmission.joints, first, strict=True))
-        return [f"it folds, or comes to no end, in {100.0 * (~self.solved).mean():.1f} % of the range, first at {place}; {closed}"]
+        share = 100.0 * (~self.solved).mean()
+        return [f"it folds, or comes to no end, in {share:.1f} % of the range, first at {place}; {closed}"]
 
 
 def over_range(
@@ -129,7 +137,7 @@ def over_range(
     with np.errstate(divide="ignore", invalid="ignore"):
         alone = (speeds[:, None] / np.abs(J)).min(axis=1)
     return TransmissionRange(
-        t, q, axes, s.status == Status.CONVERGED, actuators, J, s.margin, float(np.nanmax(s.gap)),
+        t, q, axes, s.status == Status.CONVERGED, actuators, J, t.margin_of(s), float(np.nanmax(s.gap)),
         t.armature(q), t.armature(q, linkage=False), t.effort_alone(q), alone,
     )  # fmt: skip
 
@@ -142,18 +150,18 @@ def _limits(joint: Joint) -> tuple[float, float]:
     return low, high
 
 
-def read_ranges(texts: Sequence[str], transmission: Transmission) -> dict[str, tuple[float, float]]:
-    """Ranges by joint from texts such as "ankle_pitch=-30deg:20deg"."""
+def read_ranges(texts: Sequence[str], tree: TreeModel, joints: Collection[str]) -> dict[str, tuple[float, float]]:
+    """Ranges of joints from texts such as "ankle_pitch=-30:20deg"; one unit at the upper end is of both."""
     found = {}
     for text in texts:
+        about = f"range '{text}'"
         name, _, ends = text.rpartition("=")
         low, colon, high = ends.partition(":")
-        if not (name and colon) or name not in transmission.joints:
-            remedy = f"write JOINT=A:B with one of {', '.join(transmission.joints)}"
-            raise AnalysisError(f"range '{text}'", "it cannot be read", remedy)
-        unit = transmission.tree.joint_named[name].unit
-        low_, high_ = (in_si(*read_number(end, f"range '{text}'"), unit, f"range '{text}'") for end in (low, high))
-        if not low_ < high_:
-            raise AnalysisError(f"range '{text}'", "it has no width", "write the lower end first")
-        found[name] = (low_, high_)
+        if not colon or name not in joints:
+            raise AnalysisError(about, "it cannot be read", f"write JOINT=A:B with one of {', '.join(sorted(joints))}")
+        wanted, (end, unit) = tree.joint_named[name].unit, read_number(high, about)
+        start, own = read_number(low, about)
+        found[name] = in_si(start, own or unit, wanted, about), in_si(end, unit, wanted, about)
+        if not found[name][0] < found[name][1]:
+            raise AnalysisError(about, "it is empty", "give the lower end first")
     return found

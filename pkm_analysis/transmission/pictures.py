@@ -24,7 +24,9 @@ def transmission_picture(found: TransmissionRange) -> Figure:
     """One picture of a range; `AnalysisError` for more than two joints."""
     if not found.axes:
         joints = found.transmission.joints
-        raise AnalysisError("picture", f"it shows one or two joints, and here are {len(joints)}", "name fewer: --joints")
+        raise AnalysisError(
+            "picture", f"it shows one or two joints, and here are {len(joints)}", "name fewer: --joints"
+        )
     return _curves(found) if len(found.axes) == 1 else _maps(found)
 
 

@@ -107,6 +107,7 @@ def _freed_rank(model: ClosureModel, q: Array, platform: str, chain: Sequence[st
 
 
 def generic_configurations(model: ClosureModel, home: Array) -> list[Array]:
+    """Closed configurations (size,) in general position near home; none where nothing moves or numbers are rounded."""
     random = np.random.default_rng(1)
     everything = np.ones(model.size, dtype=bool)
     found = []

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
@@ -85,13 +85,35 @@ class Transmission(Describable):
         """Jacobians (k, m, n) of what was solved before."""
         return np.asarray(solved.K[:, self._rows])
 
+    def margin_of(self, solved: Solved) -> Array:
+        """How far (k,) from a fold, of what was solved before: 1 at best, through zero where something folds.
+
+        The least of the loops', where a motor loses the joints, and with one motor per joint of the Jacobian's, where
+        the motors lose the joints.
+        """
+        J = self.jacobian_of(solved)
+        if J.shape[1] != J.shape[2]:
+            return solved.margin
+        at_home = self._home_jacobian
+        good = np.isfinite(J).all(axis=(1, 2))
+        scaled = J[good] / np.linalg.norm(at_home, axis=1)[:, None]
+        found = np.full(len(J), np.nan)
+        norms = np.linalg.norm(scaled, axis=(1, 2)) * np.linalg.norm(_inverse(scaled), axis=(1, 2))
+        side = np.sign(np.linalg.det(scaled)) * np.sign(np.linalg.det(at_home))
+        found[good] = np.minimum(solved.margin[good], side * J.shape[1] / norms)
+        return found
+
+    @cached_property
+    def _home_jacobian(self) -> Array:
+        return self.jacobian(self.home)
+
     def jacobian(self, q: Array) -> Array:
         """Rates of the actuators per rate of each joint (..., m, n)."""
         return _like(q, self.jacobian_of(self.at(q)))
 
     def jacobian_rate(self, q: Array, speed: Array) -> Array:
         """How the Jacobian changes (..., m, n) while the joints move at a speed (..., n)."""
-        changing = self.at(q, speed).dK
+        changing = self.at(q, speed).changes
         assert changing is not None
         return _like(q, changing[:, self._rows])
 
@@ -103,8 +125,8 @@ class Transmission(Describable):
         """Positions, velocities and accelerations of the actuators, from those of the joints."""
         v = _rows(velocity)
         s = self.at(q, v)
-        assert s.dK is not None
-        J, dJ = self.jacobian_of(s), s.dK[:, self._rows]
+        assert s.changes is not None
+        J, dJ = self.jacobian_of(s), s.changes[:, self._rows]
         a = None if acceleration is None else _like(q, _times(J, _rows(acceleration)) + _times(dJ, v))
         return Motion(_like(q, self.actuators_of(s)), _like(q, _times(J, v)), a)
 
@@ -119,7 +141,7 @@ class Transmission(Describable):
     def to_joint_motion(self, actuators: Array, velocity: Array, acceleration: Array | None = None) -> Motion:
         """Positions, velocities and accelerations of the joints, from those of the actuators."""
         q = self.to_joints(actuators)
-        back = np.linalg.inv(_rows(self.jacobian(q)))
+        back = _inverse(_rows3(self.jacobian(q)))
         v = _times(back, _rows(velocity))
         a = None
         if acceleration is not None:
@@ -224,7 +246,9 @@ class Transmission(Describable):
         s, n = self.at(q), len(self.joints)
         K = s.K[:, n:]
         parts = [self.tree.joint_named.get(name) for name in self.linkage.names[n:]]
-        d, f = (np.array([getattr(one, what, 0.0) for one in parts]) for what in ("viscous_friction", "coulomb_friction"))
+        d, f = (
+            np.array([getattr(one, what, 0.0) for one in parts]) for what in ("viscous_friction", "coulomb_friction")
+        )
         turned = np.swapaxes(K, 1, 2)
         if speed is None:
             coulomb = _times(np.abs(turned), np.tile(f, (len(K), 1)))
@@ -238,7 +262,9 @@ class Transmission(Describable):
         Without the geometric stiffness that a load adds while the linkage's ratio changes.
         """
         J = self.jacobian_of(self.at(q))
-        return tuple(_like(q, np.swapaxes(J, 1, 2) @ _square(one, len(self.actuators)) @ J) for one in (kp_motor, kd_motor))  # type: ignore[return-value]
+        return tuple(
+            _like(q, np.swapaxes(J, 1, 2) @ _square(one, len(self.actuators)) @ J) for one in (kp_motor, kd_motor)
+        )  # type: ignore[return-value]
 
     def motor_gains(self, q: Array, kp_joint: Array, kd_joint: Array) -> tuple[Array, Array]:
         """Gains of the motors (..., m, m) that make a stiffness and a damping (n,) or (n, n) at the joints.
@@ -246,7 +272,9 @@ class Transmission(Describable):
         Off the diagonal they couple the motors; drives that know only their own position have the diagonal alone.
         """
         back = _inverse(self.jacobian_of(self.at(q)))
-        return tuple(_like(q, np.swapaxes(back, 1, 2) @ _square(one, len(self.joints)) @ back) for one in (kp_joint, kd_joint))  # type: ignore[return-value]
+        return tuple(
+            _like(q, np.swapaxes(back, 1, 2) @ _square(one, len(self.joints)) @ back) for one in (kp_joint, kd_joint)
+        )  # type: ignore[return-value]
 
 
 def hull(points: Array) -> Array:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A linkage solved for some of its joints: positions, rates and their rates, one state or many, on the branch of home."""
+"""A linkage solved for some of its joints: positions, rates and their rates, on the branch of home."""
 
 from __future__ import annotations
 
@@ -13,31 +13,29 @@ from numpy.typing import NDArray
 
 from pkm_description.mechanism import Array, Inertial
 from pkm_description.tree_model import TreeModel
+from pkm_kinematics.batch import over_cores
+from pkm_kinematics.kernels.path.led_linkage import CORRECTIONS, LOST, SOLVED
+from pkm_kinematics.kernels.regularity import is_regular
 from pkm_kinematics.linkage.loop_system import LoopSystem
 from pkm_kinematics.linkage.recorded_linkage import record_inertia, record_rates, record_solve, state_at
 from pkm_kinematics.status import Status
 from pkm_runtime.codegen.machine_code import LANES, VectorCode
-from pkm_kinematics.batch import over_cores
 
 STRIDE = 0.15  # rad, and of the length: of one step along the way from where a linkage is known
 FINER = (1, 4, 16)  # how many times as many steps are tried where a way is lost
-LOST = 1e-2  # a second correction on the way above it: the step was too long
-SOLVED = 1e-9  # a last correction below it: the next would be below rounding
-CORRECTIONS = 6
-FOLDED = 1e-7  # least margin: see `pkm_kinematics.kernels.regularity`
 
 
 @dataclass(frozen=True, eq=False)
 class Solved:
     """A linkage at n states: positions [m, rad] of all joints (n, names), and what follows.
 
-    `K` (n, names, inputs) has rates per rate of each input, `dK` their rates (None where no speeds were given).
+    `K` (n, names, inputs) has rates per rate of each input, `changes` their rates (None where no speeds were given).
     `margin` (n,) is 1 at best, and passes through zero where the linkage folds; `gap` (n,) [m] is what stays open.
     """
 
     q: Array
     K: Array
-    dK: Array | None
+    changes: Array | None
     margin: Array
     gap: Array
     status: NDArray[np.int64]
@@ -70,15 +68,15 @@ class Linkage:
         return VectorCode(record_rates(self.system, changing=True))
 
     def at(self, q: Array, speeds: Array | None = None, *, near: Array | None = None) -> Solved:
-        """Solve for positions (n, inputs) and, for `dK`, speeds (n, inputs) of the inputs.
+        """Solve for positions (n, inputs) and, for `changes`, speeds (n, inputs) of the inputs.
 
         Each row is led to from home, or from the joints `near` (names,), straight in the inputs: the branch of home is
         kept, and a way over a fold is not gone.
         """
         m, n = len(self.inputs), len(q)
-        usable = np.isfinite(q).all(axis=1)
+        usable: NDArray[np.bool_] = np.asarray(np.isfinite(q).all(axis=1))
         base = self.home if near is None else np.asarray(near, dtype=np.float64)
-        named = dict(zip(self.names, map(float, base), strict=True)) | {name: self.system.home[name] for name in self.idle}
+        named = self.system.home | dict(zip(self.names, map(float, base), strict=True))
         columns = np.empty((m + len(self._start), -(-n // LANES) * LANES))
         status = np.zeros(columns.shape[1], dtype=np.int64)
 
@@ -94,7 +92,7 @@ class Linkage:
         return self._answer(columns, n, np.where(usable, status[:n], int(Status.INVALID_INPUT)), speeds)
 
     def inertia(self, q: Array, bodies: Mapping[str, Inertial]) -> Array:
-        """Inertia matrices (n, inputs, inputs) felt at the inputs, of some bodies by link, at solved positions (n, names)."""
+        """Inertia (n, inputs, inputs) felt at the inputs, of some bodies by link, at solved positions (n, names)."""
         m, n = len(self.inputs), len(q)
         code = VectorCode(record_inertia(self.system, bodies))
         upper = np.empty((m * (m + 1) // 2 + 1, -(-n // LANES) * LANES))
@@ -160,14 +158,14 @@ class Linkage:
         code(np.ascontiguousarray(columns[list(code.inputs)]), out)
         out = out[:, :n]
         margin = np.where(status == Status.CONVERGED, out[-2], np.nan)
-        status = np.where((status == Status.CONVERGED) & ~(margin > FOLDED), int(Status.SINGULAR), status)
+        status = np.where((status == Status.CONVERGED) & ~is_regular.py_func(margin), int(Status.SINGULAR), status)
         out[:, status != Status.CONVERGED] = np.nan
         q = np.concatenate([columns[:m, :n], out[:d]]).T
         K = np.empty((n, m + d, m))
         K[:, :m] = np.eye(m)
         K[:, m:] = out[d : d + d * m].T.reshape(n, d, m)
-        dK = None
+        changes = None
         if speeds is not None:
-            dK = np.zeros((n, m + d, m))
-            dK[:, m:] = out[d + d * m : d + 2 * d * m].T.reshape(n, d, m)
-        return Solved(q, K, dK, margin, out[-3] * self.system.length, status)
+            changes = np.zeros((n, m + d, m))
+            changes[:, m:] = out[d + d * m : d + 2 * d * m].T.reshape(n, d, m)
+        return Solved(q, K, changes, margin, out[-3] * self.system.length, status)

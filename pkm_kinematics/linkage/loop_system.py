@@ -73,8 +73,9 @@ class LoopSystem:
         found, idle = independent_joints(row, [*mine, *(n for n in row if n not in mine)], seen)
         if set(found) != set(mine):
             extra = [f"{name} depends on the others" for name in mine if name not in found]
-            missing = [f"name {name}, too" for name in found if name not in mine]
-            raise LinkageError(f"{', '.join(mine)} do not determine the linkage: {'; '.join(extra + missing)}")
+            better = [n for one in self.tree.clusters if set(one.joints) & set(row) for n in one.independent]
+            remedy = f"name {len(found)}, such as {', '.join(better)}"
+            raise LinkageError(f"{', '.join(mine)} do not determine the linkage: {'; '.join([*extra, remedy])}")
         return idle
 
     def slides(self, name: str) -> bool:
@@ -122,7 +123,9 @@ class LoopSystem:
             if wanted & set(block.joints):
                 found.append(block)
                 rows = J[[equations.index(one) for one in block.equations]]
-                wanted |= {n for n, moves in zip(self.dependent, np.abs(rows).max(axis=0) > STRUCTURAL, strict=True) if moves}
+                wanted |= {
+                    n for n, moves in zip(self.dependent, np.abs(rows).max(axis=0) > STRUCTURAL, strict=True) if moves
+                }
         return tuple(reversed(found))
 
 
@@ -139,7 +142,7 @@ def _independent(J: Array, strong: float) -> list[int]:
 
 
 def _triangular(pattern: NDArray[np.bool_]) -> Iterator[tuple[list[int], list[int]]]:
-    """Square blocks (rows, columns) of a regular matrix, those first on which others depend (Dulmage and Mendelsohn)."""
+    """Square blocks (rows, columns) of a regular matrix, those first on which others depend."""
     from scipy.sparse import csr_array  # late: a third of this package's import
     from scipy.sparse.csgraph import connected_components, maximum_bipartite_matching
 

@@ -105,9 +105,7 @@ def rotation(freedom: Freedom, c: Number, s: Number) -> Any:
     """Rotation (3, 3) about the axis of a freedom by an angle of cosine c and sine s."""
     a = [float(x) for x in _clean(freedom.axis)]
     cross = [[0.0, -a[2], a[1]], [a[2], 0.0, -a[0]], [-a[1], a[0], 0.0]]
-    rows = [
-        [a[i] * a[j] + c * (float(i == j) - a[i] * a[j]) + s * cross[i][j] for j in range(3)] for i in range(3)
-    ]
+    rows = [[a[i] * a[j] + c * (float(i == j) - a[i] * a[j]) + s * cross[i][j] for j in range(3)] for i in range(3)]
     return np.array(rows, dtype=object)
 
 

@@ -22,6 +22,7 @@ from pkm_runtime.codegen import Recording, Tape, trace
 from pkm_runtime.codegen.derivative import derivatives
 from pkm_runtime.codegen.tape import Number, Term, call, extreme
 
+Table = dict[str, list[Number]]  # rates of a joint by name, per rate of each input
 STEPS = 2  # of Newton's method in a recording: the second squares what the first left
 FACTORISE, NEAREST, LEAST_NORM, ORIENTATION = map(trace, (factorise, nearest, least_norm, orientation))
 
@@ -53,7 +54,11 @@ class Recorder:
         system = self.system
         if name in self.q:
             value = factor * self.q[name] + offset
-            return (value * (1.0 / system.length), 0.0) if system.slides(name) else (call("cos", value), call("sin", value))
+            return (
+                (value * (1.0 / system.length), 0.0)
+                if system.slides(name)
+                else (call("cos", value), call("sin", value))
+            )
         if name not in self.state:
             return self._still(name, factor, offset)
         c, s = self.state[name]
@@ -112,12 +117,10 @@ class Recorder:
         """What a dimensionless step of a coordinate is [m, rad]."""
         return self.system.length if self.system.slides(name) else 1.0
 
-    def rates(self, blocks: Sequence[Block] | None = None) -> dict[str, list[Number]]:
+    def rates(self, blocks: Sequence[Block] | None = None) -> Table:
         """Dimensionless rates (n,) of each joint of some blocks, or all, per one of each input; notes margins."""
         n = len(self.system.inputs)
-        K: dict[str, list[Number]] = {
-            name: [float(k == j) for j in range(n)] for k, name in enumerate(self.system.inputs)
-        }
+        K: Table = {name: [float(k == j) for j in range(n)] for k, name in enumerate(self.system.inputs)}
         for block in self.system.blocks if blocks is None else blocks:
             rows = self.rows(block)
             factors = self.factorised(block, rows)
@@ -130,7 +133,7 @@ class Recorder:
                 K[name] = [column[k] for column in columns]
         return K
 
-    def rates_and_their_rates(self, speeds: Sequence[Number]) -> tuple[dict[str, list[Number]], dict[str, list[Number]]]:
+    def rates_and_their_rates(self, speeds: Sequence[Number]) -> tuple[Table, Table]:
         """`rates`, and how they change while the inputs move at `speeds` (n,), dimensionless."""
         K = self.rates()
         v = {name: _sum(k * s for k, s in zip(row, speeds, strict=True)) for name, row in K.items()}
@@ -143,7 +146,7 @@ class Recorder:
             else:
                 seeds[c.number], seeds[s.number] = -(s * v[name]), c * v[name]
         n = len(self.system.inputs)
-        dK: dict[str, list[Number]] = {name: [0.0] * n for name in self.system.inputs}
+        dK: Table = {name: [0.0] * n for name in self.system.inputs}
         for block in self.system.blocks:
             rows = self.rows(block)
             names = sorted({name for row in rows for name in row.rates if name in K})
@@ -232,7 +235,8 @@ def record_lean(system: LoopSystem, outputs: Sequence[str]) -> tuple[Recording, 
             correction = r.step(block)
         last = extreme("worse", last, correction)
     K = r.rates(blocks)
-    J = np.array([[x * (r.unit(a) / r.unit(k)) for k, x in zip(system.inputs, K[a])] for a in outputs], dtype=object)
+    units = [[r.unit(a) / r.unit(k) for k in system.inputs] for a in outputs]
+    J = np.array([K[a] for a in outputs], dtype=object) * np.array(units, dtype=object)
     inverse, weights, efforts = np.zeros((n, n), dtype=object), np.zeros(n, dtype=object), np.zeros(m, dtype=object)
     r.margins.append(FACTORISE(J, m, n, inverse, weights))
     LEAST_NORM(J, m, n, inverse, weights, np.array(r.extra, dtype=object), efforts)
