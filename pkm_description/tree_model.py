@@ -60,6 +60,7 @@ class TreeModel(Describable):
     actuated: tuple[str, ...]
     home: dict[str, float]
     source: str = ""
+    platform: str = ""  # where the file names one
 
     def _summary(self) -> str:
         serial = len(self.joint_named) - sum(len(one.joints) for one in self.clusters)
@@ -159,7 +160,7 @@ class TreeModel(Describable):
         )  # fmt: skip
 
     def _output(self, model: ClosureModel, row: Mapping[str, Array]) -> str:
-        """The link of a cluster that moves most freely, of those that carry much: all that hangs on them counts."""
+        """The platform, else the link that moves most freely of those that carry much: all that hangs on them counts."""
         inside = {joint.name for joint in model.joints}
         mass = {link.name: link.inertial.mass for link in self.links}
         for joint in reversed(self.joints):
@@ -171,6 +172,8 @@ class TreeModel(Describable):
             return int(np.linalg.matrix_rank(np.array(way), DEPENDENT)) if way else 0
 
         carried = [joint.child for joint in model.joints]
+        if self.platform in carried:
+            return self.platform
         most = max(mass[name] for name in carried)
         return max((n for n in carried if mass[n] >= MUCH * most), key=lambda name: (freedom(name), mass[name]))
 
@@ -226,8 +229,10 @@ def load_model(source: str | os.PathLike[str], xacro_args: Mapping[str, str] | N
     description = urdf_plus.parse(text, origin, tree=True)
     if description.platform_link:
         m = load_mechanism(source, arguments)
-        home = home_positions(m)
-        return TreeModel(m.name, m.base_link, m.gravity, m.links, m.joints, m.loops, m.actuated_joints, home, origin)
+        return TreeModel(
+            m.name, m.base_link, m.gravity, m.links, m.joints, m.loops, m.actuated_joints, home_positions(m), origin,
+            m.platform_link,
+        )  # fmt: skip
     joints = ordered_tree(description.links, description.joints, description.base_link)
     started = TreeModel(
         description.name, description.base_link, description.gravity, tuple(description.links), joints,

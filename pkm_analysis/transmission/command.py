@@ -6,6 +6,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 from pkm_analysis.analysis_errors import AnalysisError
 from pkm_analysis.drawing.sheet import write
@@ -15,6 +16,7 @@ from pkm_analysis.transmission.pictures import transmission_picture
 from pkm_description.command_options import add_robot, write_output
 from pkm_description.load import xacro_arguments
 from pkm_description.tree_model import load_model
+from pkm_dynamics.transmission.in_c import transmission_in_c
 from pkm_dynamics.transmission.transmission import Transmission
 from pkm_runtime.errors import PkmError
 
@@ -37,7 +39,7 @@ def parser() -> argparse.ArgumentParser:
         nargs="+",
         default=[],
         metavar="NAME=A:B",
-        help="ranges, such as ankle_pitch=-30:20deg; by default the joints' limits",
+        help="ranges, such as x=-300mm:300mm yaw=-10:10deg",
     )
     p.add_argument(
         "--list", action="store_true", help="only list the clusters of loops, with their joints and actuators"
@@ -54,12 +56,13 @@ def parser() -> argparse.ArgumentParser:
         metavar="D",
         help="damping of each motor [N m s/rad or N s/m] that joints' gains are made of",
     )
-    p.add_argument("--picture", metavar="FILE", help="draw it: .png, .svg or .pdf")
+    p.add_argument("--picture", metavar="FILE", help="picture as .png, .svg or .pdf")
     p.add_argument(
         "--csv", metavar="FILE", help="write positions, ratios, inertia and efforts over the range as a table"
     )
     p.add_argument("--mjlab", metavar="FILE", help="write an actuator configuration of mjlab, in Python")
     p.add_argument("--isaaclab", metavar="FILE", help="write an actuator configuration of Isaac Lab, in Python")
+    p.add_argument("--c", metavar="DIR", help="write a header and a source in C99 for a control loop into a folder")
     p.add_argument(
         "--ros2-control", metavar="FILE", help="write a <transmission> of ros2_control, its ratios those of home"
     )
@@ -101,6 +104,11 @@ def _run(given: argparse.Namespace) -> int:
     ):
         if file:
             write_output(text(), file)
+    if given.c:
+        t = _only(found).transmission
+        for name, text in transmission_in_c(t, f"{tree.name}_{t.joints[0]}").items():
+            Path(given.c).mkdir(parents=True, exist_ok=True)
+            write_output(text, str(Path(given.c) / name))
     return 0
 
 

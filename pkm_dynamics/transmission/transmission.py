@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
@@ -13,6 +13,7 @@ from pkm_description.graph import path_from_base
 from pkm_description.mechanism import Array, Inertial, JointType
 from pkm_description.tree_model import TreeModel
 from pkm_dynamics.transmission.motor_line import MotorLine
+from pkm_kinematics.linkage.lean import lean_outputs
 from pkm_kinematics.linkage.linkage import Linkage, Solved
 from pkm_kinematics.linkage.loop_system import LinkageError
 from pkm_runtime.describable import Describable, listed
@@ -201,6 +202,16 @@ class Transmission(Describable):
         limit = np.array([self.motors[name].effort for name in self.actuators])
         share = np.abs(_inverse(turned))  # of redundant actuators as they share with least effort
         return _like(q, (limit[:, None] / np.maximum(share, 1e-300)).min(axis=1))
+
+    def lean(self, q: Array | None = None) -> Callable[[Array, Array, Array, Array], tuple[int, float]]:
+        """For control loops: `call(q, joint_efforts, actuators, actuator_efforts)`, the last two written.
+
+        Float arrays (n,), (n,), (m,), (m,), not checked. Each call goes on from where the one before ended, the first
+        from home or `q` (n,), and returns a `Status` as a number and the margin to a fold. NOT_CONNECTED: it is too far
+        from the one before, nothing is written, and the next call goes on from that.
+        """
+        start = None if q is None else self.at(q).q[0]
+        return lean_outputs(self.linkage, self.actuators, start)
 
     # -- inertia, friction, gains -----------------------------------------------------------------------------------
 

@@ -15,15 +15,17 @@ from pkm_runtime.codegen.machine_code import MachineCode
 from pkm_runtime.kernels.binding import bind
 
 
-def lean_outputs(linkage: Linkage, outputs: Sequence[str]) -> Callable[[Array, Array, Array, Array], int]:
-    """`call(q, effort, position, output_effort)`, see `to_outputs`; the first call starts at home."""
+def lean_outputs(
+    linkage: Linkage, outputs: Sequence[str], start: Array | None = None
+) -> Callable[[Array, Array, Array, Array], tuple[int, float]]:
+    """`call(q, effort, position, output_effort)`, see `to_outputs`; the first starts at home or `start` (names,)."""
     system = linkage.system
     recording, names = record_lean(system, outputs)
     code, n, m = MachineCode(recording), len(system.inputs), len(outputs)
     states = 2 * len(names)
-    inputs = np.concatenate(
-        [[system.home[k] for k in system.inputs], state_at(system, system.home, names), np.zeros(n)]
-    )
+    at = linkage.home if start is None else start
+    positions = system.home | dict(zip(linkage.names, map(float, at), strict=True))
+    inputs = np.concatenate([at[:n], state_at(system, positions, names), np.zeros(n)])
     fixed = (code.address, states, np.empty(states), inputs, np.empty(states + 2 + 2 * m))
     call = bind(to_outputs, fixed, (inputs[:n].copy(), np.zeros(n), np.zeros(m), np.zeros(m)))
     vars(call)["code"] = code  # alive as long as the call

@@ -74,6 +74,10 @@ class Linkage:
         kept, and a way over a fold is not gone.
         """
         m, n = len(self.inputs), len(q)
+        if not self.system.dependent:  # joints without a linkage
+            still = None if speeds is None else np.zeros((n, m, m))
+            ones = np.tile(np.eye(m), (n, 1, 1))
+            return Solved(np.array(q), ones, still, np.ones(n), np.zeros(n), np.zeros(n, dtype=np.int64))
         usable: NDArray[np.bool_] = np.asarray(np.isfinite(q).all(axis=1))
         base = self.home if near is None else np.asarray(near, dtype=np.float64)
         named = self.system.home | dict(zip(self.names, map(float, base), strict=True))

@@ -14,7 +14,9 @@ FOLDS, FAR = 3, 8  # SINGULAR and NOT_CONNECTED of `pkm_kinematics.status.Status
 
 @compiled
 def to_outputs(code, states, kept, inputs, results, q, effort, position, output_effort):
-    """Positions (m,) and efforts (m,) of outputs for positions (n,) and efforts (n,) of the inputs; a status.
+    """Positions (m,) and efforts (m,) of outputs for positions (n,) and efforts (n,) of the inputs.
+
+    Returns a status and the margin to a fold, which nears zero before one.
 
     `inputs`, `results` and `kept` (states,) are scratch; they hold where the linkage was, and stay where it is lost.
     """
@@ -36,8 +38,8 @@ def to_outputs(code, states, kept, inputs, results, q, effort, position, output_
     if status == FAR:
         for k in range(states):
             inputs[n + k] = kept[k]
-        return status
+        return status, 0.0
     for k in range(m):
         position[k] = results[states + 2 + k]
         output_effort[k] = results[states + 2 + m + k]
-    return status
+    return status, results[states + 1]

@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A transmission as C99: from joints to motors in a control loop, without allocation, `math.h` alone."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pkm_description.mechanism import Array
+from pkm_dynamics.transmission.transmission import Transmission
+from pkm_kinematics.kernels.path.led_linkage import CORRECTIONS, LOST, SOLVED
+from pkm_kinematics.kernels.regularity import SINGULAR_BELOW
+from pkm_kinematics.linkage.recorded_linkage import record_lean, state_at
+from pkm_runtime.codegen.c_code import CCode, Part, identifier
+
+HEADER = """\
+/* {title}
+
+   Joints, in order: {joints}.
+   Actuators, in order: {actuators}.
+   SI units; positions in rad or m. Written by pkm transmission. */
+#ifndef {NAME}_H
+#define {NAME}_H
+
+#define {NAME}_JOINTS {n}
+#define {NAME}_ACTUATORS {m}
+#define {NAME}_STATE {states}
+
+enum {{ {NAME}_OK = 0, {NAME}_FOLDED = 3, {NAME}_TOO_FAR = 8 }};
+
+/* Where the linkage is at home: what `state` begins with. */
+void {name}_home(double state[{NAME}_STATE]);
+
+/* Positions of the actuators for positions of the joints, and efforts of the actuators that make efforts at the joints.
+   `state` is where the linkage was, and is led on; `margin` (may be NULL) nears zero before the linkage folds.
+   {NAME}_TOO_FAR: the joints are too far from where they were at the last call, or beyond a fold; nothing changes. */
+int {name}_to_actuators(const double joints[{NAME}_JOINTS], const double joint_effort[{NAME}_JOINTS],
+                        double state[{NAME}_STATE], double actuators[{NAME}_ACTUATORS],
+                        double actuator_effort[{NAME}_ACTUATORS], double *margin);
+
+#endif
+"""
+SOURCE = """\
+#include "{name}.h"
+
+#include <math.h>
+#include <stddef.h>
+
+enum {{ N = {n}, M = {m}, S = {states} }};
+
+static inline double larger(double a, double b) {{ return a > b ? a : b; }}
+static inline double smaller(double a, double b) {{ return a < b ? a : b; }}
+static inline double worse(double a, double b) {{ return a != a || b <= a ? a : b; }}
+
+/* Two of Newton's steps of each part of the linkage, then positions, rates, efforts. 1: it has no derivative here. */
+static int lead(const double joint[N], const double was[S], const double effort[N], double out[S + 2 + 2 * M])
+{{
+    (void)larger;
+    (void)smaller;
+    (void)worse;
+{lines}
+    return 0;
+}}
+
+void {name}_home(double state[S])
+{{
+    static const double home[S] = {{
+        {home}
+    }};
+    for (int k = 0; k < S; k++)
+        state[k] = home[k];
+}}
+
+int {name}_to_actuators(const double joints[N], const double joint_effort[N], double state[S], double actuators[M],
+                        double actuator_effort[M], double *margin)
+{{
+    double at[S], out[S + 2 + 2 * M];
+    for (int k = 0; k < S; k++)
+        at[k] = state[k];
+    for (int correction = 0; correction < {corrections}; correction++) {{
+        if (lead(joints, at, joint_effort, out) || !(out[S] < {lost!r}))
+            return {NAME}_TOO_FAR;
+        for (int k = 0; k < S; k++)
+            at[k] = out[k];
+        if (out[S] < {solved!r}) {{
+            for (int k = 0; k < S; k++)
+                state[k] = at[k];
+            for (int k = 0; k < M; k++) {{
+                actuators[k] = out[S + 2 + k];
+                actuator_effort[k] = out[S + 2 + M + k];
+            }}
+            if (margin != NULL)
+                *margin = out[S + 1];
+            return out[S + 1] > {singular!r} ? {NAME}_OK : {NAME}_FOLDED;
+        }}
+    }}
+    return {NAME}_TOO_FAR;
+}}
+"""
+
+
+def transmission_in_c(transmission: Transmission, name: str) -> dict[str, str]:
+    """Text of a header and a source by file name; functions begin with `name`."""
+    name, t = identifier(name), transmission
+    system = t.linkage.system
+    recording, dependent = record_lean(system, t.actuators)
+    n, m, states = len(t.joints), len(t.actuators), 2 * len(dependent)
+    inputs = {(0, k): f"joint[{k}]" for k in range(n)}
+    inputs |= {(0, n + k): f"was[{k}]" for k in range(states)} | {(0, n + states + k): f"effort[{k}]" for k in range(n)}
+    results = [(f"out[{k}]", number) for k, number in enumerate(recording.results)]
+    tape = recording.tape
+    part = Part("the linkage", len(tape.order), len(tape.conditions), "return 1;", results)
+    lines = CCode(tape, [part], inputs, {}, {}).lines({})
+    given = {
+        "name": name, "NAME": name.upper(), "n": n, "m": m, "states": states, "title": t.tree.name,
+        "joints": ", ".join(t.joints), "actuators": ", ".join(t.actuators),
+        "lines": "\n".join(lines), "home": _numbers(state_at(system, system.home, dependent)),
+        "corrections": CORRECTIONS, "lost": LOST, "solved": SOLVED, "singular": SINGULAR_BELOW,
+    }  # fmt: skip
+    return {f"{name}.h": HEADER.format(**given), f"{name}.c": SOURCE.format(**given)}
+
+
+def _numbers(values: Array) -> str:
+    return ",\n        ".join(", ".join(repr(float(x)) for x in row) for row in np.reshape(values, (-1, 2)))

@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`pkm transmission`: what it prints, and the files it writes, read again."""
+
+from __future__ import annotations
+
+import ast
+import csv
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pkm_analysis.transmission.command import main
+from pkm_description.tree_model import load_model
+from pkm_dynamics.transmission.transmission import Transmission
+
+BIPED = str(Path(__file__).parents[2] / "pkm_description" / "biped.xml")
+ANKLE = ["--joints", "left_ankle_pitch,left_ankle_roll"]
+
+
+def test_lists_linkages(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([BIPED, "--list"]) == 0
+    said = capsys.readouterr().out
+    assert "on left_shank: 2 loops, joints left_ankle_pitch, left_ankle_roll" in said
+
+
+def test_tells_ranges_and_folds(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([BIPED, "--joints", "left_knee", "--range", "left_knee=-140:30deg"]) == 0
+    said = capsys.readouterr().out
+    assert "it folds, or comes to no end" in said
+    assert main([BIPED, *ANKLE]) == 0
+    said = capsys.readouterr().out
+    assert "it folds nowhere" in said
+    row = next(line for line in said.splitlines() if line.startswith("effort of left_ankle_pitch alone"))
+    assert row.split()[-7] == "70"  # at home both motors push with 35 N m, one to one
+
+
+def test_configurations_are_python_with_the_numbers(tmp_path: Path) -> None:
+    files = tmp_path / "mjlab.py", tmp_path / "isaac.py"
+    assert (
+        main(
+            [
+                BIPED,
+                *ANKLE,
+                "--mjlab",
+                str(files[0]),
+                "--isaaclab",
+                str(files[1]),
+                "--kp-motor",
+                "80",
+                "--kd-motor",
+                "2",
+            ]
+        )
+        == 0
+    )
+    for file, kind, names in zip(
+        files,
+        ("BuiltinPositionActuatorCfg", "ImplicitActuatorCfg"),
+        ("target_names_expr", "joint_names_expr"),
+        strict=True,
+    ):
+        calls = [one for one in ast.walk(ast.parse(file.read_text())) if isinstance(one, ast.Call)]
+        assert [call.func.id for call in calls] == [kind, kind]  # type: ignore[attr-defined]
+        given = [{k.arg: ast.literal_eval(k.value) for k in call.keywords} for call in calls]
+        assert [one[names] for one in given] == [("left_ankle_pitch",), ("left_ankle_roll",)]
+        # 2 * 80 * 1^2 about pitch and 2 * 80 * 0.8^2 about roll at home; means over the range are near
+        assert [one["stiffness"] for one in given] == pytest.approx([160.0, 102.4], rel=0.1)
+        assert [one["armature"] for one in given] == pytest.approx([0.0205, 0.0131], rel=0.1)
+    assert all(
+        "#" in line
+        for line in files[0].read_text().splitlines()
+        if "=" in line and "names" not in line and "ACT" not in line
+    )
+
+
+def test_the_table_has_the_maps(tmp_path: Path) -> None:
+    file = tmp_path / "ankle.csv"
+    assert main([BIPED, *ANKLE, "--csv", str(file)]) == 0
+    with file.open() as lines:
+        rows = list(csv.DictReader(lines))
+    t = Transmission(load_model(BIPED), ("left_ankle_pitch", "left_ankle_roll"))
+    assert len(rows) == 41**2
+    for row in rows[::100]:
+        q = np.array([float(row[name]) for name in t.joints])
+        np.testing.assert_allclose([float(row[name]) for name in t.actuators], t.to_actuators(q), atol=1e-9)
+        assert float(row["d left_ankle_motor_a / d left_ankle_roll"]) == pytest.approx(t.jacobian(q)[0, 1], abs=1e-9)
+
+
+def test_ros2_controls_differential_is_that_of_home(tmp_path: Path) -> None:
+    file = tmp_path / "ankle.xml"
+    assert main([BIPED, *ANKLE, "--ros2-control", str(file)]) == 0
+    root = ET.parse(file).getroot()
+    assert root.findtext("plugin") == "transmission_interface/DifferentialTransmission"
+    r = [float(one.findtext("mechanical_reduction", "")) for one in root.findall("actuator")]
+    n = [float(one.findtext("mechanical_reduction", "")) for one in root.findall("joint")]
+    # actuator 1 = r1 (n1 joint1 + n2 joint2), actuator 2 = r2 (n1 joint1 - n2 joint2), as its documentation says
+    J = np.array([[r[0] * n[0], r[0] * n[1]], [r[1] * n[0], -r[1] * n[1]]])
+    t = Transmission(load_model(BIPED), ("left_ankle_pitch", "left_ankle_roll"))
+    np.testing.assert_allclose(J, t.jacobian(t.home), atol=1e-8)
+
+
+def test_pictures_of_one_and_two_joints(tmp_path: Path) -> None:
+    for joints, name in (("left_knee", "knee.png"), (ANKLE[1], "ankle.svg")):
+        assert main([BIPED, "--joints", joints, "--picture", str(tmp_path / name)]) == 0
+        assert (tmp_path / name).stat().st_size > 10_000
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--csv", "x.csv"], "the robot has 4 linkages; name those of one"),
+        (["--joints", "left_knee", "--range", "left_knee=30:10deg"], "it is empty"),
+        (["--joints", "left_knee", "--range", "knee=1:2"], "write JOINT=A:B with one of left_knee"),
+        (["--joints", "left_knees"], "no such moving joint"),
+        (
+            ["--joints", "left_knee", "--kp-motor", "10", "--mjlab", "x.py"],
+            "a stiffness of the motors without a damping",
+        ),
+    ],
+)
+def test_what_cannot_be_is_refused_in_a_line(words: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([BIPED, *words]) == 1
+    told = capsys.readouterr().err
+    assert said in told
+    assert told.count("\n") == 1

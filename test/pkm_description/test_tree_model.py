@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Files with many platforms, or none: which loops belong together, and which of their joints are the joints."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pkm_description import DescriptionError, load_mechanism
+from pkm_description.loops.closure import null_space
+from pkm_description.tree_model import load_model
+
+BIPED = Path(__file__).with_name("biped.xml")
+
+
+def test_a_biped_has_a_knee_and_an_ankle_on_each_side() -> None:
+    biped = load_model(BIPED)
+    assert [one.root for one in biped.clusters] == ["left_thigh", "left_shank", "right_thigh", "right_shank"]
+    knee, ankle = biped.clusters[:2]
+    assert (knee.independent, knee.actuators, knee.passive) == (
+        ("left_knee",),
+        ("left_knee_motor",),
+        ("left_knee_rod",),
+    )
+    assert ankle.independent == ("left_ankle_pitch", "left_ankle_roll")
+    assert ankle.actuators == ("left_ankle_motor_a", "left_ankle_motor_b")
+    assert ankle.idle == ("left_rod_a_z", "left_rod_b_z")  # the rods spin between their balls
+    assert ankle.loops == ("left_loop_a", "left_loop_b")
+    assert "8 serial joints, 4 clusters" in str(biped)  # six of the torso, two hips
+
+
+def test_numbers_of_freedoms_are_those_of_the_loops() -> None:
+    biped = load_model(BIPED)
+    for cluster in biped.clusters:
+        model = biped.closures(cluster.joints, [loop for loop in biped.loops if loop.name in cluster.loops])
+        free = null_space(model.closure(biped.home_of(model))[1]).shape[1]
+        assert free == len(cluster.independent) + len(cluster.idle)
+
+
+def test_a_robot_with_one_platform_stays_what_it_is() -> None:
+    one, mechanism = (
+        load_model("docs/examples/ankle_cranks.urdf.xacro"),
+        load_mechanism("docs/examples/ankle_cranks.urdf.xacro"),
+    )
+    (cluster,) = one.clusters
+    assert cluster.independent == mechanism.virtual_chain
+    assert cluster.actuators == mechanism.actuated_joints
+    np.testing.assert_array_equal([one.home[name] for name in one.joint_named], mechanism.home_joints)
+
+
+def test_plain_urdf_with_a_loop_needs_no_platform() -> None:
+    text = """<robot name="four_bar"><link name="base"/><link name="crank"/><link name="coupler"/><link name="rocker"/>
+    <joint name="a" type="continuous"><parent link="base"/><child link="crank"/><axis xyz="0 0 1"/></joint>
+    <joint name="b" type="continuous"><parent link="crank"/><child link="coupler"/><origin xyz="0 0.1 0"/>
+      <axis xyz="0 0 1"/></joint>
+    <joint name="c" type="continuous"><parent link="base"/><child link="rocker"/><origin xyz="0.3 0 0"/>
+      <axis xyz="0 0 1"/></joint>
+    <loop name="pin" type="revolute"><predecessor link="coupler"><origin xyz="0.3 0.05 0"/></predecessor>
+      <successor link="rocker"><origin xyz="0 0.15 0"/></successor><axis xyz="0 0 1"/></loop></robot>"""
+    (cluster,) = load_model(text).clusters
+    assert (cluster.root, len(cluster.independent), cluster.actuators) == ("base", 1, ())
+
+
+def test_a_loop_that_cannot_close_is_refused_with_its_gap() -> None:
+    text = BIPED.read_text().replace(
+        '<connect name="left_knee_loop" body1="left_knee_rod" body2="left_shank" anchor="-0.01 0 -0.29"/>',
+        '<connect name="left_knee_loop" site1="one" site2="two"/>',
+    )
+    text = text.replace('<joint name="left_knee_rod"', '<site name="one" pos="0 0 -0.9"/><joint name="left_knee_rod"')
+    text = text.replace('<joint name="left_knee" ', '<site name="two" pos="-0.06 0 0.01"/><joint name="left_knee" ')
+    with pytest.raises(DescriptionError, match=r"left_knee_loop.*stays open by 0.[0-9]+ m"):
+        load_model(text)

@@ -1,0 +1,208 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Transmissions against the dynamics of robots, MuJoCo's mass matrix, power and differences."""
+
+from __future__ import annotations
+
+import ctypes
+import shutil
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pkm_description import load_mechanism
+from pkm_description.load import expand
+from pkm_description.tree_model import load_model
+from pkm_dynamics import Dynamics
+from pkm_dynamics.transmission.in_c import transmission_in_c
+from pkm_dynamics.transmission.motor_line import MotorLine
+from pkm_dynamics.transmission.transmission import Transmission
+from pkm_kinematics.linkage.loop_system import LinkageError
+from pkm_kinematics.status import Status
+
+BIPED = Path(__file__).parents[2] / "pkm_description" / "biped.xml"
+CRANKS = "docs/examples/ankle_cranks.urdf.xacro"
+ANKLE = ("left_ankle_pitch", "left_ankle_roll")
+SOME = np.random.default_rng(0).uniform(-1.0, 1.0, (30, 2)) * [0.5, 0.25]
+
+
+@pytest.fixture(scope="module")
+def ankle() -> Transmission:
+    return Transmission(load_model(BIPED), ANKLE)
+
+
+def test_motions_are_differences_and_come_back(ankle: Transmission) -> None:
+    rng = np.random.default_rng(1)
+    v, a = rng.normal(size=SOME.shape), rng.normal(size=SOME.shape)
+    motion = ankle.to_actuator_motion(SOME, v, a)
+    h = 1e-4
+    ahead, behind = (ankle.to_actuators(SOME + s * h * v + 0.5 * h * h * a) for s in (1.0, -1.0))
+    np.testing.assert_allclose(motion.velocity, (ahead - behind) / (2 * h), atol=1e-6)
+    np.testing.assert_allclose(motion.acceleration, (ahead - 2 * motion.position + behind) / h**2, atol=1e-5)
+    back = ankle.to_joint_motion(motion.position, motion.velocity, motion.acceleration)
+    for found, given in zip(back, (SOME, v, a), strict=True):
+        np.testing.assert_allclose(found, given, atol=1e-11)
+
+
+def test_power_goes_through(ankle: Transmission) -> None:
+    rng = np.random.default_rng(2)
+    v, efforts = rng.normal(size=SOME.shape), rng.normal(size=SOME.shape)
+    power = (efforts * ankle.to_actuator_motion(SOME, v).velocity).sum(axis=1)
+    joints = ankle.to_joint_efforts(SOME, efforts)
+    np.testing.assert_allclose((joints * v).sum(axis=1), power, atol=1e-13)
+    np.testing.assert_allclose(ankle.to_actuator_efforts(SOME, joints), efforts, atol=1e-12)
+
+
+def test_lean_calls_are_the_others(ankle: Transmission) -> None:
+    call, efforts = ankle.lean(), np.array([3.0, -1.0])
+    position, out = np.zeros(2), np.zeros(2)
+    for t in np.linspace(0.0, 6.0, 300):
+        q = np.array([0.5 * np.sin(t), 0.25 * np.sin(1.7 * t)])
+        status, margin = call(q, efforts, position, out)
+        assert (status, margin > 0.1) == (Status.CONVERGED, True)
+        np.testing.assert_allclose(position, ankle.to_actuators(q), atol=1e-12)
+        np.testing.assert_allclose(out, ankle.to_actuator_efforts(q, efforts), atol=1e-11)
+    before = position.copy()
+    assert call(np.array([3.0, 0.0]), efforts, position, out)[0] == Status.NOT_CONNECTED
+    np.testing.assert_array_equal(position, before)
+    assert call(q, efforts, position, out)[0] == Status.CONVERGED  # goes on from there
+
+
+def test_inertia_and_friction_are_those_of_the_dynamics() -> None:
+    """Without the foot's mass, all inertia and friction that the dynamics has is the linkage's and the motors'."""
+    text = expand(CRANKS)[0]
+    start = text.index("<inertial", text.index('<link name="foot"'))
+    text = text[:start] + text[text.index("</inertial>", start) + len("</inertial>") :]
+    dynamics, t = Dynamics(load_mechanism(text)), Transmission(load_model(text))
+    k = dynamics.kinematics
+    for q in SOME[:5]:
+        at = k.at(q)
+        J, held = at.task_jacobian, dynamics.gravity(at).effort
+        pushed = [dynamics.inverse(at, np.zeros(6), way).effort - held for way in at.task_twists.T]
+        np.testing.assert_allclose(t.armature(q), J.T @ np.array(pushed).T, atol=1e-12)
+        np.testing.assert_allclose(t.friction(q).viscous, J.T @ np.diag(_damping(t)) @ J, atol=1e-12)
+
+
+def _damping(t: Transmission) -> list[float]:
+    return [t.tree.joint_named[name].viscous_friction for name in t.actuators]
+
+
+def test_inertia_is_muj_cos(ankle: Transmission) -> None:
+    """What MuJoCo's mass matrix loses where cranks, rods and rotors have no mass, seen by the linkage's rates."""
+    mujoco = pytest.importorskip("mujoco")
+    m = mujoco.MjModel.from_xml_path(str(BIPED))
+    matrices = []
+    own = [m.body(name).id for name in ("left_crank_a", "left_rod_a", "left_crank_b", "left_rod_b")]
+    at = ankle.linkage.at(np.zeros((1, 2)))
+    for gone in (False, True):
+        if gone:
+            m.body_mass[own], m.body_inertia[own], m.dof_armature[:] = 0.0, 0.0, 0.0
+        d = mujoco.MjData(m)
+        mujoco.mj_forward(m, d)
+        M = np.zeros((m.nv, m.nv))
+        mujoco.mj_fullM(m, d, M) if _new_order(mujoco) else mujoco.mj_fullM(m, M, d.qM)
+        matrices.append(M)
+    motion = np.zeros((m.nv, 2))
+    for name, rates in zip(ankle.linkage.names, at.K[0], strict=True):
+        ball, _, axis = name.rpartition("_")
+        joint = m.joint(ball if axis in "xyz" else name)
+        motion[joint.dofadr[0] + ("xyz".index(axis) if axis in "xyz" else 0)] = rates
+    M = motion.T @ (matrices[0] - matrices[1]) @ motion
+    np.testing.assert_allclose(ankle.armature(np.zeros(2)), M, atol=1e-12)
+
+
+def _new_order(mujoco: object) -> bool:
+    return int(mujoco.__version__.split(".")[0]) >= 4  # type: ignore[attr-defined]
+
+
+def test_polygons_are_boxes_seen_through_the_linkage(ankle: Transmission) -> None:
+    q = SOME[0]
+    polygon = ankle.effort_polygon(q)
+    inside = np.random.default_rng(3).uniform(-35.0, 35.0, (200, 2))
+    assert _within(ankle.to_joint_efforts(np.tile(q, (200, 1)), inside), polygon).all()
+    outside = ankle.to_joint_efforts(q, np.array([35.1, 0.0]))
+    assert not _within(outside[None], polygon)[0]
+    alone = ankle.effort_alone(q)
+    assert _within(np.array([[alone[0], 0.0], [0.0, -alone[1]]]) * (1 - 1e-9), polygon).all()
+    assert not _within(np.array([[alone[0], 0.0]]) * 1.001, polygon)[0]
+
+
+def _within(points: np.ndarray, polygon: np.ndarray) -> np.ndarray:
+    """Left of each side of a polygon that is anticlockwise."""
+    sides = np.roll(polygon, -1, axis=0) - polygon
+    away = points[:, None] - polygon
+    return np.asarray((sides[:, 0] * away[..., 1] - sides[:, 1] * away[..., 0] > -1e-9).all(axis=1))
+
+
+def test_torque_speed_lines_cut_the_polygon(ankle: Transmission) -> None:
+    """At half of the speed without load the motor drives with half of its stall torque, and brakes with all."""
+    motors = {name: MotorLine(35.0, speed=20.0, stall=50.0) for name in ankle.actuators}
+    t = Transmission(ankle.tree, ANKLE, motors=motors)
+    q = np.zeros(2)
+    speed = np.linalg.solve(t.jacobian(q), [10.0, 10.0])
+    low, high = t.effort_limits(q, speed)
+    np.testing.assert_allclose([low[0], high[0]], [[-35.0, -35.0], [25.0, 25.0]])
+    polygon = t.effort_polygon(q, speed)
+    np.testing.assert_allclose(polygon.max(axis=0)[0], t.to_joint_efforts(q, np.array([25.0, 25.0]))[0])
+
+
+def test_gains_there_and_back(ankle: Transmission) -> None:
+    q, kp, kd = SOME[1], np.array([80.0, 60.0]), np.array([2.0, 1.5])
+    stiffness, damping = ankle.gains(q, kp, kd)
+    # a small turn of the joints with the motors held: their efforts seen at the joints
+    turn = np.array([1e-6, -2e-6])
+    effort = ankle.to_joint_efforts(q, kp * (ankle.to_actuators(q + turn) - ankle.to_actuators(q)))
+    np.testing.assert_allclose(stiffness @ turn, effort, rtol=1e-5)
+    back = ankle.motor_gains(q, stiffness, damping)
+    np.testing.assert_allclose(back, [np.diag(kp), np.diag(kd)], atol=1e-10)
+
+
+def test_a_joint_without_a_linkage_is_its_motor() -> None:
+    hip = Transmission(load_model(BIPED), ["left_hip"], ["left_hip"])
+    np.testing.assert_array_equal(hip.to_actuators([[0.3], [-0.2]]), [[0.3], [-0.2]])
+    assert hip.effort_alone(np.zeros(1)) == pytest.approx(100.0)
+
+
+def test_motors_that_no_loop_ties_to_the_joints_are_refused() -> None:
+    with pytest.raises(LinkageError, match="right_knee_motor: no loop ties it to left_knee"):
+        Transmission(load_model(BIPED), ["left_knee"], ["right_knee_motor"])
+
+
+def test_margins_pass_through_zero_where_the_motors_lose_the_joint() -> None:
+    """A four-bar knee driven until rod and lever come into line: the Jacobian has no inverse there."""
+    knee = Transmission(load_model(BIPED), ["left_knee"])
+    q = np.linspace(0.0, 2.6, 100)[:, None]
+    s = knee.at(q)
+    margin = knee.margin_of(s)[s.status == Status.CONVERGED]
+    assert margin[0] > 0.1
+    assert (margin < 0.0).any() or margin.min() < 0.05
+
+
+@pytest.mark.skipif(shutil.which("gcc") is None, reason="no C compiler (gcc)")
+def test_c_says_the_same(ankle: Transmission, tmp_path: Path) -> None:
+    for name, text in transmission_in_c(ankle, "left ankle").items():
+        (tmp_path / name).write_text(text)
+    strict = ["-std=c99", "-Wall", "-Wextra", "-Wconversion", "-pedantic", "-Werror", "-O2", "-shared", "-fPIC"]
+    library = tmp_path / "ankle.so"
+    done = subprocess.run(
+        ["gcc", *strict, str(tmp_path / "left_ankle.c"), "-o", str(library), "-lm"], capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    code = ctypes.CDLL(str(library))
+    state, position, effort, margin = np.zeros(64), np.zeros(2), np.zeros(2), np.zeros(1)
+
+    def address(array: np.ndarray) -> ctypes.c_void_p:
+        return ctypes.c_void_p(array.ctypes.data)
+
+    code.left_ankle_home(address(state))
+    wanted = np.array([2.0, -1.5])
+    arrays = [address(one) for one in (wanted, state, position, effort, margin)]
+    for t in np.linspace(0.0, 6.0, 200):
+        q = np.array([0.5 * np.sin(t), 0.25 * np.sin(1.7 * t)])
+        assert code.left_ankle_to_actuators(address(q), *arrays) == Status.CONVERGED
+        np.testing.assert_allclose(position, ankle.to_actuators(q), atol=1e-12)
+        np.testing.assert_allclose(effort, ankle.to_actuator_efforts(q, wanted), atol=1e-11)
+        assert margin[0] > 0.1
+    far = np.array([3.0, 0.0])
+    assert code.left_ankle_to_actuators(address(far), *arrays) == Status.NOT_CONNECTED
