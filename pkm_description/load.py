@@ -76,7 +76,8 @@ def expand_told(
     if root_tag(text) in FORMATS or text.lstrip().startswith(USD_HEAD) or (path is not None and path.suffix in YAML):
         return _from_format(path, xacro_args, text)
     if xacro_expansion.needs_expansion(text) or (path is not None and path.suffix == ".xacro"):
-        of_file = {k: v for k, v in (xacro_args or {}).items() if k not in PARTS or f'name="{k}"' in text}
+        given = (xacro_args or {}).items()
+        of_file = {k: v for k, v in given if k not in PARTS or (v and f'name="{k}"' in text)}
         if path is None:
             text = xacro_expansion.expand_text(text.strip(), of_file)
         else:

@@ -17,16 +17,16 @@ import numpy as np
 from pkm_description.description_error import DescriptionError
 from pkm_description.graph import ordered_tree, path_from_base
 from pkm_description.joint_geometry import child_frame, freedoms, home_positions
-from pkm_description.load import FORMATS, expand, find_robot, load_mechanism
+from pkm_description.load import expand, load_mechanism
 from pkm_description.loops.closure import ClosureModel, null_space
 from pkm_description.loops.home import ROUNDED, close
 from pkm_description.loops.mobility import generic_configurations
 from pkm_description.mechanism import Array, Joint, JointType, Link, Loop, frozen
 from pkm_description.urdf import urdf_plus
-from pkm_description.urdf.xml_text import read_file, root_tag
 from pkm_runtime.describable import Describable, counted, listed
 
 MUCH = 0.1  # of the most that a link of a cluster carries: rods of linkages carry less
+SINGLE = 1e-6  # dimensionless gap of overconstrained loops whose numbers have single precision
 DEPENDENT = 1e-3  # of a row of motions, what is left of it beside those chosen before: it says nothing new
 
 
@@ -160,7 +160,7 @@ class TreeModel(Describable):
         )  # fmt: skip
 
     def _output(self, model: ClosureModel, row: Mapping[str, Array]) -> str:
-        """The platform, else the link that moves most freely of those that carry much: all that hangs on them counts."""
+        """The platform, else the link that moves most freely of those that carry much, with all that hangs on them."""
         inside = {joint.name for joint in model.joints}
         mass = {link.name: link.inertial.mass for link in self.links}
         for joint in reversed(self.joints):
@@ -183,7 +183,8 @@ def motions(model: ClosureModel, home: Array) -> tuple[dict[str, float], dict[st
 
     Positions [m, rad], and rates (dof,) in each of the motions.
     """
-    q = next(iter(generic_configurations(model, home)), home)
+    found = generic_configurations(model, home) or generic_configurations(model, home, SINGLE)
+    q = found[0] if found else home
     names = [f.name for joint in model.free for f in freedoms(joint)]
     free = null_space(model.closure(q)[1])
     return dict(zip(names, map(float, q), strict=True)), dict(zip(names, free, strict=True))
@@ -222,10 +223,7 @@ def load_model(source: str | os.PathLike[str], xacro_args: Mapping[str, str] | N
     `DescriptionError`, for a loop that does not close with how far it stays open.
     """
     arguments = dict(xacro_args or {})
-    written = isinstance(source, str) and source.lstrip().startswith("<")
-    if root_tag(str(source) if written else read_file(find_robot(source))) in FORMATS:
-        arguments.setdefault("platform", "")
-    text, origin = expand(source, arguments)
+    text, origin = expand(source, {"platform": "", **arguments})  # it is heard where a file names none
     description = urdf_plus.parse(text, origin, tree=True)
     if description.platform_link:
         m = load_mechanism(source, arguments)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from pkm_analysis.analysis_errors import AnalysisError
 from pkm_analysis.drawing.sheet import write
-from pkm_analysis.transmission.configuration import Gains, csv_text, isaaclab_text, mjlab_text, ros2_control_text
+from pkm_analysis.transmission.told_to_others import Gains, csv_text, isaaclab_text, mjlab_text, ros2_control_text
 from pkm_analysis.transmission.over_range import TransmissionRange, over_range, read_ranges
 from pkm_analysis.transmission.pictures import transmission_picture
 from pkm_description.command_options import add_robot, write_output

@@ -42,7 +42,8 @@ def tree_text(assembly: Assembly, arguments: Mapping[str, str] | None = None) ->
     """URDF+ text; `arguments` name `platform`, `base` and the `actuated` joints, separated by commas.
 
     By default they are the remark's, else the base is the world or what is fixed to it, the platform the body with
-    the most joints in loops, and driven what the file drives. `DescriptionError` where that does not decide.
+    the most joints in loops, and driven what the file drives. `DescriptionError` where that does not decide. With an
+    empty `platform` the text has none, its base may float, and nothing need be driven.
     """
     return _Tree(assembly, dict(arguments or {})).text()
 
@@ -57,6 +58,7 @@ class _Tree:
                 f"it takes {', '.join(PARTS)}",
             )
         self.assembly = assembly
+        self.without_platform = given.get("platform") == ""
         self.bodies = assembly.bodies
         self.remark = assembly.remark
         self.pkm = self.remark.find("pkm") if self.remark is not None else None
@@ -75,9 +77,11 @@ class _Tree:
             assembly.joints.remove(of_world[0])  # the base stands for the world
         self.actuated = self._actuated(given.get("actuated"))
         self.tree, self.cut = spanning(assembly, self.base)
-        self.platform = given.get("platform") or self._said("platform_link") or self._platform()
+        self.platform = ""
+        if not self.without_platform:
+            self.platform = given.get("platform") or self._said("platform_link") or self._platform()
         for what, name in (("platform", self.platform), ("base", self.base)):
-            if name not in self.bodies:
+            if name and name not in self.bodies:
                 raise DescriptionError(
                     f"<{assembly.name}>", f"no body {name!r} for the {what}", "name an existing body"
                 )
@@ -114,6 +118,8 @@ class _Tree:
 
     def _base(self) -> str:
         fixed = [j for j in self.assembly.joints if WORLD in (j.parent, j.child)]
+        if not fixed and self.without_platform:
+            return next(iter(self.bodies))  # it floats
         if not fixed:
             raise DescriptionError(
                 f"<{self.assembly.name}>",
@@ -132,7 +138,7 @@ class _Tree:
             chosen = chosen or list(self.assembly.drives)
         else:
             chosen = [name.strip() for name in names.split(",") if name.strip()]
-        if not chosen:
+        if not chosen and not self.without_platform:
             raise DescriptionError(
                 f"<{self.assembly.name}>",
                 "it drives no joint",

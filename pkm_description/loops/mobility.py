@@ -106,8 +106,8 @@ def _freed_rank(model: ClosureModel, q: Array, platform: str, chain: Sequence[st
     return rank(freed.closure(moved)[1]), freed.size
 
 
-def generic_configurations(model: ClosureModel, home: Array) -> list[Array]:
-    """Closed configurations (size,) in general position near home; none where nothing moves or numbers are rounded."""
+def generic_configurations(model: ClosureModel, home: Array, within: float = CLOSED * 1e-2) -> list[Array]:
+    """Configurations (size,), closed `within` a dimensionless gap, in general position near home, if there are any."""
     random = np.random.default_rng(1)
     everything = np.ones(model.size, dtype=bool)
     found = []
@@ -118,7 +118,7 @@ def generic_configurations(model: ClosureModel, home: Array) -> list[Array]:
         step = motions @ random.uniform(-1.0, 1.0, motions.shape[1])
         step *= STRAY / max(float(np.abs(step).max()), 1e-12)
         q, gap = close(model, model.closure, everything, advance(model, home, step))
-        if gap < CLOSED * 1e-2:
+        if gap < within:
             found.append(q)
     return found
 

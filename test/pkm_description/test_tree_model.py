@@ -26,7 +26,7 @@ def test_a_biped_has_a_knee_and_an_ankle_on_each_side() -> None:
     )
     assert ankle.independent == ("left_ankle_pitch", "left_ankle_roll")
     assert ankle.actuators == ("left_ankle_motor_a", "left_ankle_motor_b")
-    assert ankle.idle == ("left_rod_a_z", "left_rod_b_z")  # the rods spin between their balls
+    assert ankle.idle == ("left_rod_a/z", "left_rod_b/z")  # the rods spin between their balls
     assert ankle.loops == ("left_loop_a", "left_loop_b")
     assert "8 serial joints, 4 clusters" in str(biped)  # six of the torso, two hips
 

@@ -105,7 +105,7 @@ def test_inertia_is_muj_cos(ankle: Transmission) -> None:
         matrices.append(M)
     motion = np.zeros((m.nv, 2))
     for name, rates in zip(ankle.linkage.names, at.K[0], strict=True):
-        ball, _, axis = name.rpartition("_")
+        ball, _, axis = name.rpartition("/")
         joint = m.joint(ball if axis in "xyz" else name)
         motion[joint.dofadr[0] + ("xyz".index(axis) if axis in "xyz" else 0)] = rates
     M = motion.T @ (matrices[0] - matrices[1]) @ motion

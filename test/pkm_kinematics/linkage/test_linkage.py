@@ -48,8 +48,8 @@ def test_muj_co_finds_the_loops_closed_and_the_rates_allowed(biped: TreeModel, l
                 d.qpos[at], motion[dof] = position[name], rates[name]
             elif m.jnt_type[k] == mujoco.mjtJoint.mjJNT_BALL:
                 d.qpos[at : at + 4], motion[dof : dof + 3] = _ball(
-                    [position[f"{name}_x"], position[f"{name}_y"], 0.0],
-                    [rates[f"{name}_x"], rates[f"{name}_y"], np.zeros(6)],
+                    [position[f"{name}/x"], position[f"{name}/y"], 0.0],
+                    [rates[f"{name}/x"], rates[f"{name}/y"], np.zeros(6)],
                 )
         mujoco.mj_forward(m, d)
         loops = d.efc_type == mujoco.mjtConstraint.mjCNSTR_EQUALITY
