@@ -10,9 +10,9 @@ from pathlib import Path
 
 from pkm_analysis.analysis_errors import AnalysisError
 from pkm_analysis.drawing.sheet import write
-from pkm_analysis.transmission.told_to_others import Gains, csv_text, isaaclab_text, mjlab_text, ros2_control_text
 from pkm_analysis.transmission.over_range import TransmissionRange, over_range, read_ranges
 from pkm_analysis.transmission.pictures import transmission_picture
+from pkm_analysis.transmission.told_to_others import Gains, csv_text, isaaclab_text, mjlab_text, ros2_control_text
 from pkm_description.command_options import add_robot, write_output
 from pkm_description.load import xacro_arguments
 from pkm_description.tree_model import load_model
@@ -106,9 +106,9 @@ def _run(given: argparse.Namespace) -> int:
             write_output(text(), file)
     if given.c:
         t = _only(found).transmission
-        for name, text in transmission_in_c(t, f"{tree.name}_{t.joints[0]}").items():
-            Path(given.c).mkdir(parents=True, exist_ok=True)
-            write_output(text, str(Path(given.c) / name))
+        Path(given.c).mkdir(parents=True, exist_ok=True)
+        for name, code in transmission_in_c(t, f"{tree.name}_{t.joints[0]}").items():
+            write_output(code, str(Path(given.c) / name))
     return 0
 
 

@@ -8,6 +8,7 @@ position over the length and 0); then, where they are asked for, rates (n,) of t
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cache
 from itertools import combinations_with_replacement
 from typing import Any
 
@@ -23,8 +24,14 @@ from pkm_runtime.codegen.derivative import derivatives
 from pkm_runtime.codegen.tape import Number, Term, call, extreme
 
 Table = dict[str, list[Number]]  # rates of a joint by name, per rate of each input
+CHORDS = 3  # further steps with the derivatives of the first, for many states at once
 STEPS = 2  # of Newton's method in a recording: the second squares what the first left
-FACTORISE, NEAREST, LEAST_NORM, ORIENTATION = map(trace, (factorise, nearest, least_norm, orientation))
+
+
+@cache
+def _kernel(kernel: Any) -> Any:
+    """A kernel that takes terms; traced at first use, since the site's build has no kernels."""
+    return trace(kernel)
 
 
 def state_at(system: LoopSystem, positions: Mapping[str, float], names: Sequence[str] | None = None) -> Array:
@@ -46,12 +53,15 @@ class Recorder:
         pairs = numbers[n : len(example)].reshape(-1, 2)
         self.state: dict[str, tuple[Number, Number]] = {k: (a, b) for k, (a, b) in zip(names, pairs, strict=True)}
         self.extra = numbers[len(example) :]
+        self.turned: dict[str, tuple[Number, Number]] = {}  # cosines and sines of inputs where they are known
         self._still = system.numbers_at(system.home)
         self.margins: list[Number] = []
 
     def position(self, name: str, factor: float, offset: float) -> tuple[Number, Number]:
         """See `loop_terms.Position`."""
         system = self.system
+        if name in self.turned and (factor, offset) == (1.0, 0.0):
+            return self.turned[name]
         if name in self.q:
             value = factor * self.q[name] + offset
             return (
@@ -80,12 +90,14 @@ class Recorder:
         A = np.array([[row.rates.get(name, 0.0) for name in block.joints] for row in rows], dtype=object)
         return _Factors(A)
 
-    def step(self, block: Block) -> Number:
-        """A step of Newton's method in a block; the largest correction, dimensionless."""
+    def step(self, block: Block, again: int = 0) -> Number:
+        """A step of Newton's method in a block, and more with the same derivatives; the last correction."""
         rows = self.rows(block)
-        change = self.factorised(block, rows).solve([-row.gap for row in rows])
-        for name, x in zip(block.joints, change, strict=True):
-            self._move(name, x)
+        factors = self.factorised(block, rows)
+        for k in range(again + 1):
+            change = factors.solve([-row.gap for row in (self.rows(block) if k else rows)])
+            for name, x in zip(block.joints, change, strict=True):
+                self._move(name, x)
         return extreme("worse", *map(abs, change))
 
     def _move(self, name: str, x: Number) -> None:
@@ -127,7 +139,7 @@ class Recorder:
             self.margins.append(factors.margin)
             columns = []
             for j in range(n):
-                known = [_sum(row.rates[name] * K[name][j] for name in row.rates if name in K) for row in rows]
+                known = [_along(row.rates, {name: row_of[j] for name, row_of in K.items()}) for row in rows]
                 columns.append(factors.solve([-x for x in known]))
             for k, name in enumerate(block.joints):
                 K[name] = [column[k] for column in columns]
@@ -137,33 +149,41 @@ class Recorder:
         """`rates`, and how they change while the inputs move at `speeds` (n,), dimensionless."""
         K = self.rates()
         v = {name: _sum(k * s for k, s in zip(row, speeds, strict=True)) for name, row in K.items()}
-        seeds: dict[int, Number] = {}
-        for name, q in self.q.items():
-            seeds[q.number] = v[name] * self.unit(name)
-        for name, (c, s) in self.state.items():
-            if self.system.slides(name):
-                seeds[c.number] = v[name]
-            else:
-                seeds[c.number], seeds[s.number] = -(s * v[name]), c * v[name]
+        seeds = self.seeds(v)
         n = len(self.system.inputs)
         dK: Table = {name: [0.0] * n for name in self.system.inputs}
         for block in self.system.blocks:
-            rows = self.rows(block)
-            names = sorted({name for row in rows for name in row.rates if name in K})
-            flat = derivatives(self.tape, [row.rates.get(name, 0.0) for row in rows for name in names], seeds)
-            changes = [dict(zip(names, flat[k * len(names) :], strict=False)) for k in range(len(rows))]
+            rows, changes = self.changing(block, seeds)
             factors = self.factorised(block, rows)
             columns = []
             for j in range(n):
+                one, other = ({name: row[j] for name, row in table.items()} for table in (K, dK))
                 known = [
-                    _sum(change[name] * K[name][j] for name in names)
-                    + _sum(row.rates.get(name, 0.0) * dK[name][j] for name in names if name in dK)
-                    for row, change in zip(rows, changes, strict=True)
+                    _along(change, one) + _along(row.rates, other) for row, change in zip(rows, changes, strict=True)
                 ]
                 columns.append(factors.solve([-x for x in known]))
             for k, name in enumerate(block.joints):
                 dK[name] = [column[k] for column in columns]
         return K, dK
+
+    def seeds(self, v: Mapping[str, Number]) -> dict[int, Number]:
+        """Rates of the input numbers while joints move at dimensionless speeds `v`."""
+        seeds: dict[int, Number] = {}
+        for name, q in self.q.items():
+            seeds[q.number] = v[name] * self.unit(name)
+        for name, (c, s) in (*self.state.items(), *self.turned.items()):
+            if self.system.slides(name):
+                seeds[c.number] = v[name]
+            else:
+                seeds[c.number], seeds[s.number] = -(s * v[name]), c * v[name]
+        return seeds
+
+    def changing(self, block: Block, seeds: Mapping[int, Number]) -> tuple[list[Row], list[dict[str, Number]]]:
+        """The equations of a block, and how fast their derivatives change."""
+        rows = self.rows(block)
+        pairs = [(row, name) for row in rows for name in row.rates]
+        flat = iter(derivatives(self.tape, [row.rates[name] for row, name in pairs], seeds))
+        return rows, [{name: next(flat) for name in row.rates} for row in rows]
 
     def gap(self) -> Number:
         """The largest gap of any loop, dimensionless, of equations that repeat others, too."""
@@ -181,8 +201,8 @@ class _Factors:
         self.A, k = A.copy(), len(A)
         self.inverse = np.zeros((k, k), dtype=object)
         self.weights = np.zeros(k, dtype=object)
-        condition = FACTORISE(self.A, k, k, self.inverse, self.weights)
-        side = ORIENTATION(self.inverse, k)
+        condition = _kernel(factorise)(self.A, k, k, self.inverse, self.weights)
+        side = _kernel(orientation)(self.inverse, k)
         self.margin = condition * side * (1.0 if value_of(side) > 0.0 else -1.0)
 
     def solve(self, b: Sequence[Number]) -> list[Number]:
@@ -191,7 +211,7 @@ class _Factors:
         x = np.zeros(k, dtype=object)
         if all(not isinstance(one, Term) and one == 0.0 for one in b):
             return [0.0] * k
-        NEAREST(self.A, k, k, self.inverse, self.weights, np.array(b, dtype=object), x)
+        _kernel(nearest)(self.A, k, k, self.inverse, self.weights, np.array(b, dtype=object), x)
         return list(x)
 
 
@@ -200,11 +220,58 @@ def value_of(x: Number) -> float:
     return x.value if isinstance(x, Term) else float(x)
 
 
+def _along(rates: Mapping[str, Number], speeds: Mapping[str, Number]) -> Number:
+    """The sum of rates times speeds, of joints that have both."""
+    return _sum(rate * speeds[name] for name, rate in rates.items() if name in speeds)
+
+
 def _sum(numbers: Any) -> Number:
     total: Number = 0.0
     for x in numbers:
         total = total + x
     return total
+
+
+def record_motion(system: LoopSystem) -> Recording:
+    """From inputs; their speeds, accelerations, cosines and sines (n each); and where the dependent joints start.
+
+    That is the tangent of half a joint's angle from home, or its way from home over the length. Results: positions of
+    the dependent joints, their speeds and accelerations [m, rad]; the last correction, the least margin.
+    """
+    n = len(system.inputs)
+    angles = np.array([system.near[name] for name in system.inputs])
+    starts = [0.5 * (system.near[name] - system.home[name]) for name in system.dependent]
+    rates = np.sin(1.0 + np.arange(2.0 * n))
+    r = Recorder(system, np.concatenate([rates, np.cos(angles), np.sin(angles), starts]), ())
+    v, a, c, s = (r.extra[k * n : (k + 1) * n] for k in range(4))
+    r.turned = {k: (x, y) for k, x, y in zip(system.inputs, c, s, strict=True) if not system.slides(k)}
+    for name, start in zip(system.dependent, r.extra[4 * n :], strict=True):
+        home = system.home[name]
+        if system.slides(name):
+            r.state[name] = start + home / system.length, 0.0
+            continue
+        square = start * start
+        cosine, sine = (1.0 - square) / (1.0 + square), (start + start) / (1.0 + square)
+        one, other = float(np.cos(home)), float(np.sin(home))
+        r.state[name] = cosine * one - sine * other, sine * one + cosine * other
+    last: Number = 0.0
+    for block in system.blocks:
+        last = extreme("worse", last, r.step(block, CHORDS))
+    speeds, more = ({k: x * (1.0 / r.unit(k)) for k, x in zip(system.inputs, one, strict=True)} for one in (v, a))
+    factors = {}
+    for block in system.blocks:
+        rows = r.rows(block)
+        factors[block] = r.factorised(block, rows)
+        r.margins.append(factors[block].margin)
+        speeds |= zip(block.joints, factors[block].solve([-_along(row.rates, speeds) for row in rows]), strict=True)
+    seeds = r.seeds(speeds)
+    for block in system.blocks:
+        rows, changes = r.changing(block, seeds)
+        known = [_along(row.rates, more) + _along(change, speeds) for row, change in zip(rows, changes, strict=True)]
+        more |= zip(block.joints, factors[block].solve([-x for x in known]), strict=True)
+    results = [r.angle(name) for name in system.dependent]
+    results += [table[name] * r.unit(name) for table in (speeds, more) for name in system.dependent]
+    return Recording(r.tape, 1, (*results, last, extreme("min", 1.0, *r.margins)))
 
 
 def record_solve(system: LoopSystem) -> Recording:
@@ -238,8 +305,8 @@ def record_lean(system: LoopSystem, outputs: Sequence[str]) -> tuple[Recording, 
     units = [[r.unit(a) / r.unit(k) for k in system.inputs] for a in outputs]
     J = np.array([K[a] for a in outputs], dtype=object) * np.array(units, dtype=object)
     inverse, weights, efforts = np.zeros((n, n), dtype=object), np.zeros(n, dtype=object), np.zeros(m, dtype=object)
-    r.margins.append(FACTORISE(J, m, n, inverse, weights))
-    LEAST_NORM(J, m, n, inverse, weights, np.array(r.extra, dtype=object), efforts)
+    r.margins.append(_kernel(factorise)(J, m, n, inverse, weights))
+    _kernel(least_norm)(J, m, n, inverse, weights, np.array(r.extra, dtype=object), efforts)
     states = [x for name in names for x in r.state[name]]
     results = (*states, last, extreme("min", 1.0, *r.margins), *map(r.angle, outputs), *efforts)
     return Recording(r.tape, 1, results), names

@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""States at random, and corrected ones, judged by the loops' equations of the loader."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pkm_description.tree_model import TreeModel, load_model
+from pkm_kinematics.linkage.consistent_states import closed_states, consistent_states
+from pkm_runtime.errors import UsageError
+
+BIPED = Path(__file__).parents[2] / "pkm_description" / "biped.xml"
+N = 3000
+
+
+@pytest.fixture(scope="module")
+def biped() -> TreeModel:
+    return load_model(BIPED)
+
+
+def _gaps(tree: TreeModel, names: tuple[str, ...], q: np.ndarray) -> np.ndarray:
+    """Dimensionless gaps of all loops."""
+    model = tree.closures(tree.joint_named, tree.loops)
+    column = [names.index(joint.name) for joint in model.free]
+    return model.closure(q[column])[0]
+
+
+def test_every_loop_is_closed_in_all_three(biped: TreeModel) -> None:
+    states = consistent_states(biped, N, speed=2.0, acceleration=20.0)
+    assert states.position.shape == states.velocity.shape == states.acceleration.shape == (N, len(states.names))
+    assert states.position.flags.c_contiguous
+    h = 1e-4
+    for q, v, a in list(zip(states.position, states.velocity, states.acceleration, strict=True))[::300]:
+        here, ahead, behind = (_gaps(biped, states.names, q + s * v + 0.5 * s * s * a) for s in (0.0, h, -h))
+        assert np.abs(here).max() < 1e-11  # a hundredth of a last correction of 1e-9
+        assert np.abs(ahead - behind).max() / (2 * h) < 1e-6  # error of the difference: h^2
+        assert np.abs(ahead - 2 * here + behind).max() / h**2 < 1e-4
+
+
+def test_they_fill_their_ranges_alike(biped: TreeModel) -> None:
+    states = consistent_states(biped, N, {"left_ankle_pitch": (-0.3, 0.1), "left_ankle_roll": (0.0, 0.2)}, seed=3)
+    at = states.names.index
+    for name, low, high in (("left_ankle_pitch", -0.3, 0.1), ("left_ankle_roll", 0.0, 0.2), ("left_hip", -1.0, 1.0)):
+        values = states.position[:, at(name)]
+        # mean and deviation of a uniform distribution, to five standard errors
+        assert values.mean() == pytest.approx((low + high) / 2, abs=5 * (high - low) / np.sqrt(12 * N))
+        assert values.std() == pytest.approx((high - low) / np.sqrt(12), rel=0.05)
+        assert low <= values.min() <= values.max() <= high
+    assert (states.position[:, at("root/z")] == biped.home["root/z"]).all()  # no limits: stays
+    again = consistent_states(biped, N, {"left_ankle_pitch": (-0.3, 0.1), "left_ankle_roll": (0.0, 0.2)}, seed=3)
+    np.testing.assert_array_equal(again.position, states.position)
+
+
+def test_drifted_states_are_closed_again(biped: TreeModel) -> None:
+    states = consistent_states(biped, 101)
+    names = states.names
+    free = {name for one in biped.clusters for name in one.independent}
+    tied = {name for one in biped.clusters for name in one.joints}
+    drift = np.array([1e-2 if name in tied - free else 0.0 for name in names])
+    noise = np.random.default_rng(0).uniform(-1.0, 1.0, (3, 101, len(names))) * drift
+    found = closed_states(biped, states.position + noise[0], states.velocity + noise[1], states.acceleration + noise[2])
+    np.testing.assert_allclose(found.position, states.position, atol=1e-12)
+    np.testing.assert_allclose(found.velocity, states.velocity, atol=1e-11)
+    np.testing.assert_allclose(found.acceleration, states.acceleration, atol=1e-10)
+
+
+def test_ranges_beyond_folds_are_refused_or_drawn_again(biped: TreeModel) -> None:
+    some = consistent_states(biped, 500, {"left_knee": (-1.6, 0.0)})
+    assert np.isfinite(some.position).all()
+    with pytest.raises(UsageError, match="most of what is drawn does not close"):
+        consistent_states(biped, 500, {"left_knee": (-3.0, -2.0)})
