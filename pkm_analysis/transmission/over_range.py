@@ -20,6 +20,7 @@ from pkm_kinematics.status import Status
 NODES = 41  # of each of one or two joints
 SAMPLES = 2000  # of more joints, at random
 WIDEST = 2.0 * np.pi  # rad: a wider limit says nothing
+CONTRADICTS = 1e-6  # m: more than a file's rounding
 NEAR_FOLD = 0.1  # margin below which a fold is near
 
 
@@ -70,7 +71,8 @@ class TransmissionRange:
             if np.isfinite(self.speed[-1, j]):
                 found.append(self._of(f"speed of {name} alone", f"{unit}/s", self.speed[:, j], "low"))
             inertia = "kg" if unit == "m" else "kg m^2"
-            found.append(self._of(f"rotors' inertia at {name}", inertia, self.rotors[:, j, j], "high"))
+            if self.rotors[-1, j, j] > 0.0:  # else the file says nothing of them
+                found.append(self._of(f"rotors' inertia at {name}", inertia, self.rotors[:, j, j], "high"))
             found.append(self._of(f"with the linkage's, at {name}", inertia, self.armature[:, j, j], "high"))
         found.append(self._of("margin to a fold", "1", self.margin, "low"))
         return found
@@ -103,6 +105,8 @@ class TransmissionRange:
     def _fold(self) -> list[str]:
         lost = self.q[~self.solved]
         closed = f"loops close to {self.gap:.2g} m"
+        if self.gap > CONTRADICTS:
+            closed = f"its loops contradict each other and stay open by up to {self.gap:.2g} m"
         if not len(lost):
             low = self.margin[self.solved].min()
             said = f"near a fold: its margin falls to {low:.2g}" if low < NEAR_FOLD else "it folds nowhere"

@@ -210,6 +210,8 @@ class Transmission(Describable):
         from home or `q` (n,), and returns a `Status` as a number and the margin to a fold. NOT_CONNECTED: it is too far
         from the one before, nothing is written, and the next call goes on from that.
         """
+        if len(self.actuators) < len(self.joints):
+            raise LinkageError(f"{len(self.actuators)} motors do not make any efforts at {len(self.joints)} joints")
         start = None if q is None else self.at(q).q[0]
         return lean_outputs(self.linkage, self.actuators, start)
 
