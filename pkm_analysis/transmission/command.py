@@ -64,7 +64,7 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument("--isaaclab", metavar="FILE", help="write an actuator configuration of Isaac Lab, in Python")
     p.add_argument("--c", metavar="DIR", help="write a header and a source in C99 for a control loop into a folder")
     p.add_argument(
-        "--ros2-control", metavar="FILE", help="write a <transmission> of ros2_control, its ratios those of home"
+        "--ros-control", metavar="FILE", help="write a <transmission> of ros2_control, its ratios those of home"
     )
     return p
 
@@ -100,7 +100,7 @@ def _run(given: argparse.Namespace) -> int:
         (given.csv, lambda: csv_text(_only(found))),
         (given.mjlab, lambda: mjlab_text(found, gains)),
         (given.isaaclab, lambda: isaaclab_text(found, gains)),
-        (given.ros2_control, lambda: ros2_control_text(_only(found))),
+        (given.ros_control, lambda: ros2_control_text(_only(found))),
     ):
         if file:
             write_output(text(), file)

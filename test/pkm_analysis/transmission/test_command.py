@@ -90,7 +90,7 @@ def test_the_table_has_the_maps(tmp_path: Path) -> None:
 
 def test_ros2_controls_differential_is_that_of_home(tmp_path: Path) -> None:
     file = tmp_path / "ankle.xml"
-    assert main([BIPED, *ANKLE, "--ros2-control", str(file)]) == 0
+    assert main([BIPED, *ANKLE, "--ros-control", str(file)]) == 0
     root = ET.parse(file).getroot()
     assert root.findtext("plugin") == "transmission_interface/DifferentialTransmission"
     r = [float(one.findtext("mechanical_reduction", "")) for one in root.findall("actuator")]
