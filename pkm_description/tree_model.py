@@ -22,6 +22,7 @@ from pkm_description.loops.closure import ClosureModel, null_space
 from pkm_description.loops.home import ROUNDED, close
 from pkm_description.loops.mobility import generic_configurations
 from pkm_description.mechanism import Array, Joint, JointType, Link, Loop, frozen
+from pkm_description.rotations import skew
 from pkm_description.urdf import urdf_plus
 from pkm_runtime.describable import Describable, counted, listed
 
@@ -144,14 +145,12 @@ class TreeModel(Describable):
     def _cluster(self, members: set[str], loops: Sequence[Loop]) -> Cluster:
         model = self.closures(members, loops)
         names = [f.name for joint in model.free for f in freedoms(joint)]
-        row = motions(model, self.home_of(model))[1]
-        way = [f.name for j in path_from_base(model.joints, self._output(model, row)) for f in freedoms(j)]
-        slides = [f.name for joint in model.free for f in freedoms(joint) if f.slides]
+        motions = Motions.of(model, self.home_of(model))
+        way = [f.name for j in path_from_base(model.joints, self._output(model, motions.rates)) for f in freedoms(j)]
         actuators = [name for name in self.actuated if name in members]
-        seen = [name for name in names if name in {*way, *slides, *actuators}]
         others = [name for name in names if name not in way]
-        wanted = [n for n in way if n in names] + sorted(others, key=lambda n: (n not in seen, n in actuators))
-        independent, idle = independent_joints(row, wanted, seen)
+        wanted = [n for n in way if n in names] + sorted(others, key=lambda n: n in actuators)
+        independent, idle = motions.independent(wanted, [name for name in actuators if name in motions.rates])
         rest = [n for n in self.joint_named if n in members and n not in {*independent, *idle, *actuators}]
         listed_members = tuple(name for name in self.joint_named if name in members)
         return Cluster(
@@ -178,42 +177,62 @@ class TreeModel(Describable):
         return max((n for n in carried if mass[n] >= MUCH * most), key=lambda name: (freedom(name), mass[name]))
 
 
-def motions(model: ClosureModel, home: Array) -> tuple[dict[str, float], dict[str, Array]]:
-    """A general position near home, and the motions that loops allow there, both by degree of freedom.
+@dataclass(frozen=True, eq=False)
+class Motions:
+    """The motions that loops allow in general position near home, one column each.
 
-    Positions [m, rad], and rates (dof,) in each of the motions.
+    `near` are that position, `rates` what each degree of freedom does (dof,), both by name; `points` (k, dof) how ends
+    of loops and places of joints move, dimensionless. Motions that move no point are idle.
     """
-    found = generic_configurations(model, home) or generic_configurations(model, home, SINGLE)
-    q = found[0] if found else home
-    names = [f.name for joint in model.free for f in freedoms(joint)]
-    free = null_space(model.closure(q)[1])
-    return dict(zip(names, map(float, q), strict=True)), dict(zip(names, free, strict=True))
 
+    near: dict[str, float]
+    rates: dict[str, Array]
+    points: Array
 
-def independent_joints(
-    row: Mapping[str, Array], wanted: Sequence[str], seen: Collection[str]
-) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Names of independent joints among those `wanted`, in this order, and of idle ones, from the answer of `motions`.
+    @classmethod
+    def of(cls, model: ClosureModel, home: Array) -> Motions:
+        """Those of a cluster."""
+        found = generic_configurations(model, home) or generic_configurations(model, home, SINGLE)
+        q = found[0] if found else home
+        names = [f.name for joint in model.free for f in freedoms(joint)]
+        free = null_space(model.closure(q)[1])
+        poses, columns = model.forward(q)
+        twists = model.twists(columns)
+        places = [(joint.parent, joint.origin) for joint in model.joints]
+        for loop in model.loops:
+            places += [(loop.predecessor, loop.predecessor_frame), (loop.successor, loop.successor_frame)]
+        moved = [np.zeros((0, model.size))]
+        for link, frame in places:
+            k = model.link_index[link]
+            point = (poses[k] @ frame)[:3, 3]
+            moved.append((twists[k][:3] - skew(point) @ twists[k][3:]) / model.length)
+        points = np.vstack(moved) * model.scale @ free
+        return cls(dict(zip(names, map(float, q), strict=True)), dict(zip(names, free, strict=True)), points)
 
-    Motions that move none of the joints `seen` are idle.
-    """
-    active = np.linalg.matrix_rank(np.array([row[n] for n in row if n in seen]), DEPENDENT)
-    basis: list[Array] = []
+    def independent(self, wanted: Sequence[str], seen: Collection[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Names of independent joints among those `wanted`, in this order, and of idle ones, not among those `seen`."""
+        rates = self.rates
+        shown = np.vstack([self.points, *(rates[name][None] for name in seen)])
+        _, sizes, directions = np.linalg.svd(shown)
+        idle_motions = directions[int((sizes > DEPENDENT).sum()) :].T
+        active = np.eye(len(directions)) - idle_motions @ idle_motions.T
+        basis: list[Array] = []
 
-    def left(name: str) -> Array:
-        return row[name] - sum((b * (b @ row[name]) for b in basis), np.zeros_like(row[name]))
+        def left(row: Array) -> Array:
+            return row - sum((b * (b @ row) for b in basis), np.zeros_like(row))
 
-    independent = []
-    for name in wanted:
-        if len(basis) < active and name in seen and np.linalg.norm(rest := left(name)) > DEPENDENT:
-            basis.append(rest / np.linalg.norm(rest))
-            independent.append(name)
-    idle: list[str] = []
-    while len(basis) < len(next(iter(row.values()))):
-        name = max((n for n in row if n not in seen), key=lambda n: float(np.linalg.norm(left(n))))
-        basis.append(left(name) / np.linalg.norm(left(name)))
-        idle.append(name)
-    return tuple(independent), tuple(idle)
+        independent = []
+        for name in wanted:
+            if np.linalg.norm(rest := left(active @ rates[name])) > DEPENDENT:
+                basis.append(rest / np.linalg.norm(rest))
+                independent.append(name)
+        basis = [one / np.linalg.norm(one) for one in np.linalg.qr(np.array([rates[n] for n in independent]).T)[0].T]
+        idle: list[str] = []
+        for _ in range(idle_motions.shape[1]):
+            name = max((n for n in rates if n not in seen), key=lambda n: float(np.linalg.norm(left(rates[n]))))
+            basis.append(left(rates[name]) / np.linalg.norm(left(rates[name])))
+            idle.append(name)
+        return tuple(independent), tuple(idle)
 
 
 def load_model(source: str | os.PathLike[str], xacro_args: Mapping[str, str] | None = None) -> TreeModel:

@@ -184,20 +184,26 @@ class Transmission(Describable):
     def effort_polygon(self, q: Array, speed: Array | None = None) -> Array:
         """What the joints can exert at one position (n,) and speed: vertices (k, n), anticlockwise where n is 2.
 
-        The box of the motors' limits, their torque-speed lines included, seen through the linkage.
+        The box of the motors' limits, their torque-speed lines included, seen through the linkage. With fewer motors
+        than joints its corners.
         """
         low, high = self.effort_limits(q, speed)
         if not np.isfinite([low, high]).all():
             raise LinkageError(f"no effort limit is known of {self._unlimited()}: give motors={{name: MotorLine(...)}}")
         corners = np.stack(np.meshgrid(*zip(low[0], high[0], strict=True), indexing="ij"), axis=-1)
         efforts = corners.reshape(-1, len(self.actuators)) @ self.jacobian(np.asarray(q))
-        return hull(efforts)
+        return hull(efforts) if len(self.actuators) >= len(self.joints) else efforts
 
     def _unlimited(self) -> str:
         return ", ".join(name for name, motor in self.motors.items() if not np.isfinite(motor.effort))
 
     def effort_alone(self, q: Array) -> Array:
-        """The largest effort (..., n) that each joint exerts while the others exert none, the same both ways."""
+        """The largest effort (..., n) that each joint exerts while the others exert none, the same both ways.
+
+        NaN with fewer motors than joints, which do not push one alone.
+        """
+        if len(self.actuators) < len(self.joints):
+            return np.full(np.shape(q), np.nan)
         turned = np.swapaxes(self.jacobian_of(self.at(q)), 1, 2)
         limit = np.array([self.motors[name].effort for name in self.actuators])
         share = np.abs(_inverse(turned))  # of redundant actuators as they share with least effort

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from pkm_description.joint_geometry import freedoms
 from pkm_description.loops.closure import ClosureModel
 from pkm_description.mechanism import Array
-from pkm_description.tree_model import TreeModel, independent_joints, motions
+from pkm_description.tree_model import Motions, TreeModel
 from pkm_kinematics.linkage.loop_terms import Position, loop_rows
 from pkm_runtime.errors import PkmError
 
@@ -63,14 +63,15 @@ class LoopSystem:
 
     def _determined(self, part: ClosureModel, seen: Collection[str]) -> tuple[str, ...]:
         """Idle joints of a cluster; `LinkageError` where the inputs do not determine the others."""
-        near, row = motions(part, self.tree.home_of(part))
-        self.near |= near
+        motions = Motions.of(part, self.tree.home_of(part))
+        row = motions.rates
+        self.near |= motions.near
         mine = [name for name in self.inputs if name in seen]
         for name in mine:
             if name not in row:
                 raise LinkageError(f"{name!r} follows another joint (<mimic>): name that one")
         seen = {name for name in seen if name in row}
-        found, idle = independent_joints(row, [*mine, *(n for n in row if n not in mine)], seen)
+        found, idle = motions.independent([*mine, *(n for n in row if n not in mine)], seen)
         if set(found) != set(mine):
             extra = [f"{name} depends on the others" for name in mine if name not in found]
             better = [n for one in self.tree.clusters if set(one.joints) & set(row) for n in one.independent]
