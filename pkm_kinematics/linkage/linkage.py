@@ -158,10 +158,11 @@ class Linkage:
             more = np.zeros((m, columns.shape[1]))
             more[:, :n] = speeds.T
             columns = np.concatenate([columns, more])
-        out = np.empty((d + d * m * (1 if speeds is None else 2) + 3, columns.shape[1]))
+        out = np.empty((d + d * m * (1 if speeds is None else 2) + 4, columns.shape[1]))
         code(np.ascontiguousarray(columns[list(code.inputs)]), out)
         out = out[:, :n]
         margin = np.where(status == Status.CONVERGED, out[-2], np.nan)
+        status = np.where((status == Status.CONVERGED) & ~(out[-4] < SOLVED), int(Status.DIVERGED), status)
         status = np.where((status == Status.CONVERGED) & ~is_regular.py_func(margin), int(Status.SINGULAR), status)
         out[:, status != Status.CONVERGED] = np.nan
         q = np.concatenate([columns[:m, :n], out[:d]]).T

@@ -18,6 +18,7 @@ from pkm_kinematics.linkage.loop_terms import Position, loop_rows
 from pkm_runtime.errors import PkmError
 
 STRONG = (1e-2, 1e-4, 1e-6)  # what an equation must add to those before it, tried in this order
+OPEN = 0.1  # rad, and of the length: how far loops are opened to see what moves their equations
 STRUCTURAL = 1e-9  # of dimensionless derivatives: a joint moves an equation
 
 
@@ -102,6 +103,16 @@ class LoopSystem:
         return found, np.array(rows).reshape(len(found), len(self.dependent))
 
     @cached_property
+    def _moves(self) -> NDArray[np.bool_]:
+        """Which joints (m, dependent joints) move an equation, also where loops are open, as on Newton's way."""
+        steps = OPEN * np.sin(1.0 + np.arange(len(self.near)))
+        opened = {name: x + step * self._unit(name) for (name, x), step in zip(self.near.items(), steps, strict=True)}
+        return np.asarray((np.abs(self.jacobian(self.near)[1]) + np.abs(self.jacobian(opened)[1])) > STRUCTURAL)
+
+    def _unit(self, name: str) -> float:
+        return self.length if name in self.freedoms and self.slides(name) else 1.0
+
+    @cached_property
     def blocks(self) -> tuple[Block, ...]:
         """The blocks in solving order; equations that repeat others (planar loops in space) are in none."""
         equations, J = self.jacobian(self.near)
@@ -113,20 +124,18 @@ class LoopSystem:
             raise LinkageError(f"the loops leave {len(self.dependent) - len(chosen)} joint(s) undetermined")
         return tuple(
             Block(tuple(equations[chosen[r]] for r in rows), tuple(self.dependent[c] for c in columns))
-            for rows, columns in _triangular(np.abs(J[chosen]) > STRUCTURAL)
+            for rows, columns in _triangular(self._moves[chosen])
         )
 
     def blocks_for(self, names: Collection[str]) -> tuple[Block, ...]:
         """The blocks that some joints depend on, in solving order."""
         wanted, found = set(names), []
-        equations, J = self.jacobian(self.near)
+        equations = self.jacobian(self.near)[0]
         for block in reversed(self.blocks):
             if wanted & set(block.joints):
                 found.append(block)
-                rows = J[[equations.index(one) for one in block.equations]]
-                wanted |= {
-                    n for n, moves in zip(self.dependent, np.abs(rows).max(axis=0) > STRUCTURAL, strict=True) if moves
-                }
+                moves = self._moves[[equations.index(one) for one in block.equations]].any(axis=0)
+                wanted |= {name for name, moved in zip(self.dependent, moves, strict=True) if moved}
         return tuple(reversed(found))
 
 

@@ -56,6 +56,7 @@ class Recorder:
         self.turned: dict[str, tuple[Number, Number]] = {}  # cosines and sines of inputs where they are known
         self._still = system.numbers_at(system.home)
         self.margins: list[Number] = []
+        self.gaps: list[Number] = []
 
     def position(self, name: str, factor: float, offset: float) -> tuple[Number, Number]:
         """See `loop_terms.Position`."""
@@ -130,13 +131,14 @@ class Recorder:
         return self.system.length if self.system.slides(name) else 1.0
 
     def rates(self, blocks: Sequence[Block] | None = None) -> Table:
-        """Dimensionless rates (n,) of each joint of some blocks, or all, per one of each input; notes margins."""
+        """Dimensionless rates (n,) of joints of some blocks, or all, per one of each input; notes margins and gaps."""
         n = len(self.system.inputs)
         K: Table = {name: [float(k == j) for j in range(n)] for k, name in enumerate(self.system.inputs)}
         for block in self.system.blocks if blocks is None else blocks:
             rows = self.rows(block)
             factors = self.factorised(block, rows)
             self.margins.append(factors.margin)
+            self.gaps += [abs(row.gap) for row in rows]
             columns = []
             for j in range(n):
                 known = [_along(row.rates, {name: row_of[j] for name, row_of in K.items()}) for row in rows]
@@ -236,7 +238,7 @@ def record_motion(system: LoopSystem) -> Recording:
     """From inputs; their speeds, accelerations, cosines and sines (n each); and where the dependent joints start.
 
     That is the tangent of half a joint's angle from home, or its way from home over the length. Results: positions of
-    the dependent joints, their speeds and accelerations [m, rad]; the last correction, the least margin.
+    the dependent joints, their speeds and accelerations [m, rad]; the last correction or gap, the least margin.
     """
     n = len(system.inputs)
     angles = np.array([system.near[name] for name in system.inputs])
@@ -263,6 +265,7 @@ def record_motion(system: LoopSystem) -> Recording:
         rows = r.rows(block)
         factors[block] = r.factorised(block, rows)
         r.margins.append(factors[block].margin)
+        last = extreme("worse", last, *(abs(row.gap) for row in rows))
         speeds |= zip(block.joints, factors[block].solve([-_along(row.rates, speeds) for row in rows]), strict=True)
     seeds = r.seeds(speeds)
     for block in system.blocks:
@@ -289,8 +292,8 @@ def record_solve(system: LoopSystem) -> Recording:
 def record_lean(system: LoopSystem, outputs: Sequence[str]) -> tuple[Recording, tuple[str, ...]]:
     """From inputs, states of some dependent joints, and efforts (n,) at the inputs, what a control loop asks for.
 
-    States (2 each), the last correction, the least margin; positions of `outputs`; their efforts, which make those at
-    the inputs. And the names of the dependent joints, those alone on which the outputs depend.
+    States (2 each), the last correction or gap, the least margin; positions of `outputs`; their efforts, which make
+    those at the inputs. And the names of the dependent joints, those alone on which the outputs depend.
     """
     blocks = system.blocks_for(outputs)
     names = tuple(name for block in blocks for name in block.joints)
@@ -308,6 +311,7 @@ def record_lean(system: LoopSystem, outputs: Sequence[str]) -> tuple[Recording, 
     r.margins.append(_kernel(factorise)(J, m, n, inverse, weights))
     _kernel(least_norm)(J, m, n, inverse, weights, np.array(r.extra, dtype=object), efforts)
     states = [x for name in names for x in r.state[name]]
+    last = extreme("worse", last, *r.gaps)
     results = (*states, last, extreme("min", 1.0, *r.margins), *map(r.angle, outputs), *efforts)
     return Recording(r.tape, 1, results), names
 
@@ -342,7 +346,8 @@ def record_rates(system: LoopSystem, *, changing: bool) -> Recording:
     """From inputs, solved states and, where `changing`, rates of inputs.
 
     Positions [m, rad] of the dependent joints; their rates per rate of each input, row by row [m, rad per m, rad];
-    where `changing`, the rates of these; the gap, dimensionless; the least margin of a block.
+    where `changing`, the rates of these; the gap of what was solved and that of all loops, dimensionless; the least
+    margin of a block.
     """
     n = len(system.inputs)
     r = Recorder(system, np.sin(1.0 + np.arange(n)) if changing else None)
@@ -356,4 +361,4 @@ def record_rates(system: LoopSystem, *, changing: bool) -> Recording:
         for name in system.dependent:
             for k, x in zip(system.inputs, table[name], strict=True):
                 results.append(x * (r.unit(name) / r.unit(k)))
-    return Recording(r.tape, 1, (*results, r.gap(), extreme("min", 1.0, *r.margins)))
+    return Recording(r.tape, 1, (*results, extreme("worse", 0.0, *r.gaps), r.gap(), extreme("min", 1.0, *r.margins)))

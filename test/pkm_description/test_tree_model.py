@@ -63,6 +63,25 @@ def test_plain_urdf_with_a_loop_needs_no_platform() -> None:
     assert (cluster.root, len(cluster.independent), cluster.actuators) == ("base", 1, ())
 
 
+def test_freedoms_that_no_motor_moves_are_no_idle_ones() -> None:
+    """A finger that gives way: a planar five-bar with one motor has two joints, and the other is told."""
+    names, places = "abcd", ("0 0 0", "0 0.1 0", "0.3 0 0", "0 0.12 0")
+    parents = ("base", "one", "base", "three")
+    children = ("one", "two", "three", "four")
+    joints = "".join(
+        f'<link name="{child}"/><joint name="{name}" type="continuous"><parent link="{parent}"/><child link="{child}"/>'
+        f'<origin xyz="{place}"/><axis xyz="0 0 1"/></joint>'
+        for name, place, parent, child in zip(names, places, parents, children, strict=True)
+    )
+    text = f"""<robot name="finger"><link name="base"/>{joints}
+    <loop name="pin" type="revolute"><predecessor link="two"><origin xyz="0.15 0.05 0"/></predecessor>
+      <successor link="four"><origin xyz="-0.15 0.03 0"/></successor><axis xyz="0 0 1"/></loop>
+    <ros2_control name="f" type="system"><joint name="a"><command_interface name="effort"/></joint></ros2_control>
+    </robot>"""
+    (cluster,) = load_model(text).clusters
+    assert (len(cluster.independent), cluster.actuators, cluster.idle) == (2, ("a",), ())
+
+
 def test_a_loop_that_cannot_close_is_refused_with_its_gap() -> None:
     text = BIPED.read_text().replace(
         '<connect name="left_knee_loop" body1="left_knee_rod" body2="left_shank" anchor="-0.01 0 -0.29"/>',

@@ -77,19 +77,32 @@ def test_rates_are_differences(legs: Linkage) -> None:
 
 
 @pytest.mark.parametrize(
-    "robot", ["docs/examples/ankle.urdf.xacro", "docs/examples/ankle_cranks.urdf.xacro", "wrist_3ups_s"]
+    "robot",
+    [
+        "docs/examples/ankle.urdf.xacro",
+        "docs/examples/ankle_cranks.urdf.xacro",
+        "wrist_3ups_s",
+        "wrist_3ruu",
+        "five_bar",
+    ],
 )
 def test_joints_are_those_of_the_kinematics(robot: str) -> None:
     tree = load_model(robot)
     (cluster,) = tree.clusters
-    linkage, kinematics = Linkage(tree, cluster.independent, cluster.actuators), Kinematics(load_mechanism(robot))
-    x = np.random.default_rng(2).uniform(-0.25, 0.25, (20, len(cluster.independent)))
+    linkage = Linkage(tree, cluster.independent, cluster.actuators)
+    kinematics = Kinematics(load_mechanism(robot))
+    reach = [0.03 if tree.joint_named[name].unit == "m" else 0.25 for name in cluster.independent]
+    n = len(cluster.independent)
+    x = linkage.home[:n] + np.random.default_rng(2).uniform(-1.0, 1.0, (20, n)) * reach
     drives = [linkage.names.index(name) for name in cluster.actuators]
     found = linkage.at(x)
-    for q, K, row in zip(found.q, found.K, x, strict=True):
+    assert (found.status == Status.CONVERGED).sum() > 15
+    for q, K, row in zip(found.q[found.status == 0], found.K[found.status == 0], x[found.status == 0], strict=True):
         at = kinematics.at(row)
         np.testing.assert_allclose(q[drives], at.actuated, atol=1e-12)
-        np.testing.assert_allclose(K[drives], at.task_jacobian, atol=1e-12)
+        # near the border of the 3-RUU's workspace rates are large, and rounding is with them
+        np.testing.assert_allclose(K[drives], at.task_jacobian, rtol=1e-10, atol=1e-10)
+    assert found.gap[found.status == 0].max() < 1e-14
 
 
 def test_one_state_and_many_are_alike(legs: Linkage) -> None:
