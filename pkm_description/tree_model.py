@@ -192,7 +192,8 @@ class Motions:
     @classmethod
     def of(cls, model: ClosureModel, home: Array) -> Motions:
         """Those of a cluster."""
-        found = generic_configurations(model, home) or generic_configurations(model, home, SINGLE)
+        one = generic_configurations(model, home, samples=1)
+        found = one or generic_configurations(model, home, SINGLE, 1)
         q = found[0] if found else home
         names = [f.name for joint in model.free for f in freedoms(joint)]
         free = null_space(model.closure(q)[1])

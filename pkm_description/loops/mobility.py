@@ -106,12 +106,14 @@ def _freed_rank(model: ClosureModel, q: Array, platform: str, chain: Sequence[st
     return rank(freed.closure(moved)[1]), freed.size
 
 
-def generic_configurations(model: ClosureModel, home: Array, within: float = CLOSED * 1e-2) -> list[Array]:
+def generic_configurations(
+    model: ClosureModel, home: Array, within: float = CLOSED * 1e-2, samples: int = SAMPLES
+) -> list[Array]:
     """Configurations (size,), closed `within` a dimensionless gap, in general position near home, if there are any."""
     random = np.random.default_rng(1)
     everything = np.ones(model.size, dtype=bool)
     found = []
-    for _ in range(SAMPLES):
+    for _ in range(samples):
         motions = null_space(model.closure(home)[1])
         if motions.shape[1] == 0:
             break

@@ -134,8 +134,8 @@ class LoopSystem:
         for block in reversed(self.blocks):
             if wanted & set(block.joints):
                 found.append(block)
-                moves = self._moves[[equations.index(one) for one in block.equations]].any(axis=0)
-                wanted |= {name for name, moved in zip(self.dependent, moves, strict=True) if moved}
+                rows = self._moves[[equations.index(one) for one in block.equations]]
+                wanted |= {name for name, column in zip(self.dependent, rows.T, strict=True) if column.any()}
         return tuple(reversed(found))
 
 
