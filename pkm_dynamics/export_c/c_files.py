@@ -160,7 +160,7 @@ JOINTS_WITHIN = """\
     for (int k = 0; k < JOINTS && joints; k++)
         joints[k] = known ? q[k] : NAN;
     for (int k = 0; k < M; k++)
-        actuated[k] = known ? q[actuated_joint[k]] : NAN;
+        actuated[k] = known ? q[NAME_actuated_joint[k]] : NAN;
     return known && !inside ? PKM_JOINT_LIMIT : status;
 }
 """
@@ -299,6 +299,7 @@ extern "C" {{
 
 extern const char *const {self.name}_mode_labels[{upper}_N_MODES]; /* a sign for each limb with two branches */
 extern const {real} {self.name}_home[7];
+extern const int {self.name}_actuated_joint[{upper}_N_ACTUATED]; /* which of the joints the drives are */
 extern const {real} {self.name}_lower[{upper}_N_JOINTS]; /* ranges of the joints, infinite where there is no end */
 extern const {real} {self.name}_upper[{upper}_N_JOINTS];
 extern const {real} {self.name}_largest_rate[{upper}_N_ACTUATED]; /* of the actuated joints, rad/s or m/s */
@@ -380,6 +381,7 @@ extern const {real} {self.name}_largest_effort[{upper}_N_ACTUATED]; /* N m or N 
         tables = [
             f"const char *const {self.name}_mode_labels[{self.n_modes}] = {{\n{wrapped(labels, '    ')}\n}};\n",
             self.table(real, f"{self.name}_home", k.home),
+            self.table("const int", f"{self.name}_actuated_joint", engine.actuated_column),
             self.table(real, f"{self.name}_lower", lower),
             self.table(real, f"{self.name}_upper", upper),
             self.table(real, f"{self.name}_largest_rate", [one.velocity for one in limits]),
@@ -391,7 +393,6 @@ extern const {real} {self.name}_largest_effort[{upper}_N_ACTUATED]; /* N m or N 
             + self.table("static " + real, "joint_lower", lower),
             self.table("static " + real, "joint_upper", upper),
             self.table("static const int", "joint_wraps", engine.ranges.turned_freely),
-            self.table("static const int", "actuated_joint", engine.actuated_column),
             self._starts(),
         ]
         if self.robot.one_way:

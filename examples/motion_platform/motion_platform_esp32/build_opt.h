@@ -1,0 +1,1 @@
+-DROBOT=hobby_hexapod
