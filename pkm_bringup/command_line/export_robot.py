@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command `pkm export`: a robot as C, or as a MuJoCo model."""
+"""The command `pkm export`: a robot as C, as a component of LinuxCNC, or as a MuJoCo model."""
 
 from __future__ import annotations
 
@@ -20,11 +20,14 @@ def parser() -> argparse.ArgumentParser:
     """The command line."""
     p = argparse.ArgumentParser(
         prog="pkm export",
-        description="Write a parallel robot as C99 with its kinematics and dynamics, or as a MuJoCo model (MJCF).",
+        description="Write a parallel robot as C99 with its kinematics and dynamics, as kinematics of LinuxCNC, or as a"
+        " MuJoCo model (MJCF).",
         epilog="Exit status: 0 written, 1 an unusable description, or a robot that cannot be written so.",
     )
     add_robot(p)
-    p.add_argument("--to", choices=("mujoco", "c"), default="mujoco", help="what to write; mujoco if not given")
+    p.add_argument(
+        "--to", choices=("mujoco", "c", "linuxcnc"), default="mujoco", help="what to write; mujoco if not given"
+    )
     p.add_argument("--scalar", choices=("double", "float"), default="double", help="numbers of the C code")
     p.add_argument(
         "--layout",
@@ -40,8 +43,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Entry point: exit status 1 for an unusable description, or one that cannot be expressed."""
     command = parser()
     given = command.parse_args(arguments)
-    if given.to == "c" and not given.output:
-        command.error("--to c writes several files: name a folder with -o DIR")
+    if given.to != "mujoco" and not given.output:
+        command.error(f"--to {given.to} writes several files: name a folder with -o DIR")
     try:
         mechanism = load_mechanism(given.robot, xacro_arguments(given.xacro_args))
         if given.to == "mujoco":
@@ -51,7 +54,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         dynamics = importlib.import_module("pkm_dynamics").Dynamics(mechanism)
         robot = importlib.import_module("pkm_dynamics.export_c.c_files").CFiles(dynamics, given.scalar == "float")
         files = robot.files
-        if given.layout == "arduino":
+        if given.to == "linuxcnc":
+            files |= importlib.import_module("pkm_dynamics.export_c.linuxcnc").linuxcnc_files(robot)
+        elif given.layout == "arduino":
             files = importlib.import_module("pkm_dynamics.export_c.arduino_library").arduino_library(robot)
         folder = Path(given.output)
         for name, text in files.items():
