@@ -449,7 +449,7 @@ extern const {real} {self.name}_largest_effort[{upper}_N_ACTUATED]; /* N m or N 
             shared = "    if (status == PKM_OK)\n        status = share(null, effort);\n"
         if name == "drives":
             shared = "    for (int a = 0; a < M && status == PKM_OK; a++)\n"
-            shared += "        within(&actuated[a], actuated_joint[a]);\n"
+            shared += "        within(&actuated[a], NAME_actuated_joint[a]);\n"
         head, solve, alone = self.head(name, arguments), "sides_of(mode, side)", ""
         if self.robot.iterated:
             solve = "take_along(pose, mode, side, limbs)"
