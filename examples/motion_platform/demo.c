@@ -81,10 +81,13 @@ int main(int argc, char **argv)
         printf("\n");
     }
     printf("# steps made shorter %ld, not made %ld, of %ld\n", p.limited, p.refused, steps);
-    printf("# instructions per step: mean %lu, at most %lu; to compute back at most %lu\n",
-           (unsigned long)(all / (uint64_t)steps), (unsigned long)most, (unsigned long)most_seat);
+    if (all == 0)
+        return 0;
     const uint32_t before = instructions();
     two_million();
-    printf("# two million instructions are counted as %lu\n", (unsigned long)(instructions() - before));
+    const uint32_t after = instructions();
+    printf("# instructions per step: mean %lu, at most %lu; to compute back at most %lu\n",
+           (unsigned long)(all / (uint64_t)steps), (unsigned long)most, (unsigned long)most_seat);
+    printf("# two million instructions are counted as %lu\n", (unsigned long)(after - before));
     return 0;
 }

@@ -7,6 +7,7 @@ import configparser
 import re
 import shutil
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -59,19 +60,20 @@ def compiled_by_stand_ins(files: CFiles, folder: Path) -> Path:
     return module
 
 
+needs_halcompile = pytest.mark.skipif(not shutil.which("halcompile"), reason="no halcompile (linuxcnc-uspace-dev)")
+
+
 @pytest.mark.parametrize(
-    "compiler",
+    ("robot", "compiler"),
     [
-        compiled_by_stand_ins,
-        pytest.param(compiled, marks=pytest.mark.skipif(not shutil.which("halcompile"), reason="no halcompile")),
+        *((robot, compiled_by_stand_ins) for robot in ("gough_stewart", "hexa", "delta", "linear_delta")),
+        pytest.param("delta", compiled, marks=needs_halcompile),
     ],
-    ids=["stand-ins", "halcompile"],
 )
-@pytest.mark.parametrize("robot", ["gough_stewart", "hexa", "delta", "linear_delta"])
-def test_poses_come_back(robot: str, compiler: object, tmp_path: Path) -> None:
+def test_poses_come_back(robot: str, compiler: Callable[[CFiles, Path], Path], tmp_path: Path) -> None:
     files = CFiles(Dynamics(load_mechanism(robot)))
     kinematics, rng = files.kinematics, np.random.default_rng(5)
-    module = compiler(files, tmp_path)  # type: ignore[operator]
+    module = compiler(files, tmp_path)
     rows = np.hstack([1000.0 * kinematics.home[:3] + rng.uniform(-50.0, 50.0, (2000, 3)), np.zeros((2000, 3))])
     if robot in ("gough_stewart", "hexa"):
         rows[:, 3:] = rng.uniform(-10.0, 10.0, (2000, 3))
@@ -81,7 +83,7 @@ def test_poses_come_back(robot: str, compiler: object, tmp_path: Path) -> None:
         assert (codes[codes != NO_JOINTS] == BACK).all()
 
 
-@pytest.mark.skipif(not shutil.which("halcompile"), reason="no halcompile")
+@needs_halcompile
 @pytest.mark.skipif(not GENHEXKINS.exists(), reason="no genhexkins (linuxcnc-uspace)")
 def test_where_genhexkins_loses_poses(tmp_path: Path) -> None:
     """Begun at home, where its Newton's method diverges: ours refuses a few, finds no other pose, loses none nearby."""
