@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -289,6 +290,7 @@ class CFiles:
 #define {upper}_N_ACTUATED {len(k.actuated_names)}
 #define {upper}_N_MODES {self.n_modes}
 #define {upper}_SINGULAR_BELOW {self.number(SINGULAR_SINGLE if self.single else SINGULAR_BELOW)} /* margins */
+#define {upper}_N_FREEDOMS {self.robot.subspace.shape[1]}
 
 #ifndef PKM_OK
 {constants}#endif
@@ -304,6 +306,8 @@ extern const {real} {self.name}_lower[{upper}_N_JOINTS]; /* ranges of the joints
 extern const {real} {self.name}_upper[{upper}_N_JOINTS];
 extern const {real} {self.name}_largest_rate[{upper}_N_ACTUATED]; /* of the actuated joints, rad/s or m/s */
 extern const {real} {self.name}_largest_effort[{upper}_N_ACTUATED]; /* N m or N */
+extern const {real} {self.name}_motions[6 * {upper}_N_FREEDOMS]; /* basis of its twists, row by row */
+extern const char *const {self.name}_drive_names[{upper}_N_ACTUATED]; /* names of the actuated joints */
 {prototypes}
 #ifdef __cplusplus
 }}
@@ -376,7 +380,7 @@ extern const {real} {self.name}_largest_effort[{upper}_N_ACTUATED]; /* N m or N 
         for table in (engine.tables.bodies[2:], engine.task.chain[1:]):
             lower[table["column"]], upper[table["column"]] = table["lower"], table["upper"]
         limits = [k.mechanism.joint_named[name].limits for name in k.actuated_names]
-        real = "const REAL"
+        real, quoted = "const REAL", json.dumps(k.actuated_names)[1:-1]
         labels = ", ".join(f'"{k.mode_label(mode)}"' for mode in range(self.n_modes))
         tables = [
             f"const char *const {self.name}_mode_labels[{self.n_modes}] = {{\n{wrapped(labels, '    ')}\n}};\n",
@@ -386,6 +390,8 @@ extern const {real} {self.name}_largest_effort[{upper}_N_ACTUATED]; /* N m or N 
             self.table(real, f"{self.name}_upper", upper),
             self.table(real, f"{self.name}_largest_rate", [one.velocity for one in limits]),
             self.table(real, f"{self.name}_largest_effort", [one.effort for one in limits]),
+            self.table(real, f"{self.name}_motions", self.robot.subspace.ravel()),
+            f"const char *const {self.name}_drive_names[{len(limits)}] = {{{quoted}}};\n",
         ]
         lower, upper = engine.ranges.limits
         tables += [

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkm_ros2_control/computed_torque.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <stdexcept>
+
+namespace pkm_ros2_control
+{
+namespace
+{
+constexpr double kStep = 1e-4;  // s, of the central difference of Jacobians along the way
+constexpr int kTooFar = -1;     // statuses of our own: the reference leads further than a drive may be off,
+constexpr int kTooFast = -2;    // or is faster than a drive
+}  // namespace
+
+ComputedTorque::ComputedTorque(Robot robot, const Gains & gains, int mode) : robot_(std::move(robot)), mode_(mode)
+{
+  if (!(std::isfinite(gains.natural_frequency) && gains.natural_frequency > 0.0))
+    throw std::runtime_error("natural_frequency must be a number greater than zero [rad/s]");
+  if (!(std::isfinite(gains.damping) && gains.damping >= 0.0)) throw std::runtime_error("damping must be zero or more");
+  if (!(gains.largest_error > 0.0)) throw std::runtime_error("largest_error must be greater than zero");
+  if (mode < 0 || mode >= robot_.table().n_modes) throw std::runtime_error("the robot has no such working mode");
+  stiffness_ = gains.natural_frequency * gains.natural_frequency;
+  viscosity_ = 2.0 * gains.damping * gains.natural_frequency;
+  largest_error_ = gains.largest_error;
+  std::copy_n(robot_.table().largest_rate, robot_.drives(), largest_rate.begin());
+  std::copy_n(robot_.table().largest_effort, robot_.drives(), largest_effort.begin());
+}
+
+int ComputedTorque::start(const double * positions, const Pose & near)
+{
+  measured_ = Motion{};
+  const int status = robot_.table().forward(positions, near.data(), measured_.pose.data());
+  asked_near_ = measured_.pose;
+  hold();
+  return status;
+}
+
+void ComputedTorque::hold()
+{
+  good_ = Motion{};
+  good_.pose = measured_.pose;
+}
+
+int ComputedTorque::judge(
+  const Motion & reference, const double * positions, double * wanted, const char *& about) const
+{
+  about = "the reference";
+  for (int k = 0; k < 6; ++k)
+    if (!std::isfinite(reference.twist[k] + reference.acceleration[k])) return 5;
+  const int status = robot_.table().inverse(reference.pose.data(), mode_, wanted, nullptr);
+  if (status != kOk) return status;
+  Drives rates{};
+  add_product(robot_.drives(), 6, inverse_.data(), reference.twist.data(), 1.0, rates.data());
+  for (int k = 0; k < robot_.drives(); ++k)
+  {
+    about = "the reference leads too far from where the drives are";
+    if (!(std::fabs(wanted[k] - positions[k]) <= largest_error_)) return kTooFar;
+    about = "the reference is faster than a drive";
+    if (!(std::fabs(rates[k]) <= largest_rate[k])) return kTooFast;
+  }
+  return kOk;
+}
+
+Answer ComputedTorque::update(
+  const Motion & reference, const double * positions, const double * velocities, double * efforts)
+{
+  const auto & table = robot_.table();
+  const int m = robot_.drives();
+  std::fill_n(efforts, m, std::numeric_limits<double>::quiet_NaN());
+  Pose pose;
+  int status = table.forward(positions, measured_.pose.data(), pose.data());
+  if (status != kOk) return {Verdict::lost, status, "where the platform is", false};
+  status = robot_.jacobians(pose, mode_, forward_.data(), inverse_.data());
+  if (status != kOk) return {Verdict::lost, status, "how the platform moves with the drives", false};
+  measured_.pose = pose;
+  measured_.twist.fill(0.0);
+  add_product(6, m, forward_.data(), velocities, 1.0, measured_.twist.data());
+
+  Answer answer{Verdict::followed, kOk, "", false};
+  Drives wanted;
+  answer.status = judge(reference, positions, wanted.data(), answer.about);
+  if (answer.status == kOk)
+  {
+    good_ = reference;
+  }
+  else
+  {
+    answer.verdict = Verdict::held;
+    good_.twist.fill(0.0);
+    good_.acceleration.fill(0.0);
+    status = table.inverse(good_.pose.data(), mode_, wanted.data(), nullptr);
+    if (status != kOk && status != kJointLimit) return {Verdict::lost, status, "where to hold the platform", false};
+  }
+  Drives error;
+  for (int k = 0; k < m; ++k) error[k] = wanted[k] - positions[k];
+  Six asked = good_.acceleration;
+  add_product(6, m, forward_.data(), error.data(), stiffness_, asked.data());
+  for (int k = 0; k < 6; ++k) asked[k] += viscosity_ * (good_.twist[k] - measured_.twist[k]);
+
+  status = table.inverse_dynamics(pose.data(), measured_.twist.data(), asked.data(), mode_, efforts);
+  if (status != kOk) return {Verdict::lost, status, "efforts", false};
+  for (int k = 0; k < m; ++k)
+  {
+    const double within = std::clamp(efforts[k], -largest_effort[k], largest_effort[k]);
+    answer.saturated = answer.saturated || within != efforts[k];
+    efforts[k] = within;
+  }
+  return answer;
+}
+
+int ComputedTorque::platform_of(
+  const double * positions, const double * velocities, const double * accelerations, Motion & motion)
+{
+  const int m = robot_.drives();
+  Pose pose;
+  int status = robot_.table().forward(positions, asked_near_.data(), pose.data());
+  std::array<double, 6 * kMostDrives> forward, before, after;
+  if (status == kOk) status = robot_.jacobians(pose, mode_, forward.data(), before.data());
+  if (status != kOk) return status;
+  asked_near_ = motion.pose = pose;
+  motion.twist.fill(0.0);
+  motion.acceleration.fill(0.0);
+  add_product(6, m, forward.data(), velocities, 1.0, motion.twist.data());
+
+  // the drives accelerate by K a + dK/dt v, of which the second part is known
+  status = robot_.table().jacobian(moved(pose, motion.twist, -kStep).data(), mode_, before.data());
+  if (status == kOk) status = robot_.table().jacobian(moved(pose, motion.twist, kStep).data(), mode_, after.data());
+  if (status != kOk) return status;
+  Drives left;
+  std::copy_n(accelerations, m, left.begin());
+  add_product(m, 6, after.data(), motion.twist.data(), -0.5 / kStep, left.data());
+  add_product(m, 6, before.data(), motion.twist.data(), 0.5 / kStep, left.data());
+  add_product(6, m, forward.data(), left.data(), 1.0, motion.acceleration.data());
+  return kOk;
+}
+}  // namespace pkm_ros2_control

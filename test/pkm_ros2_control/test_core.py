@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The C++ law without ROS: it is Python's, allocates nothing, refuses what it must, and holds a trajectory."""
+
+from __future__ import annotations
+
+import ctypes
+import shutil
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pkm_control.controllers.computed_torque import ComputedTorque
+from pkm_control.controllers.controller import Measured, Reference
+from pkm_description import load_mechanism
+from pkm_dynamics import Dynamics
+from pkm_dynamics.export_c.c_files import CFiles
+from pkm_dynamics.motion_limits import ActuatorLimits
+from pkm_kinematics.kernels.compiled_rotations import shift_pose
+
+PACKAGE = Path(__file__).resolve().parents[2] / "pkm_ros2_control"
+CORE = [*(PACKAGE / "src" / name for name in ("robot.cpp", "computed_torque.cpp", "simulated_robot.cpp"))]
+WARNINGS = ["-Wall", "-Wextra", "-Wshadow", "-Werror", "-pedantic", f"-I{PACKAGE / 'include'}"]
+FOLLOWED, HELD, LOST = range(3)
+
+pytestmark = pytest.mark.skipif(not (shutil.which("gcc") and shutil.which("g++")), reason="no gcc")
+
+
+@pytest.fixture(scope="session")
+def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("core") / "core_test"
+    sanitized = ["-std=c++17", "-O1", "-fsanitize=undefined", "-fno-sanitize-recover=all"]
+    sources = [*CORE, PACKAGE / "test" / "core_test.cpp"]
+    subprocess.run(["g++", *WARNINGS, *sanitized, *map(str, sources), "-ldl", "-o", str(out)], check=True)
+    return out
+
+
+class Native:
+    """A robot behind the C++ law, and the same in Python."""
+
+    def __init__(self, name: str, program: Path, folder: Path) -> None:
+        self.dynamics = Dynamics(load_mechanism(name))
+        self.kinematics = self.dynamics.kinematics
+        self.limits = ActuatorLimits.of(self.kinematics.mechanism)
+        files = CFiles(self.dynamics)
+        for file, text in files.files.items():
+            (folder / file).write_text(text, encoding="utf-8")
+        self.library, self.program = folder / f"libpkm_robot_{files.name}.so", program
+        words = [f'-DPKM_HEADER="{files.name}.h"', f"-DPKM_NAME={files.name}", f"-DPKM_UPPER={files.name.upper()}"]
+        sources = [str(folder / f"{files.name}.c"), str(PACKAGE / "robot" / "table.c")]
+        options = ["-std=c99", "-O1", "-shared", "-fPIC", f"-I{folder}", *WARNINGS, *words]
+        subprocess.run(["gcc", *options, *sources, "-lm", "-o", str(self.library)], check=True)
+
+    def ask(self, *questions: str) -> np.ndarray:
+        """Rows of what the program answers."""
+        command = [str(self.program), str(self.library)]
+        done = subprocess.run(command, input="\n".join(questions), capture_output=True, text=True, timeout=300.0)
+        assert done.returncode == 0, done.stderr
+        return np.array([[float(word) for word in line.split()] for line in done.stdout.splitlines()])
+
+    def near(self, rng: np.random.Generator, size: float) -> tuple[np.ndarray, np.ndarray]:
+        """A pose (7,) of the platform near home, and a twist (6,) that it can have."""
+        k = self.kinematics
+        S = np.asarray(k.subspace(k.home))
+        pose = np.empty(7)
+        shift_pose(np.asarray(k.home), S @ rng.uniform(-size, size, S.shape[1]) * k.characteristic_length, 1.0, pose)
+        return pose, S @ rng.uniform(-1.0, 1.0, S.shape[1])
+
+
+def numbers(*parts: np.ndarray) -> str:
+    return " ".join(repr(float(x)) for part in parts for x in np.ravel(part))
+
+
+@pytest.fixture
+def delta(program: Path, tmp_path: Path) -> Native:
+    return Native("delta", program, tmp_path)
+
+
+@pytest.mark.parametrize("name", ["delta", "gough_stewart", "wrist_3ups_s"])
+def test_the_law_is_that_of_python(name: str, program: Path, tmp_path: Path) -> None:
+    """Efforts within limits, to 1e-10 of the largest; the platform found in the same place; nothing allocated."""
+    native, rng = Native(name, program, tmp_path), np.random.default_rng(5)
+    k, m = native.kinematics, len(native.limits.names)
+    law = ComputedTorque(k, native.dynamics, native.limits, 90.0, 0.8)
+    questions, expected = [], []
+    for _ in range(200):
+        (pose, twist), (there, speed) = native.near(rng, 0.05), native.near(rng, 0.05)
+        acceleration = native.near(rng, 0.05)[1]
+        at = k.at(there)
+        rates = at.inverse_jacobian @ speed
+        q = np.asarray(k.inverse(there).actuated)
+        measured = Measured(q, rates, there, at.forward_jacobian @ rates, np.asarray(at.joints), at.forward_jacobian)
+        expected.append([*there, *measured.twist, *law.command(Reference(pose, 0.1 * twist, acceleration), measured)])
+        questions.append(f"law 90 0.8 {numbers(pose, 0.1 * twist, acceleration, q, rates)}")
+    found = native.ask(*questions)
+    assert (found[:, 0] == FOLLOWED).all()
+    assert (found[:, -1] == 0).all(), "memory was allocated"
+    off = np.abs(found[:, 2:-1] - expected)
+    efforts = off[:, -m:] / np.abs(np.array(expected)[:, -m:]).max()
+    assert off[:, :13].max() < 1e-9
+    assert efforts.max() < 1e-10
+    if name == "delta":
+        assert (np.abs(found[:, -1 - m : -1]) == native.limits.effort).any(), "no effort was cut"
