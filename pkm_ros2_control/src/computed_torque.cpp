@@ -10,8 +10,7 @@ namespace pkm_ros2_control
 namespace
 {
 constexpr double kStep = 1e-4;  // s, of the central difference of Jacobians along the way
-constexpr int kTooFar = -1;     // statuses of our own: the reference leads further than a drive may be off,
-constexpr int kTooFast = -2;    // or is faster than a drive
+constexpr double kSame = 1e-6;  // rad or m, between readings and where the model has the drives
 }  // namespace
 
 ComputedTorque::ComputedTorque(Robot robot, const Gains & gains, int mode) : robot_(std::move(robot)), mode_(mode)
@@ -31,33 +30,29 @@ ComputedTorque::ComputedTorque(Robot robot, const Gains & gains, int mode) : rob
 int ComputedTorque::start(const double * positions, const Pose & near)
 {
   measured_ = Motion{};
-  const int status = robot_.table().forward(positions, near.data(), measured_.pose.data());
+  Drives there;
+  int status = robot_.table().forward(positions, near.data(), measured_.pose.data());
+  if (status == kOk) status = robot_.table().inverse(measured_.pose.data(), mode_, there.data(), nullptr);
+  if (status == kJointLimit) status = kOk;  // it may begin there
+  for (int k = 0; k < robot_.drives() && status == kOk; ++k)
+    if (!(std::fabs(there[k] - positions[k]) < kSame)) status = kTurned;
+  good_ = measured_;
   asked_near_ = measured_.pose;
-  hold();
+  started_ = status == kOk;
   return status;
 }
 
-void ComputedTorque::hold()
+int ComputedTorque::judge(const Motion & reference, const double * positions, double * wanted) const
 {
-  good_ = Motion{};
-  good_.pose = measured_.pose;
-}
-
-int ComputedTorque::judge(
-  const Motion & reference, const double * positions, double * wanted, const char *& about) const
-{
-  about = "the reference";
   for (int k = 0; k < 6; ++k)
-    if (!std::isfinite(reference.twist[k] + reference.acceleration[k])) return 5;
+    if (!std::isfinite(reference.twist[k] + reference.acceleration[k])) return kInvalid;
   const int status = robot_.table().inverse(reference.pose.data(), mode_, wanted, nullptr);
   if (status != kOk) return status;
   Drives rates{};
   add_product(robot_.drives(), 6, inverse_.data(), reference.twist.data(), 1.0, rates.data());
   for (int k = 0; k < robot_.drives(); ++k)
   {
-    about = "the reference leads too far from where the drives are";
     if (!(std::fabs(wanted[k] - positions[k]) <= largest_error_)) return kTooFar;
-    about = "the reference is faster than a drive";
     if (!(std::fabs(rates[k]) <= largest_rate[k])) return kTooFast;
   }
   return kOk;
@@ -70,7 +65,7 @@ Answer ComputedTorque::update(
   const int m = robot_.drives();
   std::fill_n(efforts, m, std::numeric_limits<double>::quiet_NaN());
   Pose pose;
-  int status = table.forward(positions, measured_.pose.data(), pose.data());
+  int status = started_ ? table.forward(positions, measured_.pose.data(), pose.data()) : kInvalid;
   if (status != kOk) return {Verdict::lost, status, "where the platform is", false};
   status = robot_.jacobians(pose, mode_, forward_.data(), inverse_.data());
   if (status != kOk) return {Verdict::lost, status, "how the platform moves with the drives", false};
@@ -78,9 +73,8 @@ Answer ComputedTorque::update(
   measured_.twist.fill(0.0);
   add_product(6, m, forward_.data(), velocities, 1.0, measured_.twist.data());
 
-  Answer answer{Verdict::followed, kOk, "", false};
   Drives wanted;
-  answer.status = judge(reference, positions, wanted.data(), answer.about);
+  Answer answer{Verdict::followed, judge(reference, positions, wanted.data()), "the reference", false};
   if (answer.status == kOk)
   {
     good_ = reference;

@@ -179,7 +179,7 @@ protected:
       verdict_ = answer.verdict;  // said once, for writing takes time
       if (verdict_ != Verdict::followed)
         RCLCPP_WARN(
-          get_node()->get_logger(), "%s: %s; %s", answer.about, answer.status < 0 ? "refused" : words_of(answer.status),
+          get_node()->get_logger(), "%s: %s; %s", answer.about, words_of(answer.status),
           verdict_ == Verdict::held ? "the platform is held" : "the drives get no efforts");
     }
     const bool lost = answer.verdict == Verdict::lost;

@@ -51,9 +51,12 @@ const char * words_of(int status)
     case kSingular: return "singular";
     case 4:
     case 7: return "no efforts within the bounds of drives that only pull, or only push";
-    case 5: return "not finite, or outside the motion space";
+    case kInvalid: return "not finite, or outside the motion space";
     case 8: return "the limbs do not follow the platform there";
     case 10: return "no such working mode";
+    case kTooFar: return "it leads too far from where the drives are";
+    case kTooFast: return "it is faster than a drive";
+    case kTurned: return "readings of drives are turns away from where the model has them";
     default: return "an unknown status";
   }
 }

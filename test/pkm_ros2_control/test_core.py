@@ -102,3 +102,80 @@ def test_the_law_is_that_of_python(name: str, program: Path, tmp_path: Path) -> 
     assert efforts.max() < 1e-10
     if name == "delta":
         assert (np.abs(found[:, -1 - m : -1]) == native.limits.effort).any(), "no effort was cut"
+
+
+@pytest.mark.parametrize("name", ["delta", "gough_stewart"])
+def test_a_reference_of_the_drives_is_one_of_the_platform(name: str, program: Path, tmp_path: Path) -> None:
+    """Positions and rates exactly, accelerations but for the central difference of Jacobians."""
+    native, rng = Native(name, program, tmp_path), np.random.default_rng(6)
+    k = native.kinematics
+    questions, expected = [], []
+    for _ in range(50):
+        pose, twist = native.near(rng, 0.05)
+        acceleration = native.near(rng, 0.05)[1]
+        motion, drives = k.motion(pose, twist, acceleration), list(map(k.joint_names.index, k.actuated_names))
+        joints = (motion.joints, motion.velocities, motion.accelerations)
+        questions.append(f"drives {numbers(*(np.asarray(part)[drives] for part in joints))}")
+        expected.append([*pose, *twist, *acceleration])
+    found = native.ask(*questions)
+    off = np.abs(found[:, 1:] - expected)
+    assert (found[:, 0] == 0).all()
+    assert off[:, :13].max() < 1e-9
+    assert off[:, 13:].max() < 1e-6
+
+
+def test_a_trajectory_is_held(delta: Native) -> None:
+    """A circle within microradians of the drives, better at a higher rate; and one that the drives cannot make is not."""
+    slow, fast, impossible = delta.ask("track 120 1000 1 0.05", "track 120 4000 1 0.05", "track 120 1000 1 5.0")
+    assert slow[0] == fast[0] == FOLLOWED
+    assert slow[1] < 1e-5  # rad
+    assert slow[2] < 1e-5  # m
+    assert fast[1] < 0.5 * slow[1]
+    assert impossible[0] == HELD
+
+
+def test_references_are_refused_and_readings_disbelieved(delta: Native) -> None:
+    k = delta.kinematics
+    q, rest = np.asarray(k.inverse(k.home).actuated), np.zeros(6)
+    away, quick = np.array(k.home), np.array([1e3, 0.0, 0.0, 0.0, 0.0, 0.0])
+    away[2] += 10.0
+    nan = np.full(7, np.nan)
+    held = numbers(k.home, rest, rest, q, rest[:3])
+    asked = (
+        f"law 90 1 {held}",
+        f"law 90 1 {numbers(away, rest, rest, q, rest[:3])}",
+        f"law 90 1 {numbers(nan, rest, rest, q, rest[:3])}",
+        f"law 90 1 {numbers(k.home, quick, rest, q, rest[:3])}",
+        f"law 90 1 {numbers(k.home, rest, np.full(6, np.inf), q, rest[:3])}",
+        f"law 90 1 {numbers(k.home, rest, rest, q + np.nan, rest[:3])}",
+        f"law 90 1 {numbers(k.home, rest, rest, q, rest[:3] + np.nan)}",
+        f"law 90 1 {numbers(k.home, rest, rest, q + 100.0, rest[:3])}",
+    )
+    found = delta.ask(*asked)
+    assert found[:, 0].tolist() == [FOLLOWED, HELD, HELD, HELD, HELD, LOST, LOST, LOST]
+    np.testing.assert_allclose(found[:5, -4:-1], np.tile(delta.dynamics.gravity(k.home).effort, (5, 1)), atol=1e-9)
+    assert np.isnan(found[5:, -4:-1]).all()
+
+
+def test_any_bits_are_answered(delta: Native) -> None:
+    """No trap and no endless loop, and what is followed has efforts within the limits."""
+    bits = np.random.default_rng(7).integers(0, 2**64, (2000, 25), dtype=np.uint64, endpoint=False).view(np.float64)
+    home = np.asarray(delta.kinematics.home)
+    bits[::2, :7] = home
+    bits[::4, 19:] = 0.0
+    found = delta.ask(*(f"law 90 1 {numbers(row)}" for row in bits))
+    assert len(found) == len(bits)
+    known = found[:, 0] != LOST
+    assert known.any()
+    assert (np.abs(found[known, -4:-1]) <= delta.limits.effort).all()
+
+
+def test_what_is_no_robot_is_refused(delta: Native, tmp_path: Path) -> None:
+    other = tmp_path / "other.so"
+    (tmp_path / "other.c").write_text("int nothing(void) { return 0; }\n")
+    subprocess.run(["gcc", "-shared", "-fPIC", str(tmp_path / "other.c"), "-o", str(other)], check=True)
+    for library, reason in ((other, "no pkm_robot_table"), (tmp_path / "none.so", "no library of the robot")):
+        done = subprocess.run([delta.program, library], capture_output=True, text=True, check=False)
+        assert done.returncode != 0
+        assert reason in done.stderr
+    assert ctypes.c_char_p.in_dll(ctypes.CDLL(str(delta.library)), "delta_drives").value == b"limb1_arm"

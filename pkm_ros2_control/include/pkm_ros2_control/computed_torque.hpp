@@ -25,8 +25,8 @@ enum class Verdict
 struct Answer
 {
   Verdict verdict;
-  int status;          // of the exported function that had no answer
-  const char * about;  // what it was asked
+  int status;          // why it is so, for `words_of`
+  const char * about;  // what has that status
   bool saturated;      // a drive has less than the law asks for
 };
 
@@ -54,14 +54,14 @@ public:
   int platform_of(const double * positions, const double * velocities, const double * accelerations, Motion & motion);
 
 private:
-  int judge(const Motion & reference, const double * positions, double * wanted, const char *& about) const;
-  void hold();
+  int judge(const Motion & reference, const double * positions, double * wanted) const;
 
   Robot robot_;
   double stiffness_, viscosity_, largest_error_;
   int mode_;
-  Motion measured_, good_;     // good: the last reference that was followed
-  Pose asked_near_{};          // where the reference of the drives was last
+  bool started_ = false;
+  Motion measured_, good_;  // good: the last reference that was followed
+  Pose asked_near_{};       // where the reference of the drives was last
   std::array<double, 6 * kMostDrives> forward_{}, inverse_{};
 };
 }  // namespace pkm_ros2_control
