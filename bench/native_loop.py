@@ -1,0 +1,204 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`python -m bench.native_loop --seconds 60 --write docs/native.md`: the controller manager with our law in C++.
+
+The Delta, simulated by a plugin, follows a joint_trajectory_controller through computed torque: at 1 kHz, at 4 kHz, and
+then, at 1 kHz, our own loop with its nodes (`bench.loops`), all without real-time priorities. Needs a sourced ROS 2
+installation with ros2_control in which this suite and pkm_ros2_control are built.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import yaml
+from ament_index_python.packages import get_package_prefix
+
+from bench import loops
+from bench.running import running
+from bench.tables import table
+from pkm_description.load import expand
+from pkm_dynamics import Dynamics
+from pkm_dynamics.export_c.c_files import CFiles
+from pkm_runtime.fixed_rate import statistics
+
+PACKAGE = Path(__file__).resolve().parents[1] / "pkm_ros2_control"
+TORQUE, TRAJECTORY = "computed_torque", "joint_trajectory_controller"
+ORDINARY = "0"  # priority of our own loop
+MARK = "<!-- measured -->"
+_PATIENCE = "60"  # s
+
+
+def robot_library(dynamics: Dynamics, folder: Path, options: Sequence[str] = ("-O2",)) -> Path:
+    """Export a robot to C and compile its library into a folder."""
+    files = CFiles(dynamics)
+    for file, text in files.files.items():
+        (folder / file).write_text(text, encoding="utf-8")
+    library = folder / f"libpkm_robot_{files.name}.so"
+    words = [f'-DPKM_HEADER="{files.name}.h"', f"-DPKM_NAME={files.name}", f"-DPKM_UPPER={files.name.upper()}"]
+    sources = [str(folder / f"{files.name}.c"), str(PACKAGE / "robot" / "table.c")]
+    command = ["gcc", "-std=c99", "-shared", "-fPIC", "-fno-math-errno", "-fno-trapping-math", *options, *words]
+    subprocess.run([*command, f"-I{folder}", f"-I{PACKAGE / 'include'}", *sources, "-lm", "-o", library], check=True)
+    return library
+
+
+def description(name: str, plugin: str, **settings: object) -> str:
+    """A robot of the gallery as URDF whose machine is a plugin of ros2_control with settings."""
+    lines = "".join(f'<param name="{key}">{value}</param>' for key, value in settings.items())
+    hardware = f"<hardware><plugin>{plugin}</plugin>{lines}</hardware>"
+    return re.sub(r"<hardware>.*?</hardware>", lambda _: hardware, expand(name)[0], flags=re.DOTALL)
+
+
+def simulated(name: str, library: Path, **settings: object) -> str:
+    """The same, simulated by our plugin."""
+    return description(name, "pkm_ros2_control/SimulatedSystem", robot=library, **settings)
+
+
+def torque_parameters(library: Path, joints: Sequence[str], **settings: object) -> dict[str, Any]:
+    """Parameters of computed torque, and of the trajectory controller before it, by controller."""
+    return {
+        TORQUE: {"robot": str(library), "joints": list(joints), **settings},
+        TRAJECTORY: {
+            "joints": list(joints),
+            "command_joints": [f"{TORQUE}/{joint}" for joint in joints],
+            "command_interfaces": ["position", "velocity", "acceleration"],
+            "state_interfaces": ["position", "velocity"],
+        },
+    }
+
+
+TYPES = {
+    TORQUE: "pkm_ros2_control/ComputedTorqueController",
+    TRAJECTORY: "joint_trajectory_controller/JointTrajectoryController",
+    "joint_state_broadcaster": "joint_state_broadcaster/JointStateBroadcaster",
+}
+
+
+@contextmanager
+def manager(
+    folder: Path, namespace: str, rate: float, controllers: Mapping[str, Mapping[str, Any]], types: Mapping[str, str]
+) -> Iterator[Callable[..., None]]:
+    """The controller manager in a namespace; yields what has its spawner load and activate controllers.
+
+    Args:
+        folder: for parameters and output.
+        namespace: of all nodes; somebody publishes `robot_description` in it.
+        rate: of the manager [Hz].
+        controllers: parameters by name.
+        types: of the controllers, by name.
+    """
+    # priority 0 is none: FIFO threads beside Python's would starve them
+    own = {"update_rate": round(rate), "thread_priority": 0, "lock_memory": False}
+    own |= {name: {"type": kind} for name, kind in types.items()}
+    nodes = {"controller_manager": own, **controllers}
+    file = folder / "parameters.yaml"
+    file.write_text(yaml.safe_dump({f"/**/{name}": {"ros__parameters": dict(node)} for name, node in nodes.items()}))
+    programs = Path(get_package_prefix("controller_manager")) / "lib" / "controller_manager"
+    place = ["--ros-args", "-r", f"__ns:={namespace}"]
+    with (folder / "manager.log").open("wb") as output:
+        command = [str(programs / "ros2_control_node"), *place, "--params-file", str(file)]
+        with running(command, 20.0, output):
+
+            def spawn(*names: str) -> None:
+                words = ["--param-file", str(file), "--controller-manager-timeout", _PATIENCE, *place]
+                command = [str(programs / "spawner"), *names, "--activate-as-group", *words]
+                done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=2 * float(_PATIENCE))
+                if done.returncode != 0:
+                    raise RuntimeError(done.stdout + done.stderr + (folder / "manager.log").read_text())
+
+            yield spawn
+
+
+def _periods(rate: float, seconds: float) -> np.ndarray:
+    """Periods [s] of the manager while the Delta goes to and fro."""
+    import rclpy
+    from controller_manager_msgs.srv import SetHardwareComponentState
+    from lifecycle_msgs.msg import State
+    from rclpy.node import Node
+    from std_msgs.msg import String
+    from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
+
+    from pkm_control.ros.motion_messages import duration_message
+    from pkm_description import load_mechanism
+    from pkm_description.ros import topics
+
+    dynamics = Dynamics(load_mechanism("delta"))
+    joints = dynamics.kinematics.actuated_names
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        library, file = robot_library(dynamics, folder), folder / "periods"
+        rclpy.init()
+        node = Node("native_loop", namespace="/native_loop")
+        latched = node.create_publisher(String, topics.ROBOT_DESCRIPTION, topics.LATCHED)
+        latched.publish(String(data=simulated("delta", library, periods_file=file, most_periods=10_000_000)))
+        goals = node.create_publisher(JointTrajectory, f"{TRAJECTORY}/joint_trajectory", 1)
+        service = node.create_client(SetHardwareComponentState, "controller_manager/set_hardware_component_state")
+        with manager(folder, "/native_loop", rate, torque_parameters(library, joints), TYPES) as spawn:
+            spawn(*TYPES)
+            time.sleep(2.0)  # what the start does to periods does not count
+            end = time.monotonic() + seconds
+            while time.monotonic() < end:
+                points = [
+                    JointTrajectoryPoint(
+                        positions=[at] * len(joints),
+                        velocities=[0.0] * len(joints),
+                        accelerations=[0.0] * len(joints),
+                        time_from_start=duration_message(when),
+                    )
+                    for at, when in ((0.3, 0.5), (0.0, 1.0))
+                ]
+                goals.publish(JointTrajectory(joint_names=joints, points=points))
+                time.sleep(1.2)
+            request = SetHardwareComponentState.Request(name="delta")
+            request.target_state = State(id=State.PRIMARY_STATE_INACTIVE, label="inactive")
+            service.wait_for_service(10.0)
+            future = service.call_async(request)
+            rclpy.spin_until_future_complete(node, future, timeout_sec=20.0)
+        said = (folder / "manager.log").read_text()
+        node.destroy_node()
+        rclpy.shutdown()
+        if "refused" in said or not file.exists():
+            raise SystemExit(said)
+        periods = np.loadtxt(file)
+        return periods[-round(seconds * rate) :]
+
+
+def main() -> None:
+    """Measure, print the table, and write it."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seconds", type=float, default=60.0, help="of each loop (default: 60)")
+    parser.add_argument("--write", metavar="FILE", help="the page that gets the table, after its mark")
+    given = parser.parse_args()
+    rows = []
+    before = os.getloadavg()[0]
+    for rate in (1000.0, 4000.0):
+        found = statistics(np.concatenate([[0.0], np.cumsum(_periods(rate, given.seconds))]), rate)
+        rows.append(loops._row(f"controller manager, {rate:g} Hz", found))
+        print(rows[-1], flush=True)
+    own = [(f"`pkm run delta`, 1000 Hz; {name}", one) for name, one in loops.robot("delta", given.seconds, ORDINARY, 1e3)]
+    rows += [loops._row(*one) for one in own]
+    head = ("loop", "minutes", "rate [Hz]", "deadlines missed", "p50 [ms]", "p99 [ms]", "max [ms]")
+    text = table(head, rows)
+    print(text)
+    if given.write:
+        commit = subprocess.run(["git", "describe", "--always", "--dirty"], capture_output=True, text=True, check=True)
+        about = (
+            f"{date.today():%-d %B %Y}, commit {commit.stdout.strip()}, {os.cpu_count()} cores, load {before:.1f} before "
+            f"and {os.getloadavg()[0]:.1f} in the end, without real-time priorities."
+        )
+        page = Path(given.write)
+        page.write_text(f"{page.read_text().partition(MARK)[0]}{MARK}\n\n{about}\n\n{text}\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
