@@ -22,9 +22,7 @@ from typing import Any
 
 import numpy as np
 import yaml
-from ament_index_python.packages import get_package_prefix
 
-from bench import loops
 from bench.running import running
 from bench.tables import table
 from pkm_description.load import expand
@@ -97,6 +95,8 @@ def manager(
         controllers: parameters by name.
         types: of the controllers, by name.
     """
+    from ament_index_python.packages import get_package_prefix
+
     # priority 0 is none: FIFO threads beside Python's would starve them
     own = {"update_rate": round(rate), "thread_priority": 0, "lock_memory": False}
     own |= {name: {"type": kind} for name, kind in types.items()}
@@ -179,6 +179,8 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=60.0, help="of each loop (default: 60)")
     parser.add_argument("--write", metavar="FILE", help="the page that gets the table, after its mark")
     given = parser.parse_args()
+    from bench import loops
+
     rows = []
     before = os.getloadavg()[0]
     for rate in (1000.0, 4000.0):

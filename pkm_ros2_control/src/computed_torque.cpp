@@ -10,6 +10,7 @@ namespace pkm_ros2_control
 namespace
 {
 constexpr double kStep = 1e-4;  // s, of the central difference of Jacobians along the way
+constexpr double kOff = 1e-9;   // relative: by how much a reference may leave the platform's motions by rounding
 constexpr double kSame = 1e-6;  // rad or m, between readings and where the model has the drives
 }  // namespace
 
@@ -44,8 +45,12 @@ int ComputedTorque::start(const double * positions, const Pose & near)
 
 int ComputedTorque::judge(const Motion & reference, const double * positions, double * wanted) const
 {
-  for (int k = 0; k < 6; ++k)
-    if (!std::isfinite(reference.twist[k] + reference.acceleration[k])) return kInvalid;
+  for (const Six * one : {&reference.twist, &reference.acceleration})
+  {
+    const Six possible = robot_.onto_motions(*one);
+    for (int k = 0; k < 6; ++k)
+      if (!(std::fabs((*one)[k] - possible[k]) <= kOff * (1.0 + std::fabs(possible[k])))) return kInvalid;
+  }
   const int status = robot_.table().inverse(reference.pose.data(), mode_, wanted, nullptr);
   if (status != kOk) return status;
   Drives rates{};
@@ -77,7 +82,7 @@ Answer ComputedTorque::update(
   Answer answer{Verdict::followed, judge(reference, positions, wanted.data()), "the reference", false};
   if (answer.status == kOk)
   {
-    good_ = reference;
+    good_ = {reference.pose, robot_.onto_motions(reference.twist), robot_.onto_motions(reference.acceleration)};
   }
   else
   {

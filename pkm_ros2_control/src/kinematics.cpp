@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A robot's kinematics for controllers that ask by kinematics_interface, such as admittance_controller.
+#include <algorithm>
+#include <array>
 #include <memory>
 #include <optional>
 #include <string>
@@ -34,16 +36,16 @@ public:
       tip_ = text("tip");
       if (base_.empty() || tip_.empty()) throw std::runtime_error(prefix + "base and " + prefix + "tip name links");
       robot_.emplace(text("robot"));
-      if (!parameters->has_parameter("joints")) return true;
-      const auto joints = parameters->get_parameter("joints").as_string_array();
-      if (joints != robot_->names()) throw std::runtime_error("joints are not the robot's drives, in their order");
+      std::copy_n(robot_->table().home, 7, pose_.begin());
+      const bool named = parameters->has_parameter("joints");  // the positions that will come
+      if (named && parameters->get_parameter("joints").as_string_array() != robot_->names())
+        throw std::runtime_error("joints are not the robot's drives, in their order");
     }
     catch (const std::exception & error)
     {
       RCLCPP_ERROR(rclcpp::get_logger("pkm_ros2_control"), "%s", error.what());
       robot_.reset();
     }
-    if (robot_) std::copy_n(robot_->table().home, 7, pose_.begin());
     return robot_.has_value();
   }
 

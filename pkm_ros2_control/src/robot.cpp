@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <stdexcept>
 
 namespace pkm_ros2_control
@@ -72,6 +73,29 @@ Robot::Robot(const std::string & library)
   if (table_ == nullptr) throw std::runtime_error(file + " holds no pkm_robot_table");
   if (table_->layout != PKM_ROBOT_TABLE_LAYOUT) throw std::runtime_error(file + " was built for another version");
   if (table_->n_actuated > kMostDrives) throw std::runtime_error(file + " has too many drives");
+  for (int c = 0; c < table_->n_freedoms; ++c)
+  {
+    Six & column = basis_[c];
+    for (int k = 0; k < 6; ++k) column[k] = table_->motions[k * table_->n_freedoms + c];
+    for (int d = 0; d < c; ++d)
+    {
+      const double along = std::inner_product(column.begin(), column.end(), basis_[d].begin(), 0.0);
+      for (int k = 0; k < 6; ++k) column[k] -= along * basis_[d][k];
+    }
+    const double length = std::sqrt(std::inner_product(column.begin(), column.end(), column.begin(), 0.0));
+    for (double & x : column) x /= length;
+  }
+}
+
+Six Robot::onto_motions(const Six & given) const
+{
+  Six found{};
+  for (int c = 0; c < table_->n_freedoms; ++c)
+  {
+    const double along = std::inner_product(given.begin(), given.end(), basis_[c].begin(), 0.0);
+    for (int k = 0; k < 6; ++k) found[k] += along * basis_[c][k];
+  }
+  return found;
 }
 
 std::vector<std::string> Robot::names() const { return {table_->drives, table_->drives + table_->n_actuated}; }
@@ -99,7 +123,13 @@ int Robot::jacobians(const Pose & pose, int mode, double * forward, double * inv
   double B[kMostFreedoms][kMostDrives] = {};
   for (int a = 0; a < m; ++a)
     for (int k = 0; k < 6; ++k)
-      for (int c = 0; c < n; ++c) K[a][c] += inverse[6 * a + k] * table_->motions[k * n + c];
+      for (int c = 0; c < n; ++c) K[a][c] += inverse[6 * a + k] * basis_[c][k];
+  for (int a = 0; a < m; ++a)
+    for (int k = 0; k < 6; ++k)
+    {
+      inverse[6 * a + k] = 0.0;
+      for (int c = 0; c < n; ++c) inverse[6 * a + k] += K[a][c] * basis_[c][k];
+    }
   if (m == n)
   {
     for (int a = 0; a < m; ++a)
@@ -122,7 +152,7 @@ int Robot::jacobians(const Pose & pose, int mode, double * forward, double * inv
     for (int a = 0; a < m; ++a)
     {
       double sum = 0.0;
-      for (int c = 0; c < n; ++c) sum += table_->motions[k * n + c] * B[c][a];
+      for (int c = 0; c < n; ++c) sum += basis_[c][k] * B[c][a];
       forward[m * k + a] = sum;
     }
   return kOk;

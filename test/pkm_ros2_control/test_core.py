@@ -11,15 +11,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from bench.native_loop import PACKAGE, robot_library
 from pkm_control.controllers.computed_torque import ComputedTorque
 from pkm_control.controllers.controller import Measured, Reference
 from pkm_description import load_mechanism
 from pkm_dynamics import Dynamics
-from pkm_dynamics.export_c.c_files import CFiles
 from pkm_dynamics.motion_limits import ActuatorLimits
 from pkm_kinematics.kernels.compiled_rotations import shift_pose
 
-PACKAGE = Path(__file__).resolve().parents[2] / "pkm_ros2_control"
 CORE = [*(PACKAGE / "src" / name for name in ("robot.cpp", "computed_torque.cpp", "simulated_robot.cpp"))]
 WARNINGS = ["-Wall", "-Wextra", "-Wshadow", "-Werror", "-pedantic", f"-I{PACKAGE / 'include'}"]
 FOLLOWED, HELD, LOST = range(3)
@@ -43,14 +42,7 @@ class Native:
         self.dynamics = Dynamics(load_mechanism(name))
         self.kinematics = self.dynamics.kinematics
         self.limits = ActuatorLimits.of(self.kinematics.mechanism)
-        files = CFiles(self.dynamics)
-        for file, text in files.files.items():
-            (folder / file).write_text(text, encoding="utf-8")
-        self.library, self.program = folder / f"libpkm_robot_{files.name}.so", program
-        words = [f'-DPKM_HEADER="{files.name}.h"', f"-DPKM_NAME={files.name}", f"-DPKM_UPPER={files.name.upper()}"]
-        sources = [str(folder / f"{files.name}.c"), str(PACKAGE / "robot" / "table.c")]
-        options = ["-std=c99", "-O1", "-shared", "-fPIC", f"-I{folder}", *WARNINGS, *words]
-        subprocess.run(["gcc", *options, *sources, "-lm", "-o", str(self.library)], check=True)
+        self.library, self.program = robot_library(self.dynamics, folder, ["-O1", *WARNINGS]), program
 
     def ask(self, *questions: str) -> np.ndarray:
         """Rows of what the program answers."""
@@ -137,7 +129,7 @@ def test_a_trajectory_is_held(delta: Native) -> None:
 def test_references_are_refused_and_readings_disbelieved(delta: Native) -> None:
     k = delta.kinematics
     q, rest = np.asarray(k.inverse(k.home).actuated), np.zeros(6)
-    away, quick = np.array(k.home), np.array([1e3, 0.0, 0.0, 0.0, 0.0, 0.0])
+    away, quick, turn = np.array(k.home), 1e3 * np.eye(6)[0], np.eye(6)[5]
     away[2] += 10.0
     nan = np.full(7, np.nan)
     held = numbers(k.home, rest, rest, q, rest[:3])
@@ -147,14 +139,15 @@ def test_references_are_refused_and_readings_disbelieved(delta: Native) -> None:
         f"law 90 1 {numbers(nan, rest, rest, q, rest[:3])}",
         f"law 90 1 {numbers(k.home, quick, rest, q, rest[:3])}",
         f"law 90 1 {numbers(k.home, rest, np.full(6, np.inf), q, rest[:3])}",
+        f"law 90 1 {numbers(k.home, turn, rest, q, rest[:3])}",
         f"law 90 1 {numbers(k.home, rest, rest, q + np.nan, rest[:3])}",
         f"law 90 1 {numbers(k.home, rest, rest, q, rest[:3] + np.nan)}",
         f"law 90 1 {numbers(k.home, rest, rest, q + 100.0, rest[:3])}",
     )
     found = delta.ask(*asked)
-    assert found[:, 0].tolist() == [FOLLOWED, HELD, HELD, HELD, HELD, LOST, LOST, LOST]
-    np.testing.assert_allclose(found[:5, -4:-1], np.tile(delta.dynamics.gravity(k.home).effort, (5, 1)), atol=1e-9)
-    assert np.isnan(found[5:, -4:-1]).all()
+    assert found[:, 0].tolist() == [FOLLOWED, *[HELD] * 5, *[LOST] * 3]
+    np.testing.assert_allclose(found[:6, -4:-1], np.tile(delta.dynamics.gravity(k.home).effort, (6, 1)), atol=1e-9)
+    assert np.isnan(found[6:, -4:-1]).all()
 
 
 def test_any_bits_are_answered(delta: Native) -> None:

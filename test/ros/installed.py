@@ -16,6 +16,14 @@ STACK = (
     "forward_command_controller",
     "joint_state_topic_hardware_interface",
 )
+NATIVE = (
+    "controller_manager",
+    "joint_state_broadcaster",
+    "joint_trajectory_controller",
+    "forward_command_controller",
+    "admittance_controller",
+    "pkm_ros2_control",
+)
 RVIZ = ("pkm_control", "ros2launch", "robot_state_publisher", "tf2_msgs", "rviz2", "rviz_default_plugins", "Xvfb")
 
 

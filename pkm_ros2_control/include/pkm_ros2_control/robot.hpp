@@ -46,12 +46,17 @@ public:
   // Where `given` drives are in this robot's order; throws where they are not its drives.
   std::vector<int> order_of(const std::vector<std::string> & given) const;
 
-  // The platform's twist per rates of the drives, 6 x drives row by row, and the inverse; least squares where redundant.
+  // The platform's twist per rates of the drives, 6 x drives row by row, by least squares where redundant, and rates of
+  // the drives per twist, of which that part counts that the platform can make.
   int jacobians(const Pose & pose, int mode, double * forward, double * inverse) const;
+
+  // The part of a twist or acceleration that the platform can make.
+  Six onto_motions(const Six & given) const;
 
 private:
   std::shared_ptr<void> handle_;
   const pkm_robot * table_;
+  std::array<Six, 6> basis_{};  // of the platform's twists, orthonormal
 };
 
 // a += scale * A b, of A `rows` x `columns`
