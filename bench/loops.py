@@ -71,7 +71,7 @@ def main() -> None:
     head = ("loop", "minutes", "rate [Hz]", "deadlines missed", "p50 [ms]", "p99 [ms]", "max [ms]")
     with _busy(given.busy):
         for name in given.robots:
-            rows += [_row(*one) for one in robot(name, 60.0 * given.minutes, given.realtime_priority, given.rate)]
+            rows += [row(*one) for one in robot(name, 60.0 * given.minutes, given.realtime_priority, given.rate)]
             print(table(head, rows), flush=True)
 
 
@@ -87,7 +87,8 @@ def _busy(count: int) -> Iterator[None]:
             process.wait()
 
 
-def _row(name: str, loop: LoopStatistics) -> tuple[str, ...]:
+def row(name: str, loop: LoopStatistics) -> tuple[str, ...]:
+    """Cells of the table."""
     share = loop.missed / max(loop.deadlines, 1)
     return (
         name,

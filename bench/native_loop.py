@@ -34,7 +34,7 @@ PACKAGE = Path(__file__).resolve().parents[1] / "pkm_ros2_control"
 TORQUE, TRAJECTORY = "computed_torque", "joint_trajectory_controller"
 ORDINARY = "0"  # priority of our own loop
 MARK = "<!-- measured -->"
-_PATIENCE = "60"  # s
+_PATIENCE = 60.0  # s
 
 
 def robot_library(dynamics: Dynamics, folder: Path, options: Sequence[str] = ("-O2",)) -> Path:
@@ -110,9 +110,11 @@ def manager(
         with running(command, 20.0, output):
 
             def spawn(*names: str) -> None:
-                words = ["--param-file", str(file), "--controller-manager-timeout", _PATIENCE, *place]
+                words = ["--param-file", str(file), "--controller-manager-timeout", str(_PATIENCE), *place]
                 command = [str(programs / "spawner"), *names, "--activate-as-group", *words]
-                done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=2 * float(_PATIENCE))
+                done = subprocess.run(
+                    command, capture_output=True, text=True, check=False, timeout=2 * float(_PATIENCE)
+                )
                 if done.returncode != 0:
                     raise RuntimeError(done.stdout + done.stderr + (folder / "manager.log").read_text())
 
@@ -185,18 +187,20 @@ def main() -> None:
     before = os.getloadavg()[0]
     for rate in (1000.0, 4000.0):
         found = statistics(np.concatenate([[0.0], np.cumsum(_periods(rate, given.seconds))]), rate)
-        rows.append(loops._row(f"controller manager, {rate:g} Hz", found))
+        rows.append(loops.row(f"controller manager, {rate:g} Hz", found))
         print(rows[-1], flush=True)
-    own = [(f"`pkm run delta`, 1000 Hz; {name}", one) for name, one in loops.robot("delta", given.seconds, ORDINARY, 1e3)]
-    rows += [loops._row(*one) for one in own]
+    own = [
+        (f"`pkm run delta`, 1000 Hz; {name}", one) for name, one in loops.robot("delta", given.seconds, ORDINARY, 1e3)
+    ]
+    rows += [loops.row(*one) for one in own]
     head = ("loop", "minutes", "rate [Hz]", "deadlines missed", "p50 [ms]", "p99 [ms]", "max [ms]")
     text = table(head, rows)
     print(text)
     if given.write:
         commit = subprocess.run(["git", "describe", "--always", "--dirty"], capture_output=True, text=True, check=True)
         about = (
-            f"{date.today():%-d %B %Y}, commit {commit.stdout.strip()}, {os.cpu_count()} cores, load {before:.1f} before "
-            f"and {os.getloadavg()[0]:.1f} in the end, without real-time priorities."
+            f"{date.today():%-d %B %Y}, commit {commit.stdout.strip()}, {os.cpu_count()} cores, load {before:.1f} "
+            f"before and {os.getloadavg()[0]:.1f} in the end, without real-time priorities."
         )
         page = Path(given.write)
         page.write_text(f"{page.read_text().partition(MARK)[0]}{MARK}\n\n{about}\n\n{text}\n", encoding="utf-8")

@@ -117,7 +117,7 @@ def test_a_reference_of_the_drives_is_one_of_the_platform(name: str, program: Pa
 
 
 def test_a_trajectory_is_held(delta: Native) -> None:
-    """A circle within microradians of the drives, better at a higher rate; and one that the drives cannot make is not."""
+    """A circle within microradians of the drives, better at a higher rate; one that the drives cannot make is not."""
     slow, fast, impossible = delta.ask("track 120 1000 1 0.05", "track 120 4000 1 0.05", "track 120 1000 1 5.0")
     assert slow[0] == fast[0] == FOLLOWED
     assert slow[1] < 1e-5  # rad

@@ -18,7 +18,16 @@ from geometry_msgs.msg import Quaternion, Transform, Vector3
 from sensor_msgs.msg import JointState
 from trajectory_msgs.msg import MultiDOFJointTrajectoryPoint
 
-from bench.native_loop import TORQUE, TRAJECTORY, TYPES, description, manager, robot_library, simulated, torque_parameters
+from bench.native_loop import (
+    TORQUE,
+    TRAJECTORY,
+    TYPES,
+    description,
+    manager,
+    robot_library,
+    simulated,
+    torque_parameters,
+)
 from pkm_description import load_mechanism
 from pkm_dynamics import Dynamics
 
@@ -70,7 +79,7 @@ def torque(shared_graph: Graph, library: Path, tmp_path: Path) -> Iterator[Drive
 
 
 def test_a_joint_trajectory_goes_through_computed_torque(torque: Driven) -> None:
-    """The standard trajectory controller asks, ours commands efforts; a goal that the robot cannot reach is not made."""
+    """The standard trajectory controller asks, ours commands efforts; a goal beyond the robot is not made."""
     torque.spawn(TORQUE, TRAJECTORY)
     assert torque.states()[TORQUE] == "active"
     end = np.array([[0.3, 0.1, -0.1]])
@@ -96,7 +105,9 @@ def test_a_pose_is_asked_for_by_a_topic(torque: Driven) -> None:
     def ask(pose: np.ndarray) -> None:
         turn = dict(zip("xyzw", map(float, pose[3:]), strict=True))
         place = Vector3(**dict(zip("xyz", map(float, pose[:3]), strict=True)))
-        points.publish(MultiDOFJointTrajectoryPoint(transforms=[Transform(translation=place, rotation=Quaternion(**turn))]))
+        points.publish(
+            MultiDOFJointTrajectoryPoint(transforms=[Transform(translation=place, rotation=Quaternion(**turn))])
+        )
 
     wanted = np.array(torque.kinematics.home)
     wanted[:3] += (0.01, -0.01, 0.005)
@@ -113,7 +124,6 @@ def test_a_pose_is_asked_for_by_a_topic(torque: Driven) -> None:
 
 def admittance_parameters(library: Path, joints: list[str]) -> dict[str, Any]:
     frame = {"frame": {"id": "platform"}}
-    six = [PUSH.size * 2 * [1.0], PUSH.size * 2 * [True]]
     return {
         "joints": joints,
         "command_joints": joints,
@@ -133,9 +143,9 @@ def admittance_parameters(library: Path, joints: list[str]) -> dict[str, Any]:
         "fixed_world_frame": {"frame": {"id": "base_link"}},
         "gravity_compensation": {"frame": {"id": "base_link"}, "CoG": {"pos": [0.0, 0.0, 0.0], "force": 0.0}},
         "admittance": {
-            "selected_axes": six[1],
-            "mass": six[0],
-            "damping_ratio": six[0],
+            "selected_axes": [True] * 6,
+            "mass": [1.0] * 6,
+            "damping_ratio": [1.0] * 6,
             "stiffness": [STIFFNESS] * 6,
         },
     }
@@ -149,7 +159,8 @@ def test_the_stock_admittance_controller_gives_way_by_our_kinematics(
     text = description("delta", "mock_components/GenericSystem", mock_sensor_commands=True)
     text = text.replace('<command_interface name="effort"/>', '<command_interface name="position"/>')
     axes = [f"{kind}.{axis}" for kind in ("force", "torque") for axis in "xyz"]
-    sensed = "".join(f'<state_interface name="{axis}"><param name="initial_value">0</param></state_interface>' for axis in axes)
+    zero = '<param name="initial_value">0</param>'
+    sensed = "".join(f'<state_interface name="{axis}">{zero}</state_interface>' for axis in axes)
     text = text.replace("</ros2_control>", f'<sensor name="wrist">{sensed}</sensor></ros2_control>')
     graph.describe(text)
     types = {
