@@ -11,13 +11,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bench.native_loop import PACKAGE, robot_library
 from pkm_control.controllers.computed_torque import ComputedTorque
 from pkm_control.controllers.controller import Measured, Reference
 from pkm_description import load_mechanism
 from pkm_dynamics import Dynamics
 from pkm_dynamics.motion_limits import ActuatorLimits
 from pkm_kinematics.kernels.compiled_rotations import shift_pose
+from test.pkm_ros2_control.native import PACKAGE, robot_library
 
 CORE = [*(PACKAGE / "src" / name for name in ("robot.cpp", "computed_torque.cpp", "simulated_robot.cpp"))]
 WARNINGS = ["-Wall", "-Wextra", "-Wshadow", "-Werror", "-pedantic", f"-I{PACKAGE / 'include'}"]

@@ -18,7 +18,9 @@ from geometry_msgs.msg import Quaternion, Transform, Vector3
 from sensor_msgs.msg import JointState
 from trajectory_msgs.msg import MultiDOFJointTrajectoryPoint
 
-from bench.native_loop import (
+from pkm_description import load_mechanism
+from pkm_dynamics import Dynamics
+from test.pkm_ros2_control.native import (
     TORQUE,
     TRAJECTORY,
     TYPES,
@@ -28,8 +30,6 @@ from bench.native_loop import (
     simulated,
     torque_parameters,
 )
-from pkm_description import load_mechanism
-from pkm_dynamics import Dynamics
 
 from .conftest import Graph
 from .installed import NATIVE, not_installed
