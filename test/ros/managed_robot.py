@@ -9,7 +9,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -63,8 +63,11 @@ class Stack:
     def states(self) -> dict[str, str]:
         """State of every controller that is loaded."""
         service = importlib.import_module("controller_manager_msgs.srv").ListControllers
-        answer = self.graph.call(service, "controller_manager/list_controllers", service.Request())
-        return {one.name: one.state for one in answer.controller}
+        for patience in (10.0, 10.0, 60.0):  # a new client's first answer may be lost; to ask again changes nothing
+            with suppress(AssertionError):
+                answer = self.graph.call(service, "controller_manager/list_controllers", service.Request(), patience)
+                return {one.name: one.state for one in answer.controller}
+        pytest.fail("the controller manager does not answer")
 
     def go(self, ends: np.ndarray, seconds: float) -> tuple[Any, list[Any]]:
         """Send joint positions to be reached one after the other; the future of the result, and what errors come."""
