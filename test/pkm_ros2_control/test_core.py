@@ -171,4 +171,4 @@ def test_what_is_no_robot_is_refused(delta: Native, tmp_path: Path) -> None:
         done = subprocess.run([delta.program, library], capture_output=True, text=True, check=False)
         assert done.returncode != 0
         assert reason in done.stderr
-    assert ctypes.c_char_p.in_dll(ctypes.CDLL(str(delta.library)), "delta_drives").value == b"limb1_arm"
+    assert ctypes.c_char_p.in_dll(ctypes.CDLL(str(delta.library)), "delta_drive_names").value == b"limb1_arm"
