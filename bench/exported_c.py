@@ -193,25 +193,29 @@ def _times(dynamics: Dynamics, files: CFiles, source: Path, folder: Path) -> lis
     return [f"{1e6 * one.median / n:.2f} µs" for one, n in zip(t, calls, strict=True)]
 
 
+def put(page: Path, row: list[str]) -> None:
+    """Put a robot's row into the page's table, in place of that it had."""
+    text = page.read_text(encoding="utf-8")
+    before, after = text[: text.index(BEGIN)] + BEGIN, text[text.index(END) :]
+    lines = text[len(before) : text.index(END)].splitlines()[2:]
+    found = {cells[0]: cells for cells in ([cell.strip() for cell in line.split("|")[1:-1]] for line in lines)}
+    found[row[0]] = row
+    whole = table(HEADER, [found[name] for name in sorted(found) if len(found[name]) == len(HEADER)])
+    page.write_text(f"{before}{whole.rstrip()}\n{after}", encoding="utf-8")
+
+
 def main() -> None:
-    """Print the table; with `--write` put it into a page between its marks."""
+    """Print the rows; with `--write` put them into a page between its marks."""
     p = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     p.add_argument("robots", nargs="*", metavar="robot", help="robots of the gallery; all if none is given")
-    p.add_argument("--write", type=Path, metavar="FILE", help="page whose table is replaced")
+    p.add_argument("--write", type=Path, metavar="FILE", help="page in whose table the rows are replaced")
     given = p.parse_args()
     pin_to_one_core()
     with tempfile.TemporaryDirectory() as folder:
-        found = []
         for row in rows(given.robots or robot_names(), Path(folder)):
             print(" | ".join(row), flush=True)
-            found.append(row)
-    text = table(HEADER, found)
-    print(text)
-    if given.write:
-        page = given.write.read_text(encoding="utf-8")
-        given.write.write_text(
-            f"{page[: page.index(BEGIN)]}{BEGIN}{text.rstrip()}\n{page[page.index(END) :]}", encoding="utf-8"
-        )
+            if given.write:
+                put(given.write, row)
 
 
 if __name__ == "__main__":
