@@ -20,7 +20,7 @@ from pkm_kinematics.kernels.regularity import factorise, least_norm, nearest, or
 from pkm_kinematics.linkage.loop_system import Block, LoopSystem
 from pkm_kinematics.linkage.loop_terms import Row, dot, loop_rows, placed
 from pkm_runtime.codegen import Recording, Tape, trace
-from pkm_runtime.codegen.derivative import derivatives
+from pkm_runtime.codegen.derivatives import rates_of
 from pkm_runtime.codegen.tape import Number, Term, call, extreme
 
 Table = dict[str, list[Number]]  # rates of a joint by name, per rate of each input
@@ -184,7 +184,7 @@ class Recorder:
         """The equations of a block, and how fast their derivatives change."""
         rows = self.rows(block)
         pairs = [(row, name) for row in rows for name in row.rates]
-        flat = iter(derivatives(self.tape, [row.rates[name] for row, name in pairs], seeds))
+        flat = iter(rates_of(self.tape, [row.rates[name] for row, name in pairs], seeds))
         return rows, [{name: next(flat) for name in row.rates} for row in rows]
 
     def gap(self) -> Number:

@@ -57,15 +57,25 @@ def restated(recording: Recording, inputs: Callable[[Tape], Callable[[int, int],
     return Recording(new, 1, tuple(now(key(x)) for x in recording.results))
 
 
+def rates_of(tape: Tape, numbers: Sequence[Number], seeds: Mapping[int, Number]) -> list[Number]:
+    """Rates of some numbers, recorded on their tape, where the terms (by place on it) in `seeds` have these rates."""
+    rates: dict[int, Number] = dict(seeds)
+    for term in tape.needed(numbers, conditions=False):
+        if term.how[0] == "input" or term.number in rates:
+            continue
+        parts = [(by, rates[o]) for o, by in _partials(term) if isinstance(o, int) and o in rates]
+        moving = [by * rate for by, rate in parts if isinstance(rate, Term) or rate != 0.0]
+        if moving:
+            rates[term.number] = sum(moving)
+    return [rates.get(x.number, 0.0) if isinstance(x, Term) else 0.0 for x in numbers]
+
+
 def pushed(recording: Recording, n: int) -> Recording:
     """Derivatives of the results in a direction (n,), which follows the n inputs of the one array."""
-    tape, rates = recording.tape, dict[int, Number]()
-    for term in tape.needed(recording.results, conditions=False):
-        if term.how[0] == "input":
-            rates[term.number] = _direction(tape, n, term.how[2])
-        else:
-            rates[term.number] = sum(by * rates[o] for o, by in _partials(term) if isinstance(o, int))
-    return Recording(tape, 1, tuple(rates[x.number] if isinstance(x, Term) else 0.0 for x in recording.results))
+    tape = recording.tape
+    used = [term for term in tape.needed(recording.results, conditions=False) if term.how[0] == "input"]
+    seeds = {term.number: _direction(tape, n, term.how[2]) for term in used}
+    return Recording(tape, 1, tuple(rates_of(tape, recording.results, seeds)))
 
 
 def pulled(recording: Recording, n: int) -> Recording:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pkm_runtime.codegen.derivative import derivatives
+from pkm_runtime.codegen.derivatives import rates_of
 from pkm_runtime.codegen.machine_code import VectorCode
 from pkm_runtime.codegen.tape import Number, Recording, Tape, call, select_larger
 
@@ -19,7 +19,7 @@ def test_derivatives_are_differences() -> None:
     tape = Tape()
     x, y = tape.inputs(0, np.array([0.3, 0.8]), (0, 1))
     f = _function(x, y)
-    (rate,) = derivatives(tape, [f], {x.number: 2.0, y.number: -1.0})
+    (rate,) = rates_of(tape, [f], {x.number: 2.0, y.number: -1.0})
     code = VectorCode(Recording(tape, 1, (f, rate)))
     at = np.random.default_rng(0).uniform(-2.0, 2.0, (2, 8))
     out, ahead, behind = (np.empty((3, 8)) for _ in range(3))
@@ -33,4 +33,4 @@ def test_derivatives_are_differences() -> None:
 def test_what_does_not_move_has_no_rate() -> None:
     tape = Tape()
     x, y = tape.inputs(0, np.array([0.3, 0.8]), (0, 1))
-    assert derivatives(tape, [call("sin", y), 4.0], {x.number: 1.0}) == [0.0, 0.0]
+    assert rates_of(tape, [call("sin", y), 4.0], {x.number: 1.0}) == [0.0, 0.0]
