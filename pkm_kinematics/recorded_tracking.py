@@ -38,8 +38,13 @@ from pkm_runtime.kernels.by_address import ByAddress, arrays_type
 from pkm_runtime.kernels.compiled import compiled
 
 # What a step gives: the pose after it; then, before it, the largest error of an actuated joint; the turn [rad] and the
-# length [m] of the step; the sign of the Jacobian's determinant; the largest gap, 1 where it just counts as closed.
+# length [m] of the step; the sign of the Jacobian's determinant; the largest gap, 1 where it just counts as closed, or
+# what SMALL makes of the step: where limbs are open, rates are not exactly those of closed ones, and Newton's method
+# is not quite quadratic.
 POSE, ERROR, TURN, LENGTH, SIDE, GAP, RESULTS = 0, 7, 8, 9, 10, 11, 12
+
+
+SMALL = 1e-11  # of the characteristic length: a step that need not be made
 
 
 class Tracked(ByAddress):
@@ -148,6 +153,8 @@ class _Step:
         step = [turn, call("sqrt", squares)]
         if self.limbs:
             step = [extreme("max", turn, self.moved), extreme("max", step[1], length * self.moved)]
+        if self.limbs or self.turning:
+            self.gap = extreme("worse", self.gap, step[1] / (SMALL * length))
         results = [*to, self.error, *step, sign * side, self.gap]
         results += joint_results(self.tables, self.limbs)
         return Recording(self.tape, 4, (*results, *(rates.flat if self.m > self.n else ())))
@@ -217,8 +224,8 @@ def straight_track(code, size, robot, q, pose):
         write(trial, out[RESULTS:])
         if call_code(code, q, at, q, trial, out) != CONVERGED or out[SIDE] != side:
             return ANOTHER_BRANCH, 0.0, 0
-        if settled(step, previous, size):
-            if not (out[GAP] < 1.0 and same_sides(first, out[behind:], robot.product)):
+        if settled(step, previous, size) and out[GAP] < 1.0:
+            if not same_sides(first, out[behind:], robot.product):
                 return ANOTHER_BRANCH, 0.0, 0
             for k in range(7):
                 pose[k] = at[k]
