@@ -43,8 +43,9 @@ def written(dynamics: Dynamics, folder: Path, single: bool = False, arduino: boo
 
 def compiled(compiler: str, options: list[str], sources: list[Path], out: Path) -> Path:
     strict = STRICT if compiler in COMPILERS else ["-std=c++17", *STRICT[1:]]
+    linked = [] if "-c" in options else ["-lm"]
     done = subprocess.run(
-        [compiler, *strict, *options, *map(str, sources), "-o", str(out), "-lm"], capture_output=True, text=True
+        [compiler, *strict, *options, *map(str, sources), "-o", str(out), *linked], capture_output=True, text=True
     )
     assert done.returncode == 0, done.stderr[:2000]
     return out
