@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from pkm_description.description_error import DescriptionError
+from pkm_description.formats.marks import FORMATS, PARTS, USD, USD_HEAD, YAML
 from pkm_description.from_urdf import mechanism_from_urdf
 from pkm_description.gallery import ROBOTS, robot_path
 from pkm_description.mechanism import Mechanism
@@ -18,11 +19,6 @@ from pkm_description.urdf.expansion_cache import expand_robot
 from pkm_description.urdf.xml_text import check_length, read_file, root_tag
 from pkm_runtime.errors import shortened
 
-FORMATS = ("mujoco", "sdf")  # root elements of other formats
-USD = (".usd", ".usda", ".usdc", ".usdz")  # files, of which some are no text
-USD_HEAD = "#usda"
-YAML = (".yaml", ".yml")  # files of loops beside a URDF file
-PARTS = ("platform", "base", "actuated")  # what a user may name of a file of others
 CORRECTIONS = "corrections"  # among the arguments of a robot: a file of corrections
 
 

@@ -10,10 +10,11 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from pkm_description.command_options import add_output, add_robot, write_output
+from pkm_description.formats.marks import YAML
 from pkm_description.formats.sdf_writer import to_sdf
 from pkm_description.formats.urdf_writer import to_constraints, to_tree, to_yaml
 from pkm_description.formats.usd_writer import to_usd
-from pkm_description.load import YAML, expand_told, load_mechanism, xacro_arguments
+from pkm_description.load import expand_told, load_mechanism, xacro_arguments
 from pkm_description.mechanism import Mechanism
 from pkm_description.mjcf.export import export_mjcf, gap_in_mujoco
 from pkm_runtime.errors import PkmError

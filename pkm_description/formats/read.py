@@ -8,20 +8,21 @@ from pathlib import Path
 
 from pkm_description.description_error import DescriptionError
 from pkm_description.formats.bodies_and_joints import Assembly
+from pkm_description.formats.marks import USD_HEAD, YAML
 from pkm_description.formats.sdf_reader import read_sdf
 from pkm_description.formats.spanning_tree import tree_text
 from pkm_description.formats.urdf_reader import read_loops_file, read_urdf
 from pkm_description.formats.usd_reader import read_usd
-from pkm_description.load import USD_HEAD, YAML, expand
 from pkm_description.mjcf.importer import read_mjcf
-from pkm_description.urdf.xml_text import root_tag
+from pkm_description.urdf import xacro_expansion
+from pkm_description.urdf.xml_text import read_file, root_tag
 
 
 def assembly_of(text: str, path: Path | None = None) -> Assembly:
     """Bodies and joints of a text, `path` its file, with as many loops and platforms as it has."""
     tag = root_tag(text)
     if path is not None and path.suffix in YAML:
-        return read_loops_file(path, text, lambda one: expand(one)[0])
+        return read_loops_file(path, text, _urdf_text)
     if text.lstrip().startswith(USD_HEAD):
         return read_usd(text, path)
     if tag == "mujoco":
@@ -41,3 +42,10 @@ def plus_text(text: str, arguments: Mapping[str, str] | None = None, path: Path 
         if path is None:
             raise
         raise DescriptionError(f"{path}: {error.element}", error.problem, error.remedy) from error.__cause__
+
+
+def _urdf_text(path: Path) -> str:
+    """Text of a URDF file, expanded where it is xacro."""
+    text = read_file(path)
+    xacro = path.suffix == ".xacro" or xacro_expansion.needs_expansion(text)
+    return xacro_expansion.expand_file(path, {}) if xacro else text

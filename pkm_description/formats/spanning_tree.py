@@ -26,7 +26,7 @@ from pkm_description.formats.bodies_and_joints import (
     of_joint,
     pose_attributes,
 )
-from pkm_description.load import PARTS
+from pkm_description.formats.marks import PARTS
 from pkm_description.mechanism import Array, Limits, Spring
 from pkm_description.mjcf.mujoco_model import append, row
 from pkm_description.rotations import inverse_transform

@@ -10,11 +10,11 @@ import pytest
 
 from pkm_description import load_mechanism
 from pkm_description.formats.convert import WRITERS
+from pkm_description.formats.marks import USD_HEAD
 from pkm_description.formats.read import assembly_of
 from pkm_description.formats.sdf_writer import to_sdf
 from pkm_description.formats.usd_writer import to_usd
 from pkm_description.joint_geometry import home_positions
-from pkm_description.load import USD_HEAD
 from pkm_dynamics import Dynamics
 
 EXACT = 1e-10  # of the largest effort; m and rad
