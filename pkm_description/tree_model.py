@@ -227,7 +227,8 @@ class Motions:
             if np.linalg.norm(rest := left(active @ rates[name])) > DEPENDENT:
                 basis.append(rest / np.linalg.norm(rest))
                 independent.append(name)
-        basis = [one / np.linalg.norm(one) for one in np.linalg.qr(np.array([rates[n] for n in independent]).T)[0].T]
+        chosen = np.array([rates[n] for n in independent]).reshape(len(independent), len(active))  # perhaps none
+        basis = [one / np.linalg.norm(one) for one in np.linalg.qr(chosen.T)[0].T]
         idle: list[str] = []
         for _ in range(idle_motions.shape[1]):
             name = max((n for n in rates if n not in seen), key=lambda n: float(np.linalg.norm(left(rates[n]))))

@@ -206,7 +206,10 @@ def _loops_of(reader: _Reader, content: dict[str, Any], label: str) -> None:
         ends = [(carried.get(end, end), np.eye(4)) for end in (one, two)]
         assembly.close(f"{one}--{two}", kind.lower(), ends[0], ends[1])
     for name in (*(content.get("name_mot") or ()), *(content.get("independent") or ())):
-        assembly.drive(name, label)
+        if any(joint.name == name and joint.mimic for joint in assembly.joints):
+            assembly.notes.append(f"not driven: {name}, which follows another joint")
+        else:
+            assembly.drive(name, label)
 
 
 def _unit(vector: Any) -> Array | None:

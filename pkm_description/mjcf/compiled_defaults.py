@@ -29,6 +29,7 @@ from pkm_description.urdf.xml_text import read_xml
 
 KINDS = ("free", "ball", "slide", "hinge")
 GEOMS = {2: "sphere", 3: "capsule", 5: "cylinder", 6: "box"}
+ACTING = ("stiffness", "damping", "frictionloss")  # what a tendon pulls with
 CONNECT, WELD, JOINT, TENDON = 0, 1, 2, 3  # of equalities; actuators number tendons alike
 
 
@@ -90,6 +91,8 @@ def _compiled(text: str, path: Path | None) -> Any:
                 geom.material = ""
     kept = {geom.meshname for geom in spec.geoms}
     for thing in (*spec.textures, *spec.materials, *(mesh for mesh in spec.meshes if mesh.name not in kept)):
+        spec.delete(thing)
+    for thing in (*spec.pairs, *spec.excludes):  # of a scene, perhaps, that is not there; kinematics has no contacts
         spec.delete(thing)
     return spec.compile()
 
@@ -200,9 +203,12 @@ def _tendon(m: Any, i: int, names: list[str], model: MjcfModel, used: bool) -> N
     label = f'<tendon name="{name}">'
     parts = range(m.tendon_adr[i], m.tendon_adr[i] + m.tendon_num[i])
     of_joints = all(m.wrap_type[k] == mujoco.mjtWrap.mjWRAP_JOINT for k in parts)
-    acts = any(np.any(getattr(m, f"tendon_{key}")[i]) for key in ("stiffness", "damping", "frictionloss", "limited"))
+    acts = any(np.any(getattr(m, f"tendon_{key}")[i]) for key in (*ACTING, "limited"))
     if not acts and (of_joints or not used):
         return  # a sum or a length that is only measured, or what equalities and actuators name
+    if of_joints and not any(np.any(getattr(m, f"tendon_{key}")[i]) for key in ACTING):
+        model.notes.append(f"not read: the range of the tendon {name}, a sum of joints that may move within it")
+        return
     if len(parts) != 2 or any(m.wrap_type[k] != mujoco.mjtWrap.mjWRAP_SITE for k in parts):
         raise DescriptionError(label, "it is no spring between two sites", "write a <spatial> of two existing sites")
     stiffness = [float(value) for value in np.ravel(m.tendon_stiffness[i])]

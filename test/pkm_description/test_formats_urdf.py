@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pkm_description import DescriptionError, load_mechanism
+from pkm_description import DescriptionError, load_mechanism, load_model
 from pkm_description.formats.convert import main
 from pkm_description.formats.read import plus_text
 from pkm_description.formats.urdf_writer import to_constraints, to_tree, to_yaml
@@ -96,6 +96,15 @@ def test_yaml_beside_urdf(kind, effort, tmp_path):
     file = tmp_path / "loop_closures.yaml"
     file.write_text(YAMLS[kind])
     np.testing.assert_allclose(torque(load_mechanism(file, NAMED)), effort, rtol=1e-10)
+
+
+def test_a_motor_that_follows_another_is_not_driven(tmp_path):
+    geared = '<link name="wheel"/><joint name="gear" type="continuous"><parent link="ground"/><child link="wheel"/>'
+    geared += '<axis xyz="0 0 1"/><mimic joint="motor"/></joint>'
+    (tmp_path / "robot.urdf").write_text(TREE % geared)
+    (tmp_path / "robot.yaml").write_text(YAMLS["extended"].replace("[motor]", "[motor, gear]"))
+    model = load_model(tmp_path / "robot.yaml")
+    assert model.actuated == ("motor",)
 
 
 @pytest.mark.parametrize(

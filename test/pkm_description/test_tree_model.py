@@ -91,3 +91,11 @@ def test_a_loop_that_cannot_close_is_refused_with_its_gap() -> None:
     text = text.replace('<joint name="left_knee" ', '<site name="two" pos="-0.06 0 0.01"/><joint name="left_knee" ')
     with pytest.raises(DescriptionError, match=r"left_knee_loop.*stays open by 0.[0-9]+ m"):
         load_model(text)
+
+
+def test_loops_that_let_nothing_move_have_no_joints() -> None:
+    stiff = """<mujoco><worldbody><body name="post"><inertial mass="1" pos="0 0 0" diaginertia="1 1 1"/>
+      <body name="arm"><joint name="hinge" axis="0 0 1"/><inertial mass="1" pos="0 0 0" diaginertia="1 1 1"/></body>
+      </body></worldbody><equality><connect body1="post" body2="arm" anchor="1 0 0"/></equality></mujoco>"""
+    (cluster,) = load_model(stiff).clusters
+    assert (cluster.joints, cluster.independent, cluster.idle) == (("hinge",), (), ())

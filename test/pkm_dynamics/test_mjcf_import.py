@@ -306,3 +306,17 @@ def test_a_ball_of_the_tree_is_zero_at_home() -> None:
     first, second = (load_mechanism(one) for one in (text, turned))
     np.testing.assert_allclose(second.home, first.home, atol=1e-9)
     assert second.mobility.total == first.mobility.total == 12
+
+
+def test_contacts_with_what_is_not_there_and_ranges_of_sums_do_not_matter():
+    pytest.importorskip("mujoco")
+    geom = '<geom name="bar" type="sphere" size="0.01"/>'
+    more = '<contact><pair geom1="bar" geom2="floor"/><exclude body1="left_bar" body2="floor"/></contact><tendon>'
+    more += '<fixed name="sum" range="-0.1 0.1" limited="true"><joint joint="left_motor" coef="1"/>'
+    more += '<joint joint="right_motor" coef="0.5"/><joint joint="left_elbow" coef="1"/></fixed></tendon></mujoco>'
+    text = FIVE_BAR.replace('<body name="left_bar"', f'{geom}<body name="left_bar"').replace("</mujoco>", more)
+    found = assembly_of(text)
+    assert [joint.name for joint in found.joints] == [joint.name for joint in assembly_of(FIVE_BAR).joints]
+    assert any("range of the tendon sum" in note for note in found.notes)
+    with pytest.raises(DescriptionError, match="no spring between two sites"):
+        assembly_of(text.replace('name="sum"', 'name="sum" stiffness="3"'))

@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What becomes of one file: loaded, checked, solved, written as URDF+ and read again."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from pkm_description.load import expand, load_mechanism
+from pkm_description.tree_model import TreeModel, load_model
+from pkm_dynamics.transmission.transmission import Transmission
+from pkm_kinematics.kinematics import Kinematics
+from pkm_runtime.errors import PkmError
+
+SWING = 0.02  # rad and m, of each joint about home, while the call is timed
+STEPS = 200  # along it
+REPEATS = 20  # of which the median counts
+
+
+@dataclass
+class Finding:
+    """Of one file: `gap` [m] is the largest of all loops at home, `microseconds` those of a lean call from joints to
+    motors, `modes` the working modes of a robot with one platform. None: the file has no such thing, `notes` say why.
+    """
+
+    name: str
+    repository: str
+    commit: str
+    path: str
+    loads: bool = False
+    freedoms: int | None = None
+    loops: int | None = None
+    clusters: int | None = None
+    gap: float | None = None
+    modes: int | None = None
+    microseconds: float | None = None
+    seconds: float | None = None
+    written: bool | None = None
+    refused: str = ""
+    notes: str = ""
+
+
+def examine(found: Finding, file: Path, told: dict[str, str]) -> None:
+    """Fill in what becomes of a file. A refusal is noted, whichever step it comes from."""
+    begin = time.perf_counter()
+    try:
+        tree = load_model(file, told)
+    except (PkmError, OSError) as error:
+        found.refused = str(error)
+        return
+    found.seconds = time.perf_counter() - begin
+    found.loads = True
+    found.loops, found.clusters = len(tree.loops), len(tree.clusters)
+    found.freedoms, found.gap = freedoms_of(tree), gap_of(tree)
+    notes = []
+    try:
+        found.microseconds = lean_call(Transmission(tree))
+    except PkmError as error:
+        notes.append(f"no lean call: {error}")
+    try:
+        found.modes = Kinematics(load_mechanism(file, told)).n_modes
+    except PkmError as error:
+        notes.append(f"no robot with one platform: {error}")
+    try:
+        found.written = same_again(tree, file, told)
+    except PkmError as error:
+        notes.append(f"not read again: {error}")
+    found.notes = "; ".join(notes)
+
+
+def freedoms_of(tree: TreeModel) -> int:
+    """Degrees of freedom: serial joints, and what loops leave, rods that only spin included."""
+    free = sum(len(one.independent) + len(one.idle) for one in tree.clusters)
+    return free + len(tree.joint_named) - sum(len(one.joints) for one in tree.clusters)
+
+
+def gap_of(tree: TreeModel) -> float:
+    """How far the ends of any loop are apart at home [m]; turns count at the length of the linkage."""
+    worst = 0.0
+    for members, loops in tree.tied_to(tree.joint_named):
+        if loops:
+            model = tree.closures(members, loops)
+            worst = max(worst, float(np.abs(model.closure(tree.home_of(model))[0]).max()) * model.length)
+    return worst
+
+
+def lean_call(t: Transmission) -> float:
+    """Microseconds from positions and efforts of joints to those of motors, along a motion of small steps."""
+    call, n, m = t.lean(), len(t.joints), len(t.actuators)
+    phase = np.arange(float(n))
+    ways = [t.home + SWING * (np.sin(phase + 2 * np.pi * k / STEPS) - np.sin(phase)) for k in range(STEPS)]
+    effort, position, out = np.ones(n), np.zeros(m), np.zeros(m)
+    took = []
+    for _ in range(REPEATS):
+        begin = time.perf_counter()
+        for q in ways:
+            call(q, effort, position, out)
+        took.append(time.perf_counter() - begin)
+    return float(np.median(took)) / STEPS * 1e6
+
+
+def same_again(tree: TreeModel, file: Path, told: dict[str, str]) -> bool:
+    """Whether the URDF+ that the file becomes has the same freedoms, loops and home."""
+    text, _ = expand(file, {"platform": "", **told})
+    again = load_model(text)
+    same = (freedoms_of(again), len(again.loops)) == (freedoms_of(tree), len(tree.loops))
+    return same and all(abs(again.home[name] - value) < 1e-9 for name, value in tree.home.items())
