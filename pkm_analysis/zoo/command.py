@@ -48,6 +48,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             examine(found, file, one.told())
         except AnalysisError as error:
             found.refused, missing = str(error), missing + 1
+        root = f"{given.clones or _cache()}/"  # of no use to others
+        found.refused, found.notes = found.refused.replace(root, ""), found.notes.replace(root, "")
         findings.append(found)
         if given.json != "-":
             print(_line(found), flush=True)
