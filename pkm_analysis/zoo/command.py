@@ -94,7 +94,7 @@ def page(findings: Sequence[Finding]) -> str:
         "|---|---|---|---|---|---|---|---|",
         *(f"| `{one.name}` | {' | '.join(_cells(one))} |" for one in findings if one.loads),
     ]
-    refused = [f"| `{one.name}` | {one.refused.replace('|', '/')} |" for one in findings if not one.loads]
+    refused = [f"| `{one.name}` | `{one.refused.replace('|', '/')}` |" for one in findings if not one.loads]
     if refused:
         rows += ["", "| file | refused or not there |", "|---|---|", *refused]
     where = [f"| `{one.name}` | {one.repository} | `{one.commit[:10]}` | `{one.path}` |" for one in findings]
