@@ -60,34 +60,33 @@ _LOST, _TURNED = 0.5, 0.5  # of the characteristic length, and rad: an error tha
 
 PREFACE = """# Tracking
 
-Every law on every robot, at 1 kHz: {rate:g} rad/s and critical damping, lowered to what the delay carries, on one cycle
-of the robot's default motion, or its first {longest:g} s, planned to {left:.0%} of efforts and speeds. Made by
-`python -m bench.tracking --write docs/tracking.md`; {done} of {all} cells were run{missing}.
+Every control law on every robot, at 1 kHz, with {rate:g} rad/s and critical damping, lowered to what the delay allows.
+The motion is one cycle of the robot's default motion, or its first {longest:g} s, planned to {left:.0%} of efforts and
+speeds. `python -m bench.tracking --write docs/tracking.md` makes this page; {done} of {all} cells were run{missing}.
 
-Each cell has RMS and maximum of the error of position [mm], then of orientation [mrad] where the platform turns: the
-reference against the pose that the readings give. *s*: an actuator saturated. *refused*: with the reason, before
-anything moved. **lost**: the platform strayed by more than {lost:.0%} of the characteristic length or {turned:g} rad,
+Each cell has RMS and maximum of the position error [mm], then of the orientation error [mrad] if the platform rotates:
+the reference compared with the pose from the readings. *s*: an actuator saturated. *refused*: with the reason, before
+anything moved. **lost**: the platform deviated by more than {lost:.0%} of the characteristic length or {turned:g} rad,
 or the machine stopped.
 
-| machine | what the controller does not know |
+| machine | unknown to the controller |
 |---|---|
 | exact | nothing |
 | inertia | links are a fifth heavier |
-| payload | half the mass of the platform link on the platform (1 kg where it has none) |
+| payload | half the mass of the platform link on the platform (1 kg if it has none) |
 | encoders | steps and noise of [a realistic machine](control.md#a-realistic-machine) |
-| delay | commands act one period late; the controller is told |
+| delay | commands act one period late; the controller knows the delay |
 
-`impedance` is a spring of 2 kN/m, which gives way to what it does not know of. `position` commands the drives' own
-loops, which carry the weight of the machine as it is, so hidden masses cost it little; what its drives saturate at is
-not marked. `hybrid` presses on a plane with {press:g} N, along the axis along which the robot is freest, and slides on
+`impedance` is a spring of 2 kN/m, which yields to unknown loads. `position` commands the position loops of the drives,
+which carry the actual weight of the machine, so hidden masses have little effect; saturation of these drives is
+not marked. `hybrid` presses on a plane with {press:g} N, along the axis with the most freedom, and slides on
 it by {slide:.0%} of the characteristic length, there and back in all its other degrees of freedom at once. Its errors
-are those beside the pressed axis while it slides; behind them stands the error of the force, RMS and maximum.
+are those beside the pressed axis while it slides, followed by the force error, RMS and maximum.
 
-Who may carry what the controller is not told
-of leaves reserve for it: motions with the payload are planned to {less:.0%}. Planned to {left:.0%}, as the others are,
-they saturate the drives of gough_stewart, which loses its platform by `pd_gravity` and by `position`: a platform on
-legs turns away where one of them gives less than it is asked for. Nobody knows of it before it moves;
-`following_error` ends it.
+An unknown payload needs a reserve: motions with the payload are planned to {less:.0%}. Planned to {left:.0%}, like the
+others, they saturate the drives of gough_stewart, which loses its platform under `pd_gravity` and `position`: a
+platform on legs rotates away if one of them gives less than its commanded effort. This cannot be detected before it
+moves; `following_error` ends it.
 """
 
 

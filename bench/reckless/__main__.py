@@ -88,31 +88,32 @@ HEADER = (
 
 PREFACE = """# Reckless motions
 
-A test of what keeps robots safe: do the checks of motions ever let one through that leaves the range of a joint, or
+A safety test: do the checks of motions ever accept one that leaves the range of a joint, or
 meets a singularity?
 
-Goals and streams at random, half meant well, half as nobody should ask for them: what was admitted, what was refused,
-and what a judge says afterwards who shares nothing with the checks but the joint positions, and believes these where
-Pinocchio closes the loops with them. Made by `python -m bench.reckless --write docs/reckless.md`, which goes on with
-its journal until every robot has had {motions} motions; the second column says how many it has had. The random
-numbers begin at {seed}.
+The test sends random goals and streams, half of them reasonable, half of them reckless. The table shows which were
+accepted, which were refused, and the verdict of an independent judge. The judge shares nothing with the checks except
+the joint positions, and accepts these only if Pinocchio closes the loops with them.
+`python -m bench.reckless --write docs/reckless.md` makes this page and continues with its journal until every robot
+has had {motions} motions; the second column shows how many it has had. The random seeds begin at {seed}.
 
-Goals are trajectories, judged whole before anything moves: slow and far, with turns on the way, or faster than any
-drive. Each begins where the last that was admitted ended, so that they come to begin near borders. Streams are twists
-and poses that a hand or a servo loop asks for while the platform moves, of which the references are judged, not the
-requests. Every sample (1 ms; 4 ms where a limb is solved by iteration) of what was admitted, and of every stream, is
-compared with the ranges of all joints, passive ones too. At {looks} instants of each the judge makes the inverse
-Jacobian anew from the null space of the loops: the sign of its determinant may not change, its margins of types 1 and
-2 may not fall below {share:.0%} of home's, the actuators may not be faster than their limits. Some refusals of every
-kind are looked into: at that instant, a joint must be outside its range, a loop not to be closed by least squares, a
-speed or a margin beyond its bound, or no efforts within bounds do the work (a linear programme).
+Goals are trajectories and are checked as a whole before anything moves: slow and far, with turns on the way, or faster
+than any drive. Each begins where the last accepted one ended, so that many begin near limits. Streams are twists
+and poses, as from a hand or a servo loop while the platform moves; the judge checks the references, not the
+requests. Every sample (1 ms; 4 ms if a limb is solved by iteration) of the accepted motions and of every stream is
+compared with the ranges of all joints, including passive ones. At {looks} instants of each, the judge computes the
+inverse Jacobian again from the null space of the loops. The sign of its determinant must not change, its margins of
+types 1 and 2 must stay above {share:.0%} of those at home, and the actuators must stay below their speed limits.
+Samples of the refusals of every kind are examined as well. At that instant, one of these must be true: a joint is
+outside its range, least squares cannot close a loop, a speed or a margin is beyond its bound, or no efforts within
+bounds do the work (a linear programme).
 
-The last column is the least of both margins in all that was admitted and steered, in shares of home's. *Otherwise
+The last column is the smallest of both margins in all accepted goals and streams, as a share of home's. *Otherwise
 wrong* is a jump, a speed over its limit, or no configuration.
 
-The checks take the margin of passive joints from the blocks in which limbs are solved. A block can be singular where
-its limb is not, as with the rods of `quattro` and `h4`: there they refuse more than they need, which the judge does not
-confirm.
+The checks take the margin of passive joints from the blocks in which limbs are solved. A block can be singular although
+its limb is not, as with the rods of `quattro` and `h4`. There the checks refuse more than necessary, which the judge
+does not confirm.
 """
 
 

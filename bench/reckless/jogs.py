@@ -394,17 +394,17 @@ def total(tallies: list[Tally]) -> Tally:
     return whole
 
 
-PREFACE = """Jogs and stops of a simulated machine, judged by what it did, not by what its controller says. Made by
-`python -m bench.reckless.jogs --write docs/reckless.md --seed {seed}`, which goes on with its journal until every robot
-has had {jogs} jogs and {stops} stops; a limit in minutes ends it earlier, another seed gives it others.
+PREFACE = """Jogs and stops of a simulated machine, judged by its motion and not by the reports of its controller.
+`python -m bench.reckless.jogs --write docs/reckless.md --seed {seed}` makes this section and continues with its journal
+until every robot has had {jogs} jogs and {stops} stops. A limit in minutes ends it earlier; another seed gives others.
 
-Jogs go in random directions at random speeds until something stops them, each from where the last one ended. Stops,
+Jogs go in random directions at random speeds until something stops them, each from the end of the last one. Stops,
 pauses, short pauses and lower speed overrides come at random instants of motions that are as fast as the checks
-admit. Every eight jogs something else is the nearest border: the robot as described, weak drives, slow drives, a post
-in its way. A platform has fallen where it is further from its reference than 5 % of the characteristic length, or
-where its controller stops. Speeds of the drives, and the efforts that the reference asks for by inverse dynamics, are
-the most in shares of the limits. After each jog and stop `recover` is asked to lead back: there is nothing to do where
-the platform stands well.
+allow. Every eight jogs, the nearest limit changes: the robot as described, weak drives, slow drives, a post
+in its way. A platform counts as fallen if it is further from its reference than 5 % of the characteristic length, or
+if its controller stops. Speeds of the drives, and efforts of the reference by inverse dynamics, are the largest shares
+of the limits. After each jog and stop, `recover` is called: there is nothing to do if the platform is inside its
+limits.
 
 """
 
