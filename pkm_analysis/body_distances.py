@@ -265,7 +265,9 @@ class Clearance(Describable):
             frames[joint.child] = _moved(frames[joint.parent], joint, values)
         missing = [body.link for body in self.bodies if body.link not in frames]
         if missing:
-            raise AnalysisError("clearance", f"link {missing[0]} hangs on the platform's branch", "tie it elsewhere")
+            raise AnalysisError(
+                "clearance", f"link {missing[0]} is attached to the platform's branch", "attach it elsewhere"
+            )
         rotations, places = (np.stack([frames[b.link][k] for b in self.bodies], axis=1) for k in (0, 1))
         return np.ascontiguousarray(rotations), np.ascontiguousarray(places)
 

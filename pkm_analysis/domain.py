@@ -116,7 +116,7 @@ class TaskCoordinates:
         """
         c, (low, high) = self.read_range(word, optional=True)
         if low != high:
-            raise AnalysisError(f"value '{word}'", "a range is no value", "give each coordinate one")
+            raise AnalysisError(f"value '{word}'", "a range is not a value", "give each coordinate one")
         return c, low
 
     def read_range(self, word: str, optional: bool = False) -> tuple[Coordinate, Range]:
@@ -193,7 +193,7 @@ class TaskCoordinates:
 def check_resolution(about: str, resolution: int | None, dimension: int) -> None:
     """Raise `AnalysisError` for a grid with too few or too many nodes per coordinate; None passes."""
     if resolution is not None and resolution < 2:
-        raise AnalysisError(about, f"{resolution} nodes along a coordinate are no grid", "give two at least")
+        raise AnalysisError(about, f"{resolution} nodes along a coordinate are not a grid", "give two at least")
     if resolution is not None and float(resolution) ** dimension > MOST_NODES:
         problem = f"the grid would have {float(resolution) ** dimension:.3g} nodes"
         raise AnalysisError(about, problem, "lower the resolution")
@@ -226,7 +226,7 @@ class Domain:
         vary = [task.find(name) for name in ranges]
         for c, (low, high) in zip(vary, ranges.values(), strict=True):
             if not (np.isfinite(low) and np.isfinite(high) and low < high):
-                raise AnalysisError(f"range of {c.label}", f"{low:g} to {high:g} is none", "give the lower end first")
+                raise AnalysisError(f"range of {c.label}", f"{low:g} to {high:g} is empty", "give the lower end first")
             if c.name in given:
                 raise AnalysisError(f"coordinate {c.label}", "it is to vary and to be held", "choose one of these")
         if not vary:
@@ -323,7 +323,7 @@ class Domain:
     def check_surface(self) -> None:
         """Raise `AnalysisError` unless three coordinates vary: only then a border is a surface."""
         if self.dimension != 3:
-            raise AnalysisError("mesh", f"the border is no surface in {self.dimension} coordinates", "vary three")
+            raise AnalysisError("mesh", f"the border is not a surface in {self.dimension} coordinates", "vary three")
 
     def nodes(self, number: float, fewest: int) -> Indices:
         """How many nodes (d,) a grid has along each coordinate, for cubic cells, `number` along the middle one."""

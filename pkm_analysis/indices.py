@@ -223,7 +223,7 @@ def _limits(kinematics: Kinematics, given: tuple[float, ...] | None, what: Liter
         found = limits_of(kinematics, what)
         return np.where(np.isfinite(found), found, 1.0)
     if len(given) not in (1, m) or not min(given) > 0.0:
-        raise AnalysisError(f"limits of {what}", f"{given} are none", f"give one positive number, or {m}")
+        raise AnalysisError(f"limits of {what}", f"{given} are not valid", f"give one positive number, or {m}")
     return np.broadcast_to(np.asarray(given, dtype=float), (m,))
 
 

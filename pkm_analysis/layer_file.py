@@ -67,7 +67,7 @@ def _seen_through(trimesh: Any, colours: NDArray[np.uint8]) -> Any:
 def in_base_frame(domain: Domain, points: Array) -> Array:
     """Positions (n, 3) [m] in the base frame of points (n, d); `AnalysisError` for coordinates that are no lengths."""
     if any(unit != "m" for unit in domain.units):
-        raise AnalysisError("layer", f"{', '.join(domain.labels)} are no three lengths", "vary x, y, z")
+        raise AnalysisError("layer", f"{', '.join(domain.labels)} are not three lengths", "vary x, y, z")
     return np.asarray(domain.poses(points)[0][:, :3])
 
 

@@ -367,7 +367,9 @@ class Motor:
     def __post_init__(self) -> None:
         """Refuse invalid numbers."""
         if not (0.0 < self.continuous <= self.peak and self.speed > 0.0 and self.inertia >= 0.0):
-            raise AnalysisError(f"motor '{self.name}'", "its numbers make none", "0 < continuous <= peak, speed > 0")
+            raise AnalysisError(
+                f"motor '{self.name}'", "its numbers are not valid", "0 < continuous <= peak, speed > 0"
+            )
 
 
 @dataclass(frozen=True)
@@ -384,7 +386,7 @@ class Gear:
     def __post_init__(self) -> None:
         """Refuse invalid numbers."""
         if not (self.ratio > 0.0 and 0.0 < self.efficiency <= 1.0 and self.inertia >= 0.0 and self.peak > 0.0):
-            raise AnalysisError(f"gear '{self.name}'", "its numbers make none", "ratio > 0, 0 < efficiency <= 1")
+            raise AnalysisError(f"gear '{self.name}'", "its numbers are not valid", "ratio > 0, 0 < efficiency <= 1")
 
 
 DIRECT = Gear("direct", 1.0)

@@ -145,7 +145,7 @@ def only_one(namespace: str) -> IO[str]:
         found = os.fstat(file.fileno())
         if not stat.S_ISREG(found.st_mode) or found.st_uid != os.getuid():
             file.close()
-            raise PermissionError("it is no file of this user's")
+            raise PermissionError("it is not a file of this user")
     except OSError as error:
         raise PkmError(f"{path} cannot be used ({error.strerror or error}): remove it") from error
     try:
@@ -154,7 +154,7 @@ def only_one(namespace: str) -> IO[str]:
         number = file.read(20).strip()
         file.close()
         raise PkmError(
-            f"a robot runs already on these topics (process {number if number.isdigit() else 'unknown'}, "
+            f"a robot already runs on these topics (process {number if number.isdigit() else 'unknown'}, "
             f"domain {domain}, namespace '/{namespace.strip('/')}'); end it, or give this one a --namespace of its own"
         ) from error
     file.truncate(0)

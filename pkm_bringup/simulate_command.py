@@ -81,7 +81,7 @@ def read_options(arguments: Sequence[str] | None = None) -> Options:
     if given.controller == POSITION and (given.hidden_payload > 0.0 or given.realistic):
         option = "--realistic" if given.realistic else "--hidden-payload"
         command.error(
-            f"{option} is of a machine with masses; with --controller {POSITION} it is where it is told to be"
+            f"{option} is of a machine with masses; with --controller {POSITION} it is at its commanded position"
         )
     delay, most = 0.5 + given.delay, given.highest_frequency
     if given.natural_frequency <= most or given.controller == POSITION:

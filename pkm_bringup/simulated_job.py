@@ -98,7 +98,7 @@ def simulate(mechanism: Mechanism, options: Options, interruption: Interruption)
 
 def _conditions(options: Options) -> tuple[str, ...]:
     if options.controller == POSITION:
-        return ("commanded by position; the machine is where it is told to be (loopback), and has no efforts",)
+        return ("commanded by position; the machine is at its commanded position (loopback), and has no efforts",)
     law = f"{options.controller} at {options.natural_frequency:g} rad/s, damping {options.damping:g}"
     described = f"described with {options.xacro_args}" if options.xacro_args else ""
     conditions = (

@@ -252,7 +252,7 @@ class Robot:
         Args:
             pose: (7,) or task coordinates, base frame.
             speed: upper bound on the speed of the platform's origin, or of the tool's point [m/s].
-            nearest: go to the nearest pose that the platform can take, where it cannot take this one.
+            nearest: go to the nearest feasible pose if the platform cannot reach this one.
             tool: the tool whose pose it is and whose point moves straight; empty: the platform.
 
         Raises:
@@ -267,7 +267,7 @@ class Robot:
         if nearest and not self.kinematics.inverse(there, mode=self._mode_of(self.state)).ok:
             found = self.kinematics.nearest(there)
             if not found.ok:
-                raise RefusedError(f"no pose near to that one: {found.reason()}")
+                raise RefusedError(f"no feasible pose near that one: {found.reason()}")
             there = np.array(found.pose)
 
         def legs(here: Array) -> list[Leg]:
@@ -470,7 +470,7 @@ class Robot:
     def _ride(self, file: MotionFile, cycles: int, on: str, at: float | None) -> Callable[[Array], MotionPoints]:
         """Return the planner, from a start pose, of a motion on a conveyor."""
         if cycles != 1:
-            raise RefusedError(f"cycles is {cycles}; a conveyor carries an object by once")
+            raise RefusedError(f"cycles is {cycles}; a conveyor carries an object past only once")
         conveyor, belt = self._backend.belt(on)
         there = belt.travel if at is None else float(at)
         if at is not None and not math.isfinite(there):
@@ -580,7 +580,7 @@ class Robot:
             seen = seen or state.mode is Mode.JOGGING
             reason = state.reason if state.mode is Mode.JOGGING and state.reason else reason
             if passed > _BEGIN and not seen:
-                raise RefusedError(f"the controller did not take the jog; it is {state.mode.name.lower()}")
+                raise RefusedError(f"the controller did not accept the jog; it is {state.mode.name.lower()}")
         backend.steer(np.zeros(6))
         self._until_rest()
         return Result(reason=reason)
@@ -591,7 +591,7 @@ def _place_of(state: RobotState) -> Array:
     if state.mode is Mode.PAUSED:
         raise RefusedError(f"the controller is paused: {state.reason}" if state.reason else PAUSED)
     if not state.known:
-        raise RefusedError(f"the controller is {state.mode.name.lower()}: {state.reason or 'no reading has come'}")
+        raise RefusedError(f"the controller is {state.mode.name.lower()}: {state.reason or 'no reading has arrived'}")
     return np.array(state.reference)
 
 

@@ -52,7 +52,7 @@ SETTINGS = (
     ),
     Setting("motion_folder", "", "motion", "DIR", "folder whose motion files may be asked for while the robot runs"),
     Setting("most_waypoints", "500", "motion", "N", "waypoints of a motion that may be asked for", (2, 1000000)),
-    Setting("cycles", "20", "motion", "N", "how often the motion is run", (1, 1000000)),
+    Setting("cycles", "20", "motion", "N", "number of runs of the motion", (1, 1000000)),
     Setting("stay", "true", "motion", SWITCH, "keep the robot running when the motion is done"),
     Setting("controller", LAWS[0], "control", (*LAWS, "none"), "control law, or none"),
     Setting("rate", "1000.0", "control", "HZ", "rate of the machine and of the controller [Hz]", (10.0, 10000.0)),
@@ -165,7 +165,7 @@ SETTINGS = (
         "127.0.0.1",
         "output",
         "ADDRESS",
-        "address that the page listens on; 127.0.0.1: this computer alone, 0.0.0.0: any network",
+        "listening address of the page; 127.0.0.1: this computer alone, 0.0.0.0: any network",
     ),
     Setting("port", "8080", "output", "PORT", "first port tried for the browser page", (1, 65535)),
     Setting(

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pkm_client.state import RobotState
 
 _WAITING = "waiting for the running robot"
-TIMEOUT = "how long the running robot may take to be found [s]"
+TIMEOUT = "longest wait for the running robot [s]"
 
 
 def parser_of(word: str, description: str) -> argparse.ArgumentParser:
@@ -124,18 +124,18 @@ def _move_options(p: argparse.ArgumentParser) -> None:
         metavar="NUMBER",
         help="the robot's task coordinates (x y z of a Delta), or x y z qx qy qz qw [m, rad], base frame",
     )
-    p.add_argument("--speed", type=options.positive, metavar="M/S", help="of the platform, at most [m/s]")
+    p.add_argument("--speed", type=options.positive, metavar="M/S", help="largest speed of the platform [m/s]")
     p.add_argument(
         "--nearest",
         action=options.Switch,
         default=False,
-        help="go to the nearest pose that the platform can take, where it cannot take this one",
+        help="go to the nearest feasible pose if the platform cannot reach this one",
     )
     p.add_argument(
         "--tool",
         default="",
         metavar="NAME",
-        help="tool of the tool file whose pose it is, and whose point goes straight",
+        help="tool of the tool file: the pose is that of the tool, and its point moves straight",
     )
     options.add(p, "tool_file")
     options.add(p, "hardware_file")
@@ -148,7 +148,7 @@ def _move(robot: Robot, given: argparse.Namespace) -> str:
 
 def _follow_options(p: argparse.ArgumentParser) -> None:
     p.add_argument("motion", metavar="FILE|NAME", help=options.MOTION)
-    p.add_argument("--times", type=options.count, default=1, metavar="N", help="how many times the motion is run")
+    p.add_argument("--times", type=options.count, default=1, metavar="N", help="number of runs of the motion")
     options.add(p, "tool_file")
     belt = p.add_argument_group("conveyor")
     belt.add_argument("--on", default="", metavar="NAME", help="the conveyor that carries the object")
@@ -174,7 +174,7 @@ def _jog_options(p: argparse.ArgumentParser) -> None:
         metavar="RAD/S",
         help="angular velocity about x, y and z [rad/s]",
     )
-    p.add_argument("--seconds", type=options.positive, default=1.0, metavar="S", help="how long [s]")
+    p.add_argument("--seconds", type=options.positive, default=1.0, metavar="S", help="duration [s]")
 
 
 def _jog(robot: Robot, given: argparse.Namespace) -> str:
@@ -185,7 +185,7 @@ def _jog(robot: Robot, given: argparse.Namespace) -> str:
 
 
 def _mode_options(p: argparse.ArgumentParser) -> None:
-    p.add_argument("label", nargs="?", metavar="LABEL", help="of the working mode, such as +-")
+    p.add_argument("label", nargs="?", metavar="LABEL", help="label of the working mode, such as +-")
 
 
 def _read_mode(p: argparse.ArgumentParser, words: list[str]) -> argparse.Namespace:

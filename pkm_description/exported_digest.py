@@ -26,7 +26,7 @@ def compare_exported(mechanism: Mechanism, folder: str | Path) -> str:
     headers = {file: file.read_text(encoding="utf-8", errors="replace") for file in files}
     found = {file: match[1] for file, text in headers.items() if (match := _DIGEST.search(text))}
     if not found:
-        raise DescriptionError(str(folder), "no header of pkm export is in it", "name the folder that was exported to")
+        raise DescriptionError(str(folder), "it has no header of pkm export", "name the folder that was exported to")
     for file, digest in found.items():
         if digest != digest_of(mechanism):
             raise DescriptionError(

@@ -99,10 +99,10 @@ def xacro_arguments(text: str) -> dict[str, str]:
     try:
         pairs = [pair.partition(":=") for pair in shlex.split(text)]
     except ValueError as error:
-        raise DescriptionError("xacro_args", f"'{text}' has a quotation mark without a second", "close it") from error
+        raise DescriptionError("xacro_args", f"'{text}' has an unclosed quotation mark", "close it") from error
     for name, sign, value in pairs:
         if not (name and sign):
-            raise DescriptionError("xacro_args", f"'{name}{sign}{value}' is no argument", "write name:=value")
+            raise DescriptionError("xacro_args", f"'{name}{sign}{value}' is not an argument", "write name:=value")
     return {name: value for name, _, value in pairs}
 
 

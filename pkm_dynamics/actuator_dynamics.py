@@ -33,7 +33,9 @@ class ActuatorDynamics:
     def __init__(self, dynamics: Dynamics, payload: Inertial | None = None) -> None:
         k = dynamics.kinematics
         if len(k.actuated_names) != k.mobility:
-            raise PkmError("actuators are coordinates of a robot only where there are as many of them as freedoms")
+            raise PkmError(
+                "actuators are coordinates of a robot only if there are as many of them as degrees of freedom"
+            )
         self.kinematics = k
         self._robot = dynamics.robot
         self._model = graph_model(dynamics.robot, payload)

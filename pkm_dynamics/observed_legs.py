@@ -197,7 +197,9 @@ class ObservedLegs:
         square = float(seen @ seen)
         if not square > ACROSS**2:
             name = self.elements[e.bar].link if e.bar >= 0 else e.link
-            raise ObservationError(f"'{name}' lies along the axis of joint '{e.joint}': its direction tells no angle")
+            raise ObservationError(
+                f"'{name}' lies along the axis of joint '{e.joint}': its direction determines no angle"
+            )
         seen, own = seen / sqrt(square), own / sqrt(own @ own)
         return np.outer(seen, own) + np.outer(z, Z) + np.outer(cross(z, seen), cross(Z, own))
 

@@ -271,7 +271,7 @@ class DrivenMachine(Machine):
         resting = self._driver.resting
         silent = self.time - self._readings.last[0] > self.command_timeout
         missing = "no answer of the drives for" if silent else NO_COMMAND
-        reason = f"{missing} {self.command_timeout:g} s: {resting or 'drives are off'} until they are enabled anew"
+        reason = f"{missing} {self.command_timeout:g} s: {resting or 'drives are off'} until they are enabled again"
         if not self.real:
             self._let_go()
             self._driver.disable()

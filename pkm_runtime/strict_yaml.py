@@ -65,7 +65,7 @@ class _Loader(yaml.SafeLoader):
         if self._depth > DEPTH:
             raise yaml.composer.ComposerError(None, None, f"nests deeper than {DEPTH}", event.start_mark)
         if getattr(event, "tag", None) is not None:
-            raise yaml.composer.ComposerError(None, None, f"the tag '{event.tag}' is not taken", event.start_mark)
+            raise yaml.composer.ComposerError(None, None, f"the tag '{event.tag}' is not accepted", event.start_mark)
         try:
             return super().compose_node(parent, index)
         finally:
@@ -80,9 +80,9 @@ def _mapping(loader: _Loader, node: yaml.MappingNode) -> Any:
         key = loader.construct_object(key_node, deep=True)
         where = key_node.start_mark
         if not isinstance(key, (str, int, float)):
-            raise yaml.constructor.ConstructorError(None, None, "a key that is no text", where)
+            raise yaml.constructor.ConstructorError(None, None, "a key that is not text", where)
         if key == "<<":
-            raise yaml.constructor.ConstructorError(None, None, "'<<' is not taken: write the keys out", where)
+            raise yaml.constructor.ConstructorError(None, None, "'<<' is not accepted: write the keys out", where)
         if str(key) in found.lines:
             first = f"the first is on line {found.lines[str(key)]}"
             raise yaml.constructor.ConstructorError(None, None, f"the key '{key}' appears twice; {first}", where)

@@ -182,7 +182,7 @@ def read_yaml(path: str | Path) -> tuple[str, Any]:
     try:
         return source, strict_yaml.read(data.decode("utf-8"))
     except strict_yaml.YamlError as error:
-        raise ConfigurationError(source, "", error.problem, "mend it", error.line) from error
+        raise ConfigurationError(source, "", error.problem, "correct it", error.line) from error
     except UnicodeDecodeError as error:
         raise ConfigurationError(source, "", "is not UTF-8 text", "save it as plain text") from error
 

@@ -252,7 +252,7 @@ def balance(
     poses, known = domain.poses(nodes)
     mask = known & (membership.codes(nodes) == INSIDE)
     if not mask.any():
-        raise AnalysisError("balance", f"nowhere over {domain.in_words()} can the robot be", "give other ranges")
+        raise AnalysisError("balance", f"the robot cannot be anywhere over {domain.in_words()}", "give other ranges")
     loads = Loads(membership, poses[mask], payload)
     mask[np.flatnonzero(mask)[~loads.held]] = False
     notes = [] if loads.held.all() else [f"left out: {int((~loads.held).sum())} poses where the drives lose hold"]

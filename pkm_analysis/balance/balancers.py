@@ -100,7 +100,7 @@ def _spring(name: str, one: Section, mechanism: Mechanism, rest: tuple[float, fl
         raise one.wrong("to", f"both ends are on '{ends[0][0]}'", "name two different links")
     lengths = one.numbers("rest_length", (1, 2), rest)
     if not 0.0 <= lengths[0] <= lengths[-1]:
-        raise one.wrong("rest_length", "these are no lengths, the least first", "give one, or [least, largest], in m")
+        raise one.wrong("rest_length", "these are not lengths, the least first", "give one, or [least, largest], in m")
     spring = Spring(name, STIFF, *ends[0], *ends[1])
     return StraightSpring(spring, (lengths[0], lengths[-1]), _length(one, "move", move))
 

@@ -128,11 +128,11 @@ def _balance(given: argparse.Namespace, mechanism: Mechanism, sweeps: Sweeps) ->
         ends = [read_number(end, f"--rest {given.rest}") for end in given.rest.split(":")]
         values = [in_si(number, unit or ends[-1][1], "m", f"--rest {given.rest}") for number, unit in ends]
         if len(values) > 2 or not 0.0 <= values[0] <= values[-1]:
-            raise AnalysisError(f"--rest {given.rest}", "these are no lengths", "write 50mm, or 0:200mm")
+            raise AnalysisError(f"--rest {given.rest}", "these are not lengths", "write 50mm, or 0:200mm")
         rest = values[0], values[-1]
     move = in_si(*read_number(given.move, "--move"), "m", "--move") if given.move is not None else 0.0
     if not 0.0 <= move <= 100.0:
-        raise AnalysisError(f"--move {given.move}", "it is no way to go", "write a length, such as 100mm")
+        raise AnalysisError(f"--move {given.move}", "it is not a length", "write a length, such as 100mm")
     if move > 0.0 and given.springs is None and not mechanism.springs:
         problem = "the robot has no spring whose ends could move"
         raise AnalysisError(f"--move {given.move}", problem, "name places for some: --springs FILE")
@@ -267,7 +267,9 @@ def _outside(analysis: Analysis, found: Proof) -> list[str]:
 
 def _proof(given: argparse.Namespace, analysis: Analysis, sweeps: Sweeps) -> Proof:
     if not 0.0 < given.resolution < 1.0:
-        raise AnalysisError("--resolution", f"{given.resolution:g} is no part of a side", "give one between 0 and 1")
+        raise AnalysisError(
+            "--resolution", f"{given.resolution:g} is not a fraction of a side", "give one between 0 and 1"
+        )
     if given.most_boxes < 1:
         raise AnalysisError("--most-boxes", f"{given.most_boxes} boxes prove nothing", "give one or more")
     wanted, task, began = given.require or ["inside"], analysis.robot.coordinates, time.monotonic()
@@ -375,7 +377,7 @@ def _wrong_errors(given: argparse.Namespace) -> str:
 def _not_negative(text: str) -> float:
     value = float(text)
     if not 0.0 <= value < float("inf"):
-        raise argparse.ArgumentTypeError(f"{text} is negative or no number")
+        raise argparse.ArgumentTypeError(f"{text} is negative or not a number")
     return value
 
 
@@ -396,7 +398,7 @@ _PROOF = "what can be asked:\n\n  " + "\n  ".join(PROVED)
 _EACH = [
     Task(
         "workspace",
-        "where it can be: volume, border as a mesh, and what stops it there",
+        "reachable volume, its border as a mesh, and what limits it",
         "Where a robot can be: within reach, limits of all joints, and bounds of your own. Its size with an error,\n"
         "its border as a mesh, and at each point of it what stops the robot there.",
         _workspace,
@@ -421,7 +423,7 @@ _EACH = [
     ),
     Task(
         "stiffness",
-        "how it gives way under load: stiffness, sag, the share of every part",
+        "displacement under load: stiffness, sag, the share of every part",
         "Stiffness and compliance (6 x 6) of the platform at a pose, its sag under weight and payload, its deflection\n"
         "under a load, and which part has which share: links as beams, joints and drives with the stiffness that the\n"
         "description says (docs/stiffness.md). JSON holds every beam, joint and drive, to compute it again.",
@@ -458,7 +460,7 @@ _EACH = [
     ),
     Task(
         "errors",
-        "which error of the machine makes which error of its pose; tolerances worth their cost",
+        "effect of machine errors on the pose; tolerances worth their cost",
         "How far manufacturing errors, sensors, play in joints and warmth put the platform off: every source's part,\n"
         "to first order, the worst that they make together, and with --machines the errors of machines at random,\n"
         "loops closed exactly. With --reach: the cheapest grades of tolerances that are accurate enough.",
@@ -482,7 +484,7 @@ _EACH = [
     ),
     Task(
         "balance",
-        "what it takes to hold it still, and springs and counterweights that take that off the drives",
+        "efforts at rest, and springs and counterweights that reduce them",
         "How large the efforts are that hold the robot still over a domain, and which springs and counterweights\n"
         "leave least of them: the best stiffness of the description's springs, or of those in a file\n"
         "(docs/balance.md), and where they may be chosen their rest lengths and the places of their ends. Prints\n"
@@ -516,7 +518,7 @@ _EACH = [
     ),
     Task(
         "regions",
-        "singularity-free regions, which of them touch, and the assembly modes in each",
+        "singularity-free regions, their contacts, and the assembly modes in each",
         "The singularity-free regions of working modes: how large they are, which of them touch and through which\n"
         "singularity, and which assembly modes are in one region, so that the robot changes between them without one.",
         _regions,
@@ -528,7 +530,7 @@ _EACH = [
     ),
     Task(
         "path",
-        "a path that meets no singularity and keeps margins, or that there is none",
+        "a path without singularities and with margins, or a report that there is none",
         "A path from one pose to another in one working mode that meets no singularity and keeps chosen\n"
         "margins, checked between its waypoints; or that there is none on a grid whose step is told.",
         _path,
@@ -559,7 +561,7 @@ _EACH = [
     ),
     Task(
         "prove",
-        "whether something holds at every pose of a box or of a path",
+        "prove a requirement at every pose of a box or of a path",
         "Say whether something holds (by default that the robot is inside) at every pose of a box, a straight path or\n"
         "a motion: proved everywhere, refuted at a pose that is named, or undecided in boxes of the stated size.\n"
         "Proofs are by interval arithmetic.",
@@ -583,7 +585,7 @@ _EACH = [
     ),
     Task(
         "predict",
-        "what a motion asks of drives and joints; drives to choose from",
+        "requirements of a motion on drives and joints; choice of drives",
         "What a motion asks of every drive: peak and RMS effort and speed, power, energy, thermal duty;\n"
         "what every joint transmits; and which limits of the description it exceeds. With a table of motors, and of\n"
         "gears, which of them provide it, which fit all drives, and why the others do not.",

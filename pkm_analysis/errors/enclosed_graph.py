@@ -202,7 +202,9 @@ class EnclosedGraph:
         n, size = len(J.middle), model.size
         R = self.bodies[model.platform][0]
         if link != model.platform:
-            raise AnalysisError(model.mechanism.name, "bodies hang on its platform", "ask for machines at random")
+            raise AnalysisError(
+                model.mechanism.name, "bodies are attached to its platform", "ask for machines at random"
+            )
         frame = self.frames[place]
         inner = Enclosed(np.tile(frame.middle[:3, 3:], (n, 1, 1)), np.tile(frame.radius[:3, 3:], (n, 1, 1)))
         arm = (R @ inner).part(..., 0)

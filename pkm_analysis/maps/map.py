@@ -269,7 +269,7 @@ def map_sheets(domain: Domain, axes: Sequence[Array], values: Array, name: str, 
     and the brightest colour. `AnalysisError` for a single coordinate, or one that rotates the platform.
     """
     if len(axes) == 1:
-        raise AnalysisError("layer", "a map over one coordinate is no surface", "vary two or three")
+        raise AnalysisError("layer", "a map over one coordinate is not a surface", "vary two or three")
     if len(axes) == 2:
         return [_sheet(domain, axes, values, name, shown)]
     sheets = []

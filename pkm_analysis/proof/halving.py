@@ -168,7 +168,7 @@ def prove(robot: Robot, domain: Domain, requirements: Sequence[Requirement], **s
     """
     for c, (low, high) in zip(domain.coordinates, domain.box, strict=False):
         if not (np.isfinite(low) and np.isfinite(high) and low < high):
-            raise AnalysisError(f"range of {c.label}", f"{low:g} to {high:g} is none", "give the lower end first")
+            raise AnalysisError(f"range of {c.label}", f"{low:g} to {high:g} is empty", "give the lower end first")
     inside = np.random.default_rng(0).uniform(domain.lower, domain.upper, (SAMPLES, domain.dimension))
     return prove_stretches(robot, [Stretch(domain, domain.values(inside))], requirements, **settings)
 
@@ -179,7 +179,9 @@ def prove_path(
     """Whether requirements hold along a path that is straight in task coordinates between waypoints (n, c), n > 1."""
     points, width = np.asarray(waypoints, dtype=float), len(robot.coordinates.all)
     if points.ndim != 2 or len(points) < 2 or points.shape[1] != width or not np.isfinite(points).all():
-        raise AnalysisError("path", f"an array of shape {points.shape} is none", f"give (n, {width}), n > 1, finite")
+        raise AnalysisError(
+            "path", f"an array of shape {points.shape} is not a path", f"give (n, {width}), n > 1, finite"
+        )
     lines = [Stretch(Domain.of_path(robot.coordinates, *ends), np.array(ends)) for ends in pairwise(points)]
     return prove_stretches(robot, lines, requirements, **settings)
 
@@ -379,7 +381,7 @@ def prove_motion(
     """
     poses, radii = np.asarray(poses, dtype=np.float64), np.asarray(radii, dtype=np.float64)
     if poses.ndim != 2 or len(poses) < 2:
-        raise AnalysisError("motion", "it has no way to go", "give two poses or more that differ")
+        raise AnalysisError("motion", "it has no length", "give two poses or more that differ")
     task = robot.coordinates
     at = np.array([_coordinates(task, pose) for pose in poses])
     turning = [not np.allclose(a[3:], b[3:], atol=1e-12) for a, b in pairwise(poses)]

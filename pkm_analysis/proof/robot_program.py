@@ -238,7 +238,7 @@ def record_robot(kinematics: Kinematics, mode: int, constraints: bool) -> RobotP
     if not engine.constant_space:
         raise AnalysisError(
             f"robot '{kinematics.mechanism.name}'",
-            "its motion space turns with the pose, so that no box of its coordinates lies in it",
+            "its motion space depends on the pose, so that no box of its coordinates lies in it",
             "look at its workspace, which is bounded by points",
         )
     if not engine.task.names:

@@ -135,7 +135,9 @@ def box_of(
     held = {}
     for name in {*first, *last} - set(vary):
         if first.get(name) != last.get(name):
-            raise AnalysisError(f"path in {name}", "it is none of the robot's own freedoms", f"vary {', '.join(vary)}")
+            raise AnalysisError(
+                f"path in {name}", "it is none of the robot's own degrees of freedom", f"vary {', '.join(vary)}"
+            )
         held[name] = float(first[name])
     box = {}
     for name in vary:

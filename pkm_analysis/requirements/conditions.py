@@ -267,7 +267,7 @@ def over_orientations(
     sliding = [c for c in robot.coordinates.free if c.unit == "m"]
     if not turning or not sliding or not robot.kinematics.engine.constant_space:
         problem = "the platform cannot be turned at a position that is held"
-        raise AnalysisError(about, problem, "ask for the workspace of its own freedoms")
+        raise AnalysisError(about, problem, "ask for the workspace of its own degrees of freedom")
     if angles is None:
         if kind not in OVER_ALL:
             raise AnalysisError(about, "it needs a range of orientations", "name the angles' ranges")

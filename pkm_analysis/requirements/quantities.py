@@ -268,7 +268,7 @@ def _frequency(robot: Robot, stiffness: float | None) -> Quantity:
     if stiffness is None:
         raise AnalysisError("natural_frequency", "it depends on the stiffness of the drives", "give the stiffness")
     if not 0.0 < stiffness < np.inf:
-        raise AnalysisError("stiffness", f"{stiffness:g} is none", "give one above zero")
+        raise AnalysisError("stiffness", f"{stiffness:g} is not valid", "give one above zero")
     unit = "N/m" if robot.actuator_unit == "m" else "N m/rad"
 
     def evaluate(batch: Batch) -> Array:
@@ -330,7 +330,7 @@ def _direction(name: str, word: str) -> Array:
     if vector.shape != (3,) or not 0.0 < length < np.inf:
         kind = name.partition(":")[0]
         remedy = f"write {kind}:z, {kind}:-x or {kind}:1,0,-1"
-        raise AnalysisError(f"quantity {name}", f"'{word}' is no direction", remedy)
+        raise AnalysisError(f"quantity {name}", f"'{word}' is not a direction", remedy)
     return np.asarray(vector / length)
 
 
@@ -365,7 +365,9 @@ def _speed(robot: Robot, name: str, direction: Array | None, turning: bool) -> Q
             raise AnalysisError(f"quantity {name}", f"the platform has no {part} of its own", f"take {other}") from none
     coefficients = np.linalg.lstsq(space, twists, rcond=None)[0]
     if np.abs(space @ coefficients - twists).max() > OWN:
-        raise AnalysisError(f"quantity {name}", "the platform cannot move that way", "take a direction of its freedoms")
+        raise AnalysisError(
+            f"quantity {name}", "the platform cannot move that way", "choose one of its degrees of freedom"
+        )
     text = "turning speed without translation" if turning else "speed without rotation"
     meaning = f"largest {text} that the platform's origin can have {_where(direction)}, within the limits of the drives"
     evaluate = partial(_speeds, limits=limits, coefficients=coefficients)
@@ -388,7 +390,9 @@ def _force(robot: Robot, name: str, direction: Array | None, turning: bool) -> Q
     evaluate = partial(_forces, limits=limits, wrenches=wrenches)
     if np.isinf(evaluate(Batch(robot, robot.kinematics.engine.home_row.copy()))).all():
         problem = "the structure alone carries it: the platform has no degree of freedom there"
-        remedy = f"take {'force' if turning else 'moment'}" if direction is None else "take a direction of its freedoms"
+        remedy = (
+            f"take {'force' if turning else 'moment'}" if direction is None else "choose one of its degrees of freedom"
+        )
         raise AnalysisError(f"quantity {name}", problem, remedy)
     kind, without = ("moment", "force") if turning else ("force", "moment")
     meaning = (
@@ -421,7 +425,7 @@ def _error(robot: Robot, name: str, sensors: tuple[float, ...]) -> Quantity:
     kinematics, turning = robot.kinematics, name in TURNING
     m = len(kinematics.actuated_names)
     if len(sensors) not in (1, m) or not 0.0 < min(sensors) <= max(sensors) < np.inf:
-        raise AnalysisError(f"sensor errors {sensors}", "they are none", f"give one positive number, or {m}")
+        raise AnalysisError(f"sensor errors {sensors}", "they are not valid", f"give one positive number, or {m}")
     errors = np.broadcast_to(np.asarray(sensors, dtype=float), (m,))
     if kinematics.engine.constant_space and not kinematics.task.subspace[slice(3, 6) if turning else slice(3)].any():
         raise AnalysisError(f"quantity {name}", "the platform does not move that way", "take the other error")

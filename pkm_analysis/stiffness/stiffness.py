@@ -452,7 +452,7 @@ class Stiffnesses:
 
     def __init__(self, robot: Robot, drives: float | None = None) -> None:
         if drives is not None and not 0.0 < drives < np.inf:
-            raise AnalysisError(f"stiffness {drives} of the drives", "it is none", "give one greater than zero")
+            raise AnalysisError(f"stiffness {drives} of the drives", "it is not valid", "give one greater than zero")
         self.robot = robot
         self.structure = Structure(robot.mechanism, drives)
         joints = [robot.mechanism.joint_named[name] for name in robot.kinematics.actuated_names]
@@ -482,9 +482,9 @@ class Stiffnesses:
         if given.shape != (6,) or not np.isfinite(given).all():
             raise AnalysisError(f"wrench {given.tolist()}", "it is not six finite numbers", "give forces, then moments")
         if not 0.0 <= payload < np.inf:
-            raise AnalysisError(f"payload {payload}", "it is no mass", "give kg, zero or more")
+            raise AnalysisError(f"payload {payload}", "it is not a mass", "give kg, zero or more")
         if tension is not None and not 0.0 < tension < np.inf:
-            raise AnalysisError(f"tension {tension}", "it is none", "give N, more than zero")
+            raise AnalysisError(f"tension {tension}", "it is not valid", "give N, more than zero")
         if tension is not None and not self.pulling.any():
             raise AnalysisError(f"tension {tension:g}", f"{self.robot.name} has no cables", "leave it out")
         if not isinstance(pose, Configuration):

@@ -156,7 +156,7 @@ def largest_cylinder(membership: Membership, lower: Array, upper: Array) -> Cyli
     `AnalysisError` where none is as large as a cell of the grid, or the coordinates are not of one kind.
     """
     if len(set(membership.domain.units[:2])) > 1:
-        raise AnalysisError("cylinder", "its round is of a length and an angle", "vary two lengths first")
+        raise AnalysisError("cylinder", "its circle would combine a length and an angle", "vary two lengths first")
     axes, inside = _grid(membership, lower, upper)
     layers = inside.reshape((*inside.shape[:2], -1))
     steps = [axis[1] - axis[0] for axis in axes[:2]]

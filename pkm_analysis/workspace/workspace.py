@@ -184,7 +184,7 @@ def workspace(
         raise AnalysisError("workspace", "it has more than three coordinates", "hold some of them")
     check_resolution("workspace", resolution, conditions.domain.dimension)
     if tolerance is not None and not 0.0 < tolerance < np.inf:
-        raise AnalysisError("workspace", f"{tolerance:g} m is no tolerance", "give a length above zero")
+        raise AnalysisError("workspace", f"{tolerance:g} m is not a tolerance", "give a length above zero")
     return measured(conditions.over(conditions.domain.within(extent(conditions, ranges))), tolerance, resolution)
 
 

@@ -162,15 +162,20 @@ def parser() -> argparse.ArgumentParser:
         places.add_argument(
             name, nargs=3, type=options.number, metavar=("X", "Y", "Z"), help=f"where to {name[2:]} [m]"
         )
-    places.add_argument("--frame", choices=("base", "home"), default="base", help="of both places; home: from there")
+    places.add_argument(
+        "--frame",
+        choices=("base", "home"),
+        default="base",
+        help="frame of both places; home: relative to the home pose",
+    )
     places.add_argument(
         "--turn", type=options.number, default=0.0, metavar="DEG", help="turn about z from pick to place [deg]"
     )
     places.add_argument(
-        "--lift", type=options.not_negative, metavar="M", help=f"how far up, before across [m]; {LIFT:g} if possible"
+        "--lift", type=options.not_negative, metavar="M", help=f"lift before moving across [m]; {LIFT:g} if possible"
     )
     places.add_argument(
-        "--rounding", type=options.not_negative, metavar="M", help="of the corners [m]; as much as the lift"
+        "--rounding", type=options.not_negative, metavar="M", help="rounding of the corners [m]; default: the lift"
     )
     places.add_argument("--dwell", type=options.not_negative, default=0.02, metavar="S", help="rest at each place [s]")
     options.add(places, "motion", help=options.MOTION)
@@ -184,18 +189,26 @@ def parser() -> argparse.ArgumentParser:
         type=options.share,
         default=USUAL_RESERVE,
         metavar="SHARE",
-        help="of efforts and speeds, left to the controller, 0 to 0.9",
+        help="share of efforts and speeds reserved for the controller, 0 to 0.9",
     )
     free = p.add_argument_group("search")
     free.add_argument(
-        "--optimise", action=options.Switch, default=False, help="look for the fastest lift and rounding of the corners"
+        "--optimise",
+        action=options.Switch,
+        default=False,
+        help="search for the fastest lift and rounding of the corners",
     )
     free.add_argument(
-        "--clearance", type=options.positive, metavar="M", help="smallest lift that is allowed [m]; as much as --lift"
+        "--clearance", type=options.positive, metavar="M", help="smallest allowed lift [m]; default: --lift"
     )
-    free.add_argument("--highest", type=options.positive, metavar="M", help="largest lift [m]; four times the smallest")
     free.add_argument(
-        "--shift", type=options.not_negative, default=0.0, metavar="M", help="how far both places may move [m]"
+        "--highest",
+        type=options.positive,
+        metavar="M",
+        help="largest allowed lift [m]; default: four times the smallest",
+    )
+    free.add_argument(
+        "--shift", type=options.not_negative, default=0.0, metavar="M", help="largest displacement of both places [m]"
     )
     free.add_argument("--candidates", type=options.count, default=60, metavar="N", help="cycles to plan, at most")
     output = p.add_argument_group("output")

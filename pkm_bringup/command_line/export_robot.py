@@ -26,9 +26,9 @@ def parser() -> argparse.ArgumentParser:
     )
     add_robot(p)
     p.add_argument(
-        "--to", choices=("mujoco", "c", "linuxcnc"), default="mujoco", help="what to write; mujoco if not given"
+        "--to", choices=("mujoco", "c", "linuxcnc"), default="mujoco", help="format to write; default: mujoco"
     )
-    p.add_argument("--scalar", choices=("double", "float"), default="double", help="numbers of the C code")
+    p.add_argument("--scalar", choices=("double", "float"), default="double", help="number type of the C code")
     p.add_argument(
         "--layout",
         choices=("cmake", "arduino"),

@@ -64,7 +64,7 @@ def parser() -> argparse.ArgumentParser:
         "--dry",
         action=options.Switch,
         default=False,
-        help="no device: what is commanded is what is read; the file is checked, and what servos would be sent is told",
+        help="no device: commands become readings; the file is checked, and the commands for servos are printed",
     )
     motion = p.add_argument_group("motion")
     options.add(motion, "motion", help=options.MOTION)

@@ -169,7 +169,7 @@ class MachineWatchNode(Node):
             return
         self._numbers, self._problem = True, ""
         self._set_running(True)
-        self.get_logger().info(f"the machine speaks: {', '.join(self._wanted)} active")
+        self.get_logger().info(f"the machine is back: {', '.join(self._wanted)} active")
 
     async def _stop(self, why: str) -> None:
         """Stop all commands, and let the controllers abort their goals."""

@@ -67,7 +67,7 @@ def readings_at_rest(loop: RunningLoop) -> Array:
             read[now.state.time] = np.array(now.state.positions)
         time.sleep(_LOOK)
     if len(read) < _FEWEST:
-        raise GoalError("no readings of the drives come")
+        raise GoalError("no readings of the drives arrive")
     rows = np.array(list(read.values()))
     spread = np.ptp(rows, axis=0)
     if spread.max() > _STILL:

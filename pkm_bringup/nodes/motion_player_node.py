@@ -149,8 +149,8 @@ class MotionPlayer(Node):
         if self.exit_code is not None:
             return
         for name in self._silences.begun(time.monotonic()):
-            self._health[name] = DiagnosticStatus.STALE, f"has said nothing for {_SILENT:g} s"
-            self.get_logger().error(f"{name} has said nothing for {_SILENT:g} s: its process hangs, or was stopped")
+            self._health[name] = DiagnosticStatus.STALE, f"has been silent for {_SILENT:g} s"
+            self.get_logger().error(f"{name} has been silent for {_SILENT:g} s: its process hangs or was stopped")
         if self._run is not None:
             self._run.take()
             self._watch(self._run)
@@ -235,7 +235,7 @@ class MotionPlayer(Node):
         self._patient_since = self._patient_since or time.monotonic()
         silent = not self.count_publishers(topics.ROBOT_DESCRIPTION)
         if (silent or not self._stay) and time.monotonic() - self._patient_since > _PATIENCE:
-            who = "robot_state_publisher, or whoever is to publish it, is not there; " if silent else ""
+            who = "its publisher, such as robot_state_publisher, is not there; " if silent else ""
             self.get_logger().error(f"no robot after {_PATIENCE:.0f} s: {who}{self._description.problem}")
             self.exit_code = 1
 
@@ -248,7 +248,7 @@ class MotionPlayer(Node):
             if name in self._health:
                 self._health[name] = (status.level, status.message)
                 if self._silences.hear(name, time.monotonic()):
-                    self.get_logger().info(f"{name} speaks again")
+                    self.get_logger().info(f"{name} is back")
             self._page = next((one.value for one in status.values if one.key == about.PAGE), self._page)
 
     def _faulty_nodes(self) -> list[str]:

@@ -101,7 +101,7 @@ class PageNode(Node):
         files = layer_files(self._layers)
         for problem in [*viewer.left_out, *(viewer.show_layers(files) if files else [])]:
             self.get_logger().warning(f"not drawn: {problem}")
-        who = {"local": "this computer's browsers", "everyone": "whoever opens it", "nobody": "nobody"}[self._operate]
+        who = {"local": "this computer's browsers", "everyone": "every viewer", "nobody": "nobody"}[self._operate]
         self.get_logger().info(f"the robot is shown at {viewer.url}; {who} may command it")
         arguments = (viewer, self._operations, mechanism)
         threading.Thread(target=self._prepare, args=arguments, name="controls", daemon=True).start()

@@ -94,7 +94,7 @@ class PageOperations(OperatorCalls):
     def _call(self, client: Any, request: Any, patience: float) -> Any:
         """Call a service and wait for its answer, which has `success` and `message`."""
         if not client.service_is_ready():
-            return Answer(False, f"nobody offers '{client.srv_name.rpartition('/')[2]}'")
+            return Answer(False, f"'{client.srv_name.rpartition('/')[2]}' is not available")
         done = threading.Event()
         future = client.call_async(request)
         future.add_done_callback(lambda _: done.set())

@@ -270,7 +270,7 @@ def _numbers(reader: _Reader, kind: str) -> list[int]:
         gap = next(k for k, number in enumerate(numbers) if k != number)
         entry = reader.settings[_BLOCK, f"{kind}{numbers[gap]}"]
         problem = f"{kind}{gap} is missing before {kind}{numbers[gap]}, so that Klipper reads no further"
-        raise ConfigurationError(entry.source, _BLOCK, problem, "add it, or number the rest anew", entry.line)
+        raise ConfigurationError(entry.source, _BLOCK, problem, "add it, or renumber the rest", entry.line)
     return numbers
 
 

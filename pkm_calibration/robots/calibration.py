@@ -164,7 +164,7 @@ def _without_impossible(parameters: GeometricParameters, measured: Measurements,
     if there.all() or there.mean() < 1.0 - IMPOSSIBLE:
         return measured  # all of them are looked at again, and refused
     lines = ", ".join(str(line) for line in measured.lines[~there])
-    notes.append(f"left out, the drawing cannot stand with its drives at these readings: line {lines}")
+    notes.append(f"left out, the drawing has no configuration with its drives at these readings: line {lines}")
     return measured.rows(there)
 
 
@@ -230,7 +230,7 @@ def _chosen(parameters: GeometricParameters, fit: MeasuredRobot, only: Sequence[
         seen = seen * [any(fnmatch.fnmatchcase(name, pattern) for pattern in only) for name in names]
     chosen = parameters.identifiable(seen / max(float(np.abs(seen).max()), 1e-300))
     if not chosen:
-        raise PkmError(f"no geometric parameter of {parameters.mechanism.name} shows in these measurements")
+        raise PkmError(f"no geometric parameter of {parameters.mechanism.name} affects these measurements")
     return chosen
 
 

@@ -126,7 +126,7 @@ def parse_measurements(text: str, mechanism: Mechanism, source: str = "measureme
     try:
         rows = list(csv.reader(io.StringIO("\n".join(line for _, line in content)), delimiter=delimiter))
     except csv.Error as error:
-        raise MeasurementError(source, f"is no CSV ({error})", "separate columns by commas") from error
+        raise MeasurementError(source, f"is not CSV ({error})", "separate columns by commas") from error
     while rows and rows[0] and all(len(row) == len(rows[0]) and not row[-1].strip() for row in rows):
         rows = [row[:-1] for row in rows]  # separators at the ends of lines
     if delimiter == ";":  # as where a comma is the decimal point
@@ -153,14 +153,14 @@ def _columns(heads: Sequence[str], known: Mapping[str, bool], place: str) -> lis
     for head in heads:
         match = HEAD.match(head)
         if match is None:
-            raise MeasurementError(place, f"{head[:40]!r} is no name of a column", "write NAME or NAME [unit]")
+            raise MeasurementError(place, f"{head[:40]!r} is not a column name", "write NAME or NAME [unit]")
         name, unit = match.group(1), match.group(2)
         if name not in known:
             near = difflib.get_close_matches(name, known, n=1)
             hint = f"did you mean {near[0]!r}?" if near else f"this robot knows {', '.join(known)}"
             raise MeasurementError(place, f"no such column as {name!r}", hint)
         if name in (one for one, _ in found):
-            raise MeasurementError(place, f"the column {name!r} comes twice", "keep one of them")
+            raise MeasurementError(place, f"the column {name!r} appears twice", "keep one of them")
         found.append((name, _unit(name, unit, known, place)))
     return found
 
@@ -212,7 +212,9 @@ def _sigmas(
         except ValueError:
             value = math.nan
         if not (math.isfinite(value) and value > 0.0):
-            raise MeasurementError(place, "this standard deviation is no positive number", "write 'sigma NAME: NUMBER'")
+            raise MeasurementError(
+                place, "this standard deviation is not a positive number", "write 'sigma NAME: NUMBER'"
+            )
         found[name] = value
     return found, bool(found)
 
@@ -256,7 +258,7 @@ def _assembled(
         origin, point, sigma, known_noise, source, lines,
     )  # fmt: skip
     if found.count == 0 and len(mechanism.actuated_joints) <= mechanism.mobility.platform:
-        raise MeasurementError(source, "has readings of drives alone", "add what was measured: see --help")
+        raise MeasurementError(source, "has only readings of drives", "add what was measured: see --help")
     return found
 
 
@@ -276,6 +278,8 @@ def _attitudes(values: Mapping[str, Array], n: int, lines: NDArray[np.int64], so
             continue
         if np.isnan(one).any() or (quaternion and abs(np.linalg.norm(one) - 1.0) > 1e-2):
             place = f"{source}, line {lines[k]}"
-            raise MeasurementError(place, f"{', '.join(names)} are no attitude", "give all of them, or none")
+            raise MeasurementError(
+                place, f"{', '.join(names)} are not a complete attitude", "give all of them, or none"
+            )
         found[k] = rotation_from_quaternion(one) if quaternion else rotation_from_rpy(one[::-1])
     return found

@@ -108,7 +108,7 @@ class ClientNode:
         self._require_open()
         name = client.srv_name.rpartition("/")[2]
         if not client.service_is_ready():
-            raise NoRobotError(f"nobody offers '{name}' any more")
+            raise NoRobotError(f"'{name}' is no longer available")
         done = threading.Event()
         future = client.call_async(request)
         future.add_done_callback(lambda _: done.set())

@@ -118,7 +118,7 @@ class RosLink(ClientNode):
     def _call_or_refuse(self, client: Any, request: Any, patience: float) -> Answer:
         name = client.srv_name
         if name.endswith(POWER) and not client.wait_for_service(timeout_sec=_SILENT):
-            return Answer(False, f"nobody offers {name}: the drives of this machine are not ours to turn on and off")
+            return Answer(False, f"{name} is not available: this suite does not control the drives of this machine")
         return self._call(client, request, patience)
 
     def wait(self, seconds: float) -> None:
@@ -158,7 +158,7 @@ class RosLink(ClientNode):
         if self._closing:
             return "the client was closed"
         silent = time.monotonic() - self._heard
-        return f"the controller has said nothing for {silent:.1f} s" if silent > _SILENT else ""
+        return f"the controller has been silent for {silent:.1f} s" if silent > _SILENT else ""
 
     def _read_joints(self) -> None:
         """Process joint messages received since the last call."""

@@ -80,7 +80,9 @@ class RosBackend(RosLink):
         if passed > _PATIENCE:
             return conveyor, BeltState(travel, speed, f"the controller says nothing of conveyor '{name}'")
         if not math.isfinite(travel):
-            return conveyor, BeltState(travel, speed, f"the controller hears nothing usable of conveyor '{name}'")
+            return conveyor, BeltState(
+                travel, speed, f"the controller receives no usable readings of conveyor '{name}'"
+            )
         return conveyor, BeltState(travel + speed * passed, speed)
 
     def _conveyed(self, message: JointState) -> None:

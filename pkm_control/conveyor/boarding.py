@@ -92,7 +92,7 @@ class Boarding:
             PkmError: the legs cannot be planned.
         """
         if motion.riding is None:
-            raise ConveyorError(f"{motion.source} is in a frame that stands: it needs the line '# frame: conveyor'")
+            raise ConveyorError(f"{motion.source} is in a fixed frame: it needs the line '# frame: conveyor'")
         self._planner, self._check.payload = self._planner.carrying(payload), payload
         belt = _known(look())
         stands = abs(belt.speed) < STANDS

@@ -168,7 +168,7 @@ class TrajectoryFollower:
 
     @property
     def hold(self) -> Array:
-        """Pose (7,) that is held at rest; PkmError where no reading has come yet."""
+        """Pose (7,) that is held at rest; PkmError where no reading has arrived yet."""
         if self.known_hold is None:
             raise PkmError("no measured state yet")
         return self.known_hold
@@ -190,7 +190,7 @@ class TrajectoryFollower:
             return f"the fraction is {fraction:g}; the slowest is {_SLOWEST:g}, and 0 halts"
         self.override = abs(float(fraction))  # which -0.0 is not
         if self.run is not None and self.run.passenger is not None and fraction < 1.0 and not self.run.stopping:
-            self.stop("its speed was lowered, and a conveyor waits for nobody")
+            self.stop("its speed was lowered, and a conveyor does not wait")
         if self.change is not None:
             self.change.set_pace(self.override)
         elif self.run is not None:
@@ -211,7 +211,7 @@ class TrajectoryFollower:
         elif run.stopping:
             return "the motion is being stopped"
         elif run.passenger is not None:
-            return self.stop("paused on a moving frame, which waits for nobody")
+            return self.stop("paused on a moving frame, which does not wait")
         else:
             run.paused = True
             run.set_pace(self.override)
@@ -311,12 +311,12 @@ class TrajectoryFollower:
         return "home"
 
     def restart(self) -> None:
-        """Take the next reading as the first one, of a platform at home: the machine was contacted anew."""
+        """Take the next reading as the first one, of a platform at home: the machine was connected again."""
         self.relocate()
         self.locator.restart(self.check.mode)
         if self.compensation is not None:
             self.compensation.restart()
-        self.end(Outcome.STATE_LOST, "the machine was contacted anew")
+        self.end(Outcome.STATE_LOST, "the machine was connected again")
         self._jogging, self._border, self._caught, self._let_go = False, "", "", False
         self._last = self._unseen = None
         self.mode = Mode.WAITING
@@ -362,7 +362,7 @@ class TrajectoryFollower:
             change.hold_here(change.reason or why)
         step = change.step(locator.passed(time - self.time, silence), self.lead, positions, velocities)
         if isinstance(step, str):
-            if locator.heard == -math.inf:  # the machine was contacted anew, and the robot is elsewhere
+            if locator.heard == -math.inf:  # the machine was connected again, and the robot is elsewhere
                 self.change, self.guard.gravity = None, self._gravity
             return self.silent(now, step)
         locator.heard, self.time = now, time

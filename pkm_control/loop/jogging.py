@@ -198,7 +198,7 @@ class Jog:
         open_to = closes(self.kinematics.inverse(on_the_way, mode=self.check.mode).status)
         last = int(np.argmin(open_to)) - 1  # before the first that cannot be taken
         if last < 1:
-            raise PkmError(f"no pose near to that one: {found.reason(0)}")
+            raise PkmError(f"no feasible pose near that one: {found.reason(0)}")
         return np.array(on_the_way[last])
 
     def release(self) -> None:

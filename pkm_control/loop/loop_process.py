@@ -229,7 +229,7 @@ class LoopProcess(RunningLoop):
         limit = _STILL + 5.0 * self._period
         if self.failure or self._still < limit:
             return self.failure
-        return f"the control loop has said nothing for more than {limit:.1f} s"
+        return f"the control loop has been silent for more than {limit:.1f} s"
 
     @property
     def _still(self) -> float:
@@ -335,14 +335,14 @@ class LoopProcess(RunningLoop):
         event = threading.Event()
         answer: list[Any] = []
         if not self._sending.acquire(timeout=_HOPELESS):
-            raise LoopEndedError(self.problem or "the control loop does not take what it is asked")
+            raise LoopEndedError(self.problem or "the control loop does not accept requests")
         try:
             self._numbers += 1
             number = self._numbers
             self._answers[number] = event, answer
             self._put(kind, number, *rest)
         except OSError as error:
-            raise LoopEndedError(self.failure or f"the process of the control loop is gone: {error}") from error
+            raise LoopEndedError(self.failure or f"the process of the control loop has ended: {error}") from error
         finally:
             self._sending.release()
         until = time.monotonic() + patience

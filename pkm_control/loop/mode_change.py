@@ -70,7 +70,7 @@ class ModeChange:
         self._robot, self._wanted = (ActuatorDynamics(controller.dynamics) for _ in range(2))
         for one in (self._robot, self._wanted):
             if one.place(way.pose, way.joints) is not Status.CONVERGED:
-                raise PkmError("the robot is singular where the way begins")
+                raise PkmError("the robot is singular at the start of the path")
         k = controller.kinematics
         self._units = np.where(k.engine.actuated_turning, 1.0, k.characteristic_length)
         self._aside: Array | None = None  # where the actuators are held beside the way

@@ -113,11 +113,11 @@ class ModeTransitions:
         self._kinematics = k = check.kinematics
         if not k.constant_space:
             raise ModeTransitionError(
-                "its motion space turns with the pose: control laws and ways of other modes are missing"
+                "its motion space depends on the pose: there are no control laws and paths for other modes"
             )
         if k.engine.iterated:
             raise ModeTransitionError(
-                "its limbs are solved by iteration, which does not tell into which mode a passage leads"
+                "its limbs are solved by iteration, which does not show the mode after a singularity"
             )
         self._at = ActuatorDynamics(check.dynamics)
         self._reader = ModeReader(k.engine)
@@ -141,7 +141,7 @@ class ModeTransitions:
         if self._side_of(pose, mode) != self._side:
             raise ModeTransitionError(
                 f"in working mode {k.mode_label(mode)} this pose is on the other side of the type 2 singularities: "
-                "every way there crosses one. Another pose may be on this side"
+                "every path there crosses one. Another pose may be on this side"
             )
         why = CurveCheck(k, self._check.dynamics, self._check.limits, mode, self._check.space).standing(pose)
         if why:
@@ -252,7 +252,7 @@ class ModeTransitions:
         """Why a leg is impossible, or ends elsewhere; empty where all is well."""
         k, at = self._kinematics, self._at
         if at.place(pose, joints) is not Status.CONVERGED:
-            return "the robot is singular where the way begins"
+            return "the robot is singular at the start of the path"
         q = at.actuated
         for share in self._shares(q, end):
             if at.follow(q + share * (end - q)) is not Status.CONVERGED:
@@ -321,7 +321,7 @@ class ModeTransitions:
             if not problem:
                 return leg
             duration *= SLOWER
-        raise ModeTransitionError(f"efforts do not suffice on the way: {problem}")
+        raise ModeTransitionError(f"efforts are not sufficient on the path: {problem}")
 
     def _short_in_time(self, leg: Leg, pose: Array, joints: Array) -> str:
         at = self._at

@@ -28,7 +28,7 @@ def recovery_pose(running: RunningLoop) -> Array | None:
         if now.state.lifecycle is Lifecycle.FAULT:
             why = now.state.fault or now.action.reason
             raise RecoveryError(f"the drives are off ({why}): reset the machine (pkm reset), then enable them")
-        raise RecoveryError("there is no usable reading, and without one no motion")
+        raise RecoveryError("there is no usable reading, so nothing can move")
     if now.moving:
         raise RecoveryError("the platform moves; stop it first")
     if now.changing:
@@ -38,7 +38,9 @@ def recovery_pose(running: RunningLoop) -> Array | None:
         return None
     there = running.jog.way_in(pose)
     if there is None:
-        raise RecoveryError("no way home from here keeps the limits; the platform is held where it is, move it by hand")
+        raise RecoveryError(
+            "no path home from here keeps the limits; the platform is held where it is, move it by hand"
+        )
     return there
 
 

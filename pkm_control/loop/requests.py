@@ -113,7 +113,7 @@ def go_back(loop: ControlLoop, pose: Array) -> str:
 def begin_change(loop: ControlLoop, way: ModeTransition, stops: int) -> str:
     """Change the working mode on a planned way, unless there were more `stops` since it was requested."""
     if loop.stops != stops:
-        return "it was stopped while a way to the other working mode was looked for: ask anew"
+        return "it was stopped during the search for a path to the other working mode: ask again"
     try:
         return loop.follower.begin_change(recovery.change_on(loop.follower, way))
     except PkmError as error:

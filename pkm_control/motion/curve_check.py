@@ -55,7 +55,7 @@ _CONSTRAINT_SAMPLES = 65  # this margin takes a call for each pose
 
 MARGINS = (
     "it comes too near a type 1 singularity (a limb stretched or folded)",
-    "it comes too near a type 2 singularity (the actuators lose hold of the platform)",
+    "it comes too near a type 2 singularity (the actuators no longer control the platform)",
     "the passive joints of a limb come too near a singularity",
 )
 

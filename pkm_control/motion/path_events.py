@@ -104,7 +104,7 @@ class PathEvents:
                 before = event.time
         for k, one in enumerate(self.outputs):
             if not output_name(one.name):
-                raise PathEventError(f"output event {k}: '{shortened(one.name)}' is no name of an output")
+                raise PathEventError(f"output event {k}: '{shortened(one.name)}' is not a valid output name")
             if not math.isfinite(one.value):
                 raise PathEventError(f"output event {k}: the value of '{one.name}' is {one.value}")
         if len(self.names) > MOST_OUTPUTS:

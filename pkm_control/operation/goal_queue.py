@@ -82,7 +82,7 @@ class GoalQueue:
         try:
             self._require_ready(self._controls.ready())
             if self._queue.qsize() >= WAITING:
-                raise GoalError(f"{WAITING} trajectories wait to be checked already")
+                raise GoalError(f"{WAITING} trajectories are already waiting for their check")
         except PkmError as error:
             self.refuse(goal, error)
             return
@@ -157,7 +157,7 @@ class GoalQueue:
         self._require_runnable(loop, trajectory, points.events)
         braking = loop.check.braking(trajectory, points.events)
         if loop is not self._controls.loop:
-            raise GoalError("the robot was exchanged while the trajectory was checked")
+            raise GoalError("the robot description was replaced while the trajectory was checked")
         self._require_wanted(goal)
         motion = Motion(trajectory, points.start, goal.tolerances, braking, points.events)
         loop.ask(requests.begin, motion, pose, tolerance, delay)
@@ -188,7 +188,7 @@ class GoalQueue:
         conveyor = conveyor_named(loop.conveyors, ride.frame)
         override = loop.situation.override
         if override != 1.0:
-            raise GoalError(f"the speed override is {override:g}; a conveyor waits for nobody: set it to 1")
+            raise GoalError(f"the speed override is {override:g}; a conveyor does not wait: set it to 1")
         return RidingTrajectory(trajectory, ride, conveyor, loop.belt(ride.frame))
 
     @staticmethod

@@ -128,7 +128,7 @@ class Operator:
         now = loop.situation
         if now.mode is Mode.STOPPED:
             why = now.action.reason or "no reading comes"
-            raise PkmError(f"still stopped: {why}; bring it home by hand, or reset the machine there, and start anew")
+            raise PkmError(f"still stopped: {why}; bring it home by hand, or reset the machine there, and start again")
         place = ", ".join(fixed(value, 4) for value in now.held[:3])
         return f"the platform is held at ({place}) m, where readings continue {only or before}"
 
@@ -145,5 +145,5 @@ class Operator:
             return f"{modes[0].label}, the one assembly mode that fits them"
         names = ", ".join([mode.label for mode in modes[:_NAMED]] + ["..."] * (len(modes) > _NAMED))
         fit = f"{len(modes)} assembly modes{'' if modes.certified else ' or more'} fit its readings ({names})"
-        remedy = "lead it home by hand, reset the machine there, and start anew"
-        raise PkmError(f"nothing is moved, for it is not known where the platform is: {doubt}; {fit}; {remedy}")
+        remedy = "bring it home by hand, reset the machine there, and start again"
+        raise PkmError(f"nothing is moved, because the platform's pose is unknown: {doubt}; {fit}; {remedy}")

@@ -39,7 +39,7 @@ class RoundedBox:
         if not np.isfinite(numbers).all() or numbers[12:].min() < 0.0:
             raise ValueError(f"a box at {self.centre} of half sizes {self.half} and radius {self.radius} m")
         if not np.allclose(rotation @ rotation.T, np.eye(3), atol=1e-6):
-            raise ValueError("the rotation of a box is no rotation matrix")
+            raise ValueError("the rotation of a box is not a rotation matrix")
         return numbers
 
 

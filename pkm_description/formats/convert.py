@@ -56,11 +56,13 @@ def parser() -> argparse.ArgumentParser:
     """The command line."""
     p = argparse.ArgumentParser(prog="pkm convert", description="Write a robot as a file of another tool.")
     add_robot(p)
-    p.add_argument("--to", default="urdf+", choices=sorted(WRITERS), help="the format to write; URDF+ if not given")
-    p.add_argument("--platform", metavar="BODY", help="body that is the platform; in files of other tools")
-    p.add_argument("--base", metavar="BODY", help="body that is the base; by default what is fixed to the world")
-    p.add_argument("--actuated", metavar="JOINTS", help="the joints that are driven, separated by commas")
-    p.add_argument("--balls", choices=("balls", "hinges"), default="balls", help="write ball joints so; sdf and usd")
+    p.add_argument("--to", default="urdf+", choices=sorted(WRITERS), help="format to write; default: URDF+")
+    p.add_argument("--platform", metavar="BODY", help="the platform body, for files of other tools")
+    p.add_argument("--base", metavar="BODY", help="the base body; default: the body fixed to the world")
+    p.add_argument("--actuated", metavar="JOINTS", help="the driven joints, separated by commas")
+    p.add_argument(
+        "--balls", choices=("balls", "hinges"), default="balls", help="how to write ball joints (sdf and usd)"
+    )
     add_output(p)
     return p
 

@@ -55,7 +55,7 @@ def read_loops_file(path: Path, text: str, expanded: Callable[[Path], str]) -> A
     except strict_yaml.YamlError as error:
         raise DescriptionError(label, str(error), "correct the YAML at that line") from error
     if not isinstance(content, dict) or not content.keys() & KEYS:
-        raise DescriptionError(label, "it says no loop", f"write {' or '.join(sorted(KEYS))}, or give the URDF file")
+        raise DescriptionError(label, "it defines no loop", f"write {' or '.join(sorted(KEYS))}, or give the URDF file")
     found = [one for ending in (".urdf", ".urdf.xacro") if (one := path.with_name(path.stem + ending)).is_file()]
     folders = (path.parent, path.parent / "urdf", path.parent.parent / "urdf")
     found = found or next((there for folder in folders if (there := sorted(folder.glob("*.urdf")))), [])
@@ -128,7 +128,7 @@ class _Reader:
             near = [one for one in waiting if one.parent in placed]
             if not near:
                 label = f'<joint name="{waiting[0].name}">'
-                raise DescriptionError(label, "it hangs on a circle of joints", "leave one link without a parent")
+                raise DescriptionError(label, "its joints form a cycle", "leave one link without a parent")
             joint = near[0]
             waiting = [one for one in waiting if one is not joint]
             joint.closes = joint.child in placed

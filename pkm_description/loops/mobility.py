@@ -167,7 +167,7 @@ def _check_actuators(
             "<ros2_control>",
             f"wrong number of actuators: the platform has {generic.platform} degrees of freedom ({_motion(generic)}) "
             f"but {len(actuated)} joint(s) are actuated ({names})",
-            "give further joints a command_interface, or remove freedoms",
+            "give further joints a command_interface, or remove degrees of freedom",
         )
     if accept_singular:
         return

@@ -133,7 +133,7 @@ def _keep_clock(node: Node, parameters: list[Parameter]) -> SetParametersResult:
     """Refuse another clock while a node runs: its stamps would jump, and stand still where nobody publishes /clock."""
     now = node.get_parameter_or("use_sim_time").value
     if any(one.name == "use_sim_time" and one.value != now for one in parameters):
-        why = "use_sim_time is read at start alone: end the robot, and start it anew with use_sim_time"
+        why = "use_sim_time is read only at start: end the robot, and start it again with use_sim_time"
         return SetParametersResult(successful=False, reason=why)
     return SetParametersResult(successful=True)
 

@@ -22,7 +22,7 @@ def prefix_frames(text: str, prefix: str) -> str:
         return text
     if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_/]*", prefix):
         raise DescriptionError(
-            "frame_prefix", f"{prefix!r} is no beginning of a frame's name", "use letters, digits, _ and /, as in left/"
+            "frame_prefix", f"{prefix!r} is not a valid frame prefix", "use letters, digits, _ and /, as in left/"
         )
     root = read_xml(text, "robot description")
     links = [(link, link.get("name", "")) for link in root.findall("link")]

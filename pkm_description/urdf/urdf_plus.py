@@ -156,7 +156,7 @@ def _single_pkm(root: ET.Element) -> ET.Element:
     if not found:
         raise DescriptionError("<pkm>", "it is missing: base and platform are not named", remedy)
     if len(found) > 1:
-        raise DescriptionError("<pkm>", f"it is there {len(found)} times", remedy)
+        raise DescriptionError("<pkm>", f"it appears {len(found)} times", remedy)
     return found[0]
 
 
@@ -635,7 +635,7 @@ def _check_can_be_driven(joint: Joint, commands: tuple[str, ...], label: str) ->
 def _read_home(pkm: ET.Element, description: Description) -> None:
     homes = pkm.findall("home")
     if len(homes) > 1:
-        raise DescriptionError("<home>", f"it is there {len(homes)} times", "write it once")
+        raise DescriptionError("<home>", f"it appears {len(homes)} times", "write it once")
     if not homes:
         return
     home = homes[0]

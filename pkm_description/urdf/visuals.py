@@ -127,7 +127,7 @@ def _visual(link: str, element: ET.Element, palette: dict[str, ET.Element], sour
         key, count = _NUMBERS[str(shape.tag)]
         extent = _row(shape.get(key, ""), count, key)
     else:
-        raise _UnusableError(f"<{str(shape.tag)[:80]}> is no shape of URDF")
+        raise _UnusableError(f"<{str(shape.tag)[:80]}> is not a URDF shape")
     if not (extent > 0.0).all():
         raise _UnusableError(f"the size of its {shape.tag} is not greater than zero")
     return Visual(link, frame, str(shape.tag), extent, colour)

@@ -181,7 +181,7 @@ class _Run:
                 if solver.h_abs < SHORTEST:
                     return error
             elif self._ends_where_lost and self.log.lost:
-                return NoMotionHereError(Status.SINGULAR, "the actuators lose hold of the platform")
+                return NoMotionHereError(Status.SINGULAR, "the actuators no longer control the platform")
         return None
 
     def _step(self) -> NoMotionHereError | None:

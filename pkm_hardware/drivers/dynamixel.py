@@ -105,7 +105,7 @@ class DynamixelDriver(Driver):
             self._port.ser.exclusive = True
         except OSError as error:
             self.close()
-            raise DeviceError(f"{self._name} cannot be had alone: does another program use it?") from error
+            raise DeviceError(f"{self._name} cannot be opened exclusively: does another program use it?") from error
         self._last, self._missed, self._changed, self.notice = None, 0, "", ""
         self._unheard.clear()
         self._tell_all(STATUS_RETURN, _ANSWERS_ALL)
@@ -131,7 +131,9 @@ class DynamixelDriver(Driver):
             self._write(one, BUS_WATCHDOG, 1, self._watchdog)
             limits_row = self._need(one, BUS_WATCHDOG, GOAL_POSITION + 4)
             if abs(_signed(limits_row, GOAL_POSITION - BUS_WATCHDOG) - position) > _STANDS:
-                raise DeviceError(f"drive {one} on {self._name} does not take a goal where it stands; it would move")
+                raise DeviceError(
+                    f"drive {one} on {self._name} does not accept its own position as a goal; it would move"
+                )
         self._on = True
         for one in self._ids:
             self._write(one, TORQUE_ENABLE, 1, 1)
@@ -291,7 +293,7 @@ class DynamixelDriver(Driver):
             one = min(self._unheard, key=self._unheard.__getitem__, default=self._ids[0])
             if now - self._unheard.get(one, now) > self._silence:  # a stall of this computer is no silence of theirs
                 raise DeviceError(
-                    f"no answer of drive {one} on {self._name} for {self._silence:g} s ({self._why(result)})"
+                    f"no answer from drive {one} on {self._name} for {self._silence:g} s ({self._why(result)})"
                 )
             return None
         numbers = [
@@ -313,7 +315,7 @@ class DynamixelDriver(Driver):
             row = self._bytes(one, begin, end)
             if row is not None:
                 return row
-        raise DeviceError(f"no answer of drive {one} on {self._name}: check power, id and baud rate")
+        raise DeviceError(f"no answer from drive {one} on {self._name}: check power, id and baud rate")
 
     def _write(self, one: int, address: int, size: int, value: int) -> None:
         data = list(value.to_bytes(size, "little", signed=value < 0))
@@ -326,7 +328,7 @@ class DynamixelDriver(Driver):
                     raise DeviceError(f"drive {one} on {self._name} refuses {value} at address {address}")
                 return
         raise DeviceError(
-            f"no answer of drive {one} on {self._name} ({self._why(result)}): check power, id and baud rate"
+            f"no answer from drive {one} on {self._name} ({self._why(result)}): check power, id and baud rate"
         )
 
     def _why(self, result: int) -> str:

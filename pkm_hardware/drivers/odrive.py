@@ -258,7 +258,7 @@ class ODriveDriver(Driver):
             self._look()
             if time.monotonic() > until:
                 missing = next(b for b in self._boards if any(math.isnan(self._positions[i]) for i, _ in b.axes))
-                raise DeviceError(f"no answer of the ODrive on {missing.line.port}: is the baud rate right?")
+                raise DeviceError(f"no answer from the ODrive on {missing.line.port}: is the baud rate right?")
 
     def close(self) -> None:
         """Close the lines."""

@@ -117,7 +117,7 @@ class ServoDriver(Driver):
                 words = (without_checksum(line) or "").split()
                 if len(words) == 4 and words[:2] == ["H", "pkm"] and words[2].isdigit() and words[3].isdigit():
                     if int(words[2]) != PROTOCOL:
-                        raise DeviceError(f"the board speaks protocol {words[2]}, not {PROTOCOL}: load the sketch anew")
+                        raise DeviceError(f"the board speaks protocol {words[2]}, not {PROTOCOL}: reload the sketch")
                     return int(words[3])
                 self._garbled += bool(line) and not words
         return None
@@ -295,7 +295,7 @@ def _outputs_of(top: Section) -> dict[str, ServoOutput]:
     found = {}
     for name, values in top.mapping("outputs").items():
         if not output_name(str(name)):
-            raise top.wrong("outputs", f"'{name}' is no name of an output", "write letters, digits or any of _./-")
+            raise top.wrong("outputs", f"'{name}' is not a valid output name", "write letters, digits or any of _./-")
         one = Section(top.source, f"outputs.{name}", values)
         channel = one.whole("channel", bounds=(0, 31))
         off, on = (one.number(key, bounds=(200.0, 3000.0)) for key in ("pulse_off", "pulse_on"))

@@ -354,7 +354,7 @@ class SimulatedMachine(Machine):
         k = int(np.argmax(np.abs(error) / self._off))
         unit = self.limits.length_units[k]
         return (
-            f"{self.limits.names[k]} is {abs(error[k]):.3g} {unit} from where it is told to be, more than "
+            f"{self.limits.names[k]} is {abs(error[k]):.3g} {unit} from its commanded position, more than "
             f"{self._off[k]:.3g} {unit}, and does not come back: the robot cannot take these positions, or its drives "
             "lost hold of the platform on the way there (type 2 singularity); a reset puts it back at home"
         )

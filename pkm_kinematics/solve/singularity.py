@@ -6,7 +6,7 @@ characteristic length for rotations:
 
 * type 1 (a limb stretched or folded: the platform loses a degree of freedom): `type1`, the smallest platform
   speed that actuators running at unit speed can be left with, 1 / largest singular value of K;
-* type 2 (the actuators lose hold of the platform): `type2`, the smallest actuator speed that goes with unit
+* type 2 (the actuators no longer control the platform): `type2`, the smallest actuator speed that goes with unit
   platform speed, the smallest singular value of K, and its reciprocal `force_amplification`, the largest actuator
   effort for a unit load on the platform;
 * constraint (the limbs lose hold of a degree of freedom that they should block): `constraint_hold`, the smallest

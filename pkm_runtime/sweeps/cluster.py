@@ -47,10 +47,10 @@ class Cluster:
             with progress(f"waiting for the {about}, {_ANSWERS_WITHIN:g} s at most"):
                 greeted = _greets(address)
             if not greeted:
-                raise UsageError(about, "what answers there is no scheduler of Dask", remedy)
+                raise UsageError(about, "the program there is not a Dask scheduler", remedy)
             self._client = distributed.Client(address, timeout=_ANSWERS_WITHIN, set_as_default=False)
         except (OSError, ValueError, TypeError, ImportError, MemoryError) as error:
-            raise UsageError(about, "nobody answers there", remedy) from error
+            raise UsageError(about, "there is no answer", remedy) from error
 
     @property
     def cores(self) -> int:

@@ -149,20 +149,20 @@ def test_regions_of_home_by_word(tmp_path: Path, capsys: pytest.CaptureFixture[s
 @pytest.mark.parametrize(
     ("words", "answer"),
     [
-        (["workspace", "--tolerance", "0"], "0 m is no tolerance; give a length above zero"),
-        (["workspace", "--tolerance", "-1"], "-1 m is no tolerance"),
-        (["workspace", "--tolerance", "nan"], "nan m is no tolerance"),
+        (["workspace", "--tolerance", "0"], "0 m is not a tolerance; give a length above zero"),
+        (["workspace", "--tolerance", "-1"], "-1 m is not a tolerance"),
+        (["workspace", "--tolerance", "nan"], "nan m is not a tolerance"),
         (["workspace", "--resolution", "100000"], "1e+10 nodes; lower the resolution"),
-        (["workspace", "--resolution", "0"], "0 nodes along a coordinate are no grid"),
-        (["map", "--resolution", "-3"], "-3 nodes along a coordinate are no grid"),
+        (["workspace", "--resolution", "0"], "0 nodes along a coordinate are not a grid"),
+        (["map", "--resolution", "-3"], "-3 nodes along a coordinate are not a grid"),
         (["map", "--resolution", "1000000"], "1e+12 nodes; lower the resolution"),
-        (["regions", "--resolution", "-3"], "-3 nodes along a coordinate are no grid"),
+        (["regions", "--resolution", "-3"], "-3 nodes along a coordinate are not a grid"),
         (["map", "--vary", "x,x"], "coordinate x: it is named twice"),
         (["map", "--quantity", "natural_frequency", "--stiffness", "-5"], "-5 is none; give one above zero"),
         (["map", "--quantity", "natural_frequency", "--stiffness", "nan"], "nan is none; give one above zero"),
         (["workspace", "--mesh", "border.foo"], "mesh border.foo: its ending is none that is known; use one of .stl"),
         (["map", "--picture", "map.foo"], "picture map.foo: its ending is none that is known; use one of .png"),
-        (["workspace", "--mesh", "border.stl"], "the border is no surface in 2 coordinates; vary three"),
+        (["workspace", "--mesh", "border.stl"], "the border is not a surface in 2 coordinates; vary three"),
     ],
 )
 def test_numbers_that_make_no_sense_are_refused_in_words(

@@ -139,7 +139,7 @@ def test_they_bound_workspaces_and_fill_maps() -> None:
     [
         ("five_bar", "force:z", "no degree of freedom there"),
         ("five_bar", "turning_speed", "take speed"),
-        ("five_bar", "force:w", "'w' is no direction"),
+        ("five_bar", "force:w", "'w' is not a direction"),
         ("five_bar", "position_error", "--sensor-error"),
         ("tripod_3prs", "speed", "turns with the pose"),
         ("agile_eye", "force", "take moment"),

@@ -57,7 +57,7 @@ def test_negative_numbers_with_units_are_values(capsys: pytest.CaptureFixture[st
     assert main(["analyse", "delta", "errors", "--reach", "-1mm"]) == 1
     assert "--reach -1mm: it is no size" in capsys.readouterr().err
     assert main(["analyse", "delta", "balance", "--move", "-1mm"]) == 1
-    assert "it is no way to go" in capsys.readouterr().err
+    assert "it is not a length" in capsys.readouterr().err
 
 
 def test_it_is_installed() -> None:

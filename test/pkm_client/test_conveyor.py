@@ -118,5 +118,5 @@ def test_a_pick_and_a_silent_encoder(tmp_path: Path) -> None:
             encoder.speaks = False
             while not robot.belt("belt").problem:
                 robot.wait(0.1)
-            with pytest.raises(ConveyorError, match="hears nothing usable of conveyor 'belt'"):
+            with pytest.raises(ConveyorError, match="receives no usable readings of conveyor 'belt'"):
                 robot.follow(pick, on="belt")

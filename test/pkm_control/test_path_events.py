@@ -151,8 +151,8 @@ def test_other_robots_plan_with_payloads(name: str) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (("output:lamp", "output:"), "column 'output:': is no name of an output"),
-        (("output:lamp", "output:a lamp"), "is no name of an output"),
+        (("output:lamp", "output:"), "column 'output:': is not a valid output name"),
+        (("output:lamp", "output:a lamp"), "is not a valid output name"),
         (("output:lamp", "output:lamp [V]"), "has the unit"),
         (("output:lamp", "output:gripper"), "appears twice"),
         (("  , 1", "  , on"), "column 'output:lamp': 'on' is not a number"),

@@ -61,7 +61,7 @@ def test_a_false_reason_is_not_confirmed() -> None:
         "velocity of limb1_arm would be 9 rad/s",
         "effort of limb1_arm would be 90 N m",
         "joint 'limb1_arm' at 9 rad is outside [0, 1]",
-        "it comes too near a type 2 singularity (the actuators lose hold of the platform)",
+        "it comes too near a type 2 singularity (the actuators no longer control the platform)",
         "limb1_arm would have to jump",
     ):
         assert not trial.judge.confirms(course, reason)

@@ -96,7 +96,7 @@ BAD = {
     "a merge": ("a: &a {b: 1}\nc: {<<: *a}\n", 2, "'<<'"),
     "an open bracket": ("a: 1\nb: [1, 2\n", 3, "expected"),
     "a control character": ("a: 1\nb: \x1b[2J\n", 2, "0x1b"),
-    "a list as a key": ("[a]: 1\n", 1, "a key that is no text"),
+    "a list as a key": ("[a]: 1\n", 1, "a key that is not text"),
     "two documents": ("a: 1\n---\nb: 1\n", 2, "another document"),
     "a huge file": ("a: " + "x" * 1_000_000, 0, "more than"),
     "no text": (b"\xff\xfe\x00", 0, "UTF-8"),

@@ -132,7 +132,7 @@ def test_what_is_wrong_is_named(old, new, words):
     ("text", "words"),
     [
         ("closures: [", "line 1"),
-        ("gains: 3\n", "it says no loop"),
+        ("gains: 3\n", "it defines no loop"),
         ("closures:\n- {link_a: rocker}\n", "not as others write it"),
         ("closures:\n- {link_a: roker, link_b: coupler, point: [0, 0, 0], axis: [0, 0, 1]}\n", "no link 'roker'"),
         ("closed_loop: [[a, b]]\ntype: []\n", "not as others write it"),

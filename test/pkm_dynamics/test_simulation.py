@@ -174,7 +174,7 @@ def test_through_a_type_2_singularity(form):
     assert "near a type 2 singularity" in run.notices[0]
     reached = run.pose[run.ok]
     if form == "actuator":
-        assert run.notices[-1].endswith("ended, the actuators lose hold of the platform")
+        assert run.notices[-1].endswith("ended, the actuators no longer control the platform")
         assert not run.ok.all()
         assert np.isnan(run.pose[~run.ok]).all()
         assert (run.status[~run.ok] == Status.SINGULAR).all()

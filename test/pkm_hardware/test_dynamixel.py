@@ -88,12 +88,12 @@ def _one_less(bus: SimulatedDynamixels) -> None:
 
 
 TROUBLES = {
-    "silent": (_silent, "no answer of drive"),
-    "late": (_late, "no answer of drive"),
-    "garbage": (_rubbish, "no answer of drive"),
+    "silent": (_silent, "no answer from drive"),
+    "late": (_late, "no answer from drive"),
+    "garbage": (_rubbish, "no answer from drive"),
     "unplugged": (_unplugged, "unplugged"),
     "error": (_overloaded, "drive 4"),
-    "one lost": (_one_less, "no answer of drive 6"),
+    "one lost": (_one_less, "no answer from drive 6"),
 }
 
 
@@ -121,7 +121,7 @@ def test_the_drive_that_was_silent_longest_is_named(machine: DrivenMachine, bus:
     assert not machine.fault
     _silent(bus)
     run_until(machine, lambda: bool(machine.fault), 4.0)
-    assert "no answer of drive 6" in machine.fault
+    assert "no answer from drive 6" in machine.fault
 
 
 MODE, DRIVE_MODE, VELOCITY_LIMIT, MAX_POSITION, STATUS_RETURN, WATCHDOG, PROFILE, GOAL = (

@@ -38,7 +38,7 @@ def test_a_hexapod_whose_legs_lose_hold_of_it_stops_and_is_reset(of_gallery, leg
     home = machine.read().positions.copy()
     driven(machine, home + 0.05 * (limits.upper - limits.lower) * (np.arange(6) == leg), 1.0)
     assert machine.lifecycle is Lifecycle.FAULT
-    assert "from where it is told to be" in machine.fault
+    assert "from its commanded position" in machine.fault
     assert "reset" in machine.fault
     assert machine.time < 0.6
     assert not machine.read().velocities.any()

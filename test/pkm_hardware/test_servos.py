@@ -99,7 +99,7 @@ def test_without_commands_the_servos_are_let_go_until_they_are_enabled_anew(
     machine: DrivenMachine, board: SimulatedServoBoard
 ) -> None:
     _wait_for_commands(machine)
-    assert machine.fault == "no command for 0.5 s: drives are off until they are enabled anew"
+    assert machine.fault == "no command for 0.5 s: drives are off until they are enabled again"
     assert not any(board.pulses)
     for _ in range(5):  # whoever comes late
         machine.write(np.zeros(6))
@@ -123,7 +123,7 @@ def test_without_commands_servos_that_are_to_hold_do(
     machine = make_machine("servos", hexapod, read_machine_file(hexapod_file))
     machine.configure()
     _wait_for_commands(machine)
-    assert machine.fault == "no command for 0.5 s: the servos hold their last pulses until they are enabled anew"
+    assert machine.fault == "no command for 0.5 s: the servos hold their last pulses until they are enabled again"
     time.sleep(0.6)  # the board's own watchdog bites
     assert board.bites
     assert board.pulses[:6] == [1500] * 6
@@ -276,7 +276,7 @@ def test_an_output_is_a_channel_of_its_own(hexapod: Kinematics, hexapod_file: Pa
     [
         (("channel: 6", "channel: 5"), "outputs.gripper.channel: 5 is another's too"),
         (("channel: 6", "channel: 99"), "outputs.gripper.channel"),
-        (("gripper", "a gripper"), "'a gripper' is no name of an output"),
+        (("gripper", "a gripper"), "'a gripper' is not a valid output name"),
         (("pulse_on: 2000", "pulse_on: 9000"), "outputs.gripper.pulse_on"),
         (("pulse_on", "pulse_up"), "outputs.gripper"),
     ],

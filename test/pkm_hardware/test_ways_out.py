@@ -252,7 +252,7 @@ def test_the_last_line_of_pkm_play_says_that_a_drive_is_on(tmp_path: Path, capfd
     output = capfd.readouterr()
     faults = [line for line in output.out.splitlines() if line.startswith("fault")]
     assert len(faults) == 1, output.out
-    assert "no answer of drive 3" in faults[0]
+    assert "no answer from drive 3" in faults[0]
     last = output.err.rstrip().splitlines()[-1]
     assert UNTOLD in last
     assert "drive 3" in last

@@ -228,7 +228,7 @@ def test_a_loop_that_stands_still_is_told(robot: Processes) -> None:
     (loop,) = children(robot.group.processes["control"].pid)
     os.kill(loop, signal.SIGSTOP)
     robot.graph.wait(lambda: robot.controller and robot.controller[-1].mode == Mode.STOPPED, 5.0)
-    assert "has said nothing for" in robot.controller[-1].reason
+    assert "has been silent for" in robot.controller[-1].reason
     os.kill(loop, signal.SIGCONT)
     robot.graph.wait(lambda: robot.controller[-1].mode == Mode.HOLDING, 10.0)
 

@@ -227,7 +227,7 @@ def _payload(robot: Robot, mass: float, seconds: float = 0.0) -> FollowPlatformT
 
 
 BAD = {
-    "an output without a name": (lambda r: _event(r, name=""), "'' is no name of an output"),
+    "an output without a name": (lambda r: _event(r, name=""), "'' is not a valid output name"),
     "a value that is none": (lambda r: _event(r, value=math.nan), "the value of 'gripper' is nan"),
     "an output after the end": (lambda r: _event(r, time_from_start=duration_message(9.0)), "its time 9 s"),
     "a payload less than nothing": (lambda r: _payload(r, -1.0), "payload"),

@@ -116,4 +116,4 @@ def _made(section: Section, make: Any, *arguments: Any, **named: Any) -> Any:
     try:
         return make(*arguments, **named)
     except ValueError as error:
-        raise section.wrong("", str(error), "mend it") from error
+        raise section.wrong("", str(error), "correct it") from error

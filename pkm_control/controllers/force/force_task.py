@@ -42,7 +42,7 @@ class ForceTask:
         for name in ("rotation", "sensor_rotation"):
             rotation = getattr(self, name)
             if not (np.shape(rotation) == (3, 3) and np.allclose(rotation @ rotation.T, np.eye(3), atol=1e-6)):
-                raise ValueError(f"{name} of a force task is no rotation matrix")
+                raise ValueError(f"{name} of a force task is not a rotation matrix")
         known = self.stiffness[~np.isnan(self.stiffness)]
         if not (np.isfinite(known) & (known >= 0.0)).all() or np.isnan(self.stiffness[:3]).any():
             raise ValueError(f"stiffness is {self.stiffness}; give zero or more")

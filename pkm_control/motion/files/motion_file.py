@@ -356,7 +356,7 @@ class _Parser:
             units = self.units_of(name)
             if units is None:
                 if name.startswith(_OUTPUT):
-                    raise self.fail(line, name, "is no name of an output", "write letters, digits or any of _./-")
+                    raise self.fail(line, name, "is not a valid output name", "write letters, digits or any of _./-")
                 known = [*_UNITS, f"{_OUTPUT}NAME", *self.task]
                 raise self.fail(line, name, "unknown column", "use columns of: " + ", ".join(known))
             if name in names:
@@ -472,10 +472,10 @@ class _Parser:
         given = table.get("ride")
         if self.frame != "conveyor":
             if given is not None:
-                raise self.fail(None, "ride", "is of the frame of a conveyor", "add the line '# frame: conveyor'")
+                raise self.fail(None, "ride", "belongs to the frame of a conveyor", "add the line '# frame: conveyor'")
             return None
         if "time" in table:
-            raise self.fail(None, "time", "is of a frame that stands", "leave it out, or give speeds")
+            raise self.fail(None, "time", "belongs to a fixed frame", "leave it out, or give speeds")
         if given is None:
             return np.ones(len(lines), dtype=bool)
         for index in np.flatnonzero((given != 0.0) & (given != 1.0)):

@@ -43,7 +43,9 @@ def rounded_motion(kinematics: Kinematics, name: str, closed: bool = False) -> R
         raise MotionFileError(motion.source, None, None, problem, "say '# path: straight'")
     if motion.of_tool or not kinematics.constant_space:
         what = "its poses are of a tool" if motion.of_tool else "the robot does not go straight"
-        raise MotionFileError(motion.source, None, None, f"{what}: its path is none of straight lines", "ask of poses")
+        raise MotionFileError(
+            motion.source, None, None, f"{what}: its path does not consist of straight lines", "use a box of poses"
+        )
     poses, blends = np.array(motion.poses), np.array(motion.blends)
     if closed and np.linalg.norm(poses[-1] - poses[0]) > 1e-9:
         poses, blends = np.vstack([poses, poses[:1]]), np.append(blends, 0.0)

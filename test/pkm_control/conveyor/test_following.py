@@ -255,9 +255,9 @@ def stop(line: Line) -> None:
             marks=pytest.mark.slow,
         ),
         pytest.param(
-            lower, Outcome.PREEMPTED, "its speed was lowered, and a conveyor waits for nobody", marks=pytest.mark.slow
+            lower, Outcome.PREEMPTED, "its speed was lowered, and a conveyor does not wait", marks=pytest.mark.slow
         ),
-        (pause, Outcome.PREEMPTED, "paused on a moving frame, which waits for nobody"),
+        (pause, Outcome.PREEMPTED, "paused on a moving frame, which does not wait"),
         pytest.param(stop, Outcome.PREEMPTED, "stopped", marks=pytest.mark.slow),
     ],
 )
@@ -322,7 +322,7 @@ def out_of_reach(text: str) -> str:
     ("change", "where", "error", "said"),
     [
         ({"on": "other"}, 0.0, ConveyorError, "there is no conveyor 'other'; known: belt"),
-        ({"cycles": 2}, 0.0, RefusedError, "a conveyor carries an object by once"),
+        ({"cycles": 2}, 0.0, RefusedError, "a conveyor carries an object past only once"),
         ({"at": float("nan")}, 0.0, RefusedError, "at is nan"),
         ({}, -5.0, ConveyorError, "it would be followed from .* and leaves the window from 0.8 to 1.2 m before"),
         ({"motion": "pick_and_place"}, 0.0, ConveyorError, "it needs the line '# frame: conveyor'"),
@@ -342,7 +342,7 @@ def test_what_does_not_begin(line: Line, change: dict, where: float, error: type
 
 def test_no_ride_at_a_lower_speed_or_on_a_lost_belt(line: Line) -> None:
     line.robot.set_speed(0.5)
-    with pytest.raises(RefusedError, match=r"the speed override is 0.5; a conveyor waits for nobody: set it to 1"):
+    with pytest.raises(RefusedError, match=r"the speed override is 0.5; a conveyor does not wait: set it to 1"):
         line.robot.follow(line.file, on="belt", at=line.next())
     line.robot.set_speed(1.0)
     line.drive.silent = True
@@ -371,7 +371,7 @@ def test_no_ride_at_a_lower_speed_or_on_a_lost_belt(line: Line) -> None:
             "# frame: conveyor\nx [m], y [m], z [m], ride\n0, 0, 0, 1\n0, 0, 1, 0\n0, 0, 2, 1\n",
             "is 1 in more than one stretch",
         ),
-        ("# frame: conveyor\nx [m], y [m], z [m], time [s]\n0, 0, 0, 0\n0, 0, 1, 1\n", "is of a frame that stands"),
+        ("# frame: conveyor\nx [m], y [m], z [m], time [s]\n0, 0, 0, 0\n0, 0, 1, 1\n", "belongs to a fixed frame"),
     ],
 )
 def test_files_that_make_no_sense(text: str, said: str) -> None:
