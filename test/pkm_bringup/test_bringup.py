@@ -350,7 +350,7 @@ def processor_time_of_children() -> float:
         (["delta", "--host", "203.0.113.1"], "cannot listen on host '203.0.113.1'"),
         (["delta", "--motion", "none", "--no-stay"], "nothing to do"),
         (["delta", "--namespace", "a/b//c!"], "namespace is 'a/b//c!'"),
-        (["delta", "--frame-prefix", "a b"], "no beginning of a frame"),
+        (["delta", "--frame-prefix", "a b"], "not a valid frame"),
     ],
 )
 def test_wrong_options_are_told_at_once_in_one_line(options: list[str], words: str) -> None:

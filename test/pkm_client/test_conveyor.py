@@ -104,7 +104,7 @@ def test_a_pick_and_a_silent_encoder(tmp_path: Path) -> None:
         running_nodes(NAMESPACE, conveyor_file=str(file)),
         Robot.connect(NAMESPACE, timeout=120.0, conveyor_file=str(file)) as robot,
     ):
-        assert "hears nothing usable" in robot.belt("belt").problem
+        assert "receives no usable" in robot.belt("belt").problem
         with Encoder().running() as encoder:
             while robot.belt("belt").problem:
                 robot.wait(0.1)

@@ -330,9 +330,9 @@ def test_a_controller_that_dies_is_noticed() -> None:
     with running_nodes("dying") as group, Robot.connect("dying", timeout=120.0) as robot:
         task = robot.move_to([0.1, 0.0, HOME], 0.02, block=False)
         group.processes["control"].kill()  # type: ignore[attr-defined]
-        with pytest.raises(MotionEndedError, match="STATE_LOST: the controller has said nothing"):
+        with pytest.raises(MotionEndedError, match="STATE_LOST: the controller has been silent"):
             task.result(30.0)
-        with pytest.raises(NoRobotError, match="has said nothing"):
+        with pytest.raises(NoRobotError, match="has been silent"):
             robot.move_to([0.0, 0.0, HOME])
 
 

@@ -125,7 +125,7 @@ def test_no_change_begins_for_which_a_way_was_looked_for_before_a_stop(
     assert loop.reset() == ""
     assert loop.enable() == ""
     run(loop, 0.1)
-    assert "stopped while a way" in requests.begin_change(loop, way, asked)
+    assert "stopped during the search" in requests.begin_change(loop, way, asked)
     assert loop.follower.change is None
     assert requests.begin_change(loop, plan_change(seen(loop.follower), "-+"), requests.stops(loop)) == ""
 

@@ -53,7 +53,7 @@ def test_what_is_wrong_is_said(file: Path, capsys: pytest.CaptureFixture[str]) -
     assert "they are those of 'five_bar', the robot is 'delta'" in capsys.readouterr().err
     with pytest.raises(ConfigurationError, match=r"missing\.yaml: cannot be read"):
         load_mechanism("five_bar", {"corrections": str(file.with_name("missing.yaml"))})
-    with pytest.raises(DescriptionError, match="quotation mark without a second"):
+    with pytest.raises(DescriptionError, match="unclosed quotation mark"):
         xacro_arguments("name:='value")
 
 

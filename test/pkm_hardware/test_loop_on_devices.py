@@ -137,10 +137,10 @@ def test_nothing_is_done_by_a_loop_that_is_frozen(rig: Rig) -> None:
     rig.enable()
     os.kill(rig.process.pid, signal.SIGSTOP)
     assert wait_until(lambda: rig.process.problem, 3.0)
-    assert "said nothing" in rig.process.situation.action.reason
+    assert "been silent" in rig.process.situation.action.reason
     for request in (requests.enable, requests.disable, requests.reset):
         asked = time.monotonic()
-        with pytest.raises(LoopEndedError, match="said nothing"):
+        with pytest.raises(LoopEndedError, match="been silent"):
             rig.process.ask(request)
         assert time.monotonic() - asked < 2.0
     assert len(rig.bench.on()) == rig.bench.drives
@@ -155,7 +155,7 @@ def test_a_loop_that_stays_frozen_loses_its_drives(rig: Rig) -> None:
     os.kill(rig.process.pid, signal.SIGSTOP)
     assert wait_until(lambda: not rig.bench.on(), 8.0)
     assert wait_until(lambda: rig.process.gone, 5.0)
-    assert any("said nothing for" in text and "it is ended" in text for text in rig.said), rig.said
+    assert any("been silent for" in text and "it is ended" in text for text in rig.said), rig.said
     assert rig.process.failure.endswith("the drives were turned off")
     assert rig.process.situation.mode is Mode.STOPPED
 

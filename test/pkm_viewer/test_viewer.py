@@ -253,7 +253,7 @@ PICTURES = {
     '<visual><geometry><box size="1 2 nan"/></geometry></visual>': "3 number",
     '<visual><geometry><sphere radius="-1"/></geometry></visual>': "greater than zero",
     '<visual><geometry><cylinder radius="1"/></geometry></visual>': "length",
-    "<visual><geometry><cone/></geometry></visual>": "no shape",
+    "<visual><geometry><cone/></geometry></visual>": "not a URDF shape",
     '<visual><origin xyz="0"/><geometry><sphere radius="1"/></geometry></visual>': "xyz",
     '<visual><origin rpy="x"/><geometry><sphere radius="1"/></geometry></visual>': "rpy",
 }

@@ -126,7 +126,7 @@ def test_a_clock_is_not_exchanged_while_a_node_runs(robot: Run, name: str) -> No
     request = SetParameters.Request(parameters=[Parameter(name="use_sim_time", value=value)])
     answer = robot.graph.call(SetParameters, f"{name}/set_parameters", request, _PATIENCE)
     assert not answer.results[0].successful
-    assert "start it anew with use_sim_time" in answer.results[0].reason
+    assert "start it again with use_sim_time" in answer.results[0].reason
 
 
 @pytest.mark.parametrize("name", NODES)

@@ -46,7 +46,7 @@ def test_a_motion_begins_when_its_commands_are_passed_on(graph: Graph) -> None:
         there = robot.state.pose + np.array([0.03, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0])
         with pytest.raises((RefusedError, MotionEndedError), match="not active"):
             robot.move_to(there)
-        with pytest.raises(RefusedError, match="did not take the jog"):
+        with pytest.raises(RefusedError, match="did not accept the jog"):
             robot.jog(linear=[0.05, 0.0, 0.0])
         passes = True
         told.publish(State(id=State.PRIMARY_STATE_ACTIVE, label="active"))

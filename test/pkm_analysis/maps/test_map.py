@@ -140,7 +140,7 @@ def test_surfaces_of_one_value_of_coordinates_that_turn_have_no_layer(tmp_path: 
     found = analysis("planar_3rrr").map("isotropy", vary=["x", "y", "yaw"], resolution=13)
     assert found.surfaces
     assert len(found.plot().axes) == 7
-    with pytest.raises(AnalysisError, match="no three lengths"):
+    with pytest.raises(AnalysisError, match="not three lengths"):
         found.save(tmp_path / "map.glb")
 
 

@@ -76,7 +76,7 @@ def test_what_is_no_scheduler_is_refused_in_time(
 ) -> None:
     monkeypatch.setattr(cluster, "_ANSWERS_WITHIN", PATIENCE)
     began = time.monotonic()
-    with listening(says) as address, pytest.raises(UsageError, match="is no scheduler of Dask"):
+    with listening(says) as address, pytest.raises(UsageError, match="is not a Dask scheduler"):
         Sweeps(scheduler=address)
     assert time.monotonic() - began < PATIENCE + 10.0
 
