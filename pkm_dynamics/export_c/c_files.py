@@ -18,7 +18,15 @@ from pkm_description.exported_digest import digest_of
 from pkm_dynamics.dynamics import Dynamics
 from pkm_dynamics.export_c.c_test import states_of, test_source
 from pkm_dynamics.export_c.cpp_header import cpp_header, wrapped
-from pkm_dynamics.export_c.forward_in_c import FORWARD, NEAREST_SIDE, NO_FORWARD, SAME_SIDE, SAME_SIDE_REDUNDANT
+from pkm_dynamics.export_c.forward_in_c import (
+    CLOSED_STEPS,
+    FORWARD,
+    NEAREST_SIDE,
+    NO_FORWARD,
+    OPEN_STEPS,
+    SAME_SIDE,
+    SAME_SIDE_REDUNDANT,
+)
 from pkm_dynamics.export_c.iteration_in_c import FOLLOW, FORWARD_NEAR, NEAREST, NEWTON
 from pkm_dynamics.export_c.recorded_robot import SINGULAR_SINGLE, RecordedFunction, RecordedRobot
 from pkm_dynamics.export_c.sharing_in_c import SHARE
@@ -42,7 +50,11 @@ STATUSES = (
     ("PKM_DIVERGED", 4, "drives that only pull, or only push, do not come to share the load"),
     ("PKM_INVALID_INPUT", 5, "not finite, no unit quaternion, outside the motion space, or numbers overflow"),
     ("PKM_EFFORT_LIMIT", 7, "no efforts within the bounds of drives that only pull, or only push"),
-    ("PKM_NOT_CONNECTED", 8, "limbs that are solved by iteration do not follow the platform from home to the pose"),
+    (
+        "PKM_NOT_CONNECTED",
+        8,
+        "limbs solved by iteration do not follow from home, or what limbs hold is nearly dependent",
+    ),
     ("PKM_NO_SUCH_MODE", 10, "no working mode of this number"),
 )
 PROTOTYPES = (
@@ -78,6 +90,15 @@ WIDE = """
 #if DBL_DIG < 15
 #error "double is no wider than float here: export with --scalar float"
 #endif
+"""
+TURNING = """\
+ *
+ * The platform has fewer degrees of freedom than six, and which twists are possible depends on the pose. Poses must be
+ * possible ones, as the forward kinematics gives; others are PKM_UNREACHABLE. Of a twist, what is impossible must be
+ * rounding, and is taken off; an acceleration is moved to the nearest one that is possible at that twist, rotations
+ * at the characteristic length; PKM_INVALID_INPUT where it misses that by more than 5 %. The Jacobian counts for
+ * possible twists alone: what it gives to others has no meaning. Where the limbs' constraints are nearly dependent,
+ * the status is PKM_NOT_CONNECTED.
 """
 LIMBS = "struct NAME_limbs *limbs"
 DRIVES_NEAR = """\
@@ -171,7 +192,7 @@ class CFiles:
     """All files of one robot, by name; `single` makes floats of doubles."""
 
     def __init__(self, dynamics: Dynamics, single: bool = False) -> None:
-        self.robot = RecordedRobot(dynamics, single)
+        self.robot = RecordedRobot(dynamics, single, turns=True)
         self.dynamics, self.kinematics, self.engine = dynamics, dynamics.kinematics, dynamics.kinematics.engine
         self.single, self.real = single, "float" if single else "double"
         self.name = identifier(self.kinematics.mechanism.name)
@@ -267,14 +288,18 @@ class CFiles:
             prototypes += CARRIED_LIMBS
         prototypes += "".join(f"{self.head(name, given)};\n" for name, given in self.near_prototypes)
         prototypes = self._real(prototypes.replace("NAME_", f"{self.name}_").replace("DELTA", upper))
-        real = self.real
+        real, turning = self.real, TURNING if self.robot.turning else ""
+        motions = (
+            f"extern const {real} {self.name}_motions[6 * {upper}_N_FREEDOMS]; /* basis of its twists, row by row */\n"
+        )
+        motions = "" if turning else motions
         return f"""\
 /* Kinematics and dynamics of the robot {k.mechanism.name}, made by pkm export {release()}.
  *
  * Every function returns a status, and writes NaN where there is no answer. Poses are x y z qx qy qz qw of the platform
  * in the base frame, twists and accelerations linear, then angular, at the platform's origin in base axes; SI units.
  * All functions are re-entrant, allocate nothing and use math.h alone. Joint limits are judged by {self.name}_inverse.
- *
+{turning} *
  * Joints, in their order:
 {order}
  *
@@ -290,7 +315,7 @@ class CFiles:
 #define {upper}_N_ACTUATED {len(k.actuated_names)}
 #define {upper}_N_MODES {self.n_modes}
 #define {upper}_SINGULAR_BELOW {self.number(SINGULAR_SINGLE if self.single else SINGULAR_BELOW)} /* margins */
-#define {upper}_N_FREEDOMS {self.robot.subspace.shape[1]}
+#define {upper}_N_FREEDOMS {self.robot.n}
 
 #ifndef PKM_OK
 {constants}#endif
@@ -306,8 +331,7 @@ extern const {real} {self.name}_lower[{upper}_N_JOINTS]; /* ranges of the joints
 extern const {real} {self.name}_upper[{upper}_N_JOINTS];
 extern const {real} {self.name}_largest_rate[{upper}_N_ACTUATED]; /* of the actuated joints, rad/s or m/s */
 extern const {real} {self.name}_largest_effort[{upper}_N_ACTUATED]; /* N m or N */
-extern const {real} {self.name}_motions[6 * {upper}_N_FREEDOMS]; /* basis of its twists, row by row */
-extern const char *const {self.name}_drive_names[{upper}_N_ACTUATED]; /* names of the actuated joints */
+{motions}extern const char *const {self.name}_drive_names[{upper}_N_ACTUATED]; /* names of the actuated joints */
 {prototypes}
 #ifdef __cplusplus
 }}
@@ -390,7 +414,7 @@ extern const char *const {self.name}_drive_names[{upper}_N_ACTUATED]; /* names o
             self.table(real, f"{self.name}_upper", upper),
             self.table(real, f"{self.name}_largest_rate", [one.velocity for one in limits]),
             self.table(real, f"{self.name}_largest_effort", [one.effort for one in limits]),
-            self.table(real, f"{self.name}_motions", self.robot.subspace.ravel()),
+            *([] if self.robot.turning else [self.table(real, f"{self.name}_motions", self.robot.subspace.ravel())]),
             f"const char *const {self.name}_drive_names[{len(limits)}] = {{{quoted}}};\n",
         ]
         lower, upper = engine.ranges.limits
@@ -502,8 +526,10 @@ extern const char *const {self.name}_drive_names[{upper}_N_ACTUATED]; /* names o
         text = FORWARD.replace("LIMB_ERRORS", self._body("limb_errors", arguments, robot.limb_errors())).replace(
             "NEWTON_STEP", self._body("newton_step", arguments + ", struct step *step", step)
         )
-        n = self.robot.subspace.shape[1]
+        n = self.robot.n
         redundant = robot.m > n
+        for word, c in (OPEN_STEPS if robot.turning else CLOSED_STEPS).items():
+            text = text.replace(word, c)
         for word, with_joints, without in JOINTS_ALONG:
             text = text.replace(word, with_joints if robot.iterated else without)
         at = text.index("/* Newton's method from `pose`")
@@ -620,9 +646,9 @@ extern const char *const {self.name}_drive_names[{upper}_N_ACTUATED]; /* names o
         """A template with the names and numbers of this robot."""
         words = {
             "NAME": self.name,
-            "FREE": str(self.robot.m - self.robot.subspace.shape[1]),
+            "FREE": str(self.robot.m - self.robot.n),
             "M": str(self.robot.m),
-            "N": str(self.robot.subspace.shape[1]),
+            "N": str(self.robot.n),
             "SIDES": str(max(len(self.robot.sides), 1)),
             "JOINTS": str(len(self.kinematics.joint_names)),
             "MODES": str(self.n_modes),

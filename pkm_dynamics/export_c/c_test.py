@@ -58,12 +58,18 @@ def states_of(dynamics: Dynamics, n: int = STATES, seed: int = 0) -> States:
         pose = np.array([displace(home, step) for step in rng.uniform(-0.1, 0.1, (n, S.shape[1])) @ per_unit.T])
         twist, acceleration = rng.uniform(-1.0, 1.0, (2, n, S.shape[1])) @ per_unit.T
     steps = rng.uniform(-NEAR, NEAR, (n, S.shape[1])) @ per_unit.T
+    near = np.array([displace(*pair) for pair in zip(pose, steps, strict=True)])
+    if not kinematics.constant_space:
+        units = np.where(kinematics.engine.actuated_turning, 1.0, size)
+        q = kinematics.inverse(pose).actuated
+        near = kinematics.forward(q + units * rng.uniform(-NEAR, NEAR, q.shape), near=pose).pose
+        near = np.where(np.isfinite(near), near, pose)
     given = {
         "pose": pose,
         "twist": twist,
         "acceleration": acceleration,
         "effort": rng.normal(size=(n, m)),
-        "near": np.array([displace(*pair) for pair in zip(pose, steps, strict=True)]),
+        "near": near,
     }
     mode, at_home = np.arange(n, dtype=np.int64) % kinematics.n_modes, 0
     if kinematics.engine.iterated:  # in home's mode where another leaves the ranges of the joints

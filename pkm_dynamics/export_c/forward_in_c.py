@@ -13,7 +13,7 @@ struct step {
     REAL turn;   /* rad */
     REAL length; /* m, rotations at the characteristic length */
     REAL side;   /* of the singularities of type 2: sign of the Jacobian's determinant */
-    REAL rates[RATES];
+    REAL rates[RATES];STEP_OPEN
 };
 
 static int limb_errors(const REAL pose[7], const REAL side[], Q_IN const REAL goal[], REAL left[])
@@ -44,8 +44,7 @@ static int follow(const REAL side[], const REAL goal[], Q_OUT REAL pose[7])
         for (int i = 0; i < 7; i++)
             pose[i] = step.pose[i];
         const REAL ratio = previous < HUGE_VAL ? length / previous : TENTH;
-        if (length > QUARTER * previous || length * ratio * ratio < EXACT * size)
-            return STEP_AT(pose, side, Q goal, left, &step) == PKM_OK && same_side(&first, &step);
+        if (length > QUARTER * previous || length * ratio * ratio < EXACT * size)AT_REST
         previous = length;
     }
     return 0;
@@ -100,6 +99,25 @@ int NAME_forward(const REAL actuated[], const REAL near[7], REAL pose[7])
     return finish(status, pose, 7);
 }
 """
+
+# In it: with limbs that are closed at every step, and with those that the platform's motion closes.
+CLOSED_STEPS = {
+    "AT_REST": """
+            return STEP_AT(pose, side, Q goal, left, &step) == PKM_OK && same_side(&first, &step);""",
+    "STEP_OPEN": "",
+}
+OPEN_STEPS = {
+    "AT_REST": """ {
+            if (STEP_AT(pose, side, Q goal, left, &step) != PKM_OK)
+                return 0;
+            for (int i = 0; i < 7 && step.open < ONE; i++)
+                pose[i] = step.pose[i]; /* the little that is left */
+            if (step.open < ONE)
+                return same_side(&first, &step);
+        }""",
+    "STEP_OPEN": """
+    REAL open; /* what limbs are open by, or this step: 1 where it just counts as none */""",
+}
 
 NEAREST_SIDE = """\
 /* The working mode at `pose` whose actuators are nearest to `goal`, and what they then have to go. */

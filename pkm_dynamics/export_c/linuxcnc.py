@@ -19,7 +19,7 @@ def linuxcnc_files(files: CFiles) -> dict[str, str]:
     axes = [i for i in range(6) if np.abs(space @ (space.T @ np.eye(6)[i]) - np.eye(6)[i]).max() < 1e-9]
     if files.single:
         raise ExportError(k.mechanism.name, "LinuxCNC takes doubles: leave --scalar out")
-    if len(axes) != space.shape[1]:
+    if files.robot.turning or len(axes) != space.shape[1]:
         raise ExportError(k.mechanism.name, "it moves otherwise than along and about axes, as LinuxCNC has them")
     units = np.where(files.engine.actuated_turning, np.rad2deg(1.0), 1000.0)
     turned = rpy_from_rotation(rotation_from_quaternion(k.home[3:]))

@@ -23,7 +23,7 @@ from pkm_kinematics.kernels.path.fixed_steps import SETTLED, newton_in_fixed_ste
 from pkm_kinematics.kernels.path.newton import TWIST, actuator_error, correction
 from pkm_kinematics.kernels.position.chain import place_chain, read_chain
 from pkm_kinematics.kernels.position.closed_form import read_angles, solve_closed_form, turn_from_home
-from pkm_kinematics.kernels.position.closures import block_jacobian, closed, invert_block, turned_over
+from pkm_kinematics.kernels.position.closures import CLOSED, block_jacobian, closed, invert_block, turned_over
 from pkm_kinematics.kernels.position.placement import place_platform
 from pkm_kinematics.kernels.position.positions import (
     CONVERGED,
@@ -34,16 +34,21 @@ from pkm_kinematics.kernels.position.positions import (
     write_block_rows,
 )
 from pkm_kinematics.kernels.position.solve_poses import INSIDE, UNIT
+from pkm_kinematics.kernels.rates.constraint_wrenches import onto_space
 from pkm_kinematics.kernels.rates.motion import accelerations, invert_blocks, move_platform, velocities
 from pkm_kinematics.kernels.rates.motion_space import is_off_space
 from pkm_kinematics.kernels.rates.projection import factorise_drives, inverse_jacobian
 from pkm_kinematics.kernels.records import CLOSED_FORM, PLATFORM
 from pkm_kinematics.kernels.regularity import factorise, is_regular, orientation, solve_three, turn_back
-from pkm_kinematics.recordings_at_home import near_home, pose_inputs, some_numbers
+from pkm_kinematics.lean_kinematics import pose_near_home
+from pkm_kinematics.recorded_space import FIRM, RecordedSpace
+from pkm_kinematics.recorded_tracking import SMALL
+from pkm_kinematics.recordings_at_home import pose_inputs, some_numbers
 from pkm_kinematics.solve.position_solver import EXACT, TORN
+from pkm_kinematics.solve.possible_twists import ASTRAY
 from pkm_runtime.codegen import Tape, loose, trace
 from pkm_runtime.codegen.c_code import CCode, Part, identifier
-from pkm_runtime.codegen.tape import Number, Term, call
+from pkm_runtime.codegen.tape import Number, Term, call, extreme
 from pkm_runtime.errors import PkmError
 
 TAU = 6.283185307179586
@@ -61,6 +66,8 @@ BLUNT = 2e-2
 
 
 SINGULAR_SINGLE = 1e-4  # a margin below which a matrix of floats is singular
+# Of floats: what counts as closed and as no step where the motion space turns, and which constraints are independent.
+CLOSED_SINGLE, SMALL_SINGLE, FIRM_SINGLE = 1e-4, 1e-5, 1e-2
 
 
 class ExportError(PkmError):
@@ -139,7 +146,7 @@ class RecordedFunction:
     def rates(self, array: int, name: str) -> Any:
         """A twist or acceleration (6,) that is checked to be in the motion space."""
         S = self.robot.subspace
-        raw = self.given(array, S @ some_numbers(S.shape[1]), name)
+        raw = self.given(array, self.robot.rates[array - GIVEN], name)
         spaces = self.robot.engine.spaces
         self.trace(is_off_space)(raw, spaces.rate_scale, spaces.onto_space, self.robot.inside)
         free = np.abs(S).sum(axis=1) > 0.0
@@ -244,11 +251,53 @@ class RecordedFunction:
         self.regular = bool(self.trace(is_regular)(regularity))
         return regularity
 
+    def space(self) -> RecordedSpace:
+        """The motion space at the pose, where it turns, blocks inverted; refused where wrenches are not FIRM."""
+        robot = self.robot
+        self.end("how the limbs' joints move with the platform", "singular")
+        space = RecordedSpace(self.model, self.data, robot.n, robot.instead)
+        firm = self.tape.decide(">", space.condition, FIRM_SINGLE if robot.single else FIRM)
+        robot.expect(firm, "what its limbs hold of the platform is nearly dependent beside home")
+        self.end("what limbs hold of the platform", "blunt")
+        return space
+
     def move(self, twist: Any, acceleration: Any) -> None:
-        """Give the platform its motion, and all bodies theirs."""
+        """Give the platform its motion, and all bodies theirs.
+
+        In a space that turns it is the nearest one, which twist and acceleration become.
+        """
+        if self.robot.turning:
+            space = self.space()
+            wanted = twist.copy(), acceleration.copy()
+            space.move(twist, acceleration)
+            self._near(wanted[0], twist, self.robot.inside, _size(wanted[0], space.length))
+            along = wanted[1].copy()
+            self.trace(onto_space)(self.model.subspace, space.length, along)
+            sizes = _size(wanted[1], space.length) + _size(acceleration - along, space.length)
+            self._near(wanted[1], acceleration, ASTRAY, sizes)
+            self.end("the motion that limbs leave", "invalid")
+            return
         self.trace(move_platform)(self.data.state, twist, acceleration)
         self.trace(velocities)(self.model, self.data)
         self.trace(accelerations)(self.model, self.data)
+
+    def _near(self, wanted: Any, found: Any, part: float, size: Number) -> None:
+        """Expect that a motion misses what is wanted by a part of one plus its size at most; any may be at rest."""
+        if any(isinstance(x, Term) for x in wanted):
+            off = _size(wanted - found, self.model.task[0].length)
+            self.tape.decide("<=", off, part * (1.0 + size))
+
+    def open_limbs(self) -> Number:
+        """Solve the limbs, whatever they hold of the platform; how open that is, 1 where it just counts as closed."""
+        gaps: list[Number] = []
+        bound = CLOSED_SINGLE if self.robot.single else CLOSED
+
+        def note(block: Any, residual: Number) -> bool:
+            gaps.append(residual / (bound * block.size))
+            return True
+
+        trace(solve_positions, [*self.robot.instead, (closed, note)])(self.model, self.data, self.mode, False)
+        return extreme("worse", *gaps)
 
     # -- C ------------------------------------------------------------------------------------------------------------
 
@@ -294,17 +343,29 @@ def _values_of(me: Any) -> Iterator[tuple[str, Number]]:
         yield f"I{name}", me.inertia[k]
 
 
-class RecordedRobot:
-    """Records the functions of one robot."""
+def _size(rates: Any, length: float) -> Number:
+    """Size of a twist or an acceleration (6,), rotations at a length."""
+    scaled = [*rates[:3], *(length * x for x in rates[3:])]
+    return call("sqrt", sum(x * x for x in scaled))
 
-    def __init__(self, dynamics: Dynamics, single: bool = False) -> None:
+
+class RecordedRobot:
+    """Records the functions of one robot, on request (`turns`) of one whose motion space turns with the pose."""
+
+    def __init__(self, dynamics: Dynamics, single: bool = False, turns: bool = False) -> None:
         self.dynamics, self.kinematics, self.engine = dynamics, dynamics.kinematics, dynamics.kinematics.engine
         blocks = self.engine.tables.blocks
-        self.expect(self.engine.constant_space, "its motion space turns with the pose; use the Python package")
-        self.iterated: bool = self.engine.iterated
+        self.turning, self.iterated = not self.engine.constant_space, bool(self.engine.iterated)
+        self.expect(turns or not self.turning, "its motion space turns with the pose; use the Python package")
+        self.expect(
+            not (self.turning and self.iterated),
+            "its motion space turns with the pose, and limbs are solved by iteration; use the Python package",
+        )
         self.tables, self.subspace, self.single = self.engine.tables, self.engine.model.subspace, single
         self.m = len(self.engine.actuated_names)
-        self.pose = near_home(self.engine.home, self.subspace, self.engine.size)
+        self.n: int = self.engine.mobility if self.turning else self.subspace.shape[1]
+        self.pose = pose_near_home(self.engine, self.kinematics.modes.start(0))
+        self.rates = self._rates()  # twist and acceleration (6,) of the recording
         self.sides = [int(b["stride"]) for b in blocks if b["branches"] > 1]
         # bounds below which a float cannot see: see `docs/export_c.md`
         self.unit, self.inside = (1e-5, 1e-4) if single else (UNIT, INSIDE)
@@ -326,8 +387,9 @@ class RecordedRobot:
             )
             self.solved = np.asarray(self.kinematics.inverse(self.pose, mode=0).joints)
             self.expect(bool(np.isfinite(self.solved).all()), "its limbs do not reach the poses beside home")
-        square = self.m == self.subspace.shape[1]
-        self.expect(not (self.one_way and square), "its drives only pull, or only push, and none is redundant")
+        self.expect(
+            not (self.one_way and self.m == self.n), "its drives only pull, or only push, and none is redundant"
+        )
 
     @property
     def one_way(self) -> bool:
@@ -338,6 +400,14 @@ class RecordedRobot:
         """Refuse the robot unless something is so."""
         if not fact:
             raise ExportError(f"{self.kinematics.mechanism.name}: not recorded: {otherwise}")
+
+    def _rates(self) -> tuple[Any, Any]:
+        numbers = some_numbers(self.n)
+        if not self.turning:
+            return (self.subspace @ numbers,) * 2
+        at = self.kinematics.inverse(self.pose).rows(slice(None))
+        twist = at.subspace[0] @ numbers
+        return twist, twist + at.spaces(twist[None])[1][0]
 
     def _turns_over(self) -> bool:
         """Whether a limb is found by iteration, as many equations as joints, and one of these slides.
@@ -507,7 +577,9 @@ class RecordedRobot:
     def inverse_dynamics(self, moving: bool) -> RecordedFunction:
         """Efforts (n_actuated,) of a motion, or at rest."""
         f = RecordedFunction(self)
-        twist, acceleration = (f.rates(GIVEN, "twist"), f.rates(MORE, "acceleration")) if moving else (np.zeros(6),) * 2
+        twist, acceleration = np.zeros((2, 6), dtype=object)
+        if moving:
+            twist, acceleration = f.rates(GIVEN, "twist"), f.rates(MORE, "acceleration")
         f.place(joints=False)
         f.end("the platform and its motion" if moving else "the platform", "invalid")
         self._limbs(f)
@@ -525,7 +597,7 @@ class RecordedRobot:
 
     def _null_space(self, f: RecordedFunction) -> Any:
         """Efforts that do no work together: an orthonormal basis, by drive, of a Jacobian that is factorised."""
-        m, n = self.m, self.subspace.shape[1]
+        m, n = self.m, self.n
         null = np.zeros((m, m - n), dtype=object)
         for c in range(m - n):
             null[n + c, c] = 1.0
@@ -543,10 +615,11 @@ class RecordedRobot:
         f.end("the platform and its motion", "invalid")
         self._limbs(f)
         f.end("how the limbs' joints move with the platform", "singular")
-        f.move(twist, np.zeros(6))
+        bias = np.zeros(6, dtype=object)
+        f.move(twist, bias)
         f.end("motion of the limbs while the platform does not accelerate", "singular")
         out = np.zeros(6, dtype=object)
-        status = f.trace(acceleration_here)(f.model, f.data, np.zeros(6), np.zeros(6), effort, out)
+        status = f.trace(acceleration_here)(f.model, f.data, np.zeros(6), bias, effort, out)
         f.regular = f.regular and status == CONVERGED
         f.end(
             "inertia of the whole robot, and what accelerates it",
@@ -559,7 +632,9 @@ class RecordedRobot:
         """Regularity of the worst limb, reciprocal condition of the drives."""
         f = self._at()
         regularity = self._limbs(f)
-        m, n = self.m, self.subspace.shape[1]
+        if self.turning:
+            f.space()
+        m, n = self.m, self.n
         J, system = np.zeros((m, 6), dtype=object), f.data.system
         f.trace(inverse_jacobian)(f.model, f.data, J)
         A, weights, per_speed = np.zeros((m, n), dtype=object), system[FACTORS, 0], system[FACTORS, 1]
@@ -577,9 +652,17 @@ class RecordedRobot:
     def limb_errors(self) -> RecordedFunction:
         """What actuators still have to go to `goal` (n_actuated,) at a pose."""
         f = self._on_the_way()
-        f.limbs(joints=False)
+        if self.turning:
+            self.expect(f.open_limbs() < self.near_enough, "its limbs do not reach the poses beside home")
+        else:
+            f.limbs(joints=False)
         self._errors(f)
         return f
+
+    @property
+    def near_enough(self) -> float:
+        """How far a pose to begin from may leave loops open, in units of what counts as closed."""
+        return INSIDE / CLOSED if not self.single else 1.0
 
     def _errors(self, f: RecordedFunction) -> Any:
         goal = f.given(GIVEN, self.engine.home_joints[self.engine.actuated_column] + 0.01, "goal")
@@ -591,24 +674,43 @@ class RecordedRobot:
     def newton_step(self) -> RecordedFunction:
         """A step of Newton's method on the pose towards actuators at `goal`: see `kernels/path/newton.py`."""
         f = self._on_the_way()
-        f.limbs(joints=False)
-        goal = self._errors(f)
-        sign, _ = f.trace(correction)(f.model, f.data, goal)
+        gap: Number = 0.0
+        if self.turning:
+            gap = f.open_limbs()
+        else:
+            f.limbs(joints=False)
+        goal, closing, side = self._errors(f), np.zeros(6), 1.0
+        if self.turning:
+            f.invert()
+            space = f.space()
+            closing, side = space.closing(), space.side
+
+        def missing(bodies: Any, state: Any, q: Any, error: Any) -> None:
+            """In place of `actuator_error`: what is left of it once the constraints are closed."""
+            f.trace(actuator_error)(bodies, state, q, error)
+            for a in range(self.m):
+                error[a] = error[a] - sum(f.data.system[0, a, k] * closing[k] for k in range(6))
+
+        sign, _ = trace(correction, [*self.instead, (actuator_error, missing)])(f.model, f.data, goal)
         f.regular = isinstance(sign, Term) or sign != 0.0
-        m, n = self.m, self.subspace.shape[1]
+        m, n = self.m, self.n
         results = []
         if f.regular:
-            twist, to = f.data.system[VECTORS, TWIST], np.zeros(7, dtype=object)
+            twist, to = f.data.system[VECTORS, TWIST, :6] + closing, np.zeros(7, dtype=object)
             f.trace(shift_pose)(f.pose, twist, 1.0, to)
             turn = call("sqrt", twist[3] * twist[3] + twist[4] * twist[4] + twist[5] * twist[5])
             length = self.engine.characteristic_length
             squares = twist[0] * twist[0] + twist[1] * twist[1] + twist[2] * twist[2]
             squares = squares + (length * turn) * (length * turn)
             results = [*((f"step->pose[{k}]", x) for k, x in enumerate(to)), ("step->turn", turn)]
-            results += [("step->length", call("sqrt", squares)), ("step->side", sign)]
+            far = call("sqrt", squares)
+            results += [("step->length", far), ("step->side", sign * side)]
+            if self.turning:
+                small = (SMALL_SINGLE if self.single else SMALL) * length
+                results.append(("step->open", extreme("worse", gap, far / small)))
             if m > n:
                 K = np.asarray(f.data.system[0, :m], dtype=object)
-                rates = [sum(K[a, k] * self.subspace[k, c] for k in range(6)) for a in range(m) for c in range(n)]
+                rates = [sum(K[a, k] * f.model.subspace[k, c] for k in range(6)) for a in range(m) for c in range(n)]
                 results += [(f"step->rates[{k}]", x) for k, x in enumerate(rates)]
         f.end("the step", "singular", *results)
         return f

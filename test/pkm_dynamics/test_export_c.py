@@ -30,7 +30,7 @@ needs_compiler = pytest.mark.skipif(not COMPILERS, reason="no C compiler (gcc or
 
 
 def expressible(dynamics: Dynamics) -> bool:
-    return dynamics.kinematics.constant_space
+    return dynamics.kinematics.constant_space or not dynamics.kinematics.engine.iterated
 
 
 def written(dynamics: Dynamics, folder: Path, single: bool = False, arduino: bool = False) -> CFiles:
@@ -126,7 +126,7 @@ def compare_with_python(dynamics: Dynamics, n: int, folder: Path) -> None:
 
 
 @needs_compiler
-@pytest.mark.parametrize("name", ["delta", "hexa", "wrist_3ups_s", "gough_stewart_7", "orthoglide"])
+@pytest.mark.parametrize("name", ["delta", "hexa", "wrist_3ups_s", "gough_stewart_7", "orthoglide", "tripod_3prs"])
 def test_c_is_python(name: str, tmp_path: Path) -> None:
     compare_with_python(Dynamics(load_mechanism(name)), 10_000, tmp_path)
 
@@ -245,7 +245,7 @@ def attack(name: str, n: int, folder: Path) -> None:
 
 
 @needs_compiler
-@pytest.mark.parametrize("name", ["delta", "gough_stewart_7", "navaro", "wrist_3ruu"])
+@pytest.mark.parametrize("name", ["delta", "gough_stewart_7", "navaro", "wrist_3ruu", "tricept"])
 def test_any_bits(name: str, tmp_path: Path) -> None:
     attack(name, 100_000, tmp_path)
 
@@ -267,7 +267,7 @@ def passes(dynamics: Dynamics, folder: Path, single: bool) -> None:
 
 
 @needs_compiler
-@pytest.mark.parametrize("name", ["delta", "planar_3rrr", "five_dof_3rr_rrr", "quattro"])
+@pytest.mark.parametrize("name", ["delta", "planar_3rrr", "five_dof_3rr_rrr", "quattro", "spatial_4dof_5legs"])
 def test_floats(name: str, tmp_path: Path) -> None:
     passes(Dynamics(load_mechanism(name)), tmp_path, single=True)
 
@@ -315,6 +315,44 @@ def straight(start: np.ndarray, end: np.ndarray, part: float) -> np.ndarray:
     pose = start + part * (np.concatenate([end[:3], sign * end[3:]]) - start)
     pose[3:] /= np.linalg.norm(pose[3:])
     return pose
+
+
+@needs_compiler
+def test_motions_in_a_space_that_turns(tmp_path: Path) -> None:
+    """What the platform cannot do is refused as in Python, what it nearly does is moved to what it can."""
+    dynamics = Dynamics(load_mechanism("tricept"))
+    library, states, k = Library(dynamics, tmp_path), states_of(dynamics, 20, seed=3), dynamics.kinematics
+    effort, there, scale = np.empty(3), np.empty(7), k.engine.spaces.rate_scale
+    for pose, twist, acceleration in zip(*(states.given[what] for what in PARTS[:3]), strict=True):
+        across = np.linalg.svd((k.inverse(pose).subspace * scale[:, None]).T)[2][-1] / scale
+        for off, far in ((0.0, 0.0), (1e-3, 0.0), (0.0, 0.01), (0.0, 0.5)):
+            moving = twist + off * across
+            wanted = acceleration + far * (1.0 + np.linalg.norm(acceleration * scale)) * across
+            expected = dynamics.inverse(k.at(pose), moving, wanted)
+            assert library.call("inverse_dynamics", pose, moving, wanted, 0, effort) == expected.status
+            assert (expected.status == Status.CONVERGED) == (off == 0.0 and far < 0.1)
+            np.testing.assert_allclose(effort, expected.effort, rtol=0.0, atol=1e-11 * np.nanmax([1.0, *abs(effort)]))
+        shifted = pose.copy()
+        shifted[:3] += 1e-3 * across[:3] + 1e-3 * across[3:]
+        assert library.call("gravity", shifted, 0, effort) == Status.UNREACHABLE
+        near = pose.copy()
+        near[:3] += 1e-8 * k.engine.size
+        assert library.call("forward", k.inverse(pose).actuated, near, there) == 0
+        np.testing.assert_allclose(there, pose, rtol=0.0, atol=1e-10)
+
+
+@needs_compiler
+def test_no_answer_where_constraints_are_nearly_dependent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the bound just below what it is at home, as these are far from dependent in all of the workspace."""
+    monkeypatch.setattr("pkm_dynamics.export_c.recorded_robot.FIRM", 0.92)
+    dynamics = Dynamics(load_mechanism("tricept"))
+    library, states = Library(dynamics, tmp_path), states_of(dynamics, 200)
+    out, status = np.empty(3), np.zeros(200, dtype=np.int64)
+    for i in range(200):
+        status[i] = library.call("gravity", np.ascontiguousarray(states.given["pose"][i]), int(states.mode[i]), out)
+        wanted = states.answers["gravity"][i] if status[i] == 0 else np.full(3, np.nan)
+        np.testing.assert_allclose(out, wanted, rtol=0.0, atol=1e-12 * np.abs(states.answers["gravity"][i]).max())
+    assert set(status) == {0, NOT_CONNECTED}
 
 
 IN_CPP = """
@@ -407,8 +445,8 @@ def test_a_changed_description_is_told(tmp_path: Path, capsys: pytest.CaptureFix
     library = str(tmp_path / "library")
     assert main(["delta", "--to", "c", "--layout", "arduino", "-o", library]) == 0
     assert check.main(["delta", "--exported", library]) == 0
-    assert main(["tricept", "--to", "c", "-o", folder]) == 1
-    assert "tricept" in capsys.readouterr().err
+    assert main(["carpal_wrist", "--to", "c", "-o", folder]) == 1
+    assert "carpal_wrist" in capsys.readouterr().err
 
 
 def test_the_header_has_what_was_promised(tmp_path: Path) -> None:
