@@ -98,7 +98,7 @@ TURNING = """\
  * rounding, and is taken off; an acceleration is moved to the nearest one that is possible at that twist, rotations
  * at the characteristic length; PKM_INVALID_INPUT where it misses that by more than 5 %. The Jacobian counts for
  * possible twists alone: what it gives to others has no meaning. Where the limbs' constraints are nearly dependent,
- * the status is PKM_NOT_CONNECTED.
+ * dynamics and margins are PKM_NOT_CONNECTED, and the forward kinematics is PKM_SINGULAR.
 """
 LIMBS = "struct NAME_limbs *limbs"
 DRIVES_NEAR = """\
