@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from scipy.linalg import qr
+import scipy  # whose parts load when they are first used
 
 from pkm_description.mechanism import Array
 from pkm_kinematics.kernels.position.placement import place_platform
@@ -43,7 +43,7 @@ class RecordedSpace:
         self.length = model.task[0].length
         found = [one for b in range(len(model.blocks)) for one in self._constraints(b)]
         values = np.array([[value(x) for x in wrench] for _, _, wrench in found]).T
-        chosen = sorted(qr(values, mode="r", pivoting=True)[1][: 6 - n])
+        chosen = sorted(scipy.linalg.qr(values, mode="r", pivoting=True)[1][: 6 - n])
         self._combinations = [found[i][:2] for i in chosen]
         self._wrenches = np.array([found[i][2] for i in chosen], dtype=object).T.copy()
         self._inverse, self._weights = np.zeros((6 - n, 6 - n), dtype=object), np.zeros(6 - n, dtype=object)

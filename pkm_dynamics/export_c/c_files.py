@@ -290,9 +290,10 @@ class CFiles:
         prototypes = self._real(prototypes.replace("NAME_", f"{self.name}_").replace("DELTA", upper))
         real, turning = self.real, TURNING if self.robot.turning else ""
         motions = (
-            f"extern const {real} {self.name}_motions[6 * {upper}_N_FREEDOMS]; /* basis of its twists, row by row */\n"
+            f"#define {upper}_TURNING 1 /* its motion space turns with the pose */\n"
+            if turning
+            else f"extern const {real} {self.name}_motions[6 * {upper}_N_FREEDOMS]; /* basis of its twists, by row */\n"
         )
-        motions = "" if turning else motions
         return f"""\
 /* Kinematics and dynamics of the robot {k.mechanism.name}, made by pkm export {release()}.
  *

@@ -9,6 +9,10 @@
 #define CONSTANT(what) JOIN(PKM_UPPER, what)
 #define OF(what) JOIN(PKM_NAME, what)
 
+#if CONSTANT(_TURNING)
+#error "the motion space of this robot turns with its pose, which the controllers of this package do not know"
+#endif
+
 const struct pkm_robot pkm_robot_table = {
     PKM_ROBOT_TABLE_LAYOUT,
     CONSTANT(_DIGEST),
