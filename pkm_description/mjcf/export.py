@@ -25,7 +25,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from pkm_description.description_error import DescriptionError
-from pkm_description.formats.bodies_and_joints import made_of
+from pkm_description.formats.bodies_and_joints import WORLD, made_of
 from pkm_description.joint_geometry import child_frame, frame_along, freedoms, home_positions
 from pkm_description.loops.closure import ClosureModel
 from pkm_description.mechanism import Array, Joint, JointType, Loop, LoopType, Mechanism
@@ -41,6 +41,10 @@ SLIVER = 1e-9  # smallest principal moment over the largest: a thin rod has no i
 
 def export_mjcf(mechanism: Mechanism) -> str:
     """MJCF text of a robot, with the keyframe `home`; `DescriptionError` for an element without counterpart."""
+    if any(joint.child == WORLD for joint in mechanism.joints):
+        raise DescriptionError(
+            '<link name="world">', "MuJoCo has a world of its own, which is fixed", "rename the link"
+        )
     return _Export(mechanism).text()
 
 
@@ -94,9 +98,11 @@ class _Export:
         append(default, "equality", solref=row([2.0 * TIME_STEP, 1.0]), solimp="0.9999 0.9999 0.001 0.5 2")
         world = append(root, "worldbody")
         append(world, "light", pos="0 0 3", dir="0 0 -1", directional="true")
-        base = append(world, "body", name=m.base_link)
+        # MuJoCo's world has that name, and no mass
+        base = world if m.base_link == WORLD else append(world, "body", name=m.base_link)
         self.bodies[m.base_link] = base
-        self._inertial(base, m.base_link)
+        if base is not world:
+            self._inertial(base, m.base_link)
         self._picture(base, m.base_link)
         stubs = {name: self._stubs(name) for name in self.ends}
         self._carry_on(m.base_link, stubs)

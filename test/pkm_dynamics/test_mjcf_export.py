@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from pkm_bringup.command_line.export_robot import main
-from pkm_description import load_mechanism
+from pkm_description import DescriptionError, load_mechanism
 from pkm_description.gallery import robot_names
 from pkm_description.mechanism import Array
 from pkm_description.mjcf.export import SMALL, export_mjcf
@@ -167,3 +167,15 @@ def test_command_line(tmp_path, capsys) -> None:  # type: ignore[no-untyped-def]
     assert file.read_text().startswith('<mujoco model="five_bar">')
     assert main(["no_such_robot"]) == 1
     assert "no such robot" in capsys.readouterr().err
+
+
+def test_a_base_that_is_the_world():
+    """MuJoCo knows one world, which is the base; another body of that name is refused."""
+    text = load_mechanism("five_bar").urdf
+    plain = mujoco.MjModel.from_xml_string(export_mjcf(load_mechanism("five_bar")))
+    moved = export_mjcf(load_mechanism(text.replace('"base_link"', '"world"')))
+    assert mujoco.MjModel.from_xml_string(moved).nbody == plain.nbody - 1
+    assert load_mechanism(moved).base_link == "world"
+    platform = load_mechanism("five_bar").platform_link
+    with pytest.raises(DescriptionError, match="a world of its own"):
+        export_mjcf(load_mechanism(text.replace(f'"{platform}"', '"world"')))
