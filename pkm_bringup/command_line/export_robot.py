@@ -12,8 +12,11 @@ from pathlib import Path
 from pkm_description.command_options import add_output, add_robot, write_output
 from pkm_description.load import load_mechanism, xacro_arguments
 from pkm_description.mjcf.export import export_mjcf
-from pkm_runtime.errors import PkmError
-from pkm_runtime.whole_files import whole
+from pkm_runtime.errors import PkmError, UsageError
+from pkm_runtime.whole_files import write_whole
+
+MARK = "Written by pkm export, which overwrites what has this line."
+COMMENTS = {".md": "\n<!-- {} -->"} | dict.fromkeys((".c", ".h", ".hpp", ".comp", ".ino"), "/* {} */")
 
 
 def parser() -> argparse.ArgumentParser:
@@ -45,6 +48,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = command.parse_args(arguments)
     if given.to != "mujoco" and not given.output:
         command.error(f"--to {given.to} writes several files: name a folder with -o DIR")
+    if given.to == "mujoco" and given.scalar == "float":
+        command.error("--scalar float is of C code: add --to c, or leave it out")
+    if given.to != "c" and given.layout == "arduino":
+        command.error("--layout arduino is of C code: add --to c, or leave it out")
     try:
         mechanism = load_mechanism(given.robot, xacro_arguments(given.xacro_args))
         if given.to == "mujoco":
@@ -58,16 +65,28 @@ def main(arguments: Sequence[str] | None = None) -> int:
             files |= importlib.import_module("pkm_dynamics.export_c.linuxcnc").linuxcnc_files(robot)
         elif given.layout == "arduino":
             files = importlib.import_module("pkm_dynamics.export_c.arduino_library").arduino_library(robot)
-        folder = Path(given.output)
-        for name, text in files.items():
-            (folder / name).parent.mkdir(parents=True, exist_ok=True)
-            with whole(folder / name) as part:
-                part.write_text(text, encoding="utf-8")
-    except (PkmError, OSError) as error:
+        _write(Path(given.output), files)
+    except OSError as error:
+        print(f"pkm export: {error.filename}: {error.strerror}; name another place with -o", file=sys.stderr)
+        return 1
+    except PkmError as error:
         print(f"pkm export: {error}", file=sys.stderr)
         return 1
-    print(f"{folder}: {', '.join(files)}")
+    print(f"{given.output}: {', '.join(files)}")
     return 0
+
+
+def _write(folder: Path, files: dict[str, str]) -> None:
+    """Write texts by file name, each with `MARK`; nothing where a file without it is in the way."""
+    for name in files:
+        file = folder / name
+        if file.exists() and not (file.is_file() and MARK in file.read_text(encoding="utf-8", errors="replace")):
+            problem = "it is there, and was not written by pkm export"
+            raise UsageError(str(file), problem, "name another folder with -o, or move it away")
+    for name, text in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        comment = COMMENTS.get(Path(name).suffix, "# {}")
+        write_whole(folder / name, f"{text}{comment.format(MARK)}\n")
 
 
 if __name__ == "__main__":

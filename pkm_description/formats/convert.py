@@ -74,17 +74,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
     endings = SUFFIXES.get(given.to.partition("+")[0], YAML)
     if given.output and Path(given.output).suffix not in endings:
         command.error(f"-o {given.output}: {given.to} is written into {' or '.join(endings)}")
+    if given.balls == "hinges" and given.to not in OF_BALLS:
+        command.error(f"--balls hinges is of {' and '.join(OF_BALLS)}: leave it out of --to {given.to}")
     try:
         named = xacro_arguments(given.xacro_args)
         named |= {key: getattr(given, key) for key in ("platform", "base", "actuated") if getattr(given, key)}
         mechanism = load_mechanism(given.robot, named)
-        if given.balls == "hinges" and given.to in OF_BALLS:
+        if given.balls == "hinges":
             text, notes = OF_BALLS[given.to](mechanism, ("spherical",))
         else:
             text, notes = WRITERS[given.to](mechanism)
         notes = expand_told(given.robot, named)[2] + [f"{given.to} does not say: {note}" for note in notes]
         write_output(text, given.output)
-    except (PkmError, OSError) as error:
+    except OSError as error:
+        print(f"pkm convert: {error.filename}: {error.strerror}; name another file with -o", file=sys.stderr)
+        return 1
+    except PkmError as error:
         print(f"pkm convert: {error}", file=sys.stderr)
         return 1
     for note in notes:

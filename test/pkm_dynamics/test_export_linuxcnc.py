@@ -130,3 +130,21 @@ def test_what_linuxcnc_cannot_have_is_refused_by_name(tmp_path: Path, capsys: py
     assert "tricept" in capsys.readouterr().err
     with pytest.raises(SystemExit):
         main(["delta", "--to", "linuxcnc"])
+
+
+def test_what_others_wrote_is_not_overwritten(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Nothing is written beside a foreign file; what was exported may be exported again."""
+    command = ["five_bar", "--to", "linuxcnc", "-o", str(tmp_path)]
+    mine = tmp_path / "CMakeLists.txt"
+    mine.write_text("project(mine)\n")
+    assert main(command) == 1
+    assert "CMakeLists.txt: it is there, and was not written" in capsys.readouterr().err
+    assert [file.name for file in tmp_path.iterdir()] == ["CMakeLists.txt"]
+    mine.unlink()
+    assert main(command) == main(command) == 0
+    assert "add_library" in mine.read_text()
+    assert main([*command[:-1], str(mine)]) == 1
+    assert "name another place" in capsys.readouterr().err
+    for ignored in (["--scalar", "float"], ["--layout", "arduino"]):
+        with pytest.raises(SystemExit):
+            main(["five_bar", *ignored])
