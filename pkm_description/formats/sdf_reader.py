@@ -25,6 +25,7 @@ from pkm_description.urdf.xml_text import read_xml
 
 VERSIONS = [f"1.{n}" for n in range(4, 13)]
 MODEL = "__model__"
+LONGEST = 300  # frames, each relative to the next
 ENDLESS = 1e15  # limits beyond it are none: SDF writes 1e16
 READ = {"link", "joint", "frame", "pose", "static", "self_collide", "allow_auto_disable", "enable_wind", "plugin"}
 
@@ -108,6 +109,8 @@ class _Reader:
         label = f'<{element.tag} name="{name}">'
         if name in self.open:
             raise DescriptionError(label, f"its pose depends on itself: {' of '.join(self.open)}", "break the circle")
+        if len(self.open) >= LONGEST:
+            raise DescriptionError(label, f"more than {LONGEST} poses hang on each other", "write poses in the model")
         self.open.append(name)
         default = MODEL
         if element.tag == "joint":

@@ -27,6 +27,7 @@ KINDS = {
 }
 SHAPES = {"Cube": ("box", ("size",)), "Sphere": ("sphere", ("radius",)), "Cylinder": ("cylinder", ("radius", "height"))}
 AXES = dict(zip("XYZ", np.eye(3), strict=True))
+SMALLEST_UNIT = 1e-9  # m or kg
 SINGLE = 1e-6  # relative: what single precision keeps of a number
 
 
@@ -54,6 +55,9 @@ class _Reader:
         physics = optional_library("pxr.UsdPhysics", "usd-core", "USD files")
         self.stage, self.label = stage, label
         self.metre, self.kilogram = geom.GetStageMetersPerUnit(stage), physics.GetStageKilogramsPerUnit(stage)
+        for key, unit in (("metersPerUnit", self.metre), ("kilogramsPerUnit", self.kilogram)):
+            if not SMALLEST_UNIT <= unit <= 1.0 / SMALLEST_UNIT:
+                raise DescriptionError(label, f"{key} is {unit:g}", "write how many there are, for example 1 or 0.001")
         prims = list(stage.Traverse(optional_library("pxr.Usd", "usd-core", "USD files").TraverseInstanceProxies()))
         default = stage.GetDefaultPrim()
         self.assembly = Assembly(default.GetName() if default else "robot")

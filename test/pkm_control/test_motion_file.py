@@ -206,6 +206,13 @@ def test_a_file_of_many_bytes_is_not_read(tmp_path) -> None:
         read_motion_file(file)
 
 
+def test_a_number_beyond_any_machine_is_one_error() -> None:
+    """Its square overflows."""
+    with pytest.raises(MotionFileError, match=r"line 3.*x.*1e308") as caught:
+        parse_motion("x [mm], y [mm], z [mm]\n0, 0, 0\n1e308, 0, 0\n")
+    assert "1e+12 at most" in str(caught.value)
+
+
 NUMBERS = ["0", "1", "-1", "1e308", "-1e308", "1e-308", "nan", "inf", "max", "", "x", '"', "0.5"]
 CELL = st.sampled_from(NUMBERS) | st.text(max_size=4)
 COLUMNS = (

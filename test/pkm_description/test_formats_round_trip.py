@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pkm_description import load_mechanism
+from pkm_description import DescriptionError, load_mechanism
 from pkm_description.formats.convert import WRITERS
 from pkm_description.formats.marks import USD_HEAD
 from pkm_description.formats.read import assembly_of
@@ -167,6 +167,13 @@ def Xform "table" (prepend apiSchemas = ["PhysicsArticulationRootAPI"])
     }
 }
 """
+
+
+@pytest.mark.parametrize("unit", ["0", "-1", "1e-300", "nan"])
+def test_usd_of_no_unit_is_refused(unit):
+    pytest.importorskip("pxr")
+    with pytest.raises(DescriptionError, match="metersPerUnit is"):
+        load_mechanism(STACKED.replace("metersPerUnit = 0.01", f"metersPerUnit = {unit}"))
 
 
 def test_usd_of_others():

@@ -66,6 +66,7 @@ _FRAMES = ("base", "home", "conveyor")
 _OUTPUT = "output:"  # a column's name begins with it, and ends with the output's
 _LONGEST_LEAD = 10.0  # s
 _HEADER_CELL = re.compile(r"^(?P<name>[^\[\]]*?)\s*(?:\[(?P<unit>[^\[\]]*)\])?$")
+_LARGEST = 1e12  # of a number in a cell or line: squares of larger ones overflow further on
 _MAX_LETTERS = 50_000_000
 _MAX_LINE = 10_000  # characters
 _MAX_WAYPOINTS = 200_000
@@ -442,6 +443,8 @@ class _Parser:
             raise self.fail(line, column, f"'{cell}' is not a number", "write a decimal number") from None
         if not math.isfinite(value):
             raise self.fail(line, column, f"is {cell}", "write a finite number")
+        if abs(value) > _LARGEST:
+            raise self.fail(line, column, f"is {cell}, beyond any machine", f"write {_LARGEST:g} at most")
         return value
 
     def poses(self, names: list[str], table: dict[str, Array], lines: tuple[int, ...]) -> Array:
