@@ -144,6 +144,8 @@ class Assembly:
         if kind not in FREEDOMS and kind not in LOOSE:
             known = ", ".join([*FREEDOMS, *LOOSE])
             raise DescriptionError(label, f"a loop of type {kind!r} is not supported", f"use one of {known}")
+        if any(joint.closes and joint.name.removesuffix("/loop") == name for joint in self.joints):
+            raise DescriptionError(label, "two loops have this name", "give each its own")
         (one, first), (two, second) = parent, child
         for body in (one, two):
             if body == WORLD:

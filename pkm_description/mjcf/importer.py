@@ -100,6 +100,9 @@ class _Reader:
             if not last:
                 bodies[child] = Body(child, pose)
             parent, place, before = child, np.eye(4), joint.pos
+        welded = any(other.parent == body.name and not other.joints and other.mass for other in self.model.bodies)
+        if body.joints and not body.mass and not welded:
+            self.assembly.notes.append(f"no mass is stated, which MuJoCo refuses: {body.name}")
         inertial = Inertial(body.mass, frozen(body.com), frozen(body.inertia))
         bodies[body.name] = Body(body.name, pose, inertial, [_visual(body.name, geom) for geom in body.geoms])
 
