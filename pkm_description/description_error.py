@@ -21,6 +21,11 @@ class DescriptionError(PkmError):
         self.remedy = shortened(remedy)
         super().__init__(f"{self.element}: {self.problem}; {self.remedy}")
 
+    def of_file(self, path: object) -> DescriptionError:
+        """The same, with the name of the file before the element, unless that is a file itself."""
+        element = self.element if self.element.startswith("file ") else f"{path}: {self.element}"
+        return DescriptionError(element, self.problem, self.remedy)
+
 
 def or_near(name: str, known: Iterable[str], remedy: str) -> str:
     """A remedy, after the question whether a known name like the wrong one was meant."""

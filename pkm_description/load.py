@@ -46,7 +46,12 @@ def load_mechanism(source: str | os.PathLike[str], xacro_args: Mapping[str, str]
         return mechanism_from_urdf(text)
     mechanism = robot_cache.find(text, origin)
     if mechanism is None:
-        mechanism = mechanism_from_urdf(text, origin)
+        try:
+            mechanism = mechanism_from_urdf(text, origin)
+        except DescriptionError as error:
+            if Path(origin).suffix in (".urdf", ".xacro"):
+                raise
+            raise error.of_file(f"{origin}, as URDF+ (pkm convert)") from error.__cause__
         robot_cache.keep(mechanism)
     return mechanism
 

@@ -41,7 +41,7 @@ def plus_text(text: str, arguments: Mapping[str, str] | None = None, path: Path 
     except DescriptionError as error:
         if path is None:
             raise
-        raise DescriptionError(f"{path}: {error.element}", error.problem, error.remedy) from error.__cause__
+        raise error.of_file(path) from error.__cause__
 
 
 def _urdf_text(path: Path) -> str:
