@@ -299,6 +299,8 @@ def _numbers(element: ET.Element, count: int, label: str, largest: float = 1e9) 
         values = np.array([float(word) for word in text.split()])
     except ValueError:
         values = np.zeros(0)
-    if len(values) != count or np.isnan(values).any() or (np.abs(values) > largest).any():
+    if len(values) == count and not (np.abs(values) <= largest).all():
+        raise DescriptionError(label, f'"{text[:80]}" is not finite, or beyond {largest:g}', "write finite numbers")
+    if len(values) != count:
         raise DescriptionError(label, f'"{text[:80]}" is not made of {count} number(s)', f"write {count}, in SI units")
     return values

@@ -49,7 +49,7 @@ def read_urdf(text: str, source: str = "") -> Assembly:
 
 def read_loops_file(path: Path, text: str, expanded: Callable[[Path], str]) -> Assembly:
     """Bodies and joints of the URDF file beside a YAML file of loops, with these; `expanded` reads the former."""
-    label = f"file {path.name}"
+    label = f"file {path}"
     try:
         content = strict_yaml.read(text)
     except strict_yaml.YamlError as error:
@@ -184,20 +184,17 @@ def _loops_of(reader: _Reader, content: dict[str, Any], label: str) -> None:
     base = inverse_transform(assembly.bodies[assembly.base].pose)
     for n, one in enumerate(content.get("closures") or (), 1):
         first, second = one["link_a"], one["link_b"]
-        point, axis = (np.array([float(v) for v in one[key]]) for key in ("point", "axis"))
+        point, axis = _vector(one, "point", f"closure{n}"), _unit(one, "axis", f"closure{n}")
         backs = [inverse_transform(base @ _pose_of(assembly, body, label)) for body in (first, second)]
         ends = [
             (body, at((back @ np.append(point, 1.0))[:3])) for body, back in zip((first, second), backs, strict=True)
         ]
-        axes = [back[:3, :3] @ axis / np.linalg.norm(axis) for back in backs]
+        axes = [back[:3, :3] @ axis for back in backs]
         assembly.close(f"closure{n}", "revolute", ends[0], ends[1], (axes[0], axes[1]))
     for key, kind in (("pin_loops", "revolute"), ("ball_loops", "spherical")):
         for one in content.get(key) or ():
-            ends = [(one[end], at(np.array([float(v) for v in one[f"{end}_xyz"]]))) for end in ("parent", "child")]
-            axis = AXES.get(one.get("axis"), one.get("axis")) if isinstance(one.get("axis"), str) else one.get("axis")
-            units = [
-                None if v is None else np.array(v, float) / np.linalg.norm(v) for v in (axis, one.get("child_axis"))
-            ]
+            ends = [(one[end], at(_vector(one, f"{end}_xyz", one["name"]))) for end in ("parent", "child")]
+            units = [None if one.get(way) is None else _unit(one, way, one["name"]) for way in ("axis", "child_axis")]
             assembly.close(one["name"], kind, ends[0], ends[1], None if units[0] is None else (units[0], units[1]))
     for name, kind in zip(content.get("joint_name") or (), content.get("joint_type") or (), strict=True):
         _retype(assembly, name, kind, label)
@@ -212,8 +209,22 @@ def _loops_of(reader: _Reader, content: dict[str, Any], label: str) -> None:
             assembly.drive(name, label)
 
 
-def _unit(vector: Any) -> Array | None:
-    return None if vector is None else np.array(vector, dtype=np.float64) / np.linalg.norm(vector)
+def _vector(loop: dict[str, Any], key: str, name: str) -> Array:
+    """The three numbers of a key of a loop."""
+    values = np.array([float(v) for v in loop[key]])
+    if len(values) != 3 or not np.isfinite(values).all():
+        raise DescriptionError(f"loop {name}", f"{key} {loop[key]} is not made of 3 finite numbers", "write 3, in m")
+    return values
+
+
+def _unit(loop: dict[str, Any], key: str, name: str) -> Array:
+    """The direction of a key of a loop, which may be a letter."""
+    given = loop[key]
+    vector = AXES[given] if isinstance(given, str) else _vector(loop, key, name)
+    length = np.linalg.norm(vector)
+    if not length > 0.0:
+        raise DescriptionError(f"loop {name}", f"the length of {key} is zero", "write a direction, as [0, 0, 1]")
+    return np.asarray(vector / length)
 
 
 def _pose_of(assembly: Assembly, name: str, label: str) -> Array:

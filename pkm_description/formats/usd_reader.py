@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+import re
 from pathlib import Path
 from typing import Any
 
@@ -44,8 +45,11 @@ def read_usd(text: str, path: Path | None = None) -> Assembly:
         else:
             stage = usd.Stage.Open(str(path))
     except Exception as error:  # Tf.ErrorException, of a library that may be missing
-        first = str(error).strip().splitlines()[-1:]
-        raise DescriptionError(label, f"USD refuses it: {' '.join(first)}", "correct the file") from error
+        reads = ".".join(str(number) for number in usd.GetVersion()[1:])
+        version = re.search(r"layer version '[^']*'", str(error))
+        problem = f"USD {reads} does not read {version[0]}" if version else f"USD {reads} cannot open it"
+        remedy = "write it again whole" + (", in an older version" if version else ": it is empty, cut off, or no USD")
+        raise DescriptionError(label, problem, remedy) from error
     return _Reader(stage, label).assembly
 
 

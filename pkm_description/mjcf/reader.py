@@ -301,6 +301,8 @@ def _numbers(text: str, count: int, label: str) -> Array:
         values = np.array([float(v) for v in text.split()])
     except ValueError:
         values = np.zeros(0)
-    if len(values) != count or not (np.abs(values) < LARGEST).all():
+    if len(values) == count and not (np.abs(values) < LARGEST).all():
+        raise DescriptionError(label, f'"{text}" is not finite, or beyond {LARGEST:g}', "write finite numbers")
+    if len(values) != count:
         raise DescriptionError(label, f'"{text}" is not made of {count} numbers', f"write {count} numbers")
     return values

@@ -109,6 +109,7 @@ def test_four_bar_of_sdf():
         ),
         ("<xyz>0 0 1</xyz>", "<xyz>0 0 0</xyz>", "length is zero"),
         ("0.1 0 0 0 0 0", "0.1 0 0", "not made of 6"),
+        ("0.1 0 0 0 0 0", "1e400 0 0 0 0 0", "not finite"),
     ],
 )
 def test_what_is_wrong_is_named(old, new, words):
@@ -150,3 +151,37 @@ def test_command(tmp_path, capsys):
     assert str(file) in capsys.readouterr().err
     assert main(["delta", "--to", "sdf", "-o", str(tmp_path / "nowhere" / "delta.sdf")]) == 1
     assert "nowhere" in capsys.readouterr().err
+
+
+def test_an_ignored_option_is_refused(capsys):
+    with pytest.raises(SystemExit):
+        main(["five_bar", "--to", "mjcf", "--balls", "hinges"])
+    assert "--balls hinges is of sdf and usd" in capsys.readouterr().err
+
+
+CRANK_AND_ROCKER = """<mujoco model="fourbar"><worldbody>
+  <body name="crank"><joint name="motor" axis="0 1 0" range="-60 60"/>
+    <inertial pos="0 0 .1" mass="1" diaginertia=".01 .01 .01"/>
+    <body name="coupler" pos="0 0 .2"><joint name="p1" axis="0 1 0"/>
+      <inertial pos=".15 0 0" mass="1" diaginertia=".01 .01 .01"/></body></body>
+  <body name="rocker" pos=".3 0 0"><joint name="p2" axis="0 1 0"/>
+    <inertial pos="0 0 .1" mass="1" diaginertia=".01 .01 .01"/></body></worldbody>
+  <equality><connect name="c" body1="coupler" body2="rocker" anchor=".3 0 0"/></equality>
+  <actuator><motor name="m" joint="motor"/></actuator></mujoco>"""
+
+
+def test_mjcf_is_named_where_its_translation_fails(tmp_path):
+    file = tmp_path / "contrary.xml"
+    file.write_text(
+        CRANK_AND_ROCKER.replace("<connect", '<joint joint1="motor" joint2="p2" polycoef=".5 1 0 0 0"/><connect')
+    )
+    with pytest.raises(DescriptionError, match=r"contrary\.xml, as URDF\+"):
+        load_mechanism(file, NAMED)
+    with pytest.raises(DescriptionError, match="not finite"):
+        load_mechanism(CRANK_AND_ROCKER.replace('anchor=".3', 'anchor="1e400'), NAMED)
+
+
+def test_mjcf_without_a_mass_is_told():
+    mass = '<inertial pos=".15 0 0" mass="1" diaginertia=".01 .01 .01"/>'
+    notes = [plus_text(text, NAMED)[1] for text in (CRANK_AND_ROCKER, CRANK_AND_ROCKER.replace(mass, ""))]
+    assert [any("no mass is stated" in note for note in some) for some in notes] == [False, True]

@@ -169,6 +169,19 @@ def Xform "table" (prepend apiSchemas = ["PhysicsArticulationRootAPI"])
 """
 
 
+@pytest.mark.parametrize(
+    ("text", "words"), [("#usda 9.0\n", "layer version '9.0'"), ("", "empty"), ("#usda 1.0\n(", "cut off")]
+)
+def test_usd_that_cannot_be_opened_is_one_plain_line(text, words, tmp_path):
+    pytest.importorskip("pxr")
+    file = tmp_path / "robot.usda"
+    file.write_text(text)
+    with pytest.raises(DescriptionError, match=words) as raised:
+        load_mechanism(file)
+    assert str(raised.value).count("robot.usda") == 1
+    assert "pxr" not in str(raised.value)
+
+
 @pytest.mark.parametrize("unit", ["0", "-1", "1e-300", "nan"])
 def test_usd_of_no_unit_is_refused(unit):
     pytest.importorskip("pxr")
