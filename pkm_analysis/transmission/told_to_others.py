@@ -15,6 +15,7 @@ import numpy as np
 from pkm_analysis.analysis_errors import AnalysisError
 from pkm_analysis.transmission.over_range import TransmissionRange
 from pkm_description.mechanism import Array
+from pkm_runtime.codegen.c_code import harmless
 
 
 @dataclass(frozen=True)
@@ -104,15 +105,17 @@ def isaaclab_text(ranges: Sequence[TransmissionRange], gains: Gains) -> str:
 
 def _python(ranges: Sequence[TransmissionRange], gains: Gains, line: str, names: str, keys: dict[str, str]) -> str:
     kind = line.rpartition(" ")[2]
-    lines = [f'"""Actuators of {ranges[0].transmission.tree.name} at its joints, SI units; linkages are left out."""']
+    name = harmless(ranges[0].transmission.tree.name)
+    lines = [f'"""Actuators of {name} at its joints, SI units; linkages are left out."""']
     lines += ["", line, "", "ACTUATORS = ("]
     for found in ranges:
         t = found.transmission
         ends = [(found.q[:, j].min(), found.q[:, j].max()) for j in range(len(t.joints))]
         over = ", ".join(f"{name} {a:.4g} to {b:.4g}" for name, (a, b) in zip(t.joints, ends, strict=True))
-        lines += [f"    # by {', '.join(t.actuators)}, over {over}", f"    # {found.lines()[-1]}"]
+        said = f"by {', '.join(t.actuators)}, over {over}", found.lines()[-1]
+        lines += [f"    # {harmless(text)}" for text in said]
         for one in joint_numbers(found, gains):
-            lines += [f"    {kind}(", f'        {names}=("{one.joint}",),']
+            lines += [f"    {kind}(", f'        {names}=("{harmless(one.joint)}",),']
             for key, called in keys.items():
                 value = one.values[key]
                 if np.isfinite(value):

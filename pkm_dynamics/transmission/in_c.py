@@ -10,7 +10,7 @@ from pkm_dynamics.transmission.transmission import Transmission
 from pkm_kinematics.kernels.path.led_linkage import CORRECTIONS, LOST, SOLVED
 from pkm_kinematics.kernels.regularity import SINGULAR_BELOW
 from pkm_kinematics.linkage.recorded_linkage import record_lean, state_at
-from pkm_runtime.codegen.c_code import CCode, Part, identifier
+from pkm_runtime.codegen.c_code import CCode, Part, harmless, identifier
 
 HEADER = """\
 /* {title}
@@ -111,8 +111,8 @@ def transmission_in_c(transmission: Transmission, name: str) -> dict[str, str]:
     part = Part("the linkage", len(tape.order), len(tape.conditions), "return 1;", results)
     lines = CCode(tape, [part], inputs, {}, {}).lines({})
     given = {
-        "name": name, "NAME": name.upper(), "n": n, "m": m, "states": states, "title": t.tree.name,
-        "joints": ", ".join(t.joints), "actuators": ", ".join(t.actuators),
+        "name": name, "NAME": name.upper(), "n": n, "m": m, "states": states, "title": harmless(t.tree.name),
+        "joints": harmless(", ".join(t.joints)), "actuators": harmless(", ".join(t.actuators)),
         "lines": "\n".join(lines), "home": _numbers(state_at(system, system.home, dependent)),
         "corrections": CORRECTIONS, "lost": LOST, "solved": SOLVED, "singular": SINGULAR_BELOW,
     }  # fmt: skip

@@ -237,3 +237,13 @@ def identifier(name: str) -> str:
     """A name in C: small letters, digits and underscores."""
     text = re.sub(r"[^a-z0-9_]+", "_", name.lower()).strip("_") or "robot"
     return text if not text[0].isdigit() else f"r{text}"
+
+
+def harmless(text: str) -> str:
+    """Text from a file for comments of C and Python and between double quotes of Python: one line that ends neither.
+
+    Python reads its escapes as what they stand for.
+    """
+    quoted = text.replace("\\", "\\\\").replace('"', '\\"')
+    plain = "".join(one if one.isprintable() else ascii(one)[1:-1] for one in quoted)
+    return plain.replace("*/", r"*\x2f").replace("/*", r"/\x2a")

@@ -5,8 +5,12 @@ from __future__ import annotations
 
 import ast
 import csv
+import re
+import shutil
+import subprocess
 import xml.etree.ElementTree as ET
 from pathlib import Path
+from xml.sax.saxutils import quoteattr
 
 import numpy as np
 import pytest
@@ -17,6 +21,20 @@ from pkm_dynamics.transmission.transmission import Transmission
 
 BIPED = str(Path(__file__).parents[2] / "pkm_description" / "biped.xml")
 ANKLE = ["--joints", "left_ankle_pitch,left_ankle_roll"]
+BODY = '<inertial pos="0 0 0.1" mass="1" diaginertia="0.01 0.01 0.01"/>'
+FOUR_BAR = f"""<mujoco model={{robot}}><worldbody>
+<body name="crank"><joint name={{motor}} axis="0 1 0" range="-60 60"/>{BODY}
+  <body name="coupler" pos="0 0 0.2"><joint name="elbow" axis="0 1 0"/>{BODY}</body></body>
+<body name="rocker" pos="0.3 0 0"><joint name="rocker" axis="0 1 0"/>{BODY}</body></worldbody>
+<equality><connect body1="coupler" body2="rocker" anchor="0.35 0 0"/></equality>
+<actuator><motor joint={{motor}}/></actuator></mujoco>"""
+
+
+def four_bar(folder: Path, robot: str = "four_bar", motor: str = "motor") -> str:
+    """A file with a crank of 0.2 m that drives a rocker; names of one's own."""
+    file = folder / "four_bar.xml"
+    file.write_text(FOUR_BAR.format(robot=quoteattr(robot), motor=quoteattr(motor)), encoding="utf-8")
+    return str(file)
 
 
 def test_lists_linkages(capsys: pytest.CaptureFixture[str]) -> None:
@@ -73,6 +91,41 @@ def test_configurations_are_python_with_the_numbers(tmp_path: Path) -> None:
         for line in files[0].read_text().splitlines()
         if "=" in line and "names" not in line and "ACT" not in line
     )
+
+
+HOSTILE = [
+    'm",__import__("os").system("touch harm")or"',
+    '"""\nraise SystemExit(3)\n"""',
+    "*/ int harm = 1; /*",
+    "/*/",
+    "a\nb",
+    "ends in \\",
+    "é ' # {x}",
+]
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_names_are_names_in_python_and_c_whatever_is_in_them(name: str, tmp_path: Path) -> None:
+    files = [tmp_path / "mjlab.py", tmp_path / "isaac.py"]
+    robot = four_bar(tmp_path, name, name)
+    outputs = ["--mjlab", str(files[0]), "--isaaclab", str(files[1]), "--c", str(tmp_path)]
+    assert main([robot, "--actuators", "rocker", *outputs]) == 0
+    for file in files:
+        head, line, given = ast.parse(file.read_text(encoding="utf-8")).body
+        assert isinstance(head, ast.Expr)
+        assert name in ast.literal_eval(head.value)
+        assert isinstance(line, ast.ImportFrom)
+        assert isinstance(given, ast.Assign)
+        (call,) = given.value.elts  # type: ignore[attr-defined]
+        assert ast.literal_eval(call.keywords[0].value) == (name,)
+    (header,) = tmp_path.glob("*.h")
+    code = re.sub(r"/\*.*?\*/", "", header.read_text(encoding="utf-8"), flags=re.DOTALL)
+    assert code.split()[0] == "#ifndef"
+    assert "harm =" not in code
+    if shutil.which("gcc"):
+        strict = ["-std=c99", "-Wall", "-Wextra", "-pedantic", "-Werror", "-fsyntax-only"]
+        done = subprocess.run(["gcc", *strict, str(header.with_suffix(".c"))], capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
 
 
 def test_the_table_has_the_maps(tmp_path: Path) -> None:
