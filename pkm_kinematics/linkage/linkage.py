@@ -22,6 +22,7 @@ from pkm_kinematics.status import Status
 from pkm_runtime.codegen.machine_code import LANES, VectorCode
 
 STRIDE = 0.15  # rad, and of the length: of one step along the way from where a linkage is known
+FARTHEST = 32.0 * np.pi  # rad, and of the length: ways beyond would take seconds
 FINER = (1, 4, 16)  # how many times as many steps are tried where a way is lost
 
 
@@ -71,15 +72,18 @@ class Linkage:
         """Solve for positions (n, inputs) and, for `changes`, speeds (n, inputs) of the inputs.
 
         Each row is led to from home, or from the joints `near` (names,), straight in the inputs: the branch of home is
-        kept, and a way over a fold is not gone.
+        kept, and a way over a fold is not gone. Inputs farther than `FARTHEST` from there are refused (INVALID_INPUT).
         """
         m, n = len(self.inputs), len(q)
         if not self.system.dependent:  # joints without a linkage
             still = None if speeds is None else np.zeros((n, m, m))
             ones = np.tile(np.eye(m), (n, 1, 1))
             return Solved(np.array(q), ones, still, np.ones(n), np.zeros(n), np.zeros(n, dtype=np.int64))
-        usable: NDArray[np.bool_] = np.asarray(np.isfinite(q).all(axis=1))
         base = self.home if near is None else np.asarray(near, dtype=np.float64)
+        if np.isfinite(base).all():
+            usable: NDArray[np.bool_] = np.asarray((np.abs(q - base[:m]) <= FARTHEST * self._units).all(axis=1))
+        else:
+            base, usable = self.home, np.zeros(n, dtype=bool)
         named = self.system.home | dict(zip(self.names, map(float, base), strict=True))
         columns = np.empty((m + len(self._start), -(-n // LANES) * LANES))
         status = np.zeros(columns.shape[1], dtype=np.int64)

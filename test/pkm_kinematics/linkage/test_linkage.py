@@ -133,6 +133,32 @@ def test_what_is_no_number_is_refused_alone(legs: Linkage) -> None:
     np.testing.assert_array_equal(found.q[[0, 2]], legs.at(SOME[[0, 2]]).q)
 
 
+def test_what_is_too_far_is_refused_at_once(legs: Linkage) -> None:
+    some = np.resize(SOME, (4, 6)).copy()
+    some[:3, 1] = 1e6, -1e308, np.inf
+    found = legs.at(some)
+    assert found.status.tolist() == [*[Status.INVALID_INPUT] * 3, Status.CONVERGED]
+    assert np.isnan(found.q[:3, 6:]).all()
+    assert (legs.at(some, near=np.full(len(legs.names), np.nan)).status == Status.INVALID_INPUT).all()
+
+
+def test_a_crank_turns_more_than_once(tmp_path: Path) -> None:
+    """A four-bar by Grashof: after ten turns of the crank all other joints are where they began."""
+    file = tmp_path / "four_bar.xml"
+    body = '<inertial pos="0 0 0.1" mass="1" diaginertia="0.01 0.01 0.01"/>'
+    file.write_text(
+        f"""<mujoco><worldbody>
+        <body><joint name="crank" axis="0 1 0"/>{body}
+          <body name="rod" pos="0 0 0.1"><joint name="rod" axis="0 1 0"/>{body}</body></body>
+        <body name="rocker" pos="0.3 0 0"><joint name="rocker" axis="0 1 0"/>{body}</body></worldbody>
+        <equality><connect body1="rod" body2="rocker" anchor="0.3 0 0.2"/></equality></mujoco>"""
+    )
+    crank = Linkage(load_model(file), ["crank"], ["rocker"])
+    found = crank.at(np.array([[20.0 * np.pi], [-20.0 * np.pi]]))
+    assert (found.status == Status.CONVERGED).all()
+    np.testing.assert_allclose(np.cos(found.q - crank.home), 1.0, atol=1e-12)
+
+
 def test_joints_that_do_not_determine_it_are_refused(biped: TreeModel) -> None:
     with pytest.raises(
         LinkageError, match=r"left_ankle_pitch do not determine.*name 2, such as left_ankle_pitch, left_ankle_roll"
