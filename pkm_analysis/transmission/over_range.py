@@ -94,7 +94,8 @@ class TransmissionRange:
             value, q = self.worst(one)
             place = ", ".join(f"{name} {x:.3g}" for name, x in zip(t.joints, q, strict=True))
             unit = "" if one.unit == "1" else f" [{one.unit}]"
-            rows.append((one.name + unit, f"{one.home:.4g}", f"{one.values.mean():.4g}", f"{value:.4g}", place))
+            mean = f"{one.values.mean():.4g}" if unit else ""  # a margin's says nothing
+            rows.append((one.name + unit, f"{one.home:.4g}", mean, f"{value:.4g}", place))
         widths = [max(len(row[k]) for row in rows) for k in range(4)]
         table = [
             " ".join([row[0].ljust(widths[0]), *(row[k].rjust(widths[k]) for k in (1, 2, 3)), f" {row[4]}"])
@@ -110,6 +111,8 @@ class TransmissionRange:
         if not len(lost):
             low = self.margin[self.solved].min()
             said = f"near a fold: its margin falls to {low:.2g}" if low < NEAR_FOLD else "it folds nowhere"
+            if low < 0.0:
+                said = f"the motors lose the joints on the way: the margin passes through zero, to {low:.2g}"
             return [f"{said}; {closed}"]
         away = np.abs(lost - self.transmission.home).max(axis=1)
         first = lost[int(np.argmin(away))]

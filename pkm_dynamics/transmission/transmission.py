@@ -90,7 +90,7 @@ class Transmission(Describable):
         """How far (k,) from a fold, of what was solved before: 1 at best, through zero where something folds.
 
         The least of the loops', where a motor loses the joints, and with one motor per joint of the Jacobian's, where
-        the motors lose the joints.
+        the motors lose the joints: negative beyond that, and in proportion to the ratios where these are below home's.
         """
         J = self.jacobian_of(solved)
         if J.shape[1] != J.shape[2]:
@@ -99,9 +99,12 @@ class Transmission(Describable):
         good = np.isfinite(J).all(axis=(1, 2))
         scaled = J[good] / np.linalg.norm(at_home, axis=1)[:, None]
         found = np.full(len(J), np.nan)
-        norms = np.linalg.norm(scaled, axis=(1, 2)) * np.linalg.norm(_inverse(scaled), axis=(1, 2))
+        n = J.shape[1]
+        # a single ratio is always as regular as can be: it is small beside home's where the motor loses the joint
+        size = np.maximum(np.linalg.norm(scaled, axis=(1, 2)), np.sqrt(n))
+        norms = np.maximum(size * np.linalg.norm(_inverse(scaled), axis=(1, 2)), 1e-300)
         side = np.sign(np.linalg.det(scaled)) * np.sign(np.linalg.det(at_home))
-        found[good] = np.minimum(solved.margin[good], side * J.shape[1] / norms)
+        found[good] = np.minimum(solved.margin[good], side * n / norms)
         return found
 
     @cached_property

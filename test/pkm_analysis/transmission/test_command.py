@@ -93,6 +93,15 @@ def test_configurations_are_python_with_the_numbers(tmp_path: Path) -> None:
     )
 
 
+def test_a_negative_margin_is_explained(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    robot = four_bar(tmp_path)
+    assert main([robot, "--joints", "rocker", "--actuators", "motor", "--range", "rocker=0:2.1rad"]) == 0
+    *_, row, last = capsys.readouterr().out.splitlines()
+    assert row.startswith("margin to a fold")
+    assert len(row.split()) == 8  # a name of four words, at home, worst and where: a mean would say nothing
+    assert "the motors lose the joints on the way: the margin passes through zero" in last
+
+
 HOSTILE = [
     'm",__import__("os").system("touch harm")or"',
     '"""\nraise SystemExit(3)\n"""',

@@ -181,6 +181,26 @@ def test_margins_pass_through_zero_where_the_motors_lose_the_joint() -> None:
     assert (margin < 0.0).any() or margin.min() < 0.05
 
 
+def test_one_motors_margin_nears_zero_before_it_loses_the_joint(tmp_path: Path) -> None:
+    """A rocker moved until its crank stands still: the ratio changes its sign there, and so does the margin."""
+    file, body = tmp_path / "four_bar.xml", '<inertial pos="0 0 0.1" mass="1" diaginertia="0.01 0.01 0.01"/>'
+    file.write_text(
+        f"""<mujoco><worldbody><body name="crank"><joint name="motor" axis="0 1 0"/>{body}
+          <body name="coupler" pos="0 0 0.2"><joint name="elbow" axis="0 1 0"/>{body}</body></body>
+        <body name="rocker" pos="0.3 0 0"><joint name="rocker" axis="0 1 0"/>{body}</body></worldbody>
+        <equality><connect body1="coupler" body2="rocker" anchor="0.35 0 0"/></equality></mujoco>"""
+    )
+    t = Transmission(load_model(file), ["rocker"], ["motor"])
+    s = t.at(np.linspace(0.0, 2.2, 400)[:, None])
+    assert (s.status == Status.CONVERGED).all()
+    margin, ratio = t.margin_of(s), t.jacobian_of(s)[:, 0, 0]
+    lost = int(np.flatnonzero(np.diff(np.sign(ratio)))[0])
+    assert margin[0] > 0.1
+    assert np.abs(margin[lost : lost + 2]).max() < 0.05
+    assert margin[lost] > 0.0 > margin[lost + 1]
+    assert np.abs(np.diff(margin)).max() < 0.05
+
+
 @pytest.mark.skipif(shutil.which("gcc") is None, reason="no C compiler (gcc)")
 def test_c_says_the_same(ankle: Transmission, tmp_path: Path) -> None:
     for name, text in transmission_in_c(ankle, "left ankle").items():
