@@ -25,14 +25,17 @@ HEADER = """\
 #define {NAME}_ACTUATORS {m}
 #define {NAME}_STATE {states}
 
-enum {{ {NAME}_OK = 0, {NAME}_FOLDED = 3, {NAME}_TOO_FAR = 8 }};
+enum {{ {NAME}_OK = 0, {NAME}_FOLDED = 3, {NAME}_INVALID = 5, {NAME}_TOO_FAR = 8 }};
 
 /* Where the linkage is at home: what `state` begins with. */
 void {name}_home(double state[{NAME}_STATE]);
 
 /* Positions of the actuators for positions of the joints, and efforts of the actuators that make efforts at the joints.
    `state` is where the linkage was, and is led on; `margin` (may be NULL) nears zero before the linkage folds.
-   {NAME}_TOO_FAR: the joints are too far from where they were at the last call, or beyond a fold; nothing changes. */
+   {NAME}_TOO_FAR: the joints are too far from where they were at the last call, or beyond a fold.
+   {NAME}_INVALID: what is given is not finite, or the efforts overflow.
+   With any status but {NAME}_OK actuators and efforts are NaN, and so is the margin where it is not known; `state` stays
+   as it was where the linkage is not known. */
 int {name}_to_actuators(const double joints[{NAME}_JOINTS], const double joint_effort[{NAME}_JOINTS],
                         double state[{NAME}_STATE], double actuators[{NAME}_ACTUATORS],
                         double actuator_effort[{NAME}_ACTUATORS], double *margin);
@@ -70,30 +73,48 @@ void {name}_home(double state[S])
         state[k] = home[k];
 }}
 
+/* Leads `at` on; `out` as `lead` writes it. */
+static int solve(const double joints[N], const double effort[N], double at[S], double out[S + 2 + 2 * M])
+{{
+    double total = 0.0;
+    for (int k = 0; k < N; k++)
+        total += 0.0 * joints[k] + 0.0 * effort[k];
+    if (!isfinite(total))
+        return {NAME}_INVALID;
+    for (int correction = 0; correction < {corrections}; correction++) {{
+        if (lead(joints, at, effort, out) || !(out[S] < {lost!r}))
+            return {NAME}_TOO_FAR;
+        for (int k = 0; k < S; k++)
+            at[k] = out[k];
+        if (out[S] < {solved!r}) {{
+            for (int k = 0; k < 2 * M; k++)
+                total += 0.0 * out[S + 2 + k];
+            if (!(out[S + 1] > {singular!r}))
+                return {NAME}_FOLDED;
+            return isfinite(total) ? {NAME}_OK : {NAME}_INVALID;
+        }}
+    }}
+    return {NAME}_TOO_FAR;
+}}
+
 int {name}_to_actuators(const double joints[N], const double joint_effort[N], double state[S], double actuators[M],
                         double actuator_effort[M], double *margin)
 {{
     double at[S], out[S + 2 + 2 * M];
     for (int k = 0; k < S; k++)
         at[k] = state[k];
-    for (int correction = 0; correction < {corrections}; correction++) {{
-        if (lead(joints, at, joint_effort, out) || !(out[S] < {lost!r}))
-            return {NAME}_TOO_FAR;
-        for (int k = 0; k < S; k++)
-            at[k] = out[k];
-        if (out[S] < {solved!r}) {{
-            for (int k = 0; k < S; k++)
-                state[k] = at[k];
-            for (int k = 0; k < M; k++) {{
-                actuators[k] = out[S + 2 + k];
-                actuator_effort[k] = out[S + 2 + M + k];
-            }}
-            if (margin != NULL)
-                *margin = out[S + 1];
-            return out[S + 1] > {singular!r} ? {NAME}_OK : {NAME}_FOLDED;
-        }}
+    out[S + 1] = NAN;
+    const int status = solve(joints, joint_effort, at, out);
+    for (int k = 0; k < M; k++) {{
+        actuators[k] = status == {NAME}_OK ? out[S + 2 + k] : NAN;
+        actuator_effort[k] = status == {NAME}_OK ? out[S + 2 + M + k] : NAN;
     }}
-    return {NAME}_TOO_FAR;
+    if (status != {NAME}_TOO_FAR)
+        for (int k = 0; k < S; k++)
+            state[k] = at[k];
+    if (margin != NULL)
+        *margin = status == {NAME}_TOO_FAR ? NAN : out[S + 1];
+    return status;
 }}
 """
 

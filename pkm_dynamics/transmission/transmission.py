@@ -217,7 +217,7 @@ class Transmission(Describable):
 
         Float arrays (n,), (n,), (m,), (m,), not checked. Each call goes on from where the one before ended, the first
         from home or `q` (n,), and returns a `Status` as a number and the margin to a fold. NOT_CONNECTED: it is too far
-        from the one before, nothing is written, and the next call goes on from that.
+        from the one before, and the next call goes on from that. With any status but CONVERGED, NaN is written.
         """
         if len(self.actuators) < len(self.joints):
             raise LinkageError(f"{len(self.actuators)} motors do not make any efforts at {len(self.joints)} joints")

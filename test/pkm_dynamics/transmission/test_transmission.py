@@ -24,6 +24,14 @@ from pkm_kinematics.status import Status
 BIPED = Path(__file__).parents[2] / "pkm_description" / "biped.xml"
 CRANKS = "docs/examples/ankle_cranks.urdf.xacro"
 ANKLE = ("left_ankle_pitch", "left_ankle_roll")
+UNUSABLE = [  # positions and efforts of an ankle, and what is said of them
+    ([3.0, 0.0], [3.0, -1.0], Status.NOT_CONNECTED),
+    ([1e300, 0.0], [3.0, -1.0], Status.NOT_CONNECTED),
+    ([np.nan, 0.0], [3.0, -1.0], Status.INVALID_INPUT),
+    ([0.0, 0.0], [np.nan, 0.0], Status.INVALID_INPUT),
+    ([0.0, 0.0], [np.inf, 0.0], Status.INVALID_INPUT),
+    ([-0.14, -0.17], [1.7e308, 1.7e308], Status.INVALID_INPUT),
+]
 SOME = np.random.default_rng(0).uniform(-1.0, 1.0, (30, 2)) * [0.5, 0.25]
 
 
@@ -63,10 +71,12 @@ def test_lean_calls_are_the_others(ankle: Transmission) -> None:
         assert (status, margin > 0.1) == (Status.CONVERGED, True)
         np.testing.assert_allclose(position, ankle.to_actuators(q), atol=1e-12)
         np.testing.assert_allclose(out, ankle.to_actuator_efforts(q, efforts), atol=1e-11)
-    before = position.copy()
-    assert call(np.array([3.0, 0.0]), efforts, position, out)[0] == Status.NOT_CONNECTED
-    np.testing.assert_array_equal(position, before)
-    assert call(q, efforts, position, out)[0] == Status.CONVERGED  # goes on from there
+    for wrong, wanted, expected in UNUSABLE:
+        position[:], out[:] = 1.0, 2.0
+        status, margin = call(np.array(wrong), np.array(wanted), position, out)
+        assert status == expected
+        assert np.isnan([*position, *out]).all()
+        assert call(q, efforts, position, out)[0] == Status.CONVERGED  # goes on from there
 
 
 def test_inertia_and_friction_are_those_of_the_dynamics() -> None:
@@ -226,5 +236,16 @@ def test_c_says_the_same(ankle: Transmission, tmp_path: Path) -> None:
         np.testing.assert_allclose(position, ankle.to_actuators(q), atol=1e-12)
         np.testing.assert_allclose(effort, ankle.to_actuator_efforts(q, wanted), atol=1e-11)
         assert margin[0] > 0.1
-    far = np.array([3.0, 0.0])
-    assert code.left_ankle_to_actuators(address(far), *arrays) == Status.NOT_CONNECTED
+    for wrong, much, expected in UNUSABLE:
+        before, far, wanted[:] = state.copy(), np.array(wrong), much
+        position[:], effort[:] = 1.0, 2.0
+        assert code.left_ankle_to_actuators(address(far), *arrays) == expected
+        assert np.isnan([*position, *effort]).all()
+        assert expected == Status.INVALID_INPUT or (state == before).all()
+        state[:] = before
+    one, out = np.array([0.5 * np.sin(6.0), 0.25 * np.sin(10.2)]), np.zeros(2)
+    wanted[:] = 2.0, -1.5
+    position[:] = one  # written where it is read
+    arrays = [address(x) for x in (position, wanted, state, position, out, margin)]
+    assert code.left_ankle_to_actuators(*arrays) == Status.CONVERGED
+    np.testing.assert_allclose(position, ankle.to_actuators(one), atol=1e-12)
