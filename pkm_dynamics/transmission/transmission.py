@@ -13,6 +13,7 @@ from pkm_description.graph import path_from_base
 from pkm_description.mechanism import Array, Inertial, JointType
 from pkm_description.tree_model import TreeModel
 from pkm_dynamics.transmission.motor_line import MotorLine
+from pkm_kinematics.batch import as_rows
 from pkm_kinematics.linkage.lean import lean_outputs
 from pkm_kinematics.linkage.linkage import Linkage, Solved
 from pkm_kinematics.linkage.loop_system import LinkageError
@@ -76,7 +77,14 @@ class Transmission(Describable):
 
         `near` are all its joints (names of `linkage`), from where the way begins instead of at home.
         """
-        return self.linkage.at(_rows(q), None if speed is None else _rows(speed), near=near)
+        return self.linkage.at(self._of_joints(q), None if speed is None else self._of_joints(speed), near=near)
+
+    def _of_joints(self, values: Array) -> Array:
+        """Numbers (..., n) as rows (k, n); `ShapeError` for what is no such thing."""
+        return as_rows(values, len(self.joints), f"joints {', '.join(self.joints)}")[0]
+
+    def _of_actuators(self, values: Array) -> Array:
+        return as_rows(values, len(self.actuators), f"actuators {', '.join(self.actuators)}")[0]
 
     def actuators_of(self, solved: Solved) -> Array:
         """Positions of the actuators (k, m) of what was solved before."""
@@ -127,11 +135,11 @@ class Transmission(Describable):
 
     def to_actuator_motion(self, q: Array, velocity: Array, acceleration: Array | None = None) -> Motion:
         """Positions, velocities and accelerations of the actuators, from those of the joints."""
-        v = _rows(velocity)
+        v = self._of_joints(velocity)
         s = self.at(q, v)
         assert s.changes is not None
         J, dJ = self.jacobian_of(s), s.changes[:, self._rows]
-        a = None if acceleration is None else _like(q, _times(J, _rows(acceleration)) + _times(dJ, v))
+        a = None if acceleration is None else _like(q, _times(J, self._of_joints(acceleration)) + _times(dJ, v))
         return Motion(_like(q, self.actuators_of(s)), _like(q, _times(J, v)), a)
 
     def to_joints(self, actuators: Array, *, near: Array | None = None) -> Array:
@@ -146,10 +154,10 @@ class Transmission(Describable):
         """Positions, velocities and accelerations of the joints, from those of the actuators."""
         q = self.to_joints(actuators)
         back = _inverse(_rows3(self.jacobian(q)))
-        v = _times(back, _rows(velocity))
+        v = _times(back, self._of_actuators(velocity))
         a = None
         if acceleration is not None:
-            a = _like(q, _times(back, _rows(acceleration) - _times(_rows3(self.jacobian_rate(q, v)), v)))
+            a = _like(q, _times(back, self._of_actuators(acceleration) - _times(_rows3(self.jacobian_rate(q, v)), v)))
         return Motion(q, _like(q, v), a)
 
     def _from_actuators(self, actuators: Array, near: Array | None) -> tuple[Linkage, Solved]:
@@ -158,7 +166,7 @@ class Transmission(Describable):
         if near is not None:
             joints = dict(zip(self.linkage.names, self.at(near).q[0], strict=True))
             start = np.array([joints[name] for name in back.names])
-        return back, back.at(_rows(actuators), near=start)
+        return back, back.at(self._of_actuators(actuators), near=start)
 
     @cached_property
     def _back(self) -> Linkage:
@@ -168,21 +176,21 @@ class Transmission(Describable):
 
     def to_joint_efforts(self, q: Array, actuator_efforts: Array) -> Array:
         """Efforts at the joints (..., n) that efforts of the actuators (..., m) make, friction and inertia aside."""
-        return _like(q, _times(np.swapaxes(self.jacobian_of(self.at(q)), 1, 2), _rows(actuator_efforts)))
+        return _like(q, _times(np.swapaxes(self.jacobian_of(self.at(q)), 1, 2), self._of_actuators(actuator_efforts)))
 
     def to_actuator_efforts(self, q: Array, joint_efforts: Array) -> Array:
         """Efforts of the actuators (..., m) that make efforts at the joints (..., n); of redundant ones the least."""
         turned = np.swapaxes(self.jacobian_of(self.at(q)), 1, 2)
-        return _like(q, _times(_inverse(turned), _rows(joint_efforts)))
+        return _like(q, _times(_inverse(turned), self._of_joints(joint_efforts)))
 
     def effort_limits(self, q: Array, speed: Array | None = None) -> tuple[Array, Array]:
         """Least and largest effort of each actuator (k, m) at positions (k, n) and speeds of the joints."""
-        v = np.zeros((len(_rows(q)), len(self.actuators))) if speed is None else self._speeds(q, speed)
+        v = np.zeros((len(self._of_joints(q)), len(self.actuators))) if speed is None else self._speeds(q, speed)
         pairs = [self.motors[name].bounds(v[:, k]) for k, name in enumerate(self.actuators)]
         return np.stack([low for low, _ in pairs], axis=1), np.stack([high for _, high in pairs], axis=1)
 
     def _speeds(self, q: Array, speed: Array) -> Array:
-        return _times(self.jacobian_of(self.at(q)), _rows(speed))
+        return _times(self.jacobian_of(self.at(q)), self._of_joints(speed))
 
     def effort_polygon(self, q: Array, speed: Array | None = None) -> Array:
         """What the joints can exert at one position (n,) and speed: vertices (k, n), anticlockwise where n is 2.
@@ -275,7 +283,7 @@ class Transmission(Describable):
         if speed is None:
             coulomb = _times(np.abs(turned), np.tile(f, (len(K), 1)))
         else:
-            coulomb = _times(turned, f * np.sign(_times(K, _rows(speed))))
+            coulomb = _times(turned, f * np.sign(_times(K, self._of_joints(speed))))
         return Friction(_like(q, turned @ (d[:, None] * K)), _like(q, coulomb))
 
     def gains(self, q: Array, kp_motor: Array, kd_motor: Array) -> tuple[Array, Array]:
@@ -309,18 +317,13 @@ def hull(points: Array) -> Array:
     return np.asarray(points[ConvexHull(points).vertices])
 
 
-def _rows(values: Array) -> Array:
-    """Values (..., n) as rows (k, n), or matrices (..., m, n) as they are."""
-    return np.atleast_2d(np.asarray(values, dtype=np.float64))
-
-
 def _rows3(matrices: Array) -> Array:
-    return matrices if matrices.ndim == 3 else matrices[None]
+    return matrices.reshape(-1, *matrices.shape[-2:])
 
 
 def _like(q: Array, found: Array) -> Array:
-    """Results (k, ...) without the first axis where q is one position (n,)."""
-    return found[0] if np.ndim(q) == 1 else found
+    """Results (k, ...) with the leading axes of q (..., n)."""
+    return found.reshape(*np.shape(q)[:-1], *found.shape[1:])
 
 
 def _times(matrices: Array, vectors: Array) -> Array:

@@ -7,6 +7,7 @@ import ctypes
 import shutil
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,6 +19,7 @@ from pkm_dynamics import Dynamics
 from pkm_dynamics.transmission.in_c import transmission_in_c
 from pkm_dynamics.transmission.motor_line import MotorLine
 from pkm_dynamics.transmission.transmission import Transmission
+from pkm_kinematics.batch import ShapeError
 from pkm_kinematics.linkage.loop_system import LinkageError
 from pkm_kinematics.status import Status
 
@@ -179,6 +181,24 @@ def test_a_joint_without_a_linkage_is_its_motor() -> None:
 def test_motors_that_no_loop_ties_to_the_joints_are_refused() -> None:
     with pytest.raises(LinkageError, match="right_knee_motor: no loop ties it to left_knee"):
         Transmission(load_model(BIPED), ["left_knee"], ["right_knee_motor"])
+
+
+@pytest.mark.parametrize("wrong", [[1.0, 2.0, 3.0], "a", None, [[1.0], [2.0]], 1.0, ["a", "b"]])
+def test_what_is_no_row_of_the_joints_is_refused_with_their_names(ankle: Transmission, wrong: Any) -> None:
+    with pytest.raises(ShapeError, match="joints left_ankle_pitch, left_ankle_roll: expected"):
+        ankle.to_actuators(wrong)
+    with pytest.raises(ShapeError, match="actuators left_ankle_motor_a, left_ankle_motor_b: expected"):
+        ankle.to_joints(wrong)
+    with pytest.raises(ShapeError, match="actuators left_ankle_motor_a, left_ankle_motor_b: expected"):
+        ankle.to_joint_efforts(SOME[0], wrong)
+
+
+def test_rows_may_have_any_leading_axes(ankle: Transmission) -> None:
+    many = SOME.reshape(2, 5, 3, 2)
+    motion = ankle.to_actuator_motion(many, many, many)
+    np.testing.assert_array_equal(motion.position.reshape(-1, 2), ankle.to_actuators(SOME))
+    back = ankle.to_joint_motion(*motion)  # type: ignore[arg-type]
+    np.testing.assert_allclose(back, [many] * 3, atol=1e-11)
 
 
 def test_margins_pass_through_zero_where_the_motors_lose_the_joint() -> None:
