@@ -80,6 +80,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(given: argparse.Namespace) -> int:
+    gains = Gains(given.kp_motor, given.kd_motor)
     tree = load_model(given.robot, xacro_arguments(given.xacro_args))
     if given.list:
         print(tree)
@@ -93,7 +94,6 @@ def _run(given: argparse.Namespace) -> int:
     found = [over_range(t, {name: ranges[name] for name in t.joints if name in ranges}) for t in parts]
     for one in found:
         print(one.transmission, *one.lines(), sep="\n")
-    gains = Gains(given.kp_motor, given.kd_motor)
     if given.picture:
         write(transmission_picture(_only(found)), given.picture)
     for file, text in (

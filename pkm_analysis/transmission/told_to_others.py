@@ -27,6 +27,15 @@ class Gains:
     frequency: float = 10.0
     ratio: float = 2.0
 
+    def __post_init__(self) -> None:
+        if (self.kp_motor is None) != (self.kd_motor is None):
+            given, missing = ("stiffness", "damping") if self.kd_motor is None else ("damping", "stiffness")
+            problem = f"a {given} of the motors without a {missing}"
+            raise AnalysisError("gains", problem, "give both: --kp-motor and --kd-motor")
+        for name, value in (("--kp-motor", self.kp_motor), ("--kd-motor", self.kd_motor)):
+            if value is not None and not 0.0 <= value < np.inf:
+                raise AnalysisError(f"{name} {value:g}", "no gain of a motor", "give a finite number, zero or more")
+
 
 @dataclass(frozen=True)
 class JointNumbers:
@@ -73,10 +82,6 @@ def _joint_gains(found: TransmissionRange, gains: Gains) -> tuple[Array, Array]:
         inertia = np.diagonal(found.armature[found.solved], axis1=1, axis2=2).mean(axis=0)
         omega = 2.0 * np.pi * gains.frequency
         return inertia * omega**2, 2.0 * gains.ratio * inertia * omega
-    if gains.kd_motor is None:
-        raise AnalysisError(
-            "gains", "a stiffness of the motors without a damping", "give both: --kp-motor and --kd-motor"
-        )
     some = found.q[found.solved]
     means = [np.diagonal(k, axis1=1, axis2=2).mean(axis=0) for k in t.gains(some, gains.kp_motor, gains.kd_motor)]  # type: ignore[arg-type]
     return means[0], means[1]

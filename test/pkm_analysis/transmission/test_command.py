@@ -180,6 +180,10 @@ def test_pictures_of_one_and_two_joints(tmp_path: Path) -> None:
             ["--joints", "left_knee", "--kp-motor", "10", "--mjlab", "x.py"],
             "a stiffness of the motors without a damping",
         ),
+        (["--joints", "left_knee", "--kd-motor", "10"], "a damping of the motors without a stiffness"),
+        (["--kp-motor", "nan", "--kd-motor", "3"], "--kp-motor nan: no gain of a motor"),
+        (["--kp-motor", "10", "--kd-motor", "-3"], "--kd-motor -3: no gain of a motor"),
+        (["--kp-motor", "inf", "--kd-motor", "0"], "--kp-motor inf: no gain of a motor"),
     ],
 )
 def test_what_cannot_be_is_refused_in_a_line(words: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
