@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from pkm_analysis.analysis_errors import AnalysisError
+from pkm_analysis.analysis_errors import PICTURES, AnalysisError, check_ending
 from pkm_analysis.drawing.sheet import write
 from pkm_analysis.transmission.over_range import TransmissionRange, over_range, read_ranges
 from pkm_analysis.transmission.pictures import transmission_picture
@@ -81,6 +81,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _run(given: argparse.Namespace) -> int:
     gains = Gains(given.kp_motor, given.kd_motor)
+    if given.picture:
+        check_ending("picture", given.picture, PICTURES)  # before the work
     tree = load_model(given.robot, xacro_arguments(given.xacro_args))
     if given.list:
         print(tree)
