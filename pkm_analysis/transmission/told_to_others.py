@@ -28,6 +28,7 @@ class Gains:
     ratio: float = 2.0
 
     def __post_init__(self) -> None:
+        """Refuse what is no gain, and one without the other."""
         if (self.kp_motor is None) != (self.kd_motor is None):
             given, missing = ("stiffness", "damping") if self.kd_motor is None else ("damping", "stiffness")
             problem = f"a {given} of the motors without a {missing}"

@@ -34,8 +34,8 @@ void {name}_home(double state[{NAME}_STATE]);
    `state` is where the linkage was, and is led on; `margin` (may be NULL) nears zero before the linkage folds.
    {NAME}_TOO_FAR: the joints are too far from where they were at the last call, or beyond a fold.
    {NAME}_INVALID: what is given is not finite, or the efforts overflow.
-   With any status but {NAME}_OK actuators and efforts are NaN, and so is the margin where it is not known; `state` stays
-   as it was where the linkage is not known. */
+   With any status but {NAME}_OK actuators and efforts are NaN, and so is the margin where it is not known. After
+   {NAME}_TOO_FAR and numbers that are not finite `state` stays as it was. */
 int {name}_to_actuators(const double joints[{NAME}_JOINTS], const double joint_effort[{NAME}_JOINTS],
                         double state[{NAME}_STATE], double actuators[{NAME}_ACTUATORS],
                         double actuator_effort[{NAME}_ACTUATORS], double *margin);
