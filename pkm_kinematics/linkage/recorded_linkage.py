@@ -308,6 +308,9 @@ def record_lean(system: LoopSystem, outputs: Sequence[str]) -> tuple[Recording, 
     units = [[r.unit(a) / r.unit(k) for k in system.inputs] for a in outputs]
     J = np.array([K[a] for a in outputs], dtype=object) * np.array(units, dtype=object)
     inverse, weights, efforts = np.zeros((n, n), dtype=object), np.zeros(n, dtype=object), np.zeros(m, dtype=object)
+    if m == n == 1 and value_of(J[0, 0]) != 0.0:
+        # one ratio is always regular: where the motor loses the joint it is small beside the recorded one
+        r.margins.append(abs(J[0, 0]) * (1.0 / abs(value_of(J[0, 0]))))
     r.margins.append(_kernel(factorise)(J, m, n, inverse, weights))
     _kernel(least_norm)(J, m, n, inverse, weights, np.array(r.extra, dtype=object), efforts)
     states = [x for name in names for x in r.state[name]]

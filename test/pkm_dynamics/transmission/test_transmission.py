@@ -229,6 +229,11 @@ def test_one_motors_margin_nears_zero_before_it_loses_the_joint(tmp_path: Path) 
     assert np.abs(margin[lost : lost + 2]).max() < 0.05
     assert margin[lost] > 0.0 > margin[lost + 1]
     assert np.abs(np.diff(margin)).max() < 0.05
+    call, out = t.lean(), np.zeros((2, 1))
+    found = [call(q, np.ones(1), *out) for q in np.linspace(0.0, 2.2, 400)[: lost + 1, None]]
+    assert {status for status, _ in found} == {Status.CONVERGED}
+    assert found[0][1] > 0.1
+    assert found[-1][1] < 0.05
 
 
 @pytest.mark.skipif(shutil.which("gcc") is None, reason="no C compiler (gcc)")
