@@ -121,7 +121,7 @@ def test_rows_where_the_drawing_cannot_stand_are_left_out_by_line() -> None:
     measurements.drives[4] += 0.0, 0.0, 5.0  # m
     found = calibrate(mechanism, measurements)
     assert len(found.measured) == 39
-    assert "cannot stand" in found.notes[0]
+    assert "no configuration" in found.notes[0]
     assert found.notes[0].endswith("line 6")
 
 

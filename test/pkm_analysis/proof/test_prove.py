@@ -269,7 +269,7 @@ def test_paths_through_several_points(delta):
     found = analysis.prove_path("type1 > 0.243 m/rad", [[-0.2, 0.0, -0.85], [0.2, 0.0, -0.85]])
     assert found.verdict == "refuted"
     assert abs(found.point[0]) < 0.15
-    with pytest.raises(AnalysisError, match="none"):
+    with pytest.raises(AnalysisError, match="not a path"):
         analysis.prove_path("inside", corners[:1])
 
 

@@ -156,7 +156,7 @@ def test_a_faulty_beam_is_refused_by_name(beam: str, words: str) -> None:
 @pytest.mark.parametrize(
     ("load", "words"),
     [
-        ({"payload": -1.0}, "no mass"),
+        ({"payload": -1.0}, "not a mass"),
         ({"wrench": [1.0]}, "six"),
         ({"wrench": [np.nan] * 6}, "six"),
         ({"at": {"z": -5.0}}, "no configuration"),
