@@ -191,7 +191,7 @@ def test_silent_readings_halt_it_under_its_weight(steered) -> None:
         ("delta", "-++", "limb1_arm"),
         ("planar_3rrr", "--+", "type 2"),
         ("gough_stewart", "-", "there is no working mode"),
-        ("tripod_3prs", "-++", "motion space turns"),
+        ("tripod_3prs", "-++", "motion space depends"),
     ],
 )
 def test_what_cannot_be_is_refused_with_the_true_reason(steered, name: str, label: str, reason: str) -> None:

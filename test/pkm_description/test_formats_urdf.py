@@ -114,7 +114,7 @@ def test_a_motor_that_follows_another_is_not_driven(tmp_path):
         ('<child link="coupler"/><child_origin', '<child link="cuopler"/><child_origin', "no body 'cuopler'"),
         (AXES[0], "", "needs an axis"),
         ('<child link="crank"/>', '<child link="cranck"/>', "no link 'cranck'"),
-        ('<parent link="ground"/><child link="crank"/>', '<parent link="coupler"/><child link="crank"/>', "circle"),
+        ('<parent link="ground"/><child link="crank"/>', '<parent link="coupler"/><child link="crank"/>', "cycle"),
         ('<joint name="motor"/>', '<joint name="motr"/>', "'motr' is no joint"),
         ("<transmission", f"{DIALECTS['constraint']}<transmission", "two loops have this name"),
         ('mass value="0.3"', 'mass value="-0.3"', "coupler"),

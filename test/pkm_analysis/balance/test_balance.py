@@ -245,7 +245,7 @@ def test_the_command(rhombus, tmp_path, capsys, monkeypatch):
         ("to: left_arm", "to: base_link", "both ends"),
         ("to_xyz: [0.1, 0.0, 0]", "to_xyz: [0.1, 0.0]", "3 numbers"),
         ("to_xyz", "to_xzy", "missing|to_xyz"),
-        ("from: base_link", "rest_length: [0.1, 0.05], from: base_link", "no lengths"),
+        ("from: base_link", "rest_length: [0.1, 0.05], from: base_link", "not lengths"),
         ("from: base_link", "move: -1, from: base_link", "outside its range"),
         ("springs:", "spring:", "neither springs nor"),
         ("left: {", "left: {joint: left_knee, ", "'left_knee' is unknown"),
@@ -261,10 +261,10 @@ def test_files_that_cannot_be_used_are_named(rhombus, tmp_path, old, new, words)
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (["--rest", "50:20mm"], "no lengths"),
+        (["--rest", "50:20mm"], "not lengths"),
         (["--rest", "wide"], "no number"),
         (["--move", "10kg"], "no unit"),
-        (["--move=-1mm"], "no way"),
+        (["--move=-1mm"], "not a length"),
         (["--springs", "nowhere.yaml"], "nowhere.yaml"),
         (["--range", "x=5:6"], "nowhere"),
     ],
@@ -275,5 +275,5 @@ def test_options_that_cannot_be_used_are_named(options, words, capsys):
 
 
 def test_a_domain_without_poses():
-    with pytest.raises(AnalysisError, match="nowhere"):
+    with pytest.raises(AnalysisError, match="cannot be anywhere"):
         Analysis(load_mechanism("five_bar")).balance({"x": (5.0, 6.0), "y": (5.0, 6.0)})

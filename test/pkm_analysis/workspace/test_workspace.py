@@ -169,7 +169,7 @@ def test_slices_and_files(tmp_path: Path) -> None:
     assert trimesh.load(tmp_path / "delta.stl").volume == pytest.approx(found.size, rel=1e-4)
     assert trimesh.load(tmp_path / "delta.ply").volume == pytest.approx(found.size, rel=1e-4)
     assert set(found.to_dict()) >= {"size", "error", "unit", "stopped_by", "sampled"}
-    with pytest.raises(AnalysisError, match="no surface"):
+    with pytest.raises(AnalysisError, match="not a surface"):
         flat.save(tmp_path / "flat.stl")
 
 
@@ -196,7 +196,7 @@ def test_one_coordinate_and_own_freedoms() -> None:
         ({"requirements": ["joint:arm > 1 rad"]}, "no limb has one of that name"),
         ({"vary": ["w"]}, "the robot has none of that name; choose one of: x, y"),
         ({"vary": ["x"], "hold": {"x": 0.0}}, "to vary and to be held"),
-        ({"ranges": {"x": (1.0, 0.0), "y": (0.0, 1.0)}}, "1 to 0 is none"),
+        ({"ranges": {"x": (1.0, 0.0), "y": (0.0, 1.0)}}, "1 to 0 is empty"),
     ],
 )
 def test_questions_without_an_answer(question: dict[str, object], answer: str) -> None:
