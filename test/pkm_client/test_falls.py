@@ -113,7 +113,7 @@ def test_who_fell_through_a_singularity_is_not_moved(fall: Callable[[SimulatedMa
     """Several assembly modes fit its readings, and efforts of one throw who is in another. Led home, it is known."""
     with Robot.simulated("gough_stewart", False, Setup(rate=RATE)) as robot:
         machine = fallen(robot, fall)
-        why = r"not known where the platform is: the limbs may have lost hold .* modes fit its readings .*by hand"
+        why = r"the platform's pose is unknown: the limbs may have lost hold .* modes fit its readings .*by hand"
         for _ in range(2):
             with pytest.raises(RefusedError, match=why):
                 robot.recover()
