@@ -126,7 +126,7 @@ def compare_with_python(dynamics: Dynamics, n: int, folder: Path) -> None:
 
 
 @needs_compiler
-@pytest.mark.parametrize("name", ["delta", "hexa", "wrist_3ups_s", "gough_stewart_7", "orthoglide", "tripod_3prs"])
+@pytest.mark.parametrize("name", ["delta", "gough_stewart_7", "orthoglide", "tripod_3prs"])
 def test_c_is_python(name: str, tmp_path: Path) -> None:
     compare_with_python(Dynamics(load_mechanism(name)), 10_000, tmp_path)
 
@@ -245,7 +245,7 @@ def attack(name: str, n: int, folder: Path) -> None:
 
 
 @needs_compiler
-@pytest.mark.parametrize("name", ["delta", "gough_stewart_7", "navaro", "wrist_3ruu", "tricept"])
+@pytest.mark.parametrize("name", ["delta", "gough_stewart_7", "wrist_3ruu", "tricept"])
 def test_any_bits(name: str, tmp_path: Path) -> None:
     attack(name, 100_000, tmp_path)
 
@@ -267,7 +267,7 @@ def passes(dynamics: Dynamics, folder: Path, single: bool) -> None:
 
 
 @needs_compiler
-@pytest.mark.parametrize("name", ["delta", "planar_3rrr", "five_dof_3rr_rrr", "quattro", "spatial_4dof_5legs"])
+@pytest.mark.parametrize("name", ["delta", "planar_3rrr", "quattro", "spatial_4dof_5legs"])
 def test_floats(name: str, tmp_path: Path) -> None:
     passes(Dynamics(load_mechanism(name)), tmp_path, single=True)
 
