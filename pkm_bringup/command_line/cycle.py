@@ -191,7 +191,14 @@ def parser() -> argparse.ArgumentParser:
         metavar="SHARE",
         help="share of efforts and speeds reserved for the controller, 0 to 0.9",
     )
-    free = p.add_argument_group("search")
+    _add_search(p.add_argument_group("search"))
+    output = p.add_argument_group("output")
+    output.add_argument("--json", action="store_true", help="print the figures as JSON")
+    output.add_argument("--write", metavar="FILE", help="write the cycle as a motion file")
+    return p
+
+
+def _add_search(free: argparse._ArgumentGroup) -> None:
     free.add_argument(
         "--optimise",
         action=options.Switch,
@@ -211,10 +218,6 @@ def parser() -> argparse.ArgumentParser:
         "--shift", type=options.not_negative, default=0.0, metavar="M", help="largest displacement of both places [m]"
     )
     free.add_argument("--candidates", type=options.count, default=60, metavar="N", help="cycles to plan, at most")
-    output = p.add_argument_group("output")
-    output.add_argument("--json", action="store_true", help="print the figures as JSON")
-    output.add_argument("--write", metavar="FILE", help="write the cycle as a motion file")
-    return p
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

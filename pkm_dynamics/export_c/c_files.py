@@ -275,6 +275,14 @@ class CFiles:
 
     # -- header -------------------------------------------------------------------------------------------------------
 
+    def _motions(self) -> str:
+        """The header's line on the twists that are possible."""
+        upper = self.name.upper()
+        if self.robot.turning:
+            return f"#define {upper}_TURNING 1 /* its motion space turns with the pose */\n"
+        size = f"[6 * {upper}_N_FREEDOMS]"
+        return f"extern const {self.real} {self.name}_motions{size}; /* basis of its twists, by row */\n"
+
     def header(self) -> str:
         """Text of the header."""
         k, upper = self.kinematics, self.name.upper()
@@ -289,11 +297,6 @@ class CFiles:
         prototypes += "".join(f"{self.head(name, given)};\n" for name, given in self.near_prototypes)
         prototypes = self._real(prototypes.replace("NAME_", f"{self.name}_").replace("DELTA", upper))
         real, turning = self.real, TURNING if self.robot.turning else ""
-        motions = (
-            f"#define {upper}_TURNING 1 /* its motion space turns with the pose */\n"
-            if turning
-            else f"extern const {real} {self.name}_motions[6 * {upper}_N_FREEDOMS]; /* basis of its twists, by row */\n"
-        )
         return f"""\
 /* Kinematics and dynamics of the robot {k.mechanism.name}, made by pkm export {release()}.
  *
@@ -332,7 +335,7 @@ extern const {real} {self.name}_lower[{upper}_N_JOINTS]; /* ranges of the joints
 extern const {real} {self.name}_upper[{upper}_N_JOINTS];
 extern const {real} {self.name}_largest_rate[{upper}_N_ACTUATED]; /* of the actuated joints, rad/s or m/s */
 extern const {real} {self.name}_largest_effort[{upper}_N_ACTUATED]; /* N m or N */
-{motions}extern const char *const {self.name}_drive_names[{upper}_N_ACTUATED]; /* names of the actuated joints */
+{self._motions()}extern const char *const {self.name}_drive_names[{upper}_N_ACTUATED]; /* of the actuated joints */
 {prototypes}
 #ifdef __cplusplus
 }}
