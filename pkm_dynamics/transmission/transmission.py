@@ -17,6 +17,7 @@ from pkm_kinematics.batch import as_rows
 from pkm_kinematics.linkage.lean import lean_outputs
 from pkm_kinematics.linkage.linkage import Linkage, Solved
 from pkm_kinematics.linkage.loop_system import LinkageError
+from pkm_runtime.codegen.machine_code import VectorCode
 from pkm_runtime.describable import Describable, listed
 
 
@@ -244,7 +245,7 @@ class Transmission(Describable):
         J = self.jacobian_of(s)
         M = np.swapaxes(J, 1, 2) @ (self._armatures[:, None] * J)
         if linkage:
-            M = M + self.linkage.inertia(s.q, self._bodies)
+            M = M + self.linkage.inertia(s.q, self._inertia_code)
         return _like(q, M)
 
     @cached_property
@@ -253,6 +254,9 @@ class Transmission(Describable):
         return np.array([0.0 if drive is None else drive.armature for drive in drives])
 
     @cached_property
+    def _inertia_code(self) -> VectorCode:
+        return self.linkage.inertia_code(self._bodies())
+
     def _bodies(self) -> dict[str, Inertial]:
         """Inertia of each link of the linkage, with what is fixed to it."""
         model = self.linkage.system.model

@@ -99,10 +99,13 @@ class Linkage:
         over_cores(part, columns.shape[1] // LANES)
         return self._answer(columns, n, np.where(usable, status[:n], int(Status.INVALID_INPUT)), speeds)
 
-    def inertia(self, q: Array, bodies: Mapping[str, Inertial]) -> Array:
-        """Inertia (n, inputs, inputs) felt at the inputs, of some bodies by link, at solved positions (n, names)."""
+    def inertia_code(self, bodies: Mapping[str, Inertial]) -> VectorCode:
+        """Code of `inertia` for some bodies by link; to compile it takes longer than to run it."""
+        return VectorCode(record_inertia(self.system, bodies))
+
+    def inertia(self, q: Array, code: VectorCode) -> Array:
+        """Inertia (n, inputs, inputs) felt at the inputs, of the bodies of `code`, at solved positions (n, names)."""
         m, n = len(self.inputs), len(q)
-        code = VectorCode(record_inertia(self.system, bodies))
         upper = np.empty((m * (m + 1) // 2 + 1, -(-n // LANES) * LANES))
         padded = np.resize(q, (upper.shape[1], q.shape[1])).T
         turning = np.array([not self.system.slides(name) for name in self.system.dependent])
