@@ -5,7 +5,9 @@ Tests that take `robot` are asked of every robot that has regular states, those 
 a kind that a test does not concern are left out by `@pytest.mark.not_for(kind, ...)`. Nothing of that is skipped, so
 that a skip means that something is missing on this computer. Long tests carry the marker `slow`. A test of more robots
 than `EVERYDAY` is asked of these by day and of all at night, unless it carries `every_robot`: facts of single robots.
-What is left out is asked by `pytest -m slow`, as `./pkm nightly` does. Only tests in `CLOCKS` run again on failure.
+A test with several parameters is asked of each value of each by day, and of each combination at night, unless it
+carries `every_combination`: where one combination is another behaviour. What is left out is asked by `pytest -m slow`,
+as `./pkm nightly` does. Only tests in `CLOCKS` run again on failure.
 """
 
 from __future__ import annotations
@@ -13,6 +15,8 @@ from __future__ import annotations
 import importlib.util
 import os
 import re
+from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -127,6 +131,7 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ.update(ROS_DOMAIN_ID=str(1 + domain % 101), ROS_AUTOMATIC_DISCOVERY_RANGE="LOCALHOST")
     config.addinivalue_line("markers", "slow: long tests; run with -m slow")
     config.addinivalue_line("markers", "every_robot: asked of all robots by day too")
+    config.addinivalue_line("markers", "every_combination: asked of all combinations of its parameters by day too")
     config.addinivalue_line("markers", "not_for(*kinds): leave out the robots of these kinds")
 
 
@@ -143,10 +148,40 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         named = _named_robots(item)
         if many and named and not named & set(EVERYDAY):
             item.add_marker("slow")
+    for item in _left_to_the_night(items):
+        item.add_marker("slow")
     left_out = [item for item in items if (item.get_closest_marker("slow") and not slow) or not _concerned(item)]
     config.hook.pytest_deselected(items=left_out)
     dropped = set(left_out)
     items[:] = [item for item in items if item not in dropped]
+
+
+def _left_to_the_night(items: list[pytest.Item]) -> Iterator[pytest.Item]:
+    """Combinations of parameters without which each value of each parameter is still asked."""
+    tests: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        marked = any(item.get_closest_marker(name) for name in ("slow", "every_combination"))
+        if isinstance(item, pytest.Function) and hasattr(item, "callspec") and not marked and _concerned(item):
+            tests.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    for rest in tests.values():
+        asked: Counter[tuple[object, ...]] = Counter()
+        values = {item: _values(item) for item in rest}
+        while rest:
+            new = [sum(not asked[value] for value in values[item]) for item in rest]
+            if not max(new):
+                break
+            worn = [sum(asked[value] for value in values[item]) for item in rest]
+            asked.update(values[rest.pop(max(range(len(rest)), key=lambda k: (new[k], -worn[k], -k)))])
+        yield from rest
+
+
+def _values(item: pytest.Function) -> list[tuple[object, ...]]:
+    """The value of each parameter of a test; those that are listed together are one."""
+    given = item.callspec.params
+    marks = [mark.args[0] for mark in item.iter_markers("parametrize")]
+    groups = [tuple(re.findall(r"\w+", names)) if isinstance(names, str) else tuple(names) for names in marks]
+    groups += [(name,) for name in given if not any(name in group for group in groups)]
+    return [(group, *(id(given[name]) for name in group)) for group in groups]
 
 
 class _WithoutJudge(pytest.Module):

@@ -38,6 +38,7 @@ RULES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", sorted(RULES))
 def test_a_kind_is_the_robots_that_its_rule_names(kind, kinds, of_gallery):
     assert {name for name, robot in of_gallery.items() if RULES[kind](robot)} == set(kinds[kind])
@@ -47,6 +48,20 @@ def test_every_kind_has_a_rule(kinds):
     assert set(RULES) == set(kinds)
 
 
+@pytest.mark.parametrize("kind", "abc")
+@pytest.mark.parametrize("way", range(5))
+def test_combinations(kind, way):
+    """What the next test looks at."""
+
+
+def test_each_value_is_asked_by_day_and_each_combination_by_night_or_day(request):
+    asked = [item.callspec.params for item in request.session.items if item.originalname == "test_combinations"]
+    assert len(asked) == 5
+    assert {one["kind"] for one in asked} == set("abc")
+    assert {one["way"] for one in asked} == set(range(5))
+
+
+@pytest.mark.slow
 def test_every_robot_has_masses(of_gallery):
     for robot in of_gallery.values():
         assert not all(link.inertial.massless for link in robot.kinematics.mechanism.links)

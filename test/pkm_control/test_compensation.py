@@ -53,7 +53,13 @@ def measured_at(kinematics: Kinematics, pose: np.ndarray) -> Measured:
 
 @pytest.mark.parametrize(
     ("name", "drives"),
-    [("delta", 1e5), ("linear_delta", 1e6), ("orthoglide", 1e6), ("gough_stewart", 1e7), ("planar_redundant", 1e5)],
+    [
+        ("delta", 1e5),
+        pytest.param("linear_delta", 1e6, marks=pytest.mark.slow),
+        pytest.param("orthoglide", 1e6, marks=pytest.mark.slow),
+        ("gough_stewart", 1e7),
+        ("planar_redundant", 1e5),
+    ],
 )
 def test_the_elastic_platform_is_where_it_was_asked(name: str, drives: float, tmp_path: Path) -> None:
     """With a payload that the file does not know, within 2 % of what it would be off; seen: at most 0.4 %."""

@@ -172,6 +172,7 @@ def built(robot: str, kinematics: Kinematics, headers: str, folder: Path) -> Pat
     return folder / "judge"
 
 
+@pytest.mark.every_combination
 @pytest.mark.parametrize(
     "headers",
     ["", pytest.param(CORE, marks=pytest.mark.skipif(not CORE, reason="PKM_GRBLHAL does not name grblHAL's core"))],

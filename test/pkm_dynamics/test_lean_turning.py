@@ -13,7 +13,7 @@ from pkm_dynamics import lean_calls
 from pkm_dynamics.actuator_dynamics import ActuatorDynamics
 from pkm_kinematics.kernels.compiled_rotations import displace
 from pkm_kinematics.status import Status
-from test.conftest import KINDS
+from test.conftest import EVERYDAY, KINDS
 
 TURNING = KINDS["turning space"]
 SAME = 1e-10  # of the largest: efforts of two formulations
@@ -80,7 +80,9 @@ def counting(left: list[int]):
     return with_fallback
 
 
-@pytest.mark.parametrize("name", TURNING)
+@pytest.mark.parametrize(
+    "name", [name if name in EVERYDAY else pytest.param(name, marks=pytest.mark.slow) for name in TURNING]
+)
 def test_straight_lines_agree_with_the_graph(of_gallery, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Along ways from home to where these end, for twists and accelerations that miss the motion space, too."""
     k, d = of_gallery[name].kinematics, of_gallery[name].dynamics

@@ -165,13 +165,13 @@ PLAYED = {"dynamixel": "hobby_hexapod", "odrive": "biglide", "servos": "hobby_he
 @pytest.mark.parametrize(
     ("kind", "number"),
     [(kind, signal.SIGINT) for kind in BENCHES]
-    + [("dynamixel", number) for number in (signal.SIGTERM, signal.SIGRTMIN)]
+    + [("dynamixel", signal.SIGTERM)]
     + [
         pytest.param(kind, number, marks=pytest.mark.slow)
         for kind, number in (
             ("odrive", signal.SIGTERM),
             ("servos", signal.SIGTERM),
-            *(("dynamixel", other) for other in (signal.SIGQUIT, signal.SIGUSR1, signal.SIGALRM)),
+            *(("dynamixel", other) for other in (signal.SIGQUIT, signal.SIGUSR1, signal.SIGALRM, signal.SIGRTMIN)),
         )
     ],
 )
