@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The documentation site: built without a warning by the command of `./pkm docs`, complete, and without dead links."""
+"""The documentation site: built without a warning by the command of `./pkm docs`, complete, and without dead links.
+
+The whole site is built at night, for that takes long. By day its command is tried on small pages here, and the links
+of the pages in `test_links.py`.
+"""
 
 from __future__ import annotations
 
@@ -95,16 +99,19 @@ def public() -> Iterator[str]:
                         yield f"{module}.{node.name}.{inner.name}"
 
 
+@pytest.mark.slow
 def test_it_is_built_without_a_warning(built: tuple[Path, str]) -> None:
     folder, said = built
     assert said == ""
     assert all((folder / f"{page}.html").is_file() for page in PAGES)
 
 
+@pytest.mark.slow
 def test_it_has_no_dead_links(built: tuple[Path, str]) -> None:
     assert dead(built[0]) == []
 
 
+@pytest.mark.slow
 def test_every_public_name_is_in_the_reference(built: tuple[Path, str]) -> None:
     named: set[str] = set()
     for file in (built[0] / "api").glob("*.html"):
@@ -114,12 +121,14 @@ def test_every_public_name_is_in_the_reference(built: tuple[Path, str]) -> None:
     assert wanted - named == set()
 
 
+@pytest.mark.slow
 def test_docstrings_become_sections(built: tuple[Path, str]) -> None:
     text = (built[0] / "api" / "pkm_kinematics.html").read_text(encoding="utf-8")
     found = text[text.index('id="pkm_kinematics.kinematics.Kinematics.inverse"') :][:20000]
     assert all(f"{word}<span" in found for word in ("Parameters", "Returns", "Raises"))
 
 
+@pytest.mark.slow
 def test_notebooks_show_text_and_code(built: tuple[Path, str]) -> None:
     text = (built[0] / "notebooks" / "1_first_robot.html").read_text(encoding="utf-8")
     assert "highlight-python" in text

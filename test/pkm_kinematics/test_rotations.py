@@ -100,6 +100,7 @@ def test_products_agree_with_scipy(group: Group) -> None:
         assert found.as_matrix() == pytest.approx(wanted.as_matrix(), abs=ROUNDING)
 
 
+@pytest.mark.every_combination
 @pytest.mark.parametrize("angle", ANGLES)
 @pytest.mark.parametrize("axis", AXES, ids=str)
 def test_exponential_and_logarithm(group: Group, axis: Array, angle: float) -> None:
