@@ -178,7 +178,7 @@ def built(robot: str, kinematics: Kinematics, headers: str, folder: Path) -> Pat
     ["", pytest.param(CORE, marks=pytest.mark.skipif(not CORE, reason="PKM_GRBLHAL does not name grblHAL's core"))],
     ids=["stand-ins", "grblHAL"],
 )
-@pytest.mark.parametrize("robot", ["delta", "linear_delta"])
+@pytest.mark.parametrize("robot", ["delta", pytest.param("linear_delta", marks=pytest.mark.slow)])
 def test_places_come_back_and_lines_are_straight(robot: str, headers: str, tmp_path: Path) -> None:
     kinematics = Kinematics(load_mechanism(robot))
     program = built(robot, kinematics, headers, tmp_path)

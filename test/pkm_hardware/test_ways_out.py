@@ -164,13 +164,12 @@ PLAYED = {"dynamixel": "hobby_hexapod", "odrive": "biglide", "servos": "hobby_he
 
 @pytest.mark.parametrize(
     ("kind", "number"),
-    [(kind, signal.SIGINT) for kind in BENCHES]
-    + [("dynamixel", signal.SIGTERM)]
+    [("dynamixel", signal.SIGINT), ("odrive", signal.SIGTERM)]
     + [
         pytest.param(kind, number, marks=pytest.mark.slow)
         for kind, number in (
-            ("odrive", signal.SIGTERM),
-            ("servos", signal.SIGTERM),
+            *((other, signal.SIGINT) for other in BENCHES if other != "dynamixel"),
+            *((other, signal.SIGTERM) for other in BENCHES if other != "odrive"),
             *(("dynamixel", other) for other in (signal.SIGQUIT, signal.SIGUSR1, signal.SIGALRM, signal.SIGRTMIN)),
         )
     ],
