@@ -14,6 +14,7 @@ from pkm_description.loops.closure import ClosureModel
 from pkm_description.loops.home import HomeRequest, find_home
 from pkm_description.loops.limb_partition import LimbGraph
 from pkm_description.loops.mobility import check_moves_mass, mobility
+from pkm_description.loops.redundancy import followed, home_at_rest, redundant_joints
 from pkm_description.mechanism import Array, Mechanism, frozen
 from pkm_description.urdf import urdf_plus
 from pkm_description.urdf.unit_slips import Slip, Suspect, suspects
@@ -67,9 +68,15 @@ def _checked(description: urdf_plus.Description, text: str, source: str) -> Mech
         HomeRequest(description.home, description.home_joints, platform, tuple(actuated), path, structure.connected()),
     )
     counted = mobility(model, home, platform, actuated, virtual, description.accept_singular)
+    redundant = redundant_joints(
+        model, home, counted, platform, actuated, virtual, tuple(description.redundant), structure
+    )
+    if redundant:
+        home = home_at_rest(model, home, platform, redundant, description.home_joints)
     graph.check_determined(joints, description.loops, platform)
     if not description.kinematics_only:
         check_moves_mass(model, home, platform, actuated)
+    structure.stand_on(redundant, joints)
     limbs, articulated_platform = structure.limbs(model, home)
     _check_springs(description, model, home, virtual)
     return Mechanism(
@@ -90,6 +97,8 @@ def _checked(description: urdf_plus.Description, text: str, source: str) -> Mech
         urdf=text,
         source=source,
         springs=tuple(description.springs),
+        redundant_joints=redundant,
+        redundant_follow=frozen(np.reshape([followed(description.redundant, name) for name in redundant], (-1, 3))),
     )
 
 

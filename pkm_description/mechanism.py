@@ -340,13 +340,13 @@ class Mobility:
 
     @property
     def kinematic_redundancy(self) -> int:
-        """Degrees of freedom neither idle nor the platform's; the loader refuses a robot that has any."""
+        """Degrees of freedom neither idle nor the platform's: as many joints are coordinates beside its pose."""
         return self.total - self.idle - self.platform
 
     @property
     def redundant_actuators(self) -> int:
-        """Actuators beyond the platform's degrees of freedom."""
-        return max(0, self.actuators - self.platform)
+        """Actuators beyond the degrees of freedom of platform and redundant joints."""
+        return max(0, self.actuators - self.platform - self.kinematic_redundancy)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -358,7 +358,9 @@ class Mechanism(Describable):
     are the connected parts without base and platform and what is rigidly fixed to these. The bodies of an articulated
     platform beside `platform_link`, with their joints and loops, are `articulated_platform` and no limb. `home_joints`
     are coordinates that close every loop with the platform at `home`: one number [m or rad] per degree of freedom of
-    the joints, in their order (`joint_geometry.py`).
+    the joints, in their order (`joint_geometry.py`). `redundant_joints` are degrees of freedom, by name, whose
+    positions say with the platform's pose how the robot stands, where the pose alone does not (kinematic redundancy);
+    `redundant_follow` is how far each moves with the platform's origin where nobody says otherwise, base axes.
     """
 
     _internal: ClassVar[frozenset[str]] = frozenset({"coordinates_in_words", "parent_joint"})
@@ -388,6 +390,8 @@ class Mechanism(Describable):
     urdf: str  # the expanded URDF+ text, as published on /robot_description
     source: str = ""  # where the text came from, for messages
     springs: tuple[Spring, ...] = ()  # between links; those of joints are the joints'
+    redundant_joints: tuple[str, ...] = ()
+    redundant_follow: Array = field(default_factory=lambda: frozen(np.zeros((0, 3))))  # (r, 3) m or rad per m
 
     def _summary(self) -> str:
         return (
@@ -420,7 +424,8 @@ class Mechanism(Describable):
     def coordinates_in_words(self) -> str:
         """The task coordinates with their units, or their replacement."""
         chain = [self.joint_named[name] for name in self.platform_chain]
-        return listed(f"{joint.name} [{joint.unit}]" for joint in chain) or "none, a pose has x y z qx qy qz qw"
+        words = listed(f"{joint.name} [{joint.unit}]" for joint in chain) or "none, a pose has x y z qx qy qz qw"
+        return f"{words}; beside them {listed(self.redundant_joints)}" if self.redundant_joints else words
 
     @cached_property
     def link_named(self) -> dict[str, Link]:

@@ -64,6 +64,15 @@ class LimbGraph:
         ]
         self.edges += [_Edge(loop.name, frozenset((loop.predecessor, loop.successor)), loop=True) for loop in loops]
 
+    def stand_on(self, redundant: Sequence[str], joints: Sequence[Joint]) -> None:
+        """Count links that joints with `redundant` degrees of freedom carry to the base where limbs part from them."""
+        names = {name.split("/")[0] for name in redundant}
+        for joint in joints:
+            if joint.name in names and joint.parent in self.base:
+                body = rigid_with(joints, joint.child)
+                if sum(bool(edge.ends & body) and not edge.rigid for edge in self.edges) > 2:
+                    self.base |= body
+
     def connected(self) -> tuple[Limb, ...]:
         """Connected parts without base and platform and what is fixed to these; a direct joint has no links."""
         return self._partition(set())[0]

@@ -46,8 +46,8 @@ def mobility(
     """Count the degrees of freedom at a general configuration near `home` (size,), and compare with the actuators.
 
     Redundant actuation is allowed; `accept_singular` admits architecture singularities, robots singular everywhere
-    although they have enough actuators. Raises `DescriptionError` where the platform cannot move, the actuators cannot
-    hold it, or the mechanism has other motions that are not idle (kinematic redundancy).
+    although they have enough actuators. Raises `DescriptionError` where the platform cannot move, or the actuators
+    cannot hold it.
     """
     at_home = _freedoms(model, home, platform, actuated)
     configurations = generic_configurations(model, home) or [home]
@@ -62,7 +62,7 @@ def mobility(
     # sliding may couple the two elsewhere. Home is where the literature tells the kind.
     regular = replace(at_home, rotations=generic.rotations) == generic
     freed, size = _freed_rank(model, generic_configuration, platform, chain)
-    counted = Mobility(
+    return Mobility(
         platform=generic.platform,
         motion=_motion(at_home if regular else generic),
         total=generic.total,
@@ -74,12 +74,6 @@ def mobility(
         singular_home=not regular,
         uncontrolled=generic.left_when_locked,
     )
-    if counted.kinematic_redundancy:
-        surplus = _surplus_drives(model, generic_configuration, platform, actuated)
-        _refuse_kinematic_redundancy(
-            counted, surplus, platform, _whole_platforms(model, generic_configuration, actuated)
-        )
-    return counted
 
 
 def _motion(freedoms: _Freedoms) -> str:
@@ -183,32 +177,7 @@ def _check_actuators(
     )
 
 
-def _refuse_kinematic_redundancy(
-    counted: Mobility, drives: Sequence[str], platform: str, others: Sequence[str]
-) -> None:
-    """Raise `DescriptionError`: drives can move the mechanism and leave the platform where it is.
-
-    The platform's pose then does not determine the limbs. Support of such robots would begin here: each of these
-    motions needs a task coordinate beside the platform's (`pkm_kinematics/model/task.py`). Another link with all
-    degrees of freedom (the body on the half plates of an H4) may have been meant as platform.
-    """
-    remedy = "make the joints of these drives fixed, or describe each stage as a robot of its own"
-    if others:
-        some = " or ".join(repr(name) for name in others[:2])
-        remedy = (
-            f"where {platform!r} is a part of an articulated platform, name as platform_link the link that has all "
-        )
-        remedy += f"degrees of freedom: {some}; else fix the joints of these drives, or describe each stage by itself"
-    raise DescriptionError(
-        f"<pkm> platform_link {platform!r}" if others else "<ros2_control>",
-        f"kinematic redundancy: the mechanism has {counted.total - counted.idle} degrees of freedom, "
-        f"{counted.kinematic_redundancy} more than its platform ({counted.motion}), whose pose leaves them open; "
-        f"surplus drives: {', '.join(drives)}",
-        remedy,
-    )
-
-
-def _whole_platforms(model: ClosureModel, q: Array, actuated: Sequence[str]) -> list[str]:
+def whole_platforms(model: ClosureModel, q: Array, actuated: Sequence[str]) -> list[str]:
     """Links with all degrees of freedom that the drives hold, those with most joints and loops first."""
     ends = [link for joint in model.joints for link in (joint.parent, joint.child)]
     ends += [link for loop in model.loops for link in (loop.predecessor, loop.successor)]
@@ -218,25 +187,6 @@ def _whole_platforms(model: ClosureModel, q: Array, actuated: Sequence[str]) -> 
         if freedoms.left_when_locked == 0 and freedoms.platform + freedoms.idle == freedoms.total:
             found.append(link)
     return sorted(found, key=lambda link: -ends.count(link))
-
-
-def _surplus_drives(model: ClosureModel, q: Array, platform: str, actuated: Sequence[str]) -> list[str]:
-    """Drives that can be held without loss of the platform's motions, those nearest to the base first."""
-    carrier = {joint.child: joint for joint in model.joints}
-
-    def depth(link: str) -> int:
-        return 0 if link not in carrier else 1 + depth(carrier[link].parent)
-
-    child = {joint.name: joint.child for joint in model.joints}
-    motions = null_space(model.closure(q)[1])
-    held = model.twist_map(platform, q) @ motions
-    surplus = []
-    for name in sorted(actuated, key=lambda name: depth(child[name])):
-        more = np.vstack((held, model.joint_map([name]) @ motions))
-        if rank(more) > rank(held):
-            held = more
-            surplus.append(name)
-    return surplus
 
 
 def beside_home(mechanism: Mechanism) -> Mechanism:

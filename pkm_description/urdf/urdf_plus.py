@@ -71,6 +71,8 @@ class Description:
     loops: list[Loop]
     springs: list[Spring] = field(default_factory=list)
     actuated: list[str] = field(default_factory=list)
+    # joints, or degrees of freedom, of <redundant>: how far each follows the platform (3,), per m
+    redundant: dict[str, Array] = field(default_factory=dict)
 
 
 def parse(text: str, source: str = "", *, tree: bool = False) -> Description:
@@ -122,6 +124,7 @@ def parse(text: str, source: str = "", *, tree: bool = False) -> Description:
         loops=loops,
         springs=springs,
         actuated=list(drives),
+        redundant=_redundant(pkm),
     )
     if description.base_link == description.platform_link:
         raise DescriptionError(
@@ -630,6 +633,17 @@ def _check_can_be_driven(joint: Joint, commands: tuple[str, ...], label: str) ->
     for command in commands:
         if command not in known:
             raise DescriptionError(label, f"unknown command_interface {command!r}", f"use one of {', '.join(known)}")
+
+
+def _redundant(pkm: ET.Element) -> dict[str, Array]:
+    found: dict[str, Array] = {}
+    for element in pkm.findall("redundant"):
+        name = element.get("joint", "")
+        label = f'<redundant joint="{name}">'
+        if name in found:
+            raise DescriptionError(label, "it appears twice", "write it once")
+        found[name] = _vector(element, "follows", label, default="0 0 0")
+    return found
 
 
 def _read_home(pkm: ET.Element, description: Description) -> None:

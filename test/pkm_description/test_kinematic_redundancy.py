@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Robots with more degrees of freedom than their platform are refused; redundant drives and idle motions are not."""
+"""Robots with more degrees of freedom than their platform: which joints become coordinates beside its pose."""
 
 from __future__ import annotations
 
@@ -7,144 +7,112 @@ import pytest
 
 from bench.legs_at_home import ROBOTS as LEGS_AT_HOME
 from pkm_description import DescriptionError, load_mechanism
-from pkm_description.gallery import ROBOTS, robot_names
+from pkm_description.gallery import robot_names
+from test.oracles.redundant_robots import LOCKED, REDUNDANT, STAGE, hexapods_in_series, planar_3prrr, planar_on_a_rail
 
-NUMBERS = """
-    leg_body=[1.5,0.018,0.3] leg_rod=[0.8,0.01,0.3] leg_lower=0.1 leg_upper=2 leg_velocity=2 leg_effort=1000
-    leg_damping=10 leg_friction=2 slider_mass=3 slider_size=0.1 slider_lower=-1 slider_upper=1
-    slider_velocity=1 slider_effort=100 slider_damping=5 slider_friction=1 bar_radius=0.02 arm_length=0.4
-    arm_mass=1 arm_inertia=0.01 arm_lower=-6 arm_upper=6 arm_velocity=10 arm_effort=100 arm_damping=0.1
-    arm_friction=0.1 forearm_length=0.6 forearm_mass=1 forearm_inertia=0.03
-"""
-# Joint centres on base and platform: in space, and in the plane.
-SPATIAL = (
-    ("0.6 0.2 0", "0.3 0 0.1"),
-    ("0.1 0.5 0.1", "0.3 0.2 0"),
-    ("-0.3 0.3 0.1", "0 0.3 0"),
-    ("-0.3 -0.4 0", "-0.2 0.1 -0.1"),
-    ("0.2 -0.3 -0.05", "-0.15 -0.2 -0.05"),
-    ("0.5 -0.2 0", "0.15 -0.15 0"),
+
+@pytest.mark.parametrize("case", REDUNDANT)
+def test_what_the_pose_leaves_open_is_told(case: str) -> None:
+    make, platform, total, redundant = REDUNDANT[case]
+    mechanism = load_mechanism(make())
+    mobility = mechanism.mobility
+    assert (mobility.platform, mobility.total - mobility.idle) == (platform, total)
+    assert mobility.kinematic_redundancy == total - platform
+    assert mobility.redundant_actuators == 0
+    assert mechanism.redundant_joints == redundant
+    assert redundant[0] in mechanism.coordinates_in_words()
+
+
+def test_redundant_joints_are_at_rest_at_home() -> None:
+    """The search for home moves whatever closes the loops; a rail stays where nothing says otherwise."""
+    mechanism = load_mechanism(planar_on_a_rail(locked=False))
+    assert mechanism.home_joints[mechanism.moving_joints.index("rail")] == 0.0
+
+
+def test_limbs_part_from_the_carriage() -> None:
+    limbs = {limb.name: limb.actuated for limb in load_mechanism(planar_on_a_rail(locked=False)).limbs}
+    assert limbs == {"limb1": ("limb1_leg",), "limb2": ("limb2_leg",), "limb3": ("limb3_leg",), "rail": ("rail",)}
+
+
+def with_pkm(text: str, inside: str) -> str:
+    return text.replace("</pkm>", f"{inside}</pkm>")
+
+
+def test_a_description_may_name_them() -> None:
+    text = with_pkm(hexapods_in_series(locked=False), '<redundant joint="stage"/>')
+    assert load_mechanism(text).redundant_joints == REDUNDANT["two hexapods in series"][3]
+    arms = with_pkm(planar_3prrr(locked=False), "".join(f'<redundant joint="limb{k}_slider"/>' for k in (3, 1, 2)))
+    assert load_mechanism(arms).redundant_joints == REDUNDANT["planar 3-PRRR with six drives"][3]
+
+
+@pytest.mark.parametrize(
+    ("named", "problem"),
+    [
+        (["limb1_arm"], "limb1_slider carries it"),
+        (["slider"], "no such joint"),
+        (["limb1_slider"], "2 of 3 coordinates are missing"),
+        (["limb1_slider", "limb1_arm", "limb1_forearm"], "leave it no motion"),
+    ],
 )
-PLANAR = (("0 0 0", "-0.15 -0.09 0"), ("1 0 0", "0.15 -0.09 0"), ("0.5 0.866 0", "0 0.17 0"))
-RANGES = 'base="base_link" platform="platform" x_range="${[-3, 3]}" y_range="${[-3, 3]}"'
-IN_SPACE = f'<xacro:platform_branch_6dof {RANGES} z_range="${{[-3, 3]}}"/>'
-IN_PLANE = f"<xacro:platform_branch_planar {RANGES}/>"
+def test_names_that_are_no_coordinates_are_refused(named: list[str], problem: str) -> None:
+    elements = "".join(f'<redundant joint="{name}"/>' for name in named)
+    with pytest.raises(DescriptionError, match=problem):
+        load_mechanism(with_pkm(planar_3prrr(locked=False), elements))
 
 
-def description(parts: str, home: str, drives: list[str], numbers: str = "") -> str:
-    """A robot of limb macros with the named drives."""
-    given = dict(entry.split("=") for entry in (NUMBERS + numbers).split())
-    files = "".join(
-        f'<xacro:include filename="{ROBOTS.parent}/limbs/{name}.xacro"/>'
-        for name in ("ups", "planar", "aim", "platform_branch")
+@pytest.mark.parametrize(
+    ("elements", "problem"),
+    [
+        ('<redundant joint="stage" follows="0.5 0 0"/>', "several degrees of freedom"),
+        ('<redundant joint="stage"/><redundant joint="stage"/>', "appears twice"),
+        ('<redundant joint="stage" follows="half"/>', "follows"),
+    ],
+)
+def test_elements_that_say_nothing_clear_are_refused(elements: str, problem: str) -> None:
+    with pytest.raises(DescriptionError, match=problem):
+        load_mechanism(with_pkm(hexapods_in_series(locked=False), elements))
+
+
+def test_a_stage_may_follow_in_one_direction() -> None:
+    elements = "".join(
+        f'<redundant joint="{name}"{follows}/>'
+        for name, follows in zip(STAGE, (' follows="0.5 0 0"', *([""] * 5)), strict=True)
     )
-    values = "".join(f'<xacro:property name="{k}" value="${{{v}}}"/>' for k, v in given.items())
-    driven = "".join(f'<joint name="{name}"><command_interface name="effort"/></joint>' for name in drives)
-    return (
-        f'<robot name="redundant" xmlns:xacro="http://www.ros.org/wiki/xacro">{files}{values}<link name="base_link"/>'
-        f'{body("platform")}{parts}<pkm base_link="base_link" platform_link="platform">{home}</pkm>'
-        f'<ros2_control name="s" type="system">{driven}</ros2_control></robot>'
+    mechanism = load_mechanism(with_pkm(hexapods_in_series(locked=False), elements))
+    assert mechanism.redundant_follow.tolist() == [[0.5, 0.0, 0.0], *([[0.0, 0.0, 0.0]] * 5)]
+
+
+def test_names_for_a_robot_without_redundancy_are_refused() -> None:
+    with pytest.raises(DescriptionError, match="no kinematic redundancy"):
+        load_mechanism(with_pkm(planar_on_a_rail(locked=True), '<redundant joint="limb1_leg"/>'))
+
+
+def test_drives_beyond_all_freedoms_are_refused() -> None:
+    text = planar_on_a_rail(locked=False)
+    more = text.replace(
+        "</ros2_control>", '<joint name="limb1_turn"><command_interface name="effort"/></joint></ros2_control>'
     )
+    with pytest.raises(DescriptionError, match="5 drives, which hold 4 of them"):
+        load_mechanism(more)
 
 
-def body(name: str) -> str:
-    return f'<link name="{name}"><xacro:cylinder_inertial mass="2.0" radius="0.12" length="0.03"/></link>'
-
-
-def slider(name: str, xyz: str, yaw: float, locked: bool) -> str:
-    """A driven slider, or the same as a fixed joint."""
-    if locked:
-        place = f'parent="base_link" child="{name}" axis="1 0 0" xyz="{xyz}" rpy="0 0 {yaw}"'
-        return f'{body(name)}<xacro:joint name="{name}" type="fixed" {place}/>'
-    return f'<xacro:driven_slider name="{name}" base="base_link" base_xyz="{xyz}" base_rpy="0 0 {yaw}"/>'
-
-
-def hexapods_in_series(locked: bool) -> str:
-    """A hexapod that stands on the platform of another: twelve legs, or six where the stage between is fixed."""
-
-    def legs(stage: str, base: str, platform: str) -> str:
-        return "".join(
-            f'<xacro:ups_limb name="{stage}{k}" base="{base}" base_xyz="{a}" platform="{platform}" platform_xyz="{b}"/>'
-            for k, (a, b) in enumerate(SPATIAL, start=1)
-        )
-
-    kind = "fixed" if locked else "floating"
-    stage = (
-        f'{body("stage")}<joint name="stage" type="{kind}"><parent link="base_link"/><child link="stage"/>'
-        '<origin xyz="0.2 0.1 0.8"/></joint>'
-    )
-    stages = ("upper",) if locked else ("upper", "lower")
-    parts = IN_SPACE + stage + legs("upper", "stage", "platform")
-    return description(
-        parts if locked else parts + legs("lower", "base_link", "stage"),
-        '<home xyz="0.4 0.2 1.6"/>',
-        [f"{stage}{k}_leg" for stage in stages for k in range(1, 7)],
-        "home_xyz=[0.2,0.1,0.8] home_rpy=[0.0,0.0,0.0]",
-    )
-
-
-def planar_on_a_rail(locked: bool) -> str:
-    """A planar 3-RPR whose whole frame slides on a rail."""
-    legs = "".join(
-        f'<xacro:aim base_xyz="{a}" platform_xyz="{b}"/><xacro:planar_rpr_limb name="limb{k}" base="rail" '
-        f'base_xyz="{a}" base_yaw="${{heading}}" platform="platform" platform_xyz="{b}"/>'
-        for k, (a, b) in enumerate(PLANAR, start=1)
-    )
-    return description(
-        IN_PLANE + slider("rail", "0 0 0", 0.0, locked) + legs,
-        '<home xyz="0.5 0.29 0" rpy="0 0 0.7"/>',
-        ["limb1_leg", "limb2_leg", "limb3_leg"] + ([] if locked else ["rail"]),
-        "home_xyz=[0.5,0.29,0.0] home_rpy=[0.0,0.0,0.7]",
-    )
-
-
-def planar_3prrr(locked: bool) -> str:
-    """A planar robot of three PRRR limbs, slider and arm of each driven."""
-    limbs = "".join(
-        slider(f"limb{k}_slider", a, 2.1 * k, locked)
-        + f'<xacro:planar_rrr_limb name="limb{k}" base="limb{k}_slider" base_xyz="0 0 0" platform="platform" '
-        f'platform_xyz="{b}"/>'
-        for k, (a, b) in enumerate(PLANAR, start=1)
-    )
-    driven = ("arm",) if locked else ("arm", "slider")
-    return description(
-        IN_PLANE + limbs, '<home xyz="0.5 0.29 0"/>', [f"limb{k}_{part}" for k in (1, 2, 3) for part in driven]
-    )
-
-
-# How it is written, degrees of freedom of its platform and of the whole, and the drives that may be locked.
-REDUNDANT = {
-    "two hexapods in series": (hexapods_in_series, 6, 12, [f"lower{k}_leg" for k in range(1, 7)]),
-    "planar 3-RPR on a driven rail": (planar_on_a_rail, 3, 4, ["rail"]),
-    "planar 3-PRRR with six drives": (planar_3prrr, 3, 6, [f"limb{k}_slider" for k in (1, 2, 3)]),
-}
-
-
-@pytest.mark.parametrize("case", REDUNDANT)
-def test_more_freedoms_than_the_platform_are_refused(case: str) -> None:
-    make, platform, total, surplus = REDUNDANT[case]
-    with pytest.raises(DescriptionError) as caught:
-        load_mechanism(make(locked=False))
-    error = caught.value
-    assert error.element == "<ros2_control>"
-    assert f"{total} degrees of freedom, {total - platform} more than its platform" in error.problem
-    assert error.problem.endswith(", ".join(surplus))
-    assert "fixed" in error.remedy
-
-
-@pytest.mark.parametrize("case", REDUNDANT)
-def test_the_same_robot_with_the_surplus_drives_locked_loads(case: str) -> None:
-    make, platform, _, _ = REDUNDANT[case]
-    mobility = load_mechanism(make(locked=True)).mobility
+@pytest.mark.parametrize("case", LOCKED)
+def test_the_same_robot_with_the_surplus_drives_locked_has_none(case: str) -> None:
+    make, platform = LOCKED[case]
+    mechanism = load_mechanism(make(locked=True))
+    mobility = mechanism.mobility
     assert (mobility.platform, mobility.total, mobility.actuators) == (platform, platform, platform)
     assert mobility.kinematic_redundancy == 0
+    assert mechanism.redundant_joints == ()
 
 
 @pytest.mark.parametrize("name", robot_names())
 def test_redundant_actuation_in_the_gallery(name: str) -> None:
-    mobility = load_mechanism(name).mobility
-    assert mobility.kinematic_redundancy == 0
-    assert mobility.redundant_actuators == {"gough_stewart_7": 1, "planar_redundant": 1, "cable_8": 2}.get(name, 0)
+    mechanism = load_mechanism(name)
+    assert mechanism.mobility.kinematic_redundancy == 0
+    assert mechanism.redundant_joints == ()
+    expected = {"gough_stewart_7": 1, "planar_redundant": 1, "cable_8": 2}.get(name, 0)
+    assert mechanism.mobility.redundant_actuators == expected
 
 
 def test_idle_freedoms_are_no_redundancy() -> None:
