@@ -18,6 +18,7 @@ from pkm_description import Mechanism
 from pkm_description.mechanism import Array
 from pkm_dynamics import Dynamics
 from pkm_kinematics import Kinematics
+from pkm_kinematics.solve.robot_constants import refuse_redundant
 from pkm_runtime.sweeps import Sweeps
 from pkm_runtime.sweeps.chunks import slices
 
@@ -42,6 +43,7 @@ class Robot:
     def __init__(self, robot: Mechanism | Kinematics, mode: int | None = None, sweeps: Sweeps | None = None) -> None:
         self.sweeps = Sweeps() if sweeps is None else sweeps
         self.kinematics = robot if isinstance(robot, Kinematics) else Kinematics(robot)
+        refuse_redundant(self.kinematics.redundant_names, "analyses")
         self.mode = mode
         self.kinematics.modes.branch(mode or 0)
         self.coordinates = TaskCoordinates(self.kinematics)

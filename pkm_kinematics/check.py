@@ -90,7 +90,7 @@ def examine(
         progress("preparing the solvers")
         kinematics = Kinematics(mechanism)
         _solve(report, kinematics)
-        if modes:
+        if modes and not kinematics.redundant_names:
             progress("searching for working and assembly modes (--no-modes leaves them out)")
             _list_modes(report, kinematics)
     except DescriptionError as error:
@@ -168,6 +168,9 @@ def _describe(report: Report, mechanism: Mechanism) -> None:
 def _remarks(mechanism: Mechanism) -> list[str]:
     m = mechanism.mobility
     notes = []
+    if mechanism.redundant_joints:
+        names = ", ".join(mechanism.redundant_joints)
+        notes.append(f"kinematic redundancy: beside the pose, {names} are coordinates; modes are not listed")
     if m.singular_home:
         notes.append("home is a singularity: the degrees of freedom there differ from those nearby; move <home>")
     if m.uncontrolled:
@@ -305,6 +308,8 @@ def _block(kinematics: Kinematics, block: Any) -> dict[str, Any]:
     if block["solver"] == records.CLOSED_FORM:
         where = "on a sphere" if block["spherical"] else "in a plane" if block["planar"] else "in space"
         how = f"closed form {where}, {int(block['branches'])} branch{'es' if block['branches'] > 1 else ''}"
+    elif block["solver"] == records.GIVEN:
+        how = "nothing: its position is a coordinate beside the pose"
     elif block["count"]:
         how = "iteration (Newton's method)"
     else:
@@ -313,7 +318,7 @@ def _block(kinematics: Kinematics, block: Any) -> dict[str, Any]:
         "joints": [tables.names[i] for i in span],
         "closures": [names[k] for k in kinds],
         "equations": int(block["rows"]),
-        "idle": int(block["idle"]),
+        "idle": int(block["idle"]) if kinds else 0,
         "solved_by": how,
     }
 
@@ -417,7 +422,7 @@ def _limb_text(limb: dict[str, Any]) -> list[str]:
     for block in limb["blocks"]:
         idle = f", {block['idle']} idle" if block["idle"] else ""
         lines.append(
-            f"    {', '.join(block['joints']) or 'no joint'} | {', '.join(block['closures'])} closure, "
+            f"    {', '.join(block['joints']) or 'no joint'} | {', '.join(block['closures']) or 'no'} closure, "
             f"{block['equations']} equations{idle}: {block['solved_by']}"
         )
     return lines

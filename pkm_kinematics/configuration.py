@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 from pkm_description.mechanism import Array
 from pkm_kinematics.batch import ShapeError, all_finite, as_rows, rows_for, shaped
 from pkm_kinematics.explain import explain_inverse, explain_motion
+from pkm_kinematics.forward.graph_coordinates import coordinates_of
 from pkm_kinematics.kernels.model_and_data import SOLVED, Choice, Data, Model, Solved, near
 from pkm_kinematics.kernels.rates.motion_space import limb_margins
 from pkm_kinematics.kernels.regularity import SINGULAR_BELOW
@@ -20,6 +21,7 @@ from pkm_kinematics.solutions import Codes, ExplainedSolution, JointNames, fast_
 from pkm_kinematics.solve.constraints import per_unit_speed
 from pkm_kinematics.solve.engine import Engine
 from pkm_kinematics.solve.position_solver import NO_RATES
+from pkm_kinematics.solve.robot_constants import refuse_redundant
 from pkm_kinematics.solve.singularity import Singularity, conditions, joined, margins
 from pkm_kinematics.status import Status, closes
 from pkm_runtime.describable import SHOWN, number
@@ -129,6 +131,11 @@ class Configuration(ExplainedSolution):
         return shaped(self.solved().q, self.shape)
 
     @property
+    def redundant(self) -> Array:
+        """Positions (..., r) [rad, m] of the joints that are coordinates beside the pose, see `redundant_names`."""
+        return self.joints[..., self.engine.redundant_column]
+
+    @property
     def status(self) -> Codes:
         """Status values (...,)."""
         return shaped(self.solved().status, self.shape)
@@ -201,8 +208,22 @@ class Configuration(ExplainedSolution):
         """Actuated rates per independent velocity, (..., n_actuated, mobility): `inverse_jacobian @ subspace`.
 
         The K_a of the equations of motion, in the basis of `subspace`, which is not that of the task coordinates.
+        Behind these columns are those of `redundant_jacobian`.
         """
-        return self.inverse_jacobian @ self.subspace
+        K = self.inverse_jacobian @ self.subspace
+        return np.concatenate([K, self.redundant_jacobian], axis=-1) if self.engine.redundant_names else K
+
+    @property
+    def redundant_jacobian(self) -> Array:
+        """Actuated rates per rate of each redundant joint, the platform at rest: (..., n_actuated, r), r mostly 0."""
+        return shaped(self._redundant_jacobian, self.shape)
+
+    @cached_property
+    def _redundant_jacobian(self) -> Array:
+        if not self.engine.redundant_names:
+            return np.empty((len(self.poses), len(self.engine.actuated_names), 0))
+        solved = self.solved()
+        return coordinates_of(self.engine).redundant_jacobian(solved.q, self.poses, solved.status)
 
     @property
     def forward_jacobian(self) -> Array:
@@ -216,7 +237,7 @@ class Configuration(ExplainedSolution):
         regular = (conditions(values, K.shape[2]) > SINGULAR_BELOW) & np.isfinite(K).all(axis=(1, 2))
         with np.errstate(divide="ignore", invalid="ignore"):
             per_unit = np.swapaxes(Vt / values[:, :, None], 1, 2) @ (np.swapaxes(U, 1, 2) * units)
-        J = per_unit_speed(S, S, self.engine.characteristic_length) @ per_unit
+        J = per_unit_speed(S, S, self.engine.characteristic_length) @ per_unit[:, : S.shape[2]]
         return shaped(np.where(regular[:, None, None], J, np.nan), self.shape)
 
     @property
@@ -238,9 +259,12 @@ class Configuration(ExplainedSolution):
 
     @property
     def uniform_jacobian(self) -> Array:
-        """Actuated joint rates per unit speed in the motion space (n, n_actuated, mobility)."""
+        """Actuated joint rates per unit speed in the motion space (n, n_actuated, mobility); then redundant joints'."""
         spaces = self._spaces_at_rest
-        return per_unit_speed(self._with_jacobian.jacobian @ spaces, spaces, self.engine.characteristic_length)
+        K = per_unit_speed(self._with_jacobian.jacobian @ spaces, spaces, self.engine.characteristic_length)
+        if not self.engine.redundant_names:
+            return K
+        return np.concatenate([K, self._redundant_jacobian / coordinates_of(self.engine).redundant_units], axis=2)
 
     # -- singularities ----------------------------------------------------------------------------------------------
 
@@ -281,8 +305,13 @@ class Configuration(ExplainedSolution):
             acceleration: (..., 6) [m/s^2, rad/s^2], the twist's time derivative; by default that of a constant velocity
                 in the motion space. In a configuration-dependent motion space the nearest possible one is taken, and
                 INVALID_INPUT is more than 5 % away.
+
+        Both may be (..., 6 + r) with the rates of the redundant joints behind, which else do not move, or follow the
+        platform as the description says.
         """
         e = self.engine
+        if e.redundant_names:
+            return self._redundant_motion(twist, acceleration)
         twists, accelerations = e.inputs.rates(twist, acceleration, len(self.poses))
         if e.constant_space:
             astray = e.spaces.outside(twists) | e.spaces.outside(accelerations)
@@ -305,6 +334,26 @@ class Configuration(ExplainedSolution):
         parts = [shaped(rows, self.shape) for rows in (qd, qdd, status, solved.regularity)]
         return Motion(self, *parts)
 
+    def _redundant_motion(self, twist: ArrayLike, acceleration: ArrayLike | None) -> Motion:
+        solved, at = self.solved(), coordinates_of(self.engine)
+        rates = [at.rows(x, len(self.poses), name) for x, name in ((twist, "twist"), (acceleration, "acceleration"))]
+        given = np.where(closes(solved.status) & at.astray(*rates), int(Status.INVALID_INPUT), solved.status)
+        _, qd, qdd, status = at.motions(solved.q, self.poses, given, *rates)
+        return Motion(self, *(shaped(x, self.shape) for x in (qd, qdd, status, self._with_jacobian.regularity)))
+
+    def coordinate_rates(self, rates: ArrayLike) -> Array:
+        """Platform twist and, behind it, rates of the redundant joints (..., 6 + r) for actuated joint rates.
+
+        NaN at a singularity. Of a robot without redundant drives.
+        """
+        K, S = self.rows(slice(None)).motion_jacobian, self._spaces_at_rest
+        u = np.full(K.shape[::2], np.nan)
+        known = np.isfinite(self.rows(slice(None)).forward_jacobian).all(axis=(1, 2))
+        given = np.broadcast_to(rows_for(rates, K.shape[1], len(K), "rates"), K.shape[:2])
+        u[known] = np.linalg.solve(K[known], given[known][..., None])[..., 0]
+        n = S.shape[2]
+        return shaped(np.hstack([np.einsum("nij,nj->ni", S, u[:, :n]), u[:, n:]]), self.shape)
+
     def motion_jacobian_rate(self, twist: ArrayLike) -> Array:
         """Time derivative Kd (..., n_actuated, mobility) of `motion_jacobian` K along a motion, exact to rounding.
 
@@ -318,6 +367,7 @@ class Configuration(ExplainedSolution):
             PkmError: the motion space is configuration-dependent, so that a basis has no rate of its own; `motion`
                 gives accelerations.
         """
+        refuse_redundant(self.engine.redundant_names, "the rate of the motion Jacobian")
         if not self.engine.constant_space:
             raise PkmError("the motion space turns with the pose: no basis of it stays, and its Jacobian has no rate")
         flat = self.rows(slice(None))
@@ -364,6 +414,7 @@ class Configuration(ExplainedSolution):
             twist: (..., 6) linear [m/s], then angular [rad/s].
             accelerations: of the actuated joints (..., n_actuated) [rad/s^2, m/s^2].
         """
+        refuse_redundant(self.engine.redundant_names, "platform_acceleration")
         flat = self.rows(slice(None))
         twists = self.engine.inputs.rates(twist, np.zeros(6), len(self.poses))[0]
         bias = flat.spaces(twists)[1]

@@ -6,7 +6,7 @@ from __future__ import annotations
 from numpy import inf, isfinite
 
 from pkm_description.mechanism import Array, Limb
-from pkm_kinematics.kernels.records import CLOSED_FORM
+from pkm_kinematics.kernels.records import CLOSED_FORM, GIVEN
 from pkm_kinematics.solve.engine import Engine
 from pkm_kinematics.solve.working_modes import WorkingModes
 from pkm_kinematics.status import Status
@@ -102,6 +102,6 @@ def solved_by(engine: Engine, limb: Limb) -> str:
     kinds = set()
     for block in tables.blocks:
         joints = tables.names[block["start"] : block["start"] + block["count"]]
-        if any(name.split("/")[0] in limb.joints for name in joints):
+        if block["solver"] != GIVEN and any(name.split("/")[0] in limb.joints for name in joints):
             kinds.add("in closed form" if block["solver"] == CLOSED_FORM else "by iteration")
     return " and ".join(sorted(kinds, reverse=True)) or "nothing to solve"

@@ -21,11 +21,13 @@ from pkm_kinematics.batch import ShapeError, as_rows, is_vector, nans, rows_for,
 from pkm_kinematics.configuration import Configuration, Motion
 from pkm_kinematics.explain import introduction
 from pkm_kinematics.forward.along_path import Forward, usable_poses
+from pkm_kinematics.forward.graph_coordinates import coordinates_of
 from pkm_kinematics.forward.solution import AssemblyModes, ForwardSolution
-from pkm_kinematics.kernels.model_and_data import Data
+from pkm_kinematics.kernels.model_and_data import Choice, Data
 from pkm_kinematics.kernels.path.follow import PoseRows
 from pkm_kinematics.kernels.records import CLOSED_FORM
 from pkm_kinematics.solve.engine import Engine
+from pkm_kinematics.solve.robot_constants import refuse_redundant
 from pkm_kinematics.solve.singularity import Singularity
 from pkm_kinematics.solve.working_modes import WorkingModes
 from pkm_kinematics.status import Status
@@ -78,6 +80,7 @@ class Kinematics(Describable):
         self.task = self.engine.task
         self.joint_names: tuple[str, ...] = self.engine.joint_names
         self.actuated_names: tuple[str, ...] = self.engine.actuated_names
+        self.redundant_names: tuple[str, ...] = self.engine.redundant_names
         self.home: Array = self.engine.home
         self.home_joints: Array = self.engine.home_joints
         self.modes = WorkingModes(self.engine)
@@ -134,17 +137,39 @@ class Kinematics(Describable):
         """
         if isinstance(pose, Configuration):
             return self._own(pose, seed, mode)
-        e = self.engine
+        e, given = self.engine, None
+        if e.redundant_names:
+            pose, given = e.inputs.with_redundant(pose)
         poses, shape = e.inputs.poses(pose)
-        choice = self.modes.choose(poses, seed, mode)
+        if e.redundant_names:
+            choice = self._choose_redundant(poses, given, seed, mode)
+        else:
+            choice = self.modes.choose(poses, seed, mode)
         label = self.mode_label(mode) if mode is not None else "home" if seed is None else "nearest"
         return Configuration(e, poses, shape, choice, mode, label, seed is not None)
+
+    def _choose_redundant(self, poses: Array, given: Array | None, seed: ArrayLike | None, mode: int | None) -> Choice:
+        """`WorkingModes.choose` with redundant joints at `given` (n, r), else at the seed's or where they follow to."""
+        e = self.engine
+        if given is None and seed is None:
+            given = e.inputs.redundant_at(poses)
+        if seed is None and given is not None and e.iterated:
+            branch, start = self.modes.branch(mode or 0), self.modes.start(mode or 0)
+            rows = np.broadcast_to(given, (len(poses), given.shape[1]))
+            return Choice(branch, *coordinates_of(e).led(poses, rows, start))
+        choice = self.modes.choose(poses, seed, mode)
+        if given is None:
+            return choice
+        seeds = np.array(choice.seeds_for(np.arange(len(poses))))
+        seeds[:, e.redundant_column] = given
+        return choice._replace(seeds=seeds)
 
     def at_one(
         self, pose: ArrayLike | Configuration, seed: ArrayLike | None = None, mode: int | None = None
     ) -> Configuration:
         """As `at`, for calls that take a single pose. Raises `ShapeError` for several."""
-        found = self.at(pose if isinstance(pose, Configuration) else self.engine.inputs.one_pose(pose), seed, mode)
+        one = pose if isinstance(pose, Configuration) or self.redundant_names else self.engine.inputs.one_pose(pose)
+        found = self.at(one, seed, mode)
         if len(found.poses) != 1:
             raise ShapeError(f"pose: expected a single pose, got {len(found.poses)}")
         return found if found.shape == () else found.rows(slice(None), ())
@@ -166,7 +191,9 @@ class Kinematics(Describable):
         status is NOT_CONNECTED: whether another way leads there is not known. UNREACHABLE: there is no configuration.
 
         Args:
-            pose: (..., 7), or task coordinates (..., k) in the order of `task.names`.
+            pose: (..., 7), or task coordinates (..., k) in the order of `task.names`. Behind either, there may be the
+                positions of the joints `redundant_names` [rad, m]; by default they are the seed's, without one home's
+                or where they follow the platform to.
             seed: joint positions (n_joints,) or (..., n_joints) [rad, m] near those wanted. Positions that close the
                 loops at the pose are returned themselves, SINGULAR where a limb could leave them on its own.
             mode: working mode, 0 to `n_modes - 1`; without seed and mode, what continues home.
@@ -194,6 +221,8 @@ class Kinematics(Describable):
         Raises:
             PkmError: more working modes than can be listed.
         """
+        if self.redundant_names:
+            return [self.at_one(pose, mode=mode) for mode in range(self.n_modes)]
         one = self.engine.inputs.one_pose(pose)
         found = self.modes.solutions(one)
         return [Configuration.known(self.engine, one[None], (), solved, label, mode) for mode, label, solved in found]
@@ -209,7 +238,7 @@ class Kinematics(Describable):
         Args:
             q: actuated joint positions (..., n_actuated) [rad, m].
             near: pose (7,) or (..., 7) to start from, home by default. If the limbs miss it by little, the nearest that
-                they reach is tried, else the status is UNREACHABLE.
+                they reach is tried, else the status is UNREACHABLE. Redundant joints start where q says, if driven.
             seed: the joints (n_joints,) or (..., n_joints) at `near`, which say in which working mode the path begins;
                 by default the mode nearest to q. Its search takes time where limbs are solved by iteration: loops over
                 such robots should pass a seed.
@@ -269,6 +298,7 @@ class Kinematics(Describable):
     @cached_property
     def assembly(self) -> AssemblyMethod:
         """The method that finds all assembly modes, and names their sides."""
+        refuse_redundant(self.redundant_names, "all assembly modes")
         # late: with SciPy, it takes as long to import as all the rest
         from pkm_kinematics.assembly.all_modes import choose_method
 
@@ -312,7 +342,7 @@ class Kinematics(Describable):
                 numbers overflow.
             acceleration: (..., 6) [m/s^2, rad/s^2], the twist's time derivative; by default that of a constant velocity
                 in the motion space. In a configuration-dependent motion space the nearest possible one is taken, and
-                INVALID_INPUT is more than 5 % away.
+                INVALID_INPUT is more than 5 % away. Both may be (..., 6 + r), see `Configuration.motion`.
         """
         return self.at(pose, seed, mode).motion(twist, acceleration)
 
@@ -381,7 +411,7 @@ class Kinematics(Describable):
         """
         self.modes.branch(mode)  # None is a mode to `inverse`, and none to start in
         start = np.array(self.inverse(self.home, mode=mode).joints)
-        return lean_kinematics.lean_track(self.engine, start, straight=AVAILABLE)
+        return lean_kinematics.lean_track(self.engine, start, straight=AVAILABLE and not self.redundant_names)
 
     def lean_forward(self) -> Callable[[Array, Array], int]:
         """`call(q, points) -> status`: both assembly modes of a translational robot as platform origins (2, 3) [m].

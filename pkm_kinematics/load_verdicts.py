@@ -165,14 +165,15 @@ def weight_at_home(kinematics: Kinematics, limits: Array) -> Array | None:
 
 
 def _lift(kinematics: Kinematics) -> Array:
-    """How fast the potential energy grows (n_freedoms,) [W] along each direction of the motion space at home."""
+    """How fast the potential energy grows (n_freedoms,) [W] in each motion at home, redundant joints last."""
     mechanism = kinematics.mechanism
     names = [freedom.name for joint in mechanism.joints for freedom in freedoms(joint)]
     column = {name: k for k, name in enumerate(kinematics.joint_names)}
     order = [column[name] for name in names]
     step = 1e-6
     found = []
-    for twist in kinematics.subspace(kinematics.home).T:
+    S, r = kinematics.subspace(kinematics.home).T, len(kinematics.redundant_names)
+    for twist in np.block([[S, np.zeros((len(S), r))], [np.zeros((r, 6)), np.eye(r)]]):
         rates = np.asarray(kinematics.motion(kinematics.home, twist).velocities)[order]
         along = step * rates / max(1.0, float(np.abs(rates).max()))
         there, back = (_potential(mechanism, mechanism.home_joints + sign * along) for sign in (1.0, -1.0))

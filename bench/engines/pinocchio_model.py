@@ -344,6 +344,11 @@ def freedoms(joint: Joint) -> list[tuple[str, pin.JointModel]]:
         return [(joint.name, pin.JointModelPrismaticUnaligned(np.array(joint.axis)))]
     if joint.type is JointType.FIXED:
         return []
+    if joint.type is JointType.FLOATING:  # about axes of the joint frame: Rz(yaw) Ry(pitch) Rx(roll)
+        slides = (pin.JointModelPX(), pin.JointModelPY(), pin.JointModelPZ())
+        turns = (pin.JointModelRZ(), pin.JointModelRY(), pin.JointModelRX())
+        names = ("x", "y", "z", "yaw", "pitch", "roll")
+        return [(f"{joint.name}/{name}", kind) for name, kind in zip(names, slides + turns, strict=True)]
     raise NotImplementedError(f"joint '{joint.name}': {joint.type.value}")
 
 

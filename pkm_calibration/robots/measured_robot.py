@@ -19,6 +19,7 @@ from pkm_description.mechanism import Array
 from pkm_description.rotations import skew
 from pkm_kinematics.geometry import GeometricParameter, GeometricParameters, GraphModel, States
 from pkm_kinematics.geometry.graph_model import RANK, Placed, rotation_vectors
+from pkm_kinematics.solve.robot_constants import refuse_redundant
 from pkm_runtime.errors import PkmError
 
 OPEN = 1e-4  # of the robot's length: a loop open by more has no configuration
@@ -43,6 +44,7 @@ class MeasuredRobot:
     ) -> None:
         self.parameters, self.measured = parameters, measured
         self.mechanism = parameters.mechanism
+        refuse_redundant(self.mechanism.redundant_joints, "calibration")
         self.model = parameters.model
         self.frame = np.eye(4) if frame is None else frame
         self.drives = self.model.columns_of(self.mechanism.actuated_joints)

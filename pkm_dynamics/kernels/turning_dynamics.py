@@ -10,7 +10,7 @@ from math import atan2, sqrt
 from typing import Any, NamedTuple
 
 from pkm_dynamics.kernels.actuator_coordinates import accelerations_here, graph_efforts
-from pkm_kinematics.kernels.path.graph_reading import read_platform
+from pkm_kinematics.kernels.path.graph_reading import read_acceleration, read_platform
 from pkm_kinematics.kernels.position.chain import read_chain
 from pkm_kinematics.kernels.position.positions import CONVERGED, SINGULAR
 from pkm_kinematics.kernels.rates.graph_motion import (
@@ -19,9 +19,8 @@ from pkm_kinematics.kernels.rates.graph_motion import (
     graph_columns,
     graph_velocities,
 )
-from pkm_kinematics.kernels.records import BASE, PLATFORM
+from pkm_kinematics.kernels.records import PLATFORM
 from pkm_kinematics.kernels.regularity import factorise, is_regular, nearest
-from pkm_kinematics.kernels.vectors import add, cross, get, rotate
 from pkm_runtime.kernels.compiled import compiled
 
 U, UD, WANTED, NONE, WEIGHTS = range(5)  # scratch vectors, rows of `Data.system[3]`
@@ -124,18 +123,6 @@ def nearest_rates(robot, wanted, rates):
 
 
 @compiled
-def platform_acceleration(robot, out):
-    """Acceleration of the platform from the known accelerations of all bodies."""
-    me, tail = robot.data.state[robot.places.carrier], robot.places.tail
-    arm = rotate(me.R, (tail[0, 3], tail[1, 3], tail[2, 3]))
-    w = get(me.w)
-    linear = add(get(me.dv), add(cross(get(me.dw), arm), cross(w, cross(w, arm))))
-    for r in range(3):
-        out[r] = linear[r] - robot.data.state[BASE].dv[r]
-        out[3 + r] = me.dw[r]
-
-
-@compiled
 def start_on_graph(robot, motion):
     """Columns of the graph, Jacobian (`robot.found`) and actuator velocities (scratch row U). Returns a status."""
     take_limbs(robot)
@@ -168,7 +155,7 @@ def turning_inverse(robot, motion, effort):
         none[c] = 0.0
     graph_velocities(model, data, u)
     graph_accelerations(model, data, none)
-    platform_acceleration(robot, wanted)
+    read_acceleration(data, robot.places, wanted)
     for r in range(6):
         wanted[r] = motion[13 + r] - wanted[r]
     nearest_rates(robot, wanted, ud)
@@ -196,7 +183,7 @@ def turning_direct(robot, motion, effort, out):
     status = accelerations_here(robot.graph, data, u, given, ud)
     if status != CONVERGED:
         return status
-    platform_acceleration(robot, out)  # while the actuators' velocities are constant
+    read_acceleration(data, robot.places, out)  # while the actuators' velocities are constant
     for r in range(6):
         for c in range(n):
             out[r] += J[r, c] * ud[c]

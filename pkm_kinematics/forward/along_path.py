@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from pkm_description.mechanism import Array
 from pkm_kinematics.batch import BATCH, copied, integer, nans, over_cores
+from pkm_kinematics.forward.graph_coordinates import coordinates_of
 from pkm_kinematics.kernels.model_and_data import SEEDED, near, writeable
 from pkm_kinematics.kernels.path.carry_on import LimbGroups, choose_nearest
 from pkm_kinematics.kernels.path.follow import PoseRows, follow_poses, follow_row
@@ -61,7 +62,7 @@ class Forward:
     def _quick(self) -> bool:
         """True where limbs take the side of q by themselves, and are closed where the path ends."""
         e = self.engine
-        return e.constant_space and not (e.iterated or e.divided or self._modes.hidden_branches)
+        return e.constant_space and not (e.redundant_names or e.iterated or e.divided or self._modes.hidden_branches)
 
     def near(self, q: Array, starts: Array, seed: Array | None = None) -> PoseRows:
         """The poses at q (n, n_actuated) that continue `starts` (1 or n, 7), with joints and a status each.
@@ -74,7 +75,7 @@ class Forward:
         if seed is not None:
             bad = np.asarray(~e.inputs.usable(seed, e.joint_turning).all(axis=1))
             q = np.where(bad[:, None], np.nan, q) if bad.any() else q
-        if e.constant_space:
+        if e.constant_space and not e.redundant_names:
             left = self._on_the_pose(q, starts, self._at_starts(q, starts, seed), found)
             beside = self._rows_off_closed_form_branches(starts, seed, found)
             if not left and not len(beside):
@@ -164,6 +165,8 @@ class Forward:
             return np.array(np.broadcast_to(seed, (n, seed.shape[1])), order="C")
         seeds = np.empty((n, len(e.joint_names)))
         seeds[:] = e.home_joints
+        if e.redundant_names:
+            seeds[:, e.redundant_column] = e.inputs.redundant_at(starts)
         seeds[:, e.actuated_column] = q
         branches = self._modes.hidden_branches
         if branches:
@@ -171,6 +174,9 @@ class Forward:
             reached = np.stack([s.q for s in solved], 1)
             arrived = np.stack([closes(s.status) for s in solved], 1)
             choose_nearest(reached, arrived, self._hidden, CLEARLY, BLOCKED, q, seeds)
+        if e.redundant_names and e.iterated:
+            redundant = np.broadcast_to(seeds[:, e.redundant_column], (n, len(e.redundant_names)))
+            return coordinates_of(e).led(np.broadcast_to(starts, (n, 7)), redundant, e.home_joints)[0]
         if not e.iterated:
             return seeds
         several = self._modes.starts
@@ -214,7 +220,7 @@ class Forward:
         positions = e.inputs.in_whole_graph(at.q[closed], starts_here[closed])
         end = e.whole_graph.follow_many(positions, e.actuated_names, q[here], e.characteristic_length)
         self._take(end, found, here)
-        again = end.status != Status.CONVERGED if q.shape[1] > e.mobility else np.zeros(len(here), dtype=bool)
+        again = end.status != Status.CONVERGED if q.shape[1] > e.freedoms else np.zeros(len(here), dtype=bool)
         return np.concatenate([rows[~closed], here[again]])
 
     def _take(self, end: PoseRows, found: PoseRows, rows: NDArray[np.int64]) -> None:
@@ -237,7 +243,7 @@ class Forward:
                 return
             start = beside.joints[0]
         end = e.whole_graph.follow(start, e.actuated_names, q, size)
-        if end.status[0] != Status.CONVERGED and len(q) > e.mobility:
+        if end.status[0] != Status.CONVERGED and len(q) > e.freedoms:
             end = self._by_some(q, start, size) or end
         self._take(end, found, np.array([k]))
 

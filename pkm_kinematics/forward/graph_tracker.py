@@ -33,7 +33,7 @@ class GraphTracker:
     @staticmethod
     def serves(engine: Engine) -> bool:
         """Whether a robot has as many actuators as degrees of freedom, so that they are coordinates of it."""
-        return len(engine.actuated_names) == engine.mobility
+        return len(engine.actuated_names) == engine.freedoms
 
     def place(self, pose: Array, joints: Array) -> None:
         """Start from a configuration: pose (7,), base frame, and joints (n_joints,) that close the loops there."""

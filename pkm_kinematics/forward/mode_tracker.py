@@ -44,7 +44,7 @@ class ModeTracker:
     configuration is taken to be in home's assembly mode if it is on home's side, where `forward` stays that starts at
     home. For robots whose side cannot be told from a configuration alone (`AssemblyMethod.unsigned` is `?`) the first
     configuration is taken to be on home's, and changes are tracked from there. Modes of robots with redundant actuators
-    have no sides: theirs is called `redundant` throughout.
+    have no sides, those with redundant joints are not told: theirs is called `redundant` throughout.
     """
 
     def __init__(self, kinematics: Kinematics) -> None:
@@ -53,7 +53,7 @@ class ModeTracker:
         blocks = kinematics.tables.blocks
         self._iterated = blocks["solver"] == NEWTON
         self._actuated = blocks["actuators"] > 0
-        self._unsigned = kinematics.assembly.unsigned
+        self._unsigned = REDUNDANT if kinematics.redundant_names else kinematics.assembly.unsigned
         self._reader.read(np.array(kinematics.home), np.array(kinematics.home_joints))
         self._before = self._reader.sides.copy()
         self._read = 0.0  # by the reader, in the last configuration with labels

@@ -63,7 +63,7 @@ class Tracker:
 
     def _is_beside(self, pose: Array, joints: Array) -> bool:
         """Whether the path on the pose alone would leave a configuration: varying space, or beside closed forms."""
-        if not self.kinematics.constant_space:
+        if not self.kinematics.constant_space or self.kinematics.redundant_names:
             return True
         seeds = near(np.array(joints), 1, SEEDED)
         return len(self.kinematics.engine.positions.rows_off_closed_form_branches(np.array(pose)[None], seeds)) > 0
@@ -124,7 +124,8 @@ class Tracker:
             twist = jacobian @ qd
         if not np.isfinite(twist).all():
             return self._lost(Status.INVALID_INPUT, "an actuator velocity is too large", 0.0)
-        motion = solution.configuration.motion(twist)
+        at = solution.configuration
+        motion = at.motion(at.coordinate_rates(qd) if k.redundant_names else twist)
         if not (np.isfinite(motion.joints).all() and np.isfinite(motion.velocities).all()):
             return self._lost(Status(int(motion.status)), "the passive joints have no solution there", 0.0)
         self._beside = self._is_beside(solution.pose, motion.joints)

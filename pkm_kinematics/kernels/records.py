@@ -14,6 +14,7 @@ import numpy as np
 
 BASE = 0
 PLATFORM = 1
+WIDEST = 12  # degrees of freedom that a robot may have, its redundant joints included
 
 f, i = np.float64, np.int64
 
@@ -82,8 +83,9 @@ CLOSURE = np.dtype(
 )
 
 # How a block finds its positions: by Newton's method, or by the closed form of a driven joint, a pointing joint and an
-# extension (see position/closed_form.py). A missing member has body -1.
-NEWTON, CLOSED_FORM = range(2)
+# extension (see position/closed_form.py). A missing member has body -1. A block of a redundant joint, without closures,
+# is given its position: Newton's method finds nothing to do in it.
+NEWTON, CLOSED_FORM, GIVEN = range(3)
 
 BLOCK = np.dtype(
     [
@@ -164,8 +166,8 @@ STATE = np.dtype(
         ("qd", f),
         ("qdd", f),
         ("effort", f),
-        ("column", f, (6,)),  # joint rate per independent platform velocity: the joint's row of K
-        ("weighted", f, (6,)),  # the same row of M K
+        ("column", f, (WIDEST,)),  # joint rate per independent platform velocity: the joint's row of K
+        ("weighted", f, (WIDEST,)),  # the same row of M K
         ("side", f),  # of a block's first body: sign of the determinant of its equations where a path began, 0: unknown
         ("kept", f, (6,)),  # q, c and s put aside, to be put back where a step fails, and where the whole path does
     ],

@@ -92,9 +92,9 @@ def build_undivided(
 
 
 def ancestors(bodies: list[Body], body: int) -> set[int]:
-    """The bodies from `body` down to the base or platform, without those two."""
+    """The bodies from `body` down to the base, the platform or a redundant joint's body, without that one."""
     found: set[int] = set()
-    while body > records.PLATFORM:
+    while body > records.PLATFORM and not bodies[body].given:
         found.add(body)
         body = bodies[body].parent
     return found
@@ -106,7 +106,10 @@ def tied(graph: Graph, closure: Closure) -> set[int]:
 
 
 def limbs_of(graph: Graph) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
-    """Bodies and closures of each limb; they share no moving body, and the loader refuses joints beyond all loops."""
+    """Bodies and closures of each limb; they share no moving body, and the loader refuses joints beyond all loops.
+
+    Bodies of redundant joints come first, each by itself: what they are given carries the limbs.
+    """
     groups: list[tuple[set[int], set[int]]] = []
     for k, closure in enumerate(graph.closures):
         bodies, closures = tied(graph, closure), {k}
@@ -116,12 +119,15 @@ def limbs_of(graph: Graph) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
             closures |= other[1]
         groups.append((bodies, closures))
     groups.sort(key=lambda g: min(g[0], default=0))
-    return [(tuple(sorted(bodies)), tuple(sorted(closures))) for bodies, closures in groups]
+    given = [((k,), ()) for k, body in enumerate(graph.bodies) if body.given]
+    return [*given, *((tuple(sorted(bodies)), tuple(sorted(closures))) for bodies, closures in groups)]
 
 
 def split(graph: Graph, limb: tuple[tuple[int, ...], tuple[int, ...]], J: Array) -> list[Plan]:
     """Blocks of a limb in solving order, from its Jacobian (rows, bodies) at a closed configuration."""
     bodies, closures = limb
+    if not closures:
+        return [Plan(bodies, ())]
     column = {body: k for k, body in enumerate(bodies)}
     rows: dict[int, slice] = {}
     at = 0
@@ -204,13 +210,15 @@ def assemble(mechanism: Mechanism, graph: Graph, plans: list[list[Plan]], home: 
             block["flip"] = block["reach"] = 1.0
             block["branches"] = block["stride"] = 1
             block["size"] = size
+            block["solver"] = records.NEWTON if k else records.GIVEN
             block["actuators"] = int((table["actuator"][start : start + n] >= 0).sum())
             for closure in closures[closure_start : closure_start + k]:
                 closure["predecessor_anchor"] = _anchor(table["parent"], int(closure["predecessor"]), start)
                 closure["successor_anchor"] = _anchor(table["parent"], int(closure["successor"]), start)
             b, start, closure_start = b + 1, start + n, closure_start + k
             rows_at, inverse_at = rows_at + m, inverse_at + m * n
-        spans.append((first, b))
+        if limb and limb[0].closures:
+            spans.append((first, b))
     blocks["scratch_at"] = inverse_at
     scratch = max((int(x["rows"] * x["count"] + x["count"] ** 2) for x in blocks), default=0)
     scratch = max(scratch, BRANCH_SCRATCH)
@@ -225,6 +233,7 @@ def assemble(mechanism: Mechanism, graph: Graph, plans: list[list[Plan]], home: 
         inverse_at + scratch,
         tuple(spans),
         spring_table(mechanism, graph, new, home),
+        len(mechanism.redundant_joints),
     )
 
 

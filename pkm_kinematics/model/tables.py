@@ -45,6 +45,7 @@ class Body:
     translation: Array = field(default_factory=lambda: np.zeros(3))
     ten: Array = field(default_factory=lambda: np.zeros(10))  # `Inertial.ten`
     joint: Joint | None = None
+    given: bool = False  # its position is a redundant coordinate
 
 
 @dataclass
@@ -98,6 +99,7 @@ def build_graph(mechanism: Mechanism) -> Graph:
         carrier = link_body[joint.parent]
         for freedom in freedoms(joint):
             body, at = body_behind(freedom, carrier, at, joint)
+            body.given = body.name in mechanism.redundant_joints
             bodies.append(body)
             carrier = len(bodies) - 1
         if joint.child == mechanism.platform_link:
@@ -229,6 +231,7 @@ class Tables:
     n_work: int
     limbs: tuple[tuple[int, int], ...]  # first and last + 1 block of each limb
     springs: NDArray[Any] = field(default_factory=lambda: np.zeros(0, dtype=records.SPRING))
+    redundant: int = 0  # number of redundant coordinates
 
     @cached_property
     def model(self) -> Model:
@@ -258,7 +261,7 @@ class Tables:
         state["dv"][BASE] = -self.gravity
         rows = np.zeros(self.n_rows, dtype=records.ROW)
         start_rows(self.model.closures, rows)
-        width = max(int(self.bodies["actuator"].max(initial=-1)) + 1, SLOWEST + 1)
+        width = max(int(self.bodies["actuator"].max(initial=-1)) + 1, SLOWEST + 1, 6 + self.redundant)
         branch = np.zeros(1, dtype=records.STATE)
         return Data(state, rows, np.zeros(self.n_work), branch, np.zeros((MATRICES, width, width)))
 

@@ -30,6 +30,25 @@ class Inputs:
     def __init__(self, robot: RobotConstants) -> None:
         self.robot = robot
 
+    def with_redundant(self, pose: ArrayLike) -> tuple[ArrayLike, Array | None]:
+        """A pose of a kinematically redundant robot without the redundant positions behind it, and these (n, r).
+
+        None where there are none: (..., 7) and (..., k) stay what they are. What is no array of numbers stays, too.
+        """
+        r, k = len(self.robot.redundant_names), len(self.robot.task.names)
+        shape = np.shape(pose)
+        widths = [7 + r] + [k + r] * (k > 0 and k + r != 7)
+        if not shape or shape[-1] not in widths:
+            return pose, None
+        array = numbers(pose, self._pose_in_words, "pose")
+        return array[..., :-r], in_rows(array[..., -r:])
+
+    def redundant_at(self, poses: Array) -> Array:
+        """Positions (n, r) of redundant joints at poses (n, 7) where nobody says others: home's, or as they follow."""
+        robot = self.robot
+        away = (poses[:, :3] - robot.home[:3]) @ robot.redundant_follow[:, :3].T
+        return np.asarray(robot.home_joints[robot.redundant_column] + away)
+
     def poses(self, pose: ArrayLike) -> tuple[Array, tuple[int, ...]]:
         """Poses (..., 7) or task coordinates (..., k) as rows (n, 7), normalised, and leading axes. Or `ShapeError`."""
         array = pose if ready(pose) else numbers(pose, self._pose_in_words, "pose", "; home is spelled `k.home`")
@@ -52,7 +71,9 @@ class Inputs:
     def _pose_in_words(self) -> str:
         names = self.robot.task.names
         coordinates = f", or (..., {len(names)}) for {listed(names)}" if names else ""
-        return f"an array of shape (..., 7) for x y z qx qy qz qw{coordinates}"
+        redundant = self.robot.redundant_names
+        beside = f"; behind it there may be {listed(redundant)}" if redundant else ""
+        return f"an array of shape (..., 7) for x y z qx qy qz qw{coordinates}{beside}"
 
     def poses_at(self, coordinates: Array) -> Array:
         """Poses (n, 7) at task coordinates (n, k); NaN where they are not finite."""
@@ -114,6 +135,20 @@ class Inputs:
         if len(accelerations) != n:
             accelerations = writeable(np.broadcast_to(accelerations, (n, 6)))
         return twists, accelerations
+
+    def coordinate_rates(self, values: ArrayLike | None, n: int, what: str) -> Array:
+        """Rates (..., 6) or (..., 6 + r) of platform and redundant joints as rows (n, 6 + r), `ShapeError`.
+
+        Where those of the redundant joints are not given, they follow the platform as the description says, or rest.
+        """
+        found = np.zeros((n, 6 + len(self.robot.redundant_names)))
+        if values is not None:
+            shape = np.shape(values)
+            width = found.shape[1] if shape and shape[-1] == found.shape[1] else 6
+            found[:, :width] = rows_for(values, width, n, what)
+            if width == 6:
+                found[:, 6:] = found[:, :6] @ self.robot.redundant_follow.T
+        return found
 
     def usable(self, joints: Array, turning: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """Which joint positions (n, k) are numbers fine enough to close loops with; `turning` (k,) tells which turn."""

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pkm_description.description_error import DescriptionError
 from pkm_description.joint_geometry import home_positions
 from pkm_description.loops.mobility import beside_home, check_gears
 from pkm_description.mechanism import Array, Mechanism
@@ -26,6 +27,7 @@ from pkm_kinematics.model.task import Task, build_task, chain_state
 from pkm_kinematics.solutions import JointNames
 from pkm_kinematics.solve.whole_graph import WholeGraph
 from pkm_kinematics.status import closes
+from pkm_runtime.errors import PkmError
 
 POINT = 1e-9  # of the robot's longest part: joints nearer to each other than this are in one point
 
@@ -94,9 +96,27 @@ class RobotConstants:
         for array in (self.home, self.home_joints):
             array.setflags(write=False)
         self.generic = generic
+        self.redundant_names: tuple[str, ...] = mechanism.redundant_joints
+        self.redundant_column = np.array([column[name] for name in self.redundant_names], dtype=np.int64)
+        # rates of redundant joints per twist, and their change per displacement of the platform from home
+        self.redundant_follow: Array = np.pad(mechanism.redundant_follow, ((0, 0), (0, 3)))
+        if self.redundant_names:
+            self._check_redundancy()
         self.model: Model = self._model()
         self.size = self._size()
         self.model = self.model.replace(task=_with(self.model.task, size=self.size), blocks=self._bent())
+
+    def _check_redundancy(self) -> None:
+        """Raise `DescriptionError` for a kinematically redundant robot that is of no known kind."""
+        problem = ""
+        if not self.constant_space:
+            problem = "the platform's motion space depends on the pose"
+        elif self.freedoms > records.WIDEST:
+            problem = f"the robot has {self.freedoms} degrees of freedom, more than {records.WIDEST}"
+        if problem:
+            names = ", ".join(self.redundant_names)
+            remedy = 'name other joints by <redundant joint="..."/>, or make those that are too many fixed'
+            raise DescriptionError("<robot>", f"kinematic redundancy ({names}): {problem}: not supported", remedy)
 
     def _bent(self) -> NDArray[Any]:
         """The blocks, with where their turning drivers stand at home relative to the directions of their targets."""
@@ -148,6 +168,11 @@ class RobotConstants:
         """Number of degrees of freedom of the platform."""
         return self.mechanism.mobility.platform
 
+    @property
+    def freedoms(self) -> int:
+        """Number of degrees of freedom of platform and redundant joints together."""
+        return self.mobility + len(self.redundant_names)
+
     @cached_property
     def constant_space(self) -> bool:
         """True where the platform's possible twists are the same at every pose."""
@@ -157,7 +182,7 @@ class RobotConstants:
     def direct_inverse(self) -> bool:
         """True where each actuated joint follows from one scalar equation, whatever the passive joints do."""
         blocks = self.tables.blocks
-        return bool((blocks["direct"][blocks["actuators"] > 0] == 1).all())
+        return not self.redundant_names and bool((blocks["direct"][blocks["actuators"] > 0] == 1).all())
 
     @cached_property
     def whole_graph(self) -> WholeGraph:
@@ -235,7 +260,7 @@ class RobotConstants:
 
         One for all, unless some drives slide, some turn, and none is redundant.
         """
-        mixed = len(set(self.actuated_turning)) > 1 and len(self.actuated_names) == self.mobility
+        mixed = len(set(self.actuated_turning)) > 1 and len(self.actuated_names) == self.freedoms
         return np.where(self.actuated_turning & mixed, self.characteristic_length, 1.0)
 
     @property
@@ -246,6 +271,14 @@ class RobotConstants:
     def placed(self, pose: Array, seed: Array, branch: int = NEAREST) -> Placed:
         """All bodies in place at one pose (7,), from joint positions `seed` (n_joints,), or in a branch."""
         return place(self.model, self.data(), pose, seed, branch)
+
+
+def refuse_redundant(names: tuple[str, ...], what: str) -> None:
+    """Raise `PkmError` where a robot has redundant joints of these names: `what` is not known for it."""
+    if names:
+        raise PkmError(
+            f"{what}: not supported for kinematically redundant robots (redundant joints: {', '.join(names)})"
+        )
 
 
 def _with(record: NDArray[Any], **values: float) -> NDArray[Any]:

@@ -306,6 +306,7 @@ class WorkingModes:
         for _ in range(count):
             seed = e.home_joints.copy()
             seed[e.body_column[2:]] = random.uniform(low, high)[2:]
+            seed[e.redundant_column] = e.home_joints[e.redundant_column]
             yield seed
 
     def _key(self, state: NDArray[Any], rows: NDArray[Any], span: tuple[int, int]) -> Array | None:

@@ -18,7 +18,7 @@ from pkm_kinematics.kernels.position.positions import SINGULAR, closes
 from pkm_kinematics.kernels.position.solve_poses import solve_pose, take_seed
 from pkm_kinematics.kernels.rates.motion import invert_blocks
 from pkm_kinematics.kernels.rates.projection import inverse_jacobian
-from pkm_kinematics.kernels.records import CLOSED_FORM
+from pkm_kinematics.kernels.records import NEWTON
 from pkm_kinematics.kernels.regularity import is_regular
 from pkm_kinematics.kernels.vectors import axis_z, dot, scale, sub
 from pkm_runtime.kernels.compiled import allocating, compiled
@@ -96,7 +96,7 @@ def read_modes(model, data, before, now, sides, pose, joints):
     for b in range(blocks.shape[0]):
         block = blocks[b]
         sides[b] = 1.0
-        if block.solver == CLOSED_FORM:
+        if block.solver != NEWTON:
             if block.branches > 1:
                 if side_of_driver(bodies, closures, block, state) * block.home_sign < 0.0:
                     sides[b] = -1.0

@@ -12,6 +12,7 @@ from pkm_kinematics.kernels.path.follow import follow_graph
 from pkm_kinematics.kernels.position.closures import turned_over
 from pkm_kinematics.kernels.position.positions import CONVERGED, DIVERGED, INVALID_INPUT, JOINT_LIMIT, closes
 from pkm_kinematics.kernels.rates.graph_motion import graph_columns, graph_velocities
+from pkm_kinematics.kernels.records import BASE
 from pkm_kinematics.kernels.short_vectors import all_finite
 from pkm_kinematics.kernels.vectors import add, cross, get, matmul, put, rotate, sub
 from pkm_runtime.kernels.compiled import allocating, compiled
@@ -68,6 +69,18 @@ def read_platform(model, data, places, motion):
                 if not sliding:
                     J[3 + r, c] += axis[r] * rate
         j = bodies[j].parent
+
+
+@compiled
+def read_acceleration(data, places, out):
+    """Acceleration (6,) of the platform where those of all bodies are known."""
+    me, tail = data.state[places.carrier], places.tail
+    arm = rotate(me.R, (tail[0, 3], tail[1, 3], tail[2, 3]))
+    w = get(me.w)
+    linear = add(get(me.dv), add(cross(get(me.dw), arm), cross(w, cross(w, arm))))
+    for r in range(3):
+        out[r] = linear[r] - data.state[BASE].dv[r]
+        out[3 + r] = me.dw[r]
 
 
 @compiled

@@ -7,7 +7,7 @@ from pkm_kinematics.kernels.model_and_data import SLOWEST, SOLVED, VECTORS
 from pkm_kinematics.kernels.position.closed_form import read_angles, solve_closed_form
 from pkm_kinematics.kernels.position.closures import block_residual, closed, invert_block, turned_over, write_rows
 from pkm_kinematics.kernels.position.placement import place_body
-from pkm_kinematics.kernels.records import CLOSED_FORM
+from pkm_kinematics.kernels.records import CLOSED_FORM, NEWTON
 from pkm_runtime.kernels.compiled import compiled
 from pkm_runtime.kernels.selection import nan_max
 
@@ -96,7 +96,7 @@ def behind_iterated(model, b):
     block = blocks[b]
     for other in range(b):
         before = blocks[other]
-        if before.solver == CLOSED_FORM:
+        if before.solver != NEWTON:
             continue
         if other >= block.limb_first:
             return True

@@ -282,8 +282,9 @@ def limb_system(model, data, first_closure, stop_closure, first_body, J, G):
             sign = 1.0 - 2.0 * side
             j = closure.successor if side == 0 else closure.predecessor
             while j > PLATFORM:
-                for r in range(closure.rows_at, closure.rows_at + closure.rows):
-                    J[r - start, j - first_body] += sign * joint_row(bodies[j], state[j], rows[r], point)
+                if j >= first_body:  # else a redundant joint carries the limb
+                    for r in range(closure.rows_at, closure.rows_at + closure.rows):
+                        J[r - start, j - first_body] += sign * joint_row(bodies[j], state[j], rows[r], point)
                 j = bodies[j].parent
             if j == PLATFORM:
                 for r in range(closure.rows_at, closure.rows_at + closure.rows):
