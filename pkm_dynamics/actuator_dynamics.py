@@ -32,7 +32,7 @@ class ActuatorDynamics:
 
     def __init__(self, dynamics: Dynamics, payload: Inertial | None = None) -> None:
         k = dynamics.kinematics
-        if len(k.actuated_names) != k.mobility:
+        if len(k.actuated_names) != k.engine.freedoms:
             raise PkmError(
                 "actuators are coordinates of a robot only if there are as many of them as degrees of freedom"
             )
@@ -44,7 +44,7 @@ class ActuatorDynamics:
         self._places, self._found = graph_places(k.engine), graph_motion(k.engine)
         self._held = self._places.actuators
         self._q = np.array(self._state["q"])
-        n = k.mobility
+        n = len(k.actuated_names)
         self._none = np.zeros(n)
         self._scratch = np.zeros((_SCRATCH, max(len(self._q), n)))
         self.velocities = np.zeros(n)  # of the actuators
@@ -80,6 +80,11 @@ class ActuatorDynamics:
             self._q[:] = self._state["q"]
             status = self.move(self._none)
         return status
+
+    def take(self, pose: Array, joints: Array, velocities: Array) -> None:
+        """Set a closed configuration, as a tracker has it, and velocities (n_actuated,), for `efforts`; unchecked."""
+        self._q[:] = self.kinematics.engine.inputs.in_whole_graph(joints[None], pose[None])[0]
+        self.velocities[:] = velocities
 
     def follow(self, q: Array) -> Status:
         """Move straight to actuator positions (n_actuated,), at rest; SINGULAR, unmoved, where type 2 lies between."""

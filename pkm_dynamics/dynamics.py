@@ -6,6 +6,10 @@ platform's origin, in base axes, applied to the platform by its surroundings. Ef
 `Kinematics.actuated_names`. Of the configurations that reach a pose, calls take the one that continues home;
 for that of a working mode, or nearest to a seed, they take `kinematics.at(pose, seed, mode)` in place of the pose.
 
+Of kinematically redundant robots, twists and accelerations may be (..., 6 + r), the rates of the joints
+`Kinematics.redundant_names` behind those of the platform; where they are not given, these joints do not move, or follow
+the platform as the description says.
+
 Joint limits are ignored: any configuration that closes the loops has an answer, CONVERGED where `Kinematics` says
 JOINT_LIMIT. Between pose and efforts no joint angle is computed that could be compared.
 """
@@ -27,6 +31,7 @@ from pkm_dynamics.lean_calls import lean
 from pkm_dynamics.linear_form.regressor import ParameterSet, parameters_of, regressor
 from pkm_dynamics.problem import Problem
 from pkm_dynamics.reactions import Reactions, reactions
+from pkm_dynamics.redundant import RedundantDynamics
 from pkm_dynamics.robot_model import RobotModel
 from pkm_kinematics import Configuration, Kinematics, Status
 from pkm_kinematics.batch import integer, is_vector, is_vector_or_none
@@ -120,6 +125,9 @@ class Dynamics(Describable):
         Raises:
             DistributionError: the distribution does not fit the robot.
         """
+        if self._redundant is not None:
+            at = self.kinematics.at(pose)
+            return self._redundant.inverse(at, twist, acceleration, wrench, payload, distribution)
         plain = wrench is None and payload is None and distribution is None and not self._one_way
         if plain and is_vector(pose, 7) and is_vector_or_none(twist) and is_vector_or_none(acceleration):
             found = self.robot.efforts_at(pose, twist, acceleration)
@@ -127,6 +135,10 @@ class Dynamics(Describable):
                 return Efforts(found[0], integer(Status.CONVERGED), found[1], self.kinematics.engine.names)
         problem = self.problem(pose, twist, acceleration, wrench, payload)
         return inverse(problem, distribution)
+
+    @cached_property
+    def _redundant(self) -> RedundantDynamics | None:
+        return RedundantDynamics(self.robot) if self.kinematics.redundant_names else None
 
     @cached_property
     def _one_way(self) -> bool:
@@ -143,6 +155,8 @@ class Dynamics(Describable):
             effort: actuator efforts (..., n_actuated) [N m or N].
             wrench: external wrench on the platform (..., 6) [N, N m]; none where None.
         """
+        if self._redundant is not None:
+            return self._redundant.direct(self.kinematics.at(pose), twist, effort, wrench, payload)
         return direct(self.problem(pose, twist, None, wrench, payload), effort)
 
     def gravity(self, pose: Pose, payload: Inertial | None = None) -> Efforts:
@@ -151,6 +165,8 @@ class Dynamics(Describable):
         Args:
             pose: platform poses (..., 7) in the base frame.
         """
+        if self._redundant is not None:
+            return self._redundant.inverse(self.kinematics.at(pose), None, None, None, payload)
         return inverse(self.problem(pose, payload=payload))
 
     def inverse_derivatives(
@@ -212,7 +228,8 @@ class Dynamics(Describable):
             (mobility, mobility) [kg, kg m, kg m^2], in the basis of `Kinematics.subspace`; NaN where the pose has no
             regular configuration.
         """
-        return mass_matrix(self.robot, self.kinematics.at_one(pose))
+        at = self.kinematics.at_one(pose)
+        return mass_matrix(self.robot, at) if self._redundant is None else self._redundant.mass_matrix(at)
 
     def coriolis(self, pose: Pose, twist: ArrayLike) -> Array:
         """Coriolis and centrifugal forces (mobility,) [N, N m], basis of `Kinematics.subspace`, at one pose and twist.
@@ -223,7 +240,8 @@ class Dynamics(Describable):
             pose: one pose (7,) in the base frame; several are a `ShapeError`.
             twist: (6,) [m/s, rad/s] in base axes.
         """
-        return coriolis(self.robot, self.kinematics.at_one(pose), twist)
+        at = self.kinematics.at_one(pose)
+        return coriolis(self.robot, at, twist) if self._redundant is None else self._redundant.coriolis(at, twist)
 
     # -- linear form ------------------------------------------------------------------------------------------------
 

@@ -28,6 +28,7 @@ from pkm_dynamics.turning_robot import turning_robot
 from pkm_kinematics.kernels.model_and_data import Data
 from pkm_kinematics.kernels.position.positions import CONVERGED
 from pkm_kinematics.kernels.records import NEWTON
+from pkm_kinematics.solve.robot_constants import refuse_redundant
 from pkm_runtime.codegen import AVAILABLE, MachineCode, Recording
 from pkm_runtime.kernels.binding import bind, with_fallback
 
@@ -43,6 +44,7 @@ CARRIED = {"inverse": carried_straight_inverse, "direct": carried_straight_direc
 
 def lean(robot: RobotModel, what: str, mode: int, *more: float) -> Callable[..., int]:
     """The lean call of `KERNELS`, see `Dynamics.lean_inverse` and its kin; `more` is bound before the motion."""
+    refuse_redundant(robot.kinematics.redundant_names, "lean calls of the dynamics")
     whole, carried, turning, straight, record = KERNELS[what]
     k, m = robot.kinematics, robot.n_actuated
     branch, data = k.modes.branch(mode), k.engine.data(k.modes.start(mode))

@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike
 from pkm_description.mechanism import Array, Inertial
 from pkm_dynamics.dynamics import Dynamics
 from pkm_kinematics import Configuration, Status
+from pkm_kinematics.solve.robot_constants import refuse_redundant
 from pkm_runtime.describable import Describable, vector
 from pkm_runtime.errors import PkmError
 
@@ -62,6 +63,7 @@ def natural_frequencies(
         StiffnessError: a stiffness is negative or not finite, or the pose has no regular configuration.
     """
     kinematics = dynamics.kinematics
+    refuse_redundant(kinematics.redundant_names, "natural frequencies")
     k = np.broadcast_to(np.asarray(stiffness, dtype=np.float64), (len(kinematics.actuated_names),))
     if not (np.isfinite(k).all() and (k >= 0.0).all()):
         raise StiffnessError(f"stiffness: expected finite numbers that are not negative, got {k.tolist()}")

@@ -32,6 +32,7 @@ from pkm_dynamics.complex_motion import Dense
 from pkm_dynamics.dynamics import Dynamics
 from pkm_dynamics.kinematic_elements import ACROSS, Element, read_elements
 from pkm_kinematics.kernels import records
+from pkm_kinematics.solve.robot_constants import refuse_redundant
 from pkm_runtime.errors import PkmError
 
 FITTED, ATTEMPTS = 1e-12, 30  # the pose of a platform that carries elements: last step [m, rad], and how many
@@ -72,6 +73,7 @@ class ObservedLegs:
     def __init__(self, dynamics: Dynamics) -> None:
         if len(dynamics.robot.springs):
             raise ObservationError(f"{dynamics.mechanism.name} has springs, which this model lacks: use Dynamics")
+        refuse_redundant(dynamics.kinematics.redundant_names, "observed legs")
         self.dynamics, self.kinematics = dynamics, dynamics.kinematics
         self.tables = self.kinematics.tables
         self._root = [records.BASE, records.PLATFORM]  # of every body: which of the two carries it

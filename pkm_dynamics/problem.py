@@ -21,6 +21,7 @@ from pkm_kinematics.configuration import Configuration
 from pkm_kinematics.kernels.model_and_data import Choice, Data, Model
 from pkm_kinematics.kernels.rates.motion import solve_motion
 from pkm_kinematics.solutions import fast_init
+from pkm_kinematics.solve.robot_constants import refuse_redundant
 from pkm_kinematics.status import closes
 
 POSE, TWIST, ACCELERATION, WRENCH = slice(0, 7), slice(7, 13), slice(13, 19), slice(19, 25)  # of a motion (25,)
@@ -59,6 +60,7 @@ class Problem:
         continued in a constant motion space, and nothing has been asked of the configuration, kernels solve it.
         """
         engine = robot.kinematics.engine
+        refuse_redundant(engine.redundant_names, "this part of the dynamics")
         constant, model = engine.constant_space, robot.model(payload)
         fresh = constant and not (at.is_solved or at.seeded)
         choice = at.choice if fresh else at.placed

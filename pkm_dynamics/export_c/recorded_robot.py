@@ -46,6 +46,7 @@ from pkm_kinematics.recorded_tracking import SMALL
 from pkm_kinematics.recordings_at_home import pose_inputs, some_numbers
 from pkm_kinematics.solve.position_solver import EXACT, TORN
 from pkm_kinematics.solve.possible_twists import ASTRAY
+from pkm_kinematics.solve.robot_constants import refuse_redundant
 from pkm_runtime.codegen import Tape, loose, trace
 from pkm_runtime.codegen.c_code import CCode, Part, identifier
 from pkm_runtime.codegen.tape import Number, Term, call, extreme
@@ -356,6 +357,7 @@ class RecordedRobot:
         self.dynamics, self.kinematics, self.engine = dynamics, dynamics.kinematics, dynamics.kinematics.engine
         blocks = self.engine.tables.blocks
         self.turning, self.iterated = not self.engine.constant_space, bool(self.engine.iterated)
+        refuse_redundant(self.engine.redundant_names, "generated code")
         self.expect(turns or not self.turning, "its motion space turns with the pose; use the Python package")
         self.expect(
             not (self.turning and self.iterated),

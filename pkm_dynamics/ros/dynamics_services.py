@@ -52,7 +52,7 @@ def direct_dynamics(dynamics: Dynamics, request: Any, response: Any) -> None:
     ]
     for solution, acceleration in zip(response.solutions, answer.acceleration, strict=True):
         if np.isfinite(acceleration).all():
-            solution.acceleration = messages.to_acceleration(acceleration)
+            solution.acceleration = messages.to_acceleration(acceleration[:6])
     response.status = messages.summary("motion", len(statuses), enumerate(statuses))
 
 

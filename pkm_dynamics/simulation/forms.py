@@ -30,6 +30,7 @@ from pkm_kinematics.kernels.compiled_rotations import multiply
 from pkm_kinematics.kernels.model_and_data import NEAREST, near
 from pkm_kinematics.kernels.regularity import is_regular
 from pkm_kinematics.solve.constraints import scaling
+from pkm_kinematics.solve.robot_constants import refuse_redundant
 from pkm_kinematics.status import closes
 from pkm_runtime.errors import PkmError
 from pkm_runtime.kernels.binding import bind
@@ -70,6 +71,7 @@ class Form:
     def __init__(self, dynamics: Dynamics, load: Load, payload: Inertial | None) -> None:
         self.dynamics, self.load, self.payload = dynamics, load, payload
         self.kinematics = dynamics.kinematics
+        refuse_redundant(self.kinematics.redundant_names, "simulation in these coordinates")
         self.constant = self.kinematics.constant_space
         self.S = np.ascontiguousarray(self.kinematics.task.subspace) if self.constant else np.eye(6)
         self.dual = np.linalg.pinv(self.S)
