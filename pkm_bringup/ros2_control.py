@@ -144,8 +144,8 @@ def effort_gains(mechanism: Mechanism, natural_frequency: float, rate: float) ->
     mass = actuator_mass_matrix(kinematics, Dynamics(kinematics), kinematics.home)
     if not np.all(np.isfinite(mass)):
         raise SingularHomeError(mechanism.name)
-    if len(mass) > kinematics.mobility:
-        count = f"{len(mass)} drives for {kinematics.mobility} degrees of freedom"
+    if len(mass) > kinematics.engine.freedoms:
+        count = f"{len(mass)} drives for {kinematics.engine.freedoms} degrees of freedom"
         why = f"it has {count}, whose integrals push against each other"
         raise UnequalDrivesError(mechanism.name, why)
     inertia = np.diag(mass)

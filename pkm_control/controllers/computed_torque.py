@@ -10,8 +10,9 @@ import numpy as np
 from pkm_control.controllers.controller import Controller, Measured, Reference
 from pkm_control.controllers.law_settings import DAMPING, NATURAL_FREQUENCY
 from pkm_control.kernels.correction import correct
-from pkm_description.mechanism import Array
+from pkm_description.mechanism import Array, Inertial
 from pkm_dynamics import Dynamics
+from pkm_dynamics.actuator_dynamics import ActuatorDynamics
 from pkm_dynamics.motion_limits import ActuatorLimits
 from pkm_kinematics import Kinematics
 from pkm_kinematics.kernels.compiled_rotations import displacement_between
@@ -23,7 +24,8 @@ class ComputedTorque(Controller):
     In task space the error is the platform's displacement and twist (Paccot, Andreff and Martinet, "A review on the
     dynamic control of parallel kinematic machines", 2009). In actuator space the position error is that of the
     actuators, mapped to the platform by the forward Jacobian; this holds for every robot, because the correction then
-    lies in the motion space of a platform with fewer than six degrees of freedom.
+    lies in the motion space of a platform with fewer than six degrees of freedom. Redundant joints are held, or
+    follow the platform; with them error and model are those of the actuators, whatever is chosen.
 
     Args:
         natural_frequency: omega, of the closed loop's tracking error [rad/s].
@@ -50,9 +52,30 @@ class ComputedTorque(Controller):
             raise ValueError(f"model_at is '{model_at}', not 'measured' or 'reference'")
         self.space = space
         self.model_at = model_at
+        # with redundant joints the platform is not all that moves: its actuators are coordinates of the whole
+        self._robot = ActuatorDynamics(dynamics) if kinematics.redundant_names else None
+
+    def load(self, payload: Inertial | None) -> None:
+        """Set the platform's payload, platform frame; None: nothing."""
+        super().load(payload)
+        if self._robot is not None:
+            self._robot.carry(payload)
+
+    def _in_actuators(self, robot: ActuatorDynamics, reference: Reference, measured: Measured) -> Array:
+        """The law with the actuators as coordinates, redundant joints held; NaN where there is no such motion."""
+        pose = self.with_redundant(reference.pose)
+        near = {"seed": measured.joints} if self.kinematics.engine.iterated else {"mode": self.model.mode}
+        wanted = self.kinematics.motion(pose, reference.twist, reference.acceleration, **near)
+        error = np.asarray(wanted.actuated) - measured.positions
+        rate = np.asarray(wanted.actuated_velocities) - measured.velocities
+        asked = np.asarray(wanted.actuated_accelerations) + self.stiffness * error + self.viscosity * rate
+        robot.take(measured.pose, measured.joints, measured.velocities)
+        return robot.efforts(asked)
 
     def law(self, reference: Reference, measured: Measured) -> Array:
         """Efforts (n_actuated,) of computed torque before limits [N m or N]."""
+        if self._robot is not None:
+            return self._in_actuators(self._robot, reference, measured)
         if self.space == "task":
             error = displacement_between(measured.pose, reference.pose)
             correction = self.stiffness * error + self.viscosity * (reference.twist - measured.twist)

@@ -99,7 +99,7 @@ class Controller(ABC):
         self.dynamics = dynamics
         self.model = ControlModel(kinematics, dynamics)
         self.limits = limits
-        self.sharing = Sharing(*limits.bounds(), kinematics.mobility, kinematics.characteristic_length)
+        self.sharing = Sharing(*limits.bounds(), kinematics.engine.freedoms, kinematics.characteristic_length)
         self.set_gains(natural_frequency, damping)
         self.saturated = self._unsaturated = np.zeros(len(limits.names), dtype=bool)
         self.saturations = np.zeros(len(limits.names), dtype=np.int64)
@@ -138,6 +138,11 @@ class Controller(ABC):
     @abstractmethod
     def law(self, reference: Reference, measured: Measured) -> Array:
         """The law's command (n_actuated,) before limits: efforts [N m or N], or what it `commands`."""
+
+    def with_redundant(self, pose: Array) -> Array:
+        """A pose (7,), with the positions where the law wants redundant joints behind it: home's, or as they follow."""
+        k = self.kinematics
+        return np.append(pose, k.engine.inputs.redundant_at(pose[None])[0]) if k.redundant_names else pose
 
     def forget(self) -> None:
         """Drop the memory of earlier commands: the platform is held anew, where it was found."""

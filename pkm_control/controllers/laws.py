@@ -28,6 +28,7 @@ from pkm_control.controllers.pd_gravity import PdGravity
 from pkm_control.controllers.position import Position
 from pkm_dynamics import Dynamics
 from pkm_dynamics.motion_limits import ActuatorLimits
+from pkm_kinematics.solve.robot_constants import refuse_redundant
 
 
 def make_controller(
@@ -56,6 +57,8 @@ def make_controller(
         ADAPTIVE: partial(Adaptive, period=period),
         POSITION: partial(Position, period=period, delay=delay),
     }
+    if law not in (COMPUTED_TORQUE, PD_GRAVITY, POSITION):
+        refuse_redundant(dynamics.kinematics.redundant_names, f"the law '{law}'")
     force_makers: dict[str, Callable[..., Controller]] = {IMPEDANCE: Impedance, ADMITTANCE: Admittance, HYBRID: Hybrid}
     if law in force_makers:
         return force_makers[law](dynamics, limits, natural_frequency, damping, period, task)

@@ -22,8 +22,8 @@ class ControlModel:
     """Inverse kinematics and inverse dynamics by the lean calls of the library, with `payload` on the platform.
 
     Where the model has no answer it returns NaN, which the guard refuses to apply. Poses off a configuration-dependent
-    motion space, and redundant actuators there, use the library's general calls. The turns of the first positions are
-    the nearest to `joints` (n_joints,), which lie in the working mode `mode`.
+    motion space, redundant actuators there, and redundant joints use the library's general calls. The turns of the
+    first positions are the nearest to `joints` (n_joints,), which lie in the working mode `mode`.
     """
 
     def __init__(
@@ -38,13 +38,17 @@ class ControlModel:
         self.mode = mode
         self.payload: Inertial | None = None
         self._positions = kinematics.lean_inverse(mode, joints)
-        lean = kinematics.constant_space or GraphTracker.serves(kinematics.engine)
+        open_ = bool(kinematics.redundant_names)
+        self._answers = kinematics.constant_space and not open_  # the lean call has, where there is one
+        lean = not open_ and (self._answers or GraphTracker.serves(kinematics.engine))
         self._efforts = dynamics.lean_inverse(mode) if lean else None
 
     def positions(self, pose: Array) -> Array:
         """Actuator positions (n_actuated,) [rad or m] at a pose (7,), in the working mode."""
         if not all_finite(pose):
             return np.full(len(self._position_out), np.nan)
+        if self._kinematics.redundant_names:
+            return np.asarray(self._kinematics.inverse(pose, mode=self.mode).actuated, dtype=np.float64)
         if not closes(self._positions(pose, self._position_out)):
             return self._rounded(pose)
         return self._position_out.copy()
@@ -77,7 +81,7 @@ class ControlModel:
             return np.full(len(self._effort_out), np.nan)
         if self._efforts is not None and closes(self._efforts(self._motion, self._effort_out)):
             return self._effort_out.copy()
-        if self._kinematics.constant_space:
+        if self._answers:
             return np.full(len(self._effort_out), np.nan)
         at = self._kinematics.at(pose, seed=joints)
         # by least squares, as the lean call: `Sharing` comes after the law

@@ -39,7 +39,7 @@ class PdGravity(Controller):
 
     def law(self, reference: Reference, measured: Measured) -> Array:
         """Efforts (n_actuated,) of PD with gravity compensation before limits [N m or N]."""
-        wanted = self.kinematics.motion(reference.pose, reference.twist, seed=measured.joints)
+        wanted = self.kinematics.motion(self.with_redundant(reference.pose), reference.twist, seed=measured.joints)
         error = np.asarray(wanted.actuated) - measured.positions
         rate = np.asarray(wanted.actuated_velocities) - measured.velocities
         zero = np.zeros(6)

@@ -48,7 +48,8 @@ class Position(Controller):
         positions, dt = self.model.positions(reference.pose), self.ahead
         if not (reference.twist.any() or reference.acceleration.any()):
             return positions
-        at = self.kinematics.motion(reference.pose, reference.twist, reference.acceleration, seed=measured.joints)
+        pose = self.with_redundant(reference.pose)
+        at = self.kinematics.motion(pose, reference.twist, reference.acceleration, seed=measured.joints)
         ahead = at.actuated_velocities * dt + 0.5 * at.actuated_accelerations * dt**2
         return np.asarray(positions + ahead)
 

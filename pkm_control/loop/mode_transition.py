@@ -27,6 +27,7 @@ from pkm_kinematics import Status
 from pkm_kinematics.kernels.compiled_rotations import displace, displacement_between
 from pkm_kinematics.solve.constraints import scaling
 from pkm_kinematics.solve.mode_reader import ModeReader
+from pkm_kinematics.solve.robot_constants import refuse_redundant
 from pkm_runtime.errors import PkmError
 
 Node = tuple[int, int]  # number of a pose and of a working mode
@@ -119,6 +120,7 @@ class ModeTransitions:
             raise ModeTransitionError(
                 "its limbs are solved by iteration, which does not show the mode after a singularity"
             )
+        refuse_redundant(k.redundant_names, "changes of the working mode")
         self._at = ActuatorDynamics(check.dynamics)
         self._reader = ModeReader(k.engine)
         self._length = k.characteristic_length

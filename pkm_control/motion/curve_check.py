@@ -103,7 +103,9 @@ class CurveCheck:
         self.space = space
         self.compliance = compliance
         self.payload: Inertial | None = None  # what the platform carries, in its frame
-        redundant = len(limits.names) > kinematics.mobility  # who has a choice shares within limits, as controllers do
+        redundant = (
+            len(limits.names) > kinematics.engine.freedoms
+        )  # who has a choice shares within limits, as controllers do
         self.shared = Distribution(bounds=limits.bounds()) if redundant else pulling(limits)
         self._all = Room(limits.velocity, limits.effort, limits.effort, self.shared)
         self._lower, self._upper = (np.array(ends) for ends in kinematics.engine.ranges.limits)

@@ -149,9 +149,11 @@ def make_integrator(
 ) -> Integrator:
     """The fastest integrator for the robot's motion space; arguments as in `Integrator`.
 
-    A compiled one; where limbs have several branches, one that passes from one to the other. The general one for
-    redundant actuators in a configuration-dependent motion space.
+    That in the actuators where joints are redundant. Else a compiled one; where limbs have several branches, one that
+    passes from one to the other. The general one for redundant actuators in a configuration-dependent motion space.
     """
+    if dynamics.kinematics.redundant_names:
+        return ActuatorIntegrator(dynamics, runge_kutta, payload, touch)
     if dynamics.kinematics.constant_space and PassingIntegrator.serves(dynamics.kinematics):
         return PassingIntegrator(dynamics, runge_kutta, payload, touch)
     if dynamics.kinematics.constant_space:

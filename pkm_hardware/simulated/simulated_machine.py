@@ -109,7 +109,7 @@ class SimulatedMachine(Machine):
         self._least, self._most = np.minimum(limits.least_effort, 0.0), np.maximum(limits.most_effort, 0.0)
         self._sharing: Sharing | None = None
         if limits.one_sided:
-            self._sharing = Sharing(*limits.bounds(), kinematics.mobility, kinematics.characteristic_length)
+            self._sharing = Sharing(*limits.bounds(), kinematics.engine.freedoms, kinematics.characteristic_length)
         unlimited = ~np.isfinite(limits.velocity)
         self._runaway = np.where(unlimited, _RUNAWAY_UNLIMITED, _RUNAWAY * np.where(unlimited, 0.0, limits.velocity))
         turning = kinematics.engine.actuated_turning
