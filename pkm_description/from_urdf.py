@@ -71,7 +71,7 @@ def _checked(description: urdf_plus.Description, text: str, source: str) -> Mech
     redundant = redundant_joints(
         model, home, counted, platform, actuated, virtual, tuple(description.redundant), structure
     )
-    if redundant:
+    if redundant and set(redundant) <= set(actuated):
         home = home_at_rest(model, home, platform, redundant, description.home_joints)
     graph.check_determined(joints, description.loops, platform)
     if not description.kinematics_only:

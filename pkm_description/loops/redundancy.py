@@ -81,7 +81,7 @@ def followed(named: Mapping[str, Array], redundant: str) -> Array:
 def home_at_rest(
     model: ClosureModel, home: Array, platform: str, redundant: Sequence[str], initial: Mapping[str, float]
 ) -> Array:
-    """Home (size,) with redundant joints at their `initial` positions, by name, else zero, the platform where it is.
+    """Home (size,) with driven redundant joints at `initial` positions, by name, else zero, the platform where it is.
 
     The search for home moves whatever closes the loops. Unchanged where they do not close like this.
     """

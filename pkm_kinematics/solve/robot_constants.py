@@ -115,7 +115,7 @@ class RobotConstants:
             problem = f"the robot has {self.freedoms} degrees of freedom, more than {records.WIDEST}"
         if problem:
             names = ", ".join(self.redundant_names)
-            remedy = 'name other joints by <redundant joint="..."/>, or make those that are too many fixed'
+            remedy = "give the platform virtual joints for its own freedoms, or make joints that are too many fixed"
             raise DescriptionError("<robot>", f"kinematic redundancy ({names}): {problem}: not supported", remedy)
 
     def _bent(self) -> NDArray[Any]:
