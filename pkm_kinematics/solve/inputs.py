@@ -36,9 +36,7 @@ class Inputs:
         None where there are none: (..., 7) and (..., k) stay what they are. What is no array of numbers stays, too.
         """
         r, k = len(self.robot.redundant_names), len(self.robot.task.names)
-        shape = np.shape(pose)
-        widths = [7 + r] + [k + r] * (k > 0 and k + r != 7)
-        if not shape or shape[-1] not in widths:
+        if _width(pose) not in [7 + r] + [k + r] * (k > 0 and k + r != 7):
             return pose, None
         array = numbers(pose, self._pose_in_words, "pose")
         return array[..., :-r], in_rows(array[..., -r:])
@@ -143,8 +141,7 @@ class Inputs:
         """
         found = np.zeros((n, 6 + len(self.robot.redundant_names)))
         if values is not None:
-            shape = np.shape(values)
-            width = found.shape[1] if shape and shape[-1] == found.shape[1] else 6
+            width = found.shape[1] if _width(values) == found.shape[1] else 6
             found[:, :width] = rows_for(values, width, n, what)
             if width == 6:
                 found[:, 6:] = found[:, :6] @ self.robot.redundant_follow.T
@@ -157,3 +154,12 @@ class Inputs:
     def farthest(self, turning: NDArray[np.bool_]) -> Array:
         """Joint positions (k,) from which on numbers are too coarse to close loops with; `turning` as in `usable`."""
         return np.where(turning, FARTHEST, FARTHEST * self.robot.size)
+
+
+def _width(values: ArrayLike) -> int:
+    """Length of the last axis; 0 for what has none, or is no array."""
+    try:
+        shape = np.shape(values)
+    except ValueError:  # rows of several lengths, which whoever reads them refuses
+        return 0
+    return int(shape[-1]) if shape else 0

@@ -171,6 +171,11 @@ def test_shapes_are_explained(moved: Moved) -> None:
     k = moved.kinematics
     with pytest.raises(ShapeError, match=k.redundant_names[0]):
         k.inverse(np.zeros(2))
+    for wrong in ("home", [[0.0] * 7, [0.0]], [0.0]):
+        with pytest.raises(ShapeError, match="pose: expected an array"):
+            k.inverse(wrong)
+        with pytest.raises(ShapeError, match="twist: expected an array"):
+            k.motion(k.home, wrong)
     motion = k.motion(k.home, np.append(np.zeros(6), np.full(len(k.redundant_names), np.nan)))
     assert Status(int(motion.status)) is Status.INVALID_INPUT
 
