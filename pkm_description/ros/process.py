@@ -105,26 +105,34 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGALRM)  # the last one of a 
 _LOOK_EVERY = 0.5  # s, between two looks whether to end, while nothing else happens
 _INSISTING = 1.0  # s: a signal this long after the first one interrupts what the node is doing
 _LONGEST = 5.0  # s, of a callback after the first signal, in nodes that have nothing to finish: then it is interrupted
+_NUDGE = signal.SIGURG  # ignored by default, so that nothing else of a process depends on it
+_NUDGED_AFTER = 0.1  # s
 _LAST_RESORT = 30.0  # s, from the last signal or the begin of the end: then a process that hangs shows where, and exits
 
 
 def _woken_by_signals(executor: EnduringExecutor, unfinished: Callable[[], bool]) -> None:
     """Let signals end the executor's wait, after which alone Python's own handlers run.
 
-    A compiled call that never returns keeps them from running at all: unless there is unfinished work, a last resort
-    waits from here on.
+    The kernel may deliver a signal to a thread of the middleware, or just before the main thread falls asleep, which
+    then sleeps on: it gets a nudge of its own. A compiled call that never returns keeps handlers from running at all:
+    unless there is unfinished work, a last resort waits from here on.
     """
     ear, mouth = socket.socketpair()
     mouth.setblocking(False)
     signal.set_wakeup_fd(mouth.fileno(), warn_on_full_buffer=False)
+    signal.signal(_NUDGE, lambda number, frame: None)
 
     def wake() -> None:
         with mouth:  # is kept as long as there is a thread
-            while ear.recv(1):
+            while number := ear.recv(1):
+                if number[0] == _NUDGE:
+                    continue
                 if not unfinished():
                     faulthandler.dump_traceback_later(_LAST_RESORT, file=2, exit=True)
                 with contextlib.suppress(Exception):  # of an executor that has ended meanwhile
                     executor.wake()
+                time.sleep(_NUDGED_AFTER)
+                signal.pthread_kill(threading.main_thread().ident or 0, _NUDGE)
 
     threading.Thread(target=wake, name="signals", daemon=True).start()
 

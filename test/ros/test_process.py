@@ -156,6 +156,19 @@ def test_a_node_that_was_made_ends_though_the_next_one_is_interrupted() -> None:
     assert (out, process.returncode) == ("destroyed\n", 0)
 
 
+def test_a_signal_that_another_thread_gets_ends_a_sleeping_node() -> None:
+    """The kernel chooses the thread: here one of the middleware's, as the main thread takes no signal but a nudge."""
+    deaf = "signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT, signal.SIGALRM])"
+    code = "import signal\n" + NODE.replace('print("up"', f'{deaf}; print("up"').format(work="time.sleep(60)")
+    process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "up\n"
+    time.sleep(0.5)
+    process.send_signal(signal.SIGINT)
+    out, _ = process.communicate(timeout=15.0)
+    assert (out, process.returncode) == ("destroyed\n", 0)
+
+
 def test_a_node_ends_in_order_with_the_process_that_launched_it() -> None:
     """Also where that is killed, as `ros2 launch` leaves its nodes running then."""
     launcher = f"import os, subprocess, sys, time; os.environ['{LAUNCHER}'] = str(os.getpid())\n"
