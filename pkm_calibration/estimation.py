@@ -11,7 +11,7 @@ the expected one; intervals contain both.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -31,7 +31,7 @@ Residuals = Callable[[Array], tuple[Array, Array]]
 ITERATIONS = 60
 SETTLED = 1e-5  # of the expected errors: a step that need not be taken
 LEVEL = 1e-9  # of the sum of squares: what configurations that close to rounding only change in it
-BEGUN = 1e-2  # of them: such a step of the robust fit, which only says where the other one begins
+BEGUN = 1e-2  # of them: such a step of the robust fit, unless it leaves measurements out
 UNSEEN = 1.0  # expected errors: a direction with a larger standard deviation is held
 PART = 0.1  # of a direction: what parameters that it is named by have at least
 TAKES_PART = 0.3  # in unseen directions: such a parameter is not identified
@@ -75,6 +75,18 @@ class Estimate:
         safe = np.where(size > 0.0, size, 1.0)
         return np.asarray(self.covariance / np.outer(safe, safe))
 
+    def of_first(self, k: int) -> Estimate:
+        """The same of the first k parameters alone; what is unseen of the others counts as unseen of these."""
+        return replace(
+            self,
+            names=self.names[:k],
+            values=self.values[:k],
+            covariance=self.covariance[:k, :k],
+            interval95=self.interval95[:k],
+            rank=self.rank - (len(self.names) - k),
+            unidentified=tuple(name for name in self.unidentified if name in self.names[:k]),
+        )
+
 
 def estimate(
     residuals: Residuals,
@@ -106,20 +118,14 @@ def estimate(
     labels = np.arange(len(r)) if groups is None else np.asarray(groups)
     members = np.unique(labels, return_inverse=True)[1]
     there = np.ones(len(r), dtype=bool)
-    before, values = r / width, start
     out: list[Any] = []
     known = sigma is not None
-    values = _Fit(residuals, values, scales, width, there, known).run(members).values
-    while True:
-        fit = _Fit(residuals, values, scales, width, there, known).run()
-        values, found = fit.values, fit.outliers(labels)
-        if not found and known and float(np.median(np.abs(fit.r))) > BEYOND:
-            times = float(np.median(np.abs(fit.r)))
-            raise ContradictionError(
-                f"the measurements do not go with the others: half of them miss by {times:.3g} standard deviations"
-            )
-        if not found:
-            return fit.estimate(names, out, before)
+    fit = _robust(_Fit(residuals, start, scales, width, there, known), members)
+    if known and (times := float(np.median(np.abs(fit.r)))) > BEYOND:
+        raise ContradictionError(
+            f"the measurements do not go with the others: half of them miss by {times:.3g} standard deviations"
+        )
+    while fit.outliers(labels) and (found := fit.run(members[there]).outliers(labels)):  # of a fit that has settled
         out += found
         there = ~np.isin(labels, out)
         if len(out) > MOST * len(np.unique(labels)):
@@ -127,6 +133,28 @@ def estimate(
                 f"{len(out)} of {len(np.unique(labels))} measurements do not go with the others: no set of parameters "
                 "explains most of them"
             )
+        fit = _Fit(residuals, fit.values, scales, width, there, known).run(members[there], BEGUN)
+    fit = _Fit(residuals, fit.values, scales, width, there, known).run()
+    return fit.estimate(names, out, r / width)
+
+
+def _robust(fit: _Fit, members: NDArray[np.int64]) -> _Fit:
+    """The fit with Huber's weights.
+
+    Far from the answer, residuals that parameters would explain look like noise, which hides these parameters. So the
+    noise is first taken to be what was assumed, and that is believed where no direction is lost to the noise found.
+    """
+    if fit.known:
+        return fit.run(members, BEGUN)
+    start = fit.values
+    fit.believed = 1.0
+    fit.run(members, BEGUN)
+    seen = fit.seen.sum()
+    fit.believed = None
+    if fit.seen.sum() < seen:
+        fit.values = start
+        fit.run(members, BEGUN)
+    return fit
 
 
 class _Fit:
@@ -139,15 +167,16 @@ class _Fit:
         self.residuals, self.values, self.scales = residuals, values, scales
         self.width, self.there, self.known = width, there, known
         self.noise, self.weights = 1.0, np.ones(int(there.sum()))
+        self.believed: float | None = None  # the noise by which directions are seen, in place of the one found
 
     def at(self, values: Array) -> tuple[Array, Array]:
         r, J = self.residuals(values)
         return r[self.there] / self.width[self.there], J[self.there] * (self.scales / self.width[self.there, None])
 
-    def run(self, members: NDArray[np.int64] | None = None) -> _Fit:
+    def run(self, members: NDArray[np.int64] | None = None, settled: float = SETTLED) -> _Fit:
         """Minimise; with Huber's weights where it is said of which measurement each residual is a member (m,)."""
         self.r, self.J = self.at(self.values)
-        damping, settled = 1e-3, SETTLED if members is None else BEGUN
+        damping = 1e-3
         for _ in range(ITERATIONS):
             self.noise = self._noise()
             if members is not None:  # one weight for all of a measurement: how its residuals are turned does not count
@@ -177,6 +206,11 @@ class _Fit:
         self.noise = self._noise()
         return self
 
+    @property
+    def seen(self) -> NDArray[np.bool_]:
+        """Directions that the measurements know."""
+        return self._decomposed()[3]
+
     def _noise(self) -> float:
         """Standard deviation of the weighted residuals, from their middle half where it is not known."""
         if self.known:
@@ -187,6 +221,7 @@ class _Fit:
     def _decomposed(self) -> tuple[Array, Array, Array, NDArray[np.bool_]]:
         U, s, Vt = np.linalg.svd(self.weights[:, None] * self.J, full_matrices=False)
         noise = self.noise if self.known else min(self.noise, float(np.sqrt(np.mean(self.r**2))) or self.noise)
+        noise = self.believed or noise
         return U, s, Vt, np.asarray((s > noise / UNSEEN) & (s > 1e-10 * s[0]))
 
     def outliers(self, labels: NDArray[Any]) -> list[Any]:

@@ -21,6 +21,7 @@ from pkm_calibration.printers.printer_models import LinearDelta, Model, Words
 from pkm_description.mechanism import Array
 from pkm_runtime.errors import ConfigurationError
 
+LEAST = 1.0  # mm, from one end of the points to the other
 TOWERS = np.array([210.0, 330.0, 90.0])  # degrees
 COMMAND = re.compile(r"[#;\s]*(?:echo:)?\s*M(665|666)\b([^;#]*)", re.IGNORECASE)
 WORD = re.compile(r"([A-Z])([-+]?[\d.]+(?:E[-+]?\d+)?(?::[-+]?[\d.]+)*)")
@@ -117,6 +118,9 @@ def read_mcode(path: Path) -> Printer:
         problem = f"has {len(points)} points; three are the least, ten or more are good"
         raise head.error("", problem, "probe more points", lines[-1] if lines else header)
     at = np.array(points)
+    if np.ptp(at[:, :2], axis=0).max() < LEAST:
+        problem = f"has points within {np.ptp(at[:, :2], axis=0).max():.3g} mm of each other"
+        raise head.error("", problem, "probe the whole bed, and write x, y and z in mm: are these m?", lines[0])
     raised = at[:, :2] @ tilt  # where the nozzle is believed to be: it errs by mm, and a tilt is a few in a thousand
     with np.errstate(invalid="ignore"):
         places = model.counts(x, at + np.outer(raised, [0.0, 0.0, 1.0]))

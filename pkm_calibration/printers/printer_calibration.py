@@ -28,6 +28,9 @@ NOISE = {"height": 0.02, "manual": 0.5, "distance": 0.05}  # mm, expected: probe
 MISREAD = 0.1  # of a distance: calipers and plastic do not err by more
 NOISIEST = 0.3, 0.8  # mm, of heights and of distances: with more, what is measured is no delta's
 UNLIKE = {"arm": 0.04, "pair": 0.03, "radius": 0.15, "angle": 5.0}  # shares, and degrees: beyond any printer
+STEPS = -0.5, 1.0  # shares by which steps are longer, where microsteps are wrong by a factor of two
+EXPLAINED = 0.05  # of what measurements miss by: what is left where such a factor alone explains them
+SHORTEST, LONGEST = -0.8, 4.0  # such shares that a wrong setting makes
 STEPPED = 1e-4  # chance, below which the length of a step is said to be wrong
 OUTER = 6  # distances from the centre come before those along the rim
 
@@ -224,17 +227,15 @@ def _answer(fit: _Fit, T: Array, found: Estimate, width: Array, before: Array) -
     measured = printer.measured
     outliers = [measured.names[k] for k in found.outliers]
 
-    def rms(r: Array) -> float:
-        return float(np.sqrt(np.mean(r[used] ** 2)))
-
     reasons = _implausible(fit, x, after, used)
     stepped = _step_is_wrong(fit, used, width)
     if stepped:
-        (reasons if reasons else notes).append(stepped)
+        (reasons if reasons else notes).insert(0, stepped)
+    rms = _root_mean_square(before[used]), _root_mean_square(after[used])
     points, errors, unsure = _bed(printer, x, own * t, spread * 1.96)
     return Calibrated(
         printer, x, (own * t, spread * 1.96), tuple(unidentified), tuple(outliers), (before, after), found.rank,
-        found.freedoms, noise * width, (rms(before), rms(after)), (points, errors, unsure), _spoken(printer, reasons),
+        found.freedoms, noise * width, rms, (points, errors, unsure), _spoken(printer, reasons),
         _spoken(printer, notes),
     )  # fmt: skip
 
@@ -332,8 +333,13 @@ def _implausible(fit: _Fit, x: Array, after: Array, used: NDArray[np.bool_]) -> 
 def _step_is_wrong(fit: _Fit, used: NDArray[np.bool_], width: Array) -> str:
     """Whether steps of another length explain what rods as they are said to be do not, in words; empty if not."""
     k, basic = len(fit.start) - 1, _freedoms(fit)[-5]
-    left = list[float]()
-    for T in (basic, np.hstack([basic, np.eye(k + 1)[:, k:] * fit.printer.model.expected[k]])):
+    expected = fit.printer.model.expected[k]
+    misses = [_root_mean_square(fit.misses(fit.start + share * np.eye(k + 1)[k])[0][used]) for share in (0.0, *STEPS)]
+    if min(misses) < EXPLAINED * misses[0]:
+        return _steps_in_words(fit, 100.0 * (0.0, *STEPS)[int(np.argmin(misses))])
+    stepped = np.hstack([basic, np.eye(k + 1)[:, k:] * expected])
+    tried = []  # sums of squares, and the share by which steps are longer; microsteps are wrong by a factor of two
+    for T, share in ((basic, 0.0), *((stepped, share) for share in (0.0, *STEPS))):
 
         def residuals(y: Array, T: Array = T) -> Array:
             return np.nan_to_num(fit.misses(fit.start + T @ y)[0][used] / width[used], nan=1e6)
@@ -341,15 +347,22 @@ def _step_is_wrong(fit: _Fit, used: NDArray[np.bool_], width: Array) -> str:
         def slopes(y: Array, T: Array = T) -> Array:
             return np.nan_to_num(fit.misses(fit.start + T @ y)[1][used] @ T / width[used, None])
 
-        found = scipy.optimize.least_squares(residuals, np.zeros(T.shape[1]), slopes, max_nfev=60)
-        left.append(2.0 * float(found.cost))
+        start = np.zeros(T.shape[1])
+        start[-1] = share / expected
+        found = scipy.optimize.least_squares(residuals, start, slopes, max_nfev=60)
+        tried.append((2.0 * float(found.cost), expected * float(found.x[-1])))
     spare = int(used.sum()) - len(found.x)
-    if spare < 2:
+    (without, _), (left, share) = tried[0], min(tried[1:])
+    if spare < 2 or not SHORTEST < share < LONGEST:
         return ""
-    share = 100.0 * fit.printer.model.expected[k] * float(found.x[-1])
-    chance = float(scipy.special.fdtrc(1, spare, max(left[0] - left[1], 0.0) / max(left[1] / spare, 1e-300)))
-    if chance > STEPPED or abs(share) < 0.2 or left[1] > 9.0 * spare:
+    share *= 100.0
+    chance = float(scipy.special.fdtrc(1, spare, max(without - left, 0.0) / max(left / spare, 1e-300)))
+    if chance > STEPPED or abs(share) < 0.2 or left > 9.0 * spare:
         return ""
+    return _steps_in_words(fit, share)
+
+
+def _steps_in_words(fit: _Fit, share: float) -> str:
     what = "gear_ratio" if fit.printer.model.kinematics == "rotary_delta" else "rotation_distance"
     return (
         f"steps {abs(share):.2f} % {'longer' if share > 0.0 else 'shorter'} than the settings say would explain the "
@@ -368,6 +381,10 @@ def _bed(printer: Printer, x: Array, *unsure: Array) -> tuple[Array, Array, Arra
         old = nozzle(printer.model, x, printer.model.counts(printer.values, flat))[0][:, 2]
         J = nozzle(printer.model, x, printer.model.counts(x, flat))[1][:, 2]
     return points, old, np.sqrt(sum(np.sum((J @ part) ** 2, axis=1) for part in unsure))
+
+
+def _root_mean_square(misses: Array) -> float:
+    return float(np.sqrt(np.mean(misses**2)))
 
 
 def _listed(names: list[str]) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import difflib
 import fnmatch
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 
@@ -21,11 +21,13 @@ from pkm_calibration.robots.measured_robot import MeasuredRobot
 from pkm_calibration.robots.measurements import SIGMA, MeasurementError, Measurements
 from pkm_description.corrections import Displacement, corrections_text
 from pkm_description.mechanism import Array, Mechanism, frozen
+from pkm_description.rotations import rotation_from_vector, transform
 from pkm_kinematics.geometry import GeometricParameter, GeometricParameters, GraphModel
 from pkm_kinematics.geometry.graph_model import States
 from pkm_runtime.errors import PkmError
 
 EXPECTED = {"m": 1e-3, "rad": 5e-3}  # errors of a machine as people build them: what parameters are scaled by
+FRAME = 10.0  # times the errors that are expected of parameters: of a measuring frame that was found
 ASTRAY = 0.05  # of the robot's size: measurements this far from the drawing are not of this robot, or not in this frame
 WEAK = 3.0  # times the error that is expected: measurements that are not further astray may be of a weak robot
 ALIGNED = 0.3  # of the misfit: a measuring frame that leaves less was meant
@@ -124,7 +126,8 @@ def calibrate(
     chosen = _chosen(parameters, fit, only)
     found, total, states = _estimated(parameters, fit, chosen)
     trusted = ~np.isin(measured.lines[used][fit.rows], found.outliers)
-    before, after = (_by_kind(fit, by, start, trusted) for by, start in ((none, fit.nominal), (total, states)))
+    before, after = _by_kind(part(used), none, fit.nominal, trusted), _by_kind(fit, total, states, trusted)
+    frame = fit.frame
     judged = _judged(part(aside), total, found.noise, notes) if len(aside) else {}
     moves = tuple(
         Displacement(place.element, place.side, frozen(twist))
@@ -171,29 +174,41 @@ def _without_impossible(parameters: GeometricParameters, measured: Measurements,
 def _estimated(
     parameters: GeometricParameters, fit: MeasuredRobot, chosen: tuple[GeometricParameter, ...]
 ) -> tuple[Estimate, Array, States]:
-    """The estimate, displacements (n_places, 6) that close the loops, and the configurations with them."""
-    names = [one.name for one in chosen]
+    """The estimate, displacements (n_places, 6) that close the loops, and the configurations with them.
+
+    A measuring frame that was found from the measurements takes part, so that intervals contain what it leaves open;
+    `fit.frame` is then the better one.
+    """
+    names, first = [one.name for one in chosen], fit.frame
+    scales = np.array([EXPECTED[one.unit] for one in chosen])
+    k, moves = len(chosen), not np.array_equal(first, np.eye(4))
+    if moves:
+        names = names + [f"measuring frame, {one}" for one in ("x", "y", "z", "about x", "about y", "about z")]
+        scales = np.append(scales, FRAME * np.repeat([EXPECTED["m"], EXPECTED["rad"]], 3))
     walk = {"start": fit.nominal}
 
     def displaced(values: Array) -> Array:
-        return parameters.displacements(dict(zip(names, values.tolist(), strict=True)))
+        return parameters.displacements(dict(zip(names[:k], values[:k].tolist(), strict=True)))
 
     def residuals(values: Array) -> tuple[Array, Array]:
-        r, J, states = fit.residuals(displaced(values), chosen, walk["start"])
+        if moves:
+            fit.frame = transform(values[k : k + 3], rotation_from_vector(values[k + 3 :])) @ first
+        r, J, states = fit.residuals(displaced(values), chosen, walk["start"], moves)
         if np.isfinite(r).all():
             walk["start"] = states
         return r, J
 
     found = estimate(
         residuals,
-        np.zeros(len(chosen)),
+        np.zeros(len(names)),
         names=names,
-        scales=np.array([EXPECTED[one.unit] for one in chosen]),
+        scales=scales,
         sigma=np.ones(len(fit.groups)) if fit.measured.known_noise else None,
         groups=fit.measured.lines[fit.groups],
     )
+    residuals(found.values)  # the last that were tried may be others
     # On the way, loops may stay open by what no noise shows.
-    return found, parameters.closing(displaced(found.values)), walk["start"]
+    return found.of_first(k), parameters.closing(displaced(found.values)), walk["start"]
 
 
 def _refusals(
@@ -296,6 +311,11 @@ def _frame(robot: MeasuredRobot, notes: list[str]) -> Array:
                 f"the measuring frame is not the base's: it lies at ({away}) mm in it, turned by {turn:.2f} deg; found "
                 "from the measurements"
             )
+            for order in _cycles(robot):
+                notes.append(
+                    f"WARNING: they fit the base's own frame as well, with the drives in the order {', '.join(order)}: "
+                    "if the instrument was not turned like this, the columns of the drives are exchanged"
+                )
             return frame
     if miss < WEAK * _expected_miss(robot):
         return np.eye(4)
@@ -341,7 +361,7 @@ def _why(robot: MeasuredRobot, predicted: Array, miss: float) -> tuple[str, str]
     measured, problem = robot.measured, f"positions miss the drawing by {1e3 * miss:.3g} mm in the median"
     there = np.isfinite(measured.position)
     spread = float(np.nanstd(np.where(there, predicted, np.nan))), float(np.nanstd(measured.position))
-    for name, factor in (("mm", 1e-3), ("cm", 1e-2), ("inches", 0.0254)):
+    for name, factor in (("mm", 1e-3), ("cm", 1e-2), ("inches", 0.0254), ("m", 1e3)):
         if abs(np.log(max(spread[1], 1e-12) * factor / max(spread[0], 1e-12))) < 0.2:
             return (
                 f"{problem}; they spread {spread[1] / spread[0]:.3g} times as far as the drawing's",
@@ -352,16 +372,29 @@ def _why(robot: MeasuredRobot, predicted: Array, miss: float) -> tuple[str, str]
         if _miss(predicted, measured.position[:, order]) < SWAPPED * miss:
             return problem, f"columns {'xyz'[one]} and {'xyz'[other]} look swapped: exchange their names"
     for one, other in combinations(range(len(robot.drives)), 2):
-        drives = measured.drives.copy()
-        drives[:, [one, other]] = drives[:, [other, one]]
-        try:
-            swapped = MeasuredRobot(robot.parameters, replace(measured, drives=drives))
-        except PkmError:
-            continue
-        if _miss(_points(swapped), measured.position) < SWAPPED * miss:
+        order = [other if k == one else one if k == other else k for k in range(len(robot.drives))]
+        if _miss_in_order(robot, order) < SWAPPED * miss:
             names = [robot.mechanism.actuated_joints[k] for k in (one, other)]
             return problem, f"columns {names[0]} and {names[1]} look swapped: exchange their names"
     return problem, "are they of this robot, in its base frame, of the point that point_x, point_y, point_z say?"
+
+
+def _miss_in_order(robot: MeasuredRobot, order: Sequence[int]) -> float:
+    """`_miss` in the base's frame with the columns of the drives in another order; infinite where it cannot stand."""
+    measured = replace(robot.measured, drives=robot.measured.drives[:, list(order)])
+    try:
+        return _miss(_points(MeasuredRobot(robot.parameters, measured)), measured.position)
+    except PkmError:
+        return float("inf")
+
+
+def _cycles(robot: MeasuredRobot) -> Iterator[list[str]]:
+    """Cyclic orders of the drives in which the measurements fit the base's frame: a symmetrical robot, turned."""
+    n = len(robot.drives)
+    for shift in range(1, n):
+        order = [(k + shift) % n for k in range(n)]
+        if _miss_in_order(robot, order) < ASTRAY * robot.model.length:
+            yield [robot.mechanism.actuated_joints[k] for k in order]
 
 
 def _check_distances(robot: MeasuredRobot, predicted: Array) -> None:

@@ -147,12 +147,13 @@ class MeasuredRobot:
         return np.repeat(np.arange(len(counts)), np.maximum(counts, 0))
 
     def residuals(
-        self, displacements: Array, chosen: Sequence[GeometricParameter], start: States
+        self, displacements: Array, chosen: Sequence[GeometricParameter], start: States, by_frame: bool = False
     ) -> tuple[Array, Array, States]:
         """Residuals over their standard deviations (m,), derivative (m, k) by parameters, and the configurations.
 
         `displacements` (n_places, 6) are those of the model, `start` configurations nearby. NaN where a row has no
-        configuration. Of a robot with redundant drives, what its configurations leave over.
+        configuration. Of a robot with redundant drives, what its configurations leave over. With `by_frame`, the last
+        six columns are by a twist of the measuring frame at the base's origin, base axes.
         """
         self.model.displace(displacements)
         states, closes = self.stand(start)
@@ -170,6 +171,8 @@ class MeasuredRobot:
             rates, twists = self.parameters.sensitivity(states, chosen)
         J = np.einsum("ms,msk->mk", by_joint, rates[self.rows, : self.model.size])
         J += np.einsum("mi,mik->mk", by_twist, twists[self.rows])
+        if by_frame:
+            J = np.hstack((J, self._by_frame(placed, by_twist)))
         values[~closes[self.rows]] = np.nan
         r, J = values / self.sigma, J / self.sigma[:, None]
         if self.redundant:
@@ -177,6 +180,14 @@ class MeasuredRobot:
             A = self._by_row(self._along(placed, N, by_joint, by_twist) / self.sigma[:, None], r)[0]
             r, J = self._left_over(A, r, J)
         return r, J, states
+
+    def _by_frame(self, placed: Placed, by_twist: Array) -> Array:
+        """Derivative (m, 6) by a twist of the measuring frame: as if the platform moved the other way."""
+        moved = np.broadcast_to(np.eye(6), (len(self.measured), 6, 6)).copy()
+        moved[:, :3, 3:] = -skew(placed.platform[:, :3, 3])
+        J = -np.einsum("mi,mij->mj", by_twist, moved[self.rows])
+        J[self.kinds == "distance"] = 0.0
+        return J
 
     def misses(self, displacements: Array, start: States) -> Array:
         """Predicted minus measured (m,) [m, rad], as in `kinds` and `rows`."""

@@ -64,6 +64,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     p = parser()
     given = p.parse_args(arguments)
     if (given.plan is None) == (given.data is None):
+        if given.robot.lower().endswith(".csv"):
+            p.error(f"{given.robot} has no M665 before its points, as a printer's file has: add M665 and M666")
         p.error("give measurements, or --plan N")
     if given.plan is not None and not 1 <= given.plan <= 1000:
         p.error(f"--plan {given.plan}: give 1 to 1000 poses")

@@ -18,7 +18,7 @@ from pkm_calibration.robots.plan import plan_poses
 from pkm_description import load_mechanism
 from pkm_description.corrections import Displacement, corrected
 from pkm_description.mechanism import Array
-from pkm_description.rotations import pose_from_transform, transform
+from pkm_description.rotations import pose_from_transform, rotation_from_vector, transform
 from pkm_kinematics import Kinematics
 from pkm_kinematics.geometry import GraphModel
 from pkm_kinematics.status import Status
@@ -73,6 +73,20 @@ def test_outliers_are_named_and_left_out() -> None:
     found = calibrate(mechanism, measurements, kept=0.0)
     assert set(found.estimate.outliers) == {5, 19}
     assert found.after["position"] < 1.2 * NOISE
+
+
+@pytest.mark.parametrize("wrong", [2e-4, 5e-3, 0.3])
+def test_one_bad_row_changes_nothing(wrong: float) -> None:
+    """The row is left out and no other is; intervals keep the true values, as without it."""
+    mechanism, truth, measurements = measured("delta", n=50, attitude=False)
+    for row in (4, 21, 37):
+        measurements.position[row, 0] += wrong
+        found = calibrate(mechanism, measurements, kept=0.0)
+        measurements.position[row, 0] -= wrong
+        assert found.estimate.outliers == (measurements.lines[row],)
+        true = np.array([truth.get(one, 0.0) for one in found.estimate.names])
+        low, high = found.estimate.interval95.T
+        assert ((low <= true) & (true <= high)).mean() > 0.85  # of 38, of which 95 % are expected
 
 
 def test_a_bad_row_that_is_kept_aside_is_named() -> None:
@@ -140,6 +154,29 @@ def test_without_a_stated_noise_it_is_estimated() -> None:
     assert found.estimate.noise == pytest.approx(
         1.0, rel=0.25
     )  # of the default standard deviation, which is the true one
+
+
+def test_intervals_contain_what_a_frame_of_the_instrument_leaves_open() -> None:
+    inside = []
+    for seed in range(4):
+        mechanism, truth, measurements = measured("delta", n=50, seed=seed, attitude=False)
+        turn = rotation_from_vector(np.array([0.1, -0.2, 0.7]))
+        moved = replace(measurements, position=measurements.position @ turn.T + [1.0, 0.2, -0.05])
+        found = calibrate(mechanism, moved)
+        assert found.kept["position"] < 2.0 * NOISE
+        true = np.array([truth.get(one, 0.0) for one in found.estimate.names])
+        low, high = found.estimate.interval95.T
+        inside += list((low <= true) & (true <= high))
+    assert np.mean(inside) > 0.9
+
+
+def test_drives_in_a_cyclic_order_are_told_from_a_turned_instrument() -> None:
+    mechanism, _, measurements = measured("delta", n=40, attitude=False)
+    found = calibrate(mechanism, replace(measurements, drives=measurements.drives[:, [1, 2, 0]]))
+    assert any("in the order limb3_arm, limb1_arm, limb2_arm" in note for note in found.notes)
+    turn = rotation_from_vector(np.array([0.0, 0.0, 1.0]))
+    turned = calibrate(mechanism, replace(measurements, position=measurements.position @ turn.T))
+    assert not any("in the order" in note for note in turned.notes)
 
 
 def test_a_measuring_frame_of_its_own_is_found() -> None:

@@ -51,9 +51,10 @@ def endstops(firmware: str, s: Settings) -> np.ndarray:
     return np.asarray(home - adjusted if firmware == "marlin" else home + adjusted)
 
 
-def probed(firmware: str, seed: int = 0, noise: float = 0.01) -> str:
-    """A file of a printer that is as `TRUTH` says while its settings are those of `HEADS`."""
+def probed(firmware: str, seed: int = 0, noise: float = 0.01, wider: float = 0.0) -> str:
+    """A file of a printer that is as `TRUTH` says, and `wider` [mm], while its settings are those of `HEADS`."""
     settings, truth = MARLIN if firmware == "marlin" else DUET, TRUTH[firmware]
+    truth = truth | {"R": truth["R"] + wider}
     turn, random = np.radians(30.0 * np.arange(12)), np.random.default_rng(seed)
     ring = np.round(np.column_stack([np.cos(turn), np.sin(turn)]), 6) + 0.0
     rows = list[str]()
@@ -114,6 +115,21 @@ def test_a_firmware_with_the_pasted_lines_goes_where_it_says(
         assert down == pytest.approx(endstops(firmware, truth) - carriages(truth, point), abs=0.01)
 
 
+def test_a_wrong_height_does_not_hide_a_wrong_radius(tmp_path: Path) -> None:
+    """Far from the answer, what a parameter would explain looks like noise."""
+    path, inside = tmp_path / "probed.csv", 0
+    for seed in range(5):
+        lines = probed("marlin", seed, wider=9.0).splitlines()
+        x, y, z = lines[14].split(",")
+        lines[14] = f"{x},{y},{float(z) + 4.0}"
+        path.write_text("\n".join(lines) + "\n")
+        found = calibrate_printer(read_mcode(path))
+        assert (found.outliers, found.reasons) == (("point11",), ())
+        low, high = found.intervals()["R"]
+        inside += low < TRUTH["marlin"]["R"] + 9.0 < high
+    assert inside >= 4  # of 95 % intervals
+
+
 BAD = {
     "a word": ("R120", "R12O", "line 2, M665: 'R12O'"),
     "above 0": ("X-0.5", "X0.5", "line 3, M666.X: is 0.5"),
@@ -122,6 +138,7 @@ BAD = {
     "no firmware": ("S160 X0 Y0 Z0 A0.1 B0 C-0.1", "", "line 2: may be Marlin's or RepRapFirmware's"),
     "no endstops": ("# M666", "# M667", "M666: is missing"),
     "no reach": ("x,y,z\n", "x,y,z\n500,0,0\n", "line 5: the rods do not reach"),
+    "metres": ("\n50,0,0\n0,50,0", "\n0.02,0,0\n0,0.02,0", "line 5: has points within 0.02 mm"),
     "no header": ("x,y,z\n", "", "has no line 'x,y,z'"),
 }
 
