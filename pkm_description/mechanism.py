@@ -231,6 +231,7 @@ class Joint:
     bearing: Bearing = RIGID
     spring_stiffness: float = 0.0  # N m/rad or N/m, of a spring that pulls the joint to `spring_reference` [rad or m]
     spring_reference: float = 0.0
+    other_armature: float = 0.0  # kg m^2 or kg, of a joint without a drive: handed on to other tools, in no dynamics here
 
     @property
     def actuated(self) -> bool:
@@ -420,6 +421,11 @@ class Mechanism(Describable):
         """The joints of the platform's chain where its links are massless: no bodies of the robot."""
         between = [self.joint_named[name].child for name in self.platform_chain[:-1]]
         return self.platform_chain if all(self.link_named[link].inertial.massless for link in between) else ()
+
+    @property
+    def unbuilt(self) -> tuple[str, ...]:
+        """Task coordinates that are no body's; where they hold the platform they are built, as an ankle's are."""
+        return () if self.mobility.left_out else self.virtual_chain
 
     def coordinates_in_words(self) -> str:
         """The task coordinates with their units, or their replacement."""

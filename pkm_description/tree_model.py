@@ -11,17 +11,18 @@ import os
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 
 from pkm_description.description_error import DescriptionError
 from pkm_description.graph import ordered_tree, path_from_base
-from pkm_description.joint_geometry import child_frame, freedoms, home_positions
+from pkm_description.joint_geometry import Freedom, child_frame, floating_freedoms, freedoms, home_positions
 from pkm_description.load import expand, load_mechanism
 from pkm_description.loops.closure import ClosureModel, null_space
 from pkm_description.loops.home import ROUNDED, close
 from pkm_description.loops.mobility import generic_configurations
-from pkm_description.mechanism import Array, Joint, JointType, Link, Loop, frozen
+from pkm_description.mechanism import Array, Joint, JointType, Link, Loop, Spring, frozen
 from pkm_description.rotations import skew
 from pkm_description.urdf import urdf_plus
 from pkm_runtime.describable import Describable, counted, listed
@@ -50,18 +51,20 @@ class Cluster:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class TreeModel(Describable):
-    """Links, joints in topological order from `base`, loops, and `home` [m, rad] by degree of freedom, all closed."""
+    """Links, joints in topological order from `base_link`, loops, and `home` [m, rad] by degree of freedom, all closed."""
 
     name: str
-    base: str
+    base_link: str
     gravity: Array
     links: tuple[Link, ...]
     joints: tuple[Joint, ...]
     loops: tuple[Loop, ...]
-    actuated: tuple[str, ...]
+    actuated_joints: tuple[str, ...]
     home: dict[str, float]
     source: str = ""
-    platform: str = ""  # where the file names one
+    urdf: str = ""  # URDF+ text
+    springs: tuple[Spring, ...] = ()  # between links
+    platform_link: str = ""  # where the file names one
 
     def _summary(self) -> str:
         serial = len(self.joint_named) - sum(len(one.joints) for one in self.clusters)
@@ -78,6 +81,34 @@ class TreeModel(Describable):
     def joint_named(self) -> dict[str, Joint]:
         """Moving joints by name."""
         return {joint.name: joint for joint in self.joints if joint.type is not JointType.FIXED}
+
+    @property
+    def home_joints(self) -> Array:
+        """Home by degree of freedom, in the order of the joints."""
+        return np.array([self.home[f.name] for joint in self.joints for f in freedoms(joint)])
+
+    @cached_property
+    def floating(self) -> tuple[tuple[Joint, ...], ...]:
+        """Bodies that nothing ties to the base: of each its floating joint, or the three slides and three turns."""
+        massless = {link.name for link in self.links if link.inertial.massless}
+        found = []
+        for joint in (one for one in self.joints if one.parent == self.base_link):
+            wanted = floating_freedoms(joint.name.removesuffix("x"))
+            chain = tuple(self.joint_named[f.name] for f in wanted if f.name in self.joint_named)
+            steps = pairwise(chain)
+            if joint.type is JointType.FLOATING:
+                found.append((joint,))
+            elif len(chain) == 6 and all(map(_is_freedom, chain, wanted)) and all(
+                one.child == two.parent and one.child in massless and (two.origin == np.eye(4)).all()
+                for one, two in steps
+            ):
+                found.append(chain)
+        return tuple(found)
+
+    @property
+    def unbuilt(self) -> tuple[str, ...]:
+        """Joints that are no body's but coordinates: those of bodies that float."""
+        return tuple(joint.name for chain in self.floating for joint in chain)
 
     @cached_property
     def clusters(self) -> tuple[Cluster, ...]:
@@ -109,7 +140,7 @@ class TreeModel(Describable):
         above = [joint for joint in ways[0] if joint in shared]
         while above and any(joint.name in members for joint in above):
             on_ways.insert(0, above.pop())
-        root = above[-1].child if above else self.base
+        root = above[-1].child if above else self.base_link
         joints = [joint if joint.name in members else self._still(joint) for joint in on_ways]
         names = {root, *(joint.child for joint in joints)}
         return ClosureModel([link for link in self.links if link.name in names], joints, loops, root)
@@ -147,7 +178,7 @@ class TreeModel(Describable):
         names = [f.name for joint in model.free for f in freedoms(joint)]
         motions = Motions.of(model, self.home_of(model))
         way = [f.name for j in path_from_base(model.joints, self._output(model, motions.rates)) for f in freedoms(j)]
-        actuators = [name for name in self.actuated if name in members]
+        actuators = [name for name in self.actuated_joints if name in members]
         others = [name for name in names if name not in way]
         wanted = [n for n in way if n in names] + sorted(others, key=lambda n: n in actuators)
         independent, idle = motions.independent(wanted, [name for name in actuators if name in motions.rates])
@@ -171,8 +202,8 @@ class TreeModel(Describable):
             return int(np.linalg.matrix_rank(np.array(way), DEPENDENT)) if way else 0
 
         carried = [joint.child for joint in model.joints]
-        if self.platform in carried:
-            return self.platform
+        if self.platform_link in carried:
+            return self.platform_link
         most = max(mass[name] for name in carried)
         return max((n for n in carried if mass[n] >= MUCH * most), key=lambda name: (freedom(name), mass[name]))
 
@@ -250,18 +281,27 @@ def load_model(source: str | os.PathLike[str], xacro_args: Mapping[str, str] | N
         m = load_mechanism(source, arguments)
         return TreeModel(
             m.name, m.base_link, m.gravity, m.links, m.joints, m.loops, m.actuated_joints, home_positions(m), origin,
-            m.platform_link,
+            m.urdf, m.springs, m.platform_link,
         )  # fmt: skip
     joints = ordered_tree(description.links, description.joints, description.base_link)
     started = TreeModel(
         description.name, description.base_link, description.gravity, tuple(description.links), joints,
-        tuple(description.loops), tuple(description.actuated), description.home_joints, origin,
+        tuple(description.loops), tuple(description.actuated), description.home_joints, origin, text,
+        tuple(description.springs),
     )  # fmt: skip
     home = dict(description.home_joints)
     for members, loops in started.tied_to(started.joint_named):
         model = started.closures(members, loops)
         home |= _closed(model, started.home_of(model))
+    for joint in joints:
+        if joint.mimic is not None:
+            home[joint.name] = joint.mimic.multiplier * home[joint.mimic.joint] + joint.mimic.offset
     return replace(started, home=home)
+
+
+def _is_freedom(joint: Joint, freedom: Freedom) -> bool:
+    slides = joint.type is JointType.PRISMATIC
+    return joint.name == freedom.name and slides is freedom.slides and bool((joint.axis == freedom.axis).all())
 
 
 def _closed(model: ClosureModel, start: Array) -> dict[str, float]:

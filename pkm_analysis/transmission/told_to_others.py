@@ -6,6 +6,10 @@ Each of them knows joints without a linkage, so each number stands for a range; 
 
 from __future__ import annotations
 
+import csv
+import io
+import json
+import re
 import xml.etree.ElementTree as ET
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -121,7 +125,7 @@ def _python(ranges: Sequence[TransmissionRange], gains: Gains, line: str, names:
         said = f"by {', '.join(t.actuators)}, over {over}", found.lines()[-1]
         lines += [f"    # {harmless(text)}" for text in said]
         for one in joint_numbers(found, gains):
-            lines += [f"    {kind}(", f'        {names}=("{harmless(one.joint)}",),']
+            lines += [f"    {kind}(", f'        {names}=({json.dumps(re.escape(one.joint))},),']
             for key, called in keys.items():
                 value = one.values[key]
                 if np.isfinite(value):
@@ -141,7 +145,9 @@ def csv_text(found: TransmissionRange) -> str:
     i, j = np.triu_indices(len(t.joints))
     parts = [found.q, found.actuators, found.jacobian.reshape(len(found.q), -1), found.armature[:, i, j]]
     rows = np.column_stack([*parts, found.effort, found.margin])[:-1][found.solved[:-1]]
-    return "\n".join([",".join(head), *(",".join(f"{x:.10g}" for x in row) for row in rows), ""])
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows([head, *([f"{x:.10g}" for x in row] for row in rows)])
+    return text.getvalue()
 
 
 def ros2_control_text(found: TransmissionRange) -> str:

@@ -12,7 +12,7 @@ What a format has no word for (task coordinates, drives, home, links without mas
 from __future__ import annotations
 
 import xml.etree.ElementTree as ET
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -34,7 +34,14 @@ from pkm_description.mechanism import (
     Spring,
 )
 from pkm_description.mjcf.mujoco_model import append, row
-from pkm_description.rotations import inverse_transform, rpy_from_rotation, transform, vector_from_rotation
+from pkm_description.rotations import (
+    inverse_transform,
+    rotation_from_vector,
+    rpy_from_rotation,
+    transform,
+    vector_from_rotation,
+)
+from pkm_description.tree_model import TreeModel
 from pkm_description.urdf.visuals import Visual, visuals_of
 from pkm_description.urdf.xml_text import read_xml
 
@@ -43,7 +50,9 @@ SMALL = 1e-7  # of the robot's mass, and of that times its length squared: for b
 FREEDOMS = {"fixed": 0, "revolute": 1, "continuous": 1, "prismatic": 1, "universal": 2, "spherical": 3}
 LOOSE = {"cylindrical": 2, "planar": 3}  # of more, which only a joint that closes a loop has
 OTHER_WORDS = {"ball": "spherical", "hinge": "revolute", "weld": "fixed", "3d": "spherical", "6d": "fixed"}
+EXACT = (LoopType.SPHERICAL, LoopType.REVOLUTE, LoopType.FIXED)  # whose frames need not be what is drawn
 TURNING = ("revolute", "continuous")
+FLOATS = "floating"
 
 
 @dataclass
@@ -61,7 +70,7 @@ class Body:
 class Connection:
     """A joint of a `kind` in `FREEDOMS`; `axis` (3,) and `axis2`, a universal joint's second, are in the joint's frame.
 
-    One that `closes` may have a kind in `LOOSE`, too. `drawn` is its position in the drawing, which is home; `closes`
+    One that `closes` may have a kind in `LOOSE`, too, and a body that floats is tied by one of `FLOATS`. `drawn` is its position in the drawing, which is home; `closes`
     says that the file takes it for the joint that closes a loop, `driven` that it is never cut.
     """
 
@@ -207,7 +216,7 @@ def of_joint(joint: Joint, drawn: float = 0.0) -> Connection:
     return Connection(
         joint.name, joint.type.value, joint.parent, joint.child, joint.origin, np.eye(4), joint.axis,
         limits=joint.limits, damping=joint.viscous_friction, friction=joint.coulomb_friction,
-        armature=joint.drive.armature if joint.drive else 0.0,
+        armature=joint.drive.armature if joint.drive else joint.other_armature,
         spring_stiffness=joint.spring_stiffness, spring_reference=joint.spring_reference,
         mimic=joint.mimic, drawn=drawn, driven=joint.drive is not None,
     )  # fmt: skip
@@ -236,7 +245,7 @@ def inertial_element(link: ET.Element, inertial: Inertial) -> None:
     append(element, "inertia", **{key: repr(float(value)) for key, value in zip(keys, values, strict=True)})
 
 
-def made_of(mechanism: Mechanism, split: Sequence[str] = ()) -> Assembly:
+def made_of(mechanism: Mechanism | TreeModel, split: Sequence[str] = ()) -> Assembly:
     """The bodies and joints of a robot at home, every body that moves with mass, and the remark that says the rest.
 
     Joints of the kinds in `split` (universal, spherical) become hinges one after the other.
@@ -245,15 +254,16 @@ def made_of(mechanism: Mechanism, split: Sequence[str] = ()) -> Assembly:
 
 
 class _Apart:
-    def __init__(self, mechanism: Mechanism, split: Sequence[str]) -> None:
+    def __init__(self, mechanism: Mechanism | TreeModel, split: Sequence[str]) -> None:
         self.mechanism = mechanism
         self.split = split
         self.assembly = Assembly(mechanism.name, gravity=mechanism.gravity)
         self.model = ClosureModel(mechanism.links, mechanism.joints, mechanism.loops, mechanism.base_link)
         poses = self.model.forward(self.model.reduced(mechanism.home_joints))[0]
-        # coordinates without a body are only remarked; where they hold the platform they are built, as an ankle's are
-        unbuilt = () if mechanism.mobility.left_out else mechanism.virtual_chain
-        virtual = {mechanism.joint_named[name].child for name in unbuilt} - {mechanism.platform_link}
+        unbuilt = mechanism.unbuilt  # only remarked
+        floating = mechanism.floating if isinstance(mechanism, TreeModel) else ()
+        kept = {mechanism.platform_link, *(chain[-1].child for chain in floating)}
+        virtual = {mechanism.joint_named[name].child for name in unbuilt} - kept
         for link in mechanism.links:
             if link.name not in virtual:
                 pose = poses[self.model.link_index[link.name]]
@@ -268,9 +278,14 @@ class _Apart:
             self.home |= {f.name: float(v) for f, v in zip(freedoms(joint), values, strict=True)}
             if joint.name not in unbuilt:
                 self._joint(joint, values)
+        for chain in floating:
+            name, body = chain[0].name.removesuffix("/x"), chain[-1].child
+            self.assembly.joints.append(
+                Connection(name, FLOATS, mechanism.base_link, body, np.eye(4), np.eye(4), driven=True)
+            )
         for loop in mechanism.loops:
             self._loop(loop)
-        self._remark(unbuilt)
+        self._remark(unbuilt, virtual)
         self._give_mass()
         self._list_left_out()
 
@@ -313,11 +328,13 @@ class _Apart:
             self.assembly.joints.append(Connection(stub.name, step, parent, stub.name, first, np.eye(4), direction))
             parent = stub.name
         first = inverse_transform(bodies[parent].pose) @ there @ second
+        if not steps and loop.type in EXACT:
+            first = _kept(loop, first, axis)
         self.assembly.joints.append(
             Connection(loop.name, kind, parent, loop.successor, first, second, axis, loop.axis2, closes=True)
         )
 
-    def _remark(self, unbuilt: tuple[str, ...]) -> None:
+    def _remark(self, unbuilt: Sequence[str], virtual: Collection[str]) -> None:
         """The piece of URDF+ that other tools skip."""
         source = read_xml(self.mechanism.urdf, "URDF text")
         remark = ET.Element("robot", name=self.mechanism.name)
@@ -328,7 +345,6 @@ class _Apart:
         for name, value in self.home.items():
             append(home, "joint", name=name, position=repr(value))
         remark.extend([*source.findall("ros2_control"), *source.findall("spring")])
-        virtual = {self.mechanism.joint_named[name].child for name in unbuilt} - {self.mechanism.platform_link}
         remark.extend(e for e in source.findall("link") if e.get("name") in virtual)
         remark.extend(e for e in source.findall("joint") if e.get("name") in unbuilt)
         self.assembly.remark = remark
@@ -357,9 +373,11 @@ class _Apart:
 
     def _list_left_out(self) -> None:
         m, notes = self.mechanism, self.assembly.notes
-        if m.virtual_chain and not m.mobility.left_out:
-            notes.append(f"task coordinates, in the remark alone: {', '.join(m.virtual_chain)}")
-        one_way = [n for n, yes in zip(m.actuated_joints, m.one_way_actuators, strict=True) if yes]
+        if m.unbuilt:
+            what = "coordinates of what floats" if isinstance(m, TreeModel) else "task coordinates"
+            notes.append(f"{what}, in the remark alone: {', '.join(m.unbuilt)}")
+        drives = {name: m.joint_named[name].drive for name in m.actuated_joints}
+        one_way = [n for n, d in drives.items() if d and (d.effort_range[0] >= 0.0 or d.effort_range[1] <= 0.0)]
         if one_way:
             notes.append(f"drives that only pull or only push, in the remark alone: {', '.join(one_way)}")
         if m.springs:
@@ -371,6 +389,18 @@ class _Apart:
             notes.append(f"stiffness (beams and bearings): {', '.join(beams + bearings)}")
         if "<collision" in m.urdf:
             notes.append("collision shapes")
+
+
+def _kept(loop: Loop, as_drawn: Array, axis: Array) -> Array:
+    """A loop's frame in its predecessor, turned as it is drawn but for what the loop leaves open at home."""
+    own = loop.predecessor_frame
+    if loop.type is LoopType.FIXED:
+        return own
+    R = as_drawn[:3, :3]
+    if loop.type is LoopType.REVOLUTE:
+        there, here = R @ axis, own[:3, :3] @ loop.axis
+        R = rotation_from_vector(np.cross(there, here)) @ R  # as good as exact: they are a rounding apart
+    return transform(own[:3, 3], R)
 
 
 def parent_frame_as_drawn(bodies: dict[str, Body], joint: Connection) -> Array:

@@ -10,6 +10,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from pkm_description.command_options import add_output, add_robot, write_output
+from pkm_description.description_error import DescriptionError
 from pkm_description.formats.marks import YAML
 from pkm_description.formats.sdf_writer import to_sdf
 from pkm_description.formats.urdf_writer import to_constraints, to_tree, to_yaml
@@ -17,14 +18,19 @@ from pkm_description.formats.usd_writer import to_usd
 from pkm_description.load import expand_told, load_mechanism, xacro_arguments
 from pkm_description.mechanism import Mechanism
 from pkm_description.mjcf.export import export_mjcf, gap_in_mujoco
+from pkm_description.tree_model import TreeModel, load_model
+from pkm_runtime.describable import counted
 from pkm_runtime.errors import PkmError
 
 
-def _plus(mechanism: Mechanism) -> tuple[str, list[str]]:
+Robot = Mechanism | TreeModel
+
+
+def _plus(mechanism: Robot) -> tuple[str, list[str]]:
     return mechanism.urdf, []
 
 
-def _mjcf(mechanism: Mechanism) -> tuple[str, list[str]]:
+def _mjcf(mechanism: Robot) -> tuple[str, list[str]]:
     drives = [n for n in mechanism.actuated_joints if mechanism.joint_named[n].drive.command_interfaces[0] != "effort"]  # type: ignore[union-attr]
     notes = ["base, platform and task coordinates, in the remark alone", "meshes"]
     speeds = [j.name for j in mechanism.joints if j.drive and j.limits.velocity < float("inf")]
@@ -35,11 +41,13 @@ def _mjcf(mechanism: Mechanism) -> tuple[str, list[str]]:
     text = export_mjcf(mechanism)
     if find_spec("mujoco"):
         gap = gap_in_mujoco(text)
-        notes.append(f"rigid loops: while it falls for 0.2 s, their ends come {gap:.2g} m or rad apart in MuJoCo")
+        apart = f"while it falls for 0.2 s, their ends come {gap:.2g} m or rad apart in MuJoCo"
+        unstable = "MuJoCo finds it unstable at a step of 2 ms: its lightest bodies want more armature or mass"
+        notes.append(f"rigid loops: {apart if gap < float('inf') else unstable}")
     return text, notes
 
 
-WRITERS: dict[str, Callable[[Mechanism], tuple[str, list[str]]]] = {
+WRITERS: dict[str, Callable[[Robot], tuple[str, list[str]]]] = {
     "urdf+": _plus,
     "urdf+constraint": to_constraints,
     "urdf": to_tree,
@@ -79,12 +87,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         named = xacro_arguments(given.xacro_args)
         named |= {key: getattr(given, key) for key in ("platform", "base", "actuated") if getattr(given, key)}
-        mechanism = load_mechanism(given.robot, named)
+        mechanism, told = _loaded(given.robot, named)
         if given.balls == "hinges":
             text, notes = OF_BALLS[given.to](mechanism, ("spherical",))
         else:
             text, notes = WRITERS[given.to](mechanism)
-        notes = expand_told(given.robot, named)[2] + [f"{given.to} does not say: {note}" for note in notes]
+        notes = told + [f"{given.to} does not say: {note}" for note in notes]
         write_output(text, given.output)
     except OSError as error:
         print(f"pkm convert: {error.filename}: {error.strerror}; name another file with -o", file=sys.stderr)
@@ -95,6 +103,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for note in notes:
         print(note, file=sys.stderr)
     return 0
+
+
+def _loaded(file: str, named: dict[str, str]) -> tuple[Robot, list[str]]:
+    """A robot, or a tree where a file is none and no platform is named, and what of the file was not taken."""
+    try:
+        return load_mechanism(file, named), expand_told(file, named)[2]
+    except DescriptionError as error:
+        if named.get("platform"):
+            raise
+        try:
+            tree = load_model(file, named)
+        except DescriptionError:
+            raise error from None
+        told = expand_told(file, {"platform": "", **named})[2]
+        clusters = counted(len(tree.clusters), "cluster")
+        return tree, [f"read as a tree, with {clusters} of loops and no platform: {error}", *told]
 
 
 if __name__ == "__main__":

@@ -26,6 +26,7 @@ from pkm_description.urdf.xml_text import read_xml
 VERSIONS = [f"1.{n}" for n in range(4, 13)]
 MODEL = "__model__"
 LONGEST = 300  # frames, each relative to the next
+ROUNDED = 1e-4  # m and rad, of a loop as drawn
 ENDLESS = 1e15  # limits beyond it are none: SDF writes 1e16
 READ = {"link", "joint", "frame", "pose", "static", "self_collide", "allow_auto_disable", "enable_wind", "plugin"}
 
@@ -218,6 +219,9 @@ class _Reader:
         joint = Connection(name, kind, ends[0], ends[1], np.eye(4), second)
         bodies = {**self.assembly.bodies, WORLD: Body(WORLD, np.eye(4))}
         joint.first = parent_frame_as_drawn(bodies, joint)
+        own = element.find("{urn:pkm}pose_in_parent")
+        if own is not None and np.abs((exact := self._frame(own, label)) - joint.first).max() < ROUNDED:
+            joint.first = exact
         for tag in ("axis", "axis2"):
             axis = element.find(tag)
             if axis is not None and kind not in ("fixed", "spherical"):

@@ -7,22 +7,35 @@ import math
 import xml.etree.ElementTree as ET
 from collections.abc import Sequence
 
-from pkm_description.formats.bodies_and_joints import TURNING, WORLD, Body, Connection, made_of
+import numpy as np
+
+from pkm_description.formats.bodies_and_joints import (
+    FLOATS,
+    TURNING,
+    WORLD,
+    Body,
+    Connection,
+    made_of,
+    parent_frame_as_drawn,
+)
+from pkm_description.formats.spanning_tree import SAME
 from pkm_description.mechanism import Array, Mechanism
 from pkm_description.mjcf.mujoco_model import append, row
 from pkm_description.rotations import rpy_from_rotation
+from pkm_description.tree_model import TreeModel
 
 NAMESPACE = "pkm"  # of our own element; libsdformat keeps elements with a prefix and does not read them
 TYPES = {"spherical": "ball"}
 
 
-def to_sdf(mechanism: Mechanism, split: Sequence[str] = ()) -> tuple[str, list[str]]:
+def to_sdf(mechanism: Mechanism | TreeModel, split: Sequence[str] = ()) -> tuple[str, list[str]]:
     """SDF text of a robot at home, and a sentence for everything it does not say.
 
     Joints of the kinds in `split` (universal, spherical) become hinges one after the other.
     """
     assembly = made_of(mechanism, split)
     assembly.rename(lambda name: f"{name}_joint" if name in assembly.bodies else name)
+    rounded: list[str] = []  # loops that their numbers leave open
     geared = [joint for joint in assembly.joints if joint.mimic]
     root = ET.Element("sdf", {"version": "1.11" if geared else "1.9", f"xmlns:{NAMESPACE}": "urn:pkm"})
     model = append(root, "model", name=mechanism.name)
@@ -34,7 +47,12 @@ def to_sdf(mechanism: Mechanism, split: Sequence[str] = ()) -> tuple[str, list[s
         append(mount, "parent").text = WORLD
         append(mount, "child").text = mechanism.base_link
     for joint in assembly.joints:
-        _joint(model, joint)
+        if joint.kind != FLOATS:
+            _joint(model, joint)
+            drawn = parent_frame_as_drawn(assembly.bodies, joint)
+            if joint.closes and np.abs(drawn - joint.first).max() > SAME:
+                _pose(model[-1], joint.first, f"{NAMESPACE}:pose_in_parent")
+                rounded.append(joint.name)
     append(model, f"{NAMESPACE}:remark").text = ET.tostring(assembly.remark, encoding="unicode")  # type: ignore[arg-type]
     ET.indent(root)
     notes = [
@@ -42,14 +60,16 @@ def to_sdf(mechanism: Mechanism, split: Sequence[str] = ()) -> tuple[str, list[s
         "gravity (of the world, not of a model)",
         "drives and their rotors' inertia, in the remark alone",
     ]
+    if rounded:
+        notes.append(f"by how much its numbers leave loops open, beside the joint alone: {', '.join(rounded)}")
     moved = [joint.name for joint in assembly.joints if joint.drawn]
     if moved:
         notes.append(f"zero of joints that count from home instead, in the remark alone: {', '.join(moved)}")
     return ET.tostring(root, encoding="unicode") + "\n", notes
 
 
-def _pose(parent: ET.Element, frame: Array) -> None:
-    append(parent, "pose").text = row([*frame[:3, 3], *rpy_from_rotation(frame[:3, :3])])
+def _pose(parent: ET.Element, frame: Array, tag: str = "pose") -> None:
+    append(parent, tag).text = row([*frame[:3, 3], *rpy_from_rotation(frame[:3, :3])])
 
 
 def _link(model: ET.Element, body: Body) -> None:

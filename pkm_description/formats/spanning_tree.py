@@ -27,7 +27,8 @@ from pkm_description.formats.bodies_and_joints import (
     pose_attributes,
 )
 from pkm_description.formats.marks import PARTS
-from pkm_description.mechanism import Array, Limits, Spring
+from pkm_description.joint_geometry import position_at
+from pkm_description.mechanism import Array, Joint, JointType, Limits, Spring
 from pkm_description.mjcf.mujoco_model import append, row
 from pkm_description.rotations import inverse_transform
 from pkm_description.urdf import urdf_plus
@@ -63,7 +64,11 @@ class _Tree:
         self.remark = assembly.remark
         self.pkm = self.remark.find("pkm") if self.remark is not None else None
         self._read_remark(given)
-        if any(WORLD in (joint.parent, joint.child) for joint in assembly.joints):
+        tied = any(WORLD in (joint.parent, joint.child) for joint in assembly.joints)
+        if not tied and self.without_platform and not (given.get("base") or self._said("base_link") or assembly.base):
+            self._float(next(iter(self.bodies)))
+            tied = True
+        if tied:
             self.bodies.setdefault(WORLD, Body(WORLD, np.eye(4)))
         for joint in assembly.joints:
             for name in (joint.parent, joint.child):
@@ -116,10 +121,15 @@ class _Tree:
             one.driven = True  # never cut
             self.assembly.joints.append(one)
 
+    def _float(self, body: str) -> None:
+        """Give a robot that nothing holds the freedoms of its first body."""
+        pose = self.bodies[body].pose
+        self.bodies[WORLD] = Body(WORLD, np.eye(4))
+        joint = Joint("floating_base", JointType.FLOATING, WORLD, body, np.eye(4), np.array([0.0, 0.0, 1.0]))
+        self.assembly.add_chain(joint, position_at(joint, pose))
+
     def _base(self) -> str:
         fixed = [j for j in self.assembly.joints if WORLD in (j.parent, j.child)]
-        if not fixed and self.without_platform:
-            return next(iter(self.bodies))  # it floats
         if not fixed:
             raise DescriptionError(
                 f"<{self.assembly.name}>",
@@ -219,6 +229,9 @@ class _Tree:
                 )
         if self.cut:
             self.assembly.notes.append(f"loops are cut at {', '.join(f'{j.name} ({j.kind})' for j in self.cut)}")
+        lost = [joint.name for joint in self.assembly.joints if joint.armature and not joint.driven]
+        if lost:
+            self.assembly.notes.append(f"for other tools alone: armature of joints without a drive: {', '.join(lost)}")
         self._pkm()
         self._control()
         ET.indent(self.root)
@@ -292,6 +305,8 @@ class _Tree:
         if joint.spring_stiffness:
             dynamics.set("spring_stiffness", repr(float(joint.spring_stiffness)))
             dynamics.set("spring_reference", repr(float(joint.spring_reference)))
+        if joint.armature and not joint.driven:
+            dynamics.set("armature", repr(float(joint.armature)))
         if joint.mimic:
             numbers = {"multiplier": repr(joint.mimic.multiplier), "offset": repr(joint.mimic.offset)}
             append(element, "mimic", joint=joint.mimic.joint, **numbers)

@@ -4,27 +4,28 @@
 from __future__ import annotations
 
 import xml.etree.ElementTree as ET
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from pkm_description.formats.bodies_and_joints import pose_attributes
 from pkm_description.joint_geometry import home_positions
-from pkm_description.mechanism import LoopType, Mechanism
+from pkm_description.mechanism import Joint, JointType, LoopType, Mechanism
 from pkm_description.mjcf.mujoco_model import append, row
+from pkm_description.tree_model import TreeModel
 from pkm_description.urdf.xml_text import read_xml
 
 AXES = {LoopType.REVOLUTE, LoopType.CYLINDRICAL, LoopType.PRISMATIC, LoopType.PLANAR, LoopType.UNIVERSAL}
 
 
-def to_tree(mechanism: Mechanism) -> tuple[str, list[str]]:
+def to_tree(mechanism: Mechanism | TreeModel) -> tuple[str, list[str]]:
     """Plain URDF: the spanning tree, and a sentence for everything it does not say."""
     root, notes = _plain(mechanism)
     for element in root.findall("pkm"):
         root.remove(element)
     names = ", ".join(loop.name for loop in mechanism.loops)
-    return _text(root), [f"loops: {names}", "base, platform, gravity and home", *notes]
+    return _text(root), [*[f"loops: {names}"] * bool(names), "base, platform, gravity and home", *notes]
 
 
-def to_constraints(mechanism: Mechanism) -> tuple[str, list[str]]:
+def to_constraints(mechanism: Mechanism | TreeModel) -> tuple[str, list[str]]:
     """URDF with a `<constraint>` for each loop; `<pkm>`, which others skip, says what our reader needs."""
     root, notes = _plain(mechanism)
     pkm = root.find("pkm")
@@ -47,7 +48,7 @@ def to_constraints(mechanism: Mechanism) -> tuple[str, list[str]]:
     return _text(root), notes
 
 
-def to_yaml(mechanism: Mechanism) -> tuple[str, list[str]]:
+def to_yaml(mechanism: Mechanism | TreeModel) -> tuple[str, list[str]]:
     """The loops as `loop_closures.yaml`, for the file that `to_tree` writes: hinges and balls."""
     lines: list[str] = []
     for key, kind in (("pin_loops", LoopType.REVOLUTE), ("ball_loops", LoopType.SPHERICAL)):
@@ -69,7 +70,7 @@ def to_yaml(mechanism: Mechanism) -> tuple[str, list[str]]:
     return "\n".join(lines) + "\n", notes
 
 
-def _plain(mechanism: Mechanism) -> tuple[ET.Element, list[str]]:
+def _plain(mechanism: Mechanism | TreeModel) -> tuple[ET.Element, list[str]]:
     """The URDF+ text without our own elements but `<pkm>`, and sentences about what is lost."""
     root = read_xml(mechanism.urdf, "URDF text")
     lost: dict[str, list[str]] = {}
@@ -84,7 +85,22 @@ def _plain(mechanism: Mechanism) -> tuple[ET.Element, list[str]]:
         if dynamics is not None and dynamics.attrib.pop("spring_stiffness", ""):
             dynamics.attrib.pop("spring_reference", "")
             lost.setdefault("springs of joints", []).append(joint.get("name", ""))
+    if isinstance(mechanism, TreeModel):
+        for chain in mechanism.floating:
+            _fold(root, chain)
     return root, [f"{what}: {', '.join(names)}" for what, names in lost.items()]
+
+
+def _fold(root: ET.Element, chain: Sequence[Joint]) -> None:
+    """Write a body that floats in URDF's own word, with the same names of its coordinates."""
+    first, body = chain[0], chain[-1].child
+    gone = {joint.name for joint in chain} | {joint.child for joint in chain[:-1]}
+    for element in [e for e in root if e.tag in ("joint", "link") and e.get("name") in gone - {body}]:
+        root.remove(element)
+    joint = append(root, "joint", name=first.name.removesuffix("/x"), type=JointType.FLOATING.value)
+    append(joint, "parent", link=first.parent)
+    append(joint, "child", link=body)
+    append(joint, "origin", **pose_attributes(first.origin))
 
 
 def _text(root: ET.Element) -> str:

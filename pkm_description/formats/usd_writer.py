@@ -16,25 +16,27 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from pkm_description.formats.bodies_and_joints import TURNING, WORLD, Assembly, Body, Connection, made_of
+from pkm_description.formats.bodies_and_joints import FLOATS, TURNING, WORLD, Assembly, Body, Connection, made_of
 from pkm_description.formats.spanning_tree import spanning
 from pkm_description.joint_geometry import frame_along
 from pkm_description.mechanism import Array, Mechanism
 from pkm_description.mjcf.mujoco_model import quaternion
 from pkm_description.rotations import transform
+from pkm_description.tree_model import TreeModel
 
 KINDS = {"revolute": "Revolute", "continuous": "Revolute", "prismatic": "Prismatic", "spherical": "Spherical"}
 SHAPES = {"box": "Cube", "sphere": "Sphere", "cylinder": "Cylinder"}
 
 
-def to_usd(mechanism: Mechanism, split: Sequence[str] = ()) -> tuple[str, list[str]]:
+def to_usd(mechanism: Mechanism | TreeModel, split: Sequence[str] = ()) -> tuple[str, list[str]]:
     """USD text of a robot at home, and a sentence for everything it does not say.
 
     Universal joints, which USD has not, and joints of the kinds in `split` become hinges one after the other.
     """
     assembly = made_of(mechanism, ("universal", *split))
     cut = spanning(assembly, mechanism.base_link, own=False)[1]
-    notes = [f"loops are cut at {', '.join(f'{joint.name} ({joint.kind})' for joint in cut)}", *assembly.notes]
+    notes = [f"loops are cut at {', '.join(f'{joint.name} ({joint.kind})' for joint in cut)}"] * bool(cut)
+    notes += assembly.notes
     damped = [joint.name for joint in assembly.joints if joint.damping]
     if damped:
         notes.append(f"damping, but in Newton's words: {', '.join(damped)}")
@@ -77,7 +79,8 @@ class _Writer:
                     with self._prim("PhysicsFixedJoint", self.mount):
                         self._line(f"rel physics:body1 = <{self.paths[self.base]}>")
                 for joint in self.assembly.joints:
-                    self._joint(joint)
+                    if joint.kind != FLOATS:
+                        self._joint(joint)
         return "\n".join(self.lines) + "\n"
 
     def _line(self, *lines: str) -> None:

@@ -206,8 +206,9 @@ def _tendon(m: Any, i: int, names: list[str], model: MjcfModel, used: bool) -> N
     acts = any(np.any(getattr(m, f"tendon_{key}")[i]) for key in (*ACTING, "limited"))
     if not acts and (of_joints or not used):
         return  # a sum or a length that is only measured, or what equalities and actuators name
-    if of_joints and not any(np.any(getattr(m, f"tendon_{key}")[i]) for key in ACTING):
-        model.notes.append(f"not read: the range of the tendon {name}, a sum of joints that may move within it")
+    if not any(np.any(getattr(m, f"tendon_{key}")[i]) for key in ACTING):
+        what = "a sum of joints that may move" if of_joints else "a cord whose length may change"
+        model.notes.append(f"not read: the range of the tendon {name}, {what} within it")
         return
     if len(parts) != 2 or any(m.wrap_type[k] != mujoco.mjtWrap.mjWRAP_SITE for k in parts):
         raise DescriptionError(label, "it is no spring between two sites", "write a <spatial> of two existing sites")

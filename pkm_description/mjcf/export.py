@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import xml.etree.ElementTree as ET
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -31,6 +32,7 @@ from pkm_description.loops.closure import ClosureModel
 from pkm_description.mechanism import Array, Joint, JointType, Loop, LoopType, Mechanism
 from pkm_description.mjcf.mujoco_model import REMARK, append, quaternion, row
 from pkm_description.rotations import inverse_transform, transform
+from pkm_description.tree_model import TreeModel
 from pkm_description.urdf.visuals import visuals_of
 
 SMALL = 1e-7  # of the robot's mass, and of that times its length squared: where MuJoCo wants mass and there is none
@@ -39,7 +41,7 @@ HALVES = {"box": (0.5, 0.5, 0.5), "cylinder": (1.0, 0.5), "sphere": (1.0,)}  # M
 SLIVER = 1e-9  # smallest principal moment over the largest: a thin rod has no inertia about its axis
 
 
-def export_mjcf(mechanism: Mechanism) -> str:
+def export_mjcf(mechanism: Mechanism | TreeModel) -> str:
     """MJCF text of a robot, with the keyframe `home`; `DescriptionError` for an element without counterpart."""
     if any(joint.child == WORLD for joint in mechanism.joints):
         raise DescriptionError(
@@ -49,9 +51,20 @@ def export_mjcf(mechanism: Mechanism) -> str:
 
 
 def gap_in_mujoco(text: str, duration: float = 0.2) -> float:
-    """Largest gap [m or rad] of a loop in MuJoCo, whose constraints are soft, while a robot falls from home for [s]."""
+    """Largest gap [m or rad] of a loop in MuJoCo, whose constraints are soft, while a robot falls from home for [s].
+
+    Infinite where it finds the robot unstable.
+    """
     import mujoco  # an optional package
 
+    mujoco.set_mju_user_warning(lambda _: None)  # else it writes into a file
+    try:
+        return _gap(mujoco, text, duration)
+    finally:
+        mujoco.set_mju_user_warning(None)
+
+
+def _gap(mujoco: Any, text: str, duration: float) -> float:
     model = mujoco.MjModel.from_xml_string(text)
     data = mujoco.MjData(model)
     mujoco.mj_resetDataKeyframe(model, data, 0)
@@ -60,11 +73,12 @@ def gap_in_mujoco(text: str, duration: float = 0.2) -> float:
         mujoco.mj_step(model, data)
         equal = data.efc_type[: data.nefc] == int(mujoco.mjtConstraint.mjCNSTR_EQUALITY)
         worst = max(worst, float(np.abs(data.efc_pos[: data.nefc][equal]).max(initial=0.0)))
-    return worst
+    unstable = mujoco.mjtWarning.mjWARN_BADQACC, mujoco.mjtWarning.mjWARN_BADQPOS, mujoco.mjtWarning.mjWARN_BADQVEL
+    return np.inf if any(data.warning[one].number for one in unstable) else worst
 
 
 class _Export:
-    def __init__(self, mechanism: Mechanism) -> None:
+    def __init__(self, mechanism: Mechanism | TreeModel) -> None:
         self.mechanism = mechanism
         self.model = ClosureModel(mechanism.links, mechanism.joints, mechanism.loops, mechanism.base_link)
         poses = self.model.forward(self.model.reduced(mechanism.home_joints))[0]
@@ -78,8 +92,10 @@ class _Export:
         mass = sum(link.inertial.mass for link in mechanism.links) or 1.0
         self.small_mass = SMALL * mass
         self.small_inertia = SMALL * mass * self.model.length**2
-        # a branch that takes degrees of freedom away is built, as an ankle is, and has stops
-        self.unbuilt = () if mechanism.mobility.left_out else mechanism.virtual_chain
+        self.inertials = {link.name: link.inertial for link in mechanism.links}
+        self.massless = {name for name, inertial in self.inertials.items() if inertial.massless}
+        self.moved = {joint.child for joint in mechanism.joints if joint.type is not JointType.FIXED}
+        self.floating = mechanism.floating if isinstance(mechanism, TreeModel) else ()
         self.bodies: dict[str, ET.Element] = {}
         self.qpos: list[float] = []  # of the keyframe, in MuJoCo's order: depth first
         self.visuals = visuals_of(mechanism)[0]
@@ -99,6 +115,7 @@ class _Export:
         world = append(root, "worldbody")
         append(world, "light", pos="0 0 3", dir="0 0 -1", directional="true")
         # MuJoCo's world has that name, and no mass
+        self.world = world
         base = world if m.base_link == WORLD else append(world, "body", name=m.base_link)
         self.bodies[m.base_link] = base
         if base is not world:
@@ -118,9 +135,13 @@ class _Export:
         keyframe = append(root, "keyframe")
         append(keyframe, "key", name="home", qpos=row(self.qpos))
         remark = made_of(m).remark
-        for name in set(self.bodies) - set(m.link_named):
-            append(remark, "link", name=name)  # type: ignore[arg-type]
-        append(append(root, "custom"), "text", name=REMARK, data=ET.tostring(remark, encoding="unicode"))  # type: ignore[arg-type]
+        assert remark is not None
+        for name in set(self.bodies) - {link.name for link in m.links}:
+            append(remark, "link", name=name)
+        floating = {name for chain in self.floating for one in chain for name in (one.name, one.child)}
+        for element in [e for e in remark if e.tag in ("link", "joint") and e.get("name") in floating]:
+            remark.remove(element)  # MuJoCo has such joints
+        append(append(root, "custom"), "text", name=REMARK, data=ET.tostring(remark, encoding="unicode"))
         ET.indent(root)
         return ET.tostring(root, encoding="unicode") + "\n"
 
@@ -141,12 +162,12 @@ class _Export:
         """Whether a link is only a step between two joints."""
         below = self.children.get(link, [])
         return (
-            self.mechanism.link_named[link].inertial.massless
+            link in self.massless
             and link not in self.ends
             and link != self.mechanism.platform_link
             and len(below) == 1
             and below[0].type is not JointType.FIXED
-            and self.mechanism.parent_joint[link].type is not JointType.FIXED
+            and link in self.moved
         )
 
     def _body(self, parent: ET.Element, joints: Sequence[Joint]) -> None:
@@ -157,13 +178,19 @@ class _Export:
             placed = placed @ joint.origin
             frames.append(placed)
         link = joints[-1].child
+        floats = tuple(joints) in self.floating
+        if floats:  # nothing may hold it, and its base does not move
+            parent, placed = self.world, self.home_pose[link]
         body = append(parent, "body", name=link, **_pose(placed))
         self.bodies[link] = body
         back = inverse_transform(placed)
-        for joint, frame in zip(joints, frames, strict=True):
+        if floats:
+            append(body, "freejoint", name=joints[0].name.removesuffix("/x"))
+            self.qpos += [*map(float, placed[:3, 3]), *quaternion(placed[:3, :3])]
+        for joint, frame in zip(joints, frames, strict=True) if not floats else ():
             self._joint(body, joint, back @ frame)
         moving = any(joint.type is not JointType.FIXED for joint in joints)
-        self._inertial(body, link, small=moving and self.mechanism.link_named[link].inertial.massless)
+        self._inertial(body, link, small=moving and link in self.massless)
         self._picture(body, link)
 
     def _joint(self, body: ET.Element, joint: Joint, frame: Array) -> None:
@@ -177,7 +204,7 @@ class _Export:
             attributes = {"name": joint.name, "type": "slide" if kind is JointType.PRISMATIC else "hinge"}
             attributes |= {"pos": row(p), "axis": row(axis)}
             ends = (joint.limits.lower, joint.limits.upper)
-            if np.isfinite(ends).all() and joint.name not in self.unbuilt:
+            if np.isfinite(ends).all() and joint.name not in self.mechanism.unbuilt:
                 attributes["range"] = row(ends)
             more = {"damping": joint.viscous_friction, "frictionloss": joint.coulomb_friction}
             if joint.spring_stiffness:
@@ -185,8 +212,9 @@ class _Export:
             for name, value in more.items():
                 if value:
                     attributes[name] = row([value])
-            if joint.drive and joint.drive.armature:
-                attributes["armature"] = row([joint.drive.armature])
+            armature = joint.drive.armature if joint.drive else joint.other_armature
+            if armature:
+                attributes["armature"] = row([armature])
             append(body, "joint", **attributes)
             self.qpos += [float(values[0])]
         elif kind is JointType.PLANAR:
@@ -203,7 +231,7 @@ class _Export:
             self.qpos += [*(float(v) for v in values[:3]), *quaternion(turned)]
 
     def _inertial(self, body: ET.Element, link: str, small: bool = False) -> None:
-        inertial = self.mechanism.link_named[link].inertial
+        inertial = self.inertials[link]
         if inertial.massless and not small:
             return
         mass = inertial.mass or self.small_mass

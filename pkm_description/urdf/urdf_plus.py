@@ -412,6 +412,7 @@ def joint_of(element: ET.Element) -> Joint:
         bearing=_bearing(element, label),
         spring_stiffness=stiffness,
         spring_reference=reference,
+        other_armature=0.0 if dynamics is None else _number(dynamics, "armature", f"{label} <dynamics>", default=0.0),
     )
 
 

@@ -8,15 +8,18 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pkm_description.graph import path_from_base
 from pkm_description.mechanism import Array, Inertial, JointType
 from pkm_description.tree_model import TreeModel
 from pkm_dynamics.transmission.motor_line import MotorLine
 from pkm_kinematics.batch import as_rows
+from pkm_kinematics.kernels.regularity import is_regular
 from pkm_kinematics.linkage.lean import lean_outputs
 from pkm_kinematics.linkage.linkage import Linkage, Solved
 from pkm_kinematics.linkage.loop_system import LinkageError
+from pkm_kinematics.status import Status
 from pkm_runtime.codegen.machine_code import VectorCode
 from pkm_runtime.describable import Describable, listed
 
@@ -98,22 +101,35 @@ class Transmission(Describable):
     def margin_of(self, solved: Solved) -> Array:
         """How far (k,) from a fold, of what was solved before: 1 at best, through zero where something folds.
 
-        The least of the loops', where a motor loses the joints, and with one motor per joint of the Jacobian's, where
-        the motors lose the joints: negative beyond that, and in proportion to the ratios where these are below home's.
+        The least of the loops', where a motor loses the joints, and of the Jacobian's, where the motors lose the joints:
+        negative beyond that, and in proportion to the ratios where these are below home's. With fewer motors than
+        joints the loops' alone.
         """
         J = self.jacobian_of(solved)
-        if J.shape[1] != J.shape[2]:
+        m, n = J.shape[1:]
+        if m < n:
             return solved.margin
         at_home = self._home_jacobian
         good = np.isfinite(J).all(axis=(1, 2))
         scaled = J[good] / np.linalg.norm(at_home, axis=1)[:, None]
-        found = np.full(len(J), np.nan)
-        n = J.shape[1]
+        sizes = np.maximum(np.linalg.svd(scaled, compute_uv=False), 1e-300)
         # a single ratio is always as regular as can be: it is small beside home's where the motor loses the joint
-        size = np.maximum(np.linalg.norm(scaled, axis=(1, 2)), np.sqrt(n))
-        norms = np.maximum(size * np.linalg.norm(_inverse(scaled), axis=(1, 2)), 1e-300)
-        side = np.sign(np.linalg.det(scaled)) * np.sign(np.linalg.det(at_home))
-        found[good] = np.minimum(solved.margin[good], side * n / norms)
+        size = np.maximum(np.linalg.norm(sizes, axis=1), np.sqrt(n))
+        side = np.sign(np.linalg.det(scaled)) * np.sign(np.linalg.det(at_home)) if m == n else 1.0
+        found = np.full(len(J), np.nan)
+        found[good] = np.minimum(solved.margin[good], side * n / (size * np.linalg.norm(1.0 / sizes, axis=1)))
+        return found
+
+    def status_of(self, solved: Solved) -> NDArray[np.int64]:
+        """Statuses (k,) of what was solved before: SINGULAR also where the loops close and the motors lose the joints."""
+        lost = (solved.status == Status.CONVERGED) & ~is_regular.py_func(np.abs(self.margin_of(solved)))
+        return np.where(lost, int(Status.SINGULAR), solved.status)
+
+    def _inverse_of(self, solved: Solved) -> Array:
+        """Rates of the joints per rate of each actuator (k, n, m), with redundant ones the least; NaN as `status_of`."""
+        J, good = self.jacobian_of(solved), self.status_of(solved) == Status.CONVERGED
+        found = np.full((len(J), J.shape[2], J.shape[1]), np.nan)
+        found[good] = np.linalg.pinv(J[good])
         return found
 
     @cached_property
@@ -154,7 +170,7 @@ class Transmission(Describable):
     def to_joint_motion(self, actuators: Array, velocity: Array, acceleration: Array | None = None) -> Motion:
         """Positions, velocities and accelerations of the joints, from those of the actuators."""
         q = self.to_joints(actuators)
-        back = _inverse(_rows3(self.jacobian(q)))
+        back = self._inverse_of(self.at(q))
         v = _times(back, self._of_actuators(velocity))
         a = None
         if acceleration is not None:
@@ -180,9 +196,12 @@ class Transmission(Describable):
         return _like(q, _times(np.swapaxes(self.jacobian_of(self.at(q)), 1, 2), self._of_actuators(actuator_efforts)))
 
     def to_actuator_efforts(self, q: Array, joint_efforts: Array) -> Array:
-        """Efforts of the actuators (..., m) that make efforts at the joints (..., n); of redundant ones the least."""
-        turned = np.swapaxes(self.jacobian_of(self.at(q)), 1, 2)
-        return _like(q, _times(_inverse(turned), self._of_joints(joint_efforts)))
+        """Efforts of the actuators (..., m) that make efforts at the joints (..., n); of redundant ones the least.
+
+        NaN where the motors lose the joints, a dead point: see `status_of`.
+        """
+        turned = np.swapaxes(self._inverse_of(self.at(q)), 1, 2)
+        return _like(q, _times(turned, self._of_joints(joint_efforts)))
 
     def effort_limits(self, q: Array, speed: Array | None = None) -> tuple[Array, Array]:
         """Least and largest effort of each actuator (k, m) at positions (k, n) and speeds of the joints."""
@@ -216,9 +235,9 @@ class Transmission(Describable):
         """
         if len(self.actuators) < len(self.joints):
             return np.full(np.shape(q), np.nan)
-        turned = np.swapaxes(self.jacobian_of(self.at(q)), 1, 2)
         limit = np.array([self.motors[name].effort for name in self.actuators])
-        share = np.abs(_inverse(turned))  # of redundant actuators as they share with least effort
+        # of redundant actuators as they share with least effort
+        share = np.abs(np.swapaxes(self._inverse_of(self.at(q)), 1, 2))
         return _like(q, (limit[:, None] / np.maximum(share, 1e-300)).min(axis=1))
 
     def lean(self, q: Array | None = None) -> Callable[[Array, Array, Array, Array], tuple[int, float]]:
@@ -305,7 +324,7 @@ class Transmission(Describable):
 
         Off the diagonal they couple the motors; drives that know only their own position have the diagonal alone.
         """
-        back = _inverse(self.jacobian_of(self.at(q)))
+        back = self._inverse_of(self.at(q))
         return tuple(
             _like(q, np.swapaxes(back, 1, 2) @ _square(one, len(self.joints)) @ back) for one in (kp_joint, kd_joint)
         )  # type: ignore[return-value]
@@ -332,14 +351,6 @@ def _like(q: Array, found: Array) -> Array:
 
 def _times(matrices: Array, vectors: Array) -> Array:
     return np.einsum("kij,kj->ki", matrices, vectors)
-
-
-def _inverse(matrices: Array) -> Array:
-    """Inverses (k, n, m), of least norm where they are not square; NaN where there is none."""
-    good = np.isfinite(matrices).all(axis=(1, 2))
-    found = np.full((len(matrices), matrices.shape[2], matrices.shape[1]), np.nan)
-    found[good] = np.linalg.pinv(matrices[good])
-    return found
 
 
 def _square(gains: Array, n: int) -> Array:

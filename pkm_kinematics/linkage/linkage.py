@@ -123,14 +123,14 @@ class Linkage:
         """States (2 dependent, n) at `goal` (inputs, n) from one `state` at `start` (inputs,), and statuses."""
         n = goal.shape[1]
         span = goal - start[:, None]
-        pieces = max(1, int(np.ceil(np.abs(span / self._units[:, None]).max(initial=0.0) / STRIDE)))
+        farthest = np.abs(span / self._units[:, None]).max(axis=0, initial=0.0)
+        pieces = np.maximum(1, np.ceil(farthest / STRIDE)).astype(np.int64)
         states = np.empty((len(state), n))
         status = np.full(n, int(Status.UNREACHABLE))
-        open_ = np.arange(n)
+        open_ = np.argsort(-pieces, kind="stable")  # those that go farthest first: others are left out on the way
         for finer in FINER:
-            width = -(-len(open_) // LANES) * LANES
-            padded = np.resize(open_, width)
-            found, lost = self._walk(start, state, span[:, padded], pieces * finer)
+            padded = np.resize(open_, -(-len(open_) // LANES) * LANES)
+            found, lost = self._walk(start, state, span[:, padded], finer * pieces[padded])
             solved = ~lost[: len(open_)]
             states[:, open_] = found[:, : len(open_)]
             status[open_[solved]] = int(Status.CONVERGED)
@@ -139,24 +139,29 @@ class Linkage:
                 break
         return states, status
 
-    def _walk(self, start: Array, state: Array, span: Array, pieces: int) -> tuple[Array, NDArray[np.bool_]]:
-        """States after so many equal pieces of the way, and where a step was too long or found no end."""
+    def _walk(
+        self, start: Array, state: Array, span: Array, pieces: NDArray[np.int64]
+    ) -> tuple[Array, NDArray[np.bool_]]:
+        """States after so many equal pieces (n,) of each way, and where a step was too long or found no end."""
         m, n = len(self.inputs), span.shape[1]
         columns = np.empty((m + len(state), n))
         columns[m:] = state[:, None]
-        out = np.empty((len(state) + 2, n))
-        lost = np.zeros(n, dtype=bool)
+        done, lost = np.zeros(n, dtype=bool), np.zeros(n, dtype=bool)
         code = self._solve
-        for piece in range(1, pieces + CORRECTIONS + 1):
-            columns[:m] = start[:, None] + min(1.0, piece / pieces) * span
-            code(columns[list(code.inputs)] if len(code.inputs) < len(columns) else columns, out)
-            last = out[-2]
-            if piece >= pieces and (last < SOLVED)[~lost].all():
+        for piece in range(1, int(pieces.max()) + CORRECTIONS + 1):
+            under_way = np.flatnonzero(~(done | lost))
+            if not len(under_way):
                 break
-            columns[m:] = out[:-2]
-            lost |= ~(last < LOST)
-        lost |= ~(last < SOLVED)
-        return out[:-2], lost
+            width = -(-(under_way[-1] + 1) // LANES) * LANES
+            columns[:m, :width] = start[:, None] + np.minimum(1.0, piece / pieces[:width]) * span[:, :width]
+            out = np.empty((len(state) + 2, width))
+            given = columns[list(code.inputs), :width] if len(code.inputs) < len(columns) else columns[:, :width]
+            code(np.ascontiguousarray(given), out)
+            last = out[-2]
+            columns[m:, under_way] = out[:-2, under_way]
+            lost[under_way] = ~(last[under_way] < LOST)
+            done[under_way] = (piece >= pieces[under_way]) & (last[under_way] < SOLVED)
+        return columns[m:], ~done | lost
 
     def _answer(self, columns: Array, n: int, status: NDArray[np.int64], speeds: Array | None) -> Solved:
         m, d = len(self.inputs), len(self.system.dependent)

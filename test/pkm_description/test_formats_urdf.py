@@ -104,7 +104,7 @@ def test_a_motor_that_follows_another_is_not_driven(tmp_path):
     (tmp_path / "robot.urdf").write_text(TREE % geared)
     (tmp_path / "robot.yaml").write_text(YAMLS["extended"].replace("[motor]", "[motor, gear]"))
     model = load_model(tmp_path / "robot.yaml")
-    assert model.actuated == ("motor",)
+    assert model.actuated_joints == ("motor",)
 
 
 @pytest.mark.parametrize(

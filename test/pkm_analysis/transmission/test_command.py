@@ -110,6 +110,9 @@ HOSTILE = [
     "a\nb",
     "ends in \\",
     "é ' # {x}",
+    "left[0]",
+    "left.*",
+    'pitch, "roll"',
 ]
 
 
@@ -117,7 +120,8 @@ HOSTILE = [
 def test_names_are_names_in_python_and_c_whatever_is_in_them(name: str, tmp_path: Path) -> None:
     files = [tmp_path / "mjlab.py", tmp_path / "isaac.py"]
     robot = four_bar(tmp_path, name, name)
-    outputs = ["--mjlab", str(files[0]), "--isaaclab", str(files[1]), "--c", str(tmp_path)]
+    table = tmp_path / "table.csv"
+    outputs = ["--mjlab", str(files[0]), "--isaaclab", str(files[1]), "--c", str(tmp_path), "--csv", str(table)]
     assert main([robot, "--actuators", "rocker", *outputs]) == 0
     for file in files:
         head, line, given = ast.parse(file.read_text(encoding="utf-8")).body
@@ -126,7 +130,10 @@ def test_names_are_names_in_python_and_c_whatever_is_in_them(name: str, tmp_path
         assert isinstance(line, ast.ImportFrom)
         assert isinstance(given, ast.Assign)
         (call,) = given.value.elts  # type: ignore[attr-defined]
-        assert ast.literal_eval(call.keywords[0].value) == (name,)
+        (expression,) = ast.literal_eval(call.keywords[0].value)
+        assert [bool(re.fullmatch(expression, one)) for one in (name, f"{name}x")] == [True, False]
+    with table.open(encoding="utf-8", newline="") as lines:
+        assert next(csv.reader(lines))[0] == name
     (header,) = tmp_path.glob("*.h")
     code = re.sub(r"/\*.*?\*/", "", header.read_text(encoding="utf-8"), flags=re.DOTALL)
     assert code.split()[0] == "#ifndef"

@@ -27,7 +27,7 @@ def biped() -> TreeModel:
 
 @pytest.fixture(scope="module")
 def legs(biped: TreeModel) -> Linkage:
-    return Linkage(biped, JOINTS, [name for name in biped.actuated if "hip" not in name])
+    return Linkage(biped, JOINTS, [name for name in biped.actuated_joints if "hip" not in name])
 
 
 def test_muj_co_finds_the_loops_closed_and_the_rates_allowed(biped: TreeModel, legs: Linkage) -> None:

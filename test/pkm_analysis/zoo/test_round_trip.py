@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Trees (floating bases, several loops, no platform) through every format and back, judged by MuJoCo's mass matrix."""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ET
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pkm_analysis.zoo.round_trip import FORMATS, LostError, there_and_back
+from pkm_description.formats.convert import WRITERS, main
+from pkm_description.tree_model import TreeModel, load_model
+
+BIPED = Path(__file__).parents[2] / "pkm_description" / "biped.xml"
+EXACT = 1e-10
+GRIPPER = """<mujoco model="gripper"><compiler angle="radian"/><worldbody><body name="hand" pos="0.1 0 0.3">
+  <inertial mass="1" pos="0 0 0.02" diaginertia="2e-3 2e-3 1e-3"/>
+  <body name="crank" pos="0 0.03 0.05"><joint name="crank" axis="1 0 0" range="-0.6 0.6" damping="0.01"/>
+    <inertial mass="0.1" pos="0 0 0.02" diaginertia="2e-5 2e-5 1e-5"/>
+    <body name="finger" pos="0 0 0.05"><joint name="finger" axis="1 0 0"/>
+      <inertial mass="0.05" pos="0 0.01 0.02" diaginertia="1e-5 1e-5 1e-5"/><site name="held" pos="0 0.03 0"/></body>
+  </body>
+  <body name="rocker" pos="0 0.06 0.05"><joint name="rocker" axis="1 0 0" frictionloss="0.02"/>
+    <inertial mass="0.05" pos="0 0 0.02" diaginertia="1e-5 1e-5 1e-5"/>
+    <body name="tip" pos="0 0 0.05"><joint name="tip" axis="1 0 0"/>
+      <inertial mass="0.02" pos="0 0 0" diaginertia="4e-6 4e-6 4e-6"/></body>
+  </body>
+  <body name="thumb" pos="0 -0.03 0.05"><joint name="thumb" axis="-1 0 0" armature="0.001"/>
+    <inertial mass="0.1" pos="0 0 0.02" diaginertia="2e-5 2e-5 1e-5"/><site name="back" pos="0 0 0.03"/></body>
+  <body name="ram" pos="0.05 0 0"><joint name="ram" type="slide" axis="0 0 1" range="0 0.1"/>
+    <inertial mass="0.2" pos="0 0 0" diaginertia="1e-4 1e-4 1e-4"/></body>
+  </body></worldbody>
+  <tendon><spatial name="return" stiffness="30" springlength="0.05"><site site="held"/><site site="back"/></spatial></tendon>
+  <equality><weld name="grip" body1="finger" body2="tip"/><joint joint1="thumb" joint2="crank" polycoef="0.1 1.5 0 0 0"/>
+  </equality>
+  <actuator><position joint="crank" kp="10" forcerange="-2 2"/><motor joint="ram" ctrlrange="-40 40"/></actuator>
+  <keyframe><key name="home" qpos="0 0 0 0 0.1 0.02"/></keyframe></mujoco>"""
+HANGING = """<sdf version="1.9"><model name="swing"><link name="body"><pose>0.2 0 1 0.1 0.2 0.3</pose><inertial><mass>3</mass>
+  <inertia><ixx>0.1</ixx><iyy>0.2</iyy><izz>0.15</izz></inertia></inertial></link>
+  <link name="arm"><pose relative_to="body">0 0 -0.5 0 0 0</pose><inertial><mass>1</mass>
+  <inertia><ixx>0.01</ixx><iyy>0.02</iyy><izz>0.015</izz></inertia></inertial></link>
+  <joint name="shoulder" type="revolute"><parent>body</parent><child>arm</child><axis><xyz>0 1 0</xyz></axis></joint>
+  </model></sdf>"""
+
+
+@pytest.fixture(scope="module", params=["biped", "gripper", "hanging"])
+def tree(request: pytest.FixtureRequest) -> TreeModel:
+    return load_model({"biped": BIPED, "gripper": GRIPPER, "hanging": HANGING}[request.param])
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+def test_there_and_back(tree: TreeModel, kind: str) -> None:
+    if kind == "usd":
+        pytest.importorskip("pxr")
+    if tree.name == "gripper" and kind == "yaml":
+        with pytest.raises(LostError, match="and no grip"):
+            there_and_back(tree, kind)
+        return
+    if tree.name == "swing" and kind == "yaml":
+        pytest.skip("it has no loop, and a file of loops would have none")
+    assert max(there_and_back(tree, kind)) < EXACT
+
+
+@pytest.mark.parametrize("kind", ["mjcf", "sdf", "usd", "urdf+constraint"])
+def test_limits_drives_friction_and_springs_come_back(kind: str) -> None:
+    if kind == "usd":
+        pytest.importorskip("pxr")
+    gripper = load_model(GRIPPER)
+    again = load_model(WRITERS[kind](gripper)[0])
+    assert again.actuated_joints == gripper.actuated_joints == ("crank", "ram")
+    assert [len(one.loops) for one in (gripper, again)] == [1, 1]
+    assert [len(one.floating) for one in (gripper, again)] == [0, 0]
+    for name in ("crank", "rocker", "thumb", "ram"):
+        mine, theirs = gripper.joint_named[name], again.joint_named[name]
+        for key in ("lower", "upper", "effort"):
+            assert getattr(theirs.limits, key) == pytest.approx(getattr(mine.limits, key), rel=1e-12)
+        assert theirs.viscous_friction == pytest.approx(mine.viscous_friction, rel=1e-12)
+        assert theirs.coulomb_friction == pytest.approx(mine.coulomb_friction, rel=1e-12)
+    drive = again.joint_named["crank"].drive
+    assert drive is not None
+    assert drive.command_interfaces == ("position",)
+    leader = again.joint_named["thumb"].mimic
+    assert leader is not None
+    assert (leader.joint, leader.multiplier) == ("crank", 1.5)
+    lost = kind == "urdf+constraint"  # which names it
+    assert len(again.springs) == (0 if lost else 1)
+    assert any("spring" in note and "return" in note for note in WRITERS[kind](gripper)[1]) == (kind != "mjcf")
+
+
+def test_muj_co_has_the_mass_matrix_of_the_file_that_it_wrote() -> None:
+    """The same body floats by MuJoCo's own joint, and every body weighs the same in the same place."""
+    mujoco = pytest.importorskip("mujoco")
+    theirs = mujoco.MjModel.from_xml_path(str(BIPED))
+    text = WRITERS["mjcf"](load_model(BIPED))[0]
+    ours = mujoco.MjModel.from_xml_string(text)
+    assert ET.fromstring(text).find("worldbody/body/freejoint") is not None
+    found = []
+    for model in (theirs, ours):
+        data = mujoco.MjData(model)
+        if model is ours:
+            mujoco.mj_resetDataKeyframe(model, data, 0)
+        mujoco.mj_forward(model, data)
+        matrix = _mass_matrix(mujoco, model, data)
+        names = ["left_hip", "left_knee", "left_ankle_pitch", "left_ankle_motor_a", "right_knee_motor", "right_knee_rod"]
+        rows = [*range(6), *(int(model.joint(name).dofadr[0]) for name in names)]
+        found.append(matrix[np.ix_(rows, rows)])
+    np.testing.assert_allclose(found[1], found[0], atol=1e-6)  # rods' stubs weigh a ten-millionth
+
+
+def _mass_matrix(mujoco: Any, model: Any, data: Any) -> np.ndarray:
+    matrix = np.zeros((model.nv, model.nv))
+    if int(mujoco.__version__.split(".")[0]) >= 4:
+        mujoco.mj_fullM(model, data, matrix)
+    else:
+        mujoco.mj_fullM(model, matrix, data.qM)
+    return matrix
+
+
+@pytest.mark.parametrize(("kind", "ending"), [("mjcf", ".xml"), ("sdf", ".sdf"), ("usd", ".usda"), ("urdf", ".urdf")])
+def test_the_command_writes_a_tree_and_says_that_it_is_one(
+    kind: str, ending: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / f"biped{ending}"
+    assert main([str(BIPED), "--to", kind, "-o", str(file)]) == 0
+    told = capsys.readouterr().err
+    assert "read as a tree, with 4 clusters of loops and no platform" in told
+    assert ("loops: left_knee_loop, left_loop_a" in told) == (kind == "urdf")
+    if kind != "usd":
+        assert len(load_model(file).floating) == 1
+
+
+def test_sdf_of_others_that_nothing_holds_floats() -> None:
+    swing = load_model(HANGING)
+    (chain,) = swing.floating
+    assert [joint.name for joint in chain][:2] == ["floating_base/x", "floating_base/y"]
+    np.testing.assert_allclose([swing.home[joint.name] for joint in chain], [0.2, 0.0, 1.0, 0.3, 0.2, 0.1])
