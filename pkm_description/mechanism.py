@@ -231,7 +231,7 @@ class Joint:
     bearing: Bearing = RIGID
     spring_stiffness: float = 0.0  # N m/rad or N/m, of a spring that pulls the joint to `spring_reference` [rad or m]
     spring_reference: float = 0.0
-    other_armature: float = 0.0  # kg m^2 or kg, of a joint without a drive: handed on to other tools, in no dynamics here
+    other_armature: float = 0.0  # kg m^2 or kg, of a joint without a drive: for other tools, in no dynamics here
 
     @property
     def actuated(self) -> bool:

@@ -51,7 +51,7 @@ class Cluster:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class TreeModel(Describable):
-    """Links, joints in topological order from `base_link`, loops, and `home` [m, rad] by degree of freedom, all closed."""
+    """Links, joints in topological order from `base_link`, loops, and `home` [m, rad] by degree of freedom, closed."""
 
     name: str
     base_link: str
@@ -91,16 +91,20 @@ class TreeModel(Describable):
     def floating(self) -> tuple[tuple[Joint, ...], ...]:
         """Bodies that nothing ties to the base: of each its floating joint, or the three slides and three turns."""
         massless = {link.name for link in self.links if link.inertial.massless}
-        found = []
+        found: list[tuple[Joint, ...]] = []
         for joint in (one for one in self.joints if one.parent == self.base_link):
             wanted = floating_freedoms(joint.name.removesuffix("x"))
             chain = tuple(self.joint_named[f.name] for f in wanted if f.name in self.joint_named)
             steps = pairwise(chain)
             if joint.type is JointType.FLOATING:
                 found.append((joint,))
-            elif len(chain) == 6 and all(map(_is_freedom, chain, wanted)) and all(
-                one.child == two.parent and one.child in massless and (two.origin == np.eye(4)).all()
-                for one, two in steps
+            elif (
+                len(chain) == 6
+                and all(map(_is_freedom, chain, wanted))
+                and all(
+                    one.child == two.parent and one.child in massless and (two.origin == np.eye(4)).all()
+                    for one, two in steps
+                )
             ):
                 found.append(chain)
         return tuple(found)

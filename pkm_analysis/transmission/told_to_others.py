@@ -125,7 +125,7 @@ def _python(ranges: Sequence[TransmissionRange], gains: Gains, line: str, names:
         said = f"by {', '.join(t.actuators)}, over {over}", found.lines()[-1]
         lines += [f"    # {harmless(text)}" for text in said]
         for one in joint_numbers(found, gains):
-            lines += [f"    {kind}(", f'        {names}=({json.dumps(re.escape(one.joint))},),']
+            lines += [f"    {kind}(", f"        {names}=({json.dumps(re.escape(one.joint))},),"]
             for key, called in keys.items():
                 value = one.values[key]
                 if np.isfinite(value):

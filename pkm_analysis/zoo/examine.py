@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What becomes of one file: loaded, checked, solved, written as URDF+ and read again."""
+"""What becomes of one file: loaded, checked, solved, written in every format and read again."""
 
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 
-from pkm_description.load import expand, load_mechanism
+from pkm_analysis.zoo.round_trip import FORMATS, there_and_back
+from pkm_description.load import load_mechanism
 from pkm_description.tree_model import TreeModel, load_model
 from pkm_dynamics.transmission.transmission import Transmission
 from pkm_kinematics.kinematics import Kinematics
@@ -23,7 +24,8 @@ REPEATS = 20  # of which the median counts
 @dataclass
 class Finding:
     """Of one file: `gap` [m] is the largest of all loops at home, `microseconds` those of a lean call from joints to
-    motors, `modes` the working modes of a robot with one platform. None: the file has no such thing, `notes` say why.
+    motors, `modes` the working modes of a robot with one platform, `there_and_back` the largest difference of joints,
+    inertia and weight (see `round_trip.Difference`). None: the file has no such thing, `notes` say why.
     """
 
     name: str
@@ -38,7 +40,7 @@ class Finding:
     modes: int | None = None
     microseconds: float | None = None
     seconds: float | None = None
-    written: bool | None = None
+    there_and_back: dict[str, float | None] = field(default_factory=dict)  # by format; None: it cannot say it
     refused: str = ""
     notes: str = ""
 
@@ -64,10 +66,12 @@ def examine(found: Finding, file: Path, told: dict[str, str]) -> None:
         found.modes = Kinematics(load_mechanism(file, told)).n_modes
     except PkmError as error:
         notes.append(f"no robot with one platform: {error}")
-    try:
-        found.written = same_again(tree, file, told)
-    except PkmError as error:
-        notes.append(f"not read again: {error}")
+    for kind in FORMATS:
+        try:
+            found.there_and_back[kind] = max(there_and_back(tree, kind))
+        except PkmError as error:
+            found.there_and_back[kind] = None
+            notes.append(f"not written as {kind}: {error}")
     found.notes = "; ".join(notes)
 
 
@@ -100,11 +104,3 @@ def lean_call(t: Transmission) -> float:
             call(q, effort, position, out)
         took.append(time.perf_counter() - begin)
     return float(np.median(took)) / STEPS * 1e6
-
-
-def same_again(tree: TreeModel, file: Path, told: dict[str, str]) -> bool:
-    """Whether the URDF+ that the file becomes has the same freedoms, loops and home."""
-    text, _ = expand(file, {"platform": "", **told})
-    again = load_model(text)
-    same = (freedoms_of(again), len(again.loops)) == (freedoms_of(tree), len(tree.loops))
-    return same and all(abs(again.home[name] - value) < 1e-9 for name, value in tree.home.items())

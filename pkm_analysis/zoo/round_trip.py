@@ -43,6 +43,8 @@ def there_and_back(tree: TreeModel, kind: str) -> Difference:
     text = WRITERS[kind](tree)[0]
     if kind != "yaml":
         return difference(tree, load_model(text))
+    if not tree.loops:
+        raise LostError(f"{tree.name}: it has no loop for a file of loops")
     if others := [loop.name for loop in tree.loops if loop.type not in (LoopType.REVOLUTE, LoopType.SPHERICAL)]:
         raise LostError(f"{tree.name}: YAML has hinges and balls alone, and no {', '.join(others)}")
     with tempfile.TemporaryDirectory() as folder:
@@ -56,25 +58,33 @@ def difference(tree: TreeModel, again: TreeModel) -> Difference:
     """Compare two trees beside home, in the coordinates that the first leaves free."""
     # rates of one floating joint's attitude are others than those of three turns: it is held
     held = {f.name for j in again.joints if j.type is JointType.FLOATING for f in freedoms(j) if not f.slides}
-    names = _coordinates(tree, {f.name for joint in again.joints for f in freedoms(joint)} - held)
-    one = _beside(tree, names, held)
+    names = _coordinates(tree, {f.name for joint in again.joints for f in freedoms(joint)}, held)
+    try:
+        one = _beside(tree, names, held)
+    except LostError:  # it is singular all around: its tree's own coordinates, if both have the same
+        names = [
+            f.name for j in tree.joint_named.values() if j.mimic is None for f in freedoms(j) if f.name not in held
+        ]
+        one = _State(tree, names, held, tree.home)
     other = _State(again, names, held, one.at)
     joints = max(abs(x - other.at[name]) for name, x in one.at.items() if name in other.at)
     pairs = ((one.inertia, other.inertia), (one.weight, other.weight))
     return Difference(joints, *(float(np.abs(a - b).max() / max(np.abs(a).max(), 1e-300)) for a, b in pairs))
 
 
-def _coordinates(tree: TreeModel, shared: Collection[str]) -> list[str]:
+def _coordinates(tree: TreeModel, shared: set[str], held: set[str]) -> list[str]:
     """Names of shared coordinates that determine a tree: what clusters call independent, where loops are cut alike."""
     tied = {name for one in tree.clusters for name in one.joints}
     free = {name for one in tree.clusters for name in (*one.independent, *one.idle)}
     leading = [j for j in tree.joint_named.values() if j.mimic is None]
-    first = [f.name for j in leading if j.name not in tied or j.name in free for f in freedoms(j)]
-    if set(first) <= shared or not tree.loops:
+    first = [f.name for j in leading if j.name not in tied or j.name in free for f in freedoms(j) if f.name not in held]
+    if set(first) <= shared:
         return first
     model = ClosureModel(tree.links, tree.joints, tree.loops, tree.base_link)
-    there = [f.name for joint in leading for f in freedoms(joint) if f.name in shared]
-    found, lost = Motions.of(model, tree.home_of(model)).independent([*(n for n in first if n in shared), *there], there)
+    there = [f.name for joint in leading for f in freedoms(joint) if f.name in shared - held]
+    found, lost = Motions.of(model, tree.home_of(model)).independent(
+        [*(n for n in first if n in shared), *there], there
+    )
     if lost:
         raise LostError(f"{tree.name}: it has come back without {', '.join(n for n in first if n not in shared)}")
     return list(found)
@@ -104,6 +114,8 @@ class _State:
     ) -> None:
         model = ClosureModel(tree.links, tree.joints, tree.loops, tree.base_link)
         columns = [f.name for joint in model.free for f in freedoms(joint)]
+        if lost := [name for name in names if name not in columns]:
+            raise LostError(f"{tree.name}: it has come back without {', '.join(lost)}")
         given = [columns.index(name) for name in names]
         moving = [k for k, name in enumerate(columns) if name not in held]
         others = [k for k in moving if k not in given]
@@ -117,9 +129,10 @@ class _State:
         self.gap = float(np.abs(gap).max(initial=0.0))
         rates = np.zeros((model.size, len(given)))  # of all coordinates, for one of each given, dimensionless
         rates[given] = np.eye(len(given))
-        rates[others], _, rank, _ = np.linalg.lstsq(J[:, others], -J[:, given], rcond=SINGLE)
-        if rank < len(others):
-            raise LostError(f"{tree.name}: {', '.join(names)} leave {len(others) - rank} joints undetermined")
+        if others and len(J):
+            rates[others], _, rank, _ = np.linalg.lstsq(J[:, others], -J[:, given], rcond=SINGLE)
+        if others and (not len(J) or rank < len(others)):
+            raise LostError(f"{tree.name}: {', '.join(names)} leave joints undetermined")
         rates *= model.scale[:, None]
         self.at = dict(zip(columns, map(float, q), strict=True))
         M, G = _inertia(tree, model, q)

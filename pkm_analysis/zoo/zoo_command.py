@@ -74,7 +74,10 @@ def _here(file: Path) -> Path:
 def _cells(one: Finding) -> list[str]:
     numbers = (one.freedoms, one.loops, one.clusters, one.gap, one.modes, one.microseconds)
     shown = ["–" if value is None else f"{value:.2g}" if isinstance(value, float) else str(value) for value in numbers]
-    return [*shown, "–" if one.written is None else "yes" if one.written else "no"]
+    differences = [value for value in one.there_and_back.values() if value is not None]
+    missing = [kind for kind, value in one.there_and_back.items() if value is None]
+    back = f"{max(differences, default=0.0):.0e}" + (f", not {', '.join(missing)}" if missing else "")
+    return [*shown, back]
 
 
 def _line(one: Finding) -> str:
@@ -83,14 +86,14 @@ def _line(one: Finding) -> str:
     free, loops, clusters, gap, modes, call, again = _cells(one)
     return (
         f"{one.name}: {free} degrees of freedom, {loops} loops in {clusters} clusters, gap {gap} m, "
-        f"modes {modes}, {call} µs, written and read {again}"
+        f"modes {modes}, {call} µs, there and back {again}"
     )
 
 
 def page(findings: Sequence[Finding]) -> str:
     """The findings as a page of Markdown."""
     rows = [
-        "| file | degrees of freedom | loops | clusters | gap [m] | modes | lean call [µs] | written and read again |",
+        "| file | degrees of freedom | loops | clusters | gap [m] | modes | lean call [µs] | there and back |",
         "|---|---|---|---|---|---|---|---|",
         *(f"| `{one.name}` | {' | '.join(_cells(one))} |" for one in findings if one.loads),
     ]

@@ -70,8 +70,9 @@ class Body:
 class Connection:
     """A joint of a `kind` in `FREEDOMS`; `axis` (3,) and `axis2`, a universal joint's second, are in the joint's frame.
 
-    One that `closes` may have a kind in `LOOSE`, too, and a body that floats is tied by one of `FLOATS`. `drawn` is its position in the drawing, which is home; `closes`
-    says that the file takes it for the joint that closes a loop, `driven` that it is never cut.
+    One that `closes` may have a kind in `LOOSE`, too, and one of `FLOATS` carries a body that floats. `drawn` is its
+    position in the drawing, which is home; `closes` says that the file takes it for the joint that closes a loop,
+    `driven` that it is never cut.
     """
 
     name: str

@@ -22,7 +22,6 @@ from pkm_description.tree_model import TreeModel, load_model
 from pkm_runtime.describable import counted
 from pkm_runtime.errors import PkmError
 
-
 Robot = Mechanism | TreeModel
 
 

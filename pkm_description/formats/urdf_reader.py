@@ -197,7 +197,7 @@ def _loops_of(reader: _Reader, content: dict[str, Any], label: str) -> None:
             units = [None if one.get(way) is None else _unit(one, way, one["name"]) for way in ("axis", "child_axis")]
             assembly.close(one["name"], kind, ends[0], ends[1], None if units[0] is None else (units[0], units[1]))
     for name, kind in zip(content.get("joint_name") or (), content.get("joint_type") or (), strict=True):
-        _retype(assembly, name, kind, label)
+        _retype(assembly, name, kind)
     for (one, two), kind in zip(content.get("closed_loop") or (), content.get("type") or (), strict=True):
         carried = {joint.name: joint.child for joint in assembly.joints}
         ends = [(carried.get(end, end), np.eye(4)) for end in (one, two)]
@@ -233,11 +233,12 @@ def _pose_of(assembly: Assembly, name: str, label: str) -> Array:
     return assembly.bodies[name].pose
 
 
-def _retype(assembly: Assembly, name: str, kind: str, label: str) -> None:
+def _retype(assembly: Assembly, name: str, kind: str) -> None:
     """Make a joint what Extended URDF says it is: SPHERICAL, FIXED, or UJOINT_ and the letters of two axes."""
     joint = next((one for one in assembly.joints if one.name == name), None)
-    if joint is None:
-        raise DescriptionError(label, f"{name!r} is no joint", "name an existing <joint>")
+    if joint is None:  # its own loader passes over such names
+        assembly.notes.append(f"not read: the type of {name}, which is no joint")
+        return
     joint.kind, letters = kind.lower(), kind.removeprefix("UJOINT_")
     if letters != kind:
         joint.kind, joint.axis, joint.axis2 = "universal", AXES[letters[0]], AXES[letters[1]]

@@ -101,9 +101,9 @@ class Transmission(Describable):
     def margin_of(self, solved: Solved) -> Array:
         """How far (k,) from a fold, of what was solved before: 1 at best, through zero where something folds.
 
-        The least of the loops', where a motor loses the joints, and of the Jacobian's, where the motors lose the joints:
-        negative beyond that, and in proportion to the ratios where these are below home's. With fewer motors than
-        joints the loops' alone.
+        The least of the loops', where a motor loses the joints, and of the Jacobian's, where the motors lose the
+        joints: negative beyond that, and in proportion to the ratios where these are below home's. With fewer motors
+        than joints the loops' alone.
         """
         J = self.jacobian_of(solved)
         m, n = J.shape[1:]
@@ -121,12 +121,12 @@ class Transmission(Describable):
         return found
 
     def status_of(self, solved: Solved) -> NDArray[np.int64]:
-        """Statuses (k,) of what was solved before: SINGULAR also where the loops close and the motors lose the joints."""
+        """Statuses (k,) of what was solved before: SINGULAR also where loops close and the motors lose the joints."""
         lost = (solved.status == Status.CONVERGED) & ~is_regular.py_func(np.abs(self.margin_of(solved)))
         return np.where(lost, int(Status.SINGULAR), solved.status)
 
     def _inverse_of(self, solved: Solved) -> Array:
-        """Rates of the joints per rate of each actuator (k, n, m), with redundant ones the least; NaN as `status_of`."""
+        """Rates of the joints per rate of each actuator (k, n, m), of redundant ones the least; NaN as `status_of`."""
         J, good = self.jacobian_of(solved), self.status_of(solved) == Status.CONVERGED
         found = np.full((len(J), J.shape[2], J.shape[1]), np.nan)
         found[good] = np.linalg.pinv(J[good])
