@@ -7,10 +7,11 @@ A transform (4, 4) is homogeneous and maps coordinates of the named frame into i
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import cached_property
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -155,6 +156,31 @@ class Link:
     name: str
     inertial: Inertial
     beams: tuple[Beam, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Coupling:
+    """Positions of joints tied by an equation: `offset`, and c1 q + c2 q^2 + ... of each joint, add up to zero.
+
+    `terms` are (joint, (c1, c2, ...)). Two joints tied by a straight line are a `Mimic`. Trees alone have couplings.
+    """
+
+    name: str
+    terms: tuple[tuple[str, tuple[float, ...]], ...]
+    offset: float = 0.0
+
+    def at(self, position: Callable[[str], Any], unit: Callable[[str], float]) -> tuple[Any, dict[str, Any]]:
+        """What is open, and its derivative by each joint's position over its `unit` [m or rad], of order one."""
+        weight = 1.0 / max(max(map(abs, numbers)) * unit(name) for name, numbers in self.terms)
+        open_, slopes = self.offset, {}
+        for name, numbers in self.terms:
+            q, value, slope = position(name), 0.0, 0.0
+            for power in range(len(numbers), 0, -1):
+                value = (value + numbers[power - 1]) * q
+                slope = slope * q + power * numbers[power - 1]
+            open_ = open_ + value
+            slopes[name] = slope * (weight * unit(name))
+        return open_ * weight, slopes
 
 
 @dataclass(frozen=True, eq=False)

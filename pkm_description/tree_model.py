@@ -22,10 +22,12 @@ from pkm_description.load import expand, load_mechanism
 from pkm_description.loops.closure import ClosureModel, null_space
 from pkm_description.loops.home import ROUNDED, close
 from pkm_description.loops.mobility import generic_configurations
-from pkm_description.mechanism import Array, Joint, JointType, Link, Loop, Spring, frozen
+from pkm_description.mechanism import Array, Coupling, Joint, JointType, Link, Loop, Spring, frozen
 from pkm_description.rotations import skew
 from pkm_description.urdf import urdf_plus
 from pkm_runtime.describable import Describable, counted, listed
+
+Tie = Loop | Coupling
 
 MUCH = 0.1  # of the most that a link of a cluster carries: rods of linkages carry less
 SINGLE = 1e-6  # dimensionless gap of overconstrained loops whose numbers have single precision
@@ -65,6 +67,7 @@ class TreeModel(Describable):
     urdf: str = ""  # URDF+ text
     springs: tuple[Spring, ...] = ()  # between links
     platform_link: str = ""  # where the file names one
+    couplings: tuple[Coupling, ...] = ()
 
     def _summary(self) -> str:
         serial = len(self.joint_named) - sum(len(one.joints) for one in self.clusters)
@@ -119,8 +122,8 @@ class TreeModel(Describable):
         """The clusters in the order of the tree."""
         return tuple(self._cluster(members, loops) for members, loops in self._tied)
 
-    def tied_to(self, names: Iterable[str]) -> list[tuple[set[str], list[Loop]]]:
-        """What is tied to some joints: names and loops of each cluster; a joint of none stands alone.
+    def tied_to(self, names: Iterable[str]) -> list[tuple[set[str], list[Tie]]]:
+        """What is tied to some joints: names, loops and couplings of each cluster; a joint of none stands alone.
 
         Raises `DescriptionError` for a joint that is not there.
         """
@@ -133,8 +136,9 @@ class TreeModel(Describable):
         alone = wanted - set().union(*(tied[0] for tied in found))
         return found + [({name}, []) for name in self.joint_named if name in alone]
 
-    def closures(self, members: Collection[str], loops: Sequence[Loop]) -> ClosureModel:
-        """The loops among some joints; joints between that are not of them stand at home."""
+    def closures(self, members: Collection[str], ties: Sequence[Tie]) -> ClosureModel:
+        """The loops and couplings among some joints; joints between that are not of them stand at home."""
+        loops = [one for one in ties if isinstance(one, Loop)]
         ends = [*(link for loop in loops for link in (loop.predecessor, loop.successor))]
         ends += [self.joint_named[name].child for name in members]
         ways = [path_from_base(self.joints, link) for link in ends]
@@ -147,7 +151,13 @@ class TreeModel(Describable):
         root = above[-1].child if above else self.base_link
         joints = [joint if joint.name in members else self._still(joint) for joint in on_ways]
         names = {root, *(joint.child for joint in joints)}
-        return ClosureModel([link for link in self.links if link.name in names], joints, loops, root)
+        links = [link for link in self.links if link.name in names]
+        return ClosureModel(links, joints, loops, root, [one for one in ties if isinstance(one, Coupling)])
+
+    @cached_property
+    def whole(self) -> ClosureModel:
+        """The whole tree, with all loops and couplings."""
+        return ClosureModel(self.links, self.joints, self.loops, self.base_link, self.couplings)
 
     def home_of(self, model: ClosureModel) -> Array:
         """Home (size,) of part of the tree."""
@@ -160,14 +170,15 @@ class TreeModel(Describable):
         return replace(joint, type=JointType.FIXED, origin=frozen(joint.origin @ at), mimic=None)
 
     @cached_property
-    def _tied(self) -> list[tuple[set[str], list[Loop]]]:
-        """Sets of joints that loops and mimics tie together, with the loops."""
-        sets: list[tuple[set[str], list[Loop]]] = []
-        ties: list[tuple[set[str], list[Loop]]] = []
+    def _tied(self) -> list[tuple[set[str], list[Tie]]]:
+        """Sets of joints that loops, couplings and mimics tie together, with the first two."""
+        sets: list[tuple[set[str], list[Tie]]] = []
+        ties: list[tuple[set[str], list[Tie]]] = []
         for loop in self.loops:
             ways = (path_from_base(self.joints, link) for link in (loop.predecessor, loop.successor))
             one, other = ({j.name for j in way if j.type is not JointType.FIXED} for way in ways)
             ties.append((one ^ other, [loop]))
+        ties += [({name for name, _ in one.terms}, [one]) for one in self.couplings]
         ties += [({j.name, j.mimic.joint}, []) for j in self.joints if j.mimic is not None]
         for names, loops in ties:
             for tied in [tied for tied in sets if tied[0] & names]:
@@ -177,8 +188,8 @@ class TreeModel(Describable):
         order = {name: n for n, name in enumerate(self.joint_named)}
         return sorted(sets, key=lambda tied: min(order[name] for name in tied[0]))
 
-    def _cluster(self, members: set[str], loops: Sequence[Loop]) -> Cluster:
-        model = self.closures(members, loops)
+    def _cluster(self, members: set[str], ties: Sequence[Tie]) -> Cluster:
+        model = self.closures(members, ties)
         names = [f.name for joint in model.free for f in freedoms(joint)]
         motions = Motions.of(model, self.home_of(model))
         way = [f.name for j in path_from_base(model.joints, self._output(model, motions.rates)) for f in freedoms(j)]
@@ -189,7 +200,7 @@ class TreeModel(Describable):
         rest = [n for n in self.joint_named if n in members and n not in {*independent, *idle, *actuators}]
         listed_members = tuple(name for name in self.joint_named if name in members)
         return Cluster(
-            next(iter(model.link_index)), listed_members, tuple(loop.name for loop in loops), independent,
+            next(iter(model.link_index)), listed_members, tuple(loop.name for loop in model.loops), independent,
             tuple(actuators), tuple(rest), idle,
         )  # fmt: skip
 
@@ -291,7 +302,7 @@ def load_model(source: str | os.PathLike[str], xacro_args: Mapping[str, str] | N
     started = TreeModel(
         description.name, description.base_link, description.gravity, tuple(description.links), joints,
         tuple(description.loops), tuple(description.actuated), description.home_joints, origin, text,
-        tuple(description.springs),
+        tuple(description.springs), couplings=tuple(description.couplings),
     )  # fmt: skip
     home = dict(description.home_joints)
     for members, loops in started.tied_to(started.joint_named):
@@ -312,10 +323,11 @@ def _closed(model: ClosureModel, start: Array) -> dict[str, float]:
     """Positions near `start` (size,) that close the loops, by degree of freedom."""
     q, gap = close(model, model.closure, np.ones(model.size, dtype=bool), start)
     if gap > ROUNDED:
-        gaps = {loop.name: float(np.abs(model.closure(q, [loop])[0]).max()) * model.length for loop in model.loops}
+        ties: list[Tie] = [*model.loops, *model.couplings]
+        gaps = {one.name: float(np.abs(model.closure(q, [one])[0]).max()) * model.length for one in ties}
         worst = max(gaps, key=lambda name: gaps[name])
         raise DescriptionError(
-            f'<loop name="{worst}">',
+            f'<{"loop" if any(one.name == worst for one in model.loops) else "coupling"} name="{worst}">',
             f"it stays open by {gaps[worst]:.3g} m or rad at home",
             "correct the geometry, or start the search with <home><joint name= position= /></home> (a keyframe)",
         )

@@ -80,7 +80,7 @@ def _coordinates(tree: TreeModel, shared: set[str], held: set[str]) -> list[str]
     first = [f.name for j in leading if j.name not in tied or j.name in free for f in freedoms(j) if f.name not in held]
     if set(first) <= shared:
         return first
-    model = ClosureModel(tree.links, tree.joints, tree.loops, tree.base_link)
+    model = tree.whole
     there = [f.name for joint in leading for f in freedoms(joint) if f.name in shared - held]
     found, lost = Motions.of(model, tree.home_of(model)).independent(
         [*(n for n in first if n in shared), *there], there
@@ -112,7 +112,7 @@ class _State:
     def __init__(
         self, tree: TreeModel, names: Sequence[str], held: Collection[str], start: Mapping[str, float]
     ) -> None:
-        model = ClosureModel(tree.links, tree.joints, tree.loops, tree.base_link)
+        model = tree.whole
         columns = [f.name for joint in model.free for f in freedoms(joint)]
         if lost := [name for name in names if name not in columns]:
             raise LostError(f"{tree.name}: it has come back without {', '.join(lost)}")

@@ -23,6 +23,7 @@ from pkm_description.loops.closure import ClosureModel
 from pkm_description.mechanism import (
     RIGID,
     Array,
+    Coupling,
     Inertial,
     Joint,
     JointType,
@@ -108,6 +109,7 @@ class Assembly:
     joints: list[Connection] = field(default_factory=list)
     drives: dict[str, str] = field(default_factory=dict)
     springs: list[Spring] = field(default_factory=list)
+    couplings: list[Coupling] = field(default_factory=list)
     gravity: Array = field(default_factory=lambda: np.array([0.0, 0.0, -9.81]))
     base: str = ""  # where the file says which body is fixed
     remark: ET.Element | None = None
@@ -345,7 +347,7 @@ class _Apart:
         home = append(append(remark, "pkm", **given), "home")
         for name, value in self.home.items():
             append(home, "joint", name=name, position=repr(value))
-        remark.extend([*source.findall("ros2_control"), *source.findall("spring")])
+        remark.extend([*source.findall("ros2_control"), *source.findall("spring"), *source.findall("coupling")])
         remark.extend(e for e in source.findall("link") if e.get("name") in virtual)
         remark.extend(e for e in source.findall("joint") if e.get("name") in unbuilt)
         self.assembly.remark = remark
@@ -383,6 +385,8 @@ class _Apart:
             notes.append(f"drives that only pull or only push, in the remark alone: {', '.join(one_way)}")
         if m.springs:
             notes.append(f"springs between links, in the remark alone: {', '.join(one.name for one in m.springs)}")
+        if isinstance(m, TreeModel) and m.couplings:
+            notes.append(f"couplings of joints, in the remark alone: {', '.join(one.name for one in m.couplings)}")
         beams = [link.name for link in m.links if link.beams]
         parts: list[Joint | Loop] = [*m.joints, *m.loops]
         bearings = [one.name for one in parts if one.bearing != RIGID]

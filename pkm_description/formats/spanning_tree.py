@@ -213,8 +213,15 @@ class _Tree:
             self._loop(joint)
         for spring in self.assembly.springs:
             self._spring(spring)
-        if self.remark is not None and not self.assembly.springs:
-            self.root.extend(self.remark.findall("spring"))
+        for coupling in self.assembly.couplings:
+            element = append(self.root, "coupling", name=coupling.name, offset=repr(float(coupling.offset)))
+            for name, numbers in coupling.terms:
+                append(element, "joint", name=name, coefficients=row(numbers))
+        if self.remark is not None:
+            said = {one.name for one in self.assembly.couplings}
+            self.root.extend(one for one in self.remark.findall("coupling") if one.get("name") not in said)
+            if not self.assembly.springs:
+                self.root.extend(self.remark.findall("spring"))
         lost = [joint.name for joint in self.cut if _resists(joint) or _limited(joint)]
         if lost:
             self.assembly.notes.append(
@@ -373,6 +380,7 @@ def spanning(
 
     kept, cut = [], []
     followed = {joint.mimic.joint for joint in assembly.joints if joint.mimic}
+    followed |= {name for coupling in assembly.couplings for name, _ in coupling.terms}
     for joint in sorted(assembly.joints, key=lambda j: -_worth(j, followed, own)):
         one, two = leader(joint.parent), leader(joint.child)
         if one != two:

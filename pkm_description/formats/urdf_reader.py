@@ -87,7 +87,7 @@ class _Reader:
         for element in (*root.findall("constraint"), *root.findall("loop_joint")):
             self._closure(element)
         read_joints(root.findall("gazebo/joint"), self.assembly)
-        said = [element for tag in ("pkm", "ros2_control", "spring") for element in root.findall(tag)]
+        said = [element for tag in ("pkm", "ros2_control", "spring", "coupling") for element in root.findall(tag)]
         if said:
             self.assembly.remark = ET.Element("robot")
             self.assembly.remark.extend(said)

@@ -75,7 +75,7 @@ def _plain(mechanism: Mechanism | TreeModel) -> tuple[ET.Element, list[str]]:
     root = read_xml(mechanism.urdf, "URDF text")
     lost: dict[str, list[str]] = {}
     for parent in list(root.iter()):
-        for tag in ("loop", "spring", "beam", "bearing"):
+        for tag in ("loop", "spring", "coupling", "beam", "bearing"):
             for child in parent.findall(tag):
                 parent.remove(child)
                 if tag != "loop":

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from pkm_description.joint_geometry import child_frame, frame_along, freedoms, position_at
-from pkm_description.mechanism import Array, Joint, JointType, Link, Loop, LoopType
+from pkm_description.mechanism import Array, Coupling, Joint, JointType, Link, Loop, LoopType
 from pkm_description.rotations import cross, rotation_from_vector, skew, vector_from_rotation
 
 
@@ -26,9 +26,17 @@ class ClosureModel:
     gives those of each joint. `joints` are in topological order from the link `base`.
     """
 
-    def __init__(self, links: Sequence[Link], joints: Sequence[Joint], loops: Sequence[Loop], base: str) -> None:
+    def __init__(
+        self,
+        links: Sequence[Link],
+        joints: Sequence[Joint],
+        loops: Sequence[Loop],
+        base: str,
+        couplings: Sequence[Coupling] = (),
+    ) -> None:
         self.joints = tuple(joints)
         self.loops = tuple(loops)
+        self.couplings = tuple(couplings)
         self.links = tuple(links)
         names = [base] + [joint.child for joint in joints]
         self.link_index = {name: i for i, name in enumerate(names)}
@@ -128,9 +136,13 @@ class ClosureModel:
         """Pose (4, 4) of a link in the base frame."""
         return np.array(self.forward(q, self.leading_to([link]))[0][self.link_index[link]])
 
-    def closure(self, q: Array, loops: Sequence[Loop] | None = None) -> tuple[Array, Array]:
-        """Dimensionless residuals (m,) of loops and their Jacobian (m, size); 6 - dof rows for each loop."""
-        counted = self.loops if loops is None else loops
+    def closure(self, q: Array, loops: Sequence[Loop | Coupling] | None = None) -> tuple[Array, Array]:
+        """Dimensionless residuals (m,) of loops and their Jacobian (m, size); 6 - dof rows for each loop.
+
+        One row for each coupling of joints, the last ones.
+        """
+        given = (*self.loops, *self.couplings) if loops is None else loops
+        counted = [one for one in given if isinstance(one, Loop)]
         joints = self.placed_for(counted)
         poses, columns = self.forward(q, joints)
         twists = self.twists(columns, joints)
@@ -145,10 +157,20 @@ class ClosureModel:
                 self.length,
             )
             residuals.append(residual)
-            rows.append(row)
+            rows.append(row * self.scale)
+        for one in given:
+            if isinstance(one, Coupling):
+                gap, slopes = one.at(
+                    lambda name: float(q[self.slices[name]][0]), lambda name: float(self.scale[self.slices[name]][0])
+                )
+                row = np.zeros((1, self.size))
+                for name, slope in slopes.items():
+                    row[0, self.slices[name]] = slope
+                residuals.append(np.array([gap]))
+                rows.append(row)
         if not rows:
             return np.zeros(0), np.zeros((0, self.size))
-        return np.concatenate(residuals), np.vstack(rows) * self.scale
+        return np.concatenate(residuals), np.vstack(rows)
 
     def placed_for(self, loops: Sequence[Loop]) -> tuple[Joint, ...]:
         """Joints that move the links of some loops, so that one limb does not place the others."""

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from pkm_description.description_error import DescriptionError
+from pkm_description.mechanism import Array, Coupling
 from pkm_description.mjcf.mujoco_model import (
     WORLD,
     MjcfActuator,
@@ -150,13 +151,15 @@ def _equality(m: Any, i: int, names: list[str], joints: list[str], model: MjcfMo
         return
     if kind in (JOINT, TENDON):
         label = f'<equality name="{name}">'
-        if data[2:5].any():
-            remedy = "write a polycoef of two numbers, or the linkage itself"
-            raise DescriptionError(label, "its polynomial is no gear, which is linear", remedy)
         of_joints = _coefficients_of(m, one, kind, label)
+        if two >= 0 and data[2:5].any():
+            others = _coefficients_of(m, two, kind, label)
+            first, second = ({joints[j]: c for j, c in some.items()} for some in (of_joints, others))
+            _curve(first, second, data, model, name)
+            return
         for joint, factor in (_coefficients_of(m, two, kind, label) if two >= 0 else {}).items():
             of_joints[joint] = of_joints.get(joint, 0.0) - float(data[1]) * factor
-        _couple([(joints[j], c) for j, c in of_joints.items() if c], float(data[0]), model, label)
+        _couple([(joints[j], c) for j, c in of_joints.items() if c], float(data[0]), model, name)
         return
     if kind not in (CONNECT, WELD):
         raise DescriptionError(
@@ -185,15 +188,26 @@ def _coefficients_of(m: Any, which: int, kind: int, label: str) -> dict[int, flo
     return {int(m.wrap_objid[k]): float(m.wrap_prm[k]) for k in parts}
 
 
-def _couple(terms: list[tuple[str, float]], offset: float, model: MjcfModel, label: str) -> None:
-    """What sum(factor * departure from the drawing) = offset means: a gear, or a joint that does not move."""
+def _curve(first: dict[str, float], others: dict[str, float], data: Array, model: MjcfModel, name: str) -> None:
+    """A sum of joints that follows another joint by a polynomial, between departures from the drawing."""
+    if len(others) != 1 or set(first) & set(others):
+        problem, remedy = "a polynomial of no single joint", "write a polycoef of two numbers, or the linkage itself"
+        raise DescriptionError(f'<equality name="{name}">', problem, remedy)
+    ((leader, factor),) = others.items()
+    curve = tuple(-float(data[power]) * factor**power for power in range(1, 5))
+    terms = (*((joint, (c,)) for joint, c in first.items()), (leader, curve))
+    model.couplings.append(Coupling(name, terms, -float(data[0])))
+
+
+def _couple(terms: list[tuple[str, float]], offset: float, model: MjcfModel, name: str) -> None:
+    """What sum(factor * departure from the drawing) = offset means: a gear, a coupling, or a joint that is still."""
     if len(terms) == 1:
         model.locked[terms[0][0]] = offset / terms[0][1]
     elif len(terms) == 2:
         (follower, own), (leader, other) = terms
         model.gears.append(MjcfGear(follower, leader, offset / own, -other / own))
     else:
-        raise DescriptionError(label, f"it couples {len(terms)} joints, a gear two", "write the linkage itself")
+        model.couplings.append(Coupling(name, tuple((joint, (c,)) for joint, c in terms), -offset))
 
 
 def _tendon(m: Any, i: int, names: list[str], model: MjcfModel, used: bool) -> None:

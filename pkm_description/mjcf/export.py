@@ -130,6 +130,7 @@ class _Export:
             if joint.mimic:
                 coefficients = [joint.mimic.offset, joint.mimic.multiplier, 0.0, 0.0, 0.0]
                 append(equality, "joint", joint1=joint.name, joint2=joint.mimic.joint, polycoef=row(coefficients))
+        self._couplings(root, equality)
         self._springs(root)
         self._actuators(root)
         keyframe = append(root, "keyframe")
@@ -307,13 +308,30 @@ class _Export:
             append(self.bodies[body], "site", name=names[key], size="0.002", group="4", **_pose(frame))
         return names
 
+    def _couplings(self, root: ET.Element, equality: ET.Element) -> None:
+        """Sums of joints as fixed tendons, a curve between two joints as a polynomial; others are remarked alone."""
+        for one in self.mechanism.couplings if isinstance(self.mechanism, TreeModel) else ():
+            straight = [(name, numbers[0]) for name, numbers in one.terms if not any(numbers[1:])]
+            if len(straight) == len(one.terms):
+                tendons = root.find("tendon")
+                tendon = append(append(root, "tendon") if tendons is None else tendons, "fixed", name=one.name)
+                for name, number in straight:
+                    append(tendon, "joint", joint=name, coef=row([number]))
+                append(equality, "tendon", name=one.name, tendon1=one.name, polycoef=row([-one.offset, 0, 0, 0, 0]))
+            elif len(one.terms) == 2 and len(straight) == 1:
+                ((follower, number),) = straight
+                leader, numbers = next(term for term in one.terms if term[0] != follower)
+                curve = [-value / number for value in (one.offset, *numbers, 0.0, 0.0, 0.0)]
+                append(equality, "joint", name=one.name, joint1=follower, joint2=leader, polycoef=row(curve[:5]))
+
     # -- springs ------------------------------------------------------------------------------------------------------
 
     def _springs(self, root: ET.Element) -> None:
         """Springs between links as tendons, whose force is stiffness times (length - springlength)."""
         if not self.mechanism.springs:
             return
-        tendons = append(root, "tendon")
+        found = root.find("tendon")
+        tendons = append(root, "tendon") if found is None else found
         for spring in self.mechanism.springs:
             free = spring.rest_length - spring.preload / spring.stiffness if spring.stiffness else spring.preload
             if free < 0.0 or (free and not spring.stiffness):

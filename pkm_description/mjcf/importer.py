@@ -77,6 +77,7 @@ class _Reader:
             self.assembly.springs.append(
                 Spring(s.name, s.stiffness, s.first, s.first_point, s.second, s.second_point, s.length)
             )
+        self.assembly.couplings += model.couplings
         if remark is not None:
             self._believe(remark)
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from pkm_description.mechanism import Array
+from pkm_description.mechanism import Array, Coupling
 from pkm_description.rotations import quaternion_from_rotation, rotation_from_quaternion, transform
 
 WORLD = "world"
@@ -112,6 +112,7 @@ class MjcfModel:
     gears: list[MjcfGear] = field(default_factory=list)
     actuators: list[MjcfActuator] = field(default_factory=list)
     springs: list[MjcfSpring] = field(default_factory=list)
+    couplings: list[Coupling] = field(default_factory=list)
     locked: dict[str, float] = field(default_factory=dict)  # joints that an equality holds, with their departure
     home: list[float] | None = None
     notes: list[str] = field(default_factory=list)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import xml.etree.ElementTree as ET
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
@@ -25,6 +25,7 @@ from pkm_description.mechanism import (
     Beam,
     Bearing,
     Cable,
+    Coupling,
     Drive,
     Inertial,
     Joint,
@@ -47,7 +48,7 @@ from pkm_description.urdf.xml_text import read_xml
 ZERO_LENGTH = 1e-9
 # At most. The largest robot of the gallery has 32 links and 9 loops, none of the literature more than a few dozen; 60
 # loops take seconds to close, also where they cannot be, so that a text from a topic does not hold a node for minutes.
-PARTS = {"link": 500, "joint": 500, "loop": 60, "spring": 500}
+PARTS = {"link": 500, "joint": 500, "loop": 60, "spring": 500, "coupling": 500}
 LARGEST = 1e9  # of any number but a limit: beyond it, squares and products of a solver overflow
 SPRING = ("name", "stiffness", "rest_length", "preload")  # attributes
 NAME = 200  # characters of a name, at most
@@ -73,6 +74,7 @@ class Description:
     actuated: list[str] = field(default_factory=list)
     # joints, or degrees of freedom, of <redundant>: how far each follows the platform (3,), per m
     redundant: dict[str, Array] = field(default_factory=dict)
+    couplings: list[Coupling] = field(default_factory=list)
 
 
 def parse(text: str, source: str = "", *, tree: bool = False) -> Description:
@@ -101,6 +103,10 @@ def parse(text: str, source: str = "", *, tree: bool = False) -> Description:
     springs = [_spring(element) for element in _named(root, "spring")]
     for spring in springs:
         check_ends(spring_label(spring), link_names, **{"from link": spring.from_link, "to link": spring.to_link})
+    couplings = [_coupling(element, joints) for element in _named(root, "coupling")]
+    if couplings and not tree:
+        problem, remedy = "a robot with a platform has no such thing", "load it as a tree: load_model, pkm transmission"
+        raise DescriptionError(f'<coupling name="{couplings[0].name}">', problem, remedy)
     drives, starts = _drives(root, {joint.name: joint for joint in joints})
     if not drives and not tree:
         raise DescriptionError(
@@ -125,6 +131,7 @@ def parse(text: str, source: str = "", *, tree: bool = False) -> Description:
         springs=springs,
         actuated=list(drives),
         redundant=_redundant(pkm),
+        couplings=couplings,
     )
     if description.base_link == description.platform_link:
         raise DescriptionError(
@@ -518,6 +525,25 @@ def _spring(element: ET.Element) -> Spring:
         if value < 0.0:
             raise DescriptionError(label, f"{what} {value:g} is negative", "write it >= 0")
     return Spring(name, stiffness, *ends[0], *ends[1], rest, _number(element, "preload", label, 0.0))
+
+
+def _coupling(element: ET.Element, joints: Sequence[Joint]) -> Coupling:
+    name, terms = element.get("name", ""), []
+    label = f'<coupling name="{name}">'
+    leading = {joint.name for joint in joints if joint.type.dof == 1 and joint.mimic is None}
+    for one in element.findall("joint"):
+        joint, text = one.get("name", ""), one.get("coefficients", "")
+        if joint not in leading:
+            problem = f"{joint!r} is no joint with one degree of freedom of its own"
+            raise DescriptionError(label, problem, "name a revolute or prismatic joint that mimics no other")
+        numbers = _numbers(text, label, "coefficients", len(text.split()))
+        if not numbers.any():
+            remedy = 'write coefficients="1", of powers 1, 2, ...'
+            raise DescriptionError(label, f"{joint!r} has no coefficient", remedy)
+        terms.append((joint, tuple(map(float, numbers))))
+    if len({joint for joint, _ in terms}) != len(terms) or len(terms) < 2:
+        raise DescriptionError(label, "it does not couple two or more joints", 'add <joint name="" coefficients=""/>')
+    return Coupling(name, tuple(terms), _number(element, "offset", label, 0.0))
 
 
 def _link_of_pkm(pkm: ET.Element, attribute: str, links: list[str], default: str | None) -> str:

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 
 from pkm_description.joint_geometry import freedoms
 from pkm_description.loops.closure import ClosureModel
-from pkm_description.mechanism import Array
+from pkm_description.mechanism import Array, Coupling
 from pkm_description.tree_model import Motions, TreeModel
-from pkm_kinematics.linkage.loop_terms import Position, loop_rows
+from pkm_kinematics.linkage.loop_terms import Position, Row, loop_rows
+from pkm_runtime.codegen.tape import Number
 from pkm_runtime.errors import PkmError
 
 STRONG = (1e-2, 1e-4, 1e-6)  # what an equation must add to those before it, tried in this order
@@ -48,16 +49,16 @@ class LoopSystem:
     def __init__(self, tree: TreeModel, inputs: Sequence[str], seen: Collection[str] = ()) -> None:
         tied = tree.tied_to([*inputs, *seen])
         self.tree, self.inputs = tree, tuple(inputs)
-        self.loops = tuple(loop for _, loops in tied for loop in loops)
-        self.model = tree.closures(set().union(*(members for members, _ in tied)), self.loops)
+        self.ties = tuple(one for _, ties in tied for one in ties)
+        self.model = tree.closures(set().union(*(members for members, _ in tied)), self.ties)
         self.freedoms = {f.name: f for joint in self.model.free for f in freedoms(joint)}
         self.names = tuple(self.freedoms)
         self.length = self.model.length
         self.home = dict(zip(self.names, map(float, tree.home_of(self.model)), strict=True))
         self.near: dict[str, float] = {}  # in general position
         idle: list[str] = []
-        for members, loops in tied:  # each by itself: they are small
-            part = tree.closures(members, loops)
+        for members, ties in tied:  # each by itself: they are small
+            part = tree.closures(members, ties)
             idle += self._determined(part, {*inputs, *seen} & members)
         self.idle = tuple(idle)
         self.dependent = tuple(n for n in self.names if n not in {*inputs, *idle})
@@ -96,11 +97,18 @@ class LoopSystem:
     def jacobian(self, positions: Mapping[str, float]) -> tuple[list[tuple[int, int]], Array]:
         """All equations, and their dimensionless derivatives (m, dependent joints) at positions."""
         at, found, rows = self.numbers_at(positions), [], []
-        for k, loop in enumerate(self.loops):
-            for n, one in enumerate(loop_rows(self.model, loop, at)):
+        for k in range(len(self.ties)):
+            for n, one in enumerate(self.rows_of(k, at, positions.__getitem__)):
                 found.append((k, n))
                 rows.append([float(one.rates.get(name, 0.0)) for name in self.dependent])
         return found, np.array(rows).reshape(len(found), len(self.dependent))
+
+    def rows_of(self, k: int, position: Position, angle: Callable[[str], Number]) -> list[Row]:
+        """The equations of a loop, or that of a coupling, which takes positions [m, rad] of joints."""
+        one = self.ties[k]
+        if isinstance(one, Coupling):
+            return [Row(*one.at(angle, self._unit))]
+        return loop_rows(self.model, one, position)
 
     @cached_property
     def _moves(self) -> NDArray[np.bool_]:

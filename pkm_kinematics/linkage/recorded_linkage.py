@@ -18,7 +18,7 @@ from pkm_description.graph import path_from_base
 from pkm_description.mechanism import Array, Inertial
 from pkm_kinematics.kernels.regularity import factorise, least_norm, nearest, orientation
 from pkm_kinematics.linkage.loop_system import Block, LoopSystem
-from pkm_kinematics.linkage.loop_terms import Row, dot, loop_rows, placed
+from pkm_kinematics.linkage.loop_terms import Row, dot, placed
 from pkm_runtime.codegen import Recording, Tape, trace
 from pkm_runtime.codegen.derivatives import rates_of
 from pkm_runtime.codegen.tape import Number, Term, call, extreme
@@ -83,7 +83,7 @@ class Recorder:
 
     def rows(self, block: Block) -> list[Row]:
         """The equations of a block where the joints are now."""
-        loops = {k: loop_rows(self.system.model, self.system.loops[k], self.position) for k in block.loops}
+        loops = {k: self.system.rows_of(k, self.position, self.angle) for k in block.loops}
         return [loops[k][n] for k, n in block.equations]
 
     def factorised(self, block: Block, rows: Sequence[Row]) -> _Factors:
@@ -189,7 +189,8 @@ class Recorder:
 
     def gap(self) -> Number:
         """The largest gap of any loop, dimensionless, of equations that repeat others, too."""
-        rows = [row for loop in self.system.loops for row in loop_rows(self.system.model, loop, self.position)]
+        every = range(len(self.system.ties))
+        rows = [row for k in every for row in self.system.rows_of(k, self.position, self.angle)]
         return extreme("worse", 0.0, *(abs(row.gap) for row in rows))
 
 

@@ -269,9 +269,8 @@ def test_the_follower_that_is_driven_leads() -> None:
 @pytest.mark.parametrize(
     ("old", "new", "words"),
     [
-        ("0.05 2 0 0 0", "0.05 2 1 0 0", "polynomial is no gear"),
         ('<joint joint="other" coef="0.25"/>', '<joint joint="pin" coef="0.25"/>', "at once"),
-        ('<connect site1="near"', '<tendon tendon1="three"/><connect site1="near"', "couples 3"),
+        ("<connect", '<tendon tendon1="three" tendon2="both" polycoef="0 1 2 0 0"/><connect', "of no single joint"),
         ('<general tendon="both" gear="3"', '<general site="far" gear="3 0 0 0 0 0"', "only motors of joints"),
         ('<joint joint1="held"', '<joint joint1="other" joint2="motor"/><joint joint1="held"', "two equalities"),
         ('type="capsule" size="0.01"', 'type="mesh" mesh="gone"', "MuJoCo refuses it"),

@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Joints tied by an equation: sums of three joints (a differential) and polynomials (a cam), judged by MuJoCo."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pkm_analysis.zoo.round_trip import there_and_back
+from pkm_description import DescriptionError, load_mechanism
+from pkm_description.formats.convert import WRITERS
+from pkm_description.tree_model import TreeModel, load_model
+from pkm_dynamics.transmission.transmission import Transmission
+from pkm_kinematics.linkage.consistent_states import consistent_states
+
+MASS = '<inertial pos="0 0 -0.1" mass="1" diaginertia="0.02 0.02 0.01"/>'
+HIP = f"""<mujoco model="hip"><compiler angle="radian"/><worldbody><body name="pelvis" pos="0 0 1">{MASS}
+  <body name="cross"><joint name="roll" axis="1 0 0" range="-0.6 0.6"/>{MASS}
+    <body name="thigh"><joint name="pitch" axis="0 1 0" range="-1 1"/>{MASS}
+      <body name="shank" pos="0 0 -0.4"><joint name="knee" axis="0 1 0" range="-1 1"/>{MASS}</body></body></body>
+  <body name="left"><joint name="left" axis="0 1 0" armature="0.01"/>{MASS}</body>
+  <body name="right"><joint name="right" axis="0 -1 0" armature="0.01"/>{MASS}</body>
+  <body name="cam"><joint name="cam" axis="0 1 0" armature="0.02"/>{MASS}</body>
+  </body></worldbody>
+  <tendon><fixed name="sum"><joint joint="left" coef="0.5"/><joint joint="right" coef="0.5"/></fixed>
+    <fixed name="difference"><joint joint="left" coef="0.5"/><joint joint="right" coef="-0.5"/></fixed>
+    <fixed name="roll"><joint joint="roll" coef="1"/></fixed>
+    <fixed name="pitch"><joint joint="pitch" coef="1"/></fixed></tendon>
+  <equality><tendon name="by_sum" tendon1="roll" tendon2="sum" polycoef="0 -1 0 0 0"/>
+    <tendon name="by_difference" tendon1="pitch" tendon2="difference" polycoef="0 -1 0 0 0"/>
+    <joint name="by_cam" joint1="cam" joint2="knee" polycoef="0.05 1.5 0.4 -0.3 0.1"/></equality>
+  <actuator><motor joint="left"/><motor joint="right"/><motor joint="cam"/></actuator></mujoco>"""
+
+
+@pytest.fixture(scope="module")
+def hip() -> TreeModel:
+    pytest.importorskip("mujoco")
+    return load_model(HIP)
+
+
+def test_a_differential_has_two_joints_and_two_motors(hip: TreeModel) -> None:
+    differential, cam = hip.clusters
+    assert (differential.independent, differential.actuators) == (("roll", "pitch"), ("left", "right"))
+    assert (cam.independent, cam.actuators, cam.loops) == (("knee",), ("cam",), ())
+    t = Transmission(hip, ["roll", "pitch"])
+    np.testing.assert_allclose(t.to_actuators([0.1, 0.2]), [-0.3, 0.1], atol=1e-15)
+    np.testing.assert_allclose(t.to_joints(t.to_actuators([0.1, 0.2])), [0.1, 0.2], atol=1e-15)
+
+
+def test_muj_co_finds_positions_and_rates_as_its_equalities_want_them(hip: TreeModel) -> None:
+    import mujoco
+
+    model: Any = mujoco.MjModel.from_xml_string(HIP)
+    data = mujoco.MjData(model)
+    states = consistent_states(hip, 50)
+    for q, v in zip(states.position, states.velocity, strict=True):
+        for name, x, rate in zip(states.names, q, v, strict=True):
+            data.qpos[model.joint(name).qposadr[0]] = x
+            data.qvel[model.joint(name).dofadr[0]] = rate
+        mujoco.mj_forward(model, data)
+        equal = data.efc_type[: data.nefc] == int(mujoco.mjtConstraint.mjCNSTR_EQUALITY)
+        assert equal.sum() == 3
+        np.testing.assert_allclose(data.efc_pos[: data.nefc][equal], 0.0, atol=1e-13)
+        np.testing.assert_allclose(data.efc_vel[: data.nefc][equal], 0.0, atol=1e-12)
+
+
+def test_a_cam_has_the_ratio_of_its_polynomial(hip: TreeModel) -> None:
+    t, q = Transmission(hip, ["knee"]), np.linspace(-0.8, 0.8, 9)
+    ratio = np.polynomial.Polynomial([0.05, 1.5, 0.4, -0.3, 0.1]).deriv()
+    np.testing.assert_allclose(t.jacobian(q[:, None]).ravel(), ratio(q), rtol=1e-12)
+    np.testing.assert_allclose(
+        t.jacobian_rate(q[:, None], np.ones((9, 1))).ravel(), ratio.deriv()(q), rtol=1e-10, atol=1e-12
+    )
+    rotors = ratio(q) ** 2 * 0.02
+    np.testing.assert_allclose(t.armature(q[:, None], linkage=False).ravel(), rotors, rtol=1e-12)
+
+
+@pytest.mark.parametrize("kind", ["urdf+", "mjcf", "sdf", "usd"])
+def test_there_and_back(hip: TreeModel, kind: str) -> None:
+    if kind == "usd":
+        pytest.importorskip("pxr")
+    assert max(there_and_back(hip, kind)) < 1e-10
+    assert [one.name for one in load_model(WRITERS[kind](hip)[0]).couplings] == ["by_sum", "by_difference", "by_cam"]
+
+
+def test_what_a_format_has_no_word_for_is_listed(hip: TreeModel) -> None:
+    for kind in ("sdf", "usd", "urdf", "urdf+constraint"):
+        assert "by_sum, by_difference, by_cam" in " ".join(WRITERS[kind](hip)[1])
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ('<joint name="a" coefficients="1"/>', "two or more joints"),
+        ('<joint name="a" coefficients="1"/><joint name="a" coefficients="2"/>', "two or more joints"),
+        ('<joint name="a" coefficients="1"/><joint name="c" coefficients="2"/>', "'c' is no joint"),
+        ('<joint name="a" coefficients="1"/><joint name="b" coefficients="0 0"/>', "'b' has no coefficient"),
+        ('<joint name="a" coefficients="1"/><joint name="b" coefficients="x"/>', "not made of numbers"),
+    ],
+)
+def test_couplings_that_are_none_are_refused(wrong: str, words: str) -> None:
+    joints = "".join(
+        f'<link name="{name}"/><joint name="{name}" type="continuous"><parent link="base"/>'
+        f'<child link="{name}"/></joint>'
+        for name in "ab"
+    )
+    text = f'<robot name="r"><link name="base"/>{joints}<coupling name="tie">{wrong}</coupling></robot>'
+    with pytest.raises(DescriptionError, match=words):
+        load_model(text)
+
+
+def test_a_robot_with_a_platform_has_none() -> None:
+    robot = load_mechanism("five_bar")
+    joints = "".join(f'<joint name="{name}" coefficients="1"/>' for name in robot.actuated_joints)
+    with pytest.raises(DescriptionError, match="a robot with a platform has no such thing"):
+        load_mechanism(robot.urdf.replace("</robot>", f'<coupling name="tie">{joints}</coupling></robot>'))
