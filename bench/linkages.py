@@ -50,6 +50,22 @@ def states_per_second(tree: TreeModel, ranges: dict[str, tuple[float, float]]) -
     return WORLDS / wall, processor / WORLDS * 1e6
 
 
+def table_of_joints(t: Transmission, nodes: int, reach: float) -> tuple[float, float]:
+    """What a table of two joints over two motors, within `reach` [rad] of home, comes to: seconds, largest error [rad].
+
+    Read linearly between its four nearest entries, at the middles of its meshes.
+    """
+    begin = time.perf_counter()
+    home = t.to_actuators(t.home)
+    axes = [np.linspace(x - reach, x + reach, nodes) for x in home]
+    motors = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1)
+    table = t.to_joints(motors)
+    took = time.perf_counter() - begin
+    middle = 0.5 * (motors[1:, 1:] + motors[:-1, :-1])
+    read = 0.25 * (table[1:, 1:] + table[:-1, :-1] + table[1:, :-1] + table[:-1, 1:])
+    return took, float(np.nanmax(np.abs(read - t.to_joints(middle))))
+
+
 def against_recording(t: Transmission, file: str, recording: str) -> str:
     """An MJCF file's own recording, with joints first and actuators last in `qpos`: how far its motors are from ours.
 
@@ -81,6 +97,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     p.add_argument("--joints", default="")
     p.add_argument("--actuators", default="")
     p.add_argument("--states", default="", help="joints drawn within 0.15 rad of home, separated by commas")
+    p.add_argument("--table", type=int, metavar="N", help="entries along each of two motors, within 0.6 rad of home")
     p.add_argument(
         "--recording", metavar="NPZ", help="qpos of an MJCF file without meshes, joints first, actuators last"
     )
@@ -93,6 +110,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         rate, cost = states_per_second(tree, ranges)
         print(f"{rate / 1e6:.2f} million consistent states a second, {cost:.2f} µs of a core each")
     joints, actuators = (tuple(filter(None, text.split(","))) for text in (given.joints, given.actuators))
+    if given.table:
+        took, error = table_of_joints(Transmission(tree, joints, actuators), given.table, 0.6)
+        print(f"a table of {given.table} x {given.table}: made in {took:.2f} s, off by up to {error:.2g} rad")
     if given.recording:
         print(against_recording(Transmission(tree, joints, actuators), given.file, given.recording))
     pin_to_one_core()

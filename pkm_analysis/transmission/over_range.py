@@ -86,8 +86,13 @@ class TransmissionRange:
         k = int(np.argmax(by[quantity.bad]))
         return float(quantity.values[k]), self.q[self.solved][k]
 
+    def without_rotors(self) -> list[str]:
+        """Actuators whose drive the file gives no inertia."""
+        drives = {name: self.transmission.tree.joint_named[name].drive for name in self.transmission.actuators}
+        return [name for name, drive in drives.items() if drive is None or not drive.armature]
+
     def lines(self) -> list[str]:
-        """The range as a table, and a sentence about folds."""
+        """The range as a table, and sentences about rotors that are not known and about folds."""
         t = self.transmission
         rows = [("", "at home", "mean", "worst", "where")]
         for one in self.quantities():
@@ -101,7 +106,9 @@ class TransmissionRange:
             " ".join([row[0].ljust(widths[0]), *(row[k].rjust(widths[k]) for k in (1, 2, 3)), f" {row[4]}"])
             for row in rows
         ]
-        return [line.rstrip() for line in table] + self._fold()
+        names = self.without_rotors()
+        unknown = [f"armature lacks the rotors of {', '.join(names)}: no rotor_inertia is given"] if names else []
+        return [line.rstrip() for line in table] + unknown + self._fold()
 
     def _fold(self) -> list[str]:
         lost = self.q[~self.solved]

@@ -55,6 +55,8 @@ def joint_numbers(found: TransmissionRange, gains: Gains) -> list[JointNumbers]:
     """Numbers for each joint: what holds over the whole range for limits, means for the others."""
     t, good = found.transmission, found.solved
     kp, kd = _joint_gains(found, gains)
+    lacking = found.without_rotors()
+    parts = f"linkage, without the rotors of {harmless(', '.join(lacking))}," if lacking else "rotors and linkage,"
     result = []
     for j, name in enumerate(t.joints):
         inertia = found.armature[good][:, j, j]
@@ -72,7 +74,7 @@ def joint_numbers(found: TransmissionRange, gains: Gains) -> list[JointNumbers]:
             "speed": f"least over the range, other joints at rest; at home {found.speed[-1, j]:.4g}",
             "stiffness": f"{how}; couplings between joints left out",
             "damping": how,
-            "armature": f"rotors and linkage, mean; {inertia.min():.3g} to {inertia.max():.3g} over the range, "
+            "armature": f"{parts} mean; {inertia.min():.3g} to {inertia.max():.3g} over the range, "
             f"coupling of {100.0 * coupled:.0f} % left out",
             "friction": "dry friction of motors and passive joints at home, all of them sliding",
         }

@@ -112,7 +112,7 @@ class Transmission(Describable):
         at_home = self._home_jacobian
         good = np.isfinite(J).all(axis=(1, 2))
         scaled = J[good] / np.linalg.norm(at_home, axis=1)[:, None]
-        sizes = np.maximum(np.linalg.svd(scaled, compute_uv=False), 1e-300)
+        sizes = np.maximum(np.linalg.svd(scaled, compute_uv=False), 1e-150)
         # a single ratio is always as regular as can be: it is small beside home's where the motor loses the joint
         size = np.maximum(np.linalg.norm(sizes, axis=1), np.sqrt(n))
         side = np.sign(np.linalg.det(scaled)) * np.sign(np.linalg.det(at_home)) if m == n else 1.0

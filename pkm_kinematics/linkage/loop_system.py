@@ -77,7 +77,9 @@ class LoopSystem:
         if set(found) != set(mine):
             extra = [f"{name} depends on the others" for name in mine if name not in found]
             better = [n for one in self.tree.clusters if set(one.joints) & set(row) for n in one.independent]
-            remedy = f"name {len(found)}, such as {', '.join(better)}"
+            remedy = f"name {len(found)}, such as {', '.join(better if len(better) == len(found) else found)}"
+            if len(better) != len(found):  # what rods do beside it counts as soon as a rod's joint is named
+                remedy += ", or in a robot with one platform the coordinates that lead to it"
             raise LinkageError(f"{', '.join(mine)} do not determine the linkage: {'; '.join([*extra, remedy])}")
         return idle
 

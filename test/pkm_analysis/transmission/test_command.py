@@ -96,9 +96,10 @@ def test_configurations_are_python_with_the_numbers(tmp_path: Path) -> None:
 def test_a_negative_margin_is_explained(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     robot = four_bar(tmp_path)
     assert main([robot, "--joints", "rocker", "--actuators", "motor", "--range", "rocker=0:2.1rad"]) == 0
-    *_, row, last = capsys.readouterr().out.splitlines()
+    *_, row, rotors, last = capsys.readouterr().out.splitlines()
     assert row.startswith("margin to a fold")
     assert len(row.split()) == 8  # a name of four words, at home, worst and where: a mean would say nothing
+    assert "lacks the rotors of motor" in rotors
     assert "the motors lose the joints on the way: the margin passes through zero" in last
 
 
@@ -200,3 +201,14 @@ def test_what_cannot_be_is_refused_in_a_line(words: list[str], said: str, capsys
     assert said in told
     assert not out or "--csv" in words  # refused before the work
     assert told.count("\n") == 1
+
+
+def test_rotors_that_the_file_does_not_know_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file, text = tmp_path / "actuators.py", Path(BIPED).read_text()
+    without = tmp_path / "biped.xml"
+    without.write_text(text.replace('range="-1 1" armature="0.01"', 'range="-1 1"'))
+    for robot, lacks in ((BIPED, False), (str(without), True)):
+        assert main([robot, *ANKLE, "--mjlab", str(file)]) == 0
+        said = "the rotors of left_ankle_motor_a, left_ankle_motor_b"
+        assert (f"armature lacks {said}" in capsys.readouterr().out) is lacks
+        assert (f"linkage, without {said}" in file.read_text()) is lacks

@@ -14,6 +14,7 @@ from pkm_description.formats.convert import WRITERS
 from pkm_description.tree_model import TreeModel, load_model
 from pkm_dynamics.transmission.transmission import Transmission
 from pkm_kinematics.linkage.consistent_states import consistent_states
+from pkm_kinematics.status import Status
 
 MASS = '<inertial pos="0 0 -0.1" mass="1" diaginertia="0.02 0.02 0.01"/>'
 HIP = f"""<mujoco model="hip"><compiler angle="radian"/><worldbody><body name="pelvis" pos="0 0 1">{MASS}
@@ -75,6 +76,25 @@ def test_a_cam_has_the_ratio_of_its_polynomial(hip: TreeModel) -> None:
     )
     rotors = ratio(q) ** 2 * 0.02
     np.testing.assert_allclose(t.armature(q[:, None], linkage=False).ravel(), rotors, rtol=1e-12)
+
+
+def test_a_dead_point_has_no_efforts() -> None:
+    """Where a cam's curve is level the motor holds any load, and nothing that it gives reaches the joint."""
+    joints = "".join(
+        f'<link name="{name}"/><joint name="{name}" type="continuous"><parent link="base"/>'
+        f'<child link="{name}"/></joint>'
+        for name in ("knee", "cam")
+    )
+    tie = '<joint name="cam" coefficients="-1"/><joint name="knee" coefficients="1 1"/>'
+    text = f'<robot name="r"><link name="base"/>{joints}<coupling name="tie">{tie}</coupling></robot>'
+    t, q = Transmission(load_model(text), ["knee"], ["cam"]), np.array([[-0.4], [-0.5], [-0.6]])
+    s, one = t.at(q), np.ones((3, 1))
+    assert s.status.tolist() == [Status.CONVERGED] * 3
+    assert t.status_of(s).tolist() == [Status.CONVERGED, Status.SINGULAR, Status.CONVERGED]
+    np.testing.assert_allclose(t.margin_of(s), [0.2, 0.0, -0.2], atol=1e-12)
+    np.testing.assert_allclose(t.to_actuator_efforts(q, one).ravel(), [5.0, np.nan, -5.0])
+    np.testing.assert_allclose(t.to_joint_efforts(q, one).ravel(), [0.2, 0.0, -0.2], atol=1e-12)
+    assert np.isnan(t.motor_gains(q, [1.0], [1.0])[0]).ravel().tolist() == [False, True, False]
 
 
 @pytest.mark.parametrize("kind", ["urdf+", "mjcf", "sdf", "usd"])

@@ -14,6 +14,7 @@ from pkm_kinematics import Kinematics
 from pkm_kinematics.linkage.linkage import Linkage
 from pkm_kinematics.linkage.loop_system import LinkageError
 from pkm_kinematics.status import Status
+from pkm_runtime.codegen.machine_code import VectorCode
 
 BIPED = Path(__file__).parents[2] / "pkm_description" / "biped.xml"
 JOINTS = [f"{side}_{name}" for side in ("left", "right") for name in ("knee", "ankle_pitch", "ankle_roll")]
@@ -166,3 +167,29 @@ def test_joints_that_do_not_determine_it_are_refused(biped: TreeModel) -> None:
         Linkage(biped, ["left_ankle_pitch"], ["left_ankle_motor_a", "left_ankle_motor_b"])
     with pytest.raises(LinkageError, match="left_knee_motor depends on the others"):
         Linkage(biped, ["left_knee", "left_knee_motor"])
+
+
+class _Counted:
+    """Code that counts the columns that it is given."""
+
+    def __init__(self, code: VectorCode) -> None:
+        self.code, self.inputs, self.columns = code, code.inputs, 0
+
+    def __call__(self, columns: np.ndarray, out: np.ndarray) -> None:
+        self.columns += out.shape[1]
+        self.code(columns, out)
+
+
+def test_rows_do_not_take_the_steps_of_the_farthest(biped: TreeModel, monkeypatch: pytest.MonkeyPatch) -> None:
+    """800 rows near home take what they take alone, whether another goes far or comes to no end."""
+    knee, worked, found = Linkage(biped, ["left_knee"], ["left_knee_motor"]), [], []
+    near = np.linspace(-0.1, 0.1, 800)[:, None]
+    for more in ([], [[-1.0]], [[-2.5]]):
+        code = _Counted(knee._solve)
+        with monkeypatch.context() as patched:
+            patched.setitem(vars(knee), "_solve", code)
+            found.append(knee.at(np.concatenate([near, np.reshape(more, (-1, 1))])).q[:800])
+        worked.append(code.columns)
+    assert worked[1] < 1.5 * worked[0]  # all at the pace of the farthest are five times as many
+    assert worked[2] < 4.0 * worked[0]  # it is tried with 16 times as many steps
+    np.testing.assert_array_equal(found[1], found[0])
