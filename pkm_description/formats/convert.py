@@ -11,10 +11,10 @@ from pathlib import Path
 
 from pkm_description.command_options import add_output, add_robot, write_output
 from pkm_description.description_error import DescriptionError
-from pkm_description.formats.marks import YAML
+from pkm_description.formats.marks import USD, YAML
 from pkm_description.formats.sdf_writer import to_sdf
 from pkm_description.formats.urdf_writer import to_constraints, to_tree, to_yaml
-from pkm_description.formats.usd_writer import to_usd
+from pkm_description.formats.usd_writer import to_usd, write_usd
 from pkm_description.load import expand_told, load_mechanism, xacro_arguments
 from pkm_description.mechanism import Mechanism
 from pkm_description.mjcf.export import export_mjcf, gap_in_mujoco
@@ -56,7 +56,7 @@ WRITERS: dict[str, Callable[[Robot], tuple[str, list[str]]]] = {
     "usd": to_usd,
 }
 OF_BALLS = {"sdf": to_sdf, "usd": to_usd}  # which have ball joints
-SUFFIXES = {"urdf": (".urdf", ".xml"), "mjcf": (".xml", ".mjcf"), "sdf": (".sdf", ".world"), "usd": (".usda",)}
+SUFFIXES = {"urdf": (".urdf", ".xml"), "mjcf": (".xml", ".mjcf"), "sdf": (".sdf", ".world"), "usd": USD}
 
 
 def parser() -> argparse.ArgumentParser:
@@ -92,7 +92,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         else:
             text, notes = WRITERS[given.to](mechanism)
         notes = told + [f"{given.to} does not say: {note}" for note in notes]
-        write_output(text, given.output)
+        if given.to == "usd" and given.output:
+            write_usd(text, given.output)
+        else:
+            write_output(text, given.output)
     except OSError as error:
         print(f"pkm convert: {error.filename}: {error.strerror}; name another file with -o", file=sys.stderr)
         return 1

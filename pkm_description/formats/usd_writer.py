@@ -13,6 +13,8 @@ import math
 import re
 import xml.etree.ElementTree as ET
 from collections.abc import Iterable, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 
@@ -23,6 +25,7 @@ from pkm_description.mechanism import Array, Mechanism
 from pkm_description.mjcf.mujoco_model import quaternion
 from pkm_description.rotations import transform
 from pkm_description.tree_model import TreeModel
+from pkm_runtime.optional import optional_library
 
 KINDS = {"revolute": "Revolute", "continuous": "Revolute", "prismatic": "Prismatic", "spherical": "Spherical"}
 SHAPES = {"box": "Cube", "sphere": "Sphere", "cylinder": "Cylinder"}
@@ -42,6 +45,24 @@ def to_usd(mechanism: Mechanism | TreeModel, split: Sequence[str] = ()) -> tuple
         notes.append(f"damping, but in Newton's words: {', '.join(damped)}")
     notes += [f"mesh {file} of {body.name}" for body in assembly.bodies.values() for _, file, _ in body.meshes]
     return _Writer(assembly, {joint.name for joint in cut}, mechanism.base_link).text(), notes
+
+
+def write_usd(text: str, file: str) -> None:
+    """Write USD text into a file of the kind that its suffix says; other kinds than .usda need `usd-core`."""
+    path = Path(file)
+    if path.suffix == ".usda":
+        path.write_text(text, encoding="utf-8")
+        return
+    purpose = f"{path.suffix} files"
+    layer = optional_library("pxr.Sdf", "usd-core", purpose).Layer.CreateAnonymous(".usda")
+    layer.ImportFromString(text)
+    if path.suffix != ".usdz":
+        layer.Export(file)
+        return
+    with TemporaryDirectory() as folder:
+        inside = str(Path(folder, f"{path.stem}.usdc"))
+        layer.Export(inside)
+        optional_library("pxr.UsdUtils", "usd-core", purpose).CreateNewUsdzPackage(inside, file)
 
 
 class _Writer:

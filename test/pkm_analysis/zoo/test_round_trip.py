@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import sys
 import xml.etree.ElementTree as ET
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pkm_analysis.zoo.round_trip import FORMATS, there_and_back
+from pkm_analysis.zoo.round_trip import FORMATS, difference, there_and_back
 from pkm_description.formats.convert import WRITERS, main
 from pkm_description.tree_model import TreeModel, load_model
 from pkm_runtime.errors import PkmError
@@ -139,6 +140,24 @@ def test_the_command_writes_a_tree_and_says_that_it_is_one(
     assert ("loops: left_knee_loop, left_loop_a" in told) == (kind == "urdf")
     if kind != "usd":
         assert len(load_model(file).floating) == 1
+
+
+@pytest.mark.parametrize("ending", [".usd", ".usda", ".usdc", ".usdz"])
+def test_usd_of_every_kind(ending: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("pxr")
+    file = tmp_path / f"biped{ending}"
+    assert main([str(BIPED), "--to", "usd", "-o", str(file)]) == 0
+    assert file.read_bytes()[:4] == {".usda": b"#usd", ".usdz": b"PK\3\4"}.get(ending, b"PXR-")
+    assert max(difference(load_model(BIPED), load_model(file))) < EXACT
+
+
+def test_without_its_library_binary_usd_is_one_plain_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "pxr.Sdf", None)
+    assert main([str(BIPED), "--to", "usd", "-o", str(tmp_path / "biped.usdc")]) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert ".usdc files: they need usd-core, which is not installed" in line
 
 
 def test_sdf_of_others_that_nothing_holds_floats() -> None:
