@@ -39,18 +39,18 @@ _STEP = 0.02  # of the characteristic length, and rad: how far the platform move
 
 PREFACE = """# One loop per drive
 
-With `ros2_control:=true` the standard controllers of ros2_control close one loop per driven joint, and none of them
-knows that the joints belong to one robot. This table says for which robots that works: held at home for a second, then
-moved by 2 % of its characteristic length in half a second, on the simulated machine, by the gains and limits that the
-launch files make. Two numbers are the largest errors of a driven joint: while it is held (it sags until the integrals
-carry the weight), and while it moves. The loops here are emulated, with a delay of two periods
-(`python -m bench.joint_loops --write docs/joint_loops.md`); what was seen with the real stack is in
-[running_reference.md](running_reference.md#one-loop-per-drive).
+With `ros2_control:=true` the standard controllers of ros2_control close one loop per driven joint. None of them
+knows that the joints belong to one robot. The table says for which robots that works. Each robot is held at home for a
+second on the simulated machine, then moved by 2 % of its characteristic length in half a second, by the gains and
+limits that the launch files make. The two numbers are the largest errors of a driven joint. The first is while it is
+held: it sags until the integrals carry the weight. The second is while it moves. The loops here are emulated, with a
+delay of two periods (`python -m bench.joint_loops --write docs/joint_loops.md`). What was seen with the real stack is
+in [running_reference.md](running_reference.md#one-loop-per-drive).
 
-By *effort* means a PID with the gains of `pkm_bringup/ros2_control.py`. Where a robot is much lighter in one
-direction than in another, gains that the light one carries are too soft for the heavy one; where drives are redundant,
-integrals push against each other: such robots are refused by effort, with the reason. By *position* means that the
-drives close the loops (`command_interface:=position`); the simulated ones know the mass matrix, as well-tuned servo
+By *effort* means a PID with the gains of `pkm_bringup/ros2_control.py`. A robot may be much lighter in one direction
+than in another. Gains that the light one carries are then too soft for the heavy one. Where drives are redundant,
+integrals push against each other. Such robots are refused by effort, with the reason. By *position* means that the
+drives close the loops (`command_interface:=position`). The simulated ones know the mass matrix, as well-tuned servo
 drives do.
 """
 

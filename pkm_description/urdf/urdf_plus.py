@@ -389,12 +389,15 @@ def joint_of(element: ET.Element) -> Joint:
     kind = _type(element, JointType, label)
     axis = None if kind is JointType.FIXED else axis_of(element, "axis", label)  # exporters write one of zeros
     dynamics = element.find("dynamics")
-    damping = friction = stiffness = reference = 0.0
+    damping = friction = stiffness = reference = armature = 0.0
     if dynamics is not None:
         damping = _number(dynamics, "damping", f"{label} <dynamics>", default=0.0)
         friction = _number(dynamics, "friction", f"{label} <dynamics>", default=0.0)
         if damping < 0.0 or friction < 0.0:
             raise DescriptionError(f"{label} <dynamics>", "negative friction", "write damping and friction >= 0")
+        armature = _number(dynamics, "armature", f"{label} <dynamics>", default=0.0)
+        if armature < 0.0:
+            raise DescriptionError(f"{label} <dynamics>", "negative armature", "write it >= 0")
         stiffness = _number(dynamics, "spring_stiffness", f"{label} <dynamics>", default=0.0)
         reference = _number(dynamics, "spring_reference", f"{label} <dynamics>", default=0.0)
         if stiffness < 0.0:
@@ -419,7 +422,7 @@ def joint_of(element: ET.Element) -> Joint:
         bearing=_bearing(element, label),
         spring_stiffness=stiffness,
         spring_reference=reference,
-        other_armature=0.0 if dynamics is None else _number(dynamics, "armature", f"{label} <dynamics>", default=0.0),
+        other_armature=armature,
     )
 
 
