@@ -55,6 +55,9 @@ def _with_units_first(error: DescriptionError, found: Sequence[Suspect]) -> Desc
 
 
 def _checked(description: urdf_plus.Description, text: str, source: str) -> Mechanism:
+    for coupling in description.couplings:
+        problem, remedy = "a robot with a platform has no such thing", "load it as a tree: load_model, pkm transmission"
+        raise DescriptionError(f'<coupling name="{coupling.name}">', problem, remedy)
     joints = graph.ordered_tree(description.links, description.joints, description.base_link)
     platform, actuated = description.platform_link, description.actuated
     chain = graph.platform_chain(description.links, joints, description.loops, platform)

@@ -27,7 +27,9 @@ def to_tree(mechanism: Mechanism | TreeModel) -> tuple[str, list[str]]:
 
 def to_constraints(mechanism: Mechanism | TreeModel) -> tuple[str, list[str]]:
     """URDF with a `<constraint>` for each loop; `<pkm>`, which others skip, says what our reader needs."""
-    root, notes = _plain(mechanism)
+    root, notes = _plain(mechanism, ours=("spring", "beam", "bearing"))
+    if kept := [element.get("name", "") for element in root.findall("coupling")]:
+        notes.append(f"couplings of joints, in elements of our own: {', '.join(kept)}")
     pkm = root.find("pkm")
     if pkm is not None:
         for element in pkm.findall("home"):
@@ -70,12 +72,14 @@ def to_yaml(mechanism: Mechanism | TreeModel) -> tuple[str, list[str]]:
     return "\n".join(lines) + "\n", notes
 
 
-def _plain(mechanism: Mechanism | TreeModel) -> tuple[ET.Element, list[str]]:
-    """The URDF+ text without our own elements but `<pkm>`, and sentences about what is lost."""
+def _plain(
+    mechanism: Mechanism | TreeModel, ours: Sequence[str] = ("spring", "coupling", "beam", "bearing")
+) -> tuple[ET.Element, list[str]]:
+    """The URDF+ text without loops and elements `ours`, and sentences about what is lost."""
     root = read_xml(mechanism.urdf, "URDF text")
     lost: dict[str, list[str]] = {}
     for parent in list(root.iter()):
-        for tag in ("loop", "spring", "coupling", "beam", "bearing"):
+        for tag in ("loop", *ours):
             for child in parent.findall(tag):
                 parent.remove(child)
                 if tag != "loop":

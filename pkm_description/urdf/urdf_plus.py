@@ -103,10 +103,6 @@ def parse(text: str, source: str = "", *, tree: bool = False) -> Description:
     springs = [_spring(element) for element in _named(root, "spring")]
     for spring in springs:
         check_ends(spring_label(spring), link_names, **{"from link": spring.from_link, "to link": spring.to_link})
-    couplings = [_coupling(element, joints) for element in _named(root, "coupling")]
-    if couplings and not tree:
-        problem, remedy = "a robot with a platform has no such thing", "load it as a tree: load_model, pkm transmission"
-        raise DescriptionError(f'<coupling name="{couplings[0].name}">', problem, remedy)
     drives, starts = _drives(root, {joint.name: joint for joint in joints})
     if not drives and not tree:
         raise DescriptionError(
@@ -131,7 +127,7 @@ def parse(text: str, source: str = "", *, tree: bool = False) -> Description:
         springs=springs,
         actuated=list(drives),
         redundant=_redundant(pkm),
-        couplings=couplings,
+        couplings=[_coupling(element, joints) for element in _named(root, "coupling")],
     )
     if description.base_link == description.platform_link:
         raise DescriptionError(

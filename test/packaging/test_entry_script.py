@@ -278,3 +278,28 @@ def test_two_first_starts_at_once_wait_for_each_other(script: ModuleType, tmp_pa
         assert other.poll() is None
     said, _ = other.communicate(timeout=20)  # closing the file is the end of its turn
     assert said.strip() == "mine"
+
+
+@pytest.mark.parametrize("clones", ["", "/some/clones"])
+def test_nightly_writes_the_page_of_the_zoo(
+    script: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, clones: str
+) -> None:
+    """Missing files are said on the page; a page that is not written is a failure."""
+    called: list[list[str]] = []
+    page = tmp_path / "reports" / "zoo.md"
+    monkeypatch.setattr(script, "ROOT", tmp_path)
+    monkeypatch.setenv("PKM_ZOO", clones)
+
+    def write(words: list[str], **_: object) -> int:
+        called.append(words)
+        page.write_text("a page")
+        return 1
+
+    monkeypatch.setattr(script.subprocess, "call", write)
+    assert script.run_zoo() == 0
+    (words,) = called
+    assert words[words.index("--report") + 1] == str(page)
+    assert ("--from" in words) == bool(clones)
+    monkeypatch.setattr(script.subprocess, "call", lambda *_, **__: 1)
+    assert script.run_zoo() == 1
+    assert not page.exists()

@@ -97,7 +97,7 @@ def test_a_dead_point_has_no_efforts() -> None:
     assert np.isnan(t.motor_gains(q, [1.0], [1.0])[0]).ravel().tolist() == [False, True, False]
 
 
-@pytest.mark.parametrize("kind", ["urdf+", "mjcf", "sdf", "usd"])
+@pytest.mark.parametrize("kind", ["urdf+", "mjcf", "sdf", "usd", "urdf+constraint"])
 def test_there_and_back(hip: TreeModel, kind: str) -> None:
     if kind == "usd":
         pytest.importorskip("pxr")
