@@ -45,8 +45,9 @@ def there_and_back(tree: TreeModel, kind: str) -> Difference:
         return difference(tree, load_model(text))
     if not tree.loops:
         raise LostError(f"{tree.name}: it has no loop for a file of loops")
-    if others := [loop.name for loop in tree.loops if loop.type not in (LoopType.REVOLUTE, LoopType.SPHERICAL)]:
-        raise LostError(f"{tree.name}: YAML has hinges and balls alone, and no {', '.join(others)}")
+    unsaid = [loop.name for loop in tree.loops if loop.type not in (LoopType.REVOLUTE, LoopType.SPHERICAL)]
+    if unsaid := [*unsaid, *(one.name for one in tree.couplings)]:
+        raise LostError(f"{tree.name}: YAML has hinges and balls alone, and no {', '.join(unsaid)}")
     with tempfile.TemporaryDirectory() as folder:
         Path(folder, "tree.urdf").write_text(WRITERS["urdf"](tree)[0], encoding="utf-8")
         loops = Path(folder, "tree.yaml")

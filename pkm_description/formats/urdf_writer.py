@@ -66,6 +66,8 @@ def to_yaml(mechanism: Mechanism | TreeModel) -> tuple[str, list[str]]:
                 if kind is LoopType.REVOLUTE:
                     lines.append(f"    {key_of_axis}: {_numbers(frame[:3, :3] @ axis)}")
     left_out = [loop.name for loop in mechanism.loops if loop.type not in (LoopType.REVOLUTE, LoopType.SPHERICAL)]
+    if isinstance(mechanism, TreeModel):
+        left_out += [one.name for one in mechanism.couplings]
     lines.append(f"independent: [{', '.join(mechanism.actuated_joints)}]")
     notes = ["base, platform, gravity and home"]
     notes += [f"loops that are no hinge or ball: {', '.join(left_out)}"] if left_out else []

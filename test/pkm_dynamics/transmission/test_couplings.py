@@ -106,7 +106,7 @@ def test_there_and_back(hip: TreeModel, kind: str) -> None:
 
 
 def test_what_a_format_has_no_word_for_is_listed(hip: TreeModel) -> None:
-    for kind in ("sdf", "usd", "urdf", "urdf+constraint"):
+    for kind in ("sdf", "usd", "urdf", "urdf+constraint", "yaml"):
         assert "by_sum, by_difference, by_cam" in " ".join(WRITERS[kind](hip)[1])
 
 
