@@ -3,6 +3,7 @@
 
 Times are of one core, in microseconds for a state, of inverse dynamics at 100,000 states; and of its gradient, of the
 sum of squares of all efforts by pose, twist and acceleration. Seconds until the first answer are of one core too.
+With `--gpu`, robots on a GPU instead, one line per figure: see `bench/outlets_on_gpu.py`. That needs neither library.
 """
 
 from __future__ import annotations
@@ -13,10 +14,9 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-import casadi
-import jax
 import numpy as np
 
+from bench import outlets_on_gpu
 from bench.many_poses import poses_around_home
 from bench.tables import table
 from bench.timing import pin_to_one_core
@@ -50,6 +50,10 @@ def once(call: Callable[[], Any]) -> str:
 
 def rows(names: Sequence[str]) -> Iterator[list[str]]:
     """A row of each robot."""
+    import casadi  # late: a computer with a GPU need not have them
+    import jax
+
+    jax.config.update("jax_enable_x64", True)
     for name in names:
         dynamics = Dynamics(load_mechanism(name))
         S, rng = dynamics.kinematics.task.subspace, np.random.default_rng(0)
@@ -76,8 +80,11 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("robots", nargs="*", default=ROBOTS)
     parser.add_argument("--write", type=Path, help="page whose table is replaced")
+    parser.add_argument("--gpu", action="store_true", help="time robots on a GPU")
     args = parser.parse_args(argv)
-    jax.config.update("jax_enable_x64", True)
+    if args.gpu:
+        outlets_on_gpu.main()
+        return
     pin_to_one_core()
     text = table(HEADER, list(rows(args.robots)))
     print(text)

@@ -13,7 +13,7 @@ import numpy as np
 from pkm_analysis.analysis_errors import AnalysisError
 from pkm_analysis.body_distances import Clearance, meshes_stamp
 from pkm_analysis.domain import TaskCoordinates
-from pkm_analysis.evaluator import PoseEvaluator
+from pkm_analysis.evaluator import GPU_CHUNK, PoseEvaluator
 from pkm_description import Mechanism
 from pkm_description.mechanism import Array
 from pkm_dynamics import Dynamics
@@ -34,19 +34,31 @@ class Robot:
         robot: its description, or its kinematics.
         mode: number of a working mode; None: home's, with joints in the turns that they make from there.
         sweeps: where many poses are computed, on all cores by default.
+        cupy: CuPy, or what does as it does: a GPU computes what limbs say of poses.
 
     Raises:
         PkmError: `robot` is neither.
         ModeError: no such working mode.
+        AnalysisError: a GPU has no code of the robot.
     """
 
-    def __init__(self, robot: Mechanism | Kinematics, mode: int | None = None, sweeps: Sweeps | None = None) -> None:
+    def __init__(
+        self,
+        robot: Mechanism | Kinematics,
+        mode: int | None = None,
+        sweeps: Sweeps | None = None,
+        cupy: Any = None,
+    ) -> None:
         self.sweeps = Sweeps() if sweeps is None else sweeps
         self.kinematics = robot if isinstance(robot, Kinematics) else Kinematics(robot)
         refuse_redundant(self.kinematics.redundant_names, "analyses")
         self.mode = mode
         self.kinematics.modes.branch(mode or 0)
         self.coordinates = TaskCoordinates(self.kinematics)
+        self.cupy = cupy
+        if cupy is not None and not self.evaluator.quick:
+            problem = "not all its limbs have a closed form, or its motion space turns with the pose"
+            raise AnalysisError(f"{self.name} on a GPU", problem, "leave the GPU out")
 
     def __reduce__(self) -> tuple[Any, ...]:
         """In another process it is built once, however often it is sent."""
@@ -78,7 +90,7 @@ class Robot:
         question: Callable[[], str | None] = lambda: None,
     ) -> list[Result]:
         """Results of a function for rows (n, ...) in parts, in order: of few in one call, else as one sweep."""
-        size = CHUNK if self.evaluator.quick else SLOW_CHUNK
+        size = GPU_CHUNK if self.cupy is not None else CHUNK if self.evaluator.quick else SLOW_CHUNK
         if len(rows) <= size:
             return [function(rows)]
         function(rows[:1])  # compile once, before the threads
@@ -88,7 +100,7 @@ class Robot:
     @cached_property
     def evaluator(self) -> PoseEvaluator:
         """Numbers of many poses."""
-        return PoseEvaluator(self.kinematics, self.mode)
+        return PoseEvaluator(self.kinematics, self.mode, self.cupy)
 
     @property
     def mechanism(self) -> Mechanism:

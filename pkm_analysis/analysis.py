@@ -32,6 +32,7 @@ from pkm_analysis.workspace.workspace import Workspace, workspace
 from pkm_description import Mechanism
 from pkm_description.mechanism import Array, Inertial
 from pkm_kinematics import Kinematics
+from pkm_runtime.codegen.gpu_code import cupy_with_gpu
 from pkm_runtime.describable import Describable
 from pkm_runtime.sweeps import Sweeps
 
@@ -68,10 +69,13 @@ class Analysis(Describable):
         sweeps: where many poses are computed, all cores by default; `Sweeps(scheduler="tcp://host:8786")` for a
             cluster.
         sensors: largest errors of the drives' sensors [rad, m], one for each or one for all, for errors of pose.
+        gpu: what limbs say of many poses is computed by a GPU, through CuPy, to the same answers.
 
     Raises:
         PkmError: `robot` is neither.
         ModeError: no such working mode.
+        UsageError: CuPy is not installed, or finds no GPU.
+        AnalysisError: a GPU has no code of the robot.
     """
 
     _internal: ClassVar[frozenset[str]] = frozenset({"robot"})
@@ -83,8 +87,9 @@ class Analysis(Describable):
         stiffness: float | None = None,
         sweeps: Sweeps | None = None,
         sensors: Sequence[float] = (),
+        gpu: bool = False,
     ) -> None:
-        self.robot = Robot(robot, mode, sweeps)
+        self.robot = Robot(robot, mode, sweeps, cupy_with_gpu("analyses on GPUs") if gpu else None)
         self.assumed = Assumed(stiffness, tuple(float(e) for e in sensors))
 
     def _summary(self) -> str:
@@ -320,7 +325,8 @@ class Analysis(Describable):
 
     def _in_mode(self, mode: int) -> Analysis:
         stiffness, sensors = self.assumed
-        return Analysis(self.robot.kinematics, mode or None, stiffness, self.robot.sweeps, sensors)
+        gpu = self.robot.cupy is not None
+        return Analysis(self.robot.kinematics, mode or None, stiffness, self.robot.sweeps, sensors, gpu)
 
     def path(
         self,

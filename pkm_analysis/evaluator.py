@@ -36,13 +36,14 @@ from pkm_kinematics.solve.engine import Engine
 from pkm_kinematics.solve.singularity import margins as drive_margins
 from pkm_kinematics.status import closes
 from pkm_runtime.codegen import Recording, Tape, loose, trace
+from pkm_runtime.codegen.gpu_code import GpuCode
 from pkm_runtime.codegen.machine_code import LANES, VectorCode
 from pkm_runtime.sweeps.chunks import slices
 
 SCRATCH = (8, 14, 14)  # of `pose_quantities`
 
 
-CHUNK = 4096  # poses whose numbers fit the processor's cache
+CHUNK, GPU_CHUNK = 4096, 1 << 20  # poses whose numbers fit the processor's cache; that keep a GPU busy
 MARGINS = range(TYPE1, WIDTH)  # numbers that need velocities
 OPEN = -1e-9  # REACH of a pose that iteration does not reach, however close
 INDEPENDENT = 1e-6  # of unit wrenches: smaller singular values are zero
@@ -50,8 +51,8 @@ INDEPENDENT = 1e-6  # of unit wrenches: smaller singular values are zero
 
 def straight_quantities(
     kinematics: Kinematics, model: Model, branch: int, seed: Array, frame: TwistFrame, wanted: tuple[int, ...]
-) -> VectorCode | None:
-    """Code for numbers `wanted`, as of `PoseEvaluator`, over columns of poses, for a `straight` robot.
+) -> Recording | None:
+    """Numbers `wanted`, as of `PoseEvaluator`, of a pose, for a `straight` robot.
 
     The model has the frame as its subspace; `seed` (n_joints,) are joint positions at home in that branch of the closed
     forms. None where home has no regular configuration to record at.
@@ -71,23 +72,25 @@ def straight_quantities(
         return None
     joints = dict(zip(kinematics.engine.body_column[2:], held.state[PLATFORM + 1 :], strict=True))
     results = tuple(out[k] if k < WIDTH else joints[k - WIDTH].q for k in wanted)
-    return VectorCode(Recording(tape, 1, results))
+    return Recording(tape, 1, results)
 
 
 class PoseEvaluator:
     """Numbers of `pose_quantities` for poses of a robot in one working mode. Thread-safe.
 
-    Without a mode it is home's, with joints in the turns that they make on the way from home. Raises `ModeError`.
+    Without a mode it is home's, with joints in the turns that they make on the way from home. With CuPy, or what does
+    as it does, straight-line code is a GPU's. Raises `ModeError`.
     """
 
-    def __init__(self, kinematics: Kinematics, mode: int | None = None) -> None:
+    def __init__(self, kinematics: Kinematics, mode: int | None = None, cupy: Any = None) -> None:
         self.kinematics = kinematics
         self.mode = mode
+        self._cupy = cupy
         engine = kinematics.engine
         self._branch = kinematics.modes.branch(0 if mode is None else mode)
         self.start: Array = np.array(engine.home_joints if mode is None else kinematics.modes.start(mode))
         self._near = self.start if mode is None else self._in_range(self.start)
-        self._codes: dict[tuple[int, ...], VectorCode | None] = {}
+        self._codes: dict[tuple[int, ...], VectorCode | GpuCode | None] = {}
         self._constant = engine.constant_space
         self._frame = self._at_home()
         blocks = engine.model.blocks.copy()
@@ -95,7 +98,7 @@ class PoseEvaluator:
         self._model: Model = engine.model.replace(subspace=self._frame.basis, blocks=blocks)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Copies compile their code anew."""
+        """Copies compile their code anew, for processors."""
         return PoseEvaluator, (self.kinematics, self.mode)
 
     def _in_range(self, joints: Array) -> Array:
@@ -145,10 +148,11 @@ class PoseEvaluator:
         if code is None:
             return self.by_kernels(poses, asked)
         out = np.empty((len(asked), len(poses)))
-        columns = np.empty((len(code.inputs), CHUNK))
-        results = np.empty((len(asked) + 1, CHUNK))
+        size = CHUNK if self._cupy is None else min(GPU_CHUNK, -(-len(poses) // LANES) * LANES)
+        columns = np.empty((len(code.inputs), size))
+        results = np.empty((len(asked) + 1, size))
         chosen = list(code.inputs)
-        for part in slices(len(poses), CHUNK):
+        for part in slices(len(poses), max(size, 1)):
             n = part.stop - part.start
             padded = -(-n // LANES) * LANES
             columns[:, :n] = poses[part].T[chosen]
@@ -161,13 +165,17 @@ class PoseEvaluator:
                 out[:, rows] = self.by_kernels(poses[rows], asked)
         return out
 
-    def _code(self, asked: tuple[int, ...]) -> VectorCode | None:
+    def _code(self, asked: tuple[int, ...]) -> VectorCode | GpuCode | None:
         if asked not in self._codes:
             followed = self._model.replace(blocks=self.kinematics.engine.model.blocks)  # in the turns from home
             model = followed if self.mode is None else self._model
             fixed = (self.kinematics, model, self._branch, self._near, self._frame)
-            self._codes[asked] = straight_quantities(*fixed, asked)
+            recording = straight_quantities(*fixed, asked)
+            self._codes[asked] = None if recording is None else self._compiled(recording)
         return self._codes[asked]
+
+    def _compiled(self, recording: Recording) -> VectorCode | GpuCode:
+        return VectorCode(recording) if self._cupy is None else GpuCode(recording, self._cupy)
 
     def by_kernels(self, poses: Array, asked: tuple[int, ...]) -> Array:
         """`_numbers` for any robot: solved, then evaluated pose by pose."""

@@ -183,6 +183,7 @@ SHARED: dict[str, dict[str, Any]] = {  # options of several tasks: what argparse
     "--quantity": {"default": "type2", "metavar": "NAME", "help": "what is asked for, see map --help (default: type2)"},
     "--layer": {"metavar": "FILE", "help": "surfaces as .glb, which 'pkm run --layers' and RViz show"},
     "--no-joint-limits": {"action": "store_true", "help": "do without limits of joints"},
+    "--gpu": {"action": "store_true", "help": "compute on a GPU of NVIDIA, through CuPy: the same answers"},
     "--closed": {"action": "store_true", "help": "of a motion: add a way back where it ends elsewhere"},
 }
 CONDITIONS = ("--require --that", "--mode", "--stiffness", "--sensor-error")
@@ -240,7 +241,8 @@ def sensor_errors(robot: Robot, words: list[str] | None) -> tuple[float, ...]:
 
 def asked(given: argparse.Namespace, mechanism: Mechanism, sweeps: Sweeps) -> Analysis:
     """The analysis of a robot, with what the command line assumes of it."""
-    analysis = pkm_analysis.Analysis(mechanism, given.mode, given.stiffness, sweeps)
+    gpu = getattr(given, "gpu", False)
+    analysis = pkm_analysis.Analysis(mechanism, given.mode, given.stiffness, sweeps, gpu=gpu)
     sensors = sensor_errors(analysis.robot, given.sensor_error)
     analysis.assumed = analysis.assumed._replace(sensors=sensors)
     return analysis

@@ -51,6 +51,10 @@ NO_PATH = EXCEEDED = 3
 REFUTED, NO_ANSWER, UNDECIDED = 1, 2, 3
 
 
+def _wrong_place(given: argparse.Namespace) -> str:
+    return "--gpu and --scheduler exclude each other" if given.gpu and given.scheduler else ""
+
+
 def _workspace(given: argparse.Namespace, mechanism: Mechanism, sweeps: Sweeps) -> Found:
     analysis = asked(given, mechanism, sweeps)
     at = {**where(analysis, given), "tolerance": given.tolerance}
@@ -402,7 +406,7 @@ _EACH = [
         "Where a robot can be: within reach, limits of all joints, and bounds of your own. Its size with an error,\n"
         "its border as a mesh, and at each point of it what stops the robot there.",
         _workspace,
-        (*WHERE, "--no-joint-limits"),
+        (*WHERE, "--gpu", "--no-joint-limits"),
         {
             "--tolerance": {"type": float, "metavar": "M", "help": "how far the border may be off [m]"},
             "--mesh": {"metavar": "FILE", "help": "border as .stl, .ply or .obj"},
@@ -412,6 +416,7 @@ _EACH = [
             "--largest": {"action": "store_true", "help": "find the largest box and the largest cylinder inside"},
             "--no-platform-limits": {"action": "store_true", "help": "do without limits of the platform itself"},
         },
+        wrong=_wrong_place,
     ),
     Task(
         "tilt",
@@ -505,7 +510,8 @@ _EACH = [
         "surfaces of one value), in colour and with its unit, its worst point beside its mean, and the loci of\n"
         "singularities of type 1 and type 2 as curves.",
         _map,
-        (*WHERE, "--quantity", "--layer"),
+        (*WHERE, "--gpu", "--quantity", "--layer"),
+        wrong=_wrong_place,
         epilog=f"{textwrap.fill(f'Quantities: {IN_WORDS}.', 112)}\n{EXIT}",
     ),
     Task(

@@ -40,7 +40,7 @@ from pkm_kinematics.kernels.records import CLOSED_FORM
 from pkm_kinematics.kernels.regularity import SINGULAR_BELOW
 from pkm_kinematics.solve.position_solver import EXACT
 from pkm_kinematics.status import Status
-from pkm_runtime.codegen.c_code import identifier
+from pkm_runtime.codegen.c_code import CHOICES, identifier
 
 STATUSES = (
     ("PKM_OK", 0, "solved"),
@@ -122,11 +122,6 @@ struct NAME_limbs {
 };
 
 """
-CHOICES = {
-    "larger": "a > b ? a : b",
-    "smaller": "a < b ? a : b",
-    "worse": "a != a || b <= a ? a : b",  # of two errors; NaN where one is NaN
-}
 HELPERS = """\
 /* The status of an answer: NaN where there is none, PKM_INVALID_INPUT where a number overflowed. */
 static int finish(int status, REAL out[], int n)

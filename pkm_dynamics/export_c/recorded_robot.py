@@ -562,6 +562,16 @@ class RecordedRobot:
         f.end("rates", "singular", *((f"jacobian[{k}]", x) for k, x in enumerate(J.flat)))
         return f
 
+    def motion_space(self) -> RecordedFunction:
+        """Basis of the possible twists (6, n) at a pose; where it turns, orthonormal with rotations times the length."""
+        f = self._at()
+        self._limbs(f)
+        if self.turning:
+            f.space()
+        space = f.model.subspace
+        f.end("the motion space", "singular", *((f"motions[{k}]", x) for k, x in enumerate(space.flat)))
+        return f
+
     def joint_rates(self) -> RecordedFunction:
         """Rates of all joints as the platform has a twist; zero for those of its own branch."""
         f = RecordedFunction(self)

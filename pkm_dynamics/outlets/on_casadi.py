@@ -29,6 +29,7 @@ class CasadiRobot:
 
     Poses (7,), twists and accelerations (6,) as in `Dynamics`. The last result, `valid`, is 1 where Python answers, and
     0 where the others mean nothing: out of reach, singular, outside the motion space. Joint limits are not judged.
+    Where the motion space turns with the pose, derivatives by the pose are along `motion_space` alone.
     """
 
     def __init__(self, dynamics: Dynamics, mode: int) -> None:
@@ -71,6 +72,11 @@ class CasadiRobot:
     def margins(self) -> Any:
         """`margins` (2,) at `pose`: regularity of the worst limb, reciprocal condition of the drives."""
         return self._function(self._functions.margins)
+
+    @cached_property
+    def motion_space(self) -> Any:
+        """`motions` (6, degrees of freedom), a basis of the possible twists at `pose`."""
+        return self._function(self._functions.motion_space)
 
     def _operations(self) -> dict[str, Any]:
         casadi = self._casadi

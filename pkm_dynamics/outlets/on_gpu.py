@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A robot's C as kernels of GPUs, on arrays that stay there: compiled by NVRTC, through CuPy.
 
-The C is that of `export_c`, word for word; a kernel around each function asks it of one state in each thread.
+The C is that of `export_c`, word for word, with what people of GPUs ask beside it: room to the ends of joints,
+membership in a workspace, a step of a simulation. A kernel around each function asks it of one state in each thread.
 """
 
 from __future__ import annotations
@@ -15,39 +16,75 @@ import numpy as np
 
 from pkm_dynamics.dynamics import Dynamics
 from pkm_dynamics.export_c.c_files import CFiles
+from pkm_dynamics.export_c.recorded_robot import ExportError
+from pkm_dynamics.kernels.direct_dynamics import advance
 from pkm_kinematics.batch import ShapeError
-from pkm_runtime.optional import optional_library
+from pkm_kinematics.recordings_at_home import some_numbers
+from pkm_runtime.codegen import Tape, trace
+from pkm_runtime.codegen.c_code import CHOICES, CCode, Part
+from pkm_runtime.codegen.gpu_code import HEAD, OPTIONS, ROWS, cupy_with_gpu, launch
 
-THREADS = 128  # of a block
-BLOCKS = 65535  # at most; more states than threads are taken in turns
-OPTIONS = ("-std=c++17", "-default-device", "-diag-suppress=222")  # functions are the device's; infinity is 1e308 * 10
-HEAD = """\
-#ifdef __CUDACC_RTC__
-#define HUGE_VAL (1e308 * 10.0)
-#define INFINITY HUGE_VAL
-#define NAN (HUGE_VAL - HUGE_VAL)
-#define NULL 0
-#define DBL_DIG 15
-#endif
-"""
 KERNEL = """
-extern "C" __global__ void {name}_many(long long n, int mode, {arguments}, int *status)
+extern "C" __global__ void {name}_many(long long n, int mode, {arguments})
 {{
     (void)mode;
-    const long long stride = (long long)blockDim.x * gridDim.x;
-    for (long long i = (long long)blockIdx.x * blockDim.x + threadIdx.x; i < n; i += stride)
+{rows}
         status[i] = {name}({call});
 }}
 """
-# arguments and results of each function of C, between which the mode stands, except of `forward`
-FUNCTIONS = {
-    "inverse": (("pose",), ("actuated", "joints")),
-    "forward": (("actuated", "near"), ("pose",)),
-    "jacobian": (("pose",), ("jacobian",)),
-    "inverse_dynamics": (("pose", "twist", "acceleration"), ("effort",)),
-    "direct_dynamics": (("pose", "twist", "effort"), ("acceleration",)),
-    "gravity": (("pose",), ("effort",)),
-    "margins": (("pose",), ("margins",)),
+BESIDE = """
+{helpers}
+static const double joint_unit[{joints}] = {{{units}}}; /* rad, and m of those that slide */
+
+static int {name}_room(const double pose[7], int mode, double *room)
+{{
+    double actuated[{m}], joints[{joints}];
+    const int status = {name}_inverse(pose, mode, actuated, joints);
+    *room = status == PKM_OK || status == PKM_JOINT_LIMIT ? HUGE_VAL : NAN;
+    for (int k = 0; k < {joints}; k++)
+        *room = smaller(*room, smaller(joints[k] - joint_lower[k], joint_upper[k] - joints[k]) / joint_unit[k]);
+    return status == PKM_JOINT_LIMIT ? PKM_OK : status;
+}}
+
+static int {name}_inside(const double pose[7], double regularity, double condition, int mode)
+{{
+    double actuated[{m}], joints[{joints}], margins[2];
+    int status = {name}_inverse(pose, mode, actuated, joints);
+    if (status == PKM_OK && (regularity > 0.0 || condition > 0.0)) {{
+        status = {name}_margins(pose, mode, margins);
+        if (status == PKM_OK && !(margins[0] >= regularity && margins[1] >= condition))
+            status = PKM_SINGULAR;
+    }}
+    return status;
+}}
+"""
+STEP = """
+static int {name}_step(
+    const double pose[7], const double twist[6], const double effort[], double dt, int mode, double to[7],
+    double moving[6])
+{{
+    double acceleration[6];
+    int status = {name}_direct_dynamics(pose, twist, effort, mode, acceleration);
+    if (status == PKM_OK) {{
+{body}
+        status = finish(status, moving, 6);
+    }}
+    status = finish(status, to, 7);
+    return finish(status, moving, 6);
+}}
+"""
+# arrays, numbers and results of each function of C, which has the mode before the results; but for `forward`
+FUNCTIONS: dict[str, tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]] = {
+    "inverse": (("pose",), (), ("actuated", "joints")),
+    "forward": (("actuated", "near"), (), ("pose",)),
+    "jacobian": (("pose",), (), ("jacobian",)),
+    "inverse_dynamics": (("pose", "twist", "acceleration"), (), ("effort",)),
+    "direct_dynamics": (("pose", "twist", "effort"), (), ("acceleration",)),
+    "gravity": (("pose",), (), ("effort",)),
+    "margins": (("pose",), (), ("margins",)),
+    "room": (("pose",), (), ("room",)),
+    "inside": (("pose",), ("regularity", "condition"), ()),
+    "step": (("pose", "twist", "effort"), ("dt",), ("to", "moving")),
 }
 
 
@@ -57,9 +94,9 @@ def on_gpu(dynamics: Dynamics, mode: int = 0) -> GpuRobot:
     Raises:
         ExportError: there is no C of it.
         ModeError: no such mode.
-        UsageError: CuPy is not installed.
+        UsageError: CuPy is not installed, or finds no GPU.
     """
-    return GpuRobot(dynamics, mode, optional_library("cupy", "cupy-cuda12x", "functions on GPUs"))
+    return GpuRobot(dynamics, mode, cupy_with_gpu("functions on GPUs"))
 
 
 class GpuRobot:
@@ -79,6 +116,9 @@ class GpuRobot:
             "twist": (6,),
             "acceleration": (6,),
             "margins": (2,),
+            "room": (),
+            "to": (7,),
+            "moving": (6,),
         }
         self._shapes |= {"actuated": (m,), "effort": (m,), "jacobian": (m, 6)}
         self._shapes["joints"] = (len(dynamics.kinematics.joint_names),)
@@ -111,37 +151,73 @@ class GpuRobot:
         """Regularity of the worst limb, reciprocal condition of the drives (n, 2), status."""
         return self._call("margins", pose)
 
+    def room(self, pose: Any) -> tuple[Any, ...]:
+        """Distance (n,) of the joint nearest to an end of its range [rad], negative beyond it, status.
+
+        Of joints that slide it counts per characteristic length.
+        """
+        return self._call("room", pose)
+
+    def inside(self, pose: Any, regularity: float = 0.0, condition: float = 0.0) -> tuple[Any, ...]:
+        """Which poses (n,) limbs reach with all joints in their ranges and `margins` not below bounds; status says why.
+
+        Without bounds a singular pose is inside.
+        """
+        (status,) = self._call("inside", pose, numbers=(regularity, condition))
+        return status == 0, status
+
+    def step(self, pose: Any, twist: Any, effort: Any, dt: float) -> tuple[Any, ...]:
+        """Poses (n, 7) and twists (n, 6) after `dt` [s] under efforts, status.
+
+        Semi-implicit Euler in the platform's coordinates, as `Dynamics.lean_step`: loops stay closed.
+
+        Raises:
+            ExportError: the robot's motion space turns with the pose.
+        """
+        if self._files.robot.turning:
+            raise ExportError(f"{self._files.kinematics.mechanism.name}: step: its motion space turns with the pose")
+        return self._call("step", pose, twist, effort, numbers=(dt,))
+
     @cached_property
     def source(self) -> str:
         """The text that NVRTC compiles."""
-        own = re.sub(r"#include .*\n", "", self._files.source())
-        return "\n".join([HEAD, self._files.header(), own, *map(self._kernel, FUNCTIONS)])
+        own, turning = re.sub(r"#include .*\n", "", self._files.source()), self._files.robot.turning
+        functions = [function for function in FUNCTIONS if not (turning and function == "step")]
+        missing = {name: text for name, text in CHOICES.items() if f"double {name}(" not in own}
+        engine = self._files.engine
+        beside = BESIDE.format(
+            helpers="".join(f"static double {k}(double a, double b) {{ return {v}; }}\n" for k, v in missing.items()),
+            units=", ".join(str(1.0 if turns else engine.characteristic_length) for turns in engine.joint_turning),
+            joints=len(engine.joint_names),
+            m=self._files.robot.m,
+            name=self._files.name,
+        )
+        step = "" if turning else STEP.format(name=self._files.name, body=_advance())
+        return "\n".join([HEAD, self._files.header(), own, beside, step, *map(self._kernel, functions)])
 
     def _kernel(self, function: str) -> str:
-        given, results = FUNCTIONS[function]
-        places = [f"{name} + {prod(self._shapes[name])} * i" for name in (*given, *results)]
-        if function != "forward":
-            places.insert(len(given), "mode")
-        arguments = [f"const double *{name}" for name in given] + [f"double *{name}" for name in results]
-        name = f"{self._files.name}_{function}"
-        return KERNEL.format(name=name, arguments=", ".join(arguments), call=", ".join(places))
+        given, numbers, results = FUNCTIONS[function]
+        before, after = ([f"{name} + {prod(self._shapes[name])} * i" for name in names] for names in (given, results))
+        mode = [] if function == "forward" else ["mode"]
+        arguments = [f"const double *{name}" for name in given] + [f"double {name}" for name in numbers]
+        arguments += [f"double *{name}" for name in results] + ["int *status"]
+        name, call = f"{self._files.name}_{function}", ", ".join([*before, *numbers, *mode, *after])
+        return KERNEL.format(name=name, arguments=", ".join(arguments), rows=ROWS, call=call)
 
     @cached_property
     def _module(self) -> Any:
         return self._cupy.RawModule(code=self.source, options=OPTIONS)
 
-    def _call(self, function: str, *rows: Any) -> tuple[Any, ...]:
-        cupy, (names, results) = self._cupy, FUNCTIONS[function]
+    def _call(self, function: str, *rows: Any, numbers: tuple[float, ...] = ()) -> tuple[Any, ...]:
+        cupy, (names, _, results) = self._cupy, FUNCTIONS[function]
         taken = [self._taken(name, row) for name, row in zip(names, rows, strict=True)]
         n = len(taken[0])
         if any(len(row) != n for row in taken):
             raise ShapeError(f"{function}: {names} have {[len(row) for row in taken]} rows")
         out = [cupy.empty((n, *self._shapes[name]), dtype=np.float64) for name in results]
         status = cupy.empty(n, dtype=np.int32)
-        if n:
-            kernel = self._module.get_function(f"{self._files.name}_{function}_many")
-            blocks = min(-(-n // THREADS), BLOCKS)
-            kernel((blocks,), (THREADS,), (np.int64(n), np.int32(self._mode), *taken, *out, status))
+        kernel = self._module.get_function(f"{self._files.name}_{function}_many")
+        launch(kernel, n, np.int32(self._mode), *taken, *map(np.float64, numbers), *out, status)
         return *out, status
 
     def _taken(self, name: str, rows: Any) -> Any:
@@ -152,3 +228,16 @@ class GpuRobot:
         if found.shape[1:] != self._shapes[name] or found.ndim < 2:
             raise ShapeError(f"{name}: expected (n, {', '.join(map(str, self._shapes[name]))}), got {found.shape}")
         return found
+
+
+def _advance() -> str:
+    """C of `advance`: pose and twist after dt, from those before and the acceleration."""
+    names, tape = ("pose", "twist", "acceleration"), Tape()
+    arrays = [tape.inputs(k, some_numbers(n), range(n)) for k, n in enumerate((7, 6, 6))]
+    dt = tape.inputs(3, np.array([1e-3]), [0])[0]
+    motion = np.concatenate(arrays[:2])
+    trace(advance)(motion, arrays[2], dt)
+    places = [*(f"to[{k}]" for k in range(7)), *(f"moving[{k}]" for k in range(6))]
+    part = Part("the step", len(tape.order), len(tape.conditions), "", list(zip(places, motion, strict=True)))
+    texts = {(a, k): f"{name}[{k}]" for a, name in enumerate(names) for k in range(len(arrays[a]))}
+    return "\n".join(CCode(tape, [part], texts | {(3, 0): "dt"}, {}, {}).lines({}))

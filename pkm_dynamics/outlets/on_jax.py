@@ -17,6 +17,7 @@ import numpy as np
 from pkm_description.mechanism import Array
 from pkm_dynamics.dynamics import Dynamics
 from pkm_dynamics.outlets.recorded_functions import Outlet, RecordedFunctions
+from pkm_kinematics.solve.constraints import scaling
 from pkm_kinematics.status import closes
 from pkm_runtime.codegen import AVAILABLE
 from pkm_runtime.codegen.xla_call import XlaCall
@@ -82,6 +83,10 @@ class JaxRobot:
         """Regularity of the worst limb, reciprocal condition of the drives (..., 2)."""
         return self._call(self._functions.margins, pose)
 
+    def motion_space(self, pose: Any) -> Any:
+        """A basis of the possible twists (..., 6, degrees of freedom)."""
+        return self._call(self._functions.motion_space, pose)
+
     def forward(self, actuated: Any, near: Any) -> Any:
         """The pose (..., 7) that continues `near` (..., 7), as `Kinematics.forward` finds it.
 
@@ -95,6 +100,8 @@ class JaxRobot:
     def _call(self, outlet: Outlet, *given: Any) -> Any:
         jnp = self._jax.numpy
         rows = [jnp.asarray(x, dtype=float) for x in given]
+        if self._functions.robot.turning:
+            rows[0] = self._along_space(rows[0])
         if self._functions.robot.iterated:
             rows[0] = self._recorded(self._functions.platform, rows[0])
             rows.append(self._solve(rows[0]))
@@ -149,7 +156,6 @@ class JaxRobot:
     @cached_property
     def _forward(self) -> Any:
         jnp, turning = self._jax.numpy, self._kinematics.engine.joint_turning[self._kinematics.engine.actuated_column]
-        S = self._kinematics.engine.model.subspace
 
         def pose_of(actuated: Array, near: Array) -> Array:
             found = self._kinematics.forward(
@@ -165,11 +171,26 @@ class JaxRobot:
             off = self.inverse(pose) - at[0]
             off = jnp.where(np.array(turning), off - TAU * jnp.round(off / TAU), off)
             same = jnp.all(jnp.abs(off) < SAME, axis=-1, keepdims=True)
+            S = self.motion_space(pose) if self._functions.robot.turning else self._functions.robot.subspace
             Q, R = jnp.linalg.qr(self.jacobian(pose) @ S)
             free = jnp.linalg.solve(R, jnp.swapaxes(Q, -1, -2) @ rates[0][..., None])
             return pose, jnp.where(same, self._pose_rate(pose, (S @ free)[..., 0]), jnp.nan)
 
         return forward
+
+    @cached_property
+    def _along_space(self) -> Any:
+        """A pose as it is, whose steps out of a motion space that turns count for nothing."""
+        along, units = self._jax.custom_jvp(lambda pose: pose), scaling(self._kinematics.characteristic_length) ** 2
+
+        @along.defjvp
+        def _rule(at: Any, rates: Any) -> tuple[Any, Any]:
+            (pose,) = at
+            S = self.motion_space(pose)
+            free = self._jax.numpy.einsum("...kc,...k->...c", S, units * self._twist(pose, *rates))
+            return pose, self._pose_rate(pose, (S @ free[..., None])[..., 0])
+
+        return along
 
     def _twist(self, pose: Any, rate: Any) -> Any:
         """Twist (..., 6) of a pose's rate (..., 7)."""

@@ -13,6 +13,7 @@ import numpy as np
 
 from pkm_dynamics.dynamics import Dynamics
 from pkm_dynamics.export_c.recorded_robot import ExportError, RecordedFunction, RecordedRobot
+from pkm_dynamics.outlets.fixed_sharing import MOST, shared
 from pkm_kinematics.status import closes
 from pkm_runtime.codegen.derivatives import restated
 from pkm_runtime.codegen.tape import Number, Recording, Tape, call, select_larger
@@ -48,7 +49,7 @@ class RecordedFunctions:
     """
 
     def __init__(self, dynamics: Dynamics, mode: int) -> None:
-        self.robot, self.dynamics, self.mode = RecordedRobot(dynamics), dynamics, mode
+        self.robot, self.dynamics, self.mode = RecordedRobot(dynamics, turns=True), dynamics, mode
         kinematics = dynamics.kinematics
         if not closes(kinematics.inverse(self.robot.pose, mode=mode).status):
             raise self.refusal(f"mode {mode} has no configuration near home")
@@ -116,11 +117,26 @@ class RecordedFunctions:
         """Rates of all joints of the limbs, zero for those of the platform's branch."""
         return self._outlet("joint_rates", MOTION, "rates", self.robot.joint_rates())
 
+    @cached_property
+    def motion_space(self) -> Outlet:
+        """Basis of the possible twists (6, n)."""
+        return self._outlet("motion_space", POSE, "motions", self.robot.motion_space(), self.robot.n)
+
     def _efforts(self, name: str, moving: bool) -> Outlet:
-        if self.robot.one_way:
-            raise self.refusal(f"{name}: drives that only pull, or only push, share by an iteration; use Python or C")
+        robot, f = self.robot, self.robot.inverse_dynamics(moving)
+        spare = robot.m - robot.n
+        if robot.one_way and f.regular:
+            if spare > MOST:
+                raise self.refusal(
+                    f"{name}: drives that only pull, or only push, share by an iteration where more than {MOST} are "
+                    "redundant; use Python or C"
+                )
+            numbers = [x for _, x in f.parts[-1].results]
+            null = np.array(numbers[robot.m :], dtype=object).reshape(robot.m, spare)
+            efforts = shared(numbers[: robot.m], null, *self.dynamics.mechanism.effort_range)
+            f.parts[-1].results = [(f"effort[{k}]", x) for k, x in enumerate(efforts)]
         arguments = (*MOTION, "acceleration") if moving else POSE
-        return self._outlet(name, arguments, "effort", self.robot.inverse_dynamics(moving))
+        return self._outlet(name, arguments, "effort", f)
 
     def _outlet(self, name: str, names: tuple[str, ...], result: str, f: RecordedFunction, columns: int = 0) -> Outlet:
         if not f.regular:

@@ -17,6 +17,11 @@ LONGEST = 48  # characters of a value that stands in another's expression rather
 SIGNS = {"+": 1, "-": 1, "*": 2, "/": 2}
 TERNARY, UNARY, ATOM = 0, 3, 4  # how tightly a text binds, as `SIGNS`
 HELPERS = {"max": "larger", "min": "smaller", "worse": "worse"}  # functions that the C file itself has
+CHOICES = {  # what these return
+    "larger": "a > b ? a : b",
+    "smaller": "a < b ? a : b",
+    "worse": "a != a || b <= a ? a : b",  # of two errors; NaN where one is NaN
+}
 # what must hold so that a comparison comes out as recorded; false for NaN
 HOLDS = {
     "<": ("<", ">="),
