@@ -187,7 +187,7 @@ class CFiles:
     """All files of one robot, by name; `single` makes floats of doubles."""
 
     def __init__(self, dynamics: Dynamics, single: bool = False) -> None:
-        self.robot = RecordedRobot(dynamics, single, turns=True)
+        self.robot = RecordedRobot(dynamics, single)
         self.dynamics, self.kinematics, self.engine = dynamics, dynamics.kinematics, dynamics.kinematics.engine
         self.single, self.real = single, "float" if single else "double"
         self.name = identifier(self.kinematics.mechanism.name)

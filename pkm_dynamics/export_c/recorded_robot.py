@@ -351,16 +351,18 @@ def _size(rates: Any, length: float) -> Number:
 
 
 class RecordedRobot:
-    """Records the functions of one robot, on request (`turns`) of one whose motion space turns with the pose."""
+    """Records the functions of one robot.
 
-    def __init__(self, dynamics: Dynamics, single: bool = False, turns: bool = False) -> None:
+    Where its motion space turns with the pose and limbs are iterated, it has functions of joints that are `given` alone.
+    """
+
+    def __init__(self, dynamics: Dynamics, single: bool = False, given: bool = False) -> None:
         self.dynamics, self.kinematics, self.engine = dynamics, dynamics.kinematics, dynamics.kinematics.engine
         blocks = self.engine.tables.blocks
         self.turning, self.iterated = not self.engine.constant_space, bool(self.engine.iterated)
         refuse_redundant(self.engine.redundant_names, "generated code")
-        self.expect(turns or not self.turning, "its motion space turns with the pose; use the Python package")
         self.expect(
-            not (self.turning and self.iterated),
+            given or not (self.turning and self.iterated),
             "its motion space turns with the pose, and limbs are solved by iteration; use the Python package",
         )
         self.tables, self.subspace, self.single = self.engine.tables, self.engine.model.subspace, single
@@ -579,7 +581,10 @@ class RecordedRobot:
         f.place(joints=False)
         f.end("the platform and its motion", "invalid")
         self._limbs(f)
-        f.move(twist, np.zeros(6))
+        if self.turning:
+            f.trace(onto_space)(f.space().model.subspace, self.engine.characteristic_length, twist)
+        f.trace(move_platform)(f.data.state, twist, np.zeros(6))
+        f.trace(velocities)(f.model, f.data)
         rates: list[Number] = [0.0] * len(self.engine.joint_names)
         for i in range(2, len(f.data.state)):
             rates[f.model.bodies[i].column] = f.data.state[i].qd

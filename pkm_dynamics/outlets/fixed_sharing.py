@@ -13,7 +13,7 @@ from math import isfinite
 from typing import NamedTuple
 
 from pkm_description.mechanism import Array
-from pkm_runtime.codegen.tape import Number, Term, call, extreme, select_larger, tape_of
+from pkm_runtime.codegen.tape import Number, Term, call, extreme, key, select_larger, tape_of
 
 MOST = 2  # efforts to spare
 FAR = 1e30  # N or N m
@@ -29,9 +29,9 @@ class Side(NamedTuple):
 
 
 def shared(effort: Sequence[Number], null: Array, lower: Array, upper: Array) -> list[Number]:
-    """Efforts (m,) of least norm within bounds (m,), from those of least norm without; expects on the tape to find any.
+    """Efforts (m,) of least norm within bounds (m,), from those of least norm without.
 
-    `null` (m, r) is an orthonormal basis of efforts that do no work, r at most MOST.
+    That there are any is a condition on the tape, whether it holds where it is recorded or not. `null` (m, r) is an orthonormal basis of efforts that do no work, r at most MOST.
     """
     sides = []
     for k, (now, row, low, high) in enumerate(zip(effort, null, lower, upper, strict=True)):
@@ -50,7 +50,7 @@ def shared(effort: Sequence[Number], null: Array, lower: Array, upper: Array) ->
     assert tape is not None
     for one, low, high in zip(found, lower, upper, strict=True):
         room = 10.0 * ROUNDED * (abs(one) + size)
-        tape.decide("<=", extreme("max", low - one, one - high), room)
+        tape.conditions["<=", key(extreme("max", low - one, one - high)), key(room)] = True  # it may not hold here
     return [extreme("min", extreme("max", one, low), high) for one, low, high in zip(found, lower, upper, strict=True)]
 
 

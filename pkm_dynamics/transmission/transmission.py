@@ -22,6 +22,7 @@ from pkm_kinematics.linkage.loop_system import LinkageError
 from pkm_kinematics.status import Status
 from pkm_runtime.codegen.machine_code import VectorCode
 from pkm_runtime.describable import Describable, listed
+from pkm_runtime.shareable_arrays import shareable
 
 
 class Motion(NamedTuple):
@@ -45,7 +46,7 @@ class Transmission(Describable):
     Without names it takes the independent joints and the actuators of all clusters. Positions (..., n) of the joints
     [rad or m] may be a batch. All is on the branch of the file's home, which is kept: where a linkage would have to
     fold on the way from home, answers are NaN, and `at(q).status` says so. Efforts are those at the actuated joints,
-    behind gears.
+    behind gears. Arrays (..., k) of answers share their memory with torch and JAX by DLPack.
     """
 
     def __init__(
@@ -345,8 +346,8 @@ def _rows3(matrices: Array) -> Array:
 
 
 def _like(q: Array, found: Array) -> Array:
-    """Results (k, ...) with the leading axes of q (..., n)."""
-    return found.reshape(*np.shape(q)[:-1], *found.shape[1:])
+    """Results (k, ...) with the leading axes of q (..., n), in memory that others share."""
+    return shareable(found).reshape(*np.shape(q)[:-1], *found.shape[1:])
 
 
 def _times(matrices: Array, vectors: Array) -> Array:

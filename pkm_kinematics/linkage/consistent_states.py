@@ -22,6 +22,7 @@ from pkm_kinematics.linkage.linkage import Linkage
 from pkm_kinematics.linkage.recorded_linkage import record_motion
 from pkm_runtime.codegen.machine_code import LANES, VectorCode
 from pkm_runtime.errors import UsageError
+from pkm_runtime.shareable_arrays import empty_shareable, shareable
 
 ROWS = 1024  # at once, so that they stay in a core's cache
 DRAWS = 30  # rounds for what did not close
@@ -32,7 +33,7 @@ STEP = 1e-4  # rad, and of the length: of the differences that second derivative
 class ConsistentStates:
     """Arrays (n, names) of positions [m, rad], velocities and accelerations of all joints.
 
-    They are NumPy's, in C order: `torch.from_dlpack(states.position)` and `jax.dlpack.from_dlpack` share their memory.
+    They are NumPy's: `torch.from_dlpack(states.position)` and `jax.dlpack.from_dlpack` share their memory.
     """
 
     names: tuple[str, ...]
@@ -133,7 +134,7 @@ def consistent_states(
     drawn = [*(k for part in linkages for k in part.linkage.inputs), *(name for name in names if name not in tied)]
     ends = np.array([_range(tree, name, name in tied, given) for name in drawn])
     home = np.array([tree.home.get(name, 0.0) for name in names])
-    result = np.empty((3, n, len(names)))
+    result = [empty_shareable((n, len(names))) for _ in range(3)]
 
     def part(at: slice) -> None:
         rng = np.random.Generator(np.random.SFC64([seed, at.start]))
@@ -155,8 +156,8 @@ def consistent_states(
                 good &= closes
                 first = last
             kept = slice(at.stop - done) if good.all() else np.flatnonzero(good)[: at.stop - done]
-            some = np.swapaxes(whole[:, :, kept], 1, 2)
-            result[:, done : done + some.shape[1]] = some
+            for all_rows, some in zip(result, whole[:, :, kept], strict=True):
+                all_rows[done : done + some.shape[1]] = some.T
             done += some.shape[1]
         raise UsageError("ranges", "most of what is drawn does not close", "give narrower ranges")
 
@@ -184,7 +185,7 @@ def closed_states(tree: TreeModel, position: Array, velocity: Array, acceleratio
             part.system.home[k] for k in part.linkage.idle
         ]
         given[1:, :, [names.index(name) for name in part.linkage.idle]] = 0.0
-    return ConsistentStates(names, *given)
+    return ConsistentStates(names, *map(shareable, given))
 
 
 @lru_cache(maxsize=16)

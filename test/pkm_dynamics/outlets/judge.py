@@ -19,7 +19,8 @@ ARGUMENTS = {"joints": ("pose",), "jacobian": ("pose",), "gravity": ("pose",), "
 ARGUMENTS |= {"inverse_dynamics": MOTION, "direct_dynamics": ("pose", "twist", "effort")}
 
 
-REFUSED = {"cable_8": ["gravity", "inverse_dynamics"], "griffis_duffy": ["inverse_dynamics", "gravity"]}
+REFUSED = {"griffis_duffy": ["inverse_dynamics", "gravity"]}
+BALANCED = 1e-2  # N m: efforts at rest of a robot without weight in any pose are rounding, of 1e-12 N m
 
 
 def compare(dynamics: Dynamics, mode: int, call: Callable[..., Any]) -> None:
@@ -41,6 +42,8 @@ def compare(dynamics: Dynamics, mode: int, call: Callable[..., Any]) -> None:
         assert (lost == ~known).all() if not dynamics.kinematics.engine.iterated else lost[~known].all(), name
         assert lost[known].mean() < 0.2 if known.any() else True, name
         top = np.maximum(np.abs(expected).max(axis=1), 1e-6 * np.nanmax(np.abs(expected), initial=1e-300))
+        if name == "gravity":
+            top = np.maximum(top, BALANCED)
         off = np.abs(found - expected).max(axis=1) / top
         assert off[known & ~lost].max(initial=0.0) < BOUND, name
     assert sorted(refused) == sorted(REFUSED.get(dynamics.mechanism.name, []))

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 from pkm_runtime.codegen.gpu_code import OPTIONS
+from pkm_runtime.shareable_arrays import empty_shareable
 
 COMPILER = shutil.which("g++") or shutil.which("clang++")
 needs_compiler = pytest.mark.skipif(COMPILER is None, reason="no C++ compiler (g++ or clang++)")
@@ -57,8 +58,12 @@ def processor(folder: Path) -> SimpleNamespace:
 
             return kernel
 
-    names = ("asarray", "ascontiguousarray", "empty", "from_dlpack")
-    found = SimpleNamespace(RawModule=Module, asnumpy=np.asarray, is_available=lambda: True, given=[])
+    names = ("asarray", "ascontiguousarray", "from_dlpack")
+
+    def empty(shape: int | tuple[int, ...], dtype: type = np.float64) -> np.ndarray:
+        return empty_shareable((shape,) if isinstance(shape, int) else shape) if dtype is np.float64 else np.empty(shape, dtype)
+
+    found = SimpleNamespace(RawModule=Module, asnumpy=np.asarray, is_available=lambda: True, empty=empty, given=[])
     for name in names:
         setattr(found, name, getattr(np, name))
     idle = SimpleNamespace(synchronize=lambda: None)
