@@ -89,7 +89,8 @@ def figures(cupy: Any, states: int = STATES, repetitions: int = REPETITIONS) -> 
         took = seconds(cupy, lambda call=call, there=there, more=more: call(*there, *more), repetitions)
         yield (
             f"{name} {words}: {states / took:.3g} states/s, {moved / states:.0f} bytes each, "
-            f"{100.0 * moved / took / memory:.0f} % of the memory's speed; first answer {first:.1f} s, error {error:.1e}"
+            f"{100.0 * moved / took / memory:.0f} % of the memory's speed; first answer {first:.1f} s, "
+            f"error {error:.1e}"
         )
 
 

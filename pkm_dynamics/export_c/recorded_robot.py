@@ -353,7 +353,7 @@ def _size(rates: Any, length: float) -> Number:
 class RecordedRobot:
     """Records the functions of one robot.
 
-    Where its motion space turns with the pose and limbs are iterated, it has functions of joints that are `given` alone.
+    Where its motion space turns with the pose and limbs are iterated, it has those of joints that are `given` alone.
     """
 
     def __init__(self, dynamics: Dynamics, single: bool = False, given: bool = False) -> None:
@@ -565,7 +565,7 @@ class RecordedRobot:
         return f
 
     def motion_space(self) -> RecordedFunction:
-        """Basis of the possible twists (6, n) at a pose; where it turns, orthonormal with rotations times the length."""
+        """Basis of the possible twists (6, n) at a pose; where it turns, orthonormal, rotations times the length."""
         f = self._at()
         self._limbs(f)
         if self.turning:

@@ -2,8 +2,8 @@
 """Drives that only pull, or only push, share a load by a fixed rule, in operations that are the same for every load.
 
 Efforts of least norm within bounds, as `pkm_dynamics.kernels.sharing` finds them by iteration, with one or two efforts
-to spare. In these, bounds leave an interval or a polygon. Its point nearest to none to spare is that, or lies on a side:
-of each side's line the nearest point between the others is tried.
+to spare. In these, bounds leave an interval or a polygon. Its point nearest to zero is zero, or lies on a side: of each
+side's line the nearest point between the others is tried.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ class Side(NamedTuple):
 def shared(effort: Sequence[Number], null: Array, lower: Array, upper: Array) -> list[Number]:
     """Efforts (m,) of least norm within bounds (m,), from those of least norm without.
 
-    That there are any is a condition on the tape, whether it holds where it is recorded or not. `null` (m, r) is an orthonormal basis of efforts that do no work, r at most MOST.
+    That there are any is a condition on the tape, whether it holds where it is recorded or not. `null` (m, r) is an
+    orthonormal basis of efforts that do no work, r at most MOST.
     """
     sides = []
     for k, (now, row, low, high) in enumerate(zip(effort, null, lower, upper, strict=True)):

@@ -68,7 +68,9 @@ class GpuCode:
         results = [(f"out[{place} * n + i]", x) for place, x in enumerate(recording.results)]
         part = Part("all results", len(tape.order), len(tape.conditions), "same = 0.0;", results)
         body = "\n".join(CCode(tape, [part], texts, {}, {}).lines({}))
-        helpers = "".join(f"static double {name}(double a, double b) {{ return {CHOICES[name]}; }}\n" for name in CHOICES)
+        helpers = "".join(
+            f"static double {name}(double a, double b) {{ return {CHOICES[name]}; }}\n" for name in CHOICES
+        )
         self.source = HEAD + helpers + COLUMNS.format(rows=ROWS, body=body, width=self._width)
 
     @cached_property

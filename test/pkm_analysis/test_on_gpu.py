@@ -40,7 +40,7 @@ def test_numbers_are_those_of_processors(name: str, mode: int | None, tmp_path: 
     wanted = PoseEvaluator(kinematics, mode).numbers(poses, asked)
     found = PoseEvaluator(kinematics, mode, processor(tmp_path)).numbers(poses, asked)
     reached = wanted[0] >= 0.0
-    assert 0 < reached.sum()
+    assert reached.sum() > 0
     np.testing.assert_array_equal(found[0] >= 0.0, reached)
     np.testing.assert_allclose(found[0], wanted[0], rtol=1e-12, atol=1e-12)
     np.testing.assert_allclose(found[:, reached], wanted[:, reached], rtol=1e-12, atol=1e-12)

@@ -61,7 +61,11 @@ def processor(folder: Path) -> SimpleNamespace:
     names = ("asarray", "ascontiguousarray", "from_dlpack")
 
     def empty(shape: int | tuple[int, ...], dtype: type = np.float64) -> np.ndarray:
-        return empty_shareable((shape,) if isinstance(shape, int) else shape) if dtype is np.float64 else np.empty(shape, dtype)
+        return (
+            empty_shareable((shape,) if isinstance(shape, int) else shape)
+            if dtype is np.float64
+            else np.empty(shape, dtype)
+        )
 
     found = SimpleNamespace(RawModule=Module, asnumpy=np.asarray, is_available=lambda: True, empty=empty, given=[])
     for name in names:

@@ -31,7 +31,9 @@ def test_efforts_are_those_of_the_iteration(m: int, spare: int, upper: float) ->
     wanted, some = np.full((N, m), np.nan), np.zeros(N, dtype=bool)
     for k in range(N):
         z = np.zeros(spare)
-        some[k] = nearest_within(null[k].copy(), effort[k].copy(), low, high, z, np.zeros((spare + 6, spare + 1))) == SHARED
+        some[k] = (
+            nearest_within(null[k].copy(), effort[k].copy(), low, high, z, np.zeros((spare + 6, spare + 1))) == SHARED
+        )
         wanted[k] = effort[k] + null[k] @ z
     assert 0.01 < some.mean() < 0.99
     np.testing.assert_array_equal(out[-1] == 1.0, some)

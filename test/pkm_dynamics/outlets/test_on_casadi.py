@@ -104,7 +104,7 @@ def test_what_cannot_be_is_refused_by_name(monkeypatch: pytest.MonkeyPatch) -> N
         with pytest.raises(ExportError, match=f"{name}.*iteration"):
             on_casadi(Dynamics(load_mechanism(name)))
     monkeypatch.setattr("pkm_dynamics.outlets.recorded_functions.MOST", 1)
-    with pytest.raises(ExportError, match="cable_8: gravity: drives that only pull.* more than 1 are redundant"):
+    with pytest.raises(ExportError, match=r"cable_8: gravity: drives that only pull.* more than 1 are redundant"):
         _ = on_casadi(Dynamics(load_mechanism("cable_8"))).gravity
 
 

@@ -121,7 +121,9 @@ def test_membership_is_that_of_the_analysis(name: str, tmp_path: Path) -> None:
     size = dynamics.kinematics.engine.size
     ranges = {c.name: (c.home - 0.6 * size, c.home + 0.6 * size) for c in conditions.domain.coordinates}
     membership = conditions.over(conditions.domain.within(ranges))
-    points = membership.domain.lower + np.random.default_rng(0).random((2000, 3)) * np.ptp(membership.domain.box, axis=1)
+    points = membership.domain.lower + np.random.default_rng(0).random((2000, 3)) * np.ptp(
+        membership.domain.box, axis=1
+    )
     poses, known = membership.domain.poses(points)
     wanted = membership.inside(points)
     inside, why = GpuRobot(dynamics, 0, processor(tmp_path)).inside(np.where(known[:, None], poses, np.nan))
