@@ -129,7 +129,7 @@ def test_membership_is_that_of_the_analysis(name: str, tmp_path: Path) -> None:
     inside, why = GpuRobot(dynamics, 0, processor(tmp_path)).inside(np.where(known[:, None], poses, np.nan))
     np.testing.assert_array_equal(inside, wanted)
     assert 0.1 < wanted.mean() < 0.9
-    assert len(set(why[~inside])) > 1
+    assert len(set(why[~inside])) > (name == "delta")  # all that stops a Tricept here are its joints
 
 
 @needs_compiler
