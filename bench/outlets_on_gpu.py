@@ -74,9 +74,13 @@ def figures(cupy: Any, states: int = STATES, repetitions: int = REPETITIONS) -> 
     copied = cupy.empty(states * 24, dtype=np.float64)
     memory = 2.0 * copied.nbytes / seconds(cupy, copied.copy, repetitions)
     yield f"memory: {memory / 1e9:.0f} GB/s, read and written by a copy"
+    robots: dict[str, tuple[Dynamics, GpuRobot]] = {}
     for name, function, words in WORK:
-        dynamics = Dynamics(load_mechanism(name))
-        robot, rows = GpuRobot(dynamics, 0, cupy), motions(dynamics, states)
+        if name not in robots:
+            dynamics = Dynamics(load_mechanism(name))
+            robots[name] = dynamics, GpuRobot(dynamics, 0, cupy)
+        dynamics, robot = robots[name]
+        rows = motions(dynamics, states)
         start = time.perf_counter()
         few = {k: v[:COMPARED] for k, v in rows.items()}
         given, more = FUNCTIONS[function][0], [DT] if function == "step" else []
