@@ -20,6 +20,7 @@ from pkm_dynamics.export_c.recorded_robot import ExportError
 from pkm_dynamics.outlets.on_gpu import GpuRobot
 from pkm_dynamics.outlets.on_jax import JaxRobot, on_jax
 from pkm_dynamics.transmission.transmission import Transmission
+from pkm_kinematics.batch import as_rows
 from pkm_kinematics.kernels.compiled_rotations import displace
 from pkm_kinematics.linkage.consistent_states import closed_states, consistent_states
 from pkm_kinematics.solve.working_modes import ModeError
@@ -190,6 +191,8 @@ def test_arrays_share_their_memory_with_jax(tmp_path: Path) -> None:
 def test_arrays_share_their_memory_with_torch(tmp_path: Path) -> None:
     torch = pytest.importorskip("torch", reason="torch is not installed")
     shared(tmp_path, torch.from_dlpack, lambda x: x.data_ptr(), torch.tensor)
+    q = torch.zeros((1000, 2), dtype=torch.float64)
+    assert as_rows(q, 2, "joints")[0].ctypes.data == q.data_ptr()
 
 
 def shared(
