@@ -5,11 +5,16 @@ from __future__ import annotations
 
 import argparse
 import shlex
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from pkm_runtime.errors import UsageError
+from pkm_runtime.whole_files import write_whole
+
 ROBOT = "a robot of the gallery, or the path of a .urdf.xacro or .urdf file"
 XACRO_ARGS = "arguments of the robot's xacro file: 'name:=value name:=value' (pkm check ROBOT --args)"
+_COMMENTS = {".md": "\n<!-- {} -->"} | dict.fromkeys((".c", ".h", ".hpp", ".comp", ".ino"), "/* {} */")
 CORRECTIONS = "file of corrections: the robot as it was built (pkm calibrate)"
 
 
@@ -57,3 +62,17 @@ def write_output(text: str, file: str | None) -> None:
         Path(file).write_text(text, encoding="utf-8")
     else:
         print(text, end="")
+
+
+def write_files(folder: Path, files: Mapping[str, str], command: str) -> None:
+    """Write texts by file name with a line that names the command; nothing where a file without it is in the way."""
+    mark = f"Written by pkm {command}, which overwrites what has this line."
+    for name in files:
+        file = folder / name
+        if file.exists() and not (file.is_file() and mark in file.read_text(encoding="utf-8", errors="replace")):
+            problem = f"it is there, and was not written by pkm {command}"
+            raise UsageError(str(file), problem, "name another folder, or move it away")
+    for name, text in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        comment = _COMMENTS.get(Path(name).suffix, "# {}")
+        write_whole(folder / name, f"{text}{comment.format(mark)}\n")

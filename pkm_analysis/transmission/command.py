@@ -12,11 +12,18 @@ from pkm_analysis.analysis_errors import PICTURES, AnalysisError, check_ending
 from pkm_analysis.drawing.sheet import write
 from pkm_analysis.transmission.over_range import TransmissionRange, over_range, read_ranges
 from pkm_analysis.transmission.pictures import transmission_picture
-from pkm_analysis.transmission.told_to_others import Gains, csv_text, isaaclab_text, mjlab_text, ros2_control_text
-from pkm_description.command_options import add_robot, write_output
+from pkm_analysis.transmission.told_to_others import (
+    Gains,
+    csv_text,
+    isaaclab_text,
+    linkage_text,
+    mjlab_text,
+    ros2_control_text,
+)
+from pkm_description.command_options import add_robot, write_files, write_output
 from pkm_description.load import xacro_arguments
 from pkm_description.tree_model import load_model
-from pkm_dynamics.transmission.in_c import transmission_in_c
+from pkm_dynamics.transmission.in_c import name_in_c, transmission_in_c
 from pkm_dynamics.transmission.transmission import Transmission
 from pkm_runtime.errors import PkmError
 
@@ -64,7 +71,10 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument("--isaaclab", metavar="FILE", help="write an actuator configuration of Isaac Lab, in Python")
     p.add_argument("--c", metavar="DIR", help="write a header and a source in C99 for a control loop into a folder")
     p.add_argument(
-        "--ros-control", metavar="FILE", help="write a <transmission> of ros2_control, its ratios those of home"
+        "--ros-control",
+        "--ros2-control",
+        metavar="FILE",
+        help="write a <transmission> of ros2_control: with --c our plugin's, else a stock one's with home's ratios",
     )
     return p
 
@@ -102,15 +112,13 @@ def _run(given: argparse.Namespace) -> int:
         (given.csv, lambda: csv_text(_only(found))),
         (given.mjlab, lambda: mjlab_text(found, gains)),
         (given.isaaclab, lambda: isaaclab_text(found, gains)),
-        (given.ros_control, lambda: ros2_control_text(_only(found))),
+        (given.ros_control, lambda: (linkage_text if given.c else ros2_control_text)(_only(found))),
     ):
         if file:
             write_output(text(), file)
     if given.c:
         t = _only(found).transmission
-        Path(given.c).mkdir(parents=True, exist_ok=True)
-        for name, code in transmission_in_c(t, f"{tree.name}_{t.joints[0]}").items():
-            write_output(code, str(Path(given.c) / name))
+        write_files(Path(given.c), transmission_in_c(t, name_in_c(t)), "transmission")
     return 0
 
 

@@ -19,6 +19,7 @@ import numpy as np
 from pkm_analysis.analysis_errors import AnalysisError
 from pkm_analysis.transmission.over_range import TransmissionRange
 from pkm_description.mechanism import Array
+from pkm_dynamics.transmission.in_c import name_in_c
 from pkm_runtime.codegen.c_code import harmless
 
 
@@ -182,6 +183,19 @@ def ros2_control_text(found: TransmissionRange) -> str:
         ET.SubElement(element, "mechanical_reduction").text = f"{ratio:.9g}"
         # where the joint is when the motors are at zero, by these ratios
         ET.SubElement(element, "offset").text = f"{_offset(found, fit)[k - 1]:.9g}"
+    ET.indent(root)
+    return ET.tostring(root, encoding="unicode") + "\n"
+
+
+def linkage_text(found: TransmissionRange) -> str:
+    """`<transmission>` of ros2_control by the plugin of pkm_ros2_control, over the C of the linkage."""
+    t = found.transmission
+    root = ET.Element("transmission", name=f"{t.tree.name}_{t.joints[0]}")
+    ET.SubElement(root, "plugin").text = "pkm_ros2_control/LinkageTransmission"
+    for kind, names in (("actuator", t.actuators), ("joint", t.joints)):
+        for k, name in enumerate(names, start=1):
+            ET.SubElement(root, kind, name=name, role=f"{kind}{k}")
+    ET.SubElement(root, "param", name="linkage").text = name_in_c(t)
     ET.indent(root)
     return ET.tostring(root, encoding="unicode") + "\n"
 

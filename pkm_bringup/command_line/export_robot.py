@@ -9,14 +9,10 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from pkm_description.command_options import add_output, add_robot, write_output
+from pkm_description.command_options import add_output, add_robot, write_files, write_output
 from pkm_description.load import load_mechanism, xacro_arguments
 from pkm_description.mjcf.export import export_mjcf
-from pkm_runtime.errors import PkmError, UsageError
-from pkm_runtime.whole_files import write_whole
-
-MARK = "Written by pkm export, which overwrites what has this line."
-COMMENTS = {".md": "\n<!-- {} -->"} | dict.fromkeys((".c", ".h", ".hpp", ".comp", ".ino"), "/* {} */")
+from pkm_runtime.errors import PkmError
 
 
 def parser() -> argparse.ArgumentParser:
@@ -65,7 +61,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             files |= importlib.import_module("pkm_dynamics.export_c.linuxcnc").linuxcnc_files(robot)
         elif given.layout == "arduino":
             files = importlib.import_module("pkm_dynamics.export_c.arduino_library").arduino_library(robot)
-        _write(Path(given.output), files)
+        write_files(Path(given.output), files, "export")
     except OSError as error:
         print(f"pkm export: {error.filename}: {error.strerror}; name another place with -o", file=sys.stderr)
         return 1
@@ -74,19 +70,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 1
     print(f"{given.output}: {', '.join(files)}")
     return 0
-
-
-def _write(folder: Path, files: dict[str, str]) -> None:
-    """Write texts by file name, each with `MARK`; nothing where a file without it is in the way."""
-    for name in files:
-        file = folder / name
-        if file.exists() and not (file.is_file() and MARK in file.read_text(encoding="utf-8", errors="replace")):
-            problem = "it is there, and was not written by pkm export"
-            raise UsageError(str(file), problem, "name another folder with -o, or move it away")
-    for name, text in files.items():
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        comment = COMMENTS.get(Path(name).suffix, "# {}")
-        write_whole(folder / name, f"{text}{comment.format(MARK)}\n")
 
 
 if __name__ == "__main__":

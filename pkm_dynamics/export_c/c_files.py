@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -40,7 +39,7 @@ from pkm_kinematics.kernels.records import CLOSED_FORM
 from pkm_kinematics.kernels.regularity import SINGULAR_BELOW
 from pkm_kinematics.solve.position_solver import EXACT
 from pkm_kinematics.status import Status
-from pkm_runtime.codegen.c_code import CHOICES, identifier
+from pkm_runtime.codegen.c_code import CHOICES, identifier, quoted
 
 STATUSES = (
     ("PKM_OK", 0, "solved"),
@@ -114,6 +113,7 @@ CARRIED_LIMBS = """
  * take them along from where they were in the call before, which is fastest where that is nearer than 0.015 of the
  * robot's size, and rad. `limbs` begins with all zero, and is the caller's own: one for each loop. Where they cannot be
  * taken along, or the mode is another, they come from home. NAME_forward_near continues the pose of `limbs`. */
+#define DELTA_CARRIED_LIMBS 1
 struct NAME_limbs {
     REAL pose[7];
     REAL joints[DELTA_N_JOINTS];
@@ -325,6 +325,7 @@ extern "C" {{
 
 extern const char *const {self.name}_mode_labels[{upper}_N_MODES]; /* a sign for each limb with two branches */
 extern const {real} {self.name}_home[7];
+extern const char *const {self.name}_joint_names[{upper}_N_JOINTS];
 extern const int {self.name}_actuated_joint[{upper}_N_ACTUATED]; /* which of the joints the drives are */
 extern const {real} {self.name}_lower[{upper}_N_JOINTS]; /* ranges of the joints, infinite where there is no end */
 extern const {real} {self.name}_upper[{upper}_N_JOINTS];
@@ -397,13 +398,17 @@ extern const {real} {self.name}_largest_effort[{upper}_N_ACTUATED]; /* N m or N 
         texts = [f"static REAL {name}(REAL a, REAL b)\n{{\n    return {CHOICES[name]};\n}}\n" for name in sorted(used)]
         return "\n".join([*parts[:2], *map(self._real, texts), *parts[2:]])
 
+    def _names(self, table: str, names: Sequence[str]) -> str:
+        texts = wrapped(", ".join(map(quoted, names)), "    ")
+        return f"const char *const {self.name}_{table}[{len(names)}] = {{\n{texts}\n}};\n"
+
     def _limits(self) -> str:
         k, engine = self.kinematics, self.engine
         lower, upper = np.full(len(k.joint_names), -np.inf), np.full(len(k.joint_names), np.inf)
         for table in (engine.tables.bodies[2:], engine.task.chain[1:]):
             lower[table["column"]], upper[table["column"]] = table["lower"], table["upper"]
         limits = [k.mechanism.joint_named[name].limits for name in k.actuated_names]
-        real, quoted = "const REAL", json.dumps(k.actuated_names)[1:-1]
+        real = "const REAL"
         labels = ", ".join(f'"{k.mode_label(mode)}"' for mode in range(self.n_modes))
         tables = [
             f"const char *const {self.name}_mode_labels[{self.n_modes}] = {{\n{wrapped(labels, '    ')}\n}};\n",
@@ -414,7 +419,8 @@ extern const {real} {self.name}_largest_effort[{upper}_N_ACTUATED]; /* N m or N 
             self.table(real, f"{self.name}_largest_rate", [one.velocity for one in limits]),
             self.table(real, f"{self.name}_largest_effort", [one.effort for one in limits]),
             *([] if self.robot.turning else [self.table(real, f"{self.name}_motions", self.robot.subspace.ravel())]),
-            f"const char *const {self.name}_drive_names[{len(limits)}] = {{{quoted}}};\n",
+            self._names("joint_names", k.joint_names),
+            self._names("drive_names", k.actuated_names),
         ]
         lower, upper = engine.ranges.limits
         tables += [

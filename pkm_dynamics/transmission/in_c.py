@@ -10,7 +10,7 @@ from pkm_dynamics.transmission.transmission import Transmission
 from pkm_kinematics.kernels.path.led_linkage import CORRECTIONS, LOST, SOLVED
 from pkm_kinematics.kernels.regularity import SINGULAR_BELOW
 from pkm_kinematics.linkage.recorded_linkage import record_lean, state_at
-from pkm_runtime.codegen.c_code import CCode, Part, harmless, identifier
+from pkm_runtime.codegen.c_code import CCode, Part, harmless, identifier, quoted
 
 HEADER = """\
 /* {title}
@@ -26,6 +26,10 @@ HEADER = """\
 #define {NAME}_STATE {states}
 
 enum {{ {NAME}_OK = 0, {NAME}_FOLDED = 3, {NAME}_INVALID = 5, {NAME}_TOO_FAR = 8 }};
+
+extern const char *const {name}_joint_names[{NAME}_JOINTS];
+extern const char *const {name}_actuator_names[{NAME}_ACTUATORS];
+extern const double {name}_home_joints[{NAME}_JOINTS]; /* positions of the joints at home */
 
 /* Where the linkage is at home: what `state` begins with. */
 void {name}_home(double state[{NAME}_STATE]);
@@ -49,6 +53,10 @@ SOURCE = """\
 #include <stddef.h>
 
 enum {{ N = {n}, M = {m}, S = {states} }};
+
+const char *const {name}_joint_names[N] = {{{joint_names}}};
+const char *const {name}_actuator_names[M] = {{{actuator_names}}};
+const double {name}_home_joints[N] = {{{home_joints}}};
 
 static inline double larger(double a, double b) {{ return a > b ? a : b; }}
 static inline double smaller(double a, double b) {{ return a < b ? a : b; }}
@@ -119,6 +127,11 @@ int {name}_to_actuators(const double joints[N], const double joint_effort[N], do
 """
 
 
+def name_in_c(transmission: Transmission) -> str:
+    """What the functions of a linkage begin with: the file's name and the first joint."""
+    return identifier(f"{transmission.tree.name}_{transmission.joints[0]}")
+
+
 def transmission_in_c(transmission: Transmission, name: str) -> dict[str, str]:
     """Text of a header and a source by file name; functions begin with `name`."""
     name, t = identifier(name), transmission
@@ -134,7 +147,9 @@ def transmission_in_c(transmission: Transmission, name: str) -> dict[str, str]:
     given = {
         "name": name, "NAME": name.upper(), "n": n, "m": m, "states": states, "title": harmless(t.tree.name),
         "joints": harmless(", ".join(t.joints)), "actuators": harmless(", ".join(t.actuators)),
-        "lines": "\n".join(lines), "home": _numbers(state_at(system, system.home, dependent)),
+        "joint_names": ", ".join(map(quoted, t.joints)), "actuator_names": ", ".join(map(quoted, t.actuators)),
+        "home_joints": ", ".join(repr(float(x)) for x in t.home), "lines": "\n".join(lines),
+        "home": _numbers(state_at(system, system.home, dependent)),
         "corrections": CORRECTIONS, "lost": LOST, "solved": SOLVED, "singular": SINGULAR_BELOW,
     }  # fmt: skip
     return {f"{name}.h": HEADER.format(**given), f"{name}.c": SOURCE.format(**given)}

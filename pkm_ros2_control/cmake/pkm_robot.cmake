@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # pkm_robot(FOLDER): the library of a robot, of the C in a folder that `pkm export ROBOT --to c` wrote. For packages of
 # robots too: find_package(pkm_ros2_control REQUIRED), enable C, and name the folder.
+# pkm_linkages(FOLDER): the libraries of all linkages in a folder that `pkm transmission FILE --c` wrote.
 if(NOT PKM_TABLE_DIR)  # found, and not built here
   set(PKM_TABLE_DIR ${CMAKE_CURRENT_LIST_DIR}/../robot)
   set(PKM_INCLUDE_DIR ${CMAKE_CURRENT_LIST_DIR}/../../../include/pkm_ros2_control)
@@ -14,9 +15,29 @@ function(pkm_robot folder)
   if(NOT name OR NOT EXISTS "${folder}/${name}.c")
     message(FATAL_ERROR "${folder} holds no robot that `pkm export ROBOT --to c` wrote")
   endif()
+  pkm_library(${folder} robot ${name})
+endfunction()
+
+function(pkm_linkages folder)
+  get_filename_component(folder "${folder}" ABSOLUTE)
+  file(GLOB headers "${folder}/*.h")
+  foreach(header IN LISTS headers)
+    get_filename_component(name "${header}" NAME_WE)
+    file(STRINGS "${header}" found REGEX "^int ${name}_to_actuators\\(")
+    if(found)
+      pkm_library(${folder} linkage ${name})
+      set(any TRUE)
+    endif()
+  endforeach()
+  if(NOT any)
+    message(FATAL_ERROR "${folder} holds no linkage that `pkm transmission FILE --c` wrote")
+  endif()
+endfunction()
+
+function(pkm_library folder kind name)
   string(TOUPPER "${name}" upper)
-  set(target pkm_robot_${name})
-  add_library(${target} SHARED "${folder}/${name}.c" "${PKM_TABLE_DIR}/table.c")
+  set(target pkm_${kind}_${name})
+  add_library(${target} SHARED "${folder}/${name}.c" "${PKM_TABLE_DIR}/${kind}.c")
   set_target_properties(${target} PROPERTIES C_STANDARD 99)
   target_include_directories(${target} PRIVATE "${folder}" "${PKM_INCLUDE_DIR}")
   target_compile_definitions(${target} PRIVATE PKM_HEADER="${name}.h" PKM_NAME=${name} PKM_UPPER=${upper})

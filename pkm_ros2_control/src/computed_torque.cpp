@@ -5,6 +5,8 @@
 #include <cmath>
 #include <stdexcept>
 
+#include "pkm_ros2_control/matrices.hpp"
+
 namespace pkm_ros2_control
 {
 namespace
@@ -14,7 +16,8 @@ constexpr double kOff = 1e-9;   // relative: by how much a reference may leave t
 constexpr double kSame = 1e-6;  // rad or m, between readings and where the model has the drives
 }  // namespace
 
-ComputedTorque::ComputedTorque(Robot robot, const Gains & gains, int mode) : robot_(std::move(robot)), mode_(mode)
+ComputedTorque::ComputedTorque(Robot robot, const Gains & gains, int mode)
+: robot_(std::move(robot)), mode_(mode), limbs_(robot_), good_limbs_(robot_), asked_limbs_(robot_)
 {
   if (!(std::isfinite(gains.natural_frequency) && gains.natural_frequency > 0.0))
     throw std::runtime_error("natural_frequency must be a number greater than zero [rad/s]");
@@ -32,8 +35,11 @@ int ComputedTorque::start(const double * positions, const Pose & near)
 {
   measured_ = Motion{};
   Drives there;
-  int status = robot_.table().forward(positions, near.data(), measured_.pose.data());
-  if (status == kOk) status = robot_.table().inverse(measured_.pose.data(), mode_, there.data(), nullptr);
+  int status = kOk;
+  for (Limbs * one : {&limbs_, &good_limbs_, &asked_limbs_})
+    if (status == kOk) status = one->start(near, mode_);
+  if (status == kOk) status = limbs_.forward(positions, near, measured_.pose);
+  if (status == kOk) status = limbs_.inverse(measured_.pose, mode_, there.data());
   if (status == kJointLimit) status = kOk;  // it may begin there
   for (int k = 0; k < robot_.drives() && status == kOk; ++k)
     if (!(std::fabs(there[k] - positions[k]) < kSame)) status = kTurned;
@@ -43,7 +49,7 @@ int ComputedTorque::start(const double * positions, const Pose & near)
   return status;
 }
 
-int ComputedTorque::judge(const Motion & reference, const double * positions, double * wanted) const
+int ComputedTorque::judge(const Motion & reference, const double * positions, double * wanted)
 {
   for (const Six * one : {&reference.twist, &reference.acceleration})
   {
@@ -51,7 +57,7 @@ int ComputedTorque::judge(const Motion & reference, const double * positions, do
     for (int k = 0; k < 6; ++k)
       if (!(std::fabs((*one)[k] - possible[k]) <= kOff * (1.0 + std::fabs(possible[k])))) return kInvalid;
   }
-  const int status = robot_.table().inverse(reference.pose.data(), mode_, wanted, nullptr);
+  const int status = good_limbs_.inverse(reference.pose, mode_, wanted);
   if (status != kOk) return status;
   Drives rates{};
   add_product(robot_.drives(), 6, inverse_.data(), reference.twist.data(), 1.0, rates.data());
@@ -66,13 +72,12 @@ int ComputedTorque::judge(const Motion & reference, const double * positions, do
 Answer ComputedTorque::update(
   const Motion & reference, const double * positions, const double * velocities, double * efforts)
 {
-  const auto & table = robot_.table();
   const int m = robot_.drives();
   std::fill_n(efforts, m, std::numeric_limits<double>::quiet_NaN());
   Pose pose;
-  int status = started_ ? table.forward(positions, measured_.pose.data(), pose.data()) : kInvalid;
+  int status = started_ ? limbs_.forward(positions, measured_.pose, pose) : kInvalid;
   if (status != kOk) return {Verdict::lost, status, "where the platform is", false};
-  status = robot_.jacobians(pose, mode_, forward_.data(), inverse_.data());
+  status = robot_.jacobians(pose, mode_, limbs_, forward_.data(), inverse_.data());
   if (status != kOk) return {Verdict::lost, status, "how the platform moves with the drives", false};
   measured_.pose = pose;
   measured_.twist.fill(0.0);
@@ -89,7 +94,7 @@ Answer ComputedTorque::update(
     answer.verdict = Verdict::held;
     good_.twist.fill(0.0);
     good_.acceleration.fill(0.0);
-    status = table.inverse(good_.pose.data(), mode_, wanted.data(), nullptr);
+    status = good_limbs_.inverse(good_.pose, mode_, wanted.data());
     if (status != kOk && status != kJointLimit) return {Verdict::lost, status, "where to hold the platform", false};
   }
   Drives error;
@@ -98,7 +103,7 @@ Answer ComputedTorque::update(
   add_product(6, m, forward_.data(), error.data(), stiffness_, asked.data());
   for (int k = 0; k < 6; ++k) asked[k] += viscosity_ * (good_.twist[k] - measured_.twist[k]);
 
-  status = table.inverse_dynamics(pose.data(), measured_.twist.data(), asked.data(), mode_, efforts);
+  status = limbs_.inverse_dynamics(pose, measured_.twist, asked, mode_, efforts);
   if (status != kOk) return {Verdict::lost, status, "efforts", false};
   for (int k = 0; k < m; ++k)
   {
@@ -114,9 +119,9 @@ int ComputedTorque::platform_of(
 {
   const int m = robot_.drives();
   Pose pose;
-  int status = robot_.table().forward(positions, asked_near_.data(), pose.data());
+  int status = asked_limbs_.forward(positions, asked_near_, pose);
   std::array<double, 6 * kMostDrives> forward, before, after;
-  if (status == kOk) status = robot_.jacobians(pose, mode_, forward.data(), before.data());
+  if (status == kOk) status = robot_.jacobians(pose, mode_, asked_limbs_, forward.data(), before.data());
   if (status != kOk) return status;
   asked_near_ = motion.pose = pose;
   motion.twist.fill(0.0);
@@ -124,8 +129,8 @@ int ComputedTorque::platform_of(
   add_product(6, m, forward.data(), velocities, 1.0, motion.twist.data());
 
   // the drives accelerate by K a + dK/dt v, of which the second part is known
-  status = robot_.table().jacobian(moved(pose, motion.twist, -kStep).data(), mode_, before.data());
-  if (status == kOk) status = robot_.table().jacobian(moved(pose, motion.twist, kStep).data(), mode_, after.data());
+  status = asked_limbs_.jacobian(moved(pose, motion.twist, -kStep), mode_, before.data());
+  if (status == kOk) status = asked_limbs_.jacobian(moved(pose, motion.twist, kStep), mode_, after.data());
   if (status != kOk) return status;
   Drives left;
   std::copy_n(accelerations, m, left.begin());

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "kinematics_interface/kinematics_interface.hpp"
+#include "pkm_ros2_control/matrices.hpp"
 #include "pkm_ros2_control/robot.hpp"
 #include "pluginlib/class_list_macros.hpp"
 
@@ -36,6 +37,7 @@ public:
       tip_ = text("tip");
       if (base_.empty() || tip_.empty()) throw std::runtime_error(prefix + "base and " + prefix + "tip name links");
       robot_.emplace(text("robot"));
+      limbs_.emplace(*robot_);
       std::copy_n(robot_->table().home, 7, pose_.begin());
       const bool named = parameters->has_parameter("joints");  // the positions that will come
       if (named && parameters->get_parameter("joints").as_string_array() != robot_->names())
@@ -103,13 +105,14 @@ private:
     if (!robot_ || positions.size() != robot_->drives() || (link != base_ && link != tip_)) return false;
     if (link == base_) return true;
     Pose pose;
-    const int status = robot_->table().forward(positions.data(), pose_.data(), pose.data());
-    if (status != kOk || robot_->jacobians(pose, 0, forward_.data(), inverse_.data()) != kOk) return false;
+    if (limbs_->forward(positions.data(), pose_, pose) != kOk) return false;
+    if (robot_->jacobians(pose, 0, *limbs_, forward_.data(), inverse_.data()) != kOk) return false;
     pose_ = pose;
     return true;
   }
 
   std::optional<Robot> robot_;
+  std::optional<Limbs> limbs_;  // taken along from call to call
   std::string base_, tip_;
   Pose pose_{};
   std::array<double, 6 * kMostDrives> forward_{}, inverse_{};

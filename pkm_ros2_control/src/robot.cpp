@@ -1,45 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkm_ros2_control/robot.hpp"
 
-#include <dlfcn.h>
-
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <numeric>
 #include <stdexcept>
+
+#include "pkm_ros2_control/matrices.hpp"
 
 namespace pkm_ros2_control
 {
 namespace
 {
 constexpr int kMostFreedoms = 6;
-constexpr double kSingularBelow = 1e-12;  // pivot beside the largest: the exported functions refuse long before
-
-// Gauss-Jordan with pivoting, n x n beside n x m; false where singular.
-bool solve(int n, int m, double A[][kMostFreedoms], double B[][kMostDrives])
-{
-  double largest = 0.0;
-  for (int i = 0; i < n; ++i)
-    for (int k = 0; k < n; ++k) largest = std::max(largest, std::fabs(A[i][k]));
-  for (int c = 0; c < n; ++c)
-  {
-    int p = c;
-    for (int i = c + 1; i < n; ++i)
-      if (std::fabs(A[i][c]) > std::fabs(A[p][c])) p = i;
-    if (!(std::fabs(A[p][c]) > kSingularBelow * largest)) return false;
-    std::swap_ranges(A[c], A[c] + n, A[p]);
-    std::swap_ranges(B[c], B[c] + m, B[p]);
-    for (int i = 0; i < n; ++i)
-    {
-      const double factor = i == c ? 0.0 : A[i][c] / A[c][c];
-      for (int k = 0; k < n; ++k) A[i][k] -= factor * A[c][k];
-      for (int k = 0; k < m; ++k) B[i][k] -= factor * B[c][k];
-    }
-  }
-  for (int i = 0; i < n; ++i)
-    for (int k = 0; k < m; ++k) B[i][k] /= A[i][i];
-  return true;
-}
 }  // namespace
 
 const char * words_of(int status)
@@ -63,16 +37,9 @@ const char * words_of(int status)
 }
 
 Robot::Robot(const std::string & library)
+: library_("robot", library, PKM_ROBOT_TABLE_LAYOUT), table_(static_cast<const pkm_robot *>(library_.table))
 {
-  const bool path = library.find('/') != std::string::npos;
-  const std::string file = path ? library : "libpkm_robot_" + library + ".so";
-  void * handle = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (handle == nullptr) throw std::runtime_error(std::string("no library of the robot: ") + dlerror());
-  handle_ = std::shared_ptr<void>(handle, dlclose);
-  table_ = static_cast<const pkm_robot *>(dlsym(handle, "pkm_robot_table"));
-  if (table_ == nullptr) throw std::runtime_error(file + " holds no pkm_robot_table");
-  if (table_->layout != PKM_ROBOT_TABLE_LAYOUT) throw std::runtime_error(file + " was built for another version");
-  if (table_->n_actuated > kMostDrives) throw std::runtime_error(file + " has too many drives");
+  if (table_->n_actuated > kMostDrives) throw std::runtime_error("the robot has too many drives");
   for (int c = 0; c < table_->n_freedoms; ++c)
   {
     Six & column = basis_[c];
@@ -114,48 +81,85 @@ std::vector<int> Robot::order_of(const std::vector<std::string> & given) const
   return order;
 }
 
-int Robot::jacobians(const Pose & pose, int mode, double * forward, double * inverse) const
+int Robot::jacobians(const Pose & pose, int mode, Limbs & limbs, double * forward, double * inverse) const
 {
   const int m = drives(), n = table_->n_freedoms;
-  const int status = table_->jacobian(pose.data(), mode, inverse);
+  const int status = limbs.jacobian(pose, mode, inverse);
   if (status != kOk) return status;
-  double K[kMostDrives][kMostFreedoms] = {}, A[kMostFreedoms][kMostFreedoms] = {};
-  double B[kMostFreedoms][kMostDrives] = {};
+  double K[kMostDrives * kMostFreedoms] = {}, A[kMostFreedoms * kMostFreedoms] = {};
+  double B[kMostFreedoms * kMostDrives] = {};
   for (int a = 0; a < m; ++a)
-    for (int k = 0; k < 6; ++k)
-      for (int c = 0; c < n; ++c) K[a][c] += inverse[6 * a + k] * basis_[c][k];
+    for (int c = 0; c < n; ++c) add_product(1, 6, &inverse[6 * a], basis_[c].data(), 1.0, &K[n * a + c]);
+  std::fill_n(inverse, 6 * m, 0.0);
   for (int a = 0; a < m; ++a)
-    for (int k = 0; k < 6; ++k)
-    {
-      inverse[6 * a + k] = 0.0;
-      for (int c = 0; c < n; ++c) inverse[6 * a + k] += K[a][c] * basis_[c][k];
-    }
+    for (int c = 0; c < n; ++c) add_product(6, 1, basis_[c].data(), &K[n * a + c], 1.0, &inverse[6 * a]);
   if (m == n)
   {
-    for (int a = 0; a < m; ++a)
-    {
-      std::copy_n(K[a], n, A[a]);
-      B[a][a] = 1.0;
-    }
+    std::copy_n(K, n * n, A);
+    for (int a = 0; a < m; ++a) B[m * a + a] = 1.0;
   }
   else
   {
-    for (int c = 0; c < n; ++c)
-      for (int a = 0; a < m; ++a)
+    for (int a = 0; a < m; ++a)
+      for (int c = 0; c < n; ++c)
       {
-        B[c][a] = K[a][c];
-        for (int d = 0; d < n; ++d) A[c][d] += K[a][c] * K[a][d];
+        B[m * c + a] = K[n * a + c];
+        add_product(n, 1, &K[n * a], &K[n * a + c], 1.0, &A[n * c]);
       }
   }
   if (!solve(n, m, A, B)) return kSingular;
+  std::fill_n(forward, 6 * m, 0.0);
   for (int k = 0; k < 6; ++k)
-    for (int a = 0; a < m; ++a)
-    {
-      double sum = 0.0;
-      for (int c = 0; c < n; ++c) sum += basis_[c][k] * B[c][a];
-      forward[m * k + a] = sum;
-    }
+    for (int c = 0; c < n; ++c) add_product(m, 1, &B[m * c], &basis_[c][k], 1.0, &forward[m * k]);
   return kOk;
+}
+
+Limbs::Limbs(const Robot & robot)
+: table_(&robot.table()), memory_((table_->limbs_size + sizeof(std::max_align_t) - 1) / sizeof(std::max_align_t))
+{
+}
+
+int Limbs::start(const Pose & near, int mode)
+{
+  if (memory_.empty()) return kOk;
+  std::memset(memory_.data(), 0, memory_.size() * sizeof(std::max_align_t));
+  Drives there;
+  const int status = inverse(near, mode, there.data());
+  return status == kJointLimit ? kOk : status;
+}
+
+int Limbs::inverse(const Pose & pose, int mode, double * actuated, double * joints)
+{
+  return memory_.empty() ? table_->inverse(pose.data(), mode, actuated, joints)
+                         : table_->inverse_near(pose.data(), mode, actuated, joints, memory_.data());
+}
+
+int Limbs::forward(const double * actuated, const Pose & near, Pose & pose)
+{
+  return memory_.empty() ? table_->forward(actuated, near.data(), pose.data())
+                         : table_->forward_near(actuated, pose.data(), memory_.data());
+}
+
+int Limbs::jacobian(const Pose & pose, int mode, double * jacobian)
+{
+  return memory_.empty() ? table_->jacobian(pose.data(), mode, jacobian)
+                         : table_->jacobian_near(pose.data(), mode, jacobian, memory_.data());
+}
+
+int Limbs::inverse_dynamics(const Pose & pose, const Six & twist, const Six & acceleration, int mode, double * effort)
+{
+  return memory_.empty()
+           ? table_->inverse_dynamics(pose.data(), twist.data(), acceleration.data(), mode, effort)
+           : table_->inverse_dynamics_near(
+               pose.data(), twist.data(), acceleration.data(), mode, effort, memory_.data());
+}
+
+int Limbs::direct_dynamics(const Pose & pose, const Six & twist, const double * effort, int mode, Six & acceleration)
+{
+  return memory_.empty()
+           ? table_->direct_dynamics(pose.data(), twist.data(), effort, mode, acceleration.data())
+           : table_->direct_dynamics_near(
+               pose.data(), twist.data(), effort, mode, acceleration.data(), memory_.data());
 }
 
 Pose moved(const Pose & pose, const Six & twist, double time)

@@ -4,18 +4,20 @@
 #include <algorithm>
 #include <stdexcept>
 
+#include "pkm_ros2_control/matrices.hpp"
+
 namespace pkm_ros2_control
 {
-SimulatedRobot::SimulatedRobot(Robot robot, int mode) : robot_(std::move(robot)), mode_(mode)
+SimulatedRobot::SimulatedRobot(Robot robot, int mode) : robot_(std::move(robot)), limbs_(robot_), mode_(mode)
 {
   std::copy_n(robot_.table().home, 7, platform_.pose.begin());
   const int status = read();
   if (status != kOk) throw std::runtime_error(std::string("the robot at home: ") + words_of(status));
 }
 
-int SimulatedRobot::accelerate(const Pose & pose, const Six & twist, const double * efforts, Six & acceleration) const
+int SimulatedRobot::accelerate(const Pose & pose, const Six & twist, const double * efforts, Six & acceleration)
 {
-  return robot_.table().direct_dynamics(pose.data(), twist.data(), efforts, mode_, acceleration.data());
+  return limbs_.direct_dynamics(pose, twist, efforts, mode_, acceleration);
 }
 
 int SimulatedRobot::step(const double * efforts, double period)
@@ -46,11 +48,10 @@ int SimulatedRobot::step(const double * efforts, double period)
 
 int SimulatedRobot::read()
 {
-  const auto & table = robot_.table();
   std::array<double, 6 * kMostDrives> rates;
-  int status = table.inverse(platform_.pose.data(), mode_, positions.data(), nullptr);
+  int status = limbs_.inverse(platform_.pose, mode_, positions.data());
   if (status == kJointLimit) status = kOk;  // it has no end stops
-  if (status == kOk) status = table.jacobian(platform_.pose.data(), mode_, rates.data());
+  if (status == kOk) status = limbs_.jacobian(platform_.pose, mode_, rates.data());
   if (status != kOk) return status;
   velocities.fill(0.0);
   add_product(robot_.drives(), 6, rates.data(), platform_.twist.data(), 1.0, velocities.data());

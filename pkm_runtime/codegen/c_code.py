@@ -244,6 +244,12 @@ def identifier(name: str) -> str:
     return text if not text[0].isdigit() else f"r{text}"
 
 
+def quoted(text: str) -> str:
+    """Text from a file as a string of C, its bytes of UTF-8, whatever is in it."""
+    as_it_is = frozenset(b"_-. abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789")
+    return '"' + "".join(chr(b) if b in as_it_is else f"\\{b:03o}" for b in text.encode()) + '"'
+
+
 def harmless(text: str) -> str:
     """Text from a file for comments of C and Python and between double quotes of Python: one line that ends neither.
 

@@ -15,6 +15,8 @@ from typing import Any
 from pkm_description.load import expand
 from pkm_dynamics import Dynamics
 from pkm_dynamics.export_c.c_files import CFiles
+from pkm_dynamics.transmission.in_c import name_in_c, transmission_in_c
+from pkm_dynamics.transmission.transmission import Transmission
 
 PACKAGE = Path(__file__).resolve().parents[2] / "pkm_ros2_control"
 TORQUE, TRAJECTORY = "computed_torque", "joint_trajectory_controller"
@@ -31,9 +33,21 @@ def robot_library(dynamics: Dynamics, folder: Path, options: Sequence[str] = ("-
     files = CFiles(dynamics)
     for file, text in files.files.items():
         (folder / file).write_text(text, encoding="utf-8")
-    library = folder / f"libpkm_robot_{files.name}.so"
-    words = [f'-DPKM_HEADER="{files.name}.h"', f"-DPKM_NAME={files.name}", f"-DPKM_UPPER={files.name.upper()}"]
-    sources = [str(folder / f"{files.name}.c"), str(PACKAGE / "robot" / "table.c")]
+    return _library("robot", files.name, folder, options)
+
+
+def linkage_library(transmission: Transmission, folder: Path, options: Sequence[str] = ("-O2",)) -> Path:
+    """The same of a linkage."""
+    name = name_in_c(transmission)
+    for file, text in transmission_in_c(transmission, name).items():
+        (folder / file).write_text(text, encoding="utf-8")
+    return _library("linkage", name, folder, options)
+
+
+def _library(kind: str, name: str, folder: Path, options: Sequence[str]) -> Path:
+    library = folder / f"libpkm_{kind}_{name}.so"
+    words = [f'-DPKM_HEADER="{name}.h"', f"-DPKM_NAME={name}", f"-DPKM_UPPER={name.upper()}"]
+    sources = [str(folder / f"{name}.c"), str(PACKAGE / "robot" / f"{kind}.c")]
     command = ["gcc", "-std=c99", "-shared", "-fPIC", "-fno-math-errno", "-fno-trapping-math", *options, *words]
     subprocess.run([*command, f"-I{folder}", f"-I{PACKAGE / 'include'}", *sources, "-lm", "-o", library], check=True)
     return library

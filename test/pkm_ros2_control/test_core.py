@@ -19,7 +19,9 @@ from pkm_dynamics.motion_limits import ActuatorLimits
 from pkm_kinematics.kernels.compiled_rotations import shift_pose
 from test.pkm_ros2_control.native import PACKAGE, robot_library
 
-CORE = [*(PACKAGE / "src" / name for name in ("robot.cpp", "computed_torque.cpp", "simulated_robot.cpp"))]
+CORE = [
+    *(PACKAGE / "src" / name for name in ("library.cpp", "robot.cpp", "computed_torque.cpp", "simulated_robot.cpp"))
+]
 WARNINGS = ["-Wall", "-Wextra", "-Wshadow", "-Werror", "-pedantic", f"-I{PACKAGE / 'include'}"]
 FOLLOWED, HELD, LOST = range(3)
 

@@ -54,11 +54,12 @@ public:
   int platform_of(const double * positions, const double * velocities, const double * accelerations, Motion & motion);
 
 private:
-  int judge(const Motion & reference, const double * positions, double * wanted) const;
+  int judge(const Motion & reference, const double * positions, double * wanted);
 
   Robot robot_;
   double stiffness_, viscosity_, largest_error_;
   int mode_;
+  Limbs limbs_, good_limbs_, asked_limbs_;  // of where the platform is, shall be, and references of drives lead it
   bool started_ = false;
   Motion measured_, good_;  // good: the last reference that was followed
   Pose asked_near_{};       // where the reference of the drives was last

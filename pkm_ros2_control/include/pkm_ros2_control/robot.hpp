@@ -3,10 +3,11 @@
 #define PKM_ROS2_CONTROL__ROBOT_HPP_
 
 #include <array>
-#include <memory>
+#include <cstddef>
 #include <string>
 #include <vector>
 
+#include "pkm_ros2_control/library.hpp"
 #include "pkm_ros2_control/robot_table.h"
 
 namespace pkm_ros2_control
@@ -31,40 +32,56 @@ struct Motion
 // In words, for messages.
 const char * words_of(int status);
 
+class Limbs;
+
 // A robot's functions, from a shared library that holds `pkm_robot_table`. Only the constructors allocate.
 class Robot
 {
 public:
-  // `library`: a path, or the name of a robot, whose library libpkm_robot_NAME.so the loader finds.
-  // Throws std::runtime_error with the reason.
-  explicit Robot(const std::string & library);
+  explicit Robot(const std::string & library);  // see `Library`
 
   const pkm_robot & table() const { return *table_; }
   int drives() const { return table_->n_actuated; }
-  std::vector<std::string> names() const;
+  std::vector<std::string> names() const;  // of the drives
 
   // Where `given` drives are in this robot's order; throws where they are not its drives.
   std::vector<int> order_of(const std::vector<std::string> & given) const;
 
   // The platform's twist per rates of the drives, 6 x drives row by row, by least squares where redundant, and rates of
   // the drives per twist, of which that part counts that the platform can make.
-  int jacobians(const Pose & pose, int mode, double * forward, double * inverse) const;
+  int jacobians(const Pose & pose, int mode, Limbs & limbs, double * forward, double * inverse) const;
 
   // The part of a twist or acceleration that the platform can make.
   Six onto_motions(const Six & given) const;
 
 private:
-  std::shared_ptr<void> handle_;
+  Library library_;
   const pkm_robot * table_;
   std::array<Six, 6> basis_{};  // of the platform's twists, orthonormal
 };
 
-// a += scale * A b, of A `rows` x `columns`
-inline void add_product(int rows, int columns, const double * A, const double * b, double scale, double * a)
+// A robot's functions for one loop, which take its limbs along from call to call where they are solved by iteration. The
+// constructor allocates; nothing else does.
+class Limbs
 {
-  for (int i = 0; i < rows; ++i)
-    for (int k = 0; k < columns; ++k) a[i] += scale * A[i * columns + k] * b[k];
-}
+public:
+  explicit Limbs(const Robot & robot);  // of a robot that lives as long
+
+  // Go on from a pose in a working mode; at first from home in the first.
+  int start(const Pose & near, int mode);
+
+  int inverse(const Pose & pose, int mode, double * actuated, double * joints = nullptr);
+  int jacobian(const Pose & pose, int mode, double * jacobian);
+  int inverse_dynamics(const Pose & pose, const Six & twist, const Six & acceleration, int mode, double * effort);
+  int direct_dynamics(const Pose & pose, const Six & twist, const double * effort, int mode, Six & acceleration);
+
+  // The pose that continues `near`, or that of the limbs where they are taken along.
+  int forward(const double * actuated, const Pose & near, Pose & pose);
+
+private:
+  const pkm_robot * table_;
+  std::vector<std::max_align_t> memory_;
+};
 
 // The pose after a twist for a time.
 Pose moved(const Pose & pose, const Six & twist, double time);

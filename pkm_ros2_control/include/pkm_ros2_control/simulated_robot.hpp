@@ -20,10 +20,11 @@ public:
   Drives positions{}, velocities{};
 
 private:
-  int accelerate(const Pose & pose, const Six & twist, const double * efforts, Six & acceleration) const;
+  int accelerate(const Pose & pose, const Six & twist, const double * efforts, Six & acceleration);
   int read();
 
   Robot robot_;
+  Limbs limbs_;
   int mode_;
   Motion platform_;
 };
