@@ -12,11 +12,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from pkm_description.load import expand
 from pkm_dynamics import Dynamics
 from pkm_dynamics.export_c.c_files import CFiles
 from pkm_dynamics.transmission.in_c import name_in_c, transmission_in_c
 from pkm_dynamics.transmission.transmission import Transmission
+from pkm_kinematics import Kinematics
+from pkm_kinematics.kernels.compiled_rotations import shift_pose
 
 PACKAGE = Path(__file__).resolve().parents[2] / "pkm_ros2_control"
 TORQUE, TRAJECTORY = "computed_torque", "joint_trajectory_controller"
@@ -34,6 +38,13 @@ def robot_library(dynamics: Dynamics, folder: Path, options: Sequence[str] = ("-
     for file, text in files.files.items():
         (folder / file).write_text(text, encoding="utf-8")
     return _library("robot", files.name, folder, options)
+
+
+def pose_near_home(k: Kinematics, rng: np.random.Generator, size: float) -> np.ndarray:
+    """A pose (7,) that the platform can have, `size` of the robot's size and rad about home."""
+    S, pose = np.asarray(k.subspace(k.home)), np.empty(7)
+    shift_pose(np.asarray(k.home), S @ rng.uniform(-size, size, S.shape[1]) * k.characteristic_length, 1.0, pose)
+    return pose
 
 
 def linkage_library(transmission: Transmission, folder: Path, options: Sequence[str] = ("-O2",)) -> Path:

@@ -16,8 +16,7 @@ from pkm_control.controllers.controller import Measured, Reference
 from pkm_description import load_mechanism
 from pkm_dynamics import Dynamics
 from pkm_dynamics.motion_limits import ActuatorLimits
-from pkm_kinematics.kernels.compiled_rotations import shift_pose
-from test.pkm_ros2_control.native import PACKAGE, robot_library
+from test.pkm_ros2_control.native import PACKAGE, pose_near_home, robot_library
 
 CORE = [
     *(PACKAGE / "src" / name for name in ("library.cpp", "robot.cpp", "computed_torque.cpp", "simulated_robot.cpp"))
@@ -57,9 +56,7 @@ class Native:
         """A pose (7,) of the platform near home, and a twist (6,) that it can have."""
         k = self.kinematics
         S = np.asarray(k.subspace(k.home))
-        pose = np.empty(7)
-        shift_pose(np.asarray(k.home), S @ rng.uniform(-size, size, S.shape[1]) * k.characteristic_length, 1.0, pose)
-        return pose, S @ rng.uniform(-1.0, 1.0, S.shape[1])
+        return pose_near_home(k, rng, size), S @ rng.uniform(-1.0, 1.0, S.shape[1])
 
 
 def numbers(*parts: np.ndarray) -> str:
@@ -71,7 +68,7 @@ def delta(program: Path, tmp_path: Path) -> Native:
     return Native("delta", program, tmp_path)
 
 
-@pytest.mark.parametrize("name", ["delta", "gough_stewart", "wrist_3ups_s"])
+@pytest.mark.parametrize("name", ["delta", "gough_stewart", "wrist_3ups_s", "quattro"])
 def test_the_law_is_that_of_python(name: str, program: Path, tmp_path: Path) -> None:
     """Efforts within limits, to 1e-10 of the largest; the platform found in the same place; nothing allocated."""
     native, rng = Native(name, program, tmp_path), np.random.default_rng(5)
@@ -98,9 +95,14 @@ def test_the_law_is_that_of_python(name: str, program: Path, tmp_path: Path) -> 
         assert (np.abs(found[:, -1 - m : -1]) == native.limits.effort).any(), "no effort was cut"
 
 
-@pytest.mark.parametrize("name", ["delta", "gough_stewart"])
-def test_a_reference_of_the_drives_is_one_of_the_platform(name: str, program: Path, tmp_path: Path) -> None:
-    """Positions and rates exactly, accelerations but for the central difference of Jacobians."""
+@pytest.mark.parametrize(("name", "difference"), [("delta", 1e-6), ("gough_stewart", 1e-6), ("quattro", 1e-5)])
+def test_a_reference_of_the_drives_is_one_of_the_platform(
+    name: str, difference: float, program: Path, tmp_path: Path
+) -> None:
+    """Positions and rates exactly, accelerations but for the central difference of Jacobians.
+
+    That is off by the square of its step: by Python's Jacobians, a Quattro's by 4.3e-6 m/s^2 or rad/s^2 here.
+    """
     native, rng = Native(name, program, tmp_path), np.random.default_rng(6)
     k = native.kinematics
     questions, expected = [], []
@@ -115,7 +117,7 @@ def test_a_reference_of_the_drives_is_one_of_the_platform(name: str, program: Pa
     off = np.abs(found[:, 1:] - expected)
     assert (found[:, 0] == 0).all()
     assert off[:, :13].max() < 1e-9
-    assert off[:, 13:].max() < 1e-6
+    assert off[:, 13:].max() < difference
 
 
 def test_a_trajectory_is_held(delta: Native) -> None:

@@ -24,6 +24,7 @@ NATIVE = (
     "admittance_controller",
     "pkm_ros2_control",
 )
+MOVEIT = ("moveit_core", "pkm_ros2_control")
 RVIZ = ("pkm_control", "ros2launch", "robot_state_publisher", "tf2_msgs", "rviz2", "rviz_default_plugins", "Xvfb")
 
 

@@ -17,13 +17,13 @@ from pathlib import Path
 import pytest
 from ament_index_python.packages import get_package_share_directory
 
-from .installed import NATIVE, RVIZ, STACK, not_installed
+from .installed import MOVEIT, NATIVE, RVIZ, STACK, not_installed
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "stack_tests.md"
 MARK = "<!-- record -->"
 OUTCOMES = ("passed", "failed", "skipped", "rerun")
-TESTS = ("test_launch_files.py", "test_ros2_control_*.py", "test_rviz.py")
+TESTS = ("test_launch_files.py", "test_moveit.py", "test_ros2_control_*.py", "test_rviz.py")
 
 
 class Record:
@@ -57,7 +57,7 @@ def version(package: str) -> str:
 
 def main(options: list[str]) -> int:
     """Say what is missing, run the tests, keep the record."""
-    packages = ["launch_ros", *dict.fromkeys((*STACK, *NATIVE))]
+    packages = ["launch_ros", *dict.fromkeys((*STACK, *NATIVE, *MOVEIT))]
     missing = sorted({*not_installed(packages), *not_installed(RVIZ)})
     if missing:
         print(f"Not installed, so that tests are skipped: {', '.join(missing)}", flush=True)
