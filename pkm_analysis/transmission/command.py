@@ -71,8 +71,9 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument("--isaaclab", metavar="FILE", help="write an actuator configuration of Isaac Lab, in Python")
     p.add_argument("--c", metavar="DIR", help="write a header and a source in C99 for a control loop into a folder")
     p.add_argument(
-        "--ros-control",
         "--ros2-control",
+        "--ros-control",
+        dest="ros_control",
         metavar="FILE",
         help="write a <transmission> of ros2_control: with --c our plugin's, else a stock one's with home's ratios",
     )

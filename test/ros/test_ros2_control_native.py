@@ -50,10 +50,10 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 class Driven(Stack):
-    """The Delta under a controller manager whose spawner is at hand."""
+    """A robot under a controller manager whose spawner is at hand."""
 
-    def __init__(self, graph: Graph, spawn: Callable[..., None], log: Path) -> None:
-        super().__init__(graph, "delta")
+    def __init__(self, graph: Graph, spawn: Callable[..., None], log: Path, name: str = "delta") -> None:
+        super().__init__(graph, name)
         self.spawn, self.log = spawn, log
         self.heard: list[JointState] = graph.listen(JointState, "joint_states")
 
@@ -151,12 +151,13 @@ def admittance_parameters(library: Path, joints: list[str]) -> dict[str, Any]:
     }
 
 
-def test_the_stock_admittance_controller_gives_way_by_our_kinematics(
-    graph: Graph, library: Path, tmp_path: Path
-) -> None:
-    """Pushed, the platform of a Delta that takes positions moves by force over stiffness."""
+@pytest.mark.parametrize("name", ["delta", "quattro"])
+def test_the_stock_admittance_controller_gives_way_by_our_kinematics(name: str, graph: Graph, tmp_path: Path) -> None:
+    """Pushed, the platform of a robot that takes positions moves by force over stiffness; Quattros are iterated."""
+    mechanism = load_mechanism(name)
+    library = robot_library(Dynamics(mechanism), tmp_path, ["-O1"])
     message_type = importlib.import_module("std_msgs.msg").Float64MultiArray
-    text = description("delta", "mock_components/GenericSystem", mock_sensor_commands=True)
+    text = description(name, "mock_components/GenericSystem", mock_sensor_commands=True)
     text = text.replace('<command_interface name="effort"/>', '<command_interface name="position"/>')
     axes = [f"{kind}.{axis}" for kind in ("force", "torque") for axis in "xyz"]
     zero = '<param name="initial_value">0</param>'
@@ -169,12 +170,12 @@ def test_the_stock_admittance_controller_gives_way_by_our_kinematics(
         "push": "forward_command_controller/MultiInterfaceForwardCommandController",
     }
     controllers = {
-        "admittance_controller": admittance_parameters(library, list(load_mechanism("delta").actuated_joints)),
+        "admittance_controller": admittance_parameters(library, list(mechanism.actuated_joints)),
         "push": {"joint": "wrist", "interface_names": axes},
     }
     log = tmp_path / "manager.log"
     with manager(tmp_path, graph.namespace, RATE, controllers, types) as spawn:
-        robot = Driven(graph, spawn, log)
+        robot = Driven(graph, spawn, log, name)
         try:
             spawn(*types)
             graph.wait(lambda: robot.heard)

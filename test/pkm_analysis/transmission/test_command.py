@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import ast
 import csv
+import ctypes
 import re
 import shutil
 import subprocess
@@ -140,9 +141,15 @@ def test_names_are_names_in_python_and_c_whatever_is_in_them(name: str, tmp_path
     assert code.split()[0] == "#ifndef"
     assert "harm =" not in code
     if shutil.which("gcc"):
-        strict = ["-std=c99", "-Wall", "-Wextra", "-pedantic", "-Werror", "-fsyntax-only"]
-        done = subprocess.run(["gcc", *strict, str(header.with_suffix(".c"))], capture_output=True, text=True)
+        strict, library = (
+            ["-std=c99", "-Wall", "-Wextra", "-pedantic", "-Werror", "-shared", "-fPIC"],
+            tmp_path / "c.so",
+        )
+        command = ["gcc", *strict, str(header.with_suffix(".c")), "-lm", "-o", str(library)]
+        done = subprocess.run(command, capture_output=True, text=True)
         assert done.returncode == 0, done.stderr
+        found = ctypes.c_char_p.in_dll(ctypes.CDLL(str(library)), f"{header.stem}_joint_names").value
+        assert found == name.encode()
 
 
 def test_the_table_has_the_maps(tmp_path: Path) -> None:
@@ -169,6 +176,26 @@ def test_ros2_controls_differential_is_that_of_home(tmp_path: Path) -> None:
     J = np.array([[r[0] * n[0], r[0] * n[1]], [r[1] * n[0], -r[1] * n[1]]])
     t = Transmission(load_model(BIPED), ("left_ankle_pitch", "left_ankle_roll"))
     np.testing.assert_allclose(J, t.jacobian(t.home), atol=1e-8)
+
+
+def test_ros2_control_is_told_of_the_c_beside_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Our plugin over the C, whatever the linkage is; a header of somebody else stays."""
+    file, folder = tmp_path / "ankle.xml", tmp_path / "c"
+    asked = [BIPED, *ANKLE, "--c", str(folder), "--ros2-control", str(file)]
+    assert main(asked) == 0
+    root = ET.parse(file).getroot()
+    assert root.findtext("plugin") == "pkm_ros2_control/LinkageTransmission"
+    t = Transmission(load_model(BIPED), ("left_ankle_pitch", "left_ankle_roll"))
+    for kind, names in (("joint", t.joints), ("actuator", t.actuators)):
+        assert [one.get("name") for one in root.findall(kind)] == list(names)
+    header = folder / f"{root.findtext('param')}.h"
+    assert f"int {header.stem}_to_actuators(" in header.read_text()
+    assert main(asked) == 0  # over its own
+    header.write_text("mine")
+    capsys.readouterr()
+    assert main(asked) == 1
+    assert "it is there, and was not written by pkm transmission" in capsys.readouterr().err
+    assert header.read_text() == "mine"
 
 
 def test_pictures_of_one_and_two_joints(tmp_path: Path) -> None:
