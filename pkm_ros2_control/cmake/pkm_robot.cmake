@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # pkm_robot(FOLDER): the library of a robot, of the C in a folder that `pkm export ROBOT --to c` wrote. For packages of
 # robots too: find_package(pkm_ros2_control REQUIRED), enable C, and name the folder.
-# pkm_linkages(FOLDER): the libraries of all linkages in a folder that `pkm transmission FILE --c` wrote.
+# pkm_linkages(FOLDER): the libraries of all linkages in a folder that `pkm transmission FILE --c DIR` wrote.
 if(NOT PKM_TABLE_DIR)  # found, and not built here
   set(PKM_TABLE_DIR ${CMAKE_CURRENT_LIST_DIR}/../robot)
   set(PKM_INCLUDE_DIR ${CMAKE_CURRENT_LIST_DIR}/../../../include/pkm_ros2_control)
@@ -30,7 +30,7 @@ function(pkm_linkages folder)
     endif()
   endforeach()
   if(NOT any)
-    message(FATAL_ERROR "${folder} holds no linkage that `pkm transmission FILE --c` wrote")
+    message(FATAL_ERROR "${folder} holds no linkage that `pkm transmission FILE --c DIR` wrote")
   endif()
 endfunction()
 

@@ -150,7 +150,7 @@ def test_options_named_in_the_text_exist() -> None:
     for one in [*map(cli.command, cli.COMMANDS), *TASKS.values()]:
         ours |= {option for action in one.parser()._actions for option in action.option_strings}
     named_options = {
-        (named(page), option) for page in PAGES for option in re.findall(r"`(--[a-z][a-z-]*)", prose(markdown(page)))
+        (named(page), option) for page in PAGES for option in re.findall(r"`(--[a-z][a-z0-9-]*)", prose(markdown(page)))
     }
     assert {(page, option) for page, option in named_options if option not in ours} == set()
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a linkage's library has to offer: the C that `pkm transmission FILE --c` writes, behind one name.
+// What a linkage's library has to offer: the C that `pkm transmission FILE --c DIR` writes, behind one name.
 #ifndef PKM_ROS2_CONTROL__LINKAGE_TABLE_H_
 #define PKM_ROS2_CONTROL__LINKAGE_TABLE_H_
 
