@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // A linkage between joints and actuators for hardware components that load transmissions: the ratio is that of the pose.
+#include <algorithm>
 #include <array>
-#include <cmath>
 #include <limits>
 #include <memory>
+#include <stdexcept>
 #include <string>
 #include <vector>
 

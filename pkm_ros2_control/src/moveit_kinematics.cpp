@@ -2,9 +2,9 @@
 // A robot's kinematics for MoveIt. A planning group has the drives, so that trajectories have no other joint; one that
 // has passive joints as well gets positions of these, too.
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -26,8 +26,8 @@ namespace
 {
 Pose read(const Message & m)
 {
-  const auto &p = m.position;
-  const auto &q = m.orientation;
+  const auto & p = m.position;
+  const auto & q = m.orientation;
   return {{p.x, p.y, p.z, q.x, q.y, q.z, q.w}};
 }
 
