@@ -154,7 +154,12 @@ int Linkage::to_actuators(const Quantities & joints, Quantities & actuators)
     std::fill(one->begin(), one->end(), kNaN);
   const auto is_nan = [](double x) { return std::isnan(x); };
   const bool known = !std::all_of(joints.position.begin(), joints.position.end(), is_nan);
-  const int status = known ? lead(joints.position, asked_) : kOk;
+  int status = known ? lead(joints.position, asked_) : kOk;
+  if (status == kFarOff || status == kFolded)
+  {
+    asked_ = seen_;  // the joints may have come there on another way
+    status = lead(joints.position, asked_);
+  }
   if (status != kOk) return status;
   const Place & place = known ? asked_ : seen_;
   if (known) actuators.position = place.actuators;

@@ -7,6 +7,7 @@
 //   fk LINK POSITIONS: 1 or 0, the pose of a link
 //   state LINK POSE: 1 or 0, the positions of the group after RobotState::setFromIK, the pose of a link in that state
 //   trajectory POSE: names of the joints of a trajectory that ends there
+#include <algorithm>
 #include <cstdio>
 #include <fstream>
 #include <iostream>
@@ -59,65 +60,61 @@ struct Asked
 
   void answer(const std::string & what, std::istream & in) const
   {
-    std::vector<double> solution;
+    if (what == "fk") return place(in);
+    if (what == "state" || what == "trajectory") return move(what == "state", in);
+    std::vector<double> solution, limits(seed.size());
     moveit_msgs::msg::MoveItErrorCodes code;
-    std::string link;
-    if (what == "ik")
-    {
-      const bool ok = solver->getPositionIK(pose_of(in), seed, solution, code);
-      std::printf("%d %d", ok, code.val), print(solution);
-    }
+    const auto refuse = [](const auto &, const auto &, auto & given) {
+      given.val = moveit_msgs::msg::MoveItErrorCodes::GOAL_IN_COLLISION;
+    };
+    bool ok = false;
     if (what == "near")
     {
-      double limit;
-      in >> limit;
-      const std::vector<double> limits(seed.size(), limit);
-      const bool ok = solver->searchPositionIK(pose_of(in), seed, 0.1, limits, solution, code);
-      std::printf("%d %d", ok, code.val), print(solution);
+      in >> limits[0];
+      std::fill(limits.begin(), limits.end(), limits[0]);
+      ok = solver->searchPositionIK(pose_of(in), seed, 0.1, limits, solution, code);
     }
-    if (what == "refuse")
+    else if (what == "refuse")
+      ok = solver->searchPositionIK(pose_of(in), seed, 0.1, solution, refuse, code);
+    else
+      ok = solver->getPositionIK(pose_of(in), seed, solution, code);
+    std::printf("%d %d", ok, code.val), print(solution);
+  }
+
+  void place(std::istream & in) const
+  {
+    std::string link;
+    std::vector<double> positions(seed.size());
+    std::vector<geometry_msgs::msg::Pose> poses;
+    in >> link;
+    for (double & x : positions) in >> x;
+    const bool ok = solver->getPositionFK({link}, positions, poses);
+    std::printf("%d", ok);
+    if (ok) print(poses[0]);
+  }
+
+  void move(bool told_state, std::istream & in) const
+  {
+    std::string link;
+    moveit::core::RobotState state(model);
+    state.setToDefaultValues();
+    state.setJointGroupPositions(group, seed);
+    robot_trajectory::RobotTrajectory trajectory(model, group);
+    trajectory.addSuffixWayPoint(state, 0.0);
+    if (told_state) in >> link;
+    const bool ok = state.setFromIK(group, pose_of(in), solver->getTipFrame(), 0.1);
+    trajectory.addSuffixWayPoint(state, 1.0);
+    std::printf("%d", ok);
+    if (told_state)
     {
-      const auto refuse = [](const auto &, const auto &, auto & given) {
-        given.val = moveit_msgs::msg::MoveItErrorCodes::GOAL_IN_COLLISION;
-      };
-      const bool ok = solver->searchPositionIK(pose_of(in), seed, 0.1, solution, refuse, code);
-      std::printf("%d %d", ok, code.val), print(solution);
+      std::vector<double> positions;
+      state.update();
+      state.copyJointGroupPositions(group, positions);
+      return print(positions), print(tf2::toMsg(state.getGlobalLinkTransform(link)));
     }
-    if (what == "fk")
-    {
-      std::vector<double> positions(seed.size());
-      std::vector<geometry_msgs::msg::Pose> poses;
-      in >> link;
-      for (double & x : positions) in >> x;
-      const bool ok = solver->getPositionFK({link}, positions, poses);
-      std::printf("%d", ok);
-      if (ok) print(poses[0]);
-    }
-    if (what == "state" || what == "trajectory")
-    {
-      moveit::core::RobotState state(model);
-      state.setToDefaultValues();
-      state.setJointGroupPositions(group, seed);
-      robot_trajectory::RobotTrajectory trajectory(model, group);
-      trajectory.addSuffixWayPoint(state, 0.0);
-      if (what == "state") in >> link;
-      const bool ok = state.setFromIK(group, pose_of(in), solver->getTipFrame(), 0.1);
-      trajectory.addSuffixWayPoint(state, 1.0);
-      std::printf("%d", ok);
-      if (what == "state")
-      {
-        state.update();
-        state.copyJointGroupPositions(group, solution);
-        print(solution), print(tf2::toMsg(state.getGlobalLinkTransform(link)));
-      }
-      else
-      {
-        moveit_msgs::msg::RobotTrajectory message;
-        trajectory.getRobotTrajectoryMsg(message);
-        for (const auto & name : message.joint_trajectory.joint_names) std::printf(" %s", name.c_str());
-      }
-    }
-    std::printf("\n");
+    moveit_msgs::msg::RobotTrajectory message;
+    trajectory.getRobotTrajectoryMsg(message);
+    for (const auto & name : message.joint_trajectory.joint_names) std::printf(" %s", name.c_str());
   }
 };
 }  // namespace
@@ -152,6 +149,7 @@ int main(int count, char ** arguments)
     std::istringstream in(line);
     in >> what;
     asked.answer(what, in);
+    std::printf("\n");
   }
   asked.solver.reset();
   asked.model.reset();
