@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// moveit_test URDF SRDF LIBRARY GROUP: a group with our plugin in MoveIt's model; answers what is asked on standard
+// moveit_test URDF SRDF LIBRARY GROUP BASE TIP: a group with our plugin in MoveIt's model; answers what is asked on standard
 // input, one question a line, in numbers that lose nothing; first the names of the solver's joints.
 //   ik POSE: 1 or 0, MoveIt's code, the solution; the seed is home's
+//   turned POSE: the same from a seed two turns further
 //   near LIMIT POSE: the same, each joint within LIMIT of the seed
 //   refuse POSE: the same, of a search whose callback refuses everything
 //   fk LINK POSITIONS: 1 or 0, the pose of a link
 //   state LINK POSE: 1 or 0, the positions of the group after RobotState::setFromIK, the pose of a link in that state
 //   trajectory POSE: names of the joints of a trajectory that ends there
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <fstream>
 #include <iostream>
@@ -77,7 +79,11 @@ struct Asked
     else if (what == "refuse")
       ok = solver->searchPositionIK(pose_of(in), seed, 0.1, solution, refuse, code);
     else
-      ok = solver->getPositionIK(pose_of(in), seed, solution, code);
+    {
+      auto from = seed;
+      for (double & x : from) x += what == "turned" ? 4.0 * M_PI : 0.0;
+      ok = solver->getPositionIK(pose_of(in), from, solution, code);
+    }
     std::printf("%d %d", ok, code.val), print(solution);
   }
 
@@ -122,7 +128,7 @@ struct Asked
 int main(int count, char ** arguments)
 {
   rclcpp::init(0, nullptr);
-  if (count != 5) return 2;
+  if (count != 7) return 2;
   const auto urdf = urdf::parseURDF(text_of(arguments[1]));
   const auto srdf = std::make_shared<srdf::Model>();
   if (!urdf || !srdf->initString(*urdf, text_of(arguments[2]))) return 3;
@@ -131,7 +137,10 @@ int main(int count, char ** arguments)
   asked.model = std::make_shared<moveit::core::RobotModel>(urdf, srdf);
   asked.group = asked.model->getJointModelGroup(arguments[4]);
   const auto node = std::make_shared<rclcpp::Node>("moveit_test");
-  node->declare_parameter("robot_description_kinematics." + std::string(arguments[4]) + ".robot", arguments[3]);
+  const std::string prefix = "robot_description_kinematics." + std::string(arguments[4]) + ".";
+  node->declare_parameter(prefix + "robot", arguments[3]);
+  node->declare_parameter(prefix + "base", arguments[5]);
+  node->declare_parameter(prefix + "tip", arguments[6]);
   const auto made = [&](const moveit::core::JointModelGroup * group) -> kinematics::KinematicsBasePtr {
     auto solver = loader.createSharedInstance("pkm_ros2_control/MoveItKinematics");
     if (!solver->initialize(node, *asked.model, group->getName(), "", {}, 0.1)) return nullptr;

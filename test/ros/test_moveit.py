@@ -51,7 +51,8 @@ class InMoveIt:
 
     def ask(self, group: str, *questions: str) -> list[list[str]]:
         """Words of each answer, those of the solver's joints first."""
-        command = [str(PROGRAM), *map(str, self.files), str(self.library), group]
+        links = self.kinematics.mechanism.base_link, self.kinematics.mechanism.platform_link
+        command = [str(PROGRAM), *map(str, self.files), str(self.library), group, *links]
         text = "\n".join(questions)
         done = subprocess.run(command, input=text, capture_output=True, text=True, timeout=60.0, check=False)
         assert done.returncode == 0, done.stderr
@@ -92,6 +93,17 @@ def test_inverse_kinematics_is_ours_and_refuses_what_it_must(robot: InMoveIt) ->
     assert [(ok, int(code)) for ok, code, *_ in answers] == [
         ("0", NO_SOLUTION), ("0", NO_SOLUTION), ("1", 1), ("0", IN_COLLISION),
     ]  # fmt: skip
+
+
+def test_joints_without_limits_turn_to_the_seed(tmp_path: Path) -> None:
+    robot = InMoveIt("docs/examples/biglide.urdf.xacro", tmp_path)
+    k, pose = robot.kinematics, robot.poses(1)[0]
+    names, (ok, _, *solution) = robot.ask("all", f"turned {told(pose)}")
+    assert ok == "1"
+    joints = np.asarray(k.inverse(pose).joints)[[k.joint_names.index(name) for name in names]]
+    free = np.array([f'name="{name}" type="continuous"' in robot.text for name in names])
+    assert free.any()
+    np.testing.assert_allclose(numbers(solution), joints + 4.0 * np.pi * free, atol=1e-9)
 
 
 def test_forward_kinematics_places_every_link(robot: InMoveIt) -> None:
