@@ -23,19 +23,18 @@ import numpy as np
 from bench.peers import pinocchio_inverse_dynamics
 from bench.sample import Sample
 from bench.states import NoRegularStatesError
-from bench.tables import table
+from bench.tables import put
+from bench.there_and_back import ThereAndBack
 from bench.timing import interleaved, pin_to_one_core
 from pkm_description import load_mechanism, robot_names
 from pkm_dynamics import Dynamics
 from pkm_dynamics.export_c.c_files import CFiles
-from pkm_dynamics.export_c.c_test import states_of
 from pkm_dynamics.export_c.recorded_robot import ExportError
 
 HEADER = [
     "robot", "lines", "KB", "gcc -O2", "inverse", "lean", "inverse dynamics", "lean", "direct dynamics", "lean",
     "forward", "lean", "Pinocchio", "largest error", "beside singularities", "of float", "beside singularities",
 ]  # fmt: skip
-BEGIN, END = "<!-- table -->\n", "<!-- end of table -->\n"
 NATIVE = ["-O2", "-march=native", "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=fast"]
 CALLS = 1000  # of a function of C in one call from Python
 
@@ -147,61 +146,25 @@ def _times(dynamics: Dynamics, files: CFiles, source: Path, folder: Path) -> lis
     loops.write_text(text)
     _compile([source, loops], [*NATIVE, "-shared", "-fPIC", f"-I{source.parent}"], out)
     library = ctypes.CDLL(str(out))
-    states = states_of(dynamics, 20 * kinematics.n_modes)
-    usable = (states.mode == 0) & (states.status["inverse_dynamics"] == 0) & (states.status["forward"] == 0)
-    if not usable.any():
+    try:
+        way = ThereAndBack(dynamics)
+    except LookupError:
         return [""] * 8
-    k = int(np.flatnonzero(usable)[0])
-    given = {name: np.array(values[k]) for name, values in states.given.items()}
-    rest = [given["twist"], given["acceleration"], np.zeros(6)]
-    motion = np.array([np.concatenate([given[where], *rest]) for where in ("pose", "near")])
-    coasting = motion.copy()
-    coasting[:, 13:] = 0.0
-    m = len(kinematics.actuated_names)
-    effort, acceleration, pose = np.empty(m), np.empty(6), np.empty(7)
 
     def in_c(name: str, motion: np.ndarray, other: np.ndarray) -> Callable[[], object]:
         call = getattr(library, f"loop_{name}")
         addresses = ctypes.c_void_p(motion.ctypes.data), ctypes.c_void_p(other.ctypes.data)
         return lambda: call(*addresses, CALLS)
 
-    inverse, lean_inverse = kinematics.lean_inverse(), dynamics.lean_inverse()
-    lean_direct, track, there = dynamics.lean_direct(), kinematics.lean_track(), np.array(given["near"])
-    q = np.empty((2, m))
-    for at in (0, 1):
-        inverse(motion[at, :7].copy(), q[at])
-
-    def there_and_back(call: Callable[[int], object]) -> Callable[[], object]:
-        return lambda: (call(0), call(1))
-
-    poses, efforts = [row[:7].copy() for row in motion], given["effort"]
-    pose[:] = kinematics.home
-    track(q[1], pose)
-    pose[:] = there
-    t = interleaved(
-        in_c("inverse", motion, q),
-        there_and_back(lambda at: inverse(poses[at], effort)),
-        in_c("inverse_dynamics", motion, q),
-        there_and_back(lambda at: lean_inverse(motion[at], effort)),
-        in_c("direct_dynamics", coasting, efforts),
-        there_and_back(lambda at: lean_direct(coasting[at], efforts, acceleration)),
-        in_c("forward", motion, q),
-        there_and_back(lambda at: track(q[at], pose)),
-        repetitions=31,
-    )
+    ours = [
+        in_c("inverse", way.motion, way.q),
+        in_c("inverse_dynamics", way.motion, way.q),
+        in_c("direct_dynamics", way.coasting, way.effort),
+        in_c("forward", way.motion, way.q),
+    ]
+    t = interleaved(*(call for pair in zip(ours, way.lean, strict=True) for call in pair), repetitions=31)
     calls = [CALLS, 2] * 4
     return [f"{1e6 * one.median / n:.2f} µs" for one, n in zip(t, calls, strict=True)]
-
-
-def put(page: Path, row: list[str]) -> None:
-    """Put a robot's row into the page's table, in place of that it had."""
-    text = page.read_text(encoding="utf-8")
-    before, after = text[: text.index(BEGIN)] + BEGIN, text[text.index(END) :]
-    lines = text[len(before) : text.index(END)].splitlines()[2:]
-    found = {cells[0]: cells for cells in ([cell.strip() for cell in line.split("|")[1:-1]] for line in lines)}
-    found[row[0]] = row
-    whole = table(HEADER, [found[name] for name in sorted(found) if len(found[name]) == len(HEADER)])
-    page.write_text(f"{before}{whole.rstrip()}\n{after}", encoding="utf-8")
 
 
 def main() -> None:
@@ -215,7 +178,7 @@ def main() -> None:
         for row in rows(given.robots or robot_names(), Path(folder)):
             print(" | ".join(row), flush=True)
             if given.write:
-                put(given.write, row)
+                put(given.write, HEADER, row)
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ import numpy as np
 
 from bench import outlets_on_gpu
 from bench.many_poses import poses_around_home
-from bench.tables import table
+from bench.tables import BEGIN, END, table
 from bench.timing import pin_to_one_core
 from pkm_description import load_mechanism
 from pkm_dynamics import Dynamics
@@ -27,7 +27,6 @@ from pkm_dynamics.outlets.on_jax import on_jax
 
 HEADER = ["robot", "NumPy", "JAX", "gradient", "CasADi", "its Jacobian", "first answer", "first gradient"]
 ROBOTS = ("five_bar", "delta", "orthoglide", "hexa", "gough_stewart")
-BEGIN, END = "<!-- table -->\n", "<!-- end of table -->\n"
 STATES, FEWER, REPETITIONS = 100_000, 2_000, 5
 
 

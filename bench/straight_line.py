@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """The equations of one call as straight-line C, by the C compiler: what the code of our own is compared with.
 
+`python -m bench.straight_line [robot ...] [--write FILE]` has what lean calls take on a way there and back.
+
 The terms are those of `recordings_at_home.py`. The checks of a call (does the limb reach, is the loop closed)
 are left out, with all that only they need. What remains is the least that these equations cost.
 """
 
 from __future__ import annotations
 
+import argparse
 import ctypes
 import shutil
 import subprocess
@@ -17,6 +20,11 @@ from pathlib import Path
 
 import numpy as np
 
+from bench.tables import put
+from bench.there_and_back import ThereAndBack
+from bench.timing import interleaved, pin_to_one_core
+from pkm_description import load_mechanism, robot_names
+from pkm_dynamics import Dynamics
 from pkm_runtime.codegen import Recording
 
 _NAMES = {"max": "fmax", "min": "fmin"}
@@ -80,3 +88,36 @@ class StraightLineC:
 
 def _name(operand: int | float) -> str:
     return f"t{operand}" if isinstance(operand, int) else f"({operand!r})"
+
+
+HEADER = ["robot", "limbs", "motion space", "inverse kinematics", "and dynamics", "and direct dynamics", "forward"]
+
+
+def row(name: str) -> list[str]:
+    """What the robot is, and the times of its lean calls; empty cells where it has none."""
+    dynamics = Dynamics(load_mechanism(name))
+    kinematics = dynamics.kinematics
+    kind = ["iterated" if kinematics.engine.iterated else "", "" if kinematics.constant_space else "turns"]
+    try:
+        timed = interleaved(*ThereAndBack(dynamics).lean, repetitions=31)
+    except LookupError:
+        return [name, *kind, *[""] * 4]
+    return [name, *kind, *(f"{1e6 * one.median / 2:.2f} µs" for one in timed)]
+
+
+def main() -> None:
+    """Print the rows; with `--write` put them into a page between its marks."""
+    p = argparse.ArgumentParser(description="What the lean calls of robots take.")
+    p.add_argument("robots", nargs="*", metavar="robot", help="robots of the gallery; all if none is given")
+    p.add_argument("--write", type=Path, metavar="FILE", help="page in whose table the rows are replaced")
+    given = p.parse_args()
+    pin_to_one_core()
+    for name in given.robots or robot_names():
+        cells = row(name)
+        print(" | ".join(cells), flush=True)
+        if given.write:
+            put(given.write, HEADER, cells)
+
+
+if __name__ == "__main__":
+    main()

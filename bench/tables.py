@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from bench.timing import Timing
 
@@ -42,3 +43,17 @@ HEADER = ["work", "peer", "its time", "ours", "our time", "ours / peer", "asked"
 def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     lines = ["| " + " | ".join(header) + " |", "|" + "---|" * len(header)]
     return "\n".join(lines + ["| " + " | ".join(row) + " |" for row in rows])
+
+
+BEGIN, END = "<!-- table -->\n", "<!-- end of table -->\n"
+
+
+def put(page: Path, header: Sequence[str], row: Sequence[str]) -> None:
+    """Put a row into the table of a page, in place of that of the same first cell; rows of other widths are dropped."""
+    text = page.read_text(encoding="utf-8")
+    before, after = text[: text.index(BEGIN)] + BEGIN, text[text.index(END) :]
+    lines = text[len(before) : text.index(END)].splitlines()[2:]
+    found = {cells[0]: cells for cells in ([cell.strip() for cell in line.split("|")[1:-1]] for line in lines)}
+    found[row[0]] = list(row)
+    whole = table(header, [found[name] for name in sorted(found) if len(found[name]) == len(header)])
+    page.write_text(f"{before}{whole.rstrip()}\n{after}", encoding="utf-8")

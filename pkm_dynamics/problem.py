@@ -62,7 +62,7 @@ class Problem:
         engine = robot.kinematics.engine
         refuse_redundant(engine.redundant_names, "this part of the dynamics")
         constant, model = engine.constant_space, robot.model(payload)
-        fresh = constant and not (at.is_solved or at.seeded)
+        fresh = constant and not (at.is_solved or at.seeded or (engine.gears and at.mode))  # which may tear one
         choice = at.choice if fresh else at.placed
         motions = np.zeros((len(at.poses), 25))
         motions[:, POSE] = at.poses

@@ -26,7 +26,18 @@ from pkm_dynamics.export_c.forward_in_c import (
     SAME_SIDE,
     SAME_SIDE_REDUNDANT,
 )
-from pkm_dynamics.export_c.iteration_in_c import FOLLOW, FORWARD_NEAR, NEAREST, NEWTON
+from pkm_dynamics.export_c.iteration_in_c import (
+    FOLLOW,
+    FORWARD_NEAR,
+    FROM_THERE,
+    INTO_SPACE,
+    NEAREST,
+    NEWTON,
+    SOLVE_AGAIN,
+    TAKE_ALONG,
+    TURNING_REACH,
+    WAY_TO,
+)
 from pkm_dynamics.export_c.recorded_robot import SINGULAR_SINGLE, RecordedFunction, RecordedRobot
 from pkm_dynamics.export_c.sharing_in_c import SHARE
 from pkm_kinematics.forward.along_path import CLEARLY
@@ -34,10 +45,11 @@ from pkm_kinematics.kernels.path.carry_on import FAR, JUMP, SHORT, SHORTEST, STE
 from pkm_kinematics.kernels.path.follow import CONTRACTION
 from pkm_kinematics.kernels.position.closures import CLOSED
 from pkm_kinematics.kernels.position.positions import AT_REST, NEXT, ROUNDED, ROUNDING
-from pkm_kinematics.kernels.position.solve_poses import FARTHEST
+from pkm_kinematics.kernels.position.solve_poses import FARTHEST, INSIDE
 from pkm_kinematics.kernels.records import CLOSED_FORM
 from pkm_kinematics.kernels.regularity import SINGULAR_BELOW
 from pkm_kinematics.solve.position_solver import EXACT
+from pkm_kinematics.solve.possible_twists import ROUNDED as AJAR
 from pkm_kinematics.status import Status
 from pkm_runtime.codegen.c_code import CHOICES, identifier, quoted
 
@@ -165,10 +177,15 @@ static int within(REAL *q, int k)
 INVERSE = """\
 int NAME_inverse(const REAL pose[7], int mode, REAL actuated[], REAL joints[])
 {
-    REAL side[SIDES], q[JOINTS];
+    REAL side[SIDES], q[JOINTS]AT;
     int status = sides_of(mode, side), inside = 1;
     if (status == PKM_OK)
-        status = finish(positions(pose, side, start_of_mode[mode], q), q, JOINTS);
+        status = positions(pose, side, start_of_mode[mode], q);
+AGAIN    status = finish(status, q, JOINTS);
+"""
+MOVED = """\
+    if (status == PKM_UNREACHABLE && platform(pose, at) == PKM_OK && into_space(side, at) == PKM_OK)
+        status = {};
 """
 JOINTS_WITHIN = """\
     for (int k = 0; k < JOINTS && status == PKM_OK; k++)
@@ -347,16 +364,16 @@ extern const {real} {self.name}_largest_effort[{upper}_N_ACTUATED]; /* N m or N 
         r = self.robot
         plain, given = "const REAL pose[7], const REAL side[], ", "q" if r.iterated else "start"
         forward = self._forward()
-        moves = r.iterated or "platform(" in forward
+        moves = r.iterated or self.moves_into_space or "platform(" in forward
         parts = [
             f"/* Made by pkm export {release()} from the description with digest {self.digest}. */",
             f'#include "{self.name}.h"\n\n#include <float.h>\n#include <math.h>\n' + ("" if self.single else WIDE),
             self._limits(),
             self._torn(),
             *([self._static("platform", "const REAL pose[7], REAL at[7]", r.platform())] if moves else ()),
-            *(self._iteration() if r.iterated else ()),
+            *(self._iteration() if r.iterated else [self._into_space()]),
             self._static("positions", f"{plain}const REAL {given}[], REAL joints[]", r.inverse()),
-            self._text(WITHIN + "\n" + (SOLVED if r.iterated else INVERSE) + JOINTS_WITHIN),
+            self._text(WITHIN + "\n" + (SOLVED if r.iterated else self._inverse()) + JOINTS_WITHIN),
             *([self._text(self._from_home("inverse"))] if r.iterated else []),
         ]
         effort = "REAL effort[]"
@@ -486,16 +503,21 @@ extern const {real} {self.name}_largest_effort[{upper}_N_ACTUATED]; /* N m or N 
             shared = "    for (int a = 0; a < M && status == PKM_OK; a++)\n"
             shared += "        within(&actuated[a], NAME_actuated_joint[a]);\n"
         head, solve, alone = self.head(name, arguments), "sides_of(mode, side)", ""
+        again = MOVED.format(f"{name}_at({call.replace('pose', 'at')})") if self.moves_into_space else ""
         if self.robot.iterated:
             solve = "take_along(pose, mode, side, limbs)"
             call = call.replace("pose", "limbs->pose").replace("side", "side, limbs->joints")
             alone = self._from_home(name)
-            head = self.head(f"{name}_near", f"{arguments}, {LIMBS}")
+            head, again = self.head(f"{name}_near", f"{arguments}, {LIMBS}"), ""
         return self._text(
-            f"{head}\n{{\n    REAL side[SIDES]{null};\n    int status = {solve};\n"
+            f"{head}\n{{\n    REAL side[SIDES]{', at[7]' if again else ''}{null};\n    int status = {solve};\n"
             f"    if (status == PKM_OK)\n        status = {name}_at({call});\n"
-            f"{shared}    return finish(status, {out}, {n});\n}}\n{alone}"
+            f"{again}{shared}    return finish(status, {out}, {n});\n}}\n{alone}"
         )
+
+    def _inverse(self) -> str:
+        again = MOVED.format("positions(at, side, start_of_mode[mode], q)") if self.moves_into_space else ""
+        return INVERSE.replace("AGAIN", again).replace("AT;", ", at[7];" if again else ";")
 
     def _from_home(self, name: str) -> str:
         """A function without the limbs of its twin: they start from home."""
@@ -535,8 +557,7 @@ extern const {real} {self.name}_largest_effort[{upper}_N_ACTUATED]; /* N m or N 
         redundant = robot.m > n
         for word, c in (OPEN_STEPS if robot.turning else CLOSED_STEPS).items():
             text = text.replace(word, c)
-        for word, with_joints, without in JOINTS_ALONG:
-            text = text.replace(word, with_joints if robot.iterated else without)
+        text = self._along(text)
         at = text.index("/* Newton's method from `pose`")
         if robot.iterated:
             text += "\n" + FORWARD_NEAR
@@ -601,7 +622,7 @@ extern const {real} {self.name}_largest_effort[{upper}_N_ACTUATED]; /* N m or N 
         parts = [
             self.table("static const int", "column", columns),
             self.table("static const REAL", "unit_of_joint", units),
-            self.table("static const int", "newton_turns", turns),
+            *([] if robot.turning else [self.table("static const int", "newton_turns", turns)]),
             NEWTON,
         ]
         lines = []
@@ -615,17 +636,25 @@ extern const {real} {self.name}_largest_effort[{upper}_N_ACTUATED]; /* N m or N 
                 lines.append(
                     f"    if ({call}, &turned[{iterated.index(b)}]) != PKM_OK)\n        return PKM_NOT_CONNECTED;"
                 )
+            elif robot.turning:
+                arguments += ", REAL *gap"
+                lines.append(f"    if (block_{b}(pose, side, q, &gap) != PKM_OK)\n        return PKM_UNREACHABLE;")
+                lines.append("    found[1] = larger(found[1], gap);")
             else:
                 lines.append(f"    if (block_{b}(pose, side, q) != PKM_OK)\n        return PKM_UNREACHABLE;")
             parts.append(self._static(f"block_{b}", arguments, robot.block(b)))
-        body = "\n".join(lines)
+        body = "\n".join(["    REAL gap;", *lines] if any("&gap" in line for line in lines) else lines)
         parts.append(
             "/* The joints of all limbs at a pose, beginning from q. */\nstatic int limbs(const REAL pose[7],"
             " const REAL side[], REAL q[], REAL found[2], REAL turned[])\n{\n" + body + "\n    return PKM_OK;\n}\n"
         )
-        arguments = "const REAL pose[7], const REAL side[], const REAL from[], REAL q[]"
-        parts += [self._static("carry", arguments, robot.carry()), FOLLOW]
+        arguments = "const REAL pose[7], const REAL side[], const REAL from[], REAL q[], REAL found[2]"
+        parts += [self._static("carry", arguments, robot.carry()), WAY_TO]
+        parts += [TURNING_REACH] if robot.turning else [FOLLOW]
+        parts += [self._into_space(), TAKE_ALONG.replace("FROM_THERE", "" if robot.turning else FROM_THERE)]
         words = {
+            "OFF_SPACE": "into_space(side, q, at)" if self.moves_into_space else "PKM_NOT_CONNECTED",
+            "ENOUGH": "HUGE_VAL" if robot.turning else "CLOSED",
             "ROUNDING": self.number(1e-6 if self.single else ROUNDING),
             "ROUNDED": self.number(1e-4 if self.single else ROUNDED),
             "AT_REST": self.number(1e-5 if self.single else AT_REST),
@@ -646,6 +675,37 @@ extern const {real} {self.name}_largest_effort[{upper}_N_ACTUATED]; /* N m or N 
         for word, value in words.items():
             parts = [re.sub(rf"\b{word}\b", value, part) for part in parts]
         return [self._text(part) for part in parts]
+
+    @property
+    def moves_into_space(self) -> bool:
+        """Whether poses that miss what limbs allow by rounding are moved; of floats, what that is counts as closed."""
+        return self.robot.turning and not self.single
+
+    def _into_space(self) -> str:
+        """The function that moves such a pose, with a step of it, or nothing."""
+        if not self.moves_into_space:
+            return ""
+        iterated, size = self.robot.iterated, self.engine.size
+        given = "const REAL pose[7], const REAL side[], const REAL q[], REAL next[7], REAL *open"
+        step = self._static("closing", given if iterated else given.replace("const REAL q[], ", ""), self.robot.closing())
+        words = {
+            "SOLVE_AGAIN": SOLVE_AGAIN if iterated else "",
+            "STAYS_OPEN": "PKM_NOT_CONNECTED" if iterated else "PKM_UNREACHABLE",
+            "AJAR": self.number(AJAR / CLOSED),
+            "TURN": self.number(4.0 * size * size),
+            "INSIDE": self.number(INSIDE),
+            "SIZE": self.number(size),
+        }
+        text = self._along(INTO_SPACE)
+        for word, value in words.items():
+            text = text.replace(word, value) if word == "SOLVE_AGAIN" else re.sub(rf"\b{word}\b", value, text)
+        return f"{step}\n{self._text(text)}"
+
+    def _along(self, text: str) -> str:
+        """A template with joints that are iterated, or without."""
+        for word, with_joints, without in JOINTS_ALONG:
+            text = text.replace(word, with_joints if self.robot.iterated else without)
+        return text
 
     def _text(self, template: str) -> str:
         """A template with the names and numbers of this robot."""

@@ -25,7 +25,7 @@ static int newton(newton_function *function, const REAL pose[7], const REAL side
         if (function(pose, side, q, step, &gap, turned) != PKM_OK)
             return PKM_NOT_CONNECTED;
         found[1] = larger(gap, before);
-        if (gap < ROUNDING * SIZE || (done && gap < CLOSED * SIZE))
+        if (gap < ROUNDING * SIZE || (done && gap < ENOUGH * SIZE))
             return PKM_OK;
         if (done)
             return PKM_NOT_CONNECTED;
@@ -45,7 +45,7 @@ static int newton(newton_function *function, const REAL pose[7], const REAL side
 }
 """
 
-FOLLOW = """\
+WAY_TO = """\
 /* The shift and the turn that lead straight from a pose h to another; its length in rad and sizes of the robot. */
 static REAL way_to(const REAL pose[7], const REAL h[7], REAL way[6])
 {
@@ -66,7 +66,9 @@ static REAL way_to(const REAL pose[7], const REAL h[7], REAL way[6])
     const REAL shift = SQRT(way[0] * way[0] + way[1] * way[1] + way[2] * way[2]) / SIZE;
     return larger(larger(shift, FABS(k) * sine), TINY);
 }
+"""
 
+FOLLOW = """\
 /* The pose at a part of the way from h. */
 static void along(const REAL h[7], const REAL way[6], REAL part, REAL pose[7])
 {
@@ -83,9 +85,9 @@ static void along(const REAL h[7], const REAL way[6], REAL part, REAL pose[7])
 }
 
 /* Takes the joints of the limbs from a pose straight to another, both in the motion space. */
-static int follow_limbs(const REAL from[7], const REAL at[7], const REAL side[], REAL q[])
+static int follow_limbs(const REAL from[7], const REAL at[7], const REAL side[], REAL q[], REAL found[2])
 {
-    REAL way[6], next[7], tried[JOINTS], turned_before[NEWTONS], turned[NEWTONS], found[2] = {ZERO};
+    REAL way[6], next[7], tried[JOINTS], turned_before[NEWTONS], turned[NEWTONS];
     const REAL length = way_to(at, from, way);
     if (!(length < FAR))
         return PKM_NOT_CONNECTED;
@@ -126,18 +128,63 @@ static int follow_limbs(const REAL from[7], const REAL at[7], const REAL side[],
 }
 
 /* The joints of the limbs in a working mode at a pose in the motion space, from home. */
-static int reach(const REAL at[7], int mode, const REAL side[], REAL q[])
+static int reach(const REAL at[7], int mode, const REAL side[], REAL q[], REAL found[2])
 {
     for (int k = 0; k < JOINTS; k++)
         q[k] = start_of_mode[mode][k];
-    return follow_limbs(NAME_home, at, side, q);
+    return follow_limbs(NAME_home, at, side, q, found);
 }
+"""
 
+TURNING_REACH = """\
+/* The joints of the limbs in a working mode at a pose, by Newton's method from home. */
+static int reach(const REAL at[7], int mode, const REAL side[], REAL q[], REAL found[2])
+{
+    REAL turned[NEWTONS];
+    for (int k = 0; k < JOINTS; k++)
+        q[k] = start_of_mode[mode][k];
+    found[0] = found[1] = ZERO;
+    return limbs(at, side, q, found, turned);
+}
+"""
+
+INTO_SPACE = """\
+/* Moves a pose that misses what the limbs allow by less than INSIDE of the robot's size, and rad, to the nearest. */
+static int into_space(const REAL side[], Q_OUT REAL at[7])
+{
+    REAL next[7], from[7], open = ZERO;
+    for (int k = 0; k < 7; k++)
+        from[k] = at[k];
+    for (int tries = 0; tries < 5; tries++) {
+        if (closing(at, side, Q next, &open) != PKM_OK || !(open < AJAR))
+            return STAYS_OPEN;
+        if (open < ONE) {
+            REAL squares = ZERO;
+            for (int k = 0; k < 7; k++)
+                squares += (k < 3 ? ONE : TURN) * (at[k] - from[k]) * (at[k] - from[k]);
+            return SQRT(squares) < INSIDE * SIZE ? PKM_OK : STAYS_OPEN;
+        }
+        for (int k = 0; k < 7; k++)
+            at[k] = next[k];
+SOLVE_AGAIN    }
+    return STAYS_OPEN;
+}
+"""
+FROM_THERE = """\
+        if (!(known && follow_limbs(limbs->pose, at, side, q, found) == PKM_OK))
+"""  # in TAKE_ALONG, where limbs are followed
+SOLVE_AGAIN = """\
+        REAL found[2] = {ZERO}, turned[NEWTONS];
+        if (limbs(at, side, q, found, turned) != PKM_OK)
+            return STAYS_OPEN;
+"""
+
+TAKE_ALONG = """\
 /* Takes the limbs along to a pose, which is checked and moved into the motion space: from where they are, or from home
    where they are not known or do not get there. */
 static int take_along(const REAL pose[7], int mode, REAL side[], struct NAME_limbs *limbs)
 {
-    REAL at[7], way[6], q[JOINTS];
+    REAL at[7], way[6], q[JOINTS], found[2] = {ZERO};
     int status = sides_of(mode, side);
     if (status == PKM_OK)
         status = platform(pose, at);
@@ -146,9 +193,10 @@ static int take_along(const REAL pose[7], int mode, REAL side[], struct NAME_lim
     const int known = limbs->known && limbs->mode == mode;
     for (int k = 0; k < JOINTS && known; k++)
         q[k] = limbs->joints[k];
-    if (!(known && way_to(at, limbs->pose, way) < SHORT && carry(at, side, limbs->joints, q) == PKM_OK))
-        if (!(known && follow_limbs(limbs->pose, at, side, q) == PKM_OK))
-            status = reach(at, mode, side, q);
+    if (!(known && way_to(at, limbs->pose, way) < SHORT && carry(at, side, limbs->joints, q, found) == PKM_OK))
+FROM_THERE            status = reach(at, mode, side, q, found);
+    if (status == PKM_OK && !(found[1] < CLOSED * SIZE))
+        status = OFF_SPACE;
     if (status != PKM_OK)
         return status;
     limbs->known = 1;
@@ -168,7 +216,7 @@ static int step_at(const REAL pose[7], const REAL side[], REAL q[], const REAL g
     REAL from[JOINTS];
     for (int k = 0; k < JOINTS; k++)
         from[k] = q[k];
-    int status = carry(pose, side, from, q);
+    int status = carry(pose, side, from, q, found);
     if (status != PKM_OK)
         status = limbs(pose, side, q, found, turned);
     return status == PKM_OK ? newton_step(pose, side, q, goal, left, step) : status;
@@ -182,10 +230,10 @@ static int nearest_side(const REAL pose[7], const REAL goal[], REAL side[], REAL
     for (int i = 0; i < LIMBS; i++)
         best[i] = HUGE_VAL;
     for (int mode = 0; mode < MODES; mode++) {
-        REAL tried[SIDES], left[M], solved[JOINTS], far[LIMBS] = {ZERO};
+        REAL tried[SIDES], left[M], solved[JOINTS], gap[2] = {ZERO}, far[LIMBS] = {ZERO};
         int found = sides_of(mode, tried);
         if (found == PKM_OK)
-            found = reach(pose, mode, tried, solved);
+            found = reach(pose, mode, tried, solved, gap);
         if (found == PKM_OK)
             found = limb_errors(pose, tried, solved, goal, left);
         if (found != PKM_OK)

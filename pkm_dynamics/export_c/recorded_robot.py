@@ -228,8 +228,11 @@ class RecordedFunction:
                     side = (self.mode // block.stride) % block.branches
                     me.q = turn(self.model.bodies, self.model.closures, block, self.data.state, side, home)
 
-    def take_joints(self, blocks: int) -> None:
-        """Place the bodies of the first blocks by joint positions that are given, whose loops must be closed."""
+    def take_joints(self, blocks: int, closes: Callable[[Any, Number], Any] | None = None) -> None:
+        """Place the bodies of the first blocks by joint positions that are given, whose loops must be closed.
+
+        `closes` stands in the place of `closed`.
+        """
         q = self.given(START, self.robot.solved, "q")
         for i in range(2, len(self.model.bodies)):
             self.data.state[i].q = q[self.model.bodies[i].column]
@@ -237,7 +240,7 @@ class RecordedFunction:
             self.place_block(block)
             closures, rows = self.model.closures, self.data.rows
             gap = self.trace(write_block_rows)(closures, block, self.data.state, rows)
-            self.trace(closed)(block, gap)
+            (closes or self.trace(closed))(block, gap)
             self.trace(turned_over)(closures, block, self.data.state)
             if self.robot.engine.divided and block.solver != CLOSED_FORM:
                 self.tape.decide(">", self.trace(invert_block)(self.model, self.data, block), BLUNT)
@@ -297,7 +300,10 @@ class RecordedFunction:
             gaps.append(residual / (bound * block.size))
             return True
 
-        trace(solve_positions, [*self.robot.instead, (closed, note)])(self.model, self.data, self.mode, False)
+        if self.robot.iterated:
+            self.take_joints(len(self.model.blocks), note)
+        else:
+            trace(solve_positions, [*self.robot.instead, (closed, note)])(self.model, self.data, self.mode, False)
         return extreme("worse", *gaps)
 
     # -- C ------------------------------------------------------------------------------------------------------------
@@ -361,10 +367,6 @@ class RecordedRobot:
         blocks = self.engine.tables.blocks
         self.turning, self.iterated = not self.engine.constant_space, bool(self.engine.iterated)
         refuse_redundant(self.engine.redundant_names, "generated code")
-        self.expect(
-            given or not (self.turning and self.iterated),
-            "its motion space turns with the pose, and limbs are solved by iteration; use the Python package",
-        )
         self.tables, self.subspace, self.single = self.engine.tables, self.engine.model.subspace, single
         self.m = len(self.engine.actuated_names)
         self.n: int = self.engine.mobility if self.turning else self.subspace.shape[1]
@@ -470,8 +472,11 @@ class RecordedRobot:
             f.trace(solve_closed_form)(model.bodies, model.closures, block, data.state, branch)
             read_angles_without_branch(model.bodies, data.state, block.start, block.start + block.count)
             gap = f.trace(write_block_rows)(model.closures, block, data.state, data.rows)
-            f.trace(closed)(block, gap)
             results = [(f"q[{model.bodies[i].column}]", data.state[i].q) for i in bodies]
+            if self.turning:
+                results.append(("*gap", gap))
+            else:
+                f.trace(closed)(block, gap)
             f.end("positions in closed form", "unreachable", *results)
             return f
         f.place_block(block)
@@ -508,16 +513,29 @@ class RecordedRobot:
         def in_fixed_steps(*block: Any) -> Any:
             return f.trace(newton_in_fixed_steps)(*block, *bounds)
 
-        solve = trace(solve_positions, [*self.instead, (solve_newton, in_fixed_steps)])
-        status, gap, _ = solve(f.model, f.data, f.mode, True)
+        instead = [*self.instead, (solve_newton, in_fixed_steps)]
+        if self.turning:  # how open they are says whether the pose is a possible one
+            instead.append((closed, lambda block, residual: True))
+        status, gap, _ = trace(solve_positions, instead)(f.model, f.data, f.mode, True)
         self.expect(status == CONVERGED, "its limbs are not followed beside home")
         for block in f.model.blocks:
             if block.solver != CLOSED_FORM:
                 read_angles_without_branch(bodies, state, block.start, block.start + block.count)
-        if self.engine.divided:
+        if self.engine.divided and not self.turning:
             f.tape.decide("<", gap, (1e-4 if self.single else EXACT) * self.engine.size)
         results = [(f"q[{bodies[i].column}]", state[i].q) for i in range(2, len(bodies))]
-        f.end("the limbs, from where they were nearby", "blunt", *results)
+        f.end("the limbs, from where they were nearby", "blunt", *results, ("found[1]", gap))
+        return f
+
+    def closing(self) -> RecordedFunction:
+        """The nearest pose that the limbs' constraints allow, to first order; how open they are."""
+        f = self._on_the_way()
+        gap = f.open_limbs()
+        f.end("positions of the limbs", f.open)
+        f.invert()
+        step, to = f.space().closing(), np.zeros(7, dtype=object)
+        f.trace(shift_pose)(f.pose, step, 1.0, to)
+        f.end("the way there", "singular", *((f"next[{k}]", x) for k, x in enumerate(to)), ("*open", gap))
         return f
 
     # -- the functions ------------------------------------------------------------------------------------------------

@@ -60,7 +60,8 @@ class WholeGraph:
     def nearest(self, wanted: Array, size: float) -> PoseRows:
         """The closed configuration nearest to positions (n_bodies,), above all in the platform's own; NaN if none."""
         t, pose = self.tables, np.full(7, np.nan)
-        found, residual, iterations = nearest_closed(t, wanted, self.platform_branch, size)
+        units = self._units_of_distance(wanted, size)
+        found, residual, iterations = nearest_closed(t, wanted, units, self.platform_branch, size)
         status = Status.DIVERGED
         if found is not None:
             status, state = Status.CONVERGED, t.data().state
@@ -71,6 +72,25 @@ class WholeGraph:
         return PoseRows(
             pose[None], positions[None], np.array([int(status)]), np.array([residual]), np.array([iterations])
         )
+
+    def _units_of_distance(self, wanted: Array, size: float) -> Array:
+        """What `nearest_closed` takes, about positions `wanted` (n_bodies,): distances are those of the platform [m].
+
+        Rotations count at `size` [m], and joints by a small part of their own motion.
+        """
+        t, branch = self.tables, list(self.platform_branch)
+        block, state = t.blocks[0], t.data().state
+        state["q"] = wanted
+        place_block(t.model.bodies, block, state)
+        axes, arms = state["R"][branch][:, :, 2], self.platform_transform(state)[:3, 3] - state["p"][branch]
+        slides = (t.bodies["prismatic"] == 1)[:, None]
+        twists = [np.where(slides[branch], axes, np.cross(axes, arms)), np.where(slides[branch], 0.0, size * axes)]
+        weights = JOINTS * np.where(slides[:, 0], 1.0, size)
+        units = np.diag(1.0 / weights)
+        moved = np.linalg.qr(np.vstack([*(part.T for part in twists), np.diag(weights[branch])]), mode="r")
+        units[np.ix_(branch, branch)] = np.linalg.inv(moved)
+        span = slice(block["start"], block["start"] + block["count"])
+        return units[span, span]
 
     def holding(self, actuated: tuple[str, ...]) -> Tables:
         """The tables with the joints named as actuators, held; made once."""
@@ -190,7 +210,7 @@ def _root(bodies: list[Body], body: int) -> int:
     return body
 
 
-JOINTS = 1e-3  # weight of a joint's motion, the platform's being 1
+JOINTS = 1e-3  # weight of a joint's motion, that of the platform being 1
 APPROACHES = 60
 CLOSURES = 20
 LONGEST = 0.3  # rad, and of the robot's size: longest step of any joint
@@ -200,27 +220,27 @@ RANK = 1e-9  # relative singular value below which closure equations repeat othe
 
 
 def nearest_closed(
-    tables: Tables, wanted: Array, platform: Collection[int], size: float
+    tables: Tables, wanted: Array, units: Array, platform: Collection[int], size: float
 ) -> tuple[Array | None, float, int]:
     """Positions (n_bodies,) that close the loops nearest to `wanted` (n_bodies,), their gap [m], number of iterations.
 
     Positions are None where the iteration ends with open loops. `tables` holds the whole graph as one block, `platform`
-    the bodies of the platform's own branch; `size` [m] makes rotations comparable with translations.
+    the bodies of the platform's own branch. Columns of `units` (n, n) are motions of the joints of length 1, each
+    square to the others; `size` [m] makes rotations comparable with translations.
     """
     equations = GraphEquations(tables)
     span = equations.span
     lengths = np.where(equations.sliding, 1.0, size)
     of_platform = np.zeros(len(lengths), dtype=bool)
     of_platform[[i - span.start for i in platform]] = True
-    weights = lengths * np.where(of_platform, 1.0, JOINTS)
 
     def least(J: Array, right: Array) -> Array:
-        """The least weighted motion that `J` maps to `right`; NaN where these are too large for floating point."""
-        with np.errstate(over="ignore"):
-            scaled = J / weights
+        """The least motion that `J` maps to `right`; NaN where these are too large for floating point."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            scaled = J @ units
         if not (np.isfinite(scaled).all() and np.isfinite(right).all()):
-            return np.full(len(weights), np.nan)
-        return np.linalg.lstsq(scaled, right, rcond=RANK)[0] / weights
+            return np.full(len(lengths), np.nan)
+        return np.asarray(units @ np.linalg.lstsq(scaled, right, rcond=RANK)[0])
 
     def shortened(step: Array) -> Array:
         longest = float(np.abs(step * lengths).max())
