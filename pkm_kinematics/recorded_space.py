@@ -25,7 +25,7 @@ from pkm_kinematics.kernels.rates.constraint_wrenches import (
     space_across,
 )
 from pkm_kinematics.kernels.rates.motion import accelerations, correct, invert_blocks, move_platform, velocities
-from pkm_kinematics.kernels.regularity import is_regular, orientation
+from pkm_kinematics.kernels.regularity import is_regular
 from pkm_runtime.codegen import trace
 from pkm_runtime.codegen.tape import Number, value
 
@@ -63,10 +63,13 @@ class RecordedSpace:
             found.append((b, combination, wrench))
         return found
 
-    @property
-    def side(self) -> Number:
-        """Sign of the determinant that wrenches and basis have together, but for one that no pose changes."""
-        return trace(orientation)(self._inverse, len(self._combinations))
+    def rates_by_twist(self, drives: Array) -> Array:
+        """Drives' rates (n_actuated, n) in the basis, as (6, n_actuated) of the twists: the same in every basis.
+
+        From one pose to another, the basis may turn over.
+        """
+        scaled = self.model.subspace * np.repeat([1.0, self.length], 3)[:, None]
+        return np.array([[sum(x * y for x, y in zip(r, d, strict=True)) for d in drives] for r in scaled], dtype=object)
 
     def closing(self) -> Array:
         """The least displacement (6,) of the platform that closes what the limbs leave open by their constraints."""

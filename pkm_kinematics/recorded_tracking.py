@@ -66,7 +66,8 @@ class Tracked(ByAddress):
     last: Array  # (n_actuated,) actuated joints at the last pose
     farthest: Array  # (n_actuated,) from which on readings are not usable
     limbs: Array  # (2 k,) where iterated limbs are, see `read_iterated`
-    first: Array  # (m * n,) drives' rates at the last pose, for redundant actuators; else (0,)
+    first: Array  # (m * n,) drives' rates at the last pose, for redundant actuators; (6 * m,) by twist in a space that
+    # turns; else (0,)
     product: Array  # (n, n)
     at: Array  # (7,)
     trial: Array  # (2 k,)
@@ -130,20 +131,21 @@ class _Step:
         status, _, _ = trace(solve_positions, instead)(model, data, NEAREST, False)
         if status != CONVERGED:
             return None
-        side: Number = 1.0
         if self.turning:
             if not trace(is_regular)(self._invert(model, data)):
                 return None
             space = RecordedSpace(model, data, self.n, instead)
             if not space.condition > FIRM:
                 return None
-            self.closing, side = space.closing(), space.side
+            self.closing = space.closing()
         sign, _ = trace(correction, [*instead, (actuator_error, self._missing)])(model, data, self.q)
         if not isinstance(sign, Term) and sign == 0.0:
             return None
         twist = data.system[VECTORS, TWIST, :6] + self.closing
         rates = np.zeros((self.m, self.n), dtype=object)
         trace(drive_rates)(data.system[0, : self.m], model.subspace, rates)
+        if self.turning:  # where the sign of a determinant says nothing
+            sign, rates = 1.0, space.rates_by_twist(rates)
         self._carry_limbs(twist)
         turn = call("sqrt", twist[3] * twist[3] + twist[4] * twist[4] + twist[5] * twist[5])
         length = model.task[0].length
@@ -155,9 +157,9 @@ class _Step:
             step = [extreme("max", turn, self.moved), extreme("max", step[1], length * self.moved)]
         if self.limbs or self.turning:
             self.gap = extreme("worse", self.gap, step[1] / (SMALL * length))
-        results = [*to, self.error, *step, sign * side, self.gap]
+        results = [*to, self.error, *step, sign, self.gap]
         results += joint_results(self.tables, self.limbs)
-        return Recording(self.tape, 4, (*results, *(rates.flat if self.m > self.n else ())))
+        return Recording(self.tape, 4, (*results, *(rates.flat if self.turning or self.m > self.n else ())))
 
     def _carry_limbs(self, twist: Array) -> None:
         """Move iterated joints along with the platform."""
@@ -178,7 +180,7 @@ def record_step(e: Engine, joints: Array, near: Array) -> Recording | None:
 def tracked(e: Engine, recording: Recording, last: Array) -> Tracked:
     """The robot at home, actuators at `last`, which moves along; limbs are to be written."""
     n, m, results = e.mobility, len(e.actuated_names), len(recording.results)
-    first = m * n if m > n else 0
+    first = m * n if m > n else 0 if e.constant_space else 6 * m
     limbs = results - RESULTS - first
     farthest = np.array(e.inputs.farthest(e.actuated_turning))
     state = last, farthest, np.empty(limbs), np.empty(first)
@@ -238,7 +240,10 @@ def straight_track(code, size, robot, q, pose):
 
 @compiled
 def same_sides(first, second, product):
-    """As `same_side`, of flat drives' rates (m * n,) in the motion space; True for none; scratch `product` (n, n)."""
+    """As `same_side`, of flat drives' rates (m * n,) in the motion space, or by twist; True for none.
+
+    `product` (n, n) is scratch.
+    """
     n = product.shape[0]
     if first.shape[0] == 0:
         return True

@@ -24,7 +24,7 @@ from pkm_dynamics.export_c.forward_in_c import (
     NO_FORWARD,
     OPEN_STEPS,
     SAME_SIDE,
-    SAME_SIDE_REDUNDANT,
+    SAME_SIDE_BY_RATES,
 )
 from pkm_dynamics.export_c.iteration_in_c import (
     FOLLOW,
@@ -554,7 +554,7 @@ extern const {real} {self.name}_largest_effort[{upper}_N_ACTUATED]; /* N m or N 
             "NEWTON_STEP", self._body("newton_step", arguments + ", struct step *step", step)
         )
         n = self.robot.n
-        redundant = robot.m > n
+        by_rates, rates = robot.turning or robot.m > n, 6 if robot.turning else robot.m
         for word, c in (OPEN_STEPS if robot.turning else CLOSED_STEPS).items():
             text = text.replace(word, c)
         text = self._along(text)
@@ -562,10 +562,11 @@ extern const {real} {self.name}_largest_effort[{upper}_N_ACTUATED]; /* N m or N 
         if robot.iterated:
             text += "\n" + FORWARD_NEAR
             text = text[:at] + NEAREST + "\n" + text[at:]
-        text = text[:at] + (SAME_SIDE_REDUNDANT if redundant else SAME_SIDE) + "\n" + text[at:]
+        text = text[:at] + (SAME_SIDE_BY_RATES if by_rates else SAME_SIDE) + "\n" + text[at:]
         constants = {
             "COMBINATIONS": str(2 ** max([*seen.values()] if sided else [0])),
-            "RATES": str(robot.m * n if redundant else 1),
+            "RATES": str(rates * n if by_rates else 1),
+            "ROWS": str(rates),
             "LIMBS": str(len(tables.limbs)),
             "LENGTH": self.number(self.engine.characteristic_length),
             "QUARTER": self.number(0.25),

@@ -35,6 +35,11 @@ class States(NamedTuple):
     status: dict[str, NDArray[np.int64]]  # (n,) by function
     at_home: int  # how many are in home's mode, since their own leaves the ranges of the joints
 
+    def least(self, name: str) -> float:
+        """Size of an answer of a function below which its error is not told by its own size: rounding of others'."""
+        alike = ("inverse_dynamics", "gravity") if name == "gravity" else (name,)
+        return 1e-6 * max(float(np.nan_to_num(np.abs(self.answers[one])).max(initial=0.0)) for one in alike) or 1e-6
+
     def bound(self, name: str, single: bool = False) -> Array:
         """Largest error (n,) of a function's answers; infinite where it would be `MEANINGLESS`."""
         limbs, drives = np.nan_to_num(self.answers["margins"]).T
@@ -279,12 +284,11 @@ def test_source(name: str, states: States, actuated: NDArray[np.int64], single: 
     calls, widths = [], []
     for k, (what, arguments) in enumerate(CALLS.items()):
         n = states.answers[what].shape[1]
-        top = float(np.nan_to_num(np.abs(states.answers[what])).max(initial=0.0)) or 1.0
         for part in PARTS:
             arguments = arguments.replace(f"s + {part.upper()}", f"s + {places[part]}")
         arguments = arguments.replace("answer", f"s + {places['inverse']}")
         calls.append(
-            f"        compare({k}, i, {name}_{what}({arguments}), found, s + {places[what]}, {n}, {1e-6 * top!r}{f});"
+            f"        compare({k}, i, {name}_{what}({arguments}), found, s + {places[what]}, {n}, {states.least(what)!r}{f});"
         )
         widths.append(n)
     picked = "\n".join(f"    actuated[{a}] = known ? joints[{column}] : NAN;" for a, column in enumerate(actuated))

@@ -156,7 +156,7 @@ static int same_side(const struct step *first, const struct step *last)
 }
 """
 
-SAME_SIDE_REDUNDANT = """\
+SAME_SIDE_BY_RATES = """\
 /* Whether the determinant of first^T last is positive, by elimination. */
 static int same_side(const struct step *first, const struct step *last)
 {
@@ -165,7 +165,7 @@ static int same_side(const struct step *first, const struct step *last)
     for (int r = 0; r < N; r++)
         for (int c = 0; c < N; c++) {
             A[r][c] = ZERO;
-            for (int a = 0; a < M; a++)
+            for (int a = 0; a < ROWS; a++)
                 A[r][c] += first->rates[a * N + r] * last->rates[a * N + c];
         }
     for (int k = 0; k < N; k++) {

@@ -37,7 +37,7 @@ from pkm_kinematics.kernels.position.solve_poses import INSIDE, UNIT
 from pkm_kinematics.kernels.rates.constraint_wrenches import onto_space
 from pkm_kinematics.kernels.rates.motion import accelerations, invert_blocks, move_platform, velocities
 from pkm_kinematics.kernels.rates.motion_space import is_off_space
-from pkm_kinematics.kernels.rates.projection import factorise_drives, inverse_jacobian
+from pkm_kinematics.kernels.rates.projection import drive_rates, factorise_drives, inverse_jacobian
 from pkm_kinematics.kernels.records import CLOSED_FORM, PLATFORM
 from pkm_kinematics.kernels.regularity import factorise, is_regular, orientation, solve_three, turn_back
 from pkm_kinematics.lean_kinematics import pose_near_home
@@ -714,11 +714,11 @@ class RecordedRobot:
             gap = f.open_limbs()
         else:
             f.limbs(joints=False)
-        goal, closing, side = self._errors(f), np.zeros(6), 1.0
+        goal, closing = self._errors(f), np.zeros(6)
         if self.turning:
             f.invert()
             space = f.space()
-            closing, side = space.closing(), space.side
+            closing = space.closing()
 
         def missing(bodies: Any, state: Any, q: Any, error: Any) -> None:
             """In place of `actuator_error`: what is left of it once the constraints are closed."""
@@ -739,13 +739,14 @@ class RecordedRobot:
             squares = squares + (length * turn) * (length * turn)
             results = [*((f"step->pose[{k}]", x) for k, x in enumerate(to)), ("step->turn", turn)]
             far = call("sqrt", squares)
-            results += [("step->length", far), ("step->side", sign * side)]
+            results += [("step->length", far), ("step->side", 1.0 if self.turning else sign)]
             if self.turning:
                 small = (SMALL_SINGLE if self.single else SMALL) * length
                 results.append(("step->open", extreme("worse", gap, far / small)))
-            if m > n:
-                K = np.asarray(f.data.system[0, :m], dtype=object)
-                rates = [sum(K[a, k] * f.model.subspace[k, c] for k in range(6)) for a in range(m) for c in range(n)]
-                results += [(f"step->rates[{k}]", x) for k, x in enumerate(rates)]
+            if m > n or self.turning:
+                rates = np.zeros((m, n), dtype=object)
+                f.trace(drive_rates)(f.data.system[0, :m], f.model.subspace, rates)
+                rates = space.rates_by_twist(rates) if self.turning else rates
+                results += [(f"step->rates[{k}]", x) for k, x in enumerate(rates.flat)]
         f.end("the step", "singular", *results)
         return f

@@ -29,10 +29,6 @@ COMPILERS = [name for name in ("gcc", "clang") if shutil.which(name)]
 needs_compiler = pytest.mark.skipif(not COMPILERS, reason="no C compiler (gcc or clang)")
 
 
-def expressible(dynamics: Dynamics) -> bool:
-    return dynamics.kinematics.constant_space or not dynamics.kinematics.engine.iterated
-
-
 def written(dynamics: Dynamics, folder: Path, single: bool = False, arduino: bool = False) -> CFiles:
     files = CFiles(dynamics, single)
     for name, text in (arduino_library(files) if arduino else files.files).items():
@@ -60,13 +56,8 @@ def plus_plus(compiler: str) -> str:
 @needs_compiler
 @pytest.mark.parametrize("options", [["-O0"], pytest.param(SANITIZED, marks=pytest.mark.slow)], ids=["plain", "clean"])
 def test_the_test_that_goes_along_passes(robot_name: str, options: list[str], tmp_path: Path) -> None:
-    """By every compiler, without a warning; clean under sanitizers. What cannot be expressed is refused by name."""
-    dynamics = Dynamics(load_mechanism(robot_name))
-    if not expressible(dynamics):
-        with pytest.raises(ExportError, match=dynamics.kinematics.mechanism.name):
-            CFiles(dynamics)
-        return
-    name = written(dynamics, tmp_path).name
+    """By every compiler, without a warning; clean under sanitizers."""
+    name = written(Dynamics(load_mechanism(robot_name)), tmp_path).name
     sources = [tmp_path / f"{name}.c", tmp_path / f"{name}_test.c"]
     for compiler in COMPILERS[:1] if options == SANITIZED else COMPILERS:
         program = compiled(compiler, options, sources, tmp_path / compiler)
@@ -121,7 +112,7 @@ def compare_with_python(dynamics: Dynamics, n: int, folder: Path) -> None:
         else:
             np.testing.assert_array_equal(status[~refused], codes[~refused], err_msg=name)
         top = np.abs(np.nan_to_num(expected)).max(axis=1, keepdims=True)
-        off = np.abs(found - expected) / np.maximum(top, 1e-6 * top.max(initial=1e-300))
+        off = np.abs(found - expected) / np.maximum(top, states.least(name))
         over = off.max(axis=1) / states.bound(name)
         assert over[known].max(initial=0.0) < 1.0, name
 
@@ -135,9 +126,7 @@ def test_c_is_python(name: str, tmp_path: Path) -> None:
 @needs_compiler
 @pytest.mark.slow
 def test_c_is_python_in_many_states(robot_name: str, tmp_path: Path) -> None:
-    dynamics = Dynamics(load_mechanism(robot_name))
-    if expressible(dynamics):
-        compare_with_python(dynamics, 100_000, tmp_path)
+    compare_with_python(Dynamics(load_mechanism(robot_name)), 100_000, tmp_path)
 
 
 ATTACK = """
@@ -254,7 +243,7 @@ def test_any_bits(name: str, tmp_path: Path) -> None:
 @needs_compiler
 @pytest.mark.slow
 def test_any_bits_of_every_robot(robot_name: str, tmp_path: Path) -> None:
-    if expressible(Dynamics(load_mechanism(robot_name))) and robot_name != "griffis_duffy":
+    if robot_name != "griffis_duffy":
         attack(robot_name, 10_000_000, tmp_path)
 
 
@@ -276,9 +265,7 @@ def test_floats(name: str, tmp_path: Path) -> None:
 @needs_compiler
 @pytest.mark.slow
 def test_floats_of_every_robot(robot_name: str, tmp_path: Path) -> None:
-    dynamics = Dynamics(load_mechanism(robot_name))
-    if expressible(dynamics):
-        passes(dynamics, tmp_path, "-O1")
+    passes(Dynamics(load_mechanism(robot_name)), tmp_path, "-O1")
 
 
 @needs_compiler
