@@ -286,7 +286,8 @@ class Dynamics(Describable):
         `Kinematics.lean_inverse`.
 
         Raises:
-            PkmError: the motion space is configuration-dependent, with more actuators than degrees of freedom.
+            PkmError: the motion space is configuration-dependent, with more actuators than degrees of freedom; or the
+                mode tears a gear.
         """
         return lean(self.robot, "inverse", mode)
 

@@ -29,7 +29,9 @@ from pkm_kinematics.kernels.model_and_data import Data
 from pkm_kinematics.kernels.position.positions import CONVERGED
 from pkm_kinematics.kernels.records import NEWTON
 from pkm_kinematics.solve.robot_constants import refuse_redundant
+from pkm_kinematics.status import closes
 from pkm_runtime.codegen import AVAILABLE, MachineCode, Recording
+from pkm_runtime.errors import PkmError
 from pkm_runtime.kernels.binding import bind, with_fallback
 
 # By what is asked: the kernel, the kernel warm-started where limbs are iterated, that of a motion space that turns, and
@@ -48,6 +50,8 @@ def lean(robot: RobotModel, what: str, mode: int, *more: float) -> Callable[...,
     whole, carried, turning, straight, record = KERNELS[what]
     k, m = robot.kinematics, robot.n_actuated
     branch, data = k.modes.branch(mode), k.engine.data(k.modes.start(mode))
+    if k.engine.gears and not closes(k.inverse(k.home, mode=mode).status):
+        raise PkmError(f"{k.mechanism.name}: working mode {mode} tears a gear: it has no configurations")
     example = _at_home(robot), np.zeros(m), *([] if what == "inverse" else [np.zeros(6)])
     if not k.constant_space:
         general = _turning(robot, mode, data, bind(turning, (turning_robot(robot, data), *more), example))

@@ -105,10 +105,11 @@ WIDE = """
 TURNING = """\
  *
  * The platform has fewer degrees of freedom than six, and which twists are possible depends on the pose. Poses must be
- * possible ones, as the forward kinematics gives; others are PKM_UNREACHABLE. Of a twist, what is impossible must be
- * rounding, and is taken off; an acceleration is moved to the nearest one that is possible at that twist, rotations
- * at the characteristic length; PKM_INVALID_INPUT where it misses that by more than 5 %. The Jacobian counts for
- * possible twists alone: what it gives to others has no meaning. Where the limbs' constraints are nearly dependent,
+ * possible ones, as the forward kinematics gives. Poses that miss these by less than INSIDE of the robot's size, and
+ * rad, are MOVED; others are OPEN. Of a twist, what is impossible
+ * must be rounding, and is taken off; an acceleration is moved to the nearest one that is possible at that twist,
+ * rotations at the characteristic length; PKM_INVALID_INPUT where it misses that by more than 5 %. The Jacobian counts
+ * for possible twists alone: what it gives to others has no meaning. Where the limbs' constraints are nearly dependent,
  * dynamics and margins are PKM_NOT_CONNECTED, and the forward kinematics is PKM_SINGULAR.
 """
 LIMBS = "struct NAME_limbs *limbs"
@@ -308,7 +309,9 @@ class CFiles:
             prototypes += CARRIED_LIMBS
         prototypes += "".join(f"{self.head(name, given)};\n" for name, given in self.near_prototypes)
         prototypes = self._real(prototypes.replace("NAME_", f"{self.name}_").replace("DELTA", upper))
-        real, turning = self.real, TURNING if self.robot.turning else ""
+        moved = "moved to the nearest one" if self.moves_into_space else "taken as they are"
+        turning = TURNING.replace("INSIDE", f"{self.robot.inside:g}").replace("MOVED", moved)
+        real, turning = self.real, turning.replace("OPEN", self.stays_open) if self.robot.turning else ""
         return f"""\
 /* Kinematics and dynamics of the robot {k.mechanism.name}, made by pkm export {release()}.
  *
@@ -682,16 +685,22 @@ extern const {real} {self.name}_largest_effort[{upper}_N_ACTUATED]; /* N m or N 
         """Whether poses that miss what limbs allow by rounding are moved; of floats, what that is counts as closed."""
         return self.robot.turning and not self.single
 
+    @property
+    def stays_open(self) -> str:
+        """The status where limbs do not close."""
+        return "PKM_NOT_CONNECTED" if self.robot.iterated else "PKM_UNREACHABLE"
+
     def _into_space(self) -> str:
         """The function that moves such a pose, with a step of it, or nothing."""
         if not self.moves_into_space:
             return ""
         iterated, size = self.robot.iterated, self.engine.size
         given = "const REAL pose[7], const REAL side[], const REAL q[], REAL next[7], REAL *open"
-        step = self._static("closing", given if iterated else given.replace("const REAL q[], ", ""), self.robot.closing())
+        given = given if iterated else given.replace("const REAL q[], ", "")
+        step = self._static("closing", given, self.robot.closing())
         words = {
             "SOLVE_AGAIN": SOLVE_AGAIN if iterated else "",
-            "STAYS_OPEN": "PKM_NOT_CONNECTED" if iterated else "PKM_UNREACHABLE",
+            "STAYS_OPEN": self.stays_open,
             "AJAR": self.number(AJAR / CLOSED),
             "TURN": self.number(4.0 * size * size),
             "INSIDE": self.number(INSIDE),

@@ -287,9 +287,8 @@ def test_source(name: str, states: States, actuated: NDArray[np.int64], single: 
         for part in PARTS:
             arguments = arguments.replace(f"s + {part.upper()}", f"s + {places[part]}")
         arguments = arguments.replace("answer", f"s + {places['inverse']}")
-        calls.append(
-            f"        compare({k}, i, {name}_{what}({arguments}), found, s + {places[what]}, {n}, {states.least(what)!r}{f});"
-        )
+        least = f"{states.least(what)!r}{f}"
+        calls.append(f"        compare({k}, i, {name}_{what}({arguments}), found, s + {places[what]}, {n}, {least});")
         widths.append(n)
     picked = "\n".join(f"    actuated[{a}] = known ? joints[{column}] : NAN;" for a, column in enumerate(actuated))
     names = ", ".join(f'"{what}"' for what in CALLS)

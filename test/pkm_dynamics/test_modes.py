@@ -277,3 +277,21 @@ def test_modes_of_a_wrist_differ(of_gallery) -> None:
     np.testing.assert_allclose(q, [-0.505, 0.9, 0.9], atol=1e-3)
     efforts = [d.gravity(d.kinematics.at(k.home, mode=mode)).effort for mode in range(3)]
     assert min(np.abs(efforts[1] - efforts[0]).max(), np.abs(efforts[2] - efforts[0]).max()) > 1e-3
+
+
+@pytest.mark.parametrize("name", ["par2", "quattro", "five_bar", "tripod_3prs"])
+def test_no_dynamics_where_there_is_no_configuration(of_gallery: Any, name: str) -> None:
+    """Whether or not the configuration was solved before: out of reach, off the space, in modes that tear a gear."""
+    d = of_gallery[name].dynamics
+    k, random = d.kinematics, np.random.default_rng(3)
+    scale, rest = np.repeat([k.engine.size, 1.0], 3), np.zeros(6)
+    S = k.engine.model.subspace
+    steps = [far * (S @ random.normal(size=S.shape[1])) for far in (0.0, 0.1, 0.5, 2.0)] + [random.normal(size=6)]
+    poses = np.array([displace(np.array(k.home), step * scale) for step in steps])
+    for mode in (None, *range(min(k.n_modes, MOST))):
+        none = ~closes(k.inverse(poses, mode=mode).status)
+        assert none.any()
+        found = d.inverse(k.at(poses, mode=mode)), d.direct(k.at(poses, mode=mode), rest, rates_of(k))
+        for status, numbers in ((found[0].status, found[0].effort), (found[1].status, found[1].acceleration)):
+            assert (status[none] != Status.CONVERGED).all()
+            assert np.isnan(numbers[none]).all()
