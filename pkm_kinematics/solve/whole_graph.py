@@ -84,11 +84,12 @@ class WholeGraph:
         place_block(t.model.bodies, block, state)
         axes, arms = state["R"][branch][:, :, 2], self.platform_transform(state)[:3, 3] - state["p"][branch]
         slides = (t.bodies["prismatic"] == 1)[:, None]
-        twists = [np.where(slides[branch], axes, np.cross(axes, arms)), np.where(slides[branch], 0.0, size * axes)]
         weights = JOINTS * np.where(slides[:, 0], 1.0, size)
         units = np.diag(1.0 / weights)
-        moved = np.linalg.qr(np.vstack([*(part.T for part in twists), np.diag(weights[branch])]), mode="r")
-        units[np.ix_(branch, branch)] = np.linalg.inv(moved)
+        with np.errstate(over="ignore", invalid="ignore"):
+            twists = [np.where(slides[branch], axes, np.cross(axes, arms)), np.where(slides[branch], 0.0, size * axes)]
+            moved = np.linalg.qr(np.vstack([*(part.T for part in twists), np.diag(weights[branch])]), mode="r")
+            units[np.ix_(branch, branch)] = np.linalg.inv(moved)
         span = slice(block["start"], block["start"] + block["count"])
         return units[span, span]
 
