@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pkm_description.exported_digest import digest_of
+from pkm_description.rotations import pose_distance
 from pkm_dynamics.dynamics import Dynamics
 from pkm_dynamics.export_c.c_test import states_of, test_source
 from pkm_dynamics.export_c.cpp_header import cpp_header, wrapped
@@ -27,6 +28,7 @@ from pkm_dynamics.export_c.forward_in_c import (
     SAME_SIDE_BY_RATES,
 )
 from pkm_dynamics.export_c.iteration_in_c import (
+    CURVE_REACH,
     FOLLOW,
     FORWARD_NEAR,
     FROM_THERE,
@@ -50,9 +52,12 @@ from pkm_kinematics.kernels.records import CLOSED_FORM
 from pkm_kinematics.kernels.regularity import SINGULAR_BELOW
 from pkm_kinematics.solve.position_solver import EXACT
 from pkm_kinematics.solve.possible_twists import ROUNDED as AJAR
-from pkm_kinematics.status import Status
+from pkm_kinematics.status import Status, closes
 from pkm_runtime.codegen.c_code import CHOICES, identifier, quoted
 
+BETWEEN = (
+    0.05  # of the robot's size: poses on the way of a platform with one degree of freedom from which limbs are found
+)
 STATUSES = (
     ("PKM_OK", 0, "solved"),
     ("PKM_UNREACHABLE", 1, "no configuration of the limbs reaches the pose in this mode"),
@@ -464,14 +469,33 @@ extern const {real} {self.name}_largest_effort[{upper}_N_ACTUATED]; /* N m or N 
         closes = (Status.CONVERGED, Status.JOINT_LIMIT)
         return [self.kinematics.inverse(self.robot.pose, mode=k).status not in closes for k in range(self.n_modes)]
 
+    def _reach(self) -> list[str]:
+        """The function that leads the limbs from home to a pose, with tables."""
+        k, home, size = self.kinematics, self.engine.home_joints, self.engine.size
+        curve = self.engine.from_home.curve(home) if self.robot.turning else None
+        if curve is None:
+            return [TURNING_REACH if self.robot.turning else FOLLOW]
+        apart: list[NDArray[Any]] = []
+        for pose in curve.poses:  # which has most of them twice, as it goes to both sides
+            if not apart or pose_distance(pose, np.array(apart), size).min() > BETWEEN * size:
+                apart.append(pose)
+        there = k.inverse(np.array(apart))
+        known = closes(there.status)
+        tables = [("pose_on_way", 7, there.pose[known]), ("joints_on_way", len(k.joint_names), there.joints[known])]
+        text = CURVE_REACH.replace("POINTS", str(int(known.sum())))
+        return [*(self._rows(f"{name}[{len(rows)}][{width}]", rows) for name, width, rows in tables), text]
+
+    def _rows(self, name: str, rows: Iterable[NDArray[Any]]) -> str:
+        """A constant table of several rows."""
+        text = ",\n".join("    {\n" + self.numbers(row, " " * 8) + "\n    }" for row in rows)
+        return f"static const REAL {name} = {{\n{text}\n}};\n"
+
     def _starts(self) -> str:
         modes, joints = self.n_modes, len(self.kinematics.joint_names)
-        rows = ",\n".join(
-            "    {\n" + self.numbers(self.kinematics.modes.start(mode), " " * 8) + "\n    }" for mode in range(modes)
-        )
+        rows = (self.kinematics.modes.start(mode) for mode in range(modes))
         return (
             "/* Joints at home in each working mode: turning joints take the turn nearest to these. */\n"
-            f"static const REAL start_of_mode[{modes}][{joints}] = {{\n{rows}\n}};\n"
+            + self._rows(f"start_of_mode[{modes}][{joints}]", rows)
         )
 
     def _torn(self) -> str:
@@ -654,7 +678,7 @@ extern const {real} {self.name}_largest_effort[{upper}_N_ACTUATED]; /* N m or N 
         )
         arguments = "const REAL pose[7], const REAL side[], const REAL from[], REAL q[], REAL found[2]"
         parts += [self._static("carry", arguments, robot.carry()), WAY_TO]
-        parts += [TURNING_REACH] if robot.turning else [FOLLOW]
+        parts += self._reach()
         parts += [self._into_space(), TAKE_ALONG.replace("FROM_THERE", "" if robot.turning else FROM_THERE)]
         words = {
             "OFF_SPACE": "into_space(side, q, at)" if self.moves_into_space else "PKM_NOT_CONNECTED",

@@ -36,9 +36,12 @@ class States(NamedTuple):
     at_home: int  # how many are in home's mode, since their own leaves the ranges of the joints
 
     def least(self, name: str) -> float:
-        """Size of an answer of a function below which its error is not told by its own size: rounding of others'."""
-        alike = ("inverse_dynamics", "gravity") if name == "gravity" else (name,)
-        return 1e-6 * max(float(np.nan_to_num(np.abs(self.answers[one])).max(initial=0.0)) for one in alike) or 1e-6
+        """Size below which an answer of a function is not told from zero: by its largest, or what efforts are usual.
+
+        Weights may balance, so that what holds them is their rounding.
+        """
+        part, alike = (1e-3, ("gravity", "inverse_dynamics")) if name == "gravity" else (1e-6, (name,))
+        return part * max(float(np.nan_to_num(np.abs(self.answers[one])).max(initial=0.0)) for one in alike) or 1e-6
 
     def bound(self, name: str, single: bool = False) -> Array:
         """Largest error (n,) of a function's answers; infinite where it would be `MEANINGLESS`."""

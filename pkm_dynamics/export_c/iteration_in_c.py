@@ -148,6 +148,27 @@ static int reach(const REAL at[7], int mode, const REAL side[], REAL q[], REAL f
 }
 """
 
+CURVE_REACH = """\
+/* The joints of the limbs in a working mode at a pose, by Newton's method from those at the nearest pose on the one way
+   that the platform has, in the turns that they make from home to there; in other modes from home. */
+static int reach(const REAL at[7], int mode, const REAL side[], REAL q[], REAL found[2])
+{
+    REAL turned[NEWTONS], way[6], best = HUGE_VAL;
+    const REAL *start = start_of_mode[mode];
+    for (int i = 0; i < POINTS && mode == 0; i++) {
+        const REAL far = way_to(at, pose_on_way[i], way);
+        if (far < best) {
+            best = far;
+            start = joints_on_way[i];
+        }
+    }
+    for (int k = 0; k < JOINTS; k++)
+        q[k] = start[k];
+    found[0] = found[1] = ZERO;
+    return limbs(at, side, q, found, turned);
+}
+"""
+
 INTO_SPACE = """\
 /* Moves a pose that misses what the limbs allow by less than INSIDE of the robot's size, and rad, to the nearest. */
 static int into_space(const REAL side[], Q_OUT REAL at[7])

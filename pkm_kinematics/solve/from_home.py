@@ -55,7 +55,7 @@ class FromHome:
             start = near(joints, len(poses), branch)._replace(from_home=branch >= 0)
         if not self.robot.iterated or not len(poses):
             return start
-        curve = self._curve(joints) if joints.ndim == 1 else None
+        curve = self.curve(joints) if joints.ndim == 1 else None
         return self._from_home(poses, start, branch) if curve is None else self._on_curve(poses, curve, start, branch)
 
     def _from_home(self, poses: Array, start: Choice, branch: int) -> Choice:
@@ -93,7 +93,7 @@ class FromHome:
             arrived[lost] = True
         return Choice(NEAREST, seeds, arrived)
 
-    def _curve(self, joints: Array) -> CouplerCurve | None:
+    def curve(self, joints: Array) -> CouplerCurve | None:
         """The curve through a configuration (n_joints,) at home, of a mechanism of one degree of freedom; else None."""
         if self.robot.mechanism.mobility.total != 1:
             return None

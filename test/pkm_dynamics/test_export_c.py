@@ -352,6 +352,25 @@ def test_poses_that_miss_the_space_by_rounding(name: str, tmp_path: Path) -> Non
 
 
 @needs_compiler
+def test_turns_of_a_platform_with_one_way(tmp_path: Path) -> None:
+    """All along the closed way of a four-bar, joints have made the turns that they make in Python.
+
+    They have those of the other way round at most beside where both ways round meet.
+    """
+    dynamics = Dynamics(load_mechanism("reactionless_four_bar"))
+    library, k, others = Library(dynamics, tmp_path), dynamics.kinematics, 0
+    curve = k.engine.from_home.curve(k.home_joints)
+    assert curve is not None
+    joints, drives = np.empty(3), np.empty(1)
+    for pose in np.ascontiguousarray(curve.poses[::3]):
+        assert library.call("inverse", pose, 0, drives, joints) == k.inverse(pose).status == Status.CONVERGED
+        off = (joints - k.inverse(pose).joints) / (2.0 * np.pi)
+        np.testing.assert_allclose(off, np.round(off), rtol=0.0, atol=1e-11)
+        others += int(np.abs(off).max() > 0.5)
+    assert others <= 1
+
+
+@needs_compiler
 def test_bases_of_a_space_that_turns_may_turn_over(tmp_path: Path) -> None:
     """In one state of these, the basis does between `near` and the pose, which is no singularity."""
     dynamics = Dynamics(load_mechanism("tricept"))
