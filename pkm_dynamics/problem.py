@@ -74,7 +74,7 @@ class Problem:
             if values is not None:
                 motions[:, part] = rows_for(values, 6, len(motions), name)
         status = np.empty(len(motions), dtype=np.int64)
-        robot.check_motions(motions, engine.spaces.rate_scale, engine.spaces.onto_space, status)
+        robot.check_motions(motions, status)
         if not fresh:
             found = at.solved().status
             if np.count_nonzero(found):

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from pkm_description.mechanism import Array, Inertial, frozen
 from pkm_description.urdf.inertia import ROUNDING, inertia_problem
-from pkm_dynamics.kernels.over_rows import check_motions, inverse_dynamics_many
+from pkm_dynamics.kernels.over_rows import check_branch, check_motions, inverse_dynamics_many
 from pkm_kinematics import Kinematics, Status
 from pkm_kinematics.batch import all_finite, numbers, wrong_shape
 from pkm_kinematics.kernels.model_and_data import Choice, Model
@@ -78,12 +78,26 @@ class RobotModel:
             self._prepared[kernel] = found
         return found
 
+    def check_motions(self, motions: Array, status: NDArray[np.int64]) -> None:
+        """Write the status as input of motions (k, 25), see `kernels.over_rows`."""
+        spaces = self.kinematics.engine.spaces
+        self._check_motions(motions, spaces.rate_scale, spaces.onto_space, status)
+        if self._check_branch is not None:
+            self._check_branch(self._unloaded, motions, status)
+
     @cached_property
-    def check_motions(self) -> Callable[..., None]:
-        """`check_motions(motions, scale, projector, status)`: the kernel of that name."""
+    def _check_motions(self) -> Callable[..., None]:
         engine = self.kinematics.engine
         example = np.empty((1, 25)), engine.spaces.rate_scale, engine.spaces.onto_space, np.empty(1, dtype=np.int64)
         return Prepared(check_motions, *example).call
+
+    @cached_property
+    def _check_branch(self) -> WithScratch | None:
+        """Of robots whose limbs alone leave the platform more than its motion space, so that they close beside it."""
+        engine = self.kinematics.engine
+        if not (engine.constant_space and engine.mechanism.mobility.left_out):
+            return None
+        return WithScratch(check_branch, engine.data, self._unloaded, np.empty((1, 25)), np.empty(1, dtype=np.int64))
 
     def efforts_at(self, pose: Array, twist: Array | None, acceleration: Array | None) -> tuple[Array, Array] | None:
         """Efforts (n_actuated,) and reciprocal condition of the drives for one motion, on home's branches.
@@ -97,7 +111,7 @@ class RobotModel:
         acceleration = _NONE if acceleration is None else acceleration
         motion = np.concatenate((pose, twist, acceleration, _NONE))[None]
         efforts, condition, status = np.empty((1, self.n_actuated)), np.empty(1), np.empty(1, dtype=np.int64)
-        self.check_motions(motion, engine.spaces.rate_scale, engine.spaces.onto_space, status)
+        self.check_motions(motion, status)
         self.prepared(inverse_dynamics_many, motion, condition, efforts, status)(
             self._unloaded, self._home_choice, motion, condition, efforts, status
         )

@@ -6,12 +6,13 @@ import numpy as np
 from pkm_dynamics.kernels.direct_dynamics import direct_dynamics
 from pkm_dynamics.kernels.inverse_dynamics import conditioned_inverse_dynamics, task_force_here
 from pkm_kinematics.kernels.model_and_data import SOLVED
-from pkm_kinematics.kernels.position.placement import set_angle
+from pkm_kinematics.kernels.position.chain import read_chain
+from pkm_kinematics.kernels.position.placement import place_platform, set_angle
 from pkm_kinematics.kernels.position.positions import CONVERGED, INVALID_INPUT
 from pkm_kinematics.kernels.position.solve_poses import INSIDE, check_pose
 from pkm_kinematics.kernels.rates.motion import solve_motion
 from pkm_kinematics.kernels.rates.motion_space import is_off_space
-from pkm_kinematics.kernels.records import CLOSED_FORM
+from pkm_kinematics.kernels.records import CLOSED_FORM, PLATFORM
 from pkm_kinematics.kernels.short_vectors import all_finite
 from pkm_runtime.kernels.compiled import compiled
 
@@ -26,6 +27,18 @@ def check_motions(motions, scale, projector, status):
             continue
         for first in (7, 13):
             if is_off_space(motion[first : first + 6], scale, projector, INSIDE):
+                status[k] = INVALID_INPUT
+
+
+@compiled
+def check_branch(model, data, motions, status):
+    """Status INVALID_INPUT of poses that the platform's branch does not allow, as in `solve_pose`."""
+    platform = data.state[PLATFORM]
+    for k in range(motions.shape[0]):
+        if status[k] == CONVERGED:
+            place_platform(data.state, motions[k])
+            miss, turn = read_chain(model, data, platform.R, platform.p)
+            if not (miss < INSIDE * model.task[0].size and turn < INSIDE):
                 status[k] = INVALID_INPUT
 
 

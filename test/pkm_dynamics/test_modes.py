@@ -279,7 +279,7 @@ def test_modes_of_a_wrist_differ(of_gallery) -> None:
     assert min(np.abs(efforts[1] - efforts[0]).max(), np.abs(efforts[2] - efforts[0]).max()) > 1e-3
 
 
-@pytest.mark.parametrize("name", ["par2", "quattro", "five_bar", "tripod_3prs"])
+@pytest.mark.parametrize("name", ["par2", "quattro", "five_bar", "tripod_3prs", "wrist_3ups_s"])
 def test_no_dynamics_where_there_is_no_configuration(of_gallery: Any, name: str) -> None:
     """Whether or not the configuration was solved before: out of reach, off the space, in modes that tear a gear."""
     d = of_gallery[name].dynamics
@@ -295,3 +295,4 @@ def test_no_dynamics_where_there_is_no_configuration(of_gallery: Any, name: str)
         for status, numbers in ((found[0].status, found[0].effort), (found[1].status, found[1].acceleration)):
             assert (status[none] != Status.CONVERGED).all()
             assert np.isnan(numbers[none]).all()
+    assert all(d.inverse(pose).status != Status.CONVERGED for pose in poses[~closes(k.inverse(poses).status)])
