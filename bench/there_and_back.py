@@ -8,13 +8,16 @@ from collections.abc import Callable
 import numpy as np
 
 from pkm_dynamics import Dynamics
-from pkm_dynamics.export_c.c_test import states_of
+from pkm_dynamics.export_c.c_test import NEAR, states_of
 
 Call = Callable[[], object]
 
 
 class ThereAndBack:
     """Two poses 0.005 of the robot's size and rad apart, with a motion at each, and efforts.
+
+    Where limbs are iterated in a space that turns, lean calls do not come from home to any pose: there it is at rest at
+    home.
 
     Raises:
         LookupError: no state of home's mode has all answers.
@@ -27,14 +30,18 @@ class ThereAndBack:
         if not usable.any():
             raise LookupError(f"{kinematics.mechanism.name}: no state with all answers")
         given = {name: np.array(values[np.flatnonzero(usable)[0]]) for name, values in states.given.items()}
+        if kinematics.engine.iterated and not kinematics.constant_space:
+            unit = np.where(kinematics.engine.actuated_turning, NEAR, NEAR * kinematics.engine.size)
+            given["pose"], q = np.array(kinematics.home), kinematics.home_joints[kinematics.engine.actuated_column]
+            given |= {"near": kinematics.forward(q + unit).pose, "twist": np.zeros(6), "acceleration": np.zeros(6)}
         rest = [given["twist"], given["acceleration"], np.zeros(6)]
         self.motion = np.array([np.concatenate([given[where], *rest]) for where in ("pose", "near")])
         self.coasting = self.motion.copy()
         self.coasting[:, 13:] = 0.0
         self.effort, self.near, self.q = given["effort"], given["near"], np.empty((2, len(kinematics.actuated_names)))
         inverse = kinematics.lean_inverse()
-        for at in (0, 1):
-            inverse(self.motion[at, :7].copy(), self.q[at])
+        if any(inverse(self.motion[at, :7].copy(), self.q[at]) for at in (0, 1)):
+            raise LookupError(f"{kinematics.mechanism.name}: lean calls do not come to {self.motion[0, :7]}")
 
     @property
     def lean(self) -> list[Call]:

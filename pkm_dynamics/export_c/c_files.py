@@ -301,6 +301,14 @@ class CFiles:
         size = f"[6 * {upper}_N_FREEDOMS]"
         return f"extern const {self.real} {self.name}_motions{size}; /* basis of its twists, by row */\n"
 
+    def _space(self) -> str:
+        """The header's lines on poses and motions that are possible, where these turn with the pose."""
+        if not self.robot.turning:
+            return ""
+        moved = "moved to the nearest one" if self.moves_into_space else "taken as they are"
+        text = TURNING.replace("INSIDE", f"{self.robot.inside:g}").replace("MOVED", moved)
+        return text.replace("OPEN", self.stays_open)
+
     def header(self) -> str:
         """Text of the header."""
         k, upper = self.kinematics, self.name.upper()
@@ -314,16 +322,14 @@ class CFiles:
             prototypes += CARRIED_LIMBS
         prototypes += "".join(f"{self.head(name, given)};\n" for name, given in self.near_prototypes)
         prototypes = self._real(prototypes.replace("NAME_", f"{self.name}_").replace("DELTA", upper))
-        moved = "moved to the nearest one" if self.moves_into_space else "taken as they are"
-        turning = TURNING.replace("INSIDE", f"{self.robot.inside:g}").replace("MOVED", moved)
-        real, turning = self.real, turning.replace("OPEN", self.stays_open) if self.robot.turning else ""
+        real = self.real
         return f"""\
 /* Kinematics and dynamics of the robot {k.mechanism.name}, made by pkm export {release()}.
  *
  * Every function returns a status, and writes NaN where there is no answer. Poses are x y z qx qy qz qw of the platform
  * in the base frame, twists and accelerations linear, then angular, at the platform's origin in base axes; SI units.
  * All functions are re-entrant, allocate nothing and use math.h alone. Joint limits are judged by {self.name}_inverse.
-{turning} *
+{self._space()} *
  * Joints, in their order:
 {order}
  *
@@ -468,6 +474,30 @@ extern const {real} {self.name}_largest_effort[{upper}_N_ACTUATED]; /* N m or N 
             return [False] * self.n_modes
         closes = (Status.CONVERGED, Status.JOINT_LIMIT)
         return [self.kinematics.inverse(self.robot.pose, mode=k).status not in closes for k in range(self.n_modes)]
+
+    def _words_of_iteration(self, iterated: int) -> dict[str, str]:
+        """Bounds and sizes of the templates, of a robot with so many iterated blocks."""
+        size = float(self.engine.tables.blocks["size"][0])
+        return {
+            "OFF_SPACE": "into_space(side, q, at)" if self.moves_into_space else "PKM_NOT_CONNECTED",
+            "ENOUGH": "HUGE_VAL" if self.robot.turning else "CLOSED",
+            "ROUNDING": self.number(1e-6 if self.single else ROUNDING),
+            "ROUNDED": self.number(1e-4 if self.single else ROUNDED),
+            "AT_REST": self.number(1e-5 if self.single else AT_REST),
+            "CLOSED": self.number(1e-4 if self.single else CLOSED),
+            "EXACT": self.number(1e-4 if self.single else (EXACT if self.engine.divided else CLOSED)),
+            "NEXT": self.number(NEXT),
+            "LONGEST": self.number(STEP),
+            "SHORT": self.number(SHORT * STEP),
+            "SHORT_PART": self.number(SHORTEST),
+            "JUMP": self.number(JUMP),
+            "FAR": self.number(FAR),
+            "QUARTER": self.number(CONTRACTION),
+            "NEWTONS": str(iterated),
+            "DIVIDED": str(int(self.engine.divided)),
+            "SIZE": self.number(size),
+            "TWO": self.number(2.0),
+        }
 
     def _reach(self) -> list[str]:
         """The function that leads the limbs from home to a pose, with tables."""
@@ -680,27 +710,7 @@ extern const {real} {self.name}_largest_effort[{upper}_N_ACTUATED]; /* N m or N 
         parts += [self._static("carry", arguments, robot.carry()), WAY_TO]
         parts += self._reach()
         parts += [self._into_space(), TAKE_ALONG.replace("FROM_THERE", "" if robot.turning else FROM_THERE)]
-        words = {
-            "OFF_SPACE": "into_space(side, q, at)" if self.moves_into_space else "PKM_NOT_CONNECTED",
-            "ENOUGH": "HUGE_VAL" if robot.turning else "CLOSED",
-            "ROUNDING": self.number(1e-6 if self.single else ROUNDING),
-            "ROUNDED": self.number(1e-4 if self.single else ROUNDED),
-            "AT_REST": self.number(1e-5 if self.single else AT_REST),
-            "CLOSED": self.number(1e-4 if self.single else CLOSED),
-            "EXACT": self.number(1e-4 if self.single else (EXACT if self.engine.divided else CLOSED)),
-            "NEXT": self.number(NEXT),
-            "LONGEST": self.number(STEP),
-            "SHORT": self.number(SHORT * STEP),
-            "SHORT_PART": self.number(SHORTEST),
-            "JUMP": self.number(JUMP),
-            "FAR": self.number(FAR),
-            "QUARTER": self.number(CONTRACTION),
-            "NEWTONS": str(len(iterated)),
-            "DIVIDED": str(int(self.engine.divided)),
-            "SIZE": self.number(size),
-            "TWO": self.number(2.0),
-        }
-        for word, value in words.items():
+        for word, value in self._words_of_iteration(len(iterated)).items():
             parts = [re.sub(rf"\b{word}\b", value, part) for part in parts]
         return [self._text(part) for part in parts]
 

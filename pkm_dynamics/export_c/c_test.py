@@ -36,11 +36,12 @@ class States(NamedTuple):
     at_home: int  # how many are in home's mode, since their own leaves the ranges of the joints
 
     def least(self, name: str) -> float:
-        """Size below which an answer of a function is not told from zero: by its largest, or what efforts are usual.
+        """Size below which an answer of a function counts as so large: a part of the largest of all states.
 
-        Weights may balance, so that what holds them is their rounding.
+        Weights and inertia may balance, so that what is left of them is their rounding.
         """
-        part, alike = (1e-3, ("gravity", "inverse_dynamics")) if name == "gravity" else (1e-6, (name,))
+        efforts = "gravity", "inverse_dynamics"
+        part, alike = (1e-2, efforts) if name in efforts else (1e-6, (name,))
         return part * max(float(np.nan_to_num(np.abs(self.answers[one])).max(initial=0.0)) for one in alike) or 1e-6
 
     def bound(self, name: str, single: bool = False) -> Array:
