@@ -362,12 +362,9 @@ def _size(rates: Any, length: float) -> Number:
 
 
 class RecordedRobot:
-    """Records the functions of one robot.
+    """Records the functions of one robot."""
 
-    Where its motion space turns with the pose and limbs are iterated, it has those of joints that are `given` alone.
-    """
-
-    def __init__(self, dynamics: Dynamics, single: bool = False, given: bool = False) -> None:
+    def __init__(self, dynamics: Dynamics, single: bool = False) -> None:
         self.dynamics, self.kinematics, self.engine = dynamics, dynamics.kinematics, dynamics.kinematics.engine
         blocks = self.engine.tables.blocks
         self.turning, self.iterated = not self.engine.constant_space, bool(self.engine.iterated)

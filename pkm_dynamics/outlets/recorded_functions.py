@@ -49,7 +49,7 @@ class RecordedFunctions:
     """
 
     def __init__(self, dynamics: Dynamics, mode: int) -> None:
-        self.robot, self.dynamics, self.mode = RecordedRobot(dynamics, given=True), dynamics, mode
+        self.robot, self.dynamics, self.mode = RecordedRobot(dynamics), dynamics, mode
         kinematics = dynamics.kinematics
         if not closes(kinematics.inverse(self.robot.pose, mode=mode).status):
             raise self.refusal(f"mode {mode} has no configuration near home")
