@@ -47,6 +47,10 @@ def stiffness_picture(found: Stiffness) -> Figure:
         axes.plot(*view.seen(curve)[:, :2].T, color="#c3cad2", lw=4.0, zorder=1, solid_capstyle="round")
         colour = shade.to_rgba(np.array(100.0 * shares.get(("link", beam.piece.link), 0.0)))
         axes.plot(*view.seen(curve + factor * displacement)[:, :2].T, color=colour, lw=3.0, zorder=4)
+    for spring in model.springs:
+        ends = zip(spring.joins, (spring.point, spring.end), strict=True)
+        line = np.array([end + factor * _at(moved[node], end, model.origin) for node, end in ends])
+        axes.plot(*view.seen(line)[:, :2].T, ":", color=INK, lw=2.0, zorder=3)
     for joint in model.joints:
         at = joint.point + factor * _at(moved[joint.joins[1]], joint.point, model.origin)
         axes.plot(*view.seen(at[None])[:, :2].T, "o", color="white", mec=INK, ms=4, zorder=5)

@@ -243,7 +243,7 @@ def _elastic(robot: Robot, name: str, drives: float | None) -> Quantity:
 
     def of(system: ElasticSystem) -> Array:
         if kind == "sag":
-            return np.linalg.norm(system.displacement(system.response(system.weights()))[..., :3, 0], axis=-1)
+            return np.linalg.norm(system.displacement(system.sprung(system.weights()))[..., :3, 0], axis=-1)
         C = system.displacement(system.response(system.on_platform(np.eye(6))))[..., part, part]
         most = np.linalg.eigvalsh(C)[..., -1] if direction is None else direction @ C @ direction
         return np.where(most > 0.0, 1.0 / np.where(most > 0.0, most, 1.0), np.inf)
@@ -255,7 +255,7 @@ def _elastic(robot: Robot, name: str, drives: float | None) -> Quantity:
         return values
 
     if kind == "sag":
-        meaning, unit = "how far the platform's origin sags under the robot's weight", "m"
+        meaning, unit = "how far the platform's origin sags under the robot's weight and springs", "m"
     else:
         load, unit = ("moment", "N m/rad") if kind == STIFFNESSES[1] else ("force", "N/m")
         along = "in the softest direction" if direction is None else _where(direction)

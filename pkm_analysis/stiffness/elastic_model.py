@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A robot at a pose as an elastic structure: rigid nodes, and the beams, joints and drives between them.
+"""A robot at a pose as an elastic structure: rigid nodes, and the beams, joints, drives and springs between them.
 
 Nodes are rigid bodies of six degrees of freedom, node 0 the ground. Everything is in the base frame; six-vectors are
 linear, then angular. Arrays may have leading axes, of poses at which the structure is the same and only lengths and
@@ -28,7 +28,8 @@ FREE, RIGID = 0.0, np.inf  # stiffness of a degree of freedom
 ON_LINE = 1e-6  # m: a joint nearer than this to a cable's axis is its end
 PARALLEL = 0.1  # sine of the angle between a slide and a beam along it
 GROUND, PLATFORM = 0, -1  # a node; in place of a joint's number
-SLIDE = 2  # degree of freedom of a prismatic joint
+SLIDE, TURN = 2, 5  # degree of freedom of a prismatic joint, and of one that turns
+POINT = 1e-12  # m: of a shorter spring the direction is lost
 _LOOSE = {  # degrees of freedom that joints leave free, of slides along and turns about x, y, z of the joint
     LoopType.SPHERICAL: (3, 4, 5),
     LoopType.UNIVERSAL: (3, 4),
@@ -119,6 +120,27 @@ class Mass(NamedTuple):
     inertia: Array
 
 
+class SpringBetween(NamedTuple):
+    """A spring between points of two nodes, or of a joint; it resists a displacement along `axis` (..., 6) at `point`.
+
+    `force` (...) [N, N m] is that at this pose, before anything gives way; `length` (...) [m] is None of a joint's.
+    """
+
+    name: str
+    links: tuple[str, str]
+    joins: tuple[int, int]
+    point: Array
+    axis: Array
+    stiffness: float
+    force: Array
+    length: Array | None
+
+    @property
+    def end(self) -> Array:
+        """Its far end (..., 3)."""
+        return np.asarray(self.point + (0.0 if self.length is None else self.length[..., None] * self.axis[..., :3]))
+
+
 @dataclass(frozen=True, eq=False)
 class ElasticModel:
     """The structure at a pose. `rigid` says why a link has no beams, `sources` where those of the others come from."""
@@ -132,6 +154,7 @@ class ElasticModel:
     gravity: Array
     rigid: dict[str, str]
     sources: dict[str, str]
+    springs: tuple[SpringBetween, ...] = ()
 
     @property
     def joint_named(self) -> dict[str, JointBetween]:
@@ -154,11 +177,11 @@ class _Placed(NamedTuple):
 
 
 class _Assembly(NamedTuple):
-    """A model while bodies are added; `at` has the node of each joint (by number) at each of its links."""
+    """A model while bodies are added; `at` has the node of each joint (by number) or spring at each of its links."""
 
     nodes: list[Node]
     beams: list[BeamBetween]
-    at: dict[tuple[int, str], int]
+    at: dict[tuple[int | str, str], int]
     masses: list[Mass]
     sources: dict[str, str]
 
@@ -194,6 +217,11 @@ class Structure:
         self._constant: dict[int, Body] = {}
 
     @cached_property
+    def _home(self) -> dict[str, float]:
+        names = [freedom.name for joint in self.mechanism.joints for freedom in freedoms(joint)]
+        return dict(zip(names, self.mechanism.home_joints.tolist(), strict=True))
+
+    @cached_property
     def _visuals(self) -> dict[str, list[Visual]]:
         found: dict[str, list[Visual]] = {}
         for visual in visuals_of(self.mechanism)[0]:
@@ -215,13 +243,13 @@ class Structure:
                 found[joint.parent] = found[joint.child] @ inverse_transform(joint.origin)
         return found
 
-    def model(self, poses: dict[str, Array]) -> ElasticModel:
-        """The structure where the links are at poses (..., 4, 4).
+    def model(self, pose: Array, values: dict[str, Array]) -> ElasticModel:
+        """The structure at poses (..., 4, 4) of the platform and positions (...) of the joints.
 
         Raises:
             DiffersError: it is not the same structure at all of them.
         """
-        m = self.mechanism
+        m, poses = self.mechanism, self.poses(pose, values)
         placed = [self._tree_joint(joint, poses) for joint in self.joints]
         placed += [self._loop(one, poses) for one in self.loops]
         pieces = [self._pieces(k, poses, placed) for k in range(len(self.bodies))]
@@ -237,16 +265,18 @@ class Structure:
             if name not in found.sources
         }
         ends = [(found.at[n, p.links[0]], found.at[n, p.links[1]]) for n, p in enumerate(placed)]
+        joints = tuple(self._joint(p, joins, placed) for p, joins in zip(placed, ends, strict=True))
         return ElasticModel(
             nodes=tuple(found.nodes),
             platform=found.at[PLATFORM, m.platform_link],
             origin=origin.copy(),
             beams=tuple(found.beams),
-            joints=tuple(self._joint(p, joins, placed) for p, joins in zip(placed, ends, strict=True)),
+            joints=joints,
             masses=tuple(found.masses),
             gravity=m.gravity,
             rigid=rigid,
             sources=found.sources,
+            springs=tuple(self._springs(found, joints, poses, values)),
         )
 
     def _add_body(
@@ -260,10 +290,17 @@ class Structure:
         coms = {one.name: _point(poses[one.name], one.inertial.com) for one in heavy}
         own = [(n, link) for n, p in enumerate(placed) for link in p.links if self.body_of[link] == k]
         ends = [(PLATFORM, name) for name in (m.base_link, m.platform_link) if name in body]
+        springs = [
+            (spring.name, link, _point(poses[link], point))
+            for spring in m.springs
+            for link, point in ((spring.from_link, spring.from_point), (spring.to_link, spring.to_point))
+            if self.body_of[link] == k
+        ]
         made = self._constant.get(k)
         if made is None:
             hung = [Hung(_point(to_body, placed[n].point), self._along(placed[n], to_body)) for n, _ in own]
             hung += [Hung(_point(to_body, poses[name][..., :3, 3])) for _, name in ends]
+            hung += [Hung(_point(to_body, point)) for _, _, point in springs]
             slides = any(placed[n].one.type in _SLIDING for n, _ in own)
             if not slides:  # everything is where it is at any pose
                 hung = [Hung(_first(one.point), one.along) for one in hung]
@@ -271,7 +308,8 @@ class Structure:
             made = body_of(pieces, hung, masses)
             if not slides:
                 self._constant[k] = made
-        hangs = dict(zip([*own, *ends], made.hung, strict=False))
+        tied = [(name, link) for name, link, _ in springs]
+        hangs = dict[tuple[int | str, str], int](zip([*own, *ends, *tied], made.hung, strict=False))
         grounded = hangs.get((PLATFORM, m.base_link))
         number = {}
         for inner in range(made.nodes):
@@ -394,7 +432,7 @@ class Structure:
         found = JointBetween(one.name, one.type.value, placed.links, joins, placed.point, placed.frame, stiffness)
         if isinstance(one, Loop):
             return found
-        driven = 2 if one.type is JointType.PRISMATIC else 5
+        driven = SLIDE if one.type is JointType.PRISMATIC else TURN
         if one.drive is not None:
             stiffness[driven] = one.drive.stiffness if np.isfinite(one.drive.stiffness) else self.drives
             line = None if one.drive.cable is None else self._line(placed, others, one.drive.cable)
@@ -402,6 +440,33 @@ class Structure:
         if one.mimic is not None:
             return replace(found, leader=one.mimic.joint, multiplier=one.mimic.multiplier)
         return found
+
+    def _springs(
+        self, found: _Assembly, joints: tuple[JointBetween, ...], poses: dict[str, Array], values: dict[str, Array]
+    ) -> list[SpringBetween]:
+        """Those between links, then those of joints."""
+        springs = list[SpringBetween]()
+        for one in self.mechanism.springs:
+            links = one.from_link, one.to_link
+            near, far = _point(poses[links[0]], one.from_point), _point(poses[links[1]], one.to_point)
+            length = np.maximum(np.linalg.norm(far - near, axis=-1), POINT)
+            axis = np.concatenate([(far - near) / length[..., None], 0.0 * near], axis=-1)
+            force = one.preload + one.stiffness * (length - one.rest_length)
+            joins = found.at[one.name, links[0]], found.at[one.name, links[1]]
+            springs.append(SpringBetween(one.name, links, joins, near, axis, one.stiffness, force, length))
+        for joint, placed in zip(self.joints, joints, strict=False):
+            if joint.spring_stiffness > 0.0:
+                slides, home = joint.type is JointType.PRISMATIC, self._home[joint.name]
+                turned = _value(joint, joint.name, values) - home
+                turned = turned if slides else np.arctan2(np.sin(turned), np.cos(turned))  # at most half a turn
+                force = joint.spring_stiffness * (home + turned - joint.spring_reference)
+                axis = placed.twist(SLIDE if slides else TURN)
+                springs.append(
+                    SpringBetween(
+                        joint.name, placed.links, placed.joins, placed.point, axis, joint.spring_stiffness, force, None
+                    )
+                )
+        return springs
 
 
 _SLIDING = (JointType.PRISMATIC, LoopType.PRISMATIC, LoopType.CYLINDRICAL)
@@ -418,9 +483,7 @@ def _child_frame(joint: Joint, values: dict[str, Array], shape: tuple[int, ...])
     """Frames (..., 4, 4) of the child link in the joint frame, as `child_frame` has one."""
     frame = np.array(np.broadcast_to(np.eye(4), shape))
     for freedom in freedoms(joint):
-        value = np.asarray(values[freedom.name if joint.mimic is None else joint.mimic.joint])
-        if joint.mimic is not None:
-            value = joint.mimic.multiplier * value + joint.mimic.offset
+        value = _value(joint, freedom.name, values)
         if freedom.slides:
             frame[..., :3, 3] += value[..., None] * (frame[..., :3, :3] @ freedom.axis)
         else:
@@ -428,6 +491,13 @@ def _child_frame(joint: Joint, values: dict[str, Array], shape: tuple[int, ...])
             turn = np.eye(3) + np.sin(angle) * K + 2.0 * np.sin(0.5 * angle) ** 2 * (K @ K)
             frame[..., :3, :3] = frame[..., :3, :3] @ turn
     return frame
+
+
+def _value(joint: Joint, freedom: str, values: dict[str, Array]) -> Array:
+    """Positions (...) along a degree of freedom; a geared joint has those of its leader."""
+    if joint.mimic is None:
+        return np.asarray(values[freedom])
+    return np.asarray(joint.mimic.multiplier * np.asarray(values[joint.mimic.joint]) + joint.mimic.offset)
 
 
 def _point(frame: Array, point: Array) -> Array:

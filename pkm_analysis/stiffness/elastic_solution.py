@@ -15,6 +15,10 @@ s; then q = -B^+ A C f. Nothing but C is ever inverted, so that rigid joints and
 and a freedom that moves nothing else (a rod that spins) rests. It is matrix structural analysis in the form of virtual
 joints (Pashkevich, Chablat and Wenger, "Stiffness analysis of overconstrained parallel manipulators", 2009; Klimchik,
 Pashkevich and Chablat, "Fundamentals of manipulator stiffness modeling using matrix structural analysis", 2019).
+
+A spring joins what is there already. With s the stretch of all springs per unit of the coordinates, k their stiffness,
+and z the coordinates under forces W of that structure, their forces t follow from t = k s (z - Z t), where Z are the
+coordinates for forces s^T. So soft springs are as exact as rigid joints.
 """
 
 from __future__ import annotations
@@ -34,6 +38,7 @@ from pkm_analysis.stiffness.elastic_model import (
     BeamBetween,
     ElasticModel,
     JointBetween,
+    SpringBetween,
     skewed,
 )
 from pkm_analysis.stiffness.link_beams import DiffersError, alike
@@ -55,11 +60,14 @@ class Elastic:
 
 @dataclass(frozen=True, eq=False)
 class Response:
-    """Under loads (columns): all coordinates, forces along the elastic ones, and what the cut edges transmit."""
+    """Under loads (columns): all coordinates, forces along the elastic ones, and what the cut edges transmit.
+
+    Forces of springs are what the loads add to those at this pose.
+    """
 
     paths: Array  # (..., n_nodes, 6, n_e + n_q)
     coordinates: Array  # (..., n_e + n_q, k)
-    forces: Array  # (..., n_e, k)
+    forces: Array  # (..., n_e + n_springs, k)
     cut: Array  # (..., rows, k) wrenches in the cut edges, in units of `length`
 
     @cached_property
@@ -128,7 +136,13 @@ class ElasticSystem:
                 count += 1
             if not joint.leader:
                 free += [(len(m.beams) + n, joint, i) for i, s in enumerate(joint.stiffness) if s == FREE]
-        self.elastic = count
+        self.elastic, n = count, len(m.springs)
+        self.parts += [
+            Elastic("spring", one.name, slice(count + k, count + k + 1), np.array([[1.0 / one.stiffness]]))
+            for k, one in enumerate(m.springs)
+            if one.stiffness > 0.0
+        ]
+        self.strained = count + n
         for edge, joint, i in free:
             scale = self.length if i < 3 else 1.0
             columns[edge].append((count, scale * skewed(joint.point, joint.twist(i), m.origin)))
@@ -212,8 +226,34 @@ class ElasticSystem:
         """Compliance (..., n_e, n_e) of the elastic coordinates."""
         C = np.zeros((*self.poses, self.elastic, self.elastic))
         for part in self.parts:
-            C[..., part.at, part.at] = part.compliance
+            if part.kind != "spring":
+                C[..., part.at, part.at] = part.compliance
         return C
+
+    @cached_property
+    def stretches(self) -> Array:
+        """How far springs are stretched or wound (..., n_springs, n_e + n_q) per unit of each coordinate."""
+        m = self.model
+        rows = np.zeros((*self.poses, len(m.springs), self.size))
+        edges = {edge.name: k for k, edge in enumerate(self.edges) if isinstance(edge, JointBetween)}
+        for k, one in enumerate(m.springs):
+            if one.length is None:  # its torque turns with the joint, which a moment on two nodes would not
+                for column, twist in self.columns[edges[one.name]]:
+                    rows[..., k, column] = (one.axis * skewed(m.origin, twist, one.point)).sum(axis=-1)
+            else:
+                first, second = one.joins
+                apart = self.paths[..., second, :, :] - self.paths[..., first, :, :]
+                rows[..., k, :] = (self.on_line(one)[..., None, :] @ apart)[..., 0, :]
+        return rows
+
+    def on_line(self, spring: SpringBetween) -> Array:
+        """Wrench (..., 6) at the platform's origin of a unit force along a spring."""
+        force = spring.axis[..., :3]
+        return np.concatenate([force, np.cross(spring.point - self.model.origin, force)], axis=-1)
+
+    @cached_property
+    def _pulled(self) -> Array:
+        return self._unsprung(_turned(self.stretches)).coordinates
 
     @cached_property
     def _split(self) -> tuple[Array, Array, Array, Array]:
@@ -237,8 +277,32 @@ class ElasticSystem:
         """Displacements under wrenches (..., n_nodes, 6, k) [N, N m] on nodes, given at the platform's origin."""
         return self.under((_turned(self.paths) @ loads).sum(axis=-3))
 
+    def sprung(self, loads: Array) -> Response:
+        """`response` to loads (..., n_nodes, 6, 1) and to the springs, as these pull at this pose."""
+        return self.under(self._work(loads))
+
+    def held_here(self, loads: Array) -> Response:
+        """`sprung` where the springs go on to pull as at this pose: its forces are those of the robot held there."""
+        return self._unsprung(self._work(loads))
+
+    def _work(self, loads: Array) -> Array:
+        """Forces (..., n_e + n_q, 1) along the coordinates of loads (..., n_nodes, 6, 1) and of the springs."""
+        work = (_turned(self.paths) @ loads).sum(axis=-3)
+        if forces := [spring.force for spring in self.model.springs]:
+            work = work - _turned(self.stretches) @ np.stack(forces, axis=-1)[..., None]
+        return np.asarray(work)
+
     def under(self, work: Array) -> Response:
         """Displacements under forces (..., n_e + n_q, k) along the coordinates."""
+        if not self.model.springs:
+            return self._unsprung(work)
+        s, k = self.stretches, np.array([[spring.stiffness] for spring in self.model.springs])
+        t = np.linalg.solve(np.eye(len(k)) + k * (s @ self._pulled), k * (s @ self._unsprung(work).coordinates))
+        found = self._unsprung(work - _turned(s) @ t)
+        return replace(found, forces=np.concatenate([found.forces, t], axis=-2))
+
+    def _unsprung(self, work: Array) -> Response:
+        """`under` without what springs add to their forces."""
         inverse, N, stress, soft = self._split
         external, along_free = work[..., : self.elastic, :], work[..., self.elastic :, :]
         A, C = self.rows[..., : self.elastic], self.compliances
@@ -274,11 +338,16 @@ class ElasticSystem:
     def carried(self, found: Response, loads: Array) -> list[tuple[int, int, Array]]:
         """Of every edge its node nearer to the ground, the other one, and the wrench (6,) there at the origin.
 
-        Under loads (n_nodes, 6, 1) and what the cut edges transmit, which end in a wrench against theirs.
+        Under loads (n_nodes, 6, 1), springs at this pose, and what the cut edges transmit, whose ends take it up.
         """
         cut = found.cut[: 6 * len(self.cuts), 0].reshape(-1, 6) * self.scale
         beyond = loads[:, :, 0].copy()
         edges = [(*edge.joins, np.zeros(6)) for edge in self.edges]
+        for spring in self.model.springs:
+            if spring.length is not None:
+                first, second = spring.joins
+                beyond[first] += spring.force * self.on_line(spring)
+                beyond[second] -= spring.force * self.on_line(spring)
         for k, one in zip(self.cuts, cut, strict=True):
             first, second = self.edges[k].joins
             beyond[second] += one
@@ -303,19 +372,23 @@ class ElasticSystem:
     def under_efforts(self, efforts: dict[str, float], loads: Array) -> Response:
         """Under loads (n_nodes, 6, 1), the drives pushing with efforts [N m or N] by joint, wherever that takes them.
 
-        The efforts have to balance the loads.
+        The efforts have to balance the loads, and the springs, whose forces stay those at this pose.
         """
-        m, joints = self.model, []
-        for one in m.joints:
-            stiffness = one.stiffness.copy()
-            if one.driven is not None:
-                stiffness[one.driven] = FREE
-            joints.append(replace(one, stiffness=stiffness, driven=None))
-        let = ElasticSystem(replace(m, joints=tuple(joints)), np.zeros((6, 0)), held=self.held)
-        work = (_turned(let.paths) @ loads).sum(axis=-3)
+        let = self.on_drives(FREE)
+        work = let._work(loads)
         for name, effort in efforts.items():
-            work[let.own[name]] += effort * (self.length if m.joint_named[name].driven == SLIDE else 1.0)
-        return let.under(work)
+            work[let.own[name]] += effort * (self.length if self.model.joint_named[name].driven == SLIDE else 1.0)
+        return let._unsprung(work)
+
+    def on_drives(self, stiffness: float) -> ElasticSystem:
+        """The same structure at one pose on drives that are all rigid, or all free."""
+        joints = []
+        for one in self.model.joints:
+            held = one.stiffness.copy()
+            if one.driven is not None:
+                held[one.driven] = stiffness
+            joints.append(replace(one, stiffness=held, driven=None))
+        return ElasticSystem(replace(self.model, joints=tuple(joints)), np.zeros((6, 0)), held=self.held)
 
     def by_part(self, forces: Array) -> dict[tuple[str, str], Array]:
         """Compliance (6, 6) of the platform due to each part, by kind and name, from forces (n_e, 6) per wrench."""

@@ -65,6 +65,12 @@ class Loaded:
         W = self.roots[:, : self.system.size] @ self.system.paths[self.system.model.platform].T
         return np.asarray(W.T @ np.linalg.solve(self.base + self.change, W))
 
+    def nodes(self, loads: Array) -> Array:
+        """Displacements (n_nodes, 6, k) of the nodes per small loads (n_nodes, 6, k) more, at the platform's origin."""
+        roots, paths = self.roots[:, : self.system.size], self.system.paths
+        work = np.einsum("nij,nik->jk", paths, loads)
+        return np.asarray(paths @ (roots.T @ np.linalg.solve(self.base + self.change, roots @ work)))
+
     def buckling(self) -> Buckling:
         """Where the stiffness under these forces, times a factor, ceases to be positive; lines hang as they do."""
         system, beams = self.system, len(self.system.model.beams)
@@ -72,7 +78,7 @@ class Loaded:
         if not len(values) or values[-1] <= NEVER:
             return Buckling(np.inf, {}, np.zeros((len(system.model.nodes), 6)))
         energy = vectors[:, -1] ** 2 / (vectors[:, -1] @ vectors[:, -1])
-        inner = energy[system.elastic :].reshape(beams, INNER).sum(axis=1)
+        inner = energy[system.strained :].reshape(beams, INNER).sum(axis=1)
         shares = dict[tuple[str, str], float]()
         for k, part in enumerate(system.parts):  # beams first
             key = part.kind, part.name
@@ -108,10 +114,17 @@ def loaded(
                 value = pull[j] @ twists[i, 3:]
                 H[own[i], own[j]] += value
                 H[own[j], own[i]] += value
-    for one in system.model.masses:  # their forces move with their centres, not with the platform's origin
-        force, arm = one.mass * system.model.gravity, one.point - system.model.origin
+    forces = [(one.node, one.mass * system.model.gravity, one.point) for one in system.model.masses]
+    for spring in system.model.springs:
+        if spring.length is not None:
+            (near, far), along = spring.joins, spring.axis[:3]
+            forces += [(near, spring.force * along, spring.point), (far, -spring.force * along, spring.end)]
+            apart = _moved(system, far, spring.end) - _moved(system, near, spring.point)
+            H[:n, :n] -= spring.force / spring.length * apart.T @ (np.eye(3) - np.outer(along, along)) @ apart
+    for node, force, point in forces:  # they move with their points, not with the platform's origin
+        arm = point - system.model.origin
         bent = 0.5 * (np.outer(force, arm) + np.outer(arm, force)) - force @ arm * np.eye(3)
-        turned = system.paths[one.node][3:]
+        turned = system.paths[node][3:]
         H[:n, :n] += turned.T @ bent @ turned
     roots = _roots(system)
     beyond = sum((_hanging(system, name, tension) for name, tension in tensions.items()), start=np.zeros((n, n)))
@@ -122,15 +135,18 @@ def loaded(
 def _hanging(system: ElasticSystem, name: str, tension: float) -> Array:
     """Stiffness (n, n) that a hanging line has beyond the straight and taut one that is there already."""
     joint, line = system.model.joint_named[name], system.model.lines[name]
-    moved = np.zeros((3, system.size))
-    for sign, node, point in zip((-1.0, 1.0), joint.joins, (line.near, line.far), strict=True):
-        moved += sign * (system.paths[node][:3] - skew(point - system.model.origin) @ system.paths[node][3:])
+    moved = _moved(system, joint.joins[1], line.far) - _moved(system, joint.joins[0], line.near)
     if name in system.own:  # what the drive lets out does not stretch it
         moved[:, system.own[name]] = 0.0
     along = np.outer(line.along, line.along)
     taut = line.cable.stiffness * along + tension * (np.eye(3) - along)
     beyond = line.hung(tension, system.model.gravity)[1] - taut / line.length
     return np.asarray(moved.T @ beyond @ moved)
+
+
+def _moved(system: ElasticSystem, node: int, point: Array) -> Array:
+    """Displacement (3, n) of a point (3,) of a node per unit of each coordinate."""
+    return np.asarray(system.paths[node][:3] - skew(point - system.model.origin) @ system.paths[node][3:])
 
 
 def _add(H: Array, own: list[int], rows: Array) -> None:
@@ -144,14 +160,14 @@ def _roots(system: ElasticSystem) -> Array:
     """R (r, n + inner): the root of the compliance of everything elastic, times its forces per force along each z."""
     beams = system.model.beams
     forces = system.under(np.eye(system.size)).forces
-    R = np.zeros((system.elastic + INNER * len(beams), system.size + INNER * len(beams)))
+    R = np.zeros((system.strained + INNER * len(beams), system.size + INNER * len(beams)))
     for part in system.parts:
         R[part.at, : system.size] = np.linalg.cholesky(part.compliance).T @ forces[part.at]
     for k, beam in enumerate(beams):
         s, L = beam.piece.section, float(beam.length)
         orders = np.array([*TWISTING, *BENDING, *BENDING])
         against = np.repeat([s.G * s.J, s.E * s.Iy, s.E * s.Iz], [len(TWISTING), len(BENDING), len(BENDING)])
-        rows, columns = (np.arange(INNER) + INNER * k + first for first in (system.elastic, system.size))
+        rows, columns = (np.arange(INNER) + INNER * k + first for first in (system.strained, system.size))
         R[rows, columns] = np.sqrt(L * (2 * orders + 1) / against)
     return R
 

@@ -15,7 +15,7 @@ from scipy.spatial.transform import Rotation
 from pkm_analysis.analysis_errors import AnalysisError
 from pkm_analysis.plottable import Plottable, Table
 from pkm_analysis.stiffness.catenary import Catenary
-from pkm_analysis.stiffness.elastic_model import FREE, SLIDE, ElasticModel, JointBetween, Mass, Structure
+from pkm_analysis.stiffness.elastic_model import FREE, RIGID, SLIDE, ElasticModel, JointBetween, Mass, Structure
 from pkm_analysis.stiffness.elastic_solution import ElasticSystem, Response
 from pkm_analysis.stiffness.initial_stress import Buckling, Loaded, loaded
 from pkm_analysis.stiffness.link_beams import DiffersError
@@ -78,23 +78,23 @@ class Stiffness(Plottable):
 
     @cached_property
     def _loads(self) -> Array:
-        """Weight, payload and wrench (n_nodes, 6, 1)."""
+        """Weight, payload and wrench (n_nodes, 6, 1), without the springs."""
         return self.system.weights(self.payload) + self.system.on_platform(self.wrench[:, None])
 
     @cached_property
     def under_load(self) -> Response:
-        """Displacements and forces under weight, payload and wrench."""
-        return self.system.response(self._loads)
+        """Displacements and forces under weight, springs, payload and wrench."""
+        return self.system.sprung(self._loads)
 
     @cached_property
     def _stressed(self) -> Response:
-        """Of which the forces inside are those under all loads, cables taut.
+        """Of which the forces inside are those under all loads at this pose, cables taut.
 
         Raises:
             AnalysisError: no tensions within the ranges of the drives hold the loads.
         """
         if self.efforts is None:
-            return self.under_load
+            return self.system.held_here(self._loads)
         if np.isnan([*self.efforts.values()]).any():
             raise AnalysisError("tensions", "none within their ranges hold these loads", "take another pose or load")
         return self.system.under_efforts(self.efforts, self._loads)
@@ -133,12 +133,12 @@ class Stiffness(Plottable):
 
     @property
     def loaded_compliance(self) -> Array:
-        """`compliance` (6, 6) of the robot with the forces of weight, payload and wrench inside: of what is added."""
+        """`compliance` (6, 6) of the robot with the forces of all loads and springs inside: of what is added."""
         return self._loaded.compliance
 
     @cached_property
     def buckling(self) -> Buckling:
-        """The factor of all loads at which the robot buckles, and how."""
+        """The factor of all loads, and of the forces of springs, at which the robot buckles, and how."""
         return self._loaded.buckling()
 
     @cached_property
@@ -162,7 +162,7 @@ class Stiffness(Plottable):
 
     @cached_property
     def loaded_stiffness(self) -> Array:
-        """`stiffness` (6, 6) of the robot with the forces of weight, payload and wrench inside.
+        """`stiffness` (6, 6) of the robot with the forces of weight, springs, payload and wrench inside.
 
         A moment keeps half to its axis and half to the platform; the loads' own directions stay.
         """
@@ -177,20 +177,14 @@ class Stiffness(Plottable):
 
     @cached_property
     def sag(self) -> Array:
-        """Displacement (6,) of the platform under the robot's weight and the payload [m, rad]."""
-        loads = self.system.weights(self.payload)
-        return np.asarray(self.system.displacement(self.system.response(loads))[:, 0])
+        """Displacement (6,) of the platform under the robot's weight and springs, and the payload [m, rad]."""
+        return np.asarray(self.system.displacement(self.system.sprung(self.system.weights(self.payload)))[:, 0])
 
     def with_rigid_drives(self) -> tuple[Array, Array]:
-        """What of the sag (6,) under the robot's weight alone, and of `compliance` (6, 6), is not due to drives."""
-        under, unit = self.system.response(self.system.weights()), self._units
-        sag, compliance = self.system.displacement(under)[:, 0], self.compliance.copy()
-        for part in self.system.parts:
-            if part.kind == "drive":
-                bent = unit.forces[part.at].T @ part.compliance
-                sag = sag - bent @ under.forces[part.at][:, 0]
-                compliance -= bent @ unit.forces[part.at]
-        return sag, compliance
+        """The sag (6,) under the robot's weight and springs, and `compliance` (6, 6), of the robot on rigid drives."""
+        system = self.system.on_drives(RIGID)
+        sag = system.displacement(system.sprung(system.weights()))[:, 0]
+        return sag, system.displacement(system.response(system.on_platform(np.eye(6))))
 
     @cached_property
     def deflection(self) -> Array:
@@ -199,7 +193,7 @@ class Stiffness(Plottable):
 
     @cached_property
     def shares(self) -> dict[tuple[str, str], Array]:
-        """The part (6, 6) of `compliance` of each link, joint and drive, by kind and name; they add up to it."""
+        """The part (6, 6) of `compliance` of each link, joint, drive and spring; they add up to it."""
         return self.system.by_part(self._units.forces)
 
     def share(self, direction: ArrayLike) -> dict[tuple[str, str], float]:
@@ -221,7 +215,10 @@ class Stiffness(Plottable):
 
     @cached_property
     def vibrations(self) -> Vibrations:
-        """Natural vibrations of the elastic robot: its links as masses on the nodes, drives held, without rotors."""
+        """Natural vibrations of the elastic robot: its links as masses on the nodes, drives held, without rotors.
+
+        With springs, the forces of all loads count too, as they may be in balance; what tips over has frequency zero.
+        """
         m, origin = self.model, self.model.origin
         payload = [Mass("payload", m.platform, self.payload, origin, np.zeros((3, 3)))] if self.payload else []
         masses = [*m.masses, *payload]
@@ -238,14 +235,16 @@ class Stiffness(Plottable):
             roots[at, at][:3, :3] = np.sqrt(one.mass) * np.eye(3)
             roots[at, at][3:, 3:] = vectors * np.sqrt(np.maximum(values, 0.0)) @ vectors.T
             shifts.append(shift)
-        found = self.system.response(loads)
-        moved = np.concatenate([shift @ found.nodes[one.node] for shift, one in zip(shifts, masses, strict=True)])
+        sprung = bool(m.springs) and not self.slack
+        nodes = self._loaded.nodes(loads) if sprung else self.system.response(loads).nodes
+        moved = np.concatenate([shift @ nodes[one.node] for shift, one in zip(shifts, masses, strict=True)])
         soft = roots @ (0.5 * (moved + moved.T)) @ roots
         values, vectors = np.linalg.eigh(soft)
-        real = values > 1e-9 * values.max(initial=0.0)  # the others are rigid, or rods that spin
-        values, vectors = values[real][::-1], vectors[:, real][:, ::-1]
-        shapes = found.nodes @ (roots @ vectors) / values
-        return Vibrations(1.0 / (2.0 * np.pi * np.sqrt(values)), shapes)
+        real = np.abs(values) > 1e-9 * np.abs(values).max(initial=0.0)  # the others are rigid, or rods that spin
+        squares, vectors = 1.0 / values[real], vectors[:, real]
+        order = np.argsort(squares)
+        squares, vectors = squares[order], vectors[:, order]
+        return Vibrations(np.sqrt(np.maximum(squares, 0.0)) / (2.0 * np.pi), nodes @ (roots @ vectors) * squares)
 
     def joint_wrench(self, name: str) -> Array:
         """Wrench (6,) [N, N m] that a joint transmits under the loads: of parent or predecessor, at its point.
@@ -282,7 +281,8 @@ class Stiffness(Plottable):
             parts = list(self.share(np.eye(6)[k]).items())[:3]
             told = ", ".join(f"{kind} {part} {100.0 * value:.3g} %" for (kind, part), value in parts)
             lines.append(f"  {name}: {stiff} ({told})")
-        loads = "weight" if not self.payload else f"weight and a payload of {self.payload:g} kg"
+        loads = "weight" + " and springs" * bool(self.model.springs)
+        loads += f" and a payload of {self.payload:g} kg" * bool(self.payload)
         lines.append(f"sag under {loads}: {_moved(self.sag)}")
         frequencies = self.vibrations.frequency[:5]
         if len(frequencies):
@@ -307,9 +307,9 @@ class Stiffness(Plottable):
             lines.append(f"rigid drives, no stiffness is described: {listed(stiff_drives)}")
         if all(_bearing_rigid(joint) for joint in model.joints):
             lines.append("joints are rigid in all that they hold, no <bearing> is described")
-        mechanism = self.robot.mechanism
-        if mechanism.springs or any(joint.spring_stiffness for joint in mechanism.joints):
-            lines.append("springs are left out")
+        if model.springs:
+            pulls = [f"{s.name} {float(s.force):.4g} {'N m' if s.axis[3:].any() else 'N'}" for s in model.springs]
+            lines.append(f"springs pull with {listed(pulls)}")
         free, determined = self.system.stresses
         if free:
             told = "elasticity determines" if determined == free else f"of which elasticity determines {determined}"
@@ -503,7 +503,7 @@ class Stiffnesses:
         poses = np.zeros((*place.shape[:-1], 4, 4))
         poses[..., :3, :3] = Rotation.from_quat(place[..., 3:]).as_matrix()
         poses[..., :3, 3], poses[..., 3, 3] = place[..., :3], 1.0
-        model = self.structure.model(self.structure.poses(poses, at.by_name("joints")))
+        model = self.structure.model(poses, at.by_name("joints"))
         return ElasticSystem(model, at.subspace, self.robot.mechanism.mobility.left_out)
 
     def over(self, at: Configuration, of: Callable[[ElasticSystem], Array]) -> Array:

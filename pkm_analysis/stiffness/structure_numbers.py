@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from pkm_analysis.stiffness.elastic_model import FREE, ElasticModel, JointBetween
+from pkm_analysis.stiffness.elastic_model import FREE, ElasticModel, JointBetween, SpringBetween
 
 
 def structure_numbers(m: ElasticModel) -> dict[str, Any]:
-    """Nodes, beams, joints, drives, cables, masses and gravity of a structure at one pose."""
+    """Nodes, beams, joints, drives, cables, springs, masses and gravity of a structure at one pose."""
     driven = [(j, j.driven) for j in m.joints if j.driven is not None]
     return {
         "nodes": [{"link": n.link, "at": n.point.tolist()} for n in m.nodes],
@@ -48,6 +48,7 @@ def structure_numbers(m: ElasticModel) -> dict[str, Any]:
             }
             for name, line in m.lines.items()
         ],
+        "springs": [_spring(one) for one in m.springs],
         "rigid_links": dict(m.rigid),
         "masses": [
             {
@@ -80,3 +81,16 @@ def _joint(joint: JointBetween) -> dict[str, Any]:
         "stiffness": [{"axis": joint.twist(k).tolist(), "value": finite(joint.stiffness[k])} for k in held],
     }
     return found | ({"mimic": joint.leader, "multiplier": joint.multiplier} if joint.leader else {})
+
+
+def _spring(spring: SpringBetween) -> dict[str, Any]:
+    found = {
+        "name": spring.name,
+        "links": list(spring.links),
+        "nodes": list(spring.joins),
+        "at": spring.point.tolist(),
+        "axis": spring.axis.tolist(),
+        "stiffness": spring.stiffness,
+        "force": float(spring.force),
+    }
+    return found if spring.length is None else found | {"length": float(spring.length)}

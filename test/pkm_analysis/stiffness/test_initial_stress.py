@@ -20,6 +20,7 @@ from pkm_analysis.stiffness.link_beams import Piece
 from pkm_description import load_mechanism
 from pkm_description.mechanism import Array, Inertial, Section
 from pkm_dynamics import Distribution
+from test.oracles.sprung_robots import sprung
 
 E, G, A, Iy, Iz, J = 2e11, 8e10, 1e-4, 3e-10, 1e-9, 2e-9
 SECTION = Section(E, G, A, Iy, Iz, J)
@@ -149,10 +150,17 @@ def portal(corners: list[Array], up: Array, weights: dict[int, float]) -> tuple[
     return whole[0][np.ix_(free, free)], whole[1][np.ix_(free, free)]
 
 
-@pytest.mark.parametrize("name", ["delta", "gough_stewart", "orthoglide", "par2", "quattro", "tripod_3prs"])
-def test_rigid_links_on_drives_are_the_difference_quotient_of_their_balance(name: str) -> None:
-    """What the platform is pushed with, at displaced poses: the springs of the drives against all loads."""
-    text = re.sub(r'(<link name="[^"]*")\s*/>', r"\1></link>", load_mechanism(name).urdf)
+@pytest.mark.parametrize(
+    ("name", "springs"),
+    [
+        *((name, False) for name in ("delta", "gough_stewart", "orthoglide", "par2", "quattro", "tripod_3prs")),
+        *((name, True) for name in ("delta", "gough_stewart", "orthoglide", "quattro")),
+    ],
+)
+def test_rigid_links_on_drives_are_the_difference_quotient_of_their_balance(name: str, springs: bool) -> None:
+    """What the platform is pushed with, at displaced poses: the drives' stiffness against all loads and springs."""
+    robot = sprung(name) if springs else load_mechanism(name)
+    text = re.sub(r'(<link name="[^"]*")\s*/>', r"\1></link>", robot.urdf)
     rigid = re.sub(r'(<link name="[^"]*")>', r"\1><beam/>", text)
     k, payload, wrench = 3e4, 20.0, np.array([1000.0, -2000, 3000, 0, 0, 0])
     found = Analysis(load_mechanism(rigid), stiffness=k).stiffness(payload=payload, wrench=wrench)

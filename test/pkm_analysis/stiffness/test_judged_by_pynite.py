@@ -12,8 +12,10 @@ from Pynite import FEModel3D
 from pkm_analysis import Analysis
 from pkm_description import load_mechanism
 from pkm_description.mechanism import Array
+from test.oracles.sprung_robots import sprung
 
 ROBOTS = ("delta", "gough_stewart", "orthoglide", "planar_3rrr", "tripod_3prs", "agile_eye", "quattro", "cable_8")
+SPRUNG = ("sprung delta", "sprung gough_stewart", "sprung orthoglide")
 
 
 def member(beam: dict) -> tuple[Array, float]:
@@ -71,6 +73,13 @@ def compliance_and_sag(told: dict) -> tuple[Array, Array]:
             rows.append(row)
         else:
             K += value * np.outer(row, row)
+    springs = []
+    for spring in told["springs"]:
+        B = np.zeros((6, size))
+        for sign, node in zip((-1.0, 1.0), spring["nodes"], strict=True):
+            B[:, 6 * node : 6 * node + 6] += sign * to_point(nodes[node]["at"], spring["at"])
+        springs.append((np.array(spring["axis"]) @ B, spring))
+        K += spring["stiffness"] * np.outer(springs[-1][0], springs[-1][0])
     driven = {drive["joint"]: drive["axis"] for drive in told["drives"]}
     for joint in told["joints"]:
         if "mimic" in joint:
@@ -93,6 +102,8 @@ def compliance_and_sag(told: dict) -> tuple[Array, Array]:
     for one in told["masses"]:
         place = to_point(nodes[one["node"]]["at"], one["at"])
         load[6 * one["node"] : 6 * one["node"] + 6] += place[:3].T @ (one["mass"] * np.array(told["gravity"]))
+    for row, spring in springs:
+        load -= spring["force"] * row
     moved = (Z @ (scale[:, None] * vectors[:, some])).T
     return V / values[some] @ V.T, V / values[some] @ (moved @ load)
 
@@ -103,9 +114,10 @@ def test_a_frame_program_agrees_of_every_robot(robot_name: str) -> None:
         test_a_frame_program_has_the_same_compliance_and_sag(robot_name)
 
 
-@pytest.mark.parametrize("name", ROBOTS)
+@pytest.mark.parametrize("name", ROBOTS + SPRUNG)
 def test_a_frame_program_has_the_same_compliance_and_sag(name: str) -> None:
-    found = Analysis(load_mechanism(name), stiffness=None if name == "delta" else 3e5).stiffness()
+    robot = sprung(name.split()[1]) if name in SPRUNG else load_mechanism(name)
+    found = Analysis(robot, stiffness=None if name == "delta" else 3e5).stiffness()
     told = json.loads(json.dumps(found.to_dict()))
     scale = np.array(3 * [1.0] + 3 * [found.system.length])
     matrix, sag = compliance_and_sag(told)

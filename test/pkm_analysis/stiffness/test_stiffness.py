@@ -18,6 +18,7 @@ from pkm_description.description_error import DescriptionError
 from pkm_description.mechanism import Inertial, Section
 from pkm_description.sections import hollow_section, rectangle, tube
 from pkm_dynamics.natural_frequencies import natural_frequencies
+from test.oracles.sprung_robots import sprung
 
 DESCRIPTION = Path(__file__).parents[3] / "docs" / "description.md"
 TABLES = Path(__file__).parents[3] / "docs" / "stiffness_tables"
@@ -234,10 +235,12 @@ def test_maps_and_requirements_know_it(delta: Analysis) -> None:
         delta.prove("stiffness:z > 2 N/um", {"x": (0.0, 0.1)})
 
 
-@pytest.mark.parametrize("name", ["delta", "gough_stewart", "five_bar", "h4", "cable_8", "wrist_3ups_s"])
+@pytest.mark.parametrize(
+    "name", ["delta", "sprung delta", "gough_stewart", "five_bar", "h4", "cable_8", "wrist_3ups_s"]
+)
 def test_many_poses_at_once_are_as_one_at_a_time(name: str) -> None:
     """An H4 has singular poses among them, whose structure the others do not share."""
-    robot = Analysis(load_mechanism(name), stiffness=1e5)
+    robot = Analysis(sprung(name.split()[1]) if " " in name else load_mechanism(name), stiffness=1e5)
     x = {"wrist_3ups_s": "yaw"}.get(name, "x")
     poses = np.array([robot._pose_at({x: value}) for value in np.linspace(-0.06, 0.06, 9)])
     stiff, sag = (robot.quantity(kind).of(robot.robot, poses) for kind in ("turning_stiffness", "sag"))
