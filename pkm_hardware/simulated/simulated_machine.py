@@ -69,7 +69,8 @@ class SimulatedMachine(Machine):
         payload: what the platform carries, in its frame, unknown to the controller.
         delay: number of later commands that come before one acts.
         flexible: drives give way as their `stiffness` in the description says. Encoders sit on the motors, which are
-            ahead of their joints by what the transmissions, damped springs without mass, are wound up by.
+            ahead of their joints by what the transmissions, damped springs without mass, are wound up by, and whose
+            rotors are accelerated by that, too.
         integration: how it is integrated in time.
     """
 
@@ -101,6 +102,7 @@ class SimulatedMachine(Machine):
         n = len(limits.names)
         self._efforts = np.zeros(n)
         self.windup = np.zeros(n)  # of the motors before the joints, rad or m
+        self._winding, self._accelerations = np.zeros(n), np.zeros(n)  # its rate; of the joints, in the last step
         drives = [kinematics.mechanism.joint_named[name].drive or Drive(()) for name in limits.names]
         self._flexibility = np.array([1.0 / one.stiffness for one in drives]) if flexible else None
         self._armature = np.array([one.armature for one in drives])
@@ -166,7 +168,8 @@ class SimulatedMachine(Machine):
         self._drive = DriveLoop(mass)
         self._stops = EndStops(self.limits.lower, self.limits.upper, free, self._max_step)
         self._brakes = Brakes(mass, self.limits.effort)
-        self._wind_up(self._weight(), math.inf)
+        if self._flexibility is not None:
+            self.windup = self._flexibility * self._weight()
         self.lifecycle = Lifecycle.INACTIVE
 
     def activate(self) -> None:
@@ -321,8 +324,8 @@ class SimulatedMachine(Machine):
             self._brakes.open()
             self._efforts, stops = self._drive_efforts(h)
         before = self._robot.velocities.copy()
-        problem = self._robot.advance(self._efforts + stops, h)
-        self._wind_up(self._efforts - self._armature * (self._robot.velocities - before) / h, h)
+        problem = self._robot.advance(self._efforts + stops - self._wound_up(h), h)
+        self._accelerations = (self._robot.velocities - before) / h
         if problem:
             return self._fail(f"no motion goes on from {_place(self.pose)}: {problem}")
         velocities = self._robot.velocities
@@ -334,10 +337,18 @@ class SimulatedMachine(Machine):
         self._lost = bool(strayed)
         return self._fail(strayed) if strayed else True
 
-    def _wind_up(self, transmitted: Array, h: float) -> None:
-        """Let transmissions bear efforts (n,) for a time [s]."""
-        if self._flexibility is not None:
-            self.windup += (1.0 - math.exp(-h / _SETTLES)) * (self._flexibility * transmitted - self.windup)
+    def _wound_up(self, h: float) -> Array:
+        """Let transmissions bear the efforts for a time [s]; what (n,) of these accelerates rotors past their joints.
+
+        J (dw'/dt + q'') = tau - k (w + T w') of the windup w and its rate w', by an implicit step.
+        """
+        if self._flexibility is None:
+            return self._winding
+        inertia, before = self._flexibility * self._armature / h, self._winding
+        driven = self._flexibility * (self._efforts - self._armature * self._accelerations)
+        self._winding = (inertia * before + driven - self.windup) / (inertia + h + _SETTLES)
+        self.windup = self.windup + h * self._winding
+        return np.asarray(self._armature * (self._winding - before) / h)
 
     def _strayed(self, h: float) -> str:
         """Why the drives do not follow commanded positions; empty while they do."""
@@ -425,6 +436,7 @@ class SimulatedMachine(Machine):
     def _halt(self) -> None:
         self._robot.twist[:] = 0.0
         self._robot.velocities[:] = 0.0
+        self._winding = self._accelerations = np.zeros(len(self.limits.names))
         if self._robot.passing is not None:
             self._robot.passing.move(np.zeros(len(self.limits.names)))  # the passive joints rest, too
         self._efforts = np.zeros(len(self.limits.names))
