@@ -121,9 +121,9 @@ def write_table(
     truth = np.array(
         [sag + compliance @ load for sag, compliance in (_parts(one, bool(drives)) for one in found[kept:])]
     )
-    miss = table.displacement(between, np.zeros(6)) - truth @ table.possible.T
+    miss = table.displacement(between, np.zeros(6)) - (table.possible(between) @ truth[:, :, None])[:, :, 0]
     whole = np.array([one.sag + one.deflection for one in found])
-    left = whole - whole @ table.possible.T
+    left = whole - (table.possible(np.array([one.pose for one in found])) @ whole[:, :, None])[:, :, 0]
     largest, across, off = (float(np.linalg.norm(rows[:, :3], axis=1).max()) for rows in (whole, left, miss))
     return DeflectionTable(path, kept, largest, across, off, len(between))
 

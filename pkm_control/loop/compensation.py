@@ -23,6 +23,8 @@ from pkm_control.motion.compliance_table import ComplianceTable
 from pkm_description.mechanism import Array, Inertial
 from pkm_dynamics.weight import payload_wrench
 from pkm_kinematics.kernels.compiled_rotations import displace
+from pkm_kinematics.solve.constraints import scaling
+from pkm_kinematics.status import closes
 
 STEP = 1e-3  # s: over which the rate of a displacement along the motion is taken
 QUICKER, FASTEST = 4.0, 400.0  # of the filters of the motors' lead: times, rad/s
@@ -36,10 +38,13 @@ class Compensation:
     """
 
     def __init__(self, table: ComplianceTable, controller: Controller) -> None:
-        names, joints = controller.kinematics.actuated_names, controller.kinematics.mechanism.joint_named
+        kinematics = controller.kinematics
+        names, joints = kinematics.actuated_names, kinematics.mechanism.joint_named
+        self._track = None if kinematics.constant_space else kinematics.lean_track()
+        self._weights = scaling(kinematics.characteristic_length)
         self._table = table
         self._controller = controller
-        self._gravity = controller.kinematics.mechanism.gravity
+        self._gravity = kinematics.mechanism.gravity
         self._flexibility = np.array([1.0 / table.drives.get(name, math.inf) for name in names])
         self._armature = np.array([0.0 if (d := joints[name].drive) is None else d.armature for name in names])
         self._pace = QUICKER / np.sqrt(np.maximum(self._flexibility * self._armature, (QUICKER / FASTEST) ** 2))
@@ -65,10 +70,10 @@ class Compensation:
             self._payload = self._controller.payload
             self._take(Reference.at_rest(measured.pose), measured)
             self._followed = self.windup
-            pose = displace(measured.pose, -measured.jacobian @ self.windup)
+            pose = self._moved(measured.pose, -measured.jacobian @ self.windup, measured)
             measured = replace(measured, positions=measured.positions - self.windup, pose=pose)
         self._rigid = measured.pose
-        return replace(measured, pose=displace(measured.pose, self._bent))
+        return replace(measured, pose=self._moved(measured.pose, self._bent, measured))
 
     def command(
         self, law: Callable[[Reference, Measured], Array], reference: Reference, measured: Measured, passed: float
@@ -79,11 +84,21 @@ class Compensation:
         self._take(reference, rigid)
         soon = reference.update_soon
         if soon is not None:
-            soon = displace(soon, -self._bent - self._controller.ahead * self._rate)
-        pose, twist = displace(reference.pose, -self._bent), reference.twist - self._rate
+            soon = self._moved(soon, -self._bent - self._controller.ahead * self._rate, rigid)
+        pose, twist = self._moved(reference.pose, -self._bent, rigid), reference.twist - self._rate
         command = law(Reference(pose, twist, reference.acceleration, soon), rigid)
         ahead = self._armature * self._accelerated(passed)
         return command + (self.windup if self._controller.commands == "position" else ahead)
+
+    def _moved(self, pose: Array, displacement: Array, measured: Measured) -> Array:
+        """A pose (7,) displaced; by its drives, where the platform cannot move straight."""
+        if self._track is None:
+            return np.asarray(displace(pose, displacement))
+        jacobian = self._weights[:, None] * measured.jacobian
+        way = np.linalg.lstsq(jacobian, self._weights * displacement, rcond=None)[0]
+        moved = np.array(pose)
+        status, _, _ = self._track(self._controller.model.positions(pose) + way, moved)
+        return moved if closes(status) else np.asarray(displace(pose, displacement))
 
     def _accelerated(self, passed: float) -> Array:
         """Mean acceleration (n_actuated,) of the filter of the windup in the time [s] that passed."""

@@ -20,6 +20,7 @@ from pkm_description.rotations import quaternion_inverse, quaternion_product
 from pkm_kinematics import Kinematics
 from pkm_kinematics.kernels.compiled_rotations import displace
 from pkm_kinematics.solve.constraints import scaling
+from pkm_kinematics.status import closes
 from pkm_runtime.errors import ConfigurationError
 
 FADES = (2.0, 4.0)  # distances to the nearest pose, of the widest gap between neighbours: from there to there
@@ -36,11 +37,8 @@ class ComplianceTable:
         load: wrench (6,) on the platform at its origin, which is always there [N, N m].
         drives: stiffness of drives by joint [N m/rad or N/m]; those that are missing are rigid.
 
-    `possible` (6, 6) takes from a displacement its part in directions in which the platform can move, which leaves its
-    origin as near as possible.
-
     Raises:
-        ValueError: the robot's motion space turns with its pose.
+        ValueError: the robot's motion space turns with its pose, and it has more drives than degrees of freedom.
     """
 
     def __init__(
@@ -52,22 +50,22 @@ class ComplianceTable:
         load: Array,
         drives: Mapping[str, float],
     ) -> None:
-        if not kinematics.constant_space:
-            raise ValueError("the directions in which its platform moves change with the pose: it is not compensated")
+        if not kinematics.constant_space and len(kinematics.actuated_names) > kinematics.mobility:
+            problem = "the directions in which its platform moves change with the pose, and its drives are redundant"
+            raise ValueError(f"{problem}: it is not compensated")
         self.load = load
+        self._kinematics = kinematics
         self.drives = dict(drives)
         self._length = kinematics.characteristic_length
         self._home = np.array(kinematics.home, dtype=np.float64)
-        space = kinematics.at(self._home).subspace
-        weight = scaling(self._length)[:, None]  # turns at the robot's length
-        self.possible = space @ np.linalg.pinv(weight * space) * weight.T
         places = self._places(poses)
         self._size = float(np.linalg.norm(np.ptp(places, axis=0))) or 1.0
         self._at = places / self._size
         apart = np.linalg.norm(self._at[:, None] - self._at, axis=2)
         linear = np.column_stack([np.ones(len(poses)), self._at])
         system = np.block([[apart**3, linear], [linear.T, np.zeros((7, 7))]])
-        values = np.column_stack([sag @ self.possible.T, (self.possible @ compliance).reshape(-1, 36)])
+        possible = self.possible(poses)
+        values = np.column_stack([(possible @ sag[:, :, None])[:, :, 0], (possible @ compliance).reshape(-1, 36)])
         self._weights = np.linalg.lstsq(system, np.concatenate([values, np.zeros((7, 42))]), rcond=1e-12)[0]
         np.fill_diagonal(apart, np.inf)
         gap = float(apart.min(axis=1).max()) if len(poses) > 1 else 1.0
@@ -80,6 +78,15 @@ class ComplianceTable:
         sine = np.linalg.norm(x[:, :3], axis=1, keepdims=True)
         factor = np.where(sine > 1e-9, 2.0 * np.arctan2(sine, x[:, 3:]) / np.maximum(sine, 1e-12), 2.0)
         return np.column_stack([poses[:, :3] - self._home[:3], self._length * factor * x[:, :3]])
+
+    def possible(self, poses: Array) -> Array:
+        """What (n, 6, 6) takes from a displacement at poses (n, 7) its part in directions in which the platform moves.
+
+        It leaves the platform's origin as near as possible.
+        """
+        space = self._kinematics.at(poses).subspace
+        weight = scaling(self._length)[:, None]  # turns at the robot's length
+        return np.asarray(space @ np.linalg.pinv(weight * space) * weight.T)
 
     def displacement(self, poses: Array, wrench: Array) -> Array:
         """Displacements (n, 6) at poses (n, 7) under weight, `load`, and wrenches (6,) or (n, 6) [m, rad].
@@ -97,7 +104,16 @@ class ComplianceTable:
     def unbent(self, poses: Array, wrench: Array) -> Array:
         """Poses (n, 7) of the rigid robot for which the platform of the elastic one is at `poses` (n, 7)."""
         moves = -self.displacement(poses, wrench)
-        return np.array([displace(pose, move) for pose, move in zip(poses, moves, strict=True)]).reshape(-1, 7)
+        moved = np.array([displace(pose, move) for pose, move in zip(poses, moves, strict=True)]).reshape(-1, 7)
+        if self._kinematics.constant_space or not len(poses):
+            return moved
+        at = self._kinematics.at(poses)  # its drives move it, so that it stays among its poses
+        ways = np.asarray((at.inverse_jacobian @ moves[:, :, None])[:, :, 0])
+        there = np.flatnonzero(closes(at.status) & np.isfinite(ways).all(axis=1))
+        if there.size:
+            found = self._kinematics.forward(at.actuated[there] + ways[there], poses[there], at.joints[there])
+            moved[there] = np.where(closes(found.status)[:, None], found.pose, moved[there])
+        return moved
 
 
 def read_compliance(path: str, kinematics: Kinematics) -> ComplianceTable | None:
