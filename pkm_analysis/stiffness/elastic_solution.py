@@ -43,6 +43,7 @@ from pkm_analysis.stiffness.elastic_model import (
 )
 from pkm_analysis.stiffness.link_beams import DiffersError, alike
 from pkm_description.mechanism import Array
+from pkm_description.rotations import skew
 
 RANK = 1e-7  # of the largest singular value: below it an equation repeats others, a motion is free
 INDETERMINATE = 1e-11  # of the compliance of all cycles: below it nothing gives way to a stress without load
@@ -262,7 +263,7 @@ class ElasticSystem:
         A, C = self.rows[..., : self.elastic], self.compliances
         stress = _turned(A) @ N
         values, vectors = np.linalg.eigh(_turned(stress) @ C @ stress)
-        least = INDETERMINATE * np.trace(A @ C @ _turned(A), axis1=-2, axis2=-1)[..., None]
+        least = INDETERMINATE * ((A @ C) * A).sum(axis=(-2, -1))[..., None]
         real = values > least
         parts = vectors * np.where(real, 1.0 / np.where(real, values, 1.0), 0.0)[..., None, :]
         return inverse, N, stress, parts @ _turned(vectors)
@@ -327,7 +328,7 @@ class ElasticSystem:
         for one in m.masses:
             force = one.mass * m.gravity
             loads[..., one.node, :3, 0] += force
-            loads[..., one.node, 3:, 0] += np.cross(one.point - m.origin, force)
+            loads[..., one.node, 3:, 0] += skew(one.point - m.origin) @ force
         loads[..., m.platform, :3, 0] += payload * m.gravity
         return loads
 
