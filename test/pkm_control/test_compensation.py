@@ -285,7 +285,7 @@ def test_a_simulated_machine_with_a_rotor_behind_a_spring_is_two_masses() -> Non
 
 
 def test_heavy_rotors_are_led_ahead_in_a_simulated_machine() -> None:
-    """Rotors of twice the inertia that they move, behind soft gears, under a loop too slow to make up for it."""
+    """Rotors of 1 kg m^2 at the joint, behind soft gears, under a loop too slow to make up for it."""
     found = []
     for flexible, compensated, led in ((False, False, False), (True, True, False), (True, True, True)):
         loop = Loop("computed_torque", flexible, compensated, drives=5e3, rotor=1.1e-3, pace=20.0)
