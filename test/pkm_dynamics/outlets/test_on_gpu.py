@@ -22,7 +22,8 @@ from pkm_dynamics.export_c.recorded_robot import ExportError
 from pkm_dynamics.outlets.on_gpu import FUNCTIONS, OPTIONS, GpuRobot, on_gpu
 from pkm_kinematics.batch import ShapeError
 from pkm_kinematics.solve.working_modes import ModeError
-from pkm_runtime.errors import UsageError
+from pkm_runtime.errors import PkmError, UsageError
+from test.oracles.redundant_robots import on_a_rail
 
 from .processor import needs_compiler, processor
 
@@ -165,8 +166,8 @@ def test_arrays_of_others_and_other_modes(tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_is_refused() -> None:
-    with pytest.raises(ExportError, match="carpal_wrist"):
-        GpuRobot(Dynamics(load_mechanism("carpal_wrist")), 0, None)
+    with pytest.raises(PkmError, match="redundant joint"):
+        GpuRobot(Dynamics(load_mechanism(on_a_rail("delta"))), 0, None)
     with pytest.raises(ModeError, match="99"):
         GpuRobot(Dynamics(load_mechanism("delta")), 99, None)
 
