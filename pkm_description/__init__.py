@@ -13,16 +13,15 @@ from pkm_runtime.uncollected import uncollected
 
 if TYPE_CHECKING:
     from pkm_description.from_urdf import mechanism_from_urdf
-    from pkm_description.load import load_mechanism
+    from pkm_description.load import load_mechanism, load_model
     from pkm_description.mechanism import Mechanism
-    from pkm_description.tree_model import load_model
 
 __all__ = [
     "DescriptionError", "Mechanism", "PkmError", "load_mechanism", "load_model", "mechanism_from_urdf", "robot_names",
 ]  # fmt: skip
 
 _LATE = {
-    "Mechanism": "mechanism", "load_mechanism": "load", "load_model": "tree_model", "mechanism_from_urdf": "from_urdf",
+    "Mechanism": "mechanism", "load_mechanism": "load", "load_model": "load", "mechanism_from_urdf": "from_urdf",
 }  # fmt: skip
 
 

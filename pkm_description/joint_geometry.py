@@ -13,15 +13,11 @@ Slides come first, so that they are along axes of the joint frame.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pkm_description.mechanism import Array, Joint, JointType, Mechanism
+from pkm_description.mechanism import Array, Described, Joint, JointType
 from pkm_description.rotations import cross, rotation_about, rpy_from_rotation, vector_from_rotation
-
-if TYPE_CHECKING:
-    from pkm_description.tree_model import TreeModel
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,7 +88,7 @@ def position_at(joint: Joint, frame: Array) -> Array:
     return np.array([f.axis @ (frame[:3, 3] if f.slides else turned) for f in freedoms(joint)])
 
 
-def home_positions(mechanism: Mechanism | TreeModel) -> dict[str, float]:
+def home_positions(mechanism: Described) -> dict[str, float]:
     """Home position [m, rad] of every degree of freedom by name, in the order of `Mechanism.home_joints`."""
     names = [freedom.name for joint in mechanism.joints for freedom in freedoms(joint)]
     return dict(zip(names, map(float, mechanism.home_joints), strict=True))

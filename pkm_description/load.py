@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From a name, a file or a text to a checked, immutable `Mechanism`."""
+"""From a name, a file or a text to a checked, immutable `Mechanism` or `TreeModel`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from pkm_description.formats.marks import FORMATS, PARTS, USD, USD_HEAD, YAML
 from pkm_description.from_urdf import mechanism_from_urdf
 from pkm_description.gallery import ROBOTS, robot_path
 from pkm_description.mechanism import Mechanism
-from pkm_description.urdf import robot_cache, xacro_expansion
+from pkm_description.tree_model import TreeModel, tree_of, tree_of_robot
+from pkm_description.urdf import robot_cache, urdf_plus, xacro_expansion
 from pkm_description.urdf.expansion_cache import expand_robot
 from pkm_description.urdf.xml_text import check_length, read_file, root_tag
 from pkm_runtime.errors import shortened
@@ -147,3 +148,17 @@ def _from_format(path: Path | None, arguments: Mapping[str, str] | None, text: s
 
     plus, notes = plus_text(text, arguments, path)
     return plus, str(path or ""), notes
+
+
+def load_model(source: str | os.PathLike[str], xacro_args: Mapping[str, str] | None = None) -> TreeModel:
+    """Load any file that `load_mechanism` reads, and plain URDF, as a tree with clusters of loops.
+
+    Robots with one platform are loaded as ever; their task coordinates are joints of a cluster. Raises
+    `DescriptionError`, for a loop that does not close with how far it stays open.
+    """
+    arguments = dict(xacro_args or {})
+    text, origin = expand(source, {"platform": "", **arguments})  # it is heard where a file names none
+    description = urdf_plus.parse(text, origin, tree=True)
+    if description.platform_link:
+        return tree_of_robot(load_mechanism(source, arguments), origin)
+    return tree_of(description, origin, text)

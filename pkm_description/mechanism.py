@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -374,6 +374,26 @@ class Mobility:
     def redundant_actuators(self) -> int:
         """Actuators beyond the degrees of freedom of platform and redundant joints."""
         return max(0, self.actuators - self.platform - self.kinematic_redundancy)
+
+
+class Described(Protocol):
+    """What a robot with one platform and a tree with many have in common."""
+
+    @property
+    def joints(self) -> tuple[Joint, ...]:
+        """The joints, in the order of the file."""
+
+    @property
+    def home_joints(self) -> Array:
+        """Positions (n,) of their degrees of freedom at home [m, rad]."""
+
+    @property
+    def urdf(self) -> str:
+        """The URDF+ text."""
+
+    @property
+    def source(self) -> str:
+        """Where the text came from."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)

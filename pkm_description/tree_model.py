@@ -7,7 +7,6 @@ in two. Its loops close whatever the rest of the tree does, so each cluster is s
 
 from __future__ import annotations
 
-import os
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -18,11 +17,10 @@ import numpy as np
 from pkm_description.description_error import DescriptionError
 from pkm_description.graph import ordered_tree, path_from_base
 from pkm_description.joint_geometry import Freedom, child_frame, floating_freedoms, freedoms, home_positions
-from pkm_description.load import expand, load_mechanism
 from pkm_description.loops.closure import ClosureModel, null_space
 from pkm_description.loops.home import ROUNDED, close
 from pkm_description.loops.mobility import generic_configurations
-from pkm_description.mechanism import Array, Coupling, Joint, JointType, Link, Loop, Spring, frozen
+from pkm_description.mechanism import Array, Coupling, Joint, JointType, Link, Loop, Mechanism, Spring, frozen
 from pkm_description.rotations import skew
 from pkm_description.urdf import urdf_plus
 from pkm_runtime.describable import Describable, counted, listed
@@ -283,21 +281,16 @@ class Motions:
         return tuple(independent), tuple(idle)
 
 
-def load_model(source: str | os.PathLike[str], xacro_args: Mapping[str, str] | None = None) -> TreeModel:
-    """Load any file that `load_mechanism` reads, and plain URDF, as a tree with clusters of loops.
+def tree_of_robot(m: Mechanism, origin: str) -> TreeModel:
+    """A robot with one platform as a tree: its task coordinates are joints of a cluster."""
+    return TreeModel(
+        m.name, m.base_link, m.gravity, m.links, m.joints, m.loops, m.actuated_joints, home_positions(m), origin,
+        m.urdf, m.springs, m.platform_link,
+    )  # fmt: skip
 
-    Robots with one platform are loaded as ever; their task coordinates are joints of a cluster. Raises
-    `DescriptionError`, for a loop that does not close with how far it stays open.
-    """
-    arguments = dict(xacro_args or {})
-    text, origin = expand(source, {"platform": "", **arguments})  # it is heard where a file names none
-    description = urdf_plus.parse(text, origin, tree=True)
-    if description.platform_link:
-        m = load_mechanism(source, arguments)
-        return TreeModel(
-            m.name, m.base_link, m.gravity, m.links, m.joints, m.loops, m.actuated_joints, home_positions(m), origin,
-            m.urdf, m.springs, m.platform_link,
-        )  # fmt: skip
+
+def tree_of(description: urdf_plus.Description, origin: str, text: str) -> TreeModel:
+    """The tree that a text without a platform describes, its loops closed; `DescriptionError` if they stay open."""
     joints = ordered_tree(description.links, description.joints, description.base_link)
     started = TreeModel(
         description.name, description.base_link, description.gravity, tuple(description.links), joints,

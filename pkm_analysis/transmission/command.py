@@ -21,8 +21,7 @@ from pkm_analysis.transmission.told_to_others import (
     ros2_control_text,
 )
 from pkm_description.command_options import add_robot, write_files, write_output
-from pkm_description.load import xacro_arguments
-from pkm_description.tree_model import load_model
+from pkm_description.load import load_model, xacro_arguments
 from pkm_dynamics.transmission.in_c import name_in_c, transmission_in_c
 from pkm_dynamics.transmission.transmission import Transmission
 from pkm_runtime.errors import PkmError

@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 
 from pkm_analysis.zoo.round_trip import FORMATS, there_and_back
-from pkm_description.load import load_mechanism
-from pkm_description.tree_model import TreeModel, load_model
+from pkm_description.load import load_mechanism, load_model
+from pkm_description.tree_model import TreeModel
 from pkm_dynamics.transmission.transmission import Transmission
 from pkm_kinematics.kinematics import Kinematics
 from pkm_runtime.errors import PkmError

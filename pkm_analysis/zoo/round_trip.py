@@ -12,10 +12,11 @@ import numpy as np
 
 from pkm_description.formats.convert import WRITERS
 from pkm_description.joint_geometry import freedoms
+from pkm_description.load import load_model
 from pkm_description.loops.closure import ClosureModel
 from pkm_description.mechanism import Array, JointType, LoopType
 from pkm_description.rotations import skew
-from pkm_description.tree_model import SINGLE, Motions, TreeModel, load_model
+from pkm_description.tree_model import SINGLE, Motions, TreeModel
 from pkm_runtime.errors import PkmError
 
 FORMATS = ("urdf+", "mjcf", "sdf", "usd", "urdf+constraint", "yaml")

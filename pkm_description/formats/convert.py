@@ -15,10 +15,10 @@ from pkm_description.formats.marks import USD, YAML
 from pkm_description.formats.sdf_writer import to_sdf
 from pkm_description.formats.urdf_writer import to_constraints, to_tree, to_yaml
 from pkm_description.formats.usd_writer import to_usd, write_usd
-from pkm_description.load import expand_told, load_mechanism, xacro_arguments
+from pkm_description.load import expand_told, load_mechanism, load_model, xacro_arguments
 from pkm_description.mechanism import Mechanism
 from pkm_description.mjcf.export import export_mjcf, gap_in_mujoco
-from pkm_description.tree_model import TreeModel, load_model
+from pkm_description.tree_model import TreeModel
 from pkm_runtime.describable import counted
 from pkm_runtime.errors import PkmError
 

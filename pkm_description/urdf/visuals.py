@@ -11,17 +11,13 @@ import os
 import xml.etree.ElementTree as ET
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pkm_description.mechanism import Array, Mechanism
+from pkm_description.mechanism import Array, Described, Mechanism
 from pkm_description.rotations import rotation_from_rpy, transform
 from pkm_description.urdf.xacro_expansion import PACKAGE
 from pkm_description.urdf.xml_text import read_xml
-
-if TYPE_CHECKING:
-    from pkm_description.tree_model import TreeModel
 
 GREY = (0.6, 0.6, 0.6, 1.0)
 MOST = 2000  # visuals of a robot
@@ -50,7 +46,7 @@ class _UnusableError(Exception):
     """A visual that cannot be drawn, with the reason."""
 
 
-def visuals_of(mechanism: Mechanism | TreeModel) -> tuple[list[Visual], list[str]]:
+def visuals_of(mechanism: Described) -> tuple[list[Visual], list[str]]:
     """Visuals of a robot, link by link, and a sentence for each one left out."""
     return shapes_of(read_xml(mechanism.urdf, "URDF text"), "visual", mechanism.source)
 

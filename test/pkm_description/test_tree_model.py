@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from pkm_description import DescriptionError, load_mechanism
+from pkm_description.load import load_model
 from pkm_description.loops.closure import null_space
-from pkm_description.tree_model import load_model
 
 BIPED = Path(__file__).with_name("biped.xml")
 

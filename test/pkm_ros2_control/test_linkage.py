@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pkm_description.tree_model import load_model
+from pkm_description.load import load_model
 from pkm_dynamics.transmission.transmission import Transmission
 from pkm_kinematics.status import Status
 from test.pkm_ros2_control.native import PACKAGE, linkage_library

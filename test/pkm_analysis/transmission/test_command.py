@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from pkm_analysis.transmission.command import main
-from pkm_description.tree_model import load_model
+from pkm_description.load import load_model
 from pkm_dynamics.transmission.transmission import Transmission
 
 BIPED = str(Path(__file__).parents[2] / "pkm_description" / "biped.xml")

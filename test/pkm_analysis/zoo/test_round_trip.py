@@ -13,7 +13,8 @@ import pytest
 
 from pkm_analysis.zoo.round_trip import FORMATS, difference, there_and_back
 from pkm_description.formats.convert import WRITERS, main
-from pkm_description.tree_model import TreeModel, load_model
+from pkm_description.load import load_model
+from pkm_description.tree_model import TreeModel
 from pkm_runtime.errors import PkmError
 
 BIPED = Path(__file__).parents[2] / "pkm_description" / "biped.xml"

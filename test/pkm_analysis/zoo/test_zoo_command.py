@@ -13,7 +13,7 @@ from pkm_analysis.analysis_errors import AnalysisError
 from pkm_analysis.zoo.examine import Finding, examine, freedoms_of, gap_of
 from pkm_analysis.zoo.specimens import Specimen, fetched, specimens
 from pkm_analysis.zoo.zoo_command import main
-from pkm_description.tree_model import load_model
+from pkm_description.load import load_model
 
 BIPED = Path(__file__).parents[2] / "pkm_description" / "biped.xml"
 PLANAR = Path(__file__).parents[3] / "docs" / "examples" / "biglide.urdf.xacro"

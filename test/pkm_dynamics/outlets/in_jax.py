@@ -14,7 +14,7 @@ import pytest
 from jax import numpy as jnp
 
 from pkm_description import load_mechanism
-from pkm_description.tree_model import load_model
+from pkm_description.load import load_model
 from pkm_dynamics import Dynamics
 from pkm_dynamics.export_c.recorded_robot import ExportError
 from pkm_dynamics.outlets.on_gpu import GpuRobot

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from bench.linkages import table_of_joints
+from pkm_description.load import load_model
 from pkm_description.mechanism import Array
 from pkm_description.rotations import rotation_about
-from pkm_description.tree_model import load_model
 from pkm_dynamics.transmission.transmission import Transmission
 
 ANKLE = Path(__file__).with_name("ankle_two_rods.xml")

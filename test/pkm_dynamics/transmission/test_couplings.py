@@ -11,7 +11,8 @@ import pytest
 from pkm_analysis.zoo.round_trip import there_and_back
 from pkm_description import DescriptionError, load_mechanism
 from pkm_description.formats.convert import WRITERS
-from pkm_description.tree_model import TreeModel, load_model
+from pkm_description.load import load_model
+from pkm_description.tree_model import TreeModel
 from pkm_dynamics.transmission.transmission import Transmission
 from pkm_kinematics.linkage.consistent_states import consistent_states
 from pkm_kinematics.status import Status

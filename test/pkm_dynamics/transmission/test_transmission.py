@@ -13,8 +13,7 @@ import numpy as np
 import pytest
 
 from pkm_description import load_mechanism
-from pkm_description.load import expand
-from pkm_description.tree_model import load_model
+from pkm_description.load import expand, load_model
 from pkm_dynamics import Dynamics
 from pkm_dynamics.transmission.in_c import transmission_in_c
 from pkm_dynamics.transmission.motor_line import MotorLine

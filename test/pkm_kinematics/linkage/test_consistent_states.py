@@ -8,7 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pkm_description.tree_model import TreeModel, load_model
+from pkm_description.load import load_model
+from pkm_description.tree_model import TreeModel
 from pkm_kinematics.linkage.consistent_states import closed_states, consistent_states
 from pkm_runtime.errors import UsageError
 

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from pkm_description import load_mechanism
-from pkm_description.tree_model import TreeModel, load_model
+from pkm_description.load import load_model
+from pkm_description.tree_model import TreeModel
 from pkm_kinematics import Kinematics
 from pkm_kinematics.linkage.linkage import Linkage
 from pkm_kinematics.linkage.loop_system import LinkageError
