@@ -9,6 +9,7 @@ import json
 import math
 import re
 import sys
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
@@ -19,7 +20,7 @@ from pkm_control.operation.answer import Answer
 from pkm_runtime.errors import PkmError
 from pkm_runtime.optional import ROS, ROS_REMEDY, need
 from pkm_runtime.progress import progress
-from pkm_runtime.scheduling import ask_for_short_slices
+from pkm_runtime.scheduling import hurry, process_began
 
 if TYPE_CHECKING:
     from pkm_client.motion_task import Result
@@ -58,6 +59,9 @@ def reported(word: str, act: Callable[[], str]) -> int:
 def ask_robot(word: str, given: argparse.Namespace, act: Callable[[Robot], str]) -> int:
     """Run `act` with a `Robot`, for commands that plan, and print what it returns; exit status as `reported`."""
 
+    own = sys.argv[1:2] == [word]  # this process is that command
+    began = process_began() if own else time.monotonic()
+
     def asked() -> str:
         hardware_file, tool_file = (getattr(given, name, "") for name in ("hardware_file", "tool_file"))
         connect = importlib.import_module("pkm_client.robot").Robot.connect
@@ -66,6 +70,7 @@ def ask_robot(word: str, given: argparse.Namespace, act: Callable[[Robot], str])
             robot = connect(
                 given.namespace, given.timeout, hardware_file, tool_file=tool_file, conveyor_file=conveyor_file
             )
+        robot.asked = began  # a stop since then, such as while all this was imported, ends it
         with robot:
             return act(robot)
 
@@ -91,9 +96,9 @@ def ask_service(word: str, given: argparse.Namespace, service: str) -> int:
     """Ask one service alone, which starts as soon as can be."""
 
     def asked() -> str:
+        hurry()
         need(f"pkm {word}", ROS, ROS_REMEDY)
         with progress(_WAITING):
-            ask_for_short_slices()
             node = importlib.import_module("pkm_client.ros.client_node").ClientNode(given.namespace)
             try:
                 return answered(node.trigger(service, given.timeout))

@@ -6,21 +6,25 @@ from __future__ import annotations
 import atexit
 import itertools
 import os
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, cast
 
 import rclpy
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
+from rclpy.parameter import Parameter
+from rclpy.type_support import check_for_type_support
 from std_srvs.srv import Trigger
 
 from pkm_client.client_errors import NoRobotError
 from pkm_control.operation.answer import Answer
 from pkm_description.ros.transport import transport_environment
 
+_GENERATOR = "rosidl_generator_py.generate_py_impl"  # makes code of messages, with a parser and NumPy
 _PATIENCE = 10.0  # s, for an answer
 LOOK = 0.02  # s
 _numbers = itertools.count(1)
@@ -39,11 +43,25 @@ def _transport() -> Iterator[None]:
         os.environ.update(before)
 
 
+def _load_trigger() -> None:
+    """Load the type support of `Trigger` without its neighbours, and NumPy, which take longer than the request."""
+    generator = sys.modules.setdefault(_GENERATOR, cast(Any, None))
+    event = type(Trigger.Event)
+    before, event._TYPE_SUPPORT = event._TYPE_SUPPORT, event  # as if it was there
+    try:
+        check_for_type_support(Trigger)
+    finally:
+        event._TYPE_SUPPORT = before
+        if generator is None:
+            del sys.modules[_GENERATOR]
+
+
 class ClientNode:
     """Node, context and executor of its own, apart from other ROS use in the process. ValueError: invalid namespace."""
 
     def __init__(self, namespace: str) -> None:
         self._closing = False
+        _load_trigger()
         self._context = rclpy.Context()
         with _transport():
             rclpy.init(args=[], context=self._context)
@@ -53,6 +71,7 @@ class ClientNode:
                 namespace=namespace,
                 use_global_arguments=False,
                 start_parameter_services=False,
+                parameter_overrides=[Parameter("start_type_description_service", value=False)],
             )
         self._executor = SingleThreadedExecutor(context=self._context)
         self._executor.add_node(self._node)

@@ -96,6 +96,19 @@ def test_questions_start_no_set_up(words: list[str], tmp_path: Path) -> None:
     assert not (tmp_path / "none").exists()
 
 
+def test_a_stop_waits_for_no_set_up(script: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    stamps = tmp_path / "stamps.json"
+    stamps.write_text('{"libraries": "old", "interfaces": "old", "package": "old"}')
+    monkeypatch.setattr(script, "STAMPS", stamps)
+    monkeypatch.setattr(script, "set_up", lambda extra: pytest.fail("sets up"))
+    run: list[list[str]] = []
+    monkeypatch.setattr(script.os, "execve", lambda program, words, environment: run.append(words[1:]))
+    for word in script.AT_ONCE:
+        monkeypatch.setattr(sys, "argv", ["pkm", word])
+        script.main()
+    assert run == [["-m", "pkm_bringup.cli", word] for word in script.AT_ONCE]
+
+
 def test_lines_of_code_and_warnings_are_no_progress(script: ModuleType, tmp_path: Path) -> None:
     log = tmp_path / "log"
     log.write_text("drawing\n/x/a.py:3: UserWarning: no handles\n  axes.legend()\n")

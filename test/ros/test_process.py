@@ -179,3 +179,16 @@ def test_a_node_ends_in_order_with_the_process_that_launched_it() -> None:
     assert process.stdout.readline() == "up\n"
     process.kill()
     assert process.communicate(timeout=10.0)[0] == "destroyed\n"  # at the end of all who write there
+
+
+def test_a_stop_loads_nothing_that_computes() -> None:
+    script = (
+        "import sys, pkm_client.verbs\n"
+        "from pkm_client.ros.client_node import ClientNode\n"
+        "node = ClientNode('nobody')\n"
+        "print(*({'numpy', 'scipy', 'numba', 'lark', 'em', 'lxml'} & set(sys.modules)))\n"
+        "node._node.create_client(__import__('std_srvs.srv', fromlist=['Trigger']).Trigger, 'stop')\n"
+        "print(*({'numpy', 'scipy', 'numba', 'lark', 'em', 'lxml'} & set(sys.modules)))\n"
+        "node.close()\n"
+    )
+    assert subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=120).stdout == "\n\n"
