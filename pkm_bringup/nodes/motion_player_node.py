@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -88,7 +87,6 @@ class MotionPlayer(Node):
         self._last: dict[str, object] = {}  # what was begun last, for the page
         self._well_at = 0.0  # s, on the monotonic clock
         self._reports = ThreadPoolExecutor(1, "report")  # of motions after which the robot stays: they take seconds
-        self._ending = False
         self._loops_at_end = -1  # how many loop statistics had come when the motion ended; -1: it has not
         self._loops: list[LoopStatistics] = []
         self._reference_in = PolledSubscription(self, PlatformReference, topics.PLATFORM_REFERENCE, topics.STREAM_IN)
@@ -371,8 +369,7 @@ class MotionPlayer(Node):
     # The end
 
     def at_exit(self) -> None:
-        """Report the completed part of a motion that is interrupted; pages of earlier ones are given up."""
-        self._ending = True
+        """Report the completed part of a motion that is interrupted; of earlier ones only what is being drawn."""
         run = self._run
         begins = self._order is not None or not (self._begun or self._motion in ("", "none"))
         if self.exit_code is None and (begins or (run is not None and run.recorder is None)):
@@ -401,31 +398,23 @@ class MotionPlayer(Node):
             say_measured()
         if self._stay:
             if run.recorder is not None:
-                self._reports.submit(self._publish, run, run.recorder, list(self._loops), lambda: self._ending)
+                self._reports.submit(self._publish, run, run.recorder, list(self._loops))
             self.get_logger().info("the robot stays, and takes other motions; Ctrl-C ends it")
             return
         if run.recorder is not None and not self._publish(run, run.recorder, self._loops):
             code = 1
         self.exit_code = code
 
-    def _publish(
-        self,
-        run: MotionRun,
-        recorder: RunRecorder,
-        loops: list[LoopStatistics],
-        given_up: Callable[[], bool] = lambda: False,
-    ) -> bool:
+    def _publish(self, run: MotionRun, recorder: RunRecorder, loops: list[LoopStatistics]) -> bool:
         """Print and write the report; false, and said why, where it cannot be."""
         try:
-            self._write(run, recorder, loops, given_up)
+            self._write(run, recorder, loops)
         except Exception as error:  # of a thread, too, which nobody waits for
             self.get_logger().error(f"no report: {error}")
             return False
         return True
 
-    def _write(
-        self, run: MotionRun, recorder: RunRecorder, loops: list[LoopStatistics], given_up: Callable[[], bool]
-    ) -> None:
+    def _write(self, run: MotionRun, recorder: RunRecorder, loops: list[LoopStatistics]) -> None:
         recording = recorder.recording((run.fault,) if run.fault else ())
         recording = replace(recording, completed=run.completed)
         if not len(recording) and not run.fault:
@@ -438,11 +427,10 @@ class MotionPlayer(Node):
         loop = loop_figures(loops, recording.tally.first_wake, recording.tally.last_wake)
         report = report.with_loop(loop) if loop is not None else report
         folder = Path(self._report) / self.get_namespace().strip("/")  # two robots of one kind write two reports
-        publish_report(recording, report, folder if self._report else None, given_up)
+        publish_report(recording, report, folder if self._report else None)
 
     def destroy_node(self) -> None:
         """End, when no report is being written any more."""
-        self._ending = True
         self._reports.shutdown(cancel_futures=True)
         super().destroy_node()
 
