@@ -72,11 +72,11 @@ class Backend(Protocol):
     def belt(self, name: str) -> tuple[Conveyor, BeltState]:
         """Return a conveyor's description and its present state; raise `ConveyorError` where there is none so named."""
 
-    def begin(self, motion: MotionPoints, tolerances: Tolerances) -> Goal:
-        """Hand a motion to the controller, which admits or refuses it."""
+    def begin(self, motion: MotionPoints, tolerances: Tolerances, asked: float) -> Goal:
+        """Hand a motion to the controller, which admits or refuses it; a stop after `asked` [s, monotonic] ends it."""
 
-    def steer(self, twist: Array) -> Answer:
-        """Jog at a twist (6,) [m/s, rad/s], base axes, for a quarter of a second."""
+    def steer(self, twist: Array, asked: float) -> Answer:
+        """Jog at a twist (6,) [m/s, rad/s], base axes, for a quarter of a second, unless it was stopped since."""
 
     def wait(self, seconds: float) -> None:
         """Let time pass on the robot's clock."""

@@ -8,6 +8,7 @@ import math
 import numbers
 import os
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
@@ -78,6 +79,7 @@ class Robot:
         self._tool_file = tool_file
         self._listeners = Listeners()
         backend.on_output = self._listeners.put
+        self.asked: float | None = None  # s, monotonic clock: when all it is told was asked for; None: when it is told
         self._motion: Task | None = None  # that was begun last
         self._turn = threading.Lock()  # of the motion that is being begun
         self._mode = 0  # the working mode in which the robot was seen last
@@ -335,8 +337,9 @@ class Robot:
             raise RefusedError("a jog takes three finite numbers for the linear velocity, and three for the angular")
         if not (math.isfinite(seconds) and seconds > 0.0):
             raise RefusedError(f"seconds is {seconds}; give a number greater than zero")
-        _require(self._backend.steer(twist))
-        task = Task(lambda task: self._jog(task, twist, seconds), self._backend.waiting)
+        asked = self._asked_now()
+        _require(self._backend.steer(twist, asked))
+        task = Task(lambda task: self._jog(task, twist, seconds, asked), self._backend.waiting)
         if block:
             task.result()
         return task
@@ -483,6 +486,7 @@ class Robot:
 
     def _move(self, legs: Callable[[Array], Plan], block: bool) -> Task:
         """Plan a motion from the present pose with `legs`, and begin it."""
+        asked = self._asked_now()
         with self._turn:
             state = self.state
             self._mode_of(state)
@@ -490,21 +494,25 @@ class Robot:
             if block and state.speed == 0.0 and not state.moving:
                 raise RefusedError("the speed override is 0, so the motion would not begin: raise it, or do not wait")
             if state.moving:
-                plan = legs(self._take_over())
+                here, asked = self._take_over()
+                plan = legs(here)
             if isinstance(plan, MotionPoints):
-                only = self._begin(plan)
+                only = self._begin(plan, asked)
                 task = Task(lambda task: self._see_off(task, only), self._backend.waiting)
             else:
-                task = self._legs(plan)
+                task = self._legs(plan, asked)
             self._motion = task
         if block:
             task.result()
         return task
 
-    def _legs(self, plan: list[Leg]) -> Task:
+    def _asked_now(self) -> float:
+        return time.monotonic() if self.asked is None else self.asked
+
+    def _legs(self, plan: list[Leg], asked: float) -> Task:
         """Run legs one after the other."""
-        first = self._begin(MotionPoints.of(*plan[0])) if plan else None
-        return Task(lambda task: self._run(task, plan, first), self._backend.waiting)
+        first = self._begin(MotionPoints.of(*plan[0]), asked) if plan else None
+        return Task(lambda task: self._run(task, plan, first, asked), self._backend.waiting)
 
     def _see_off(self, task: Task, goal: Goal) -> Result:
         """Body of the thread of a motion on a conveyor: wait for its end."""
@@ -513,20 +521,20 @@ class Robot:
             goal.cancel()
         return self._wait_for(task, goal, 0.0, 1.0, Result())
 
-    def _begin(self, motion: MotionPoints) -> Goal:
+    def _begin(self, motion: MotionPoints, asked: float) -> Goal:
         """Hand a motion to the controller; return when it has begun."""
-        goal = self._backend.begin(motion, Tolerances())
+        goal = self._backend.begin(motion, Tolerances(), asked)
         if not goal.wait_begun():
             result = goal.wait()
             raise RefusedError(result.reason) if result.outcome is Outcome.INVALID_GOAL else MotionEndedError(result)
         return goal
 
-    def _run(self, task: Task, plan: list[Leg], first: Goal | None) -> Result:
+    def _run(self, task: Task, plan: list[Leg], first: Goal | None, asked: float) -> Result:
         """Body of the thread of a motion: begin each leg, and wait for its end."""
         total = sum(leg.duration * cycles for leg, cycles in plan)
         result, done = Result(), 0.0
         for number, (leg, cycles) in enumerate(plan):
-            goal = first if number == 0 and first is not None else self._begin(MotionPoints.of(leg, cycles))
+            goal = first if number == 0 and first is not None else self._begin(MotionPoints.of(leg, cycles), asked)
             task.cancel_motion = goal.cancel
             if task.cancelled:
                 goal.cancel()
@@ -553,13 +561,14 @@ class Robot:
             max(result.max_rotation_error, before.max_rotation_error),
         )
 
-    def _take_over(self) -> Array:
-        """Bring the running motion to rest; return the pose there."""
+    def _take_over(self) -> tuple[Array, float]:
+        """Bring the running motion to rest; return the pose there, and when that was asked for [s, monotonic]."""
         if self._motion is not None:
             self._motion.superseded = True
         _require(self._backend.operator.stop())
+        asked = time.monotonic()
         self._until_rest()
-        return _place_of(self.state)
+        return _place_of(self.state), asked
 
     def _until_rest(self) -> None:
         left = _REST
@@ -569,19 +578,22 @@ class Robot:
             self._backend.wait(_LOOK)
             left -= _LOOK
 
-    def _jog(self, task: Task, twist: Array, seconds: float) -> Result:
+    def _jog(self, task: Task, twist: Array, seconds: float, asked: float) -> Result:
         backend = self._backend
-        begun, reason, seen = backend.time, "", False
+        begun, reason, seen, answer = backend.time, "", False, Answer(True)
         task.progress_of = lambda: (backend.time - begun) / seconds
         while (passed := backend.time - begun) < seconds and not task.cancelled:
-            _require(backend.steer(twist))
+            answer = backend.steer(twist, asked)
+            if not answer.success:
+                break
             backend.wait(min(_RENEW, seconds - passed))
             state = self.state
             seen = seen or state.mode is Mode.JOGGING
             reason = state.reason if state.mode is Mode.JOGGING and state.reason else reason
             if passed > _BEGIN and not seen:
                 raise RefusedError(f"the controller did not accept the jog; it is {state.mode.name.lower()}")
-        backend.steer(np.zeros(6))
+        backend.steer(np.zeros(6), asked)
+        _require(answer)
         self._until_rest()
         return Result(reason=reason)
 

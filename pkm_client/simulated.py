@@ -23,7 +23,7 @@ from pkm_control.loop.loop_thread import LoopThread
 from pkm_control.loop.modes import Mode, Outcome
 from pkm_control.loop.running_loop import Controls
 from pkm_control.motion.path_events import OutputEvent
-from pkm_control.operation.answer import Answer
+from pkm_control.operation.answer import STOPPED_SINCE, Answer
 from pkm_control.operation.goal_queue import GoalQueue, GoalRequest
 from pkm_control.operation.motion_points import MotionPoints
 from pkm_control.operation.operator import Operator
@@ -163,10 +163,10 @@ class SimulatedBackend:
         self._require_alive()
         return conveyor_named(self.conveyors, name), self.running.belt(name)
 
-    def begin(self, motion: MotionPoints, tolerances: Tolerances) -> SimulatedGoal:
+    def begin(self, motion: MotionPoints, tolerances: Tolerances, asked: float) -> SimulatedGoal:
         """Queue a motion."""
         self._require_alive()
-        goal = SimulatedGoal(GoalRequest(lambda: motion, tolerances), self._queue)
+        goal = SimulatedGoal(GoalRequest(lambda: motion, tolerances, asked), self._queue)
         self._goals.append(goal)
         self._queue.put(goal.request)
         return goal
@@ -177,8 +177,10 @@ class SimulatedBackend:
         self._require_alive()
         return self._operator
 
-    def steer(self, twist: Array) -> Answer:
+    def steer(self, twist: Array, asked: float) -> Answer:
         """Jog at a twist (6,) for a quarter of a second."""
+        if twist.any() and asked <= self._queue.stopped:
+            return Answer(False, STOPPED_SINCE)
         return self.operator.steer(twist)
 
     def wait(self, seconds: float) -> None:

@@ -257,7 +257,9 @@ class ControllerNode(Node):
             if self._state.get_subscription_count():  # making it takes longer than all else that is published
                 commands = "position" if self._value("law") == POSITION else "effort"
                 kinematics, clearance = self._controls.kinematics, self._clearance(now)
-                self._state.publish(motion_messages.state_message(action, stamp, kinematics, commands, clearance))
+                state = motion_messages.state_message(action, stamp, kinematics, commands, clearance)
+                state.since_stop = at - self._queue.stopped
+                self._state.publish(state)
             self._conveyors.publish(stamp)
 
     def _clearance(self, now: Situation) -> float:
@@ -288,6 +290,7 @@ class ControllerNode(Node):
         message: PlatformTrajectory | MultiDOFJointTrajectory,
         points: Callable[[], MotionPoints],
         tolerances: Tolerances | None = None,
+        age: float = 0.0,
     ) -> GoalRequest:
         """Queue a trajectory, if it can be read at all."""
         self._controls.problem = self._description.problem
@@ -295,7 +298,7 @@ class ControllerNode(Node):
         def on_the_loops_clock() -> MotionPoints:
             return points().starting(self._loop_time)
 
-        goal = GoalRequest(on_the_loops_clock, tolerances or Tolerances())
+        goal = GoalRequest(on_the_loops_clock, tolerances or Tolerances(), time.monotonic() - age)
         try:
             motion_messages.require_readable(message, self._controls.kinematics.mechanism.base_link)
         except PkmError as error:
@@ -327,7 +330,7 @@ class ControllerNode(Node):
     async def _execute(self, handle: Any) -> FollowPlatformTrajectory.Result:
         request = handle.request
         message, tolerances = request.trajectory, motion_messages.tolerances_of(request)
-        goal = self._put(message, lambda: motion_messages.points_of(message), tolerances)
+        goal = self._put(message, lambda: motion_messages.points_of(message), tolerances, request.age)
         if not goal.problem:
             over: Future = Future()
             self._goals.append((handle, goal, over))

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -21,7 +22,7 @@ from pkm_client.client_errors import NoRobotError
 from pkm_client.ros.client_node import LOOK, ClientNode
 from pkm_client.state import RobotState
 from pkm_control.loop.modes import Mode, unready_to_jog
-from pkm_control.operation.answer import Answer
+from pkm_control.operation.answer import STOPPED_SINCE, Answer
 from pkm_control.ros.operator_calls import POWER, OperatorCalls
 from pkm_description.ros import messages, topics
 from pkm_description.ros.streams.polled import PolledSubscription
@@ -48,6 +49,7 @@ class RosLink(ClientNode):
     def __init__(self, namespace: str, timeout: float, ready: bool = True) -> None:
         self._state: ControllerState | None = None
         self._heard = 0.0  # s, on the monotonic clock: when it came
+        self._stopped = -math.inf  # s, on the monotonic clock: when it was stopped last, or a little later
         self._text = ""
         self._news = threading.Condition()
         super().__init__(namespace)
@@ -104,10 +106,10 @@ class RosLink(ClientNode):
         assert state is not None
         return self._state_of(state)
 
-    def steer(self, twist: Array) -> Answer:
-        """Jog at a twist (6,) for a quarter of a second; a topic gives no answer, so the mode is checked before."""
+    def steer(self, twist: Array, asked: float) -> Answer:
+        """Jog at a twist (6,) for a quarter of a second; a topic gives no answer, so all is checked before."""
         state = self.state()
-        problem = unready_to_jog(state.mode) if twist.any() else ""
+        problem = (STOPPED_SINCE if asked <= self._stopped else unready_to_jog(state.mode)) if twist.any() else ""
         if problem:
             return Answer(False, problem)
         message = TwistStamped(twist=messages.to_twist(twist))
@@ -142,7 +144,10 @@ class RosLink(ClientNode):
 
     def _take_state(self, message: ControllerState) -> None:
         with self._news:
-            self._state, self._heard = message, time.monotonic()
+            before, self._state, self._heard = self._state, message, time.monotonic()
+            stopped = self._heard - message.since_stop
+            same = before is not None and message.since_stop >= before.since_stop  # later is the way of the message
+            self._stopped = min(self._stopped, stopped) if same else stopped
             self._news.notify_all()
 
     def _outputs_told(self, message: Outputs) -> None:

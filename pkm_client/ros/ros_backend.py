@@ -90,9 +90,9 @@ class RosBackend(RosLink):
         for name, travel, speed in zip(message.name, message.position, message.velocity, strict=False):
             self._belts[name] = (travel, speed, now)
 
-    def begin(self, motion: MotionPoints, tolerances: Tolerances) -> RosGoal:
+    def begin(self, motion: MotionPoints, tolerances: Tolerances, asked: float) -> RosGoal:
         """Send a motion to the controller."""
         self._require_open()
-        goal = motion_messages.goal_message(motion, tolerances, self.mechanism.base_link)
+        goal = motion_messages.goal_message(motion, tolerances, self.mechanism.base_link, time.monotonic() - asked)
         duration = float(motion.times[-1]) * motion.repetitions
         return RosGoal(self._action, self._executor.create_task, goal, duration, self._silence)

@@ -14,7 +14,7 @@ from pkm_control.loop.compensation import Compensation
 from pkm_control.loop.followed_motion import Action, Motion, PathRun
 from pkm_control.loop.follower_watches import ForceWatch, MachineWatch, StrayWatch
 from pkm_control.loop.guard import Guard
-from pkm_control.loop.jogging import Jog
+from pkm_control.loop.jogging import RENEWAL, Jog
 from pkm_control.loop.mode_change import InMode, ModeChange
 from pkm_control.loop.modes import Mode, Outcome, unready_to_jog
 from pkm_control.loop.platform_locator import PlatformLocator
@@ -117,6 +117,7 @@ class TrajectoryFollower:
         self._last: Action | None = None
         self._border = ""  # why the last jog ended, where that was not its own end
         self._jogging = False
+        self._held_down = -math.inf  # s, clock of the caller: until when twists are those of a jog that was stopped
         self._caught = ""  # why the platform is being brought to rest from where it was found
         self._let_go = False  # it strayed, or cannot be told where it is
         self._unseen: float | None = None  # s, clock of the caller: until when it came to rest without readings
@@ -247,7 +248,7 @@ class TrajectoryFollower:
         if not self._jogging and run is None:
             return "nothing moves"
         if self._jogging:
-            self.jog.release()
+            self._held_down = self.jog.release()
         if run is None:
             return ""
         run.returning = False
@@ -259,11 +260,18 @@ class TrajectoryFollower:
         return ""
 
     def steer(self, twist: Array, now: float) -> str:
-        """Jog at a twist (6,) [m/s, rad/s], base axes, for a short time; `now` [s] on the caller's clock."""
+        """Jog at a twist (6,) [m/s, rad/s], base axes, for a short time; `now` [s] on the caller's clock.
+        A jog that was stopped takes no twist before one of zero, or a pause: the stick may still be held.
+        """
         if not np.isfinite(twist).all():
             return "the twist is not finite"
-        if not np.any(twist) and not self._jogging:
-            return ""
+        if not np.any(twist):
+            self._held_down = -math.inf
+            if not self._jogging:
+                return ""
+        elif now < self._held_down:
+            self._held_down = now + RENEWAL
+            return "the jog was stopped: let go before another one"
         problem = self._begin_jog()
         if not problem:
             self.jog.steer(twist, now)

@@ -201,9 +201,10 @@ class Jog:
             raise PkmError(f"no feasible pose near that one: {found.reason(0)}")
         return np.array(on_the_way[last])
 
-    def release(self) -> None:
-        """Come to rest."""
+    def release(self) -> float:
+        """Come to rest; until when the last twist would have been followed [s, clock of `steer`]."""
         self._twist = self._target = None
+        return self._until
 
     @property
     def at_rest(self) -> bool:

@@ -6,6 +6,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
+STOPPED_SINCE = "it was stopped after this was asked for"
+
 
 @dataclass(frozen=True)
 class Answer:

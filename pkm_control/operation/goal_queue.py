@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 import queue
 import threading
 import time
@@ -21,6 +22,7 @@ from pkm_control.loop.modes import Mode
 from pkm_control.loop.running_loop import Controls, RunningLoop
 from pkm_control.motion.path_events import PathEvents
 from pkm_control.motion.point_trajectory import PointTrajectory, PointTrajectoryError
+from pkm_control.operation.answer import STOPPED_SINCE
 from pkm_control.operation.motion_points import MotionPoints
 from pkm_runtime.errors import PkmError
 
@@ -37,11 +39,12 @@ _LOOK = 0.002  # s, between two looks whether it is
 class GoalRequest:
     """A request to follow a motion: the `motion` it became, or the `problem` why not, once it is `done`.
 
-    `points` makes the points, in the thread of the queue.
+    `points` makes the points, in the thread of the queue. `asked` [s, monotonic clock]: a stop since then ends it.
     """
 
     points: Callable[[], MotionPoints]
     tolerances: Tolerances = field(default_factory=Tolerances)
+    asked: float = field(default_factory=time.monotonic)
     motion: Motion | None = None
     problem: str = ""
     withdrawn: bool = False
@@ -74,6 +77,7 @@ class GoalQueue:
         self._report = report
         self._queue: queue.Queue[GoalRequest | None] = queue.Queue()
         self._waiting: list[GoalRequest] = []  # the one that is being checked included
+        self.stopped = -math.inf  # s, monotonic clock: when a stop was asked for last
         self._thread = threading.Thread(target=self._run, name="goals", daemon=True)
         self._thread.start()
 
@@ -81,6 +85,7 @@ class GoalQueue:
         """Queue a motion, or refuse it at once where that is plain; the fields of `goal` tell what became of it."""
         try:
             self._require_ready(self._controls.ready())
+            self._require_wanted(goal)
             if self._queue.qsize() >= WAITING:
                 raise GoalError(f"{WAITING} trajectories are already waiting for their check")
         except PkmError as error:
@@ -103,7 +108,8 @@ class GoalQueue:
                 self._controls.loop.tell(requests.withdraw, goal.motion.number)
 
     def withdraw_waiting(self) -> None:
-        """Withdraw all motions that wait or are being checked."""
+        """Withdraw all motions that wait or are being checked, and those that were asked for and come later."""
+        self.stopped = time.monotonic()
         for goal in tuple(self._waiting):
             goal.withdrawn |= goal.motion is None
 
@@ -165,8 +171,10 @@ class GoalQueue:
         if goal.withdrawn:  # meanwhile
             self.withdraw(goal)
 
-    @staticmethod
-    def _require_wanted(goal: GoalRequest) -> None:
+    def _require_wanted(self, goal: GoalRequest) -> None:
+        if goal.asked <= self.stopped:
+            goal.withdrawn = True
+            raise GoalError(STOPPED_SINCE)
         if goal.withdrawn:
             raise GoalError("cancelled")
 

@@ -181,8 +181,12 @@ def _pose_of_transform(transform: Transform) -> tuple[float, ...]:
     return (p.x, p.y, p.z, q.x, q.y, q.z, q.w)
 
 
-def goal_message(motion: MotionPoints, tolerances: Tolerances, base_link: str) -> FollowPlatformTrajectory.Goal:
-    """The goal of a motion in the base frame, whose name is `base_link`; infinite tolerances are not checked."""
+def goal_message(
+    motion: MotionPoints, tolerances: Tolerances, base_link: str, age: float = 0.0
+) -> FollowPlatformTrajectory.Goal:
+    """The goal of a motion in the base frame, whose name is `base_link`; infinite tolerances are not checked.
+    `age`: since the motion was asked for [s].
+    """
     t = tolerances
     within = [
         0.0 if math.isinf(value) else value
@@ -195,6 +199,7 @@ def goal_message(motion: MotionPoints, tolerances: Tolerances, base_link: str) -
         goal_position_tolerance=within[2],
         goal_rotation_tolerance=within[3],
         goal_time_tolerance=duration_message(t.goal_time),
+        age=age,
     )
 
 
@@ -213,6 +218,8 @@ def tolerance_problem(goal: FollowPlatformTrajectory.Goal) -> str:
     """Which tolerance of a goal makes no sense; empty where all do."""
     values = {name: getattr(goal, f"{name}_tolerance") for name in _TOLERANCES}
     values["goal_time"] = seconds(goal.goal_time_tolerance)
+    if not goal.age >= 0.0:
+        return f"age is {goal.age:g}; give the time since the motion was asked for, s"
     bad = [f"{name}_tolerance is {value:g}" for name, value in values.items() if not value >= 0.0]
     return f"{bad[0]}; give zero, which means no check, or a number greater than it" if bad else ""
 

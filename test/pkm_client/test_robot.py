@@ -236,6 +236,35 @@ def test_a_jog_while_a_motion_runs(robot: Robot) -> None:
     assert not task.done
 
 
+def test_a_stop_by_somebody_else_ends_a_jog(robot: Robot) -> None:
+    task = robot.jog(linear=(0.0, 0.05, 0.0), seconds=60.0, block=False)
+    until(lambda: robot.state.moving, robot)
+    robot.stop()
+    with pytest.raises(RefusedError, match="stopped"):
+        task.result(30.0)
+    stood = robot.state.reference
+    robot.wait(1.0)
+    np.testing.assert_array_equal(robot.state.reference, stood)
+    robot.jog(linear=(0.0, -0.05, 0.0), seconds=0.5)
+    assert robot.state.reference[1] < stood[1] - 0.005
+
+
+def test_what_was_asked_for_before_a_stop_ends_with_it(robot: Robot) -> None:
+    home = np.array(robot.state.reference)
+    robot.asked = time.monotonic()  # as by a command whose process was still starting when the stop came
+    time.sleep(1.0)  # longer than a message over ROS takes on a busy computer
+    try:
+        robot.stop()
+        with pytest.raises(MotionEndedError, match="it was stopped after this was asked for"):
+            robot.move_to([0.05, 0.0, HOME])
+        with pytest.raises(RefusedError, match="it was stopped after this was asked for"):
+            robot.jog(linear=(0.0, 0.05, 0.0))
+        np.testing.assert_array_equal(robot.state.reference, home)
+    finally:
+        robot.asked = None
+    assert robot.move_to([0.05, 0.0, HOME]).result().outcome is Outcome.SUCCESSFUL
+
+
 def test_verbs_with_nothing_to_do(robot: Robot) -> None:
     with pytest.raises(RefusedError, match="no motion runs"):
         robot.pause()

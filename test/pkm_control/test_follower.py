@@ -302,6 +302,30 @@ def test_speed_override_slows_down_and_refuses_nonsense(loop: Loop) -> None:
     assert motion.outcome is Outcome.SUCCESSFUL
 
 
+def test_a_stick_that_is_held_over_a_stop_moves_nothing_until_it_was_let_go(loop: Loop) -> None:
+    loop.run(5)
+    twist, period = np.array((0.0, 0.1, 0.0, 0.0, 0.0, 0.0)), 50
+
+    def hold(times: int) -> list[str]:
+        said = []
+        for _ in range(times):
+            said.append(loop.follower.steer(twist, loop.machine.time))
+            loop.run(period)
+        return said
+
+    assert set(hold(10)) == {""}
+    loop.follower.stop()
+    loop.run(1500)
+    assert loop.run(1).mode is Mode.HOLDING
+    assert hold(3)[0] == ""  # the stick was let go for longer than a twist holds
+    loop.follower.stop()
+    assert all("let go" in one for one in hold(20))
+    assert loop.run(1).mode is Mode.HOLDING
+    assert loop.follower.steer(np.zeros(6), loop.machine.time) == ""
+    assert set(hold(3)) == {""}
+    assert loop.run(1).mode is Mode.JOGGING
+
+
 def test_a_jog_waits_for_a_pause_and_resume_comes_back_to_the_path(loop: Loop) -> None:
     loop.run(5)
     motion = Motion(loop.ahead(0.1, seconds=1.0), loop.machine.time)

@@ -100,7 +100,8 @@ class MotionRun:
         """Send a motion to the controller, and call `then` when it is done."""
         base_link = self.plan.planner.kinematics.mechanism.base_link
         allowed = Tolerances(path_position=self._tolerance or math.inf)
-        goal = motion_messages.goal_message(points, allowed, base_link)
+        age = time.monotonic() - self.order.asked
+        goal = motion_messages.goal_message(points, allowed, base_link, age)
 
         def answered(sent: Any) -> None:
             self._goal = sent.result()
