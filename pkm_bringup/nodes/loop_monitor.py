@@ -42,8 +42,14 @@ class LoopMonitor:
         self._missed = missed
 
     def cycles(self, found: Figures) -> None:
-        """Note cycles."""
+        """Note cycles, and count those that the ring lost while nobody looked: a gap without missed deadlines."""
         if len(found.wakes):
+            if self._wakes:
+                late = found.missed[0] - self._missed
+                lost = round((found.wakes[0] - self._wakes[-1]) * self._rate) - 1 - late
+                if late >= 0 and lost > 1:
+                    self._cycles += int(lost)
+                    self._wakes = []
             self._wakes += found.wakes.tolist()
             self._work += float(found.work.sum())
             self._cycles += len(found.wakes)

@@ -6,9 +6,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from pkm_bringup.nodes.loop_monitor import LoopMonitor
 from pkm_bringup.nodes.motion_player.run_streams import loop_figures
+from pkm_control.loop.shared_rows import Figures
 from pkm_interfaces.msg import LoopStatistics
 from pkm_runtime.fixed_rate import deviation_counts
+
+from .conftest import Graph
 
 
 def told(second: int, cycles: int, missed: int) -> LoopStatistics:
@@ -38,6 +42,18 @@ def test_p99_is_that_of_all_periods_not_of_the_worst_second() -> None:
     figures = loop_figures(heard, 0.0, 4.0)
     assert figures is not None
     assert figures.deviation_p99 == pytest.approx(20e-6, rel=0.13)  # a step is 12 %
+
+
+@pytest.mark.parametrize(("late", "cycles", "worst"), [(0, 2000, 0.0), (999, 1001, 1.0)], ids=["unread", "stood still"])
+def test_periods_that_nobody_read_are_no_standstill(graph: Graph, late: int, cycles: int, worst: float) -> None:
+    monitor = LoopMonitor(graph.client, 1000.0)
+    wakes = 1e-3 * np.array([*range(500), *range(1499, 2000)])
+    missed = np.where(wakes > 1.0, late, 0)
+    for part in (slice(0, 500), slice(500, None)):
+        monitor.cycles(Figures(wakes[part], missed[part], np.zeros(len(wakes[part]))))
+    monitor._publish()
+    assert monitor.last.cycles == cycles
+    assert monitor.last.worst_deviation == pytest.approx(worst, abs=2e-3)
 
 
 def test_a_loop_that_begins_anew_counts_no_negative_cycles() -> None:
