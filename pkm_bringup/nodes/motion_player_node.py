@@ -56,6 +56,7 @@ _SILENT = 5.0  # s, of a node that publishes diagnostics once a second
 _PATIENCE = 30.0  # s, for nodes to be ready once the motion is planned
 _LOOP_PATIENCE = 2.5  # s, after the end, for loop statistics: they come once a second
 _PAGE_PATIENCE = 5.0  # s, for the page, once all else is ready
+_CLOCK_SET = 0.1  # s, more than a clock is led by in a run
 _LASTING = 0.5  # s, of an error that ends the motion
 _MOST_CYCLES = 1_000_000
 _SHOWN = 400  # points of the path that is published
@@ -87,6 +88,7 @@ class MotionPlayer(Node):
         self._last: dict[str, object] = {}  # what was begun last, for the page
         self._well_at = 0.0  # s, on the monotonic clock
         self._reports = ThreadPoolExecutor(1, "report")  # of motions after which the robot stays: they take seconds
+        self._wall_ahead = 0.0  # s, of the wall clock beyond the monotonic one when the motion began
         self._loops_at_end = -1  # how many loop statistics had come when the motion ended; -1: it has not
         self._loops: list[LoopStatistics] = []
         self._reference_in = PolledSubscription(self, PlatformReference, topics.PLATFORM_REFERENCE, topics.STREAM_IN)
@@ -352,6 +354,7 @@ class MotionPlayer(Node):
         kinematics, cycle, cycles = run.plan.planner.kinematics, run.plan.job.cycle, run.order.cycles
         self.get_logger().info(f"{cycles} cycles of {cycle.duration:.4f} s, {60.0 / cycle.duration:.1f} per minute")
         notes = tuple(note for note in self._notes if note)
+        self._wall_ahead = time.time() - time.monotonic()
         name = kinematics.mechanism.name
         about = Run(name, run.plan.motion.source, self._rate, cycles, cycle.duration, notes, time.time())
         return RunRecorder(kinematics, ActuatorLimits.of(kinematics.mechanism), about)
@@ -420,8 +423,15 @@ class MotionPlayer(Node):
         if not len(recording) and not run.fault:
             self.get_logger().info("ended as the motion began: nothing of it was recorded, and there is no report")
             return
+        notes = recording.run.notes
         if run.stopped:
-            notes = (*recording.run.notes, f"ended early: {run.stopped}")
+            notes += (f"ended early: {run.stopped}",)
+        set_by = time.time() - time.monotonic() - self._wall_ahead
+        if abs(set_by) > _CLOCK_SET:
+            notes += (
+                f"the computer's clock was set by {set_by:+.1f} s meanwhile: times, rates and the loop are wrong by it",
+            )
+        if notes != recording.run.notes:
             recording = recording.about(recording.run.motion, notes)
         report = Report.of(recording, run.plan.planner.kinematics)
         loop = loop_figures(loops, recording.tally.first_wake, recording.tally.last_wake)
