@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import re
 
-from pkm_dynamics.export_c.c_files import CFiles, release
+from pkm_dynamics.export_c.c_files import CFiles
+from pkm_dynamics.export_c.header_in_c import release
 
 
 def arduino_library(files: CFiles) -> dict[str, str]:
@@ -13,7 +14,7 @@ def arduino_library(files: CFiles) -> dict[str, str]:
     name, upper, texts = files.name, files.name.upper(), files.files
     number = re.match(r"\d+\.\d+\.\d+", release())
     words = {"NAME": name, "UPPER": upper, "VERSION": number[0] if number else "0.0.0"}
-    words |= {"ROBOT": files.kinematics.mechanism.name, "REAL": files.real}
+    words |= {"ROBOT": files.kinematics.mechanism.name, "REAL": files.scalar.real}
     found = {
         "library.properties": PROPERTIES,
         "README.md": texts["README.md"].replace(f"    {files.build_line}", TRIED),

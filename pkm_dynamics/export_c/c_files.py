@@ -1,19 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The files of a robot in C: header, source, test with expected numbers, build file, read-me."""
+"""The files of a robot in C: source, header, test with expected numbers, build file, read-me."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pkm_description.exported_digest import digest_of
 from pkm_description.rotations import pose_distance
 from pkm_dynamics.dynamics import Dynamics
 from pkm_dynamics.export_c.c_test import states_of, test_source
@@ -26,7 +24,9 @@ from pkm_dynamics.export_c.forward_in_c import (
     OPEN_STEPS,
     SAME_SIDE,
     SAME_SIDE_BY_RATES,
+    LimbPlaces,
 )
+from pkm_dynamics.export_c.header_in_c import LIMBS, PROTOTYPES, STATUSES, Header, release, stays_open
 from pkm_dynamics.export_c.iteration_in_c import (
     CURVE_REACH,
     FOLLOW,
@@ -40,7 +40,8 @@ from pkm_dynamics.export_c.iteration_in_c import (
     TURNING_REACH,
     WAY_TO,
 )
-from pkm_dynamics.export_c.recorded_robot import SINGULAR_SINGLE, RecordedFunction, RecordedRobot
+from pkm_dynamics.export_c.recorded_robot import RecordedFunction, RecordedRobot
+from pkm_dynamics.export_c.scalar_in_c import Scalar
 from pkm_dynamics.export_c.sharing_in_c import SHARE
 from pkm_kinematics.forward.along_path import CLEARLY
 from pkm_kinematics.kernels.path.carry_on import FAR, JUMP, SHORT, SHORTEST, STEP
@@ -49,7 +50,6 @@ from pkm_kinematics.kernels.position.closures import CLOSED
 from pkm_kinematics.kernels.position.positions import AT_REST, NEXT, ROUNDED, ROUNDING
 from pkm_kinematics.kernels.position.solve_poses import FARTHEST, INSIDE
 from pkm_kinematics.kernels.records import CLOSED_FORM
-from pkm_kinematics.kernels.regularity import SINGULAR_BELOW
 from pkm_kinematics.solve.position_solver import EXACT
 from pkm_kinematics.solve.possible_twists import ROUNDED as AJAR
 from pkm_kinematics.status import Status, closes
@@ -58,87 +58,17 @@ from pkm_runtime.codegen.c_code import CHOICES, identifier, quoted
 BETWEEN = (
     0.05  # of the robot's size: poses on the way of a platform with one degree of freedom from which limbs are found
 )
-STATUSES = (
-    ("PKM_OK", 0, "solved"),
-    ("PKM_UNREACHABLE", 1, "no configuration of the limbs reaches the pose in this mode"),
-    ("PKM_JOINT_LIMIT", 2, "solved, but a joint is outside its range"),
-    ("PKM_SINGULAR", 3, "singular: rates, efforts or the platform's way are not determined"),
-    ("PKM_DIVERGED", 4, "drives that only pull, or only push, do not come to share the load"),
-    ("PKM_INVALID_INPUT", 5, "not finite, no unit quaternion, outside the motion space, or numbers overflow"),
-    ("PKM_EFFORT_LIMIT", 7, "no efforts within the bounds of drives that only pull, or only push"),
-    (
-        "PKM_NOT_CONNECTED",
-        8,
-        "limbs solved by iteration do not follow from home, or what limbs hold is nearly dependent",
-    ),
-    ("PKM_NO_SUCH_MODE", 10, "no working mode of this number"),
-)
-PROTOTYPES = (
-    ("inverse", "const REAL pose[7], int mode, REAL actuated[], REAL joints[]"),
-    ("forward", "const REAL actuated[], const REAL near[7], REAL pose[7]"),
-    ("jacobian", "const REAL pose[7], int mode, REAL jacobian[]"),
-    (
-        "inverse_dynamics",
-        "const REAL pose[7], const REAL twist[6], const REAL acceleration[6], int mode, REAL effort[]",
-    ),
-    (
-        "direct_dynamics",
-        "const REAL pose[7], const REAL twist[6], const REAL effort[], int mode, REAL acceleration[6]",
-    ),
-    ("gravity", "const REAL pose[7], int mode, REAL effort[]"),
-    ("margins", "const REAL pose[7], int mode, REAL margins[2]"),
-    ("drives", "const REAL pose[7], int mode, REAL actuated[]"),
-)
-COMMENTS = {
-    "inverse": "Positions of the actuated joints and, unless `joints` is NULL, of all joints in the order above.",
-    "forward": (
-        "The pose in which the platform arrives as the actuators go straight from where they are at `near`.\n"
-        " * Joint limits are not judged: ask NAME_inverse at the pose."
-    ),
-    "jacobian": "Rates of the actuated joints per twist, row by row, DELTA_N_ACTUATED x 6.",
-    "inverse_dynamics": "Efforts of the drives that make a motion.",
-    "direct_dynamics": "Acceleration of the platform under efforts of the drives.",
-    "gravity": "Efforts of the drives that hold the robot at rest.",
-    "margins": "Regularity of the worst limb, and reciprocal condition of the drives: 1 at best, 0 at a singularity.",
-    "drives": "Positions of the actuated joints alone, in less time than NAME_inverse: no range is judged.",
-}
 WIDE = """
 #if DBL_DIG < 15
 #error "double is no wider than float here: export with --scalar float"
 #endif
 """
-TURNING = """\
- *
- * The platform has fewer degrees of freedom than six, and which twists are possible depends on the pose. Poses must be
- * possible ones, as the forward kinematics gives. Poses that miss these by less than INSIDE of the robot's size, and
- * rad, are MOVED; others are OPEN. Of a twist, what is impossible
- * must be rounding, and is taken off; an acceleration is moved to the nearest one that is possible at that twist,
- * rotations at the characteristic length; PKM_INVALID_INPUT where it misses that by more than 5 %. The Jacobian counts
- * for possible twists alone: what it gives to others has no meaning. Where the limbs' constraints are nearly dependent,
- * dynamics and margins are PKM_NOT_CONNECTED, and the forward kinematics is PKM_SINGULAR.
-"""
-LIMBS = "struct NAME_limbs *limbs"
 DRIVES_NEAR = """\
 int NAME_drives_near(const REAL pose[7], int mode, REAL actuated[], struct NAME_limbs *limbs)
 {
     const int status = NAME_inverse_near(pose, mode, actuated, 0, limbs);
     return status == PKM_JOINT_LIMIT ? PKM_OK : status;
 }
-"""
-FORWARD_ALONG = f"const REAL actuated[], REAL pose[7], {LIMBS}"
-CARRIED_LIMBS = """
-/* Limbs of this robot are solved by iteration. The functions above follow them from home in each call; those below
- * take them along from where they were in the call before, which is fastest where that is nearer than 0.015 of the
- * robot's size, and rad. `limbs` begins with all zero, and is the caller's own: one for each loop. Where they cannot be
- * taken along, or the mode is another, they come from home. NAME_forward_near continues the pose of `limbs`. */
-#define DELTA_CARRIED_LIMBS 1
-struct NAME_limbs {
-    REAL pose[7];
-    REAL joints[DELTA_N_JOINTS];
-    int mode;
-    int known;
-};
-
 """
 HELPERS = """\
 /* The status of an answer: NaN where there is none, PKM_INVALID_INPUT where a number overflowed. */
@@ -212,15 +142,11 @@ class CFiles:
     def __init__(self, dynamics: Dynamics, single: bool = False) -> None:
         self.robot = RecordedRobot(dynamics, single)
         self.dynamics, self.kinematics, self.engine = dynamics, dynamics.kinematics, dynamics.kinematics.engine
-        self.single, self.real = single, "float" if single else "double"
+        self.single, self.scalar = single, Scalar(single)
         self.name = identifier(self.kinematics.mechanism.name)
         self.n_modes = self.kinematics.n_modes
+        self.header = Header(self.robot, self.name, self.scalar)
         self.counts: dict[str, Counter[str]] = {}
-
-    @cached_property
-    def digest(self) -> str:
-        """Digest of the description."""
-        return digest_of(self.kinematics.mechanism)
 
     @property
     def files(self) -> dict[str, str]:
@@ -228,8 +154,8 @@ class CFiles:
         name = self.name
         states = states_of(self.dynamics)
         return {
-            f"{name}.h": self.header(),
-            f"{name}.hpp": cpp_header(name, self.real, [*PROTOTYPES, *self.near_prototypes], STATUSES),
+            f"{name}.h": self.header.text(),
+            f"{name}.hpp": cpp_header(name, self.scalar.real, [*PROTOTYPES, *self.header.near_prototypes], STATUSES),
             f"{name}.c": self.source(),
             f"{name}_test.c": test_source(name, states, self.engine.actuated_column, self.single, self.robot.iterated),
             "CMakeLists.txt": re.sub(r"\bNAME|(?<=_)NAME", name, CMAKE),
@@ -244,11 +170,11 @@ class CFiles:
             upper=self.name.upper(),
             robot=k.mechanism.name,
             release=release(),
-            digest=self.digest,
+            digest=self.header.digest,
             what=k.mechanism.coordinates_in_words(),
             modes=self.n_modes,
             drives=", ".join(k.actuated_names),
-            real=self.real,
+            real=self.scalar.real,
             build=self.build_line,
         )
 
@@ -257,120 +183,6 @@ class CFiles:
         """How the test is built and run."""
         return f"cmake -S . -B build && cmake --build build && build/{self.name}_test"
 
-    # -- numbers ------------------------------------------------------------------------------------------------------
-
-    def number(self, x: float) -> str:
-        """A number in C."""
-        if not np.isfinite(x):
-            return ("-" if x < 0 else "") + "INFINITY"
-        text = repr(float(np.float32(x)) if self.single else float(x))
-        return f"{text}f" if self.single else text
-
-    def numbers(self, values: Iterable[float], indent: str = "    ") -> str:
-        """Numbers of an array in braces, several on a line."""
-        lines, line = [], indent
-        for text in (self.number(x) + "," for x in values):
-            if len(line) + len(text) > 114:
-                lines.append(line.rstrip())
-                line = indent
-            line += text + " "
-        return "\n".join([*lines, line.rstrip().rstrip(",")])
-
-    def table(self, kind: str, name: str, values: Sequence[float] | NDArray[Any]) -> str:
-        """A constant array of one row of numbers."""
-        texts = self.numbers(values) if "int" not in kind else "    " + ", ".join(str(int(v)) for v in values)
-        return f"{kind} {name}[{len(values)}] = {{\n{texts}\n}};\n"
-
-    @property
-    def near_prototypes(self) -> list[tuple[str, str]]:
-        """Of robots whose limbs are iterated: functions that take them along."""
-        given = [(f"{name}_near", f"{arguments}, {LIMBS}") for name, arguments in PROTOTYPES if self.robot.iterated]
-        return [(n, FORWARD_ALONG if n == "forward_near" else arguments) for n, arguments in given]
-
-    def head(self, name: str, arguments: str) -> str:
-        """Beginning of a function of the header."""
-        return wrapped(f"int NAME_{name}({arguments})".replace("NAME_", f"{self.name}_"), "")
-
-    # -- header -------------------------------------------------------------------------------------------------------
-
-    def _motions(self) -> str:
-        """The header's line on the twists that are possible."""
-        upper = self.name.upper()
-        if self.robot.turning:
-            return f"#define {upper}_TURNING 1 /* its motion space turns with the pose */\n"
-        size = f"[6 * {upper}_N_FREEDOMS]"
-        return f"extern const {self.real} {self.name}_motions{size}; /* basis of its twists, by row */\n"
-
-    def _space(self) -> str:
-        """The header's lines on poses and motions that are possible, where these turn with the pose."""
-        if not self.robot.turning:
-            return ""
-        moved = "moved to the nearest one" if self.moves_into_space else "taken as they are"
-        text = TURNING.replace("INSIDE", f"{self.robot.inside:g}").replace("MOVED", moved)
-        return text.replace("OPEN", self.stays_open)
-
-    def header(self) -> str:
-        """Text of the header."""
-        k, upper = self.kinematics, self.name.upper()
-        joints = k.joint_names
-        units = ["rad" if turns else "m" for turns in self.engine.joint_turning]
-        order = "\n".join(f" *   {i:3d}  {n} [{u}]" for i, (n, u) in enumerate(zip(joints, units, strict=True)))
-        drives = "\n".join(f" *   {i:3d}  {n}" for i, n in enumerate(k.actuated_names))
-        constants = "".join(f"#define {name} {value} /* {what} */\n" for name, value, what in STATUSES)
-        prototypes = "".join(f"\n/* {COMMENTS[name]} */\n{self.head(name, given)};\n" for name, given in PROTOTYPES)
-        if self.robot.iterated:
-            prototypes += CARRIED_LIMBS
-        prototypes += "".join(f"{self.head(name, given)};\n" for name, given in self.near_prototypes)
-        prototypes = self._real(prototypes.replace("NAME_", f"{self.name}_").replace("DELTA", upper))
-        real = self.real
-        return f"""\
-/* Kinematics and dynamics of the robot {k.mechanism.name}, made by pkm export {release()}.
- *
- * Every function returns a status, and writes NaN where there is no answer. Poses are x y z qx qy qz qw of the platform
- * in the base frame, twists and accelerations linear, then angular, at the platform's origin in base axes; SI units.
- * All functions are re-entrant, allocate nothing and use math.h alone. Joint limits are judged by {self.name}_inverse.
-{self._space()} *
- * Joints, in their order:
-{order}
- *
- * Actuated joints, in their order:
-{drives}
- */
-#ifndef {upper}_H
-#define {upper}_H
-
-#define {upper}_VERSION "{release()}"
-#define {upper}_DIGEST "{self.digest}"
-#define {upper}_N_JOINTS {len(joints)}
-#define {upper}_N_ACTUATED {len(k.actuated_names)}
-#define {upper}_N_MODES {self.n_modes}
-#define {upper}_SINGULAR_BELOW {self.number(SINGULAR_SINGLE if self.single else SINGULAR_BELOW)} /* margins */
-#define {upper}_N_FREEDOMS {self.robot.n}
-
-#ifndef PKM_OK
-{constants}#endif
-
-#ifdef __cplusplus
-extern "C" {{
-#endif
-
-extern const char *const {self.name}_mode_labels[{upper}_N_MODES]; /* a sign for each limb with two branches */
-extern const {real} {self.name}_home[7];
-extern const char *const {self.name}_joint_names[{upper}_N_JOINTS];
-extern const int {self.name}_actuated_joint[{upper}_N_ACTUATED]; /* which of the joints the drives are */
-extern const {real} {self.name}_lower[{upper}_N_JOINTS]; /* ranges of the joints, infinite where there is no end */
-extern const {real} {self.name}_upper[{upper}_N_JOINTS];
-extern const {real} {self.name}_largest_rate[{upper}_N_ACTUATED]; /* of the actuated joints, rad/s or m/s */
-extern const {real} {self.name}_largest_effort[{upper}_N_ACTUATED]; /* N m or N */
-{self._motions()}extern const char *const {self.name}_drive_names[{upper}_N_ACTUATED]; /* of the actuated joints */
-{prototypes}
-#ifdef __cplusplus
-}}
-#endif
-
-#endif
-"""
-
     # -- source -------------------------------------------------------------------------------------------------------
 
     def source(self) -> str:
@@ -378,9 +190,9 @@ extern const {real} {self.name}_largest_effort[{upper}_N_ACTUATED]; /* N m or N 
         r = self.robot
         plain, given = "const REAL pose[7], const REAL side[], ", "q" if r.iterated else "start"
         forward = self._forward()
-        moves = r.iterated or self.moves_into_space or "platform(" in forward
+        moves = r.iterated or self.robot.moves_into_space or "platform(" in forward
         parts = [
-            f"/* Made by pkm export {release()} from the description with digest {self.digest}. */",
+            f"/* Made by pkm export {release()} from the description with digest {self.header.digest}. */",
             f'#include "{self.name}.h"\n\n#include <float.h>\n#include <math.h>\n' + ("" if self.single else WIDE),
             self._limits(),
             self._torn(),
@@ -427,7 +239,7 @@ extern const {real} {self.name}_largest_effort[{upper}_N_ACTUATED]; /* N m or N 
         parts.append(forward)
         used = {name for name in CHOICES if any(f"{name}(" in text for text in parts)}
         texts = [f"static REAL {name}(REAL a, REAL b)\n{{\n    return {CHOICES[name]};\n}}\n" for name in sorted(used)]
-        return "\n".join([*parts[:2], *map(self._real, texts), *parts[2:]])
+        return "\n".join([*parts[:2], *map(self.scalar.typed, texts), *parts[2:]])
 
     def _names(self, table: str, names: Sequence[str]) -> str:
         texts = wrapped(", ".join(map(quoted, names)), "    ")
@@ -436,36 +248,36 @@ extern const {real} {self.name}_largest_effort[{upper}_N_ACTUATED]; /* N m or N 
     def _limits(self) -> str:
         k, engine = self.kinematics, self.engine
         lower, upper = np.full(len(k.joint_names), -np.inf), np.full(len(k.joint_names), np.inf)
-        for table in (engine.tables.bodies[2:], engine.task.chain[1:]):
-            lower[table["column"]], upper[table["column"]] = table["lower"], table["upper"]
+        for rows in (engine.tables.bodies[2:], engine.task.chain[1:]):
+            lower[rows["column"]], upper[rows["column"]] = rows["lower"], rows["upper"]
         limits = [k.mechanism.joint_named[name].limits for name in k.actuated_names]
-        real = "const REAL"
+        real, table = "const REAL", self.scalar.table
         labels = ", ".join(f'"{k.mode_label(mode)}"' for mode in range(self.n_modes))
         tables = [
             f"const char *const {self.name}_mode_labels[{self.n_modes}] = {{\n{wrapped(labels, '    ')}\n}};\n",
-            self.table(real, f"{self.name}_home", k.home),
-            self.table("const int", f"{self.name}_actuated_joint", engine.actuated_column),
-            self.table(real, f"{self.name}_lower", lower),
-            self.table(real, f"{self.name}_upper", upper),
-            self.table(real, f"{self.name}_largest_rate", [one.velocity for one in limits]),
-            self.table(real, f"{self.name}_largest_effort", [one.effort for one in limits]),
-            *([] if self.robot.turning else [self.table(real, f"{self.name}_motions", self.robot.subspace.ravel())]),
+            table(real, f"{self.name}_home", k.home),
+            table("const int", f"{self.name}_actuated_joint", engine.actuated_column),
+            table(real, f"{self.name}_lower", lower),
+            table(real, f"{self.name}_upper", upper),
+            table(real, f"{self.name}_largest_rate", [one.velocity for one in limits]),
+            table(real, f"{self.name}_largest_effort", [one.effort for one in limits]),
+            "" if self.robot.turning else table(real, f"{self.name}_motions", self.robot.subspace.ravel()),
             self._names("joint_names", k.joint_names),
             self._names("drive_names", k.actuated_names),
         ]
         lower, upper = engine.ranges.limits
         tables += [
             "/* The same ranges with room for rounding, and which joints may be a turn further. */\n"
-            + self.table("static " + real, "joint_lower", lower),
-            self.table("static " + real, "joint_upper", upper),
-            self.table("static const int", "joint_wraps", engine.ranges.turned_freely),
+            + table("static " + real, "joint_lower", lower),
+            table("static " + real, "joint_upper", upper),
+            table("static const int", "joint_wraps", engine.ranges.turned_freely),
             self._starts(),
         ]
         if self.robot.one_way:
             least, most = k.mechanism.effort_range
-            tables += [self.table("static " + real, "effort_lower", least)]
-            tables += [self.table("static " + real, "effort_upper", most)]
-        return self._real("\n".join(tables))
+            tables += [table("static " + real, "effort_lower", least)]
+            tables += [table("static " + real, "effort_upper", most)]
+        return self.scalar.typed("\n".join(filter(None, tables)))
 
     @cached_property
     def torn(self) -> list[bool]:
@@ -479,24 +291,24 @@ extern const {real} {self.name}_largest_effort[{upper}_N_ACTUATED]; /* N m or N 
         """Bounds and sizes of the templates, of a robot with so many iterated blocks."""
         size = float(self.engine.tables.blocks["size"][0])
         return {
-            "OFF_SPACE": "into_space(side, q, at)" if self.moves_into_space else "PKM_NOT_CONNECTED",
+            "OFF_SPACE": "into_space(side, q, at)" if self.robot.moves_into_space else "PKM_NOT_CONNECTED",
             "ENOUGH": "HUGE_VAL" if self.robot.turning else "CLOSED",
-            "ROUNDING": self.number(1e-6 if self.single else ROUNDING),
-            "ROUNDED": self.number(1e-4 if self.single else ROUNDED),
-            "AT_REST": self.number(1e-5 if self.single else AT_REST),
-            "CLOSED": self.number(1e-4 if self.single else CLOSED),
-            "EXACT": self.number(1e-4 if self.single else (EXACT if self.engine.divided else CLOSED)),
-            "NEXT": self.number(NEXT),
-            "LONGEST": self.number(STEP),
-            "SHORT": self.number(SHORT * STEP),
-            "SHORT_PART": self.number(SHORTEST),
-            "JUMP": self.number(JUMP),
-            "FAR": self.number(FAR),
-            "QUARTER": self.number(CONTRACTION),
+            "ROUNDING": self.scalar.number(1e-6 if self.single else ROUNDING),
+            "ROUNDED": self.scalar.number(1e-4 if self.single else ROUNDED),
+            "AT_REST": self.scalar.number(1e-5 if self.single else AT_REST),
+            "CLOSED": self.scalar.number(1e-4 if self.single else CLOSED),
+            "EXACT": self.scalar.number(1e-4 if self.single else (EXACT if self.engine.divided else CLOSED)),
+            "NEXT": self.scalar.number(NEXT),
+            "LONGEST": self.scalar.number(STEP),
+            "SHORT": self.scalar.number(SHORT * STEP),
+            "SHORT_PART": self.scalar.number(SHORTEST),
+            "JUMP": self.scalar.number(JUMP),
+            "FAR": self.scalar.number(FAR),
+            "QUARTER": self.scalar.number(CONTRACTION),
             "NEWTONS": str(iterated),
             "DIVIDED": str(int(self.engine.divided)),
-            "SIZE": self.number(size),
-            "TWO": self.number(2.0),
+            "SIZE": self.scalar.number(size),
+            "TWO": self.scalar.number(2.0),
         }
 
     def _reach(self) -> list[str]:
@@ -513,32 +325,27 @@ extern const {real} {self.name}_largest_effort[{upper}_N_ACTUATED]; /* N m or N 
         known = closes(there.status)
         tables = [("pose_on_way", 7, there.pose[known]), ("joints_on_way", len(k.joint_names), there.joints[known])]
         text = CURVE_REACH.replace("POINTS", str(int(known.sum())))
-        return [*(self._rows(f"{name}[{len(rows)}][{width}]", rows) for name, width, rows in tables), text]
-
-    def _rows(self, name: str, rows: Iterable[NDArray[Any]]) -> str:
-        """A constant table of several rows."""
-        text = ",\n".join("    {\n" + self.numbers(row, " " * 8) + "\n    }" for row in rows)
-        return f"static const REAL {name} = {{\n{text}\n}};\n"
+        return [*(self.scalar.rows(f"{name}[{len(rows)}][{width}]", rows) for name, width, rows in tables), text]
 
     def _starts(self) -> str:
         modes, joints = self.n_modes, len(self.kinematics.joint_names)
         rows = (self.kinematics.modes.start(mode) for mode in range(modes))
         return (
             "/* Joints at home in each working mode: turning joints take the turn nearest to these. */\n"
-            + self._rows(f"start_of_mode[{modes}][{joints}]", rows)
+            + self.scalar.rows(f"start_of_mode[{modes}][{joints}]", rows)
         )
 
     def _torn(self) -> str:
         """The helpers; working modes that tear a gear are refused."""
         if not any(self.torn):
             return self._text(HELPERS.replace("TORN", ""))
-        table = self.table("static const int", "tears_a_gear", self.torn)
+        table = self.scalar.table("static const int", "tears_a_gear", self.torn)
         refused = "    if (tears_a_gear[mode])\n        return PKM_UNREACHABLE;\n"
         return table + "\n" + self._text(HELPERS.replace("TORN", refused))
 
     def _static(self, name: str, arguments: str, function: RecordedFunction) -> str:
         """A recorded function as C."""
-        return f"static int {name}({self._real(arguments)})\n{{\n{self._body(name, arguments, function)}\n}}\n"
+        return f"static int {name}({self.scalar.typed(arguments)})\n{{\n{self._body(name, arguments, function)}\n}}\n"
 
     def _body(self, name: str, arguments: str, function: RecordedFunction) -> str:
         code = function.code(self.single)
@@ -559,13 +366,13 @@ extern const {real} {self.name}_largest_effort[{upper}_N_ACTUATED]; /* N m or N 
         if name == "drives":
             shared = "    for (int a = 0; a < M && status == PKM_OK; a++)\n"
             shared += "        within(&actuated[a], NAME_actuated_joint[a]);\n"
-        head, solve, alone = self.head(name, arguments), "sides_of(mode, side)", ""
-        again = MOVED.format(f"{name}_at({call.replace('pose', 'at')})") if self.moves_into_space else ""
+        head, solve, alone = self.header.head(name, arguments), "sides_of(mode, side)", ""
+        again = MOVED.format(f"{name}_at({call.replace('pose', 'at')})") if self.robot.moves_into_space else ""
         if self.robot.iterated:
             solve = "take_along(pose, mode, side, limbs)"
             call = call.replace("pose", "limbs->pose").replace("side", "side, limbs->joints")
             alone = self._from_home(name)
-            head, again = self.head(f"{name}_near", f"{arguments}, {LIMBS}"), ""
+            head, again = self.header.head(f"{name}_near", f"{arguments}, {LIMBS}"), ""
         return self._text(
             f"{head}\n{{\n    REAL side[SIDES]{', at[7]' if again else ''}{null};\n    int status = {solve};\n"
             f"    if (status == PKM_OK)\n        status = {name}_at({call});\n"
@@ -573,7 +380,7 @@ extern const {real} {self.name}_largest_effort[{upper}_N_ACTUATED]; /* N m or N 
         )
 
     def _inverse(self) -> str:
-        again = MOVED.format("positions(at, side, start_of_mode[mode], q)") if self.moves_into_space else ""
+        again = MOVED.format("positions(at, side, start_of_mode[mode], q)") if self.robot.moves_into_space else ""
         return INVERSE.replace("AGAIN", again).replace("AT;", ", at[7];" if again else ";")
 
     def _from_home(self, name: str) -> str:
@@ -581,37 +388,22 @@ extern const {real} {self.name}_largest_effort[{upper}_N_ACTUATED]; /* N m or N 
         arguments = dict(PROTOTYPES)[name]
         given = ", ".join(re.findall(r"(\w+)(?:\[\d*\])?(?:,|$)", arguments))
         return (
-            f"\n{self.head(name, arguments)}\n{{\n    struct NAME_limbs limbs = {{0}};\n"
+            f"\n{self.header.head(name, arguments)}\n{{\n    struct NAME_limbs limbs = {{0}};\n"
             f"    return NAME_{name}_near({given}, &limbs);\n}}\n"
         )
 
     def _forward(self) -> str:
-        robot, tables = self.robot, self.engine.tables
+        robot = self.robot
         step = robot.newton_step()
         if not step.regular:
             return self._text(NO_FORWARD)
-        limb_of_block = [k for k, (a, b) in enumerate(tables.limbs) for _ in range(a, b)]
-        blocks = tables.blocks
-        sided = [b for b in range(len(blocks)) if blocks["branches"][b] > 1]
-        limb_of_side = [limb_of_block[b] for b in sided] or [0]
-        place, seen = list[int](), Counter[int]()
-        for limb in limb_of_side:
-            seen[limb] += 1
-        for limb in limb_of_side:  # the first branch of a limb changes slowest, as in `WorkingModes.hidden_branches`
-            place.append(seen[limb] - 1 - sum(limb_of_side[k] == limb for k in range(len(place))))
-        hidden = {limb for limb in limb_of_side if seen[limb] > 1}
-        limb_of_actuator = [0] * robot.m
-        for b, block in enumerate(blocks):
-            for i in range(block["start"], block["start"] + block["count"]):
-                if tables.bodies["actuator"][i] >= 0:
-                    limb_of_actuator[tables.bodies["actuator"][i]] = limb_of_block[b]
+        places = LimbPlaces(self.engine.tables, robot.m, len(self.kinematics.joint_names))
         q = "const REAL q[], " if robot.iterated else ""
         arguments = f"const REAL pose[7], const REAL side[], {q}const REAL goal[], REAL left[]"
         text = FORWARD.replace("LIMB_ERRORS", self._body("limb_errors", arguments, robot.limb_errors())).replace(
             "NEWTON_STEP", self._body("newton_step", arguments + ", struct step *step", step)
         )
-        n = self.robot.n
-        by_rates, rates = robot.turning or robot.m > n, 6 if robot.turning else robot.m
+        by_rates, rates = robot.turning or robot.m > robot.n, 6 if robot.turning else robot.m
         for word, c in (OPEN_STEPS if robot.turning else CLOSED_STEPS).items():
             text = text.replace(word, c)
         text = self._along(text)
@@ -621,49 +413,42 @@ extern const {real} {self.name}_largest_effort[{upper}_N_ACTUATED]; /* N m or N 
             text = text[:at] + NEAREST + "\n" + text[at:]
         text = text[:at] + (SAME_SIDE_BY_RATES if by_rates else SAME_SIDE) + "\n" + text[at:]
         constants = {
-            "COMBINATIONS": str(2 ** max([*seen.values()] if sided else [0])),
-            "RATES": str(rates * n if by_rates else 1),
+            "COMBINATIONS": str(2**places.most),
+            "RATES": str(rates * robot.n if by_rates else 1),
             "ROWS": str(rates),
-            "LIMBS": str(len(tables.limbs)),
-            "LENGTH": self.number(self.engine.characteristic_length),
-            "QUARTER": self.number(0.25),
-            "ROUNDED": self.number(1e-4 if self.single else 1e-9),
-            "EXACT": self.number(1e-6 if self.single else 1e-13),
-            "SHORTEST": self.number(1e-4),
-            "TENTH": self.number(0.1),
-            "CLEARLY": self.number(CLEARLY),
+            "LIMBS": str(len(self.engine.tables.limbs)),
+            "LENGTH": self.scalar.number(self.engine.characteristic_length),
+            "QUARTER": self.scalar.number(0.25),
+            "ROUNDED": self.scalar.number(1e-4 if self.single else 1e-9),
+            "EXACT": self.scalar.number(1e-6 if self.single else 1e-13),
+            "SHORTEST": self.scalar.number(1e-4),
+            "TENTH": self.scalar.number(0.1),
+            "CLEARLY": self.scalar.number(CLEARLY),
         }
         text = text.replace("NEAREST_SIDE", "" if robot.iterated else NEAREST_SIDE)
         for name, value in constants.items():
             text = re.sub(rf"\b{name}\b", value, text)
-        turning = self.engine.actuated_turning
-        limb_of_joint = np.zeros(len(self.kinematics.joint_names))
-        for b, block in enumerate(blocks):
-            for column in tables.bodies["column"][block["start"] : block["start"] + block["count"]]:
-                limb_of_joint[column] = limb_of_block[b]
-        by_limb = [
+        return self._text("\n".join([*self._forward_tables(places), text]))
+
+    def _forward_tables(self, places: LimbPlaces) -> Iterator[str]:
+        """Which sides, actuators and joints are of which limb, and how far positions may go."""
+        table, turning = self.scalar.table, self.engine.actuated_turning
+        yield "/* Positions beyond which numbers are too coarse to close loops with. */\n" + table(
+            "static const REAL", "farthest", np.where(turning, FARTHEST, FARTHEST * self.engine.size)
+        )
+        yield table("static const int", "actuator_turns", turning)
+        yield table("static const int", "limb_of_side", places.of_side)
+        yield table("static const int", "limb_of_actuator", places.of_actuator)
+        if self.robot.iterated:
+            yield table("static const int", "limb_of_joint", places.of_joint)
+            return
+        yield (
             "/* A limb with several branches tries all of them: the place of each in the number of the attempt. */\n"
-            + self.table("static const int", "place_of_side", place),
-            "/* How much nearer a branch must be than those tried before. */\n"
-            + self.table(
-                "static const REAL", "clearly", [CLEARLY if k in hidden else 1.0 for k in range(len(tables.limbs))]
-            ),
-        ]
-        tables_text = [
-            "/* Positions beyond which numbers are too coarse to close loops with. */\n"
-            + self.table("static const REAL", "farthest", np.where(turning, FARTHEST, FARTHEST * self.engine.size)),
-            self.table("static const int", "actuator_turns", turning),
-            self.table("static const int", "limb_of_side", limb_of_side),
-            self.table("static const int", "limb_of_actuator", limb_of_actuator),
-        ]
-        return self._text(
-            "\n".join(
-                [
-                    *tables_text,
-                    *([self.table("static const int", "limb_of_joint", limb_of_joint)] if robot.iterated else by_limb),
-                    text,
-                ]
-            )
+            + (table("static const int", "place_of_side", places.of_branch))
+        )
+        clearly = [CLEARLY if count > 1 else 1.0 for count in places.branches]
+        yield "/* How much nearer a branch must be than those tried before. */\n" + table(
+            "static const REAL", "clearly", clearly
         )
 
     def _iteration(self) -> list[str]:
@@ -678,9 +463,9 @@ extern const {real} {self.name}_largest_effort[{upper}_N_ACTUATED]; /* N m or N 
                 turns[bodies["column"][i]], units[bodies["column"][i]] = not slides, size if slides else 1.0
         columns = [max(int(c), 0) for c in bodies["column"]]
         parts = [
-            self.table("static const int", "column", columns),
-            self.table("static const REAL", "unit_of_joint", units),
-            *([] if robot.turning else [self.table("static const int", "newton_turns", turns)]),
+            self.scalar.table("static const int", "column", columns),
+            self.scalar.table("static const REAL", "unit_of_joint", units),
+            *([] if robot.turning else [self.scalar.table("static const int", "newton_turns", turns)]),
             NEWTON,
         ]
         lines = []
@@ -714,19 +499,9 @@ extern const {real} {self.name}_largest_effort[{upper}_N_ACTUATED]; /* N m or N 
             parts = [re.sub(rf"\b{word}\b", value, part) for part in parts]
         return [self._text(part) for part in parts]
 
-    @property
-    def moves_into_space(self) -> bool:
-        """Whether poses that miss what limbs allow by rounding are moved; of floats, what that is counts as closed."""
-        return self.robot.turning and not self.single
-
-    @property
-    def stays_open(self) -> str:
-        """The status where limbs do not close."""
-        return "PKM_NOT_CONNECTED" if self.robot.iterated else "PKM_UNREACHABLE"
-
     def _into_space(self) -> str:
         """The function that moves such a pose, with a step of it, or nothing."""
-        if not self.moves_into_space:
+        if not self.robot.moves_into_space:
             return ""
         iterated, size = self.robot.iterated, self.engine.size
         given = "const REAL pose[7], const REAL side[], const REAL q[], REAL next[7], REAL *open"
@@ -734,11 +509,11 @@ extern const {real} {self.name}_largest_effort[{upper}_N_ACTUATED]; /* N m or N 
         step = self._static("closing", given, self.robot.closing())
         words = {
             "SOLVE_AGAIN": SOLVE_AGAIN if iterated else "",
-            "STAYS_OPEN": self.stays_open,
-            "AJAR": self.number(AJAR / CLOSED),
-            "TURN": self.number(4.0 * size * size),
-            "INSIDE": self.number(INSIDE),
-            "SIZE": self.number(size),
+            "STAYS_OPEN": stays_open(self.robot),
+            "AJAR": self.scalar.number(AJAR / CLOSED),
+            "TURN": self.scalar.number(4.0 * size * size),
+            "INSIDE": self.scalar.number(INSIDE),
+            "SIZE": self.scalar.number(size),
         }
         text = self._along(INTO_SPACE)
         for word, value in words.items():
@@ -761,12 +536,12 @@ extern const {real} {self.name}_largest_effort[{upper}_N_ACTUATED]; /* N m or N 
             "SIDES": str(max(len(self.robot.sides), 1)),
             "JOINTS": str(len(self.kinematics.joint_names)),
             "MODES": str(self.n_modes),
-            "TAU": self.number(2.0 * np.pi),
-            "ZERO": self.number(0.0),
-            "HALF": self.number(0.5),
-            "ONE": self.number(1.0),
-            "TINY": self.number(1e-30),
-            "BROKEN": self.number(1e-6 if self.single else 1e-12),
+            "TAU": self.scalar.number(2.0 * np.pi),
+            "ZERO": self.scalar.number(0.0),
+            "HALF": self.scalar.number(0.5),
+            "ONE": self.scalar.number(1.0),
+            "TINY": self.scalar.number(1e-30),
+            "BROKEN": self.scalar.number(1e-6 if self.single else 1e-12),
             "SQRT": "sqrtf" if self.single else "sqrt",
             "NEWTONS": str(int((self.engine.tables.blocks["solver"] != CLOSED_FORM).sum())),
             **{name.upper(): name + ("f" if self.single else "") for name in ("sin", "cos", "atan2")},
@@ -777,10 +552,7 @@ extern const {real} {self.name}_largest_effort[{upper}_N_ACTUATED]; /* N m or N 
         template = template.replace("NAME_", f"{self.name}_")
         for word, value in words.items():
             template = re.sub(rf"\b{word}\b", value, template)
-        return self._real(template)
-
-    def _real(self, text: str) -> str:
-        return re.sub(r"\bREAL\b", self.real, text)
+        return self.scalar.typed(template)
 
 
 SOLVED = """\
@@ -847,11 +619,3 @@ Task coordinates: {what}. Drives: {drives}. {modes} working mode(s), numbered fr
 Where there is no answer, it is NaN, and the status says why. `{name}_forward` continues `near`: called in every period
 with the pose of the last, it keeps its assembly mode, or says that it cannot.
 """
-
-
-def release() -> str:
-    """Version of this suite."""
-    try:
-        return version("pkm_control")
-    except PackageNotFoundError:
-        return "of a clone"

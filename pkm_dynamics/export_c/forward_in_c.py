@@ -5,6 +5,12 @@ The conditions under which a step counts are the same, so that the answer is the
 the actuators go straight from where they are at `near`, or a status.
 """
 
+from __future__ import annotations
+
+from collections import Counter
+
+from pkm_kinematics.model.tables import Tables
+
 # Names in capitals are replaced: see `c_files`.
 FORWARD = """\
 /* What a step of Newton's method leads to. */
@@ -200,3 +206,27 @@ int NAME_forward(const REAL actuated[], const REAL near[7], REAL pose[7])
     return finish(PKM_SINGULAR, pose, 7);
 }
 """
+
+
+class LimbPlaces:
+    """Which of the limbs each side (block with several branches), actuator and joint belongs to, by its number.
+
+    `branches` counts the sides of each limb, at `most`. `of_branch` is the place of a side in the number of an attempt:
+    the first branch of a limb changes slowest, as in `WorkingModes.hidden_branches`.
+    """
+
+    def __init__(self, tables: Tables, actuators: int, joints: int) -> None:
+        blocks, bodies = tables.blocks, tables.bodies
+        limb_of = [k for k, (a, b) in enumerate(tables.limbs) for _ in range(a, b)]
+        sides = [limb_of[b] for b in range(len(blocks)) if blocks["branches"][b] > 1]
+        self.of_side = sides or [0]
+        seen = Counter(self.of_side)
+        self.branches = [seen[limb] for limb in range(len(tables.limbs))]
+        self.most = max(seen.values()) if sides else 0
+        self.of_branch = [seen[limb] - 1 - self.of_side[:k].count(limb) for k, limb in enumerate(self.of_side)]
+        self.of_actuator, self.of_joint = [0] * actuators, [0] * joints
+        for b, block in enumerate(blocks):
+            for i in range(block["start"], block["start"] + block["count"]):
+                self.of_joint[bodies["column"][i]] = limb_of[b]
+                if bodies["actuator"][i] >= 0:
+                    self.of_actuator[bodies["actuator"][i]] = limb_of[b]

@@ -7,7 +7,8 @@ import numpy as np
 
 from pkm_description.mechanism import Array
 from pkm_description.rotations import rotation_from_quaternion, rpy_from_rotation
-from pkm_dynamics.export_c.c_files import CFiles, release
+from pkm_dynamics.export_c.c_files import CFiles
+from pkm_dynamics.export_c.header_in_c import release
 from pkm_dynamics.export_c.recorded_robot import ExportError
 
 AXES = "XYZABC"
@@ -28,8 +29,8 @@ def linuxcnc_files(files: CFiles) -> dict[str, str]:
         "ROBOT": files.name,
         "UPPER": files.name.upper(),
         "RELEASE": release(),
-        "UNITS": files.numbers(units).strip(),
-        "HOME": files.numbers(home).strip(),
+        "UNITS": files.scalar.numbers(units).strip(),
+        "HOME": files.scalar.numbers(home).strip(),
         "MOVES": ", ".join(str(int(i in axes)) for i in range(6)),
     }
     component = COMPONENT

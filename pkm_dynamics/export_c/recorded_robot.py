@@ -404,6 +404,11 @@ class RecordedRobot:
         """Whether a drive only pulls, or only pushes."""
         return bool(self.kinematics.mechanism.one_way_actuators.any())
 
+    @property
+    def moves_into_space(self) -> bool:
+        """Whether poses that miss what limbs allow by rounding are moved; of floats, what that is counts as closed."""
+        return self.turning and not self.single
+
     def expect(self, fact: bool, otherwise: str) -> None:
         """Refuse the robot unless something is so."""
         if not fact:

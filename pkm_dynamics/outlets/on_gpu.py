@@ -193,7 +193,7 @@ class GpuRobot:
             name=self._files.name,
         )
         step = "" if turning else STEP.format(name=self._files.name, body=_advance())
-        return "\n".join([HEAD, self._files.header(), own, beside, step, *map(self._kernel, functions)])
+        return "\n".join([HEAD, self._files.header.text(), own, beside, step, *map(self._kernel, functions)])
 
     def _kernel(self, function: str) -> str:
         given, numbers, results = FUNCTIONS[function]

@@ -15,8 +15,9 @@ from pkm_bringup.command_line.export_robot import main
 from pkm_description import load_mechanism
 from pkm_dynamics import Dynamics
 from pkm_dynamics.export_c.arduino_library import arduino_library
-from pkm_dynamics.export_c.c_files import PROTOTYPES, CFiles
+from pkm_dynamics.export_c.c_files import CFiles
 from pkm_dynamics.export_c.c_test import CALLS, PARTS, states_of
+from pkm_dynamics.export_c.header_in_c import PROTOTYPES
 from pkm_dynamics.export_c.recorded_robot import ExportError, RecordedRobot
 from pkm_kinematics import Status, check
 from pkm_kinematics.kernels.compiled_rotations import displace
@@ -472,7 +473,7 @@ def test_arduino(tmp_path: Path) -> None:
     properties = (tmp_path / "library.properties").read_text()
     for key in ("name", "version", "author", "maintainer", "sentence", "paragraph", "category", "url", "architectures"):
         assert f"\n{key}=" in f"\n{properties}"
-    assert files.digest in (tmp_path / "src" / "delta.h").read_text()
+    assert files.header.digest in (tmp_path / "src" / "delta.h").read_text()
 
 
 def test_a_changed_description_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -494,7 +495,7 @@ def test_what_cannot_be_expressed_is_refused_by_name(monkeypatch: pytest.MonkeyP
 
 
 def test_the_header_has_what_was_promised(tmp_path: Path) -> None:
-    header = CFiles(Dynamics(load_mechanism("delta"))).header()
+    header = CFiles(Dynamics(load_mechanism("delta"))).header.text()
     for word in ("DELTA_N_JOINTS 18", "DELTA_N_ACTUATED 3", "DELTA_N_MODES 8", "PKM_OK 0"):
         assert f"#define {word}" in header
     for name, _ in PROTOTYPES:

@@ -1,0 +1,195 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The header of a robot in C: its functions, what they do, and constants."""
+
+from __future__ import annotations
+
+from importlib.metadata import PackageNotFoundError, version
+
+from pkm_description.exported_digest import digest_of
+from pkm_dynamics.export_c.cpp_header import wrapped
+from pkm_dynamics.export_c.recorded_robot import SINGULAR_SINGLE, RecordedRobot
+from pkm_dynamics.export_c.scalar_in_c import Scalar
+from pkm_kinematics.kernels.regularity import SINGULAR_BELOW
+
+STATUSES = (
+    ("PKM_OK", 0, "solved"),
+    ("PKM_UNREACHABLE", 1, "no configuration of the limbs reaches the pose in this mode"),
+    ("PKM_JOINT_LIMIT", 2, "solved, but a joint is outside its range"),
+    ("PKM_SINGULAR", 3, "singular: rates, efforts or the platform's way are not determined"),
+    ("PKM_DIVERGED", 4, "drives that only pull, or only push, do not come to share the load"),
+    ("PKM_INVALID_INPUT", 5, "not finite, no unit quaternion, outside the motion space, or numbers overflow"),
+    ("PKM_EFFORT_LIMIT", 7, "no efforts within the bounds of drives that only pull, or only push"),
+    (
+        "PKM_NOT_CONNECTED",
+        8,
+        "limbs solved by iteration do not follow from home, or what limbs hold is nearly dependent",
+    ),
+    ("PKM_NO_SUCH_MODE", 10, "no working mode of this number"),
+)
+PROTOTYPES = (
+    ("inverse", "const REAL pose[7], int mode, REAL actuated[], REAL joints[]"),
+    ("forward", "const REAL actuated[], const REAL near[7], REAL pose[7]"),
+    ("jacobian", "const REAL pose[7], int mode, REAL jacobian[]"),
+    (
+        "inverse_dynamics",
+        "const REAL pose[7], const REAL twist[6], const REAL acceleration[6], int mode, REAL effort[]",
+    ),
+    (
+        "direct_dynamics",
+        "const REAL pose[7], const REAL twist[6], const REAL effort[], int mode, REAL acceleration[6]",
+    ),
+    ("gravity", "const REAL pose[7], int mode, REAL effort[]"),
+    ("margins", "const REAL pose[7], int mode, REAL margins[2]"),
+    ("drives", "const REAL pose[7], int mode, REAL actuated[]"),
+)
+COMMENTS = {
+    "inverse": "Positions of the actuated joints and, unless `joints` is NULL, of all joints in the order above.",
+    "forward": (
+        "The pose in which the platform arrives as the actuators go straight from where they are at `near`.\n"
+        " * Joint limits are not judged: ask NAME_inverse at the pose."
+    ),
+    "jacobian": "Rates of the actuated joints per twist, row by row, DELTA_N_ACTUATED x 6.",
+    "inverse_dynamics": "Efforts of the drives that make a motion.",
+    "direct_dynamics": "Acceleration of the platform under efforts of the drives.",
+    "gravity": "Efforts of the drives that hold the robot at rest.",
+    "margins": "Regularity of the worst limb, and reciprocal condition of the drives: 1 at best, 0 at a singularity.",
+    "drives": "Positions of the actuated joints alone, in less time than NAME_inverse: no range is judged.",
+}
+TURNING = """\
+ *
+ * The platform has fewer degrees of freedom than six, and which twists are possible depends on the pose. Poses must be
+ * possible ones, as the forward kinematics gives. Poses that miss these by less than INSIDE of the robot's size, and
+ * rad, are MOVED; others are OPEN. Of a twist, what is impossible
+ * must be rounding, and is taken off; an acceleration is moved to the nearest one that is possible at that twist,
+ * rotations at the characteristic length; PKM_INVALID_INPUT where it misses that by more than 5 %. The Jacobian counts
+ * for possible twists alone: what it gives to others has no meaning. Where the limbs' constraints are nearly dependent,
+ * dynamics and margins are PKM_NOT_CONNECTED, and the forward kinematics is PKM_SINGULAR.
+"""
+LIMBS = "struct NAME_limbs *limbs"
+FORWARD_ALONG = f"const REAL actuated[], REAL pose[7], {LIMBS}"
+CARRIED_LIMBS = """
+/* Limbs of this robot are solved by iteration. The functions above follow them from home in each call; those below
+ * take them along from where they were in the call before, which is fastest where that is nearer than 0.015 of the
+ * robot's size, and rad. `limbs` begins with all zero, and is the caller's own: one for each loop. Where they cannot be
+ * taken along, or the mode is another, they come from home. NAME_forward_near continues the pose of `limbs`. */
+#define DELTA_CARRIED_LIMBS 1
+struct NAME_limbs {
+    REAL pose[7];
+    REAL joints[DELTA_N_JOINTS];
+    int mode;
+    int known;
+};
+
+"""
+
+
+class Header:
+    """Of one robot, whose functions begin with `name`."""
+
+    def __init__(self, robot: RecordedRobot, name: str, scalar: Scalar) -> None:
+        self.robot, self.name, self.scalar = robot, name, scalar
+        self.digest = digest_of(robot.kinematics.mechanism)
+
+    @property
+    def near_prototypes(self) -> list[tuple[str, str]]:
+        """Of robots whose limbs are iterated: functions that take them along."""
+        given = [(f"{name}_near", f"{arguments}, {LIMBS}") for name, arguments in PROTOTYPES if self.robot.iterated]
+        return [(n, FORWARD_ALONG if n == "forward_near" else arguments) for n, arguments in given]
+
+    def head(self, name: str, arguments: str) -> str:
+        """Beginning of a function of the header."""
+        return wrapped(f"int NAME_{name}({arguments})".replace("NAME_", f"{self.name}_"), "")
+
+    def _motions(self) -> str:
+        """The header's line on the twists that are possible."""
+        upper = self.name.upper()
+        if self.robot.turning:
+            return f"#define {upper}_TURNING 1 /* its motion space turns with the pose */\n"
+        size = f"[6 * {upper}_N_FREEDOMS]"
+        return f"extern const {self.scalar.real} {self.name}_motions{size}; /* basis of its twists, by row */\n"
+
+    def _space(self) -> str:
+        """The header's lines on poses and motions that are possible, where these turn with the pose."""
+        if not self.robot.turning:
+            return ""
+        moved = "moved to the nearest one" if self.robot.moves_into_space else "taken as they are"
+        text = TURNING.replace("INSIDE", f"{self.robot.inside:g}").replace("MOVED", moved)
+        return text.replace("OPEN", stays_open(self.robot))
+
+    def _prototypes(self) -> str:
+        """Functions with what they do."""
+        texts = "".join(f"\n/* {COMMENTS[name]} */\n{self.head(name, given)};\n" for name, given in PROTOTYPES)
+        texts += CARRIED_LIMBS if self.robot.iterated else ""
+        texts += "".join(f"{self.head(name, given)};\n" for name, given in self.near_prototypes)
+        return self.scalar.typed(texts.replace("NAME_", f"{self.name}_").replace("DELTA", self.name.upper()))
+
+    def text(self) -> str:
+        """The whole file."""
+        k, upper = self.robot.kinematics, self.name.upper()
+        joints = k.joint_names
+        units = ["rad" if turns else "m" for turns in self.robot.engine.joint_turning]
+        order = "\n".join(f" *   {i:3d}  {n} [{u}]" for i, (n, u) in enumerate(zip(joints, units, strict=True)))
+        drives = "\n".join(f" *   {i:3d}  {n}" for i, n in enumerate(k.actuated_names))
+        constants = "".join(f"#define {name} {value} /* {what} */\n" for name, value, what in STATUSES)
+        real = self.scalar.real
+        singular = self.scalar.number(SINGULAR_SINGLE if self.scalar.single else SINGULAR_BELOW)
+        return f"""\
+/* Kinematics and dynamics of the robot {k.mechanism.name}, made by pkm export {release()}.
+ *
+ * Every function returns a status, and writes NaN where there is no answer. Poses are x y z qx qy qz qw of the platform
+ * in the base frame, twists and accelerations linear, then angular, at the platform's origin in base axes; SI units.
+ * All functions are re-entrant, allocate nothing and use math.h alone. Joint limits are judged by {self.name}_inverse.
+{self._space()} *
+ * Joints, in their order:
+{order}
+ *
+ * Actuated joints, in their order:
+{drives}
+ */
+#ifndef {upper}_H
+#define {upper}_H
+
+#define {upper}_VERSION "{release()}"
+#define {upper}_DIGEST "{self.digest}"
+#define {upper}_N_JOINTS {len(joints)}
+#define {upper}_N_ACTUATED {len(k.actuated_names)}
+#define {upper}_N_MODES {k.n_modes}
+#define {upper}_SINGULAR_BELOW {singular} /* margins */
+#define {upper}_N_FREEDOMS {self.robot.n}
+
+#ifndef PKM_OK
+{constants}#endif
+
+#ifdef __cplusplus
+extern "C" {{
+#endif
+
+extern const char *const {self.name}_mode_labels[{upper}_N_MODES]; /* a sign for each limb with two branches */
+extern const {real} {self.name}_home[7];
+extern const char *const {self.name}_joint_names[{upper}_N_JOINTS];
+extern const int {self.name}_actuated_joint[{upper}_N_ACTUATED]; /* which of the joints the drives are */
+extern const {real} {self.name}_lower[{upper}_N_JOINTS]; /* ranges of the joints, infinite where there is no end */
+extern const {real} {self.name}_upper[{upper}_N_JOINTS];
+extern const {real} {self.name}_largest_rate[{upper}_N_ACTUATED]; /* of the actuated joints, rad/s or m/s */
+extern const {real} {self.name}_largest_effort[{upper}_N_ACTUATED]; /* N m or N */
+{self._motions()}extern const char *const {self.name}_drive_names[{upper}_N_ACTUATED]; /* of the actuated joints */
+{self._prototypes()}
+#ifdef __cplusplus
+}}
+#endif
+
+#endif
+"""
+
+
+def stays_open(robot: RecordedRobot) -> str:
+    """The status where limbs do not close."""
+    return "PKM_NOT_CONNECTED" if robot.iterated else "PKM_UNREACHABLE"
+
+
+def release() -> str:
+    """Version of this suite."""
+    try:
+        return version("pkm_control")
+    except PackageNotFoundError:
+        return "of a clone"
