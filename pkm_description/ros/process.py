@@ -160,10 +160,9 @@ def run_nodes(make: Callable[[], Iterable[Node]], args: list[str] | None = None)
 
     Ctrl-C and SIGTERM end first the nodes with their threads, then the context; rclpy's own handling would remove
     the context under the threads. A signal waits for the running callback, which may be compiling kernels: until
-    another comes, a while later, or for five seconds where no node has a method `at_exit` for remaining work. Their
-    exit code is 0; it is 1 where the end itself hangs for 30 s, and the stacks of all threads are on stderr then. A
-    node ends by itself by setting its `exit_code`. `make` is called with a context; where it is interrupted, the
-    nodes that it has yielded end as others do.
+    another comes, a while later, or for five seconds where no node has a method `at_exit` for remaining work. The
+    exit code is 0, or 1 where the end hangs for 30 s: then stderr shows the stacks of all threads. A node ends by
+    itself by setting its `exit_code`. Where `make`, called with a context, is interrupted, its nodes end as others do.
     """
     stopping: list[float] = []  # when signals came, s
     ending: list[bool] = []  # not empty: nodes are being destroyed, drives off, which nothing interrupts
