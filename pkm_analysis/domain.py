@@ -22,7 +22,7 @@ from numpy.typing import ArrayLike, NDArray
 from pkm_analysis.analysis_errors import AnalysisError
 from pkm_analysis.following import Lattice
 from pkm_analysis.kernels.pose_quantities import branch_positions
-from pkm_analysis.requirements.grammar import in_si, label_of, read_number, shown, spread
+from pkm_analysis.requirements.grammar import by_default, label_of, read_number, shown, spread
 from pkm_description.mechanism import Array
 from pkm_description.rotations import pose_distance
 from pkm_kinematics import Kinematics
@@ -34,7 +34,6 @@ Value = TypeVar("Value")
 UNLIMITED = 1e12  # rad or m
 SLACK = 1e-9  # rad, and of the robot's size, beyond a limit: rounding
 MOST_NODES = 50_000_000  # of a grid
-FAR = 50.0  # of the robot's size: a larger length without a unit is not in metres
 INDEPENDENT = 1e-6  # of unit velocities: smaller singular values are zero
 
 
@@ -132,20 +131,11 @@ class TaskCoordinates:
             raise AnalysisError(about, "it cannot be read", f"write {written}, such as x=-0.1:0.1 or yaw=-10:10deg")
         c = self.find(name.strip())
         found = [read_number(end, about) for end in ends]
-        values = [self._plausible(c, number, unit or found[-1][1], about) for number, unit in found]
+        size = self.kinematics.engine.size
+        values = [by_default(number, unit or found[-1][1], c.unit, size, about) for number, unit in found]
         if values[0] > values[-1]:
             raise AnalysisError(about, "it is empty", "give the lower end first")
         return c, (values[0], values[-1])
-
-    def _plausible(self, c: Coordinate, number: float, unit: str, about: str) -> float:
-        size = self.kinematics.engine.size
-        if not unit and c.unit == "rad" and abs(number) > 2.0 * np.pi:
-            problem, remedy = f"{number:g} rad is more than a turn", f"write {number:g}deg, or {number:g}rad"
-            raise AnalysisError(about, problem, f"{remedy} if that is meant")
-        if not unit and c.unit == "m" and abs(number) > FAR * size:
-            problem, remedy = f"{number:g} m is far from a robot of {size:.2g} m", f"write {number:g}mm, or {number:g}m"
-            raise AnalysisError(about, problem, f"{remedy} if that is meant")
-        return in_si(number, unit or c.unit, c.unit, about)
 
     @cached_property
     def free(self) -> tuple[Coordinate, ...]:

@@ -73,7 +73,7 @@ class TreeModel(Describable):
 
     def _details(self) -> list[str]:
         return [
-            f"on {c.root}: {counted(len(c.loops), 'loop')}, joints {listed(c.independent)}; "
+            f"on {c.root}: {counted(len(c.loops), 'loop')}, joints {listed(c.independent) or 'none, it is locked'}; "
             f"actuators {listed(c.actuators)}"
             for c in self.clusters
         ]
@@ -290,7 +290,7 @@ def tree_of_robot(m: Mechanism, origin: str) -> TreeModel:
 
 
 def tree_of(description: urdf_plus.Description, origin: str, text: str) -> TreeModel:
-    """The tree that a text without a platform describes, its loops closed; `DescriptionError` if they stay open."""
+    """The tree that a text without a platform describes, its loops closed; `DescriptionError` if they stay open or lock a drive."""
     joints = ordered_tree(description.links, description.joints, description.base_link)
     started = TreeModel(
         description.name, description.base_link, description.gravity, tuple(description.links), joints,
@@ -304,7 +304,21 @@ def tree_of(description: urdf_plus.Description, origin: str, text: str) -> TreeM
     for joint in joints:
         if joint.mimic is not None:
             home[joint.name] = joint.mimic.multiplier * home[joint.mimic.joint] + joint.mimic.offset
-    return replace(started, home=home)
+    tree = replace(started, home=home)
+    _check_driven_joints_move(tree)
+    return tree
+
+
+def _check_driven_joints_move(tree: TreeModel) -> None:
+    for one in tree.clusters:
+        if one.actuators and not one.independent:
+            ties = [*one.loops, *(tie.name for tie in tree.couplings if tie.terms[0][0] in one.joints)]
+            ties += [f"<mimic> of {n}" for n in one.joints if tree.joint_named[n].mimic is not None]
+            raise DescriptionError(
+                f'<joint name="{one.actuators[0]}">',
+                f"it is driven, and what ties it to others leaves it no motion (mobility 0): {listed(ties)}",
+                "leave out what contradicts the others, or correct positions and axes",
+            )
 
 
 def _is_freedom(joint: Joint, freedom: Freedom) -> bool:

@@ -39,6 +39,7 @@ KINDS = {  # of a workspace over orientations: whether a position must be reache
 RESOLUTION = 2.0**-14  # of the domain's sides: boxes of a proof are not halved beyond
 MOST_BOXES = 20_000
 DEGREE = pi / 180.0
+FAR = 50.0  # of the robot's size: a larger length without a unit is not in metres
 SCALES = {  # of an SI unit: units, and what each is of it
     "m": {"m": 1.0, "mm": 1e-3, "cm": 1e-2, "um": 1e-6},
     "rad": {"rad": 1.0, "deg": DEGREE, "mrad": 1e-3},
@@ -67,6 +68,20 @@ def in_si(number: float, unit: str, wanted: str, about: str) -> float:
     if not unit:
         raise AnalysisError(about, f"{number:g} has no unit", f"write '{number:g} {wanted}'")
     raise AnalysisError(about, f"{unit!r} is no unit of it", f"give it in {', '.join(filter(None, scales))}")
+
+
+def by_default(number: float, unit: str, wanted: str, size: float, about: str) -> float:
+    """A number in m or rad as `in_si`, without a unit in the one `wanted`.
+
+    `AnalysisError` where it then makes no sense in a robot of a size [m].
+    """
+    if not unit and wanted == "rad" and abs(number) > 2.0 * pi:
+        problem, remedy = f"{number:g} rad is more than a turn", f"write {number:g}deg, or {number:g}rad"
+        raise AnalysisError(about, problem, f"{remedy} if that is meant")
+    if not unit and wanted == "m" and abs(number) > FAR * size:
+        problem, remedy = f"{number:g} m is far from a robot of {size:.2g} m", f"write {number:g}mm, or {number:g}m"
+        raise AnalysisError(about, problem, f"{remedy} if that is meant")
+    return in_si(number, unit or wanted, wanted, about)
 
 
 def read_number(text: str, about: str, remedy: str = "write one, with or without a unit") -> tuple[float, str]:

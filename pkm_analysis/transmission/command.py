@@ -22,8 +22,13 @@ from pkm_analysis.transmission.told_to_others import (
 )
 from pkm_description.command_options import add_robot, write_files, write_output
 from pkm_description.load import load_model, xacro_arguments
+from pkm_description.tree_model import TreeModel
+from pkm_description.urdf.unit_slips import suspects
+from pkm_description.urdf.urdf_plus import parse
+from pkm_description.urdf.xml_text import read_xml
 from pkm_dynamics.transmission.in_c import name_in_c, transmission_in_c
 from pkm_dynamics.transmission.transmission import Transmission
+from pkm_kinematics.unit_verdicts import of_units
 from pkm_runtime.errors import PkmError
 
 
@@ -97,6 +102,7 @@ def _run(given: argparse.Namespace) -> int:
     if given.list:
         print(tree)
         return 0
+    _warn_of_units(tree)
     joints, actuators = (tuple(filter(None, text.split(","))) for text in (given.joints, given.actuators))
     # without names each linkage by itself
     asked = [joints] if joints else [one.independent for one in tree.clusters if one.actuators] or [()]
@@ -120,6 +126,13 @@ def _run(given: argparse.Namespace) -> int:
         t = _only(found).transmission
         write_files(Path(given.c), transmission_in_c(t, name_in_c(t)), "transmission")
     return 0
+
+
+def _warn_of_units(tree: TreeModel) -> None:
+    """Print what `pkm check` warns of: numbers that look like degrees or millimetres."""
+    found = suspects(parse(tree.urdf, tree.source, tree=True), read_xml(tree.urdf, tree.source))
+    for one in of_units(found, sum(link.inertial.mass for link in tree.links)):
+        print(f"pkm transmission: warning: {one.about}: {one.meaning}; {one.remedy}", file=sys.stderr)
 
 
 def _only(found: list[TransmissionRange]) -> TransmissionRange:

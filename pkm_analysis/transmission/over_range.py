@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pkm_analysis.analysis_errors import AnalysisError
-from pkm_analysis.requirements.grammar import in_si, read_number
+from pkm_analysis.requirements.grammar import by_default, read_number
 from pkm_description.mechanism import Array, Joint
 from pkm_description.tree_model import TreeModel
 from pkm_dynamics.transmission.transmission import Transmission
@@ -125,7 +125,8 @@ class TransmissionRange:
         first = lost[int(np.argmin(away))]
         place = ", ".join(f"{name} {x:.3g}" for name, x in zip(self.transmission.joints, first, strict=True))
         share = 100.0 * (~self.solved).mean()
-        return [f"it folds, or comes to no end, in {share:.1f} % of the range, first at {place}; {closed}"]
+        where = f"{share:.1f} % of the range, first at {place}"
+        return [f"no solution was found in {where}: the linkage folds, or Newton's method fails there; {closed}"]
 
 
 def over_range(
@@ -165,8 +166,8 @@ def _limits(joint: Joint) -> tuple[float, float]:
 
 
 def read_ranges(texts: Sequence[str], tree: TreeModel, joints: Collection[str]) -> dict[str, tuple[float, float]]:
-    """Ranges of joints from texts such as "ankle_pitch=-30:20deg"; one unit at the upper end is of both."""
-    found = {}
+    """Ranges of joints from texts such as "ankle_pitch=-30:20deg"; one unit at the upper end is of both, none SI's."""
+    found, size = {}, max((float(np.linalg.norm(joint.origin[:3, 3])) for joint in tree.joints), default=0.0)
     for text in texts:
         about = f"range '{text}'"
         name, _, ends = text.rpartition("=")
@@ -175,7 +176,7 @@ def read_ranges(texts: Sequence[str], tree: TreeModel, joints: Collection[str]) 
             raise AnalysisError(about, "it cannot be read", f"write JOINT=A:B with one of {', '.join(sorted(joints))}")
         wanted, (end, unit) = tree.joint_named[name].unit, read_number(high, about)
         start, own = read_number(low, about)
-        found[name] = in_si(start, own or unit, wanted, about), in_si(end, unit, wanted, about)
+        found[name] = by_default(start, own or unit, wanted, size, about), by_default(end, unit, wanted, size, about)
         if not found[name][0] < found[name][1]:
             raise AnalysisError(about, "it is empty", "give the lower end first")
     return found

@@ -202,7 +202,7 @@ def _curve(first: dict[str, float], others: dict[str, float], data: Array, model
 def _couple(terms: list[tuple[str, float]], offset: float, model: MjcfModel, name: str) -> None:
     """What sum(factor * departure from the drawing) = offset means: a gear, a coupling, or a joint that is still."""
     if len(terms) == 1:
-        model.locked[terms[0][0]] = offset / terms[0][1]
+        model.locked.append((terms[0][0], offset / terms[0][1]))
     elif len(terms) == 2:
         (follower, own), (leader, other) = terms
         model.gears.append(MjcfGear(follower, leader, offset / own, -other / own))

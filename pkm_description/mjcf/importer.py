@@ -147,7 +147,15 @@ class _Reader:
         """Geared and driven joints."""
         joints = {joint.name: joint for joint in self.assembly.joints}
         driven = {drive.joint for drive in self.model.actuators}
-        for name, position in self.model.locked.items():
+        held: dict[str, float] = {}
+        for name, position in self.model.locked:
+            if held.setdefault(name, position) != position:
+                problem = f"one equality holds it at {held[name]:g}, another at {position:g}"
+                raise DescriptionError(f'<joint name="{name}">', problem, "leave one of them out")
+            if name in driven:
+                problem = "an equality holds it and an actuator drives it"
+                raise DescriptionError(f'<joint name="{name}">', problem, "leave one of them out")
+        for name, position in held.items():
             joints[name].kind, joints[name].first = "fixed", joints[name].first @ motion(joints[name], position)
         for gear in self.model.gears:
             if gear.follower in driven and gear.leader not in driven and gear.ratio:  # the other way round

@@ -113,7 +113,7 @@ class MjcfModel:
     actuators: list[MjcfActuator] = field(default_factory=list)
     springs: list[MjcfSpring] = field(default_factory=list)
     couplings: list[Coupling] = field(default_factory=list)
-    locked: dict[str, float] = field(default_factory=dict)  # joints that an equality holds, with their departure
+    locked: list[tuple[str, float]] = field(default_factory=list)  # joints held by equalities, and where
     home: list[float] | None = None
     notes: list[str] = field(default_factory=list)
 

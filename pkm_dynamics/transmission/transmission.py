@@ -62,7 +62,9 @@ class Transmission(Describable):
         tied = set().union(*(members for members, _ in tree.tied_to(self.joints)))
         self.actuators = tuple(actuators) or tuple(n for one in clusters for n in one.actuators if n in tied)
         if not self.joints or not self.actuators:
-            what = "closes no loop" if not self.joints else "names no actuator there"
+            what = (
+                "names no actuator there" if self.joints else "has no loop that moves" if clusters else "closes no loop"
+            )
             raise LinkageError(f"{tree.name} {what}: name joints and actuators of {listed(tree.joint_named)}")
         tree.tied_to(self.actuators)  # refuses what is no joint
         if stray := [name for name in self.actuators if name not in tied]:

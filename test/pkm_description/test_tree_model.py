@@ -99,3 +99,27 @@ def test_loops_that_let_nothing_move_have_no_joints() -> None:
       </body></worldbody><equality><connect body1="post" body2="arm" anchor="1 0 0"/></equality></mujoco>"""
     (cluster,) = load_model(stiff).clusters
     assert (cluster.joints, cluster.independent, cluster.idle) == (("hinge",), (), ())
+    assert "joints none, it is locked" in str(load_model(stiff))
+    with pytest.raises(DescriptionError, match=r'"hinge".*leaves it no motion \(mobility 0\): equality1'):
+        load_model(stiff.replace("</mujoco>", '<actuator><motor joint="hinge"/></actuator></mujoco>'))
+
+
+@pytest.mark.parametrize(
+    ("second", "names"),
+    [
+        ('<connect name="nearer" body1="coupler" body2="rocker" anchor="0.3 0 0"/>', "pin"),  # a hinge across
+        ('<joint joint1="foot" joint2="crank" polycoef="0 -1 0 0 0"/>', "pin, <mimic> of foot"),
+    ],
+)
+def test_a_driven_joint_that_loops_lock_is_refused(second: str, names: str) -> None:
+    """A parallelogram, whose crank and rocker turn alike, with a constraint that closes at home and contradicts it."""
+    mass = '<inertial mass="1" pos="0 0 0.1" diaginertia="1e-3 1e-3 1e-3"/>'
+    text = f"""<mujoco><worldbody>
+    <body name="crank"><joint name="crank" axis="0 1 0"/>{mass}
+      <body name="coupler" pos="0 0 0.2"><joint name="knee" axis="0 1 0"/>{mass}</body></body>
+    <body name="rocker" pos="0.4 0 0"><joint name="foot" axis="0 1 0"/>{mass}</body></worldbody>
+    <equality><connect name="pin" body1="coupler" body2="rocker" anchor="0.4 0 0"/>{{}}</equality>
+    <actuator><motor joint="crank"/></actuator></mujoco>"""
+    assert load_model(text.format("")).clusters[0].independent == ("crank",)
+    with pytest.raises(DescriptionError, match=rf'"crank".*leaves it no motion \(mobility 0\): {names};'):
+        load_model(text.format(second))

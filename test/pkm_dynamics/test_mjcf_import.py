@@ -273,6 +273,8 @@ def test_the_follower_that_is_driven_leads() -> None:
         ("<connect", '<tendon tendon1="three" tendon2="both" polycoef="0 1 2 0 0"/><connect', "of no single joint"),
         ('<general tendon="both" gear="3"', '<general site="far" gear="3 0 0 0 0 0"', "only motors of joints"),
         ('<joint joint1="held"', '<joint joint1="other" joint2="motor"/><joint joint1="held"', "two equalities"),
+        ('<joint joint1="held"', '<joint joint1="held" polycoef="0 0 0 0 0"/><joint joint1="held"', "another at 0.3"),
+        ('<general tendon="both" gear="3"', '<general joint="held"', '"held">: an equality holds it and an actuator'),
         ('type="capsule" size="0.01"', 'type="mesh" mesh="gone"', "MuJoCo refuses it"),
     ],
 )

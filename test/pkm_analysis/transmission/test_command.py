@@ -47,12 +47,32 @@ def test_lists_linkages(capsys: pytest.CaptureFixture[str]) -> None:
 def test_tells_ranges_and_folds(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([BIPED, "--joints", "left_knee", "--range", "left_knee=-140:30deg"]) == 0
     said = capsys.readouterr().out
-    assert "it folds, or comes to no end" in said
+    assert "no solution was found in" in said
     assert main([BIPED, *ANKLE]) == 0
     said = capsys.readouterr().out
     assert "it folds nowhere" in said
     row = next(line for line in said.splitlines() if line.startswith("effort of left_ankle_pitch alone"))
     assert row.split()[-7] == "70"  # at home both motors push with 35 N m, one to one
+
+
+def test_a_range_without_a_unit_is_in_radians(capsys: pytest.CaptureFixture[str]) -> None:
+    said = []
+    for ends in ("-0.5:0.5", "-0.5rad:0.5rad"):
+        assert main([BIPED, "--joints", "left_knee", "--range", f"left_knee={ends}"]) == 0
+        said.append(capsys.readouterr().out)
+    assert said[0] == said[1]
+
+
+def test_a_crank_in_millimetres_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = Path(four_bar(tmp_path))
+    assert main([str(file)]) == 0
+    assert capsys.readouterr().err == ""
+    text = file.read_text()
+    for old, new in (("0 0 0.2", "0 0 200"), ("0.3 0 0", "300 0 0"), ("0.35 0 0", "350 0 0")):
+        text = text.replace(f'"{old}"', f'"{new}"')
+    file.write_text(text)
+    assert main([str(file)]) == 0
+    assert "350 m, more than 50 m, in a robot of 3 kg: these look like mm" in capsys.readouterr().err
 
 
 def test_configurations_are_python_with_the_numbers(tmp_path: Path) -> None:
@@ -209,6 +229,7 @@ def test_pictures_of_one_and_two_joints(tmp_path: Path) -> None:
     [
         (["--csv", "x.csv"], "the robot has 4 linkages; name those of one"),
         (["--joints", "left_knee", "--range", "left_knee=30:10deg"], "it is empty"),
+        (["--joints", "left_knee", "--range", "left_knee=-30:20"], "-30 rad is more than a turn; write -30deg"),
         (["--joints", "left_knee", "--range", "knee=1:2"], "write JOINT=A:B with one of left_knee"),
         (["--joints", "left_knees"], "no such moving joint"),
         (
