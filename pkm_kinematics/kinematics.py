@@ -125,7 +125,7 @@ class Kinematics(Describable):
     # -- positions --------------------------------------------------------------------------------------------------
 
     def at(
-        self, pose: ArrayLike | Configuration, seed: ArrayLike | None = None, mode: int | None = None
+        self, pose: ArrayLike | Configuration, seed: ArrayLike | None = None, mode: int | str | None = None
     ) -> Configuration:
         """The configuration at platform poses, with all that follows from it: solved once, when something is asked.
 
@@ -141,6 +141,7 @@ class Kinematics(Describable):
         if e.redundant_names:
             pose, given = e.inputs.with_redundant(pose)
         poses, shape = e.inputs.poses(pose)
+        mode = self.modes.number(mode) if isinstance(mode, str) else mode
         if e.redundant_names:
             choice = self._choose_redundant(poses, given, seed, mode)
         else:
@@ -165,7 +166,7 @@ class Kinematics(Describable):
         return choice._replace(seeds=seeds)
 
     def at_one(
-        self, pose: ArrayLike | Configuration, seed: ArrayLike | None = None, mode: int | None = None
+        self, pose: ArrayLike | Configuration, seed: ArrayLike | None = None, mode: int | str | None = None
     ) -> Configuration:
         """As `at`, for calls that take a single pose. Raises `ShapeError` for several."""
         one = pose if isinstance(pose, Configuration) or self.redundant_names else self.engine.inputs.one_pose(pose)
@@ -174,7 +175,7 @@ class Kinematics(Describable):
             raise ShapeError(f"pose: expected a single pose, got {len(found.poses)}")
         return found if found.shape == () else found.rows(slice(None), ())
 
-    def _own(self, found: Configuration, seed: ArrayLike | None, mode: int | None) -> Configuration:
+    def _own(self, found: Configuration, seed: ArrayLike | None, mode: int | str | None) -> Configuration:
         if seed is not None or mode is not None:
             raise PkmError("a configuration is in its mode: a seed or a mode goes with a pose")
         if found.engine.mechanism is not self.mechanism:
@@ -184,7 +185,7 @@ class Kinematics(Describable):
             )
         return found
 
-    def inverse(self, pose: ArrayLike, seed: ArrayLike | None = None, mode: int | None = None) -> Configuration:
+    def inverse(self, pose: ArrayLike, seed: ArrayLike | None = None, mode: int | str | None = None) -> Configuration:
         """Joint positions for platform poses.
 
         Limbs that are solved by iteration follow the platform from home on a straight path; where they cannot, the
@@ -196,7 +197,7 @@ class Kinematics(Describable):
                 or where they follow the platform to.
             seed: joint positions (n_joints,) or (..., n_joints) [rad, m] near those wanted. Positions that close the
                 loops at the pose are returned themselves, SINGULAR where a limb could leave them on its own.
-            mode: working mode, 0 to `n_modes - 1`; without seed and mode, what continues home.
+            mode: working mode, 0 to `n_modes - 1`, or its label as `mode_label` gives it; without seed and mode, what continues home.
 
         Returns:
             Joints (..., n_joints) with a status, a residual and a reason each; NaN where there is no configuration.
@@ -332,7 +333,7 @@ class Kinematics(Describable):
         twist: ArrayLike,
         acceleration: ArrayLike | None = None,
         seed: ArrayLike | None = None,
-        mode: int | None = None,
+        mode: int | str | None = None,
     ) -> Motion:
         """Positions, velocities and accelerations of all joints for platform motions, with a status each.
 
@@ -346,14 +347,14 @@ class Kinematics(Describable):
         """
         return self.at(pose, seed, mode).motion(twist, acceleration)
 
-    def subspace(self, pose: ArrayLike, seed: ArrayLike | None = None, mode: int | None = None) -> Array:
+    def subspace(self, pose: ArrayLike, seed: ArrayLike | None = None, mode: int | str | None = None) -> Array:
         """Basis (..., 6, mobility) of the platform's possible twists: see `Configuration.subspace`."""
         if self.constant_space and not isinstance(pose, Configuration):  # no configuration has to be chosen for it
             _, shape = self.engine.inputs.poses(pose)
             return np.broadcast_to(self.task.subspace, (*shape, *self.task.subspace.shape))
         return self.at(pose, seed, mode).subspace
 
-    def singularity(self, pose: ArrayLike, seed: ArrayLike | None = None, mode: int | None = None) -> Singularity:
+    def singularity(self, pose: ArrayLike, seed: ArrayLike | None = None, mode: int | str | None = None) -> Singularity:
         """Distances from the singularities of every type: see `pkm_kinematics.solve.singularity`.
 
         NaN where the pose has no solution. `pose`, `seed` and `mode` are as in `inverse`.

@@ -14,7 +14,7 @@ from pkm_description.formats.spanning_tree import tree_text
 from pkm_description.formats.urdf_reader import read_loops_file, read_urdf
 from pkm_description.formats.usd_reader import read_usd
 from pkm_description.mjcf.importer import read_mjcf
-from pkm_description.urdf import xacro_expansion
+from pkm_description.urdf import urdf_plus, xacro_expansion
 from pkm_description.urdf.xml_text import read_file, root_tag
 
 
@@ -37,6 +37,11 @@ def plus_text(text: str, arguments: Mapping[str, str] | None = None, path: Path 
     """
     try:
         assembly = assembly_of(text, path)
+        for tag, number in (
+            ("link", len(assembly.bodies) - 1),
+            ("joint", len(assembly.joints) - urdf_plus.PARTS["loop"]),
+        ):
+            urdf_plus.check_number(tag, number)  # before the search for a tree in them, which would take seconds
         return tree_text(assembly, arguments), assembly.notes
     except DescriptionError as error:
         if path is None:

@@ -63,6 +63,7 @@ class _Reader:
         self.model = model
         self.assembly = Assembly(model.name, gravity=model.gravity, notes=model.notes)
         self.assembly.bodies[WORLD] = Body(WORLD, np.eye(4))
+        self.weighted = {body.parent for body in model.bodies if not body.joints and body.mass}  # by what is welded on
         self.positions = None if model.home is None else list(model.home)
         for body in model.bodies:
             self._body(body)
@@ -101,8 +102,7 @@ class _Reader:
             if not last:
                 bodies[child] = Body(child, pose)
             parent, place, before = child, np.eye(4), joint.pos
-        welded = any(other.parent == body.name and not other.joints and other.mass for other in self.model.bodies)
-        if body.joints and not body.mass and not welded:
+        if body.joints and not body.mass and body.name not in self.weighted:
             self.assembly.notes.append(f"no mass is stated, which MuJoCo refuses: {body.name}")
         inertial = Inertial(body.mass, frozen(body.com), frozen(body.inertia))
         bodies[body.name] = Body(body.name, pose, inertial, [_visual(body.name, geom) for geom in body.geoms])

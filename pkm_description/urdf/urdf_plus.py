@@ -166,6 +166,12 @@ def _single_pkm(root: ET.Element) -> ET.Element:
     return found[0]
 
 
+def check_number(tag: str, number: int) -> None:
+    """Refuse more elements of a kind than `PARTS` allows."""
+    if number > PARTS[tag]:
+        raise DescriptionError("<robot>", f"it has more than {PARTS[tag]} {tag}s", "describe one robot in a file")
+
+
 def _named(root: ET.Element, tag: str) -> Iterable[ET.Element]:
     """Elements `tag` directly under the root, with unique names."""
     seen = set()
@@ -177,8 +183,7 @@ def _named(root: ET.Element, tag: str) -> Iterable[ET.Element]:
             raise DescriptionError(
                 f"<{tag}> number {number}", f"its name has {len(name)} characters", f"write {NAME} at most"
             )
-        if number > PARTS[tag]:
-            raise DescriptionError("<robot>", f"it has more than {PARTS[tag]} {tag}s", "describe one robot in a file")
+        check_number(tag, number)
         if name in seen:
             raise DescriptionError(f'<{tag} name="{name}">', "the name is used twice", f"give each {tag} its own name")
         seen.add(name)

@@ -23,6 +23,7 @@ from pkm_kinematics.kernels.model_and_data import SEEDED, Choice, Solved, near
 from pkm_kinematics.kernels.position.closures import block_residual, closed
 from pkm_kinematics.solve.engine import Engine
 from pkm_kinematics.status import closes
+from pkm_runtime.describable import listed
 from pkm_runtime.errors import PkmError
 
 STARTS = 60  # of Newton's method per limb, besides those that continue home's solutions
@@ -38,8 +39,9 @@ LimbColumns = tuple[Indices, Indices, Indices]  # columns of joints, its actuato
 class ModeError(PkmError):
     """A working mode that the robot does not have."""
 
-    def __init__(self, mode: int, count: int) -> None:
-        super().__init__(f"there is no working mode {mode!r}: the robot has {count}, numbered from 0")
+    def __init__(self, mode: int | str, count: int, labels: Iterable[str] = ()) -> None:
+        labelled = f", with labels {listed(labels)}" if labels else ""
+        super().__init__(f"there is no working mode {mode!r}: the robot has {count}, numbered from 0{labelled}")
         self.mode, self.count = mode, count
 
 
@@ -78,6 +80,16 @@ class WorkingModes:
         """One character per limb with more than one branch. Raises `ModeError`."""
         self.branch(mode)
         return self.label_of(mode, self._digits(mode))
+
+    def number(self, label: str) -> int:
+        """The working mode of a label, as `label` gives it. Raises `ModeError`."""
+        if label not in self._numbers:
+            raise ModeError(label, self.count, self._numbers)
+        return self._numbers[label]
+
+    @cached_property
+    def _numbers(self) -> dict[str, int]:
+        return {self.label(mode): mode for mode in range(min(self.count, MOST))}
 
     def choose(self, poses: Array, seed: ArrayLike | None = None, mode: int | None = None) -> Choice:
         """Which configurations poses (n, 7) are solved for: the one place where that is decided.

@@ -8,6 +8,7 @@ what another worker holds, and the scheduler reassigns its chunks.
 from __future__ import annotations
 
 import hashlib
+import logging
 import socket
 import threading
 import time
@@ -42,6 +43,7 @@ class Cluster:
         self._pickle = optional_library("cloudpickle", PACKAGE, PURPOSE)
         self.address = address
         self._sent: deque[tuple[Any, bytes]] = deque(maxlen=_SENT)
+        logging.getLogger("distributed.client").addFilter(_is_no_traceback)
         about, remedy = f"scheduler {address}", "start one: dask scheduler"
         try:
             with progress(f"waiting for the {about}, {_ANSWERS_WITHIN:g} s at most"):
@@ -79,6 +81,11 @@ class Cluster:
     def close(self) -> None:
         """Disconnect; the cluster keeps running."""
         self._client.close()
+
+
+def _is_no_traceback(record: logging.LogRecord) -> bool:
+    """Whether a record of Dask's client is to be shown: what it raises is reported as an error of the sweep."""
+    return record.exc_info is None
 
 
 def _greets(address: str) -> bool:
@@ -133,7 +140,7 @@ class _WorkerProgress:
             raise UsageError(about, f"its workers lack a package: {error}", "install the suite there") from error
         except Exception as error:
             if type(error).__module__.partition(".")[0] == "distributed" or type(error).__name__ == "CancelledError":
-                problem = f"the sweep was lost: {type(error).__name__} {error}"
+                problem = f"the sweep was lost: {type(error).__name__} {' '.join(str(error).split())}"
                 raise UsageError(about, problem, "look at its workers; with a journal the run goes on") from error
             raise
 

@@ -134,6 +134,22 @@ def test_many_parts_are_refused(part: str) -> None:
     assert part in error.problem
 
 
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ('<body name="b{n}"><joint name="j{n}"/></body>', "more than 500 links"),
+        ('<body name="b{n}">' + "".join(f'<joint name="j{{n}}_{k}"/>' for k in range(3)) + "</body>", "500 links"),
+    ],
+)
+def test_bodies_of_other_formats_are_counted_before_a_tree_is_made(
+    body: str, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delattr("pkm_description.formats.read.tree_text")  # which takes seconds for 3,000 bodies
+    bodies = "".join(body.format(n=n) for n in range(501 if "}_" not in body else 200))
+    with pytest.raises(DescriptionError, match=said):
+        plus_text(f"<mujoco><worldbody>{bodies}</worldbody></mujoco>")
+
+
 def test_a_chain_of_as_many_links_as_are_allowed_is_answered_soon() -> None:
     count = 499
     text = "<robot><pkm base_link='l0' platform_link='l250'/>"

@@ -3,8 +3,13 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
+import socket
+import subprocess
+import sys
+import threading
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -16,6 +21,7 @@ from distributed import LocalCluster
 from pkm_analysis import Analysis
 from pkm_description import load_mechanism
 from pkm_description.mechanism import Array
+from pkm_runtime.errors import UsageError
 from pkm_runtime.sweeps import Sweeps
 
 RANGES = {"x": (-0.4, 0.4), "y": (0.1, 0.6)}
@@ -78,3 +84,27 @@ def test_an_error_in_a_chunk_is_the_error_of_the_sweep(cluster: Sweeps) -> None:
 
     with pytest.raises(ValueError, match="three"):
         list(cluster.map(fails, range(6)))
+
+
+def test_a_scheduler_that_is_killed_is_one_error_without_tracebacks() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    command = [sys.executable, "-m", "distributed.cli.dask_scheduler", "--host", "127.0.0.1", "--port", str(port)]
+    told: list[logging.LogRecord] = []
+    handler = logging.Handler()
+    handler.emit = told.append  # type: ignore[method-assign]
+    logger = logging.getLogger("distributed.client")
+    with subprocess.Popen([*command, "--no-dashboard"], stderr=subprocess.DEVNULL) as scheduler:
+        sweeps = Sweeps(scheduler=f"tcp://127.0.0.1:{port}")
+        logger.addHandler(handler)
+        killer = threading.Timer(1.0, scheduler.kill)
+        killer.start()
+        try:
+            with pytest.raises(UsageError, match=r"the sweep was lost: .*; look at its workers; with a journal"):
+                list(sweeps.map(np.sin, [np.arange(4.0)]))
+            time.sleep(1.0)  # Dask looks for the scheduler again
+            sweeps.close()
+        finally:
+            killer.join()
+            logger.removeHandler(handler)
+    assert not [record.getMessage() for record in told if record.exc_info]
