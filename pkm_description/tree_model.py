@@ -290,7 +290,10 @@ def tree_of_robot(m: Mechanism, origin: str) -> TreeModel:
 
 
 def tree_of(description: urdf_plus.Description, origin: str, text: str) -> TreeModel:
-    """The tree that a text without a platform describes, its loops closed; `DescriptionError` if they stay open or lock a drive."""
+    """The tree that a text without a platform describes, its loops closed.
+
+    Raises `DescriptionError` if they stay open, or lock a driven joint.
+    """
     joints = ordered_tree(description.links, description.joints, description.base_link)
     started = TreeModel(
         description.name, description.base_link, description.gravity, tuple(description.links), joints,

@@ -197,7 +197,8 @@ class Kinematics(Describable):
                 or where they follow the platform to.
             seed: joint positions (n_joints,) or (..., n_joints) [rad, m] near those wanted. Positions that close the
                 loops at the pose are returned themselves, SINGULAR where a limb could leave them on its own.
-            mode: working mode, 0 to `n_modes - 1`, or its label as `mode_label` gives it; without seed and mode, what continues home.
+            mode: working mode, 0 to `n_modes - 1` or its label (`mode_label`); without seed and mode, what continues
+                home.
 
         Returns:
             Joints (..., n_joints) with a status, a residual and a reason each; NaN where there is no configuration.
