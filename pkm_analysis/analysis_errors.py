@@ -18,5 +18,5 @@ class AnalysisError(UsageError):
 def check_ending(what: str, path: str | Path, endings: tuple[str, ...]) -> None:
     """Raise `AnalysisError` unless the file's extension is among `endings`; `what` names the file, as "picture"."""
     if Path(path).suffix not in endings:
-        problem = "its ending is none that is known"
+        problem = "its file extension is unknown"
         raise AnalysisError(f"{what} {Path(path).name}", problem, f"use one of {', '.join(endings)}")

@@ -184,7 +184,7 @@ def polytopes(
     """
     _, _, K, within = _asked(kinematics, pose, limits, part, length, mode)
     if len(K) != 1 or not np.isfinite(K).all():
-        raise AnalysisError("polytopes", "they are those of one pose that the limbs reach", "give another pose")
+        raise AnalysisError("polytopes", "they need one pose that the limbs reach", "give another pose")
     return within(K[0])
 
 

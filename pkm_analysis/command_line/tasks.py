@@ -83,7 +83,7 @@ def _workspace(given: argparse.Namespace, mechanism: Mechanism, sweeps: Sweeps) 
 def _tilt(given: argparse.Namespace, mechanism: Mechanism, sweeps: Sweeps) -> Found:
     analysis = asked(given, mechanism, sweeps)
     if given.directions < 1:
-        raise AnalysisError("--directions", f"{given.directions} are none", "give one or more")
+        raise AnalysisError("--directions", f"{given.directions} is too few", "give one or more")
     hold = values_of(analysis.robot.coordinates, given.hold)
     limits = not given.no_joint_limits
     found = analysis.tilt(given.directions, hold=hold, requirements=given.require, joint_limits=limits)
@@ -233,7 +233,7 @@ def _prove(given: argparse.Namespace, mechanism: Mechanism, sweeps: Sweeps) -> F
         return Found(analysis.robot.name, "errors of pose", [proved], status=status)
     if any(POSE_ERROR in text for text in given.require):
         remedy = "give --tolerances FILE, see errors --help"
-        raise AnalysisError(POSE_ERROR, "it is that of machines within tolerances, which are not given", remedy)
+        raise AnalysisError(POSE_ERROR, "it needs tolerances, and none are given", remedy)
     found = _proof(given, analysis, sweeps)
     status = 0 if found.ok else REFUTED if found.refuted else UNDECIDED
     more = _outside(analysis, found) if found.refuted and found.refuted.violated == "inside" else []

@@ -418,7 +418,7 @@ def _require_straight(task: TaskCoordinates, poses: Array, at: Array) -> None:
         pose = np.concatenate([poses[0, :3] + share * (poses[1, :3] - poses[0, :3]), attitude])
         missed = _coordinates(task, pose) - (at[0] + share * (at[1] - at[0]))
         if np.abs(missed / units).max() > STRAIGHT:
-            problem = "it turns about an axis that is none of the task coordinates'"
+            problem = "it turns about an axis of no task coordinate"
             raise AnalysisError("motion", problem, "turn about one at a time")
 
 

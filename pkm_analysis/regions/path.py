@@ -90,7 +90,7 @@ class Path(OverGrid):
         return f"{name}: {len(self.waypoints)} waypoints, {shown(self.length, 'm')}"
 
     def _details(self) -> list[str]:
-        lines = [f"{100.0 * share:.3g} % of what is in the way: {text}" for text, share in self.barrier.items()]
+        lines = [f"{100.0 * share:.3g} % of the obstacles: {text}" for text, share in self.barrier.items()]
         if self.found:
             lines += [f"{one}: {shown(value, one.quantity.unit)}" for one, value in self._least()]
             lines.append(f"checked every {shown(self.checked, 'm', 2)}")
@@ -136,7 +136,7 @@ def box_of(
     for name in {*first, *last} - set(vary):
         if first.get(name) != last.get(name):
             raise AnalysisError(
-                f"path in {name}", "it is none of the robot's own degrees of freedom", f"vary {', '.join(vary)}"
+                f"path in {name}", "it is not one of the robot's own degrees of freedom", f"vary {', '.join(vary)}"
             )
         held[name] = float(first[name])
     box = {}

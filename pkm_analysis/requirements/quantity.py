@@ -136,7 +136,7 @@ class Quantity:
     def question(self) -> tuple[str, str]:
         """Distinguishes it from all others in a journal; `AnalysisError` without a version."""
         if self.version is None:
-            problem = "nobody knows whether its function is the one of the last run"
+            problem = "its function cannot be compared with the one of the last run"
             raise AnalysisError(f"quantity {self.name} in a journal", problem, "give user_quantity a version")
         return self.name, self.version
 

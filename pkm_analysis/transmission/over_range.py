@@ -160,7 +160,7 @@ def over_range(
 def _limits(joint: Joint) -> tuple[float, float]:
     low, high = joint.limits.lower, joint.limits.upper
     if not np.isfinite(high - low) or (joint.unit == "rad" and high - low > WIDEST):
-        problem = "its limits are none, or say nothing"
+        problem = "it has no limits, or they are more than a turn apart"
         raise AnalysisError(f"range of {joint.name}", problem, f"give one: --range {joint.name}=-20deg:20deg")
     return low, high
 

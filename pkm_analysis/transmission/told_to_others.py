@@ -167,7 +167,7 @@ def ros2_control_text(found: TransmissionRange) -> str:
         joint_reductions = [home[0, 0], home[0, 1]]
         fit = np.array([[1.0, 1.0], [1.0, -1.0]]) * np.array(reductions)[:, None] * np.array(joint_reductions)
     else:
-        problem = f"{len(t.joints)} joints by {len(t.actuators)} motors are none of ros2_control's transmissions"
+        problem = f"ros2_control has no transmission from {len(t.actuators)} motors to {len(t.joints)} joints"
         raise AnalysisError("transmission", problem, "name one joint and its motor, or two joints of a differential")
     J = found.jacobian[found.solved]
     worst = 100.0 * np.abs(J - fit).max() / np.abs(home).max()

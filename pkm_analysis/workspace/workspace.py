@@ -81,7 +81,7 @@ class Workspace(OverDomain):
         if self.all_of_it:
             return "every pose that the limbs reach in the working mode"
         way = "on the straight way from home" if self.membership.robot.kinematics.constant_space else "from home"
-        return f"what limbs solved by iteration follow the platform to {way}; what only other ways reach is left out"
+        return f"poses to which limbs solved by iteration follow the platform {way}; poses on other ways are left out"
 
     def _summary(self) -> str:
         return f"{self.membership.robot.name}: workspace {with_error(self.size, self.error, self.unit)}"

@@ -58,7 +58,7 @@ class JoystickNode(Node):
         if lacks != self._lacking:
             self._lacking = lacks
             if lacks:
-                self.get_logger().warning(f"{lacks}: what is missing counts as at rest")
+                self.get_logger().warning(f"{lacks}: missing axes and buttons count as at rest")
         self._heard = time.monotonic()
         before = self._asked
         self._asked = self._hand.twist(message.axes, message.buttons)

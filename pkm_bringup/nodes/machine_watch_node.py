@@ -132,7 +132,7 @@ class MachineWatchNode(Node):
             return ""
         before, values = self._numbers, [*message.effort, *message.position, *message.velocity]
         self._numbers = all(map(math.isfinite, values))
-        return "" if before or self._numbers else "what is commanded is no number: the last goal is given up"
+        return "" if before or self._numbers else "a command is not a number: the last goal is given up"
 
     def _begin(self, work: Coroutine[Any, Any, None], now: float) -> None:
         assert self.executor is not None  # its timer calls

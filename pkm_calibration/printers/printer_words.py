@@ -37,7 +37,7 @@ def in_words(found: Calibrated) -> list[str]:
         else:
             lines.append(f"    {name:<{width}}  {value:12.4f} {unit:<3}  ± {half:.4f}, was {old:.4f}")
     if len(found.unidentified) > 1:
-        lines.append("  intervals count with errors of what is held (--json has them as if it were exact)")
+        lines.append("  intervals include errors of the held parameters (--json also has them for exact ones)")
     if found.printer.pasted and not found.reasons:
         lines += ["  to be sent, or pasted:", *(f"    {line}" for line in found.printer.pasted(found.parameters))]
     return lines

@@ -218,7 +218,7 @@ def _refusals(
     reasons = []
     if measured.known_noise and found.rms_after > UNEXPLAINED:
         reasons.append(
-            f"what is left is {found.rms_after:.3g} times the noise that the file gives: parameters do not explain it"
+            f"the remaining error is {found.rms_after:.3g} times the noise in the file: parameters do not explain it"
         )
     floor = {kind: 0.1 * SIGMA["rad" if kind == "attitude" else "m"] for kind in CHECKED}  # what rounding leaves
     worse = [k for k, error in judged.items() if k in CHECKED and error > 1.1 * before[k] and error > floor[k]]

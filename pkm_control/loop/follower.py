@@ -342,7 +342,7 @@ class TrajectoryFollower:
         if self.controller.commands != "effort":
             return f"a way to another working mode takes efforts, and this law commands a {self.controller.commands}"
         if self.compensation is not None:
-            return "the platform is led against what gives way, which is known in one working mode alone"
+            return "the compliance that is compensated is known in one working mode only"
         self.change, self._gravity = change, self.guard.gravity
         self.guard.gravity = lambda _: change.weight()
         change.set_pace(self.override)

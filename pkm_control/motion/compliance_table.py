@@ -124,12 +124,12 @@ def read_compliance(path: str, kinematics: Kinematics) -> ComplianceTable | None
 
     name = kinematics.mechanism.name
     if values.get("robot") != name:
-        problem = f"it is that of {values.get('robot')!r}, the robot is {name!r}"
+        problem = f"the file is for {values.get('robot')!r}, the robot is {name!r}"
         raise ConfigurationError(path, "robot", problem, "give the file that was made for this robot")
     poses = _numbers(path, values, "poses", (-1, 7))
     n, size = len(poses), kinematics.engine.size
     if not n or (np.abs(np.linalg.norm(poses[:, 3:], axis=1) - 1.0) > 1e-6).any():
-        raise ConfigurationError(path, "poses", "there are none, or not with unit quaternions", REMEDY)
+        raise ConfigurationError(path, "poses", "they are missing, or their quaternions have no unit length", REMEDY)
     sag, compliance = _numbers(path, values, "sag", (n, 6)), _numbers(path, values, "compliance", (n, 6, 6))
     load = _numbers(path, values, "load", (6,))
     drives = values.get("drives", {})
@@ -143,7 +143,7 @@ def read_compliance(path: str, kinematics: Kinematics) -> ComplianceTable | None
         raise ConfigurationError(path, "sag", problem, "give m, rad, N and N m")
     at = kinematics.at(poses)
     if (bad := np.flatnonzero(at.status)).size:
-        problem = f"pose {bad[0] + 1} is none of the robot's: {at.reason(int(bad[0]))}"
+        problem = f"pose {bad[0] + 1} is not possible for the robot: {at.reason(int(bad[0]))}"
         raise ConfigurationError(path, "poses", problem, REMEDY)
     weight = np.linalg.norm(kinematics.mechanism.gravity) * sum(
         link.inertial.mass for link in kinematics.mechanism.links

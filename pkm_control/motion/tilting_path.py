@@ -90,7 +90,7 @@ class TiltingPath:
         poses, joints = _followed(kinematics, line.pose)
         bad = np.flatnonzero(~np.isfinite(poses).all(axis=1))
         if bad.size:
-            raise ValueError(f"the limbs do not reach what is {parameters[bad[0]] / path.length:.0%} of the way")
+            raise ValueError(f"the limbs do not reach the pose at {parameters[bad[0]] / path.length:.0%} of the way")
         at = kinematics.at(poses, joints)
         first = _fitted(at, line.first)
         still = at.platform_acceleration(first, np.zeros((len(poses), len(kinematics.actuated_names))))

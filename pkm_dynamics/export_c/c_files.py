@@ -600,8 +600,8 @@ add_test(NAME NAME_test COMMAND NAME_test)
 README = """\
 # {robot} in C
 
-Made by `pkm export` {release} from the description with digest `{digest}`; whether that is still the description's,
-`pkm check {robot} --exported .` says. Do not edit: export again.
+Made by `pkm export` {release} from the description with digest `{digest}`. `pkm check {robot} --exported .` tells
+whether the description still has it. Do not edit: export again.
 
     {build}
 

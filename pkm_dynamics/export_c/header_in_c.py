@@ -22,7 +22,7 @@ STATUSES = (
     (
         "PKM_NOT_CONNECTED",
         8,
-        "limbs solved by iteration do not follow from home, or what limbs hold is nearly dependent",
+        "limbs solved by iteration do not follow from home, or limbs' constraints are nearly dependent",
     ),
     ("PKM_NO_SUCH_MODE", 10, "no working mode of this number"),
 )

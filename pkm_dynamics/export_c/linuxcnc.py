@@ -73,7 +73,8 @@ def _ini(files: CFiles, axes: list[int], units: Array, home: Array) -> str:
 
 
 INI = """\
-# Of {robot}, by pkm export {release}: to be put into your INI file. What is called yours nobody knows but you.
+# Made for {robot} by pkm export {release}. Copy it into your INI file.
+# Correct what is called yours: it is not in the description.
 [KINS]
 KINEMATICS = {name}kins
 JOINTS = {joints}

@@ -261,7 +261,7 @@ class RecordedFunction:
         self.end("how the limbs' joints move with the platform", "singular")
         space = RecordedSpace(self.model, self.data, robot.n, robot.instead)
         firm = self.tape.decide(">", space.condition, FIRM_SINGLE if robot.single else FIRM)
-        robot.expect(firm, "what its limbs hold of the platform is nearly dependent beside home")
+        robot.expect(firm, "its limbs' constraints on the platform are nearly dependent beside home")
         self.end("what limbs hold of the platform", "blunt")
         return space
 

@@ -35,7 +35,7 @@ class RankError(PkmError):
         self.rank, self.gap, self.greedy = rank, gap, greedy
         super().__init__(
             f"the rank of the regressor is not clear: {rank} columns by pivoting, {greedy} in order, "
-            f"gap {gap:.1e} between what is kept and what is left out; use more motions or a wider range"
+            f"gap {gap:.1e} between kept and omitted columns; use more motions or a wider range"
         )
 
 

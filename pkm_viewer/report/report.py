@@ -179,8 +179,8 @@ class Report:
             return []
         limits = "at its limit of effort" if self.has_efforts else "held back by its limits"
         return [
-            f"{self.actuated_names[most]} was {limits} in {share:.0%} of the periods: the motion, or what is carried, "
-            f"asks for more than the drives give. The platform was up to {1e3 * self.position_max:.3g} mm and "
+            f"{self.actuated_names[most]} was {limits} in {share:.0%} of the periods: the motion or the payload "
+            f"needs more than the drives give. The platform was up to {1e3 * self.position_max:.3g} mm and "
             f"{1e3 * self.attitude_max:.3g} mrad off."
         ]
 

@@ -88,7 +88,7 @@ def test_pages_hold_their_pictures(tmp_path: Path, capsys: pytest.CaptureFixture
         (["delta", "workspace", "--range", "z=-900:-800"], "write -900mm"),
         (["five_bar", "path", "--to", "x=0.1", "y=0.5", "--that", "margin > 5"], "margin > 5 does not hold, it is 0."),
         (["five_bar", "workspace", "--hold", "x"], "it cannot be read"),
-        (["five_bar", "workspace", "--picture", "x.bmp", "--resolution", "40"], "its ending is none that is known"),
+        (["five_bar", "workspace", "--picture", "x.bmp", "--resolution", "40"], "its file extension is unknown"),
     ],
 )
 def test_questions_with_a_fault_are_told(words: list[str], answer: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -160,8 +160,8 @@ def test_regions_of_home_by_word(tmp_path: Path, capsys: pytest.CaptureFixture[s
         (["map", "--vary", "x,x"], "coordinate x: it is named twice"),
         (["map", "--quantity", "natural_frequency", "--stiffness", "-5"], "-5 is not valid; give one above zero"),
         (["map", "--quantity", "natural_frequency", "--stiffness", "nan"], "nan is not valid; give one above zero"),
-        (["workspace", "--mesh", "border.foo"], "mesh border.foo: its ending is none that is known; use one of .stl"),
-        (["map", "--picture", "map.foo"], "picture map.foo: its ending is none that is known; use one of .png"),
+        (["workspace", "--mesh", "border.foo"], "mesh border.foo: its file extension is unknown; use one of .stl"),
+        (["map", "--picture", "map.foo"], "picture map.foo: its file extension is unknown; use one of .png"),
         (["workspace", "--mesh", "border.stl"], "the border is not a surface in 2 coordinates; vary three"),
     ],
 )

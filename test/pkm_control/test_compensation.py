@@ -369,7 +369,7 @@ def test_another_working_mode_is_refused() -> None:
         ({"sag": [[0, 0, 1, 0, 0]]}, "sag"),
         ({"sag": [[0, 0, -90.0, 0, 0, 0]]}, "no small displacement"),
         ({"sag": [[0, 0, -0.0012, 0, 0, 0]]}, "at pose 1 it is 1.2 mm, and the whole weight moves it 0"),
-        ({"poses": [[3, 0, -0.8, 0, 0, 0, 1]]}, "pose 1 is none of the robot's"),
+        ({"poses": [[3, 0, -0.8, 0, 0, 0, 1]]}, "pose 1 is not possible for the robot"),
         ({"compliance": "soft"}, "compliance"),
         ({"compliance": [[[float("nan")] * 6] * 6]}, "finite"),
         ({"load": [0, 0]}, "load"),

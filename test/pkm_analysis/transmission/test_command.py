@@ -239,7 +239,7 @@ def test_pictures_of_one_and_two_joints(tmp_path: Path) -> None:
         (["--joints", "left_knee", "--kd-motor", "10"], "a damping of the motors without a stiffness"),
         (["--kp-motor", "nan", "--kd-motor", "3"], "--kp-motor nan: no gain of a motor"),
         (["--kp-motor", "10", "--kd-motor", "-3"], "--kd-motor -3: no gain of a motor"),
-        (["--picture", "p.gif"], "picture p.gif: its ending is none that is known"),
+        (["--picture", "p.gif"], "picture p.gif: its file extension is unknown"),
         (["--kp-motor", "inf", "--kd-motor", "0"], "--kp-motor inf: no gain of a motor"),
     ],
 )
