@@ -296,7 +296,7 @@ def page(tallies: list[Tally]) -> str:
     text += "\n" + table(HEADER, rows) + "\n"
     notes = [(one.robot, *said) for one in wholes for said in _of_all_times(one.notes).most_common()]
     if notes:
-        text += "\nWhat the judge did not agree with:\n\n"
+        text += "\nThe judge did not agree with these motions:\n\n"
         text += "".join(f"- {robot}: {note} ({count} of those noted)\n" for robot, note, count in notes)
     return text
 
