@@ -319,8 +319,8 @@ def _check_driven_joints_move(tree: TreeModel) -> None:
             ties += [f"<mimic> of {n}" for n in one.joints if tree.joint_named[n].mimic is not None]
             raise DescriptionError(
                 f'<joint name="{one.actuators[0]}">',
-                f"it is driven, and what ties it to others leaves it no motion (mobility 0): {listed(ties)}",
-                "leave out what contradicts the others, or correct positions and axes",
+                f"it is driven, and its loops and couplings leave it no motion (mobility 0): {listed(ties)}",
+                "leave out the one that contradicts the others, or correct positions and axes",
             )
 
 

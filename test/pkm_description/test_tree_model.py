@@ -100,7 +100,7 @@ def test_loops_that_let_nothing_move_have_no_joints() -> None:
     (cluster,) = load_model(stiff).clusters
     assert (cluster.joints, cluster.independent, cluster.idle) == (("hinge",), (), ())
     assert "joints none, it is locked" in str(load_model(stiff))
-    with pytest.raises(DescriptionError, match=r'"hinge".*leaves it no motion \(mobility 0\): equality1'):
+    with pytest.raises(DescriptionError, match=r'"hinge".*leave it no motion \(mobility 0\): equality1'):
         load_model(stiff.replace("</mujoco>", '<actuator><motor joint="hinge"/></actuator></mujoco>'))
 
 
@@ -121,5 +121,5 @@ def test_a_driven_joint_that_loops_lock_is_refused(second: str, names: str) -> N
     <equality><connect name="pin" body1="coupler" body2="rocker" anchor="0.4 0 0"/>{{}}</equality>
     <actuator><motor joint="crank"/></actuator></mujoco>"""
     assert load_model(text.format("")).clusters[0].independent == ("crank",)
-    with pytest.raises(DescriptionError, match=rf'"crank".*leaves it no motion \(mobility 0\): {names};'):
+    with pytest.raises(DescriptionError, match=rf'"crank".*leave it no motion \(mobility 0\): {names};'):
         load_model(text.format(second))
