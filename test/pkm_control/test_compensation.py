@@ -363,9 +363,9 @@ def test_another_working_mode_is_refused() -> None:
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"robot": "hexa"}, "that of 'hexa'"),
+        ({"robot": "hexa"}, "for 'hexa'"),
         ({"poses": []}, "poses"),
-        ({"poses": [[0, 0, -0.8, 0, 0, 0, 2]]}, "unit quaternions"),
+        ({"poses": [[0, 0, -0.8, 0, 0, 0, 2]]}, "no unit length"),
         ({"sag": [[0, 0, 1, 0, 0]]}, "sag"),
         ({"sag": [[0, 0, -90.0, 0, 0, 0]]}, "no small displacement"),
         ({"sag": [[0, 0, -0.0012, 0, 0, 0]]}, "at pose 1 it is 1.2 mm, and the whole weight moves it 0"),
