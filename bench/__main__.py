@@ -24,15 +24,17 @@ PACKAGES = ("numpy", "scipy", "numba", "pin", "mujoco", "visual-kinematics")
 
 PREFACE = """# Benchmarks
 
-Made by `python -m bench --write docs/benchmarks.md`; every number below comes from that one run.
+`python -m bench --write docs/benchmarks.md` makes this page. All numbers come from one run.
 
-All calls are made from Python, in one process on one core, without threads. Contenders take turns: each of the
-{repetitions} repetitions runs every one of them for about 2 ms, and the medians of the processor time are compared, so
-that whatever slows the machine down slows them all. Times vary from machine to machine; look at the ratios. Peers get
-the positions, velocities and accelerations of all joints for nothing, while ours start from the platform's motion. All
-compute the same thing on the same model, every body with its inertia, rotors included, friction left out; the last
-column says how well the answers agree. *Lean* calls take arrays and write into arrays; *convenient* calls return
-objects with statuses. MuJoCo's loops are `connect` equalities, as rigid as it allows.
+All calls are made from Python, in one process on one core, without threads. All programs take turns: each of the
+{repetitions} repetitions runs every program for about 2 ms. The table compares medians of the processor time. Other
+load on the machine thus slows all programs alike. Times vary from machine to machine; compare the ratios.
+
+* Peers get the positions, velocities and accelerations of all joints without cost. Ours start from the platform.
+* All compute the same quantities of the same model: every body with its inertia, with rotors, without friction.
+* The last column shows the agreement of the results.
+* *Lean* calls take arrays and write into arrays. *Convenient* calls return objects with statuses.
+* MuJoCo's loops are `connect` equalities, as rigid as MuJoCo permits.
 """
 
 
@@ -66,7 +68,7 @@ def report(everything: bool, picture: Path | None = None) -> str:
     parts.append("One core, in batches:")
     parts.append(table(["work", "rate", "asked", ""], delta.batch_rates(robot)))
     if shutil.which("gcc") or shutil.which("cc"):
-        parts.append("How far inverse kinematics and dynamics are from code generated for this robot alone:")
+        parts.append("Inverse kinematics and dynamics, compared with code generated for this robot alone:")
         parts.append(table(["code", "time per state", "ratio"], delta.distance_to_straight_line(robot)))
     robot = Sample("gough_stewart")
     rows = gough_stewart.dynamics_rows(robot)
@@ -74,37 +76,38 @@ def report(everything: bool, picture: Path | None = None) -> str:
     rows += [*steps, *gough_stewart.inverse_rows(robot)]
     parts += ["## Gough-Stewart platform, 6-UPS", table(HEADER, [row.cells() for row in rows])]
     parts += [
-        "Largest gap of a loop after 200 steps of 1 ms from home, the platform slowly falling:",
+        "Largest gap of a loop after 200 steps of 1 ms from home, while the platform falls slowly:",
         table(["engine", "gap", "asked"], gaps),
     ]
     if everything:
         parts += [
             "## Every robot",
             "Lean calls. Robots marked *iterated* have limbs without a closed form, solved by Newton's method from\n"
-            "the last configuration; those whose motion space turns with the pose are timed at home.",
+            "the last configuration. Those with a configuration-dependent motion space are timed at home.",
             table(
                 ["robot", "degrees of freedom", "bodies", "iterated", "IK", "IK + ID", "IK + FD", "IK + ID per body"],
                 gallery.rows(),
             ),
         ]
         found = scaling.families()
-        header = ["counted", "range", "lean call", "line at 0", "per limb or body", "farthest off the line"]
+        header = ["counted", "range", "lean call", "intercept", "per limb or body", "largest deviation"]
         parts += [
             "## Growth",
-            "Straight lines through the times by the number of legs of a platform on UPS legs (redundantly actuated\n"
-            "above six), and of bodies in each limb of a Delta with more rods than it needs:",
+            "Linear fits of the time by the number of UPS legs of a platform (redundantly actuated\n"
+            "above six), and by the number of bodies in each limb of a Delta with additional rods:",
             table(header, scaling.rows(found)),
         ]
         if picture:
             scaling.plot(found, picture)
             parts.append(f"![Cost by size]({picture.name})")
         parts += [
-            "Limbs are independent of each other: with a core for every limb, a call could take as long as its\n"
-            "slowest limb and the rest that needs all of them (`LimbByLimb`; Müller 2021 prints 0.97 of 2.74 µs for\n"
-            "three limbs, the exchange left out). By the general kernels, inverse kinematics included, and beside it\n"
-            "what it takes to hand one limb to a waiting thread and back: threads cost far more than they could save.",
+            "Limbs are independent of each other. With a core for every limb, a call could take only the time of its\n"
+            "slowest limb and of the rest that needs all limbs (`LimbByLimb`; Müller 2021 prints 0.97 of 2.74 µs for\n"
+            "three limbs, without the exchange). The table has times of the general kernels with inverse\n"
+            "kinematics, and the time to pass one limb to a waiting thread and back. Threads cost far more than they\n"
+            "could save.",
             table(["robot", "limbs", "whole", "slowest limb", "the rest", "handed to a thread"], scaling.apart_rows()),
-            "So cores share batches, not calls:",
+            "Therefore cores share batches, not calls:",
             table(
                 ["cores", "Delta states per second, inverse kinematics and dynamics"],
                 [[str(n), f"{rate / 1e6:.2f} million"] for n, rate in everywhere],

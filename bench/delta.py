@@ -159,8 +159,8 @@ def distance_to_straight_line(sample: Sample) -> list[list[str]]:
     each = [t[0].median / POINTS, t[1].median / POINTS, t[2].median, t[3].median / POINTS]
     counts = ", ".join(f"{line.counts[sign]} {sign}" for sign in line.counts)
     names = [
-        f"C made from the same equations ({counts}), checks left out; the kernel's efforts to {same[1]:.0e}",
-        f"ours in a batch, all checks made; the kernel's efforts to {same[0]:.0e}",
+        f"C made from the same equations ({counts}), without checks; agrees with the kernel to {same[1]:.0e}",
+        f"ours in a batch, with all checks; agrees with the kernel to {same[0]:.0e}",
         "ours as a lean call from Python",
         "the kernel that both are recorded from, in a batch",
     ]
@@ -225,7 +225,7 @@ def batch_rates(sample: Sample) -> list[list[str]]:
     for name, call, n, wanted in (
         ("inverse kinematics, one million poses", positions, BATCH, 3e6),
         (work, dynamics, len(motions), 5e5),
-        (f"{work}, by `Dynamics.inverse`, which looks at the input first", public, len(motions), 5e5),
+        (f"{work}, by `Dynamics.inverse`, which checks the input first", public, len(motions), 5e5),
     ):
         solved = np.isin(call(), (0, SOLVED)).mean()
         times = []

@@ -27,10 +27,13 @@ PICTURES = DOCS / "pictures"
 HEAD = """# The robots of the gallery
 
 Every robot is a file in `pkm_description/robots/` and nothing else. `python docs/make_gallery.py` writes this page.
-*Freedoms* are those of the platform: T translations, R rotations. *Repeated* is by how many equations the loops repeat
-each other (0: not overconstrained). *Working modes* and *assembly modes* are the real solutions of the inverse and the
-forward kinematics that the solvers find for the home pose; solutions beyond the joint limits count. Pictures show
-robots at home, with the frames of base and platform (x red, y green, z blue).
+
+* *Degrees of freedom* are those of the platform: T translations, R rotations.
+* *Repeated* is the number of redundant loop equations (0: not overconstrained).
+* *Working modes* and *assembly modes* are the real solutions of the inverse and the
+  forward kinematics that the solvers find for the home pose, including solutions beyond the joint limits.
+
+Pictures show robots at home, with the frames of base and platform (x red, y green, z blue).
 
 | robot | | degrees of freedom | limbs | actuators | repeated | working modes | assembly modes |
 |---|---|---|---|---|---|---|---|

@@ -113,7 +113,7 @@ def estimate(
     start, scales = np.asarray(start, dtype=np.float64), np.asarray(scales, dtype=np.float64)
     r = residuals(start)[0]
     if not np.isfinite(r).all():
-        raise PkmError("the measurements have no residuals where the estimate begins")
+        raise PkmError("the measurements have no residuals at the start of the estimate")
     width = np.ones(len(r)) if sigma is None else np.asarray(sigma, dtype=np.float64)
     labels = np.arange(len(r)) if groups is None else np.asarray(groups)
     members = np.unique(labels, return_inverse=True)[1]
@@ -123,15 +123,15 @@ def estimate(
     fit = _robust(_Fit(residuals, start, scales, width, there, known), members)
     if known and (times := float(np.median(np.abs(fit.r)))) > BEYOND:
         raise ContradictionError(
-            f"the measurements do not go with the others: half of them miss by {times:.3g} standard deviations"
+            f"the measurements are inconsistent: half of them deviate by {times:.3g} standard deviations"
         )
     while fit.outliers(labels) and (found := fit.run(members[there]).outliers(labels)):  # of a fit that has settled
         out += found
         there = ~np.isin(labels, out)
         if len(out) > MOST * len(np.unique(labels)):
             raise ContradictionError(
-                f"{len(out)} of {len(np.unique(labels))} measurements do not go with the others: no set of parameters "
-                "explains most of them"
+                f"{len(out)} of {len(np.unique(labels))} measurements are inconsistent with the others: no set of "
+                "parameters explains most of them"
             )
         fit = _Fit(residuals, fit.values, scales, width, there, known).run(members[there], BEGUN)
     fit = _Fit(residuals, fit.values, scales, width, there, known).run()

@@ -242,7 +242,7 @@ def corrected_from_file(mechanism: Mechanism, path: str | os.PathLike[str]) -> M
     if robot and robot != mechanism.name:
         raise DescriptionError(
             f"corrections {Path(path)}",
-            f"they are those of {robot!r}, the robot is {mechanism.name!r}",
-            "give the file that was made for this description",
+            f"they belong to {robot!r}, but the robot is {mechanism.name!r}",
+            "give the corrections of this description",
         )
     return corrected(mechanism, found)

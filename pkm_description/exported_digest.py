@@ -26,12 +26,12 @@ def compare_exported(mechanism: Mechanism, folder: str | Path) -> str:
     headers = {file: file.read_text(encoding="utf-8", errors="replace") for file in files}
     found = {file: match[1] for file, text in headers.items() if (match := _DIGEST.search(text))}
     if not found:
-        raise DescriptionError(str(folder), "it has no header of pkm export", "name the folder that was exported to")
+        raise DescriptionError(str(folder), "it has no header of pkm export", "name the folder of the export")
     for file, digest in found.items():
         if digest != digest_of(mechanism):
             raise DescriptionError(
                 str(file),
-                f"made from another description than that of {mechanism.name} as it is now",
+                f"the description of {mechanism.name} has changed since the export",
                 f"export it again: pkm export {mechanism.name} --to c -o {folder}",
             )
     return f"{', '.join(map(str, found))}: made from this description"

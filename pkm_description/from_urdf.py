@@ -48,9 +48,8 @@ def _with_units_first(error: DescriptionError, found: Sequence[Suspect]) -> Desc
     unit, right = ("degrees", "rad") if worst.slip is Slip.DEGREES else ("millimetres", "m")
     return DescriptionError(
         error.element,
-        f"{error.problem}. Moreover there are numbers that look like {unit}: {worst.about} comes to "
-        f"{worst.value:g} {right}",
-        f"first correct the units (`pkm check` says which number of the file it is); else: {error.remedy}",
+        f"{error.problem}. Some numbers look like {unit}: {worst.about} is {worst.value:g} {right}",
+        f"first correct the units (`pkm check` names the number in the file); otherwise: {error.remedy}",
     )
 
 
@@ -112,13 +111,13 @@ def _check_springs(
     between = {joint.child for joint in description.joints if joint.name in virtual} - {description.platform_link}
     for joint in description.joints:
         if joint.spring_stiffness > 0.0 and joint.name in virtual:
-            problem = "it is a coordinate of the platform, and no joint that could have a spring"
+            problem = "it is a coordinate of the platform; such joints cannot have a spring"
             raise DescriptionError(f'<joint name="{joint.name}">', problem, "write a <spring> between links")
     for spring in description.springs:
         label = urdf_plus.spring_label(spring)
         for link in (spring.from_link, spring.to_link):
             if link in between:
-                problem = f"{link!r} lies between coordinates of the platform, and is no body"
+                problem = f"{link!r} is between coordinates of the platform and is not a body"
                 raise DescriptionError(label, problem, "name the platform, or a body of a limb")
         first, second = (
             model.pose_of(link, home) @ np.append(point, 1.0)
@@ -127,8 +126,8 @@ def _check_springs(
         if np.linalg.norm(second - first) < urdf_plus.ZERO_LENGTH and (
             spring.preload != spring.stiffness * spring.rest_length
         ):
-            problem = "its ends coincide at home, where its force has no direction"
-            raise DescriptionError(label, problem, "move an end, or write neither rest_length nor preload")
+            problem = "its ends coincide at home, so its force has no direction"
+            raise DescriptionError(label, problem, "move an end, or remove rest_length and preload")
 
 
 @lru_cache(maxsize=2)

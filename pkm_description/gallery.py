@@ -25,7 +25,7 @@ def robot_path(name: str) -> Path:
     names = robot_names()
     if name in names:
         return ROBOTS / f"{name}{SUFFIX}"
-    hint = f"`pkm run --help` lists all {len(names)}, docs/gallery.md shows them; or give the path of a file"
+    hint = f"`pkm run --help` lists all {len(names)}, and docs/gallery.md shows them; or give the path of a file"
     near = near_names(name, (*names, *_examples()))
     if near:
         hint = f"did you mean {' or '.join(_examples().get(one, one) for one in near)}? {hint[0].upper()}{hint[1:]}"

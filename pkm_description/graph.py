@@ -57,7 +57,7 @@ def ordered_tree(links: Sequence[Link], joints: Sequence[Joint], base_link: str)
         raise DescriptionError(
             f'<link name="{stray[0]}">',
             f"no joint connects it to the base {base_link!r}",
-            "add the joint that carries it; a tree has one root, and loops do not carry links",
+            "add a joint with this link as child; loops cannot replace it",
         )
     return tuple(order)
 
@@ -69,7 +69,9 @@ def check_ends(label: str, names: Sequence[str], **ends: str) -> None:
             remedy = or_near(link, names, "name an existing <link>")
             raise DescriptionError(label, f"its {side} {link!r} is not a link", remedy)
     if len(set(ends.values())) == 1:
-        raise DescriptionError(label, f"it joins {next(iter(ends.values()))!r} to itself", "name two different links")
+        raise DescriptionError(
+            label, f"it connects {next(iter(ends.values()))!r} to itself", "name two different links"
+        )
 
 
 def _check_joint_links(joints: Sequence[Joint], names: Sequence[str]) -> None:
@@ -96,12 +98,12 @@ def _check_mimics(joints: Sequence[Joint]) -> None:
         if leader is None:
             raise DescriptionError(label, f"unknown joint {joint.mimic.joint!r}", "name an existing <joint>")
         if leader.mimic is not None or leader is joint:
-            raise DescriptionError(
-                label, f"{leader.name!r} itself mimics a joint", "name the joint that moves by itself"
-            )
+            raise DescriptionError(label, f"{leader.name!r} itself mimics a joint", "name an independent joint")
         if joint.type.dof != 1 or leader.type.dof != 1:
             raise DescriptionError(
-                label, f"{joint.name!r} and {leader.name!r} must both have one degree of freedom", "use such joints"
+                label,
+                f"{joint.name!r} and {leader.name!r} must both have one degree of freedom",
+                "use joints with one degree of freedom",
             )
 
 
@@ -113,8 +115,8 @@ def _rooted_at_base(joints: Sequence[Joint], parent: dict[str, Joint], base_link
         if joint.type is not JointType.FIXED:
             raise DescriptionError(
                 f'<joint name="{joint.name}">',
-                f"it moves {link!r}, so the base {base_link!r} is not at the root of the tree",
-                "let the tree start at the base link, or name the root as base_link",
+                f"it moves {link!r}, so the base {base_link!r} is not the root of the tree",
+                "start the tree at the base link, or name the root as base_link",
             )
         turned[joint.name] = replace(
             joint, parent=joint.child, child=joint.parent, origin=frozen(inverse_transform(joint.origin))

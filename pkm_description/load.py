@@ -117,8 +117,8 @@ def find_robot(source: str | os.PathLike[str]) -> Path:
     if not isinstance(source, (str, os.PathLike)):
         raise DescriptionError(
             f"source {shortened(repr(source), 60)}",
-            f"it is of type {type(source).__name__}, which names no robot",
-            "give the name of a robot of the gallery, the path of a .urdf or .xacro file, or the text itself",
+            f"it is of type {type(source).__name__}, which cannot name a robot",
+            "give the name of a gallery robot, the path of a .urdf or .xacro file, or the text",
         )
     path = Path(source)
     try:

@@ -162,7 +162,7 @@ def _numbers(
     lower, upper = _vector(pair[0], m, "lower bound"), _vector(pair[1], m, "upper bound")
     for name, a, b in zip(names, lower, upper, strict=True):
         if not a <= b:
-            raise DistributionError(f"bounds: those of joint '{name}' are {a} and {b}")
+            raise DistributionError(f"bounds: the bounds of joint '{name}' are {a} and {b}")
     return weights, lower, upper
 
 

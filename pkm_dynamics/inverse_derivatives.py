@@ -65,7 +65,7 @@ def inverse_derivatives(problem: Problem) -> InverseDerivatives:
     """See `Dynamics.inverse_derivatives`."""
     k = problem.robot.kinematics
     if not k.constant_space and k.mechanism.mobility.left_out:
-        raise PkmError(f"{k.mechanism.name}: no derivatives where the platform's branch turns and carries load")
+        raise PkmError(f"{k.mechanism.name}: no derivatives if the platform's branch rotates and carries load")
     (efforts, _), status = efforts_of(problem), problem.status
     m, n = len(k.actuated_names), k.mobility
     out = np.full((len(problem), m, 3 * n), np.nan)

@@ -72,7 +72,9 @@ class ObservedLegs:
 
     def __init__(self, dynamics: Dynamics) -> None:
         if len(dynamics.robot.springs):
-            raise ObservationError(f"{dynamics.mechanism.name} has springs, which this model lacks: use Dynamics")
+            raise ObservationError(
+                f"{dynamics.mechanism.name} has springs; this model does not support them: use Dynamics"
+            )
         refuse_redundant(dynamics.kinematics.redundant_names, "observed legs")
         self.dynamics, self.kinematics = dynamics, dynamics.kinematics
         self.tables = self.kinematics.tables
@@ -144,7 +146,7 @@ class ObservedLegs:
         opened = motion.dense.J[0].real @ self._observed_rates(motion.dense, x, dx, ds, np.zeros(3))[2:]
         rows = self._fit_rows(motion.dense, x) @ motion.space
         if np.linalg.matrix_rank(rows, tol=REGULAR) < rows.shape[1]:
-            raise ObservationError("the limbs' ends do not determine how the platform moves")
+            raise ObservationError("the limbs' ends do not determine the motion of the platform")
         twist = -motion.space @ np.linalg.lstsq(rows, opened, rcond=None)[0]
         return Observed(x, dx, s, ds, pose, twist)
 
@@ -273,7 +275,7 @@ class ObservedLegs:
 
     def _check_fit(self, off: float) -> None:
         if off > MISFIT * self.kinematics.characteristic_length:
-            raise ObservationError(f"the limbs do not meet at the platform: one ends {off:.3g} m from its joint there")
+            raise ObservationError(f"the limbs do not reach the platform: one ends {off:.3g} m from its joint there")
 
     def _fitted_at_once(self, x: Array, s: Array) -> Array:
         """By one singular value decomposition: the limbs' ends are points and directions of the platform."""

@@ -44,7 +44,7 @@ def numbers(values: ArrayLike, expected: str, what: str, hint: str = "") -> Arra
     try:
         array = np.asarray(values)
         if array.dtype.kind == "c":
-            raise ShapeError("its numbers are complex, and would lose their imaginary parts")
+            raise ShapeError("its numbers are complex; give real numbers")
         return writeable(np.asarray(array, dtype=np.float64))
     except (TypeError, ValueError) as error:
         raise ShapeError(

@@ -84,14 +84,14 @@ def examine(
         text, origin = _expanded(report, source, xacro_args)
         drawn = {name: value for name, value in (xacro_args or {}).items() if name != CORRECTIONS}
         _sketch(report, text, Path(origin) if origin.endswith(".xacro") else None, drawn)
-        progress(f"closing the loops at home (no new start after {LONGEST:g} s)")
+        progress(f"closing the loops at home (no new attempt after {LONGEST:g} s)")
         mechanism = mechanism_from_urdf(text, origin)
         _describe(report, mechanism)
         progress("preparing the solvers")
         kinematics = Kinematics(mechanism)
         _solve(report, kinematics)
         if modes and not kinematics.redundant_names:
-            progress("searching for working and assembly modes (--no-modes leaves them out)")
+            progress("searching for working and assembly modes (--no-modes skips this)")
             _list_modes(report, kinematics)
     except DescriptionError as error:
         report.verdicts.append(_refusal(error))
@@ -118,7 +118,7 @@ def _refusal(error: DescriptionError) -> Verdict:
     """What the loader refuses. Verdicts tell wrong units in warnings, more exactly than the loader can."""
     if isinstance(error.__cause__, DescriptionError):
         plain = error.__cause__
-        remedy = f"first correct the units that the warnings above tell of; if the error stays: {plain.remedy}"
+        remedy = f"first correct the units named in the warnings above; if the error remains: {plain.remedy}"
         return Verdict("error", plain.element, None, plain.problem, remedy)
     return Verdict("error", error.element, None, error.problem, error.remedy)
 
@@ -172,26 +172,27 @@ def _remarks(mechanism: Mechanism) -> list[str]:
         names = ", ".join(mechanism.redundant_joints)
         notes.append(f"kinematic redundancy: beside the pose, {names} are coordinates; modes are not listed")
     if m.singular_home:
-        notes.append("home is a singularity: the degrees of freedom there differ from those nearby; move <home>")
+        notes.append("home is a singularity: its degrees of freedom differ from those of nearby poses; move <home>")
     if m.uncontrolled:
-        notes.append(f"the actuators leave the platform {m.uncontrolled} degree(s) of freedom, as the file says")
+        notes.append(
+            f"the actuators do not control {m.uncontrolled} degree(s) of freedom of the platform; the file accepts this"
+        )
     if m.redundant_actuators:
-        notes.append(f"{m.redundant_actuators} redundant actuator(s): efforts are shared by minimum norm")
+        notes.append(f"{m.redundant_actuators} redundant actuator(s): efforts have minimum norm")
     if m.redundant_constraints:
         notes.append(
-            f"overconstrained: {m.redundant_constraints} equation(s) of the loops repeat others; "
-            "the real machine needs these lengths and directions to be exact, the solvers cope"
+            f"overconstrained: {m.redundant_constraints} redundant equation(s) of the loops; "
+            "the real machine needs exact lengths and directions, the solvers accept this"
         )
     if m.idle:
-        notes.append(f"{m.idle} idle degree(s) of freedom of no effect on the platform, such as rods that spin")
+        notes.append(f"{m.idle} idle degree(s) of freedom without effect on the platform, such as the spin of rods")
     if m.left_out:
         branch = ", ".join(mechanism.platform_chain)
         notes.append(
-            f"the platform's own branch ({branch}) counts: the limbs alone would leave the platform {m.left_out} more "
-            "degree(s) of freedom, which the branch takes away. That is right where the branch is built, as an ankle's "
-            "universal "
-            "joint is, or where these do not matter, such as that of a pen that turns about its pin; where "
-            "the branch only names the task coordinates, the real platform is loose"
+            f"the platform's own branch ({branch}) removes {m.left_out} degree(s) of freedom that the limbs permit. "
+            "This is correct if the branch is a real part, such as an ankle's universal joint, or if these degrees of "
+            "freedom do not matter, such as the rotation of a pen about its pin. If the branch only names the task "
+            "coordinates, the real platform is loose"
         )
     for limb in mechanism.limbs:
         if not limb.actuated:
@@ -291,12 +292,12 @@ def _list_modes(report: Report, kinematics: Kinematics) -> None:
 def _remark_margins(report: Report) -> None:
     s = report.singularity
     if not np.isfinite(s["type2"]):
-        report.remarks.append("home is singular inside a limb: no Jacobian there; move <home>")
+        report.remarks.append("a limb is singular at home: there is no Jacobian; move <home>")
         return
     if s["type1"] < NEAR_SINGULAR:
         report.remarks.append("home is at or near a type 1 singularity: a limb is stretched or folded there")
     if s["constraint_hold"] < NEAR_SINGULAR:
-        report.remarks.append("home is at or near a constraint singularity: the limbs hardly block what they should")
+        report.remarks.append("home is at or near a constraint singularity: the limbs hardly constrain the platform")
 
 
 def _block(kinematics: Kinematics, block: Any) -> dict[str, Any]:
@@ -352,7 +353,7 @@ def _in_short(report: Report) -> list[str]:
     lines += [f"  - {remark}" for remark in report.remarks[:REMARKS_SHOWN]]
     more = len(report.remarks) - REMARKS_SHOWN
     remarks = f"{counted(more, 'more remark')}, " if more > 0 else ""
-    return [*lines, f"--all tells more: {remarks}the graph, how each limb is solved, the modes, the margins"]
+    return [*lines, f"--all shows more: {remarks}the graph, the solution of each limb, the modes, the margins"]
 
 
 def _everything(report: Report) -> list[str]:
@@ -360,7 +361,7 @@ def _everything(report: Report) -> list[str]:
     if report.description:
         lines += [_robot_text(report), *_mobility_text(report)]
     if report.tree:
-        lines += ["", "Graph (~: loops that end at the link)", *(f"  {line}" for line in report.tree)]
+        lines += ["", "Graph (~: loops that end at this link)", *(f"  {line}" for line in report.tree)]
         lines += ["", "Loops", *(f"  {line}" for line in report.loops)]
     if report.description:
         lines += ["", "Limbs", *(line for limb in report.limbs for line in _limb_text(limb))]
@@ -448,9 +449,12 @@ def _modes_text(modes: dict[str, Any]) -> list[str]:
     lines = [f"Working modes at home  {modes['working']}{listed}"]
     lines.append(f"Assembly modes at home  {modes['assembly']} by method '{modes['assembly_method']}': {trust}")
     if labels != ["only"]:
-        lines.append("  working: a sign per limb with two ways to a pose, in the order of the limbs: + is home's way")
+        lines.append(
+            "  working: a sign per limb with two solutions for a pose, in the order of the limbs; +: the solution "
+            "at home"
+        )
     if len(modes["assembly_modes"]) > 1:
-        lines.append(f"  assembly: {_assembly_signs(modes)}, and a number; the same positions of the drives in all")
+        lines.append(f"  assembly: {_assembly_signs(modes)}, and a number; all have the same drive positions")
     for mode in modes["assembly_modes"][:MODES_SHOWN]:
         lines.append(f"  {mode['label']}: xyz {_vector(mode['pose'][:3])} m, quaternion {_vector(mode['pose'][3:])}")
     return lines
@@ -460,9 +464,9 @@ def _assembly_signs(modes: dict[str, Any]) -> str:
     """What precedes the number in the label of an assembly mode."""
     labels = [mode["label"] for mode in modes["assembly_modes"]]
     if any(label.startswith("redundant") for label in labels):
-        return "redundant: with more drives than degrees of freedom no sign tells them apart"
-    unknown = "?: the robot has no such sign, or none that is known" if any(la.startswith("?") for la in labels) else ""
-    sign = "+ or -: the side of the type 2 singularities that lie between them"
+        return "redundant: with more drives than degrees of freedom, no sign distinguishes them"
+    unknown = "?: the robot has no such sign, or it is unknown" if any(la.startswith("?") for la in labels) else ""
+    sign = "+ or -: the side of the type 2 singularities between them"
     return "; ".join(filter(None, (sign if any(la[0] in "+-" for la in labels) else "", unknown)))
 
 
@@ -512,14 +516,14 @@ def parser() -> argparse.ArgumentParser:
     """The command line."""
     p = argparse.ArgumentParser(
         prog="pkm check",
-        description="Check the URDF+ description of a parallel robot and print what the suite makes of it. "
+        description="Check the URDF+ description of a parallel robot and print the results. "
         "Lengths in m, angles in rad, efforts in N or N m.",
         epilog="Exit status: 0 usable, 1 not usable, 2 wrong command line.",
     )
     add_robot(p)
     p.add_argument("--json", action="store_true", help="print the report as JSON (infinite or undefined: null)")
-    p.add_argument("--all", action="store_true", help="print the graph, limbs, modes and margins, too")
-    p.add_argument("--args", action="store_true", help="list the arguments of the robot's file that --xacro-args sets")
+    p.add_argument("--all", action="store_true", help="also print the graph, limbs, modes and margins")
+    p.add_argument("--args", action="store_true", help="list the arguments of the robot's file, set with --xacro-args")
     p.add_argument("--no-modes", action="store_true", help="skip the search for working and assembly modes")
     p.add_argument(
         "--exported", metavar="DIR", help="only check whether the code of pkm export in a folder belongs to this robot"

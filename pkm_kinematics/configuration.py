@@ -369,7 +369,9 @@ class Configuration(ExplainedSolution):
         """
         refuse_redundant(self.engine.redundant_names, "the rate of the motion Jacobian")
         if not self.engine.constant_space:
-            raise PkmError("the motion space turns with the pose: no basis of it stays, and its Jacobian has no rate")
+            raise PkmError(
+                "the motion space depends on the configuration: it has no constant basis, so its Jacobian has no rate"
+            )
         flat = self.rows(slice(None))
         S, K = self.engine.task.subspace, flat.inverse_jacobian
         twists = np.broadcast_to(self.engine.inputs.rates(twist, np.zeros(6), len(K))[0], (len(K), 6))

@@ -177,10 +177,10 @@ class Kinematics(Describable):
 
     def _own(self, found: Configuration, seed: ArrayLike | None, mode: int | str | None) -> Configuration:
         if seed is not None or mode is not None:
-            raise PkmError("a configuration is in its mode: a seed or a mode goes with a pose")
+            raise PkmError("a configuration already has its mode; give a seed or a mode only with a pose")
         if found.engine.mechanism is not self.mechanism:
             raise PkmError(
-                f"a configuration of another description of {found.engine.mechanism.name}: ask for that of this one by "
+                f"a configuration of another description of {found.engine.mechanism.name}; for this description use "
                 "at(found.pose, seed=found.joints)"
             )
         return found

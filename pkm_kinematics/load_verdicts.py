@@ -29,7 +29,7 @@ def of_masses(mechanism: Mechanism) -> Iterator[Verdict]:
             "ok",
             "masses",
             0.0,
-            "no link has a mass: kinematics and the position law need none, efforts and a simulated machine do",
+            "no link has a mass; efforts and a simulated machine need masses, kinematics and the position law do not",
             "give the links <inertial>",
         )
         return
@@ -40,9 +40,11 @@ def of_masses(mechanism: Mechanism) -> Iterator[Verdict]:
             "warning",
             "masses",
             total,
-            f"{total:.4g} kg in a robot {width:.2g} m wide, more than a cube of water that wide: these look like grams "
+            f"{total:.4g} kg in a robot {width:.2g} m wide, more than a cube of water of this width: the unit "
+            "looks like grams "
             f'(heaviest: <link name="{heaviest.name}">, {heaviest.inertial.mass:.4g})',
-            f"masses are in kg: {heaviest.inertial.mass:g} g are {heaviest.inertial.mass / 1e3:g}; inertias in kg m^2",
+            f"write masses in kg: {heaviest.inertial.mass:g} g are {heaviest.inertial.mass / 1e3:g}; inertias in "
+            "kg m^2",
         )
     yield from _of_driven_bodies(mechanism)
     rigid = rigid_with(mechanism.joints, mechanism.platform_link, mechanism.loops)
@@ -51,8 +53,8 @@ def of_masses(mechanism: Mechanism) -> Iterator[Verdict]:
             "warning",
             f'<link name="{mechanism.platform_link}">',
             0.0,
-            "the platform has no mass: weight, efforts and the simulated machine leave it out",
-            "give it <inertial>, or none to any link where the masses do not matter",
+            "the platform has no mass; weight, efforts and the simulated machine omit it",
+            "give it <inertial>; if masses do not matter, give none to any link",
         )
 
 
@@ -73,10 +75,10 @@ def _of_driven_bodies(mechanism: Mechanism) -> Iterator[Verdict]:
             "warning",
             f'<link name="{without[0].child}">',
             0.0,
-            f"what {listed(joint.name for joint in without)} {'moves' if one else 'move'} has no mass of its own: the "
-            f"efforts of {'this drive' if one else 'these drives'} leave out what it takes to speed up the "
-            f"{'slider' if slides else 'driven body'} itself, often the largest part",
-            "give it <inertial>, or its joint in <ros2_control> rotor_inertia and gear_ratio",
+            f"the {'slider' if slides else 'driven body'} of {listed(joint.name for joint in without)} has no "
+            "mass: the "
+            f"efforts of {'this drive' if one else 'these drives'} omit its acceleration, often the largest part",
+            "give it <inertial>, or give its joint rotor_inertia and gear_ratio in <ros2_control>",
         )
 
 
@@ -89,14 +91,14 @@ def of_velocities(mechanism: Mechanism) -> Iterator[Verdict]:
             continue
         about = f'<joint name="{name}"> <limit>'
         if joint.type is JointType.PRISMATIC and limit > FAST_SLIDE:
-            meaning, remedy = f"{limit:g} m/s: this looks like mm/s", f"{limit:g} mm/s are {limit / 1e3:g}"
+            meaning, remedy = f"{limit:g} m/s: the unit looks like mm/s", f"{limit:g} mm/s are {limit / 1e3:g}"
         elif joint.type is not JointType.PRISMATIC and limit > FAST:
             turns = limit * 60.0 / (2.0 * np.pi)
-            meaning = f"{limit:g} rad/s, {turns:.0f} turns a minute at the joint: this looks like deg/s"
-            remedy = f"{limit:g} deg/s are {np.radians(limit):.6g}; behind a gear, divide by its ratio"
+            meaning = f"{limit:g} rad/s, {turns:.0f} turns per minute at the joint: the unit looks like deg/s"
+            remedy = f"{limit:g} deg/s are {np.radians(limit):.6g}; with a gear, divide by its ratio"
         else:
             continue
-        yield Verdict("warning", about, limit, meaning, f"velocities are in m/s and rad/s: {remedy}")
+        yield Verdict("warning", about, limit, meaning, f"write velocities in m/s and rad/s: {remedy}")
 
 
 def of_weight(kinematics: Kinematics) -> Iterator[Verdict]:
@@ -121,7 +123,7 @@ def of_weight(kinematics: Kinematics) -> Iterator[Verdict]:
     if largest > 1.0:
         ending = "; the drives cannot carry the robot at home"
     elif largest > LITTLE_LEFT:
-        ending = f"; more than {LITTLE_LEFT:.0%} of a limit, which leaves little for any motion"
+        ending = f"; more than {LITTLE_LEFT:.0%} of a limit; little is left for motions"
     else:
         ending = ""
     shared = ", evenly shared," if mechanism.mobility.redundant_actuators else ""
@@ -129,9 +131,9 @@ def of_weight(kinematics: Kinematics) -> Iterator[Verdict]:
         "warning" if ending else "ok",
         "weight at home",
         largest if np.isfinite(limits).any() else None,
-        f"the drives carry it{shared} by {', '.join(rows)}{ending}",
-        "stronger drives or gears, less mass, or springs and counterweights that take over; "
-        "masses are in kg, efforts at the joint in N m and N"
+        f"the drives carry the weight{shared} with {', '.join(rows)}{ending}",
+        "use stronger drives or gears, less mass, or springs and counterweights; "
+        "check units: masses are in kg, efforts at the joint in N m and N"
         if ending
         else "",
     )

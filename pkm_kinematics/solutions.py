@@ -119,7 +119,7 @@ class NamedSolution(Solution):
         what = what or self._of_actuated[0]
         arrays = (*self._of_actuated, *self._of_all)
         if what not in arrays:
-            raise PkmError(f"by_name: there is no array {what!r} of joints; there are {', '.join(arrays)}")
+            raise PkmError(f"by_name: no array {what!r} of joints; there are {', '.join(arrays)}")
         names = self._names.actuated if what in self._of_actuated else self._names.joints
         values = np.asarray(getattr(self, what))
         columns = {name: values[..., k] for k, name in enumerate(names)}

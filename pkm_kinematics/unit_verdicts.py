@@ -27,7 +27,7 @@ def of_units(found: Sequence[Suspect], mass: float, blame: Blame = lambda slip: 
         alike = _of(found, slip)
         worst = max(alike, key=lambda one: abs(one.value))
         for one in written:
-            meaning = f"with it {worst.about} comes to {_what(worst, mass)}{_others(alike, worst)}"
+            meaning = f"because of it, {worst.about} is {_what(worst, mass)}{_others(alike, worst)}"
             yield Verdict("warning", one.place, one.value, meaning, _correction(one.value, slip))
     for alike in _groups([one for one in found if not known.get(_kind(one.slip))]):
         worst = max(alike, key=lambda one: abs(one.value))
@@ -38,7 +38,7 @@ def of_units(found: Sequence[Suspect], mass: float, blame: Blame = lambda slip: 
 def of_cosines(found: Sequence[Written]) -> Iterator[Verdict]:
     """Warnings of numbers, from `taken_as_radians`, that look like degrees and go into cosines and sines only."""
     for one in found:
-        meaning = "cosines and sines are taken of it, of radians: it looks like degrees"
+        meaning = "the file uses it as radians in cosines and sines, but it looks like degrees"
         yield Verdict("warning", one.place, one.value, meaning, _correction(one.value, Slip.DEGREES))
 
 
@@ -50,7 +50,7 @@ def of_misfits(blame: Blame) -> Iterator[Verdict]:
             in_units.setdefault(one, []).append(slip)
     for one, slips in in_units.items():
         units = " or ".join("degrees" if slip is Slip.DEGREES else "mm" for slip in slips)
-        meaning = f"the numbers do not fit together, and would if this were {units}"
+        meaning = f"the numbers are inconsistent; they are consistent if this is in {units}"
         yield Verdict(
             "warning", one.place, one.value, meaning, "; ".join(_correction(one.value, slip) for slip in slips)
         )
@@ -59,8 +59,8 @@ def of_misfits(blame: Blame) -> Iterator[Verdict]:
 def _correction(value: float, slip: Slip) -> str:
     """What to write instead of a number of the file."""
     if slip is Slip.DEGREES:
-        return f"angles are in rad: {value:g} degrees are {value * slip.factor:.6g}, or write ${{radians({value:g})}}"
-    return f"lengths are in m: {value:g} mm are {value * slip.factor:g}"
+        return f"write angles in rad: {value:g} degrees are {value * slip.factor:.6g}, or write ${{radians({value:g})}}"
+    return f"write lengths in m: {value:g} mm are {value * slip.factor:g}"
 
 
 def _kind(slip: Slip) -> Slip:
@@ -86,11 +86,11 @@ def _groups(found: Sequence[Suspect]) -> list[list[Suspect]]:
 
 def _what(one: Suspect, mass: float) -> str:
     if one.slip is Slip.DEGREES:
-        return f"{one.value:g} rad, more than a full turn: these look like degrees"
+        return f"{one.value:g} rad, more than a full turn: the unit looks like degrees"
     if one.slip is Slip.SLIDE:
-        return f"a slide of {abs(one.value):g} m: this looks like millimetres"
+        return f"a translation of {abs(one.value):g} m: the unit looks like millimetres"
     size = f"more than {LARGE:g} m" if one.value > LARGE else "a hundred times the others"
-    return f"{one.value:g} m, {size}, in a robot of {mass:.4g} kg: these look like mm"
+    return f"{one.value:g} m, {size}, in a robot of {mass:.4g} kg: the unit looks like mm"
 
 
 def _others(alike: Sequence[Suspect], worst: Suspect) -> str:
@@ -103,8 +103,9 @@ def _others(alike: Sequence[Suspect], worst: Suspect) -> str:
 def _remedy(one: Suspect) -> str:
     if one.slip is Slip.DEGREES:
         return (
-            f"angles are in rad: {one.value:.6g} degrees are {np.radians(one.value):.6g}; "
-            f"or write ${{{one.value:.6g} * pi / 180}}; where an expression made it, correct the angles that go into it"
+            f"write angles in rad: {one.value:.6g} degrees are {np.radians(one.value):.6g}; "
+            f"or write ${{{one.value:.6g} * pi / 180}}; if it comes from an expression, correct the angles of the "
+            "expression"
         )
     more = "; inertias in kg m^2 (1 kg mm^2 is 1e-6)" if one.slip is Slip.MILLIMETRES else ""
-    return f"lengths are in m: {abs(one.value):g} mm are {abs(one.value) / 1000.0:g}{more}"
+    return f"write lengths in m: {abs(one.value):g} mm are {abs(one.value) / 1000.0:g}{more}"

@@ -50,17 +50,17 @@ def of_drives(mechanism: Mechanism) -> Iterator[Verdict]:
             "ok",
             f"drives {listed(by_position)}",
             float(len(by_position)),
-            "commanded by position only: ros2_control writes positions, and the drive makes the efforts itself to "
-            "follow them. Inverse dynamics then serve to size the drives, not to command them; the gains that count "
-            "are those of the drive's own position and velocity loops",
-            'where computed torque shall command the machine, give every drive <command_interface name="effort"/>',
+            "commanded by position only: ros2_control writes positions, and the drive controls its efforts itself. Use "
+            "inverse dynamics to select the drives, not to command them; only the gains of the drive's own position "
+            "and velocity loops matter",
+            'for computed torque, give every drive <command_interface name="effort"/>',
         )
     if by_position and len(by_position) < len(mechanism.actuated_joints):
         yield Verdict(
             "warning",
             "<ros2_control>",
             float(len(by_position)),
-            "drives with different command interfaces: no controller of ros2_control writes both",
+            "the drives have different command interfaces; no controller of ros2_control writes both",
             "give every driven joint the same command_interface",
         )
 
@@ -77,7 +77,7 @@ def of_singularity(kinematics: Kinematics) -> Iterator[Verdict]:
             "warning" if accepted else "error",
             "architecture singularity",
             max(around),
-            f"the drives hold the platform neither at home nor at {len(around)} poses nearby: the robot is singular "
+            f"the drives do not hold the platform at home or at {len(around)} poses nearby: the robot is singular "
             "everywhere" + (", which its description accepts" if accepted else ""),
             f"change the geometry: {hold_advice(kinematics.mechanism.mobility.motion)}",
         )
@@ -117,14 +117,14 @@ class Hold:
                 "force amplification at home",
                 self.amplification,
                 f"home is at or near a type 2 singularity: in one direction the drives hold {self.independence:.1g} of "
-                "what independent ones would; no motion can start there",
-                "move <home> away from the singularity (Kinematics.singularity tells how far a pose is); where the "
-                f"robot has to work at home, change the geometry: {hold_advice(motion)}",
+                "the load of independent drives; no motion can start there",
+                "move <home> away from the singularity (Kinematics.singularity gives the distance of a pose); if the "
+                f"robot must work at home, change the geometry: {hold_advice(motion)}",
             )
         limit = joint.limits.effort
         most = ""
         if np.isfinite(limit) and largest > 0.0:
-            most = f", so that its limit holds {limit / largest:.3g} {'N m' if turns else 'times that'}"
+            most = f"; its limit holds {limit / largest:.3g} {'N m' if turns else 'times this load'}"
         load = "1 N m on the platform" if turns else "1 N on the platform"
         if "R" in motion and not turns:
             load += f" or a moment of {length:.3g} N m"
@@ -143,9 +143,10 @@ class Hold:
             "warning",
             "force amplification at home",
             self.amplification,
-            f"{meaning}; the drives hold {self.independence:.2g} of what independent ones would (below {WEAK:g}: weak)",
-            "move <home> away from the type 2 singularity nearby, or spread the lines along which the drives push: "
-            f"{WEAK_ADVICE.get(motion, 'other joint centres, longer lever arms')}; and keep to poses with a margin "
+            f"{meaning}; the drives hold {self.independence:.2g} of the load of independent drives (weak: below "
+            f"{WEAK:g})",
+            "move <home> away from the nearby type 2 singularity, or spread the lines of action of the drives: "
+            f"{WEAK_ADVICE.get(motion, 'other joint centres, longer lever arms')}; and use poses with a margin "
             "(Kinematics.singularity)",
         )
 

@@ -51,7 +51,7 @@ def read(text: str) -> Any:
         raise YamlError(mark.line + 1 if mark else 0, words) from error
     except yaml.reader.ReaderError as error:
         line = text.count("\n", 0, error.position) + 1
-        raise YamlError(line, f"the character {error.character:#x} is not taken") from error
+        raise YamlError(line, f"the character {error.character:#x} is not allowed") from error
     except (yaml.YAMLError, ValueError) as error:
         raise YamlError(0, " ".join(str(error).split())) from error
 

@@ -42,7 +42,7 @@ class Section:
 
     def __init__(self, source: str, element: str, values: Any, fallback: Mapping[str, Any] | None = None) -> None:
         if not isinstance(values, Mapping):
-            problem, remedy = f"'{_shown(values)}' is no mapping", "write 'key: value' lines below it"
+            problem, remedy = f"'{_shown(values)}' is not a mapping", "write 'key: value' lines below it"
             if values is None:
                 problem, remedy = "is empty", "write 'key: value' lines into it"
             raise ConfigurationError(source, element, problem, remedy)
@@ -111,7 +111,7 @@ class Section:
         """A mapping, empty where there is none."""
         value = self._values.get(key) if self.has(key) else {}
         if not isinstance(value, Mapping):
-            raise self.wrong(key, f"'{_shown(value)}' is no mapping", "write 'key: value' lines below it")
+            raise self.wrong(key, f"'{_shown(value)}' is not a mapping", "write 'key: value' lines below it")
         return value
 
     def numbers(self, key: str, sizes: Sequence[int], default: Sequence[float] | None = None) -> list[float]:
@@ -177,7 +177,7 @@ def read_yaml(path: str | Path) -> tuple[str, Any]:
         raise ConfigurationError(str(path), "", problem, "give the path of a file") from error
     if len(data) > _LARGEST:
         raise ConfigurationError(
-            source, "", f"has more than {_LARGEST} bytes", "a machine takes some hundred lines at most"
+            source, "", f"has more than {_LARGEST} bytes", "a machine file has at most some hundred lines"
         )
     try:
         return source, strict_yaml.read(data.decode("utf-8"))

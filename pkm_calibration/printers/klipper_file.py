@@ -128,7 +128,7 @@ def lines_of(path: Path) -> list[str]:
     """
     try:
         if path.stat().st_size > LONGEST:
-            raise ConfigurationError(str(path), "", "is too large for a printer's settings", "give printer.cfg")
+            raise ConfigurationError(str(path), "", "is too large for a file of printer settings", "give printer.cfg")
         return path.read_bytes().decode("utf-8").replace("\r\n", "\n").split("\n")
     except UnicodeDecodeError:
         raise ConfigurationError(str(path), "", "is not a text file", "give Klipper's printer.cfg") from None
@@ -213,7 +213,7 @@ class _Reader:
         found = self.settings.get((section, key)) or (self.settings.get(of_a) if of_a else None)
         if found is None and default is not None:
             return default
-        entry = found or self.entry(section, key, "add it: the calibration begins at the settings")
+        entry = found or self.entry(section, key, "add it: the calibration starts from the settings")
         return self.numbers(entry, f"{section}.{key}", 1, positive)[0]
 
     def numbers(self, entry: Entry, name: str, count: int, positive: bool = False) -> list[float]:
@@ -254,7 +254,7 @@ class _Reader:
                 ratio = np.nan
         if not (0.0 < ratio < np.inf):
             assert entry is not None
-            name, problem = f"{section}.gear_ratio", f"'{entry.value[:60]}' is no ratio"
+            name, problem = f"{section}.gear_ratio", f"'{entry.value[:60]}' is not a ratio"
             raise ConfigurationError(entry.source, name, problem, "write it as 57:11, 2:1", entry.line)
         return ratio
 
@@ -269,7 +269,7 @@ def _numbers(reader: _Reader, kind: str) -> list[int]:
     if numbers != list(range(len(numbers))):
         gap = next(k for k, number in enumerate(numbers) if k != number)
         entry = reader.settings[_BLOCK, f"{kind}{numbers[gap]}"]
-        problem = f"{kind}{gap} is missing before {kind}{numbers[gap]}, so that Klipper reads no further"
+        problem = f"{kind}{gap} is missing before {kind}{numbers[gap]}, so Klipper stops reading there"
         raise ConfigurationError(entry.source, _BLOCK, problem, "add it, or renumber the rest", entry.line)
     return numbers
 
@@ -309,14 +309,14 @@ def _measured(reader: _Reader) -> Measured:
                 heights.append((name, value, stable[0], kind == "manual_height"))
             key = (value, *(one for row in stable for one in row))
             if key in places:
-                problem = f"{name} repeats {places[key]} to the last digit"
+                problem = f"{name} equals {places[key]} in all digits"
                 raise ConfigurationError(
-                    entry.source, _BLOCK, problem, "remove one: it was not measured twice", entry.line
+                    entry.source, _BLOCK, problem, "remove one: the same measurement appears twice", entry.line
                 )
             places[key] = name
     _refuse_orphans(reader, lines)
     if len([one for one in heights if not one[3]]) < 3:
-        problem = f"has {len(heights)} probed heights; three are the least, seven are usual"
+        problem = f"has {len(heights)} probed heights; at least three are needed, seven are usual"
         remedy = "run DELTA_CALIBRATE and SAVE_CONFIG first"
         raise ConfigurationError(reader.source, f"[{_BLOCK}]", problem, remedy)
     return Measured(

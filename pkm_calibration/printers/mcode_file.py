@@ -66,7 +66,7 @@ class _Head:
 
     def number(self, name: str, default: float | None = None, positive: bool = False) -> float:
         if default is None and name not in self.found:
-            problem, remedy = "is missing", "add it: the calibration begins at the settings"
+            problem, remedy = "is missing", "add it: the calibration starts from the settings"
             raise self.error(name, problem, remedy, self.last)
         values, line = self.found.get(name, ([default or 0.0], 0))
         if positive and not 0.0 < values[0] < 1e6:
@@ -81,7 +81,7 @@ class _Head:
         lengths = self.found["M665.L"][0] if self.has("M665.L") else []
         duet = "reprapfirmware" in self.comments or self.has("M666.A", "M666.B") or len(lengths) > 1
         if marlin == duet:
-            problem = "may be Marlin's or RepRapFirmware's, which write M666 with opposite signs"
+            problem = "may be from Marlin or RepRapFirmware; their signs of M666 are opposite"
             remedy = "add a line '# Marlin' or '# RepRapFirmware'"
             raise self.error("", problem, remedy, min(line for _, line in self.found.values()))
         return "marlin" if marlin else "reprapfirmware"
@@ -115,7 +115,7 @@ def read_mcode(path: Path) -> Printer:
     model, x = LinearDelta(np.ones(3)), _model_values(head, firmware)
     tilt = 0.01 * head.three("M666", "AB") if firmware == "reprapfirmware" else np.zeros(2)
     if len(points) < 3:
-        problem = f"has {len(points)} points; three are the least, ten or more are good"
+        problem = f"has {len(points)} points; at least three are needed, use ten or more"
         raise head.error("", problem, "probe more points", lines[-1] if lines else header)
     at = np.array(points)
     if np.ptp(at[:, :2], axis=0).max() < LEAST:
@@ -172,7 +172,7 @@ def _model_values(head: _Head, firmware: str) -> Array:
     if firmware == "marlin":
         for tower, value in zip("XYZ", ends, strict=True):
             if value > 0.0:
-                problem = f"is {value:g}, but Marlin's are 0 or less"
+                problem = f"is {value:g}, but Marlin writes 0 or less"
                 raise head.error(f"M666.{tower}", problem, "correct it", head.found[f"M666.{tower}"][1])
         ends = -ends
     return np.array([radius, *(height + ends), *(TOWERS + head.three("M665")), *rods, 0.0])

@@ -157,7 +157,7 @@ def _check_count(mechanism: Mechanism, measured: Measurements) -> None:
     spare = max(0, len(mechanism.actuated_joints) - mechanism.mobility.platform)
     count = measured.count + len(measured) * spare
     if count < FEWEST or len(measured) < FEWEST_ROWS:
-        problem = f"has {count} measured numbers at {len(measured)} different poses, too few to calibrate by"
+        problem = f"has {count} measured numbers at {len(measured)} different poses, too few for a calibration"
         raise MeasurementError(measured.source, problem, "measure more, and at more poses")
 
 
@@ -358,7 +358,7 @@ def _aligned(predicted: Array, measured: Array) -> Array:
 
 def _why(robot: MeasuredRobot, predicted: Array, miss: float) -> tuple[str, str]:
     """What is probably wrong with positions that do not fit, and the remedy."""
-    measured, problem = robot.measured, f"positions miss the drawing by {1e3 * miss:.3g} mm in the median"
+    measured, problem = robot.measured, f"the median deviation of the positions from the drawing is {1e3 * miss:.3g} mm"
     there = np.isfinite(measured.position)
     spread = float(np.nanstd(np.where(there, predicted, np.nan))), float(np.nanstd(measured.position))
     for name, factor in (("mm", 1e-3), ("cm", 1e-2), ("inches", 0.0254), ("m", 1e3)):
@@ -406,5 +406,6 @@ def _check_distances(robot: MeasuredRobot, predicted: Array) -> None:
     lengths = np.linalg.norm(predicted - measured.origin, axis=1)[there]
     ratio = float(np.median(measured.distance[there] / np.maximum(lengths, 1e-12)))
     if not 0.8 < ratio < 1.25:
-        hint = "they look like mm: write 'distance [mm]'" if 500.0 < ratio < 2000.0 else "say from where: from_x, ..."
+        near = 500.0 < ratio < 2000.0
+        hint = "the unit looks like mm: write 'distance [mm]'" if near else "give the start point: from_x, ..."
         raise MeasurementError(measured.source, f"distances are {ratio:.3g} times those of the drawing", hint)

@@ -90,8 +90,8 @@ class MeasuredRobot:
         if len(open_):
             lines = ", ".join(str(self.measured.lines[k]) for k in open_[:5])
             raise PkmError(
-                f"{self.measured.source}, line {lines}{' and more' if len(open_) > 5 else ''}: the drawing cannot "
-                "stand with its drives at these readings; is this another robot, another zero, or another unit?"
+                f"{self.measured.source}, line {lines}{' and more' if len(open_) > 5 else ''}: the drawing has "
+                "no configuration for these drive readings; is this another robot, another zero, or another unit?"
             )
         return states
 

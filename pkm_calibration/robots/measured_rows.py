@@ -69,7 +69,7 @@ def _read(file: Path) -> tuple[list[str], list[str], list[list[str]]]:
         if not file.exists():
             return [], [], []
         if file.stat().st_size > LARGEST:
-            raise MeasurementError(str(file), f"has more than {LARGEST // 10**6} MB", "begin another file")
+            raise MeasurementError(str(file), f"is larger than {LARGEST // 10**6} MB", "start another file")
         lines = file.read_text(encoding="utf-8-sig").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise MeasurementError(str(file), f"cannot be read ({error})", "give the path of a CSV file") from error

@@ -107,7 +107,7 @@ def read_measurements(path: str | Path, mechanism: Mechanism) -> Measurements:
             str(path), f"cannot be read ({error.strerror})", "give the path of a CSV file"
         ) from error
     if len(data) > LARGEST:
-        raise MeasurementError(str(path), f"has more than {LARGEST // 10**6} MB", "give measurements of poses")
+        raise MeasurementError(str(path), f"is larger than {LARGEST // 10**6} MB", "give measurements of poses")
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -157,8 +157,8 @@ def _columns(heads: Sequence[str], known: Mapping[str, bool], place: str) -> lis
         name, unit = match.group(1), match.group(2)
         if name not in known:
             near = difflib.get_close_matches(name, known, n=1)
-            hint = f"did you mean {near[0]!r}?" if near else f"this robot knows {', '.join(known)}"
-            raise MeasurementError(place, f"no such column as {name!r}", hint)
+            hint = f"did you mean {near[0]!r}?" if near else f"this robot has {', '.join(known)}"
+            raise MeasurementError(place, f"there is no column {name!r}", hint)
         if name in (one for one, _ in found):
             raise MeasurementError(place, f"the column {name!r} appears twice", "keep one of them")
         found.append((name, _unit(name, unit, known, place)))
@@ -180,8 +180,8 @@ def _numbers(
     values = np.full((len(rows), len(columns)), np.nan)
     for k, (row, line) in enumerate(zip(rows, lines, strict=True)):
         if len(row) != len(columns):
-            problem = f"has {len(row)} cells, the first line names {len(columns)}"
-            raise MeasurementError(f"{source}, line {line}", problem, "leave a cell empty where nothing was measured")
+            problem = f"has {len(row)} cells, but the first line names {len(columns)}"
+            raise MeasurementError(f"{source}, line {line}", problem, "leave the cell empty if nothing was measured")
         for at, (cell, (name, factor)) in enumerate(zip(row, columns, strict=True)):
             if not cell.strip():
                 continue
@@ -234,13 +234,13 @@ def _assembled(
 
     missing = [name for name in mechanism.actuated_joints if name not in values]
     if missing:
-        remedy = "a column for each drive says where it stood"
+        remedy = "add a column with the position of each drive"
         raise MeasurementError(source, f"has no column for {', '.join(missing)}", remedy)
     drives = three(mechanism.actuated_joints)
     holes = np.flatnonzero(~np.isfinite(drives).all(axis=1))
     if len(holes):
         place = f"{source}, line {lines[holes[0]]}"
-        raise MeasurementError(place, "the reading of a drive is missing", "give all drives, or leave the row out")
+        raise MeasurementError(place, "the reading of a drive is missing", "give all drives, or remove the row")
     if "height" in values:
         if "z" in values:
             raise MeasurementError(source, "has z and height, which are the same", "keep one of them")
@@ -258,7 +258,7 @@ def _assembled(
         origin, point, sigma, known_noise, source, lines,
     )  # fmt: skip
     if found.count == 0 and len(mechanism.actuated_joints) <= mechanism.mobility.platform:
-        raise MeasurementError(source, "has only readings of drives", "add what was measured: see --help")
+        raise MeasurementError(source, "has only drive readings", "add measured columns: see --help")
     return found
 
 
@@ -270,7 +270,7 @@ def _attitudes(values: Mapping[str, Array], n: int, lines: NDArray[np.int64], so
     for whole, given in ((QUATERNION, quaternion), (ATTITUDE, angles)):
         if given and len(given) != len(whole):
             lacking = ", ".join(name for name in whole if name not in given)
-            raise MeasurementError(source, f"lacks {lacking} of an attitude", f"give {', '.join(whole)}")
+            raise MeasurementError(source, f"has an attitude without {lacking}", f"give {', '.join(whole)}")
     names = quaternion or angles
     for k in range(n if names else 0):
         one = np.array([values[name][k] for name in names])

@@ -70,12 +70,12 @@ def plan_poses(mechanism: Mechanism, count: int, kinds: tuple[str, ...] = ("posi
     """
     wrong = [kind for kind in kinds if kind not in KINDS]
     if wrong or not kinds:
-        raise MeasurementError("--measure", f"no such measurement as {', '.join(wrong)}", f"give {', '.join(KINDS)}")
+        raise MeasurementError("--measure", f"there is no measurement {', '.join(wrong)}", f"give {', '.join(KINDS)}")
     parameters = GeometricParameters(mechanism)
     states = _candidates(parameters, seed)
     if len(states) < count:
         raise MeasurementError(
-            mechanism.name, f"only {len(states)} poses were found within limits with bodies apart", "ask for fewer"
+            mechanism.name, f"only {len(states)} poses were found within limits and without collisions", "ask for fewer"
         )
     robot = MeasuredRobot(parameters, _as_measured(states, parameters, kinds), nominal=states)
     J = robot.residuals(np.zeros_like(parameters.model.displacements), parameters.all, states)[1]

@@ -106,7 +106,7 @@ def _plan(given: argparse.Namespace) -> int:
         found = plan_poses(mechanism, given.plan, kinds)
     if given.output:
         if Path(given.output).exists():
-            raise PkmError(f"{given.output} exists, and may be filled in already: give another name")
+            raise PkmError(f"{given.output} exists and may contain measurements: give another name")
         write_whole(Path(given.output), found.table())
     else:
         print(found.table(), end="")

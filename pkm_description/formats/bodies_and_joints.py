@@ -136,7 +136,7 @@ class Assembly:
         """Let a joint be driven; messages call the place `label`."""
         joint = next((one for one in self.joints if one.name == name), None)
         if joint is None:
-            raise DescriptionError(label, f"{name!r} is no joint", "name an existing <joint>")
+            raise DescriptionError(label, f"{name!r} is not a joint", "name an existing <joint>")
         joint.driven = True
         self.drives[name] = interface
 
@@ -157,7 +157,7 @@ class Assembly:
             known = ", ".join([*FREEDOMS, *LOOSE])
             raise DescriptionError(label, f"a loop of type {kind!r} is not supported", f"use one of {known}")
         if any(joint.closes and joint.name.removesuffix("/loop") == name for joint in self.joints):
-            raise DescriptionError(label, "two loops have this name", "give each its own")
+            raise DescriptionError(label, "two loops have this name", "give each its own name")
         (one, first), (two, second) = parent, child
         for body in (one, two):
             if body == WORLD:

@@ -39,7 +39,7 @@ def read_sdf(text: str, place: str = "<sdf>") -> Assembly:
         raise DescriptionError("<sdf>", f"version {version!r} is not known", f"write {VERSIONS[0]} to {VERSIONS[-1]}")
     models = [*root.findall("model"), *root.findall("world/model")]
     if len(models) != 1:
-        raise DescriptionError("<sdf>", f"it has {len(models)} models", "leave one model in the file")
+        raise DescriptionError("<sdf>", f"it has {len(models)} models", "keep one model in the file")
     reader = _Reader(Assembly(models[0].get("name") or "robot"), int(version.split(".")[1]))
     reader.read(models[0], root)
     return reader.assembly
@@ -68,14 +68,14 @@ class _Reader:
         for tag in ("include", "model"):
             if model.find(tag) is not None:
                 raise DescriptionError(
-                    label, f"a <{tag}> in a model is not read", "write one model out (gz sdf -p FILE)"
+                    label, f"a <{tag}> in a model is not supported", "merge the models into one (gz sdf -p FILE)"
                 )
         for tag in ("link", "joint", "frame"):
             for element in model.findall(tag):
                 name = element.get("name", "")
                 if not name or name in self.elements:
                     problem = "the name is used twice" if name else "it has no name"
-                    raise DescriptionError(f'<{tag} name="{name}">', problem, "give each its own")
+                    raise DescriptionError(f'<{tag} name="{name}">', problem, "give each its own name")
                 self.elements[name] = element
         gravity = root.find("world/gravity")
         if gravity is not None:
@@ -90,7 +90,7 @@ class _Reader:
         if skipped:
             self.assembly.notes.append(f"not read: {', '.join(f'<{tag}>' for tag in skipped)}")
         if model.findtext("static", "false").strip() in ("true", "1"):
-            raise DescriptionError(label, "it is static: nothing moves", "leave <static> out")
+            raise DescriptionError(label, "it is static: nothing moves", "remove <static>")
         remark = model.find("{urn:pkm}remark")
         if remark is not None:
             self.assembly.remark = read_xml(remark.text or "", "the remark <pkm:remark>")
@@ -109,9 +109,9 @@ class _Reader:
             raise DescriptionError(asked, f"there is no frame {name!r}", "name a link, joint or frame of the model")
         label = f'<{element.tag} name="{name}">'
         if name in self.open:
-            raise DescriptionError(label, f"its pose depends on itself: {' of '.join(self.open)}", "break the circle")
+            raise DescriptionError(label, f"its pose depends on itself: {' of '.join(self.open)}", "break this cycle")
         if len(self.open) >= LONGEST:
-            raise DescriptionError(label, f"more than {LONGEST} poses hang on each other", "write poses in the model")
+            raise DescriptionError(label, f"more than {LONGEST} poses depend on each other", "write poses in the model")
         self.open.append(name)
         default = MODEL
         if element.tag == "joint":
@@ -130,7 +130,7 @@ class _Reader:
         if pose.get("rotation_format", "euler_rpy") == "quat_xyzw":
             values = _numbers(pose, 7, f"{label} <pose>")
             if not np.linalg.norm(values[3:]) > 0.0:
-                raise DescriptionError(f"{label} <pose>", "a quaternion of no length", "write x y z w of length 1")
+                raise DescriptionError(f"{label} <pose>", "a quaternion of length zero", "write x y z w of length 1")
             return transform(values[:3], rotation_from_quaternion(values[3:]))
         values = _numbers(pose, 6, f"{label} <pose>")
         turn = np.pi / 180.0 if pose.get("degrees") in ("true", "1") else 1.0
@@ -153,7 +153,7 @@ class _Reader:
         if inertial is None:
             return Inertial()  # refused below if the body moves
         if inertial.get("auto") in ("true", "1"):
-            raise DescriptionError(f"{label} <inertial>", "auto: it has no numbers", "write mass, pose and inertia")
+            raise DescriptionError(f"{label} <inertial>", "auto: it has no values", "write mass, pose and inertia")
         frame = self._frame(inertial.find("pose"), f"{label} <inertial>")
         mass = inertial.find("mass")
         six = []
@@ -175,7 +175,7 @@ class _Reader:
             name = element.get("name", "")
             if element.find("inertial") is None and name not in fixed:
                 label = f'<link name="{name}">'
-                raise DescriptionError(label, "it has no <inertial>, which means 1 kg", "write its mass and inertia")
+                raise DescriptionError(label, "it has no <inertial>, so its mass is 1 kg", "write its mass and inertia")
 
     def _visual(self, body: Body, element: ET.Element) -> None:
         label = f"<visual> of {body.name}"

@@ -152,7 +152,7 @@ class _Tree:
             raise DescriptionError(
                 f"<{self.assembly.name}>",
                 "it drives no joint",
-                'name those that are: load_mechanism(file, {"actuated": "one,two"}), or --actuated one,two',
+                'name the driven joints: load_mechanism(file, {"actuated": "one,two"}), or --actuated one,two',
             )
         for name in chosen:
             if name not in joints:
@@ -177,7 +177,7 @@ class _Tree:
                     between[body][1] += 1
         if not self.cut:
             raise DescriptionError(
-                f"<{self.assembly.name}>", "its joints close no loop", "this is a tree, not parallel"
+                f"<{self.assembly.name}>", "its joints close no loop", "add a loop: this robot is a tree"
             )
         most = [body for body, count in between.items() if count == max(between.values()) and any(count)]
         if len(most) != 1:
@@ -390,8 +390,8 @@ def spanning(
         if _worth(joint, followed, own) >= 8.0:
             raise DescriptionError(
                 f'<joint name="{joint.name}">',
-                "every joint of its loop is driven, geared or limited, so that none can be cut",
-                "leave out the limits of a passive one",
+                "every joint of its loop is driven, geared or limited; none can be cut",
+                "remove the limits of a passive joint",
             )
         cut.append(joint)
     carried: dict[str, tuple[Connection, bool]] = {}
@@ -407,7 +407,7 @@ def spanning(
     loose = [name for name in assembly.bodies if name not in reached and name != WORLD]
     if loose:
         raise DescriptionError(
-            f'<link name="{loose[0]}">', f"no joint ties it to the base {base!r}", "add one, or leave it out"
+            f'<link name="{loose[0]}">', f"no joint connects it to the base {base!r}", "add a joint, or remove the link"
         )
     order = {joint.name: n for n, joint in enumerate(assembly.joints)}
     return carried, sorted(cut, key=lambda joint: order[joint.name])

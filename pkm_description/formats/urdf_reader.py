@@ -60,13 +60,13 @@ def read_loops_file(path: Path, text: str, expanded: Callable[[Path], str]) -> A
     folders = (path.parent, path.parent / "urdf", path.parent.parent / "urdf")
     found = found or next((there for folder in folders if (there := sorted(folder.glob("*.urdf")))), [])
     if len(found) != 1:
-        problem = f"{len(found)} URDF files are beside it" if found else "no URDF file is beside it"
+        problem = f"{len(found)} URDF files are in its folder" if found else "no URDF file is in its folder"
         raise DescriptionError(label, problem, f"name the robot's {path.stem}.urdf")
     reader = _Reader(read_xml(expanded(found[0]), f"file {found[0]}"), str(found[0]))
     try:
         _loops_of(reader, content, label)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        problem = f"a loop is not as others write it: {type(error).__name__} {error}"
+        problem = f"a loop has an unknown form: {type(error).__name__} {error}"
         raise DescriptionError(label, problem, "see docs/formats.md for its keys") from error
     return reader.assembly
 
@@ -128,7 +128,7 @@ class _Reader:
             near = [one for one in waiting if one.parent in placed]
             if not near:
                 label = f'<joint name="{waiting[0].name}">'
-                raise DescriptionError(label, "its joints form a cycle", "leave one link without a parent")
+                raise DescriptionError(label, "its joints form a cycle", "keep one link without a parent")
             joint = near[0]
             waiting = [one for one in waiting if one is not joint]
             joint.closes = joint.child in placed

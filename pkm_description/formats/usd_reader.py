@@ -48,7 +48,9 @@ def read_usd(text: str, path: Path | None = None) -> Assembly:
         reads = ".".join(str(number) for number in usd.GetVersion()[1:])
         version = re.search(r"layer version '[^']*'", str(error))
         problem = f"USD {reads} does not read {version[0]}" if version else f"USD {reads} cannot open it"
-        remedy = "write it again whole" + (", in an older version" if version else ": it is empty, cut off, or no USD")
+        remedy = "write the file again" + (
+            ", in an older version" if version else ": it is empty, truncated, or not USD"
+        )
         raise DescriptionError(label, problem, remedy) from error
     return _Reader(stage, label).assembly
 
@@ -61,7 +63,7 @@ class _Reader:
         self.metre, self.kilogram = geom.GetStageMetersPerUnit(stage), physics.GetStageKilogramsPerUnit(stage)
         for key, unit in (("metersPerUnit", self.metre), ("kilogramsPerUnit", self.kilogram)):
             if not SMALLEST_UNIT <= unit <= 1.0 / SMALLEST_UNIT:
-                raise DescriptionError(label, f"{key} is {unit:g}", "write how many there are, for example 1 or 0.001")
+                raise DescriptionError(label, f"{key} is {unit:g}", "write a positive number, for example 1 or 0.001")
         prims = list(stage.Traverse(optional_library("pxr.Usd", "usd-core", "USD files").TraverseInstanceProxies()))
         default = stage.GetDefaultPrim()
         self.assembly = Assembly(default.GetName() if default else "robot")

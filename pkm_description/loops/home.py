@@ -183,9 +183,9 @@ def _check_branch(search: _Search, request: HomeRequest, pose: Array, q: Array, 
         joints = ", ".join(request.path)
         raise DescriptionError(
             "<pkm> <home>",
-            f"{what} is unreachable: the joints that carry the platform, {joints}, miss it by "
+            f"{what} is unreachable: the joints of the platform's branch, {joints}, deviate from it by "
             f"{np.linalg.norm(miss[:3]) * model.length:.3g} m and {np.linalg.norm(miss[3:]):.3g} rad",
-            "give a home pose that these joints can take, or add to the platform's branch what it lacks",
+            "give a home pose within reach of these joints, or add the missing joints to the platform's branch",
         )
     _check_limits(model, q, [joint for joint in model.free if joint.name in request.path], what)
 
@@ -315,7 +315,8 @@ def _check_reach(model: ClosureModel, request: HomeRequest) -> None:
     raise DescriptionError(
         "<pkm> <home>" if request.pose is not None else f'<loop name="{worst.loop}">',
         f"{home} is unreachable: {worst.in_words()}{others}",
-        "correct the geometry (origins, the ranges of prismatic joints) or the home pose: no start of a search helps",
+        "correct the geometry (origins, the ranges of prismatic joints) or the home pose; other start values do "
+        "not help",
     )
 
 
@@ -326,13 +327,14 @@ def _check(search: _Search, request: HomeRequest, q: Array, gap: float, what: st
         if gap < ROUNDED:
             raise DescriptionError(
                 f'<loop name="{worst}">',
-                f"it misses closure by {miss:.3g} m or rad at home: numbers of an overconstrained robot are rounded",
+                f"it stays open by {miss:.3g} m or rad at home: the robot is overconstrained, and its numbers are "
+                "rounded",
                 "write its lengths, directions and rpy angles with all digits (xacro can compute them)",
             )
         raise DescriptionError(
             "<pkm> <home>" if request.pose is not None else f'<loop name="{worst}">',
             f'{what} is unreachable: <loop name="{worst}"> stays open by {miss:.3g} m or rad '
-            f"(after {search.seconds:.1f} s and {search.starts} starts)",
+            f"(after {search.seconds:.1f} s and {search.starts} attempts)",
             "correct the geometry or the home pose, or start the search with <home><joint name= position= /></home>",
         )
     _check_limits(model, q, model.free, what)
@@ -347,7 +349,7 @@ def _check_limits(model: ClosureModel, q: Array, joints: Sequence[Joint], what: 
             raise DescriptionError(
                 f'<joint name="{joint.name}">',
                 f"its limits [{joint.limits.lower:g}, {joint.limits.upper:g}] make home unreachable: "
-                f"from {what} it comes to {float(q[block][0]):.4g}",
+                f"from {what} it reaches {float(q[block][0]):.4g}",
                 "widen the limits, move <home>, or start the search with <home><joint name= position= /></home>",
             )
 

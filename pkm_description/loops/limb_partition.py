@@ -53,7 +53,7 @@ class LimbGraph:
             raise DescriptionError(
                 "<pkm>",
                 f"platform_link {platform!r} is fixed to the base",
-                "let joints of a type other than fixed carry it",
+                "connect it by joints of another type than fixed",
             )
         self.name = platform
         self.platform = rigid_with(joints, platform) | {joint.child for joint in joints if joint.name in chain}

@@ -152,7 +152,7 @@ def _check_actuators(
         raise DescriptionError(
             f"<pkm> platform_link {platform!r}",
             "the loops leave it no degree of freedom (mobility 0)",
-            "check directions of axes and types of loops: a closure is too strict",
+            "check directions of axes and types of loops: a closure removes too many degrees of freedom",
         )
     if generic.left_when_locked == 0:
         return
@@ -161,7 +161,7 @@ def _check_actuators(
             "<ros2_control>",
             f"wrong number of actuators: the platform has {generic.platform} degrees of freedom ({_motion(generic)}) "
             f"but {len(actuated)} joint(s) are actuated ({names})",
-            "give further joints a command_interface, or remove degrees of freedom",
+            "give more joints a command_interface, or remove degrees of freedom",
         )
     if accept_singular:
         return
@@ -170,10 +170,10 @@ def _check_actuators(
         "<ros2_control>",
         f"the actuated joints ({names}) leave the platform {generic.left_when_locked} of its "
         f"{generic.platform} degrees of freedom ({motion}), at all of {poses} poses around home; "
-        f"held there, it still moves {loose}",
-        "where a limb has no drive, or another has more than one: actuate joints in other limbs; where each limb has "
-        f"its drive, this is an architecture singularity: change the geometry: {hold_advice(motion)} "
-        '(a robot that is meant to be singular everywhere says <pkm accept_singular="true">)',
+        f"with locked drives it still moves {loose}",
+        "if a limb has no drive and another has several, actuate joints in other limbs; if each limb has "
+        f"a drive, this is an architecture singularity: change the geometry: {hold_advice(motion)} "
+        '(for a robot that is singular everywhere on purpose, write <pkm accept_singular="true">)',
     )
 
 
@@ -221,8 +221,8 @@ def check_gears(mechanism: Mechanism) -> None:
             f'<joint name="{geared[0]}"> <mimic>',
             f"without {', '.join(geared)} as mimic joint(s) the platform would have {loose.platform} "
             "degrees of freedom instead "
-            f"of {mechanism.mobility.platform}: the solvers follow loops, not gears",
-            "leave <mimic> out and drive both joints, or write the coupling as <loop>",
+            f"of {mechanism.mobility.platform}: the solvers use loops, not gears",
+            "remove <mimic> and drive both joints, or write the coupling as <loop>",
         )
 
 
@@ -262,7 +262,7 @@ def check_moves_mass(model: ClosureModel, home: Array, platform: str, actuated: 
                 child = next(joint.child for joint in model.joints if joint.name == name)
                 raise DescriptionError(
                     f'<link name="{child}">',
-                    f"the actuated joint {name!r} can move without moving any mass",
+                    f"the actuated joint {name!r} can move without any mass",
                     'give the bodies that it moves an <inertial>, or write <pkm kinematics_only="true">',
                 )
 
@@ -282,9 +282,10 @@ def axes(direction: Sequence[float], signed: bool = True) -> str:
 
 
 WEAK_ADVICE = {
-    "3T": "of a Delta: rods that lean more, by a smaller platform, a wider base or a home nearer to it",
-    "3T3R": "of a hexapod, hobby ones too: legs that lean more, by a lower home or a base wider than the platform, and "
-    "joints in pairs, near to each other on the platform and each with its legs to two pairs of the base",
+    "3T": "for a Delta: incline the rods more, with a smaller platform, a wider base or a home nearer to the base",
+    "3T3R": "for a hexapod, also hobby ones: incline the legs more, with a lower home or a base wider than the "
+    "platform; "
+    "place joints in pairs, close together on the platform, with the legs of each pair going to two pairs of the base",
 }
 """How drives hold a platform better that they hold weakly, by its motion."""
 
@@ -293,18 +294,18 @@ def hold_advice(motion: str) -> str:
     """Remedy for a motion such as `3T3R`, to follow "change the geometry: "."""
     if "T" not in motion:
         return (
-            "the drives hold a platform that only turns by moments, so that the line along which a rod pushes must "
-            "pass beside the centre of rotation, and no two rods may give moments about the same axis. An ankle needs "
-            "its rods on both sides, left and right: in front of or behind the ankle they pitch the foot together, and "
-            "one against the other they roll it"
+            "the drives hold a rotating platform by moments. The line of action of a rod must not "
+            "pass through the centre of rotation, and no two rods may produce moments about the same axis. An ankle "
+            "needs rods on both sides, left and right, in front of or behind the ankle: together they pitch the foot, "
+            "against each other they roll it"
         )
     return {
-        "2T": "the two limbs may not push along the same line: the bars to the platform must stand at an angle",
-        "3T": "the limbs push along lines that may not all be parallel to one plane: give a Delta's limbs other "
-        "directions around the base, or a platform that is smaller than the base so that the rods incline",
-        "2T1R": "the lines along which three limbs push in the plane may neither meet in one point nor be parallel: "
-        "the base and platform triangles may not be similar with their joints in the same order and direction",
-        "3T3R": "the joint centres of a Gough-Stewart platform may not be similar polygons on circles of base and "
-        "platform: bring pairs of legs together on the base and other pairs on the platform. In other robots of six "
-        "degrees of freedom, no line may meet all lines along which rods push",
-    }.get(motion, "the lines along which drives push may not depend on each other: other joint centres or directions")
+        "2T": "the lines of action of the two limbs must differ: the bars to the platform must form an angle",
+        "3T": "the lines of action of the limbs must not all be parallel to one plane: give a Delta's limbs other "
+        "directions around the base, or a platform smaller than the base, so that the rods incline",
+        "2T1R": "the lines of action of three limbs in the plane must not meet in one point or be parallel: "
+        "base and platform must not be similar triangles with joints in the same order and direction",
+        "3T3R": "the joint centres of a Gough-Stewart platform must not be similar polygons on circles of base and "
+        "platform: place legs in pairs on the base, and in other pairs on the platform. In other robots of six "
+        "degrees of freedom, no line may meet the lines of action of all rods",
+    }.get(motion, "the lines of action of the drives must be independent: choose other joint centres or directions")

@@ -163,7 +163,7 @@ def _equality(m: Any, i: int, names: list[str], joints: list[str], model: MjcfMo
         return
     if kind not in (CONNECT, WELD):
         raise DescriptionError(
-            f'<equality name="{name}">', "such a constraint is not supported", "close loops with connect or weld"
+            f'<equality name="{name}">', "this constraint is not supported", "close loops with connect or weld"
         )
     if m.eq_objtype[i] == mujoco.mjtObj.mjOBJ_SITE:
         frames = [frame_of(m.site_pos[s], m.site_quat[s]) for s in (one, two)]
@@ -184,7 +184,7 @@ def _coefficients_of(m: Any, which: int, kind: int, label: str) -> dict[int, flo
         return {which: 1.0}
     parts = range(m.tendon_adr[which], m.tendon_adr[which] + m.tendon_num[which])
     if any(m.wrap_type[k] != mujoco.mjtWrap.mjWRAP_JOINT for k in parts):
-        raise DescriptionError(label, "its tendon is no sum of joints", "write a <fixed> tendon")
+        raise DescriptionError(label, "its tendon is not a sum of joints", "write a <fixed> tendon")
     return {int(m.wrap_objid[k]): float(m.wrap_prm[k]) for k in parts}
 
 
@@ -225,12 +225,12 @@ def _tendon(m: Any, i: int, names: list[str], model: MjcfModel, used: bool) -> N
         model.notes.append(f"not read: the range of the tendon {name}, {what} within it")
         return
     if len(parts) != 2 or any(m.wrap_type[k] != mujoco.mjtWrap.mjWRAP_SITE for k in parts):
-        raise DescriptionError(label, "it is no spring between two sites", "write a <spatial> of two existing sites")
+        raise DescriptionError(label, "it is not a spring between two sites", "write a <spatial> of two existing sites")
     stiffness = [float(value) for value in np.ravel(m.tendon_stiffness[i])]
     more = {key: " ".join(map(str, np.ravel(getattr(m, f"tendon_{key}")[i]))) for key in ("damping", "frictionloss")}
     check_spring(more, [repr(float(length)) for length in m.tendon_lengthspring[i]], label)
     if any(stiffness[1:]):
-        raise DescriptionError(label, "its stiffness depends on its stretch", "write one number, stiffness")
+        raise DescriptionError(label, "its stiffness depends on its length", "write one number, stiffness")
     first, second = (int(m.wrap_objid[k]) for k in parts)
     ends = [(names[m.site_bodyid[site]], np.array(m.site_pos[site])) for site in (first, second)]
     rest = float(m.tendon_lengthspring[i][0])
@@ -249,7 +249,7 @@ def _actuator(m: Any, i: int, joints: list[str], model: MjcfModel) -> None:
         while name in leaders and len(factors) > 1:
             factor, name = factor * leaders[name].ratio, leaders[name].leader
         if lever and name != joint:
-            raise DescriptionError(label, f"it drives {name} and {joint} at once", "couple them, or drive each")
+            raise DescriptionError(label, f"it drives both {name} and {joint}", "couple them, or drive each joint")
         joint, lever = name, lever + factor
     gain, bias = m.actuator_gainprm[i], m.actuator_biasprm[i]
     interface = "effort" if not bias[:3].any() else "position" if bias[1] == -gain[0] else "velocity"

@@ -45,7 +45,7 @@ def export_mjcf(mechanism: Mechanism | TreeModel) -> str:
     """MJCF text of a robot, with the keyframe `home`; `DescriptionError` for an element without counterpart."""
     if any(joint.child == WORLD for joint in mechanism.joints):
         raise DescriptionError(
-            '<link name="world">', "MuJoCo has a world of its own, which is fixed", "rename the link"
+            '<link name="world">', "MuJoCo reserves the name world for its fixed body", "rename the link"
         )
     return _Export(mechanism).text()
 
@@ -335,8 +335,8 @@ class _Export:
         for spring in self.mechanism.springs:
             free = spring.rest_length - spring.preload / spring.stiffness if spring.stiffness else spring.preload
             if free < 0.0 or (free and not spring.stiffness):
-                problem = "its preload is more than stiffness times rest_length, which a tendon of MuJoCo cannot have"
-                raise DescriptionError(f'<spring name="{spring.name}">', problem, "leave the preload out")
+                problem = "its preload is more than stiffness times rest_length; MuJoCo's tendons do not support this"
+                raise DescriptionError(f'<spring name="{spring.name}">', problem, "remove the preload")
             tendon = append(tendons, "spatial", name=spring.name, stiffness=row([spring.stiffness]))
             tendon.set("springlength", row([free]))
             ends = ("from", spring.from_link, spring.from_point), ("to", spring.to_link, spring.to_point)

@@ -163,10 +163,10 @@ class _Reader:
                 gear = MjcfGear(gear.leader, gear.follower, -gear.offset * ratio, ratio)
             for name in (gear.follower, gear.leader):
                 if name not in joints:
-                    raise DescriptionError("<equality>", f"{name!r} is no joint", "name an existing <joint>")
+                    raise DescriptionError("<equality>", f"{name!r} is not a joint", "name an existing <joint>")
             if joints[gear.follower].mimic:
-                problem = "two equalities say what it follows"
-                raise DescriptionError(f'<joint name="{gear.follower}">', problem, "leave one of them out")
+                problem = "two equalities couple it to other joints"
+                raise DescriptionError(f'<joint name="{gear.follower}">', problem, "remove one of them")
             # in MuJoCo between departures from the drawing, as here
             joints[gear.follower].mimic = Mimic(gear.leader, gear.ratio, gear.offset)
         for drive in self.model.actuators:

@@ -116,7 +116,7 @@ class _Reader:
         name = element.get("name") or f"body{len(self.model.bodies) + 1}"
         label = f'<body name="{name}">'
         if element.get("mocap") == "true":
-            raise DescriptionError(label, "mocap bodies are moved from outside", "leave it out")
+            raise DescriptionError(label, "mocap bodies are not supported", "remove it")
         body = MjcfBody(name, parent, self._frame(element.attrib, label))
         self.drawn[name] = self.drawn[parent] @ body.frame
         self.model.bodies.append(body)
@@ -126,7 +126,7 @@ class _Reader:
         if inertial is not None:
             self._inertial(body, inertial, label)
         elif element.find("geom") is not None and (body.joints or parent != WORLD):
-            raise NeedsCompilerError(f"the inertia of {label}, which follows from its geoms")
+            raise NeedsCompilerError(f"the inertia of {label} from its geoms")
         for geom in element.findall("geom"):
             self._geom(body, geom)
         self._sites(element, name)
@@ -206,19 +206,19 @@ class _Reader:
             self.model.gears.append(MjcfGear(given["joint1"], given["joint2"], c[0], c[1]))
             return
         if element.tag not in ("connect", "weld"):
-            raise DescriptionError(label, "such a constraint is not supported", "close loops with connect or weld")
+            raise DescriptionError(label, "this constraint is not supported", "close loops with connect or weld")
         if "site1" in given:
             ends = []
             for key in ("site1", "site2"):
                 if given.get(key) not in self.sites:
-                    raise DescriptionError(label, f"{key} {given.get(key)!r} is no site", "name an existing <site>")
+                    raise DescriptionError(label, f"{key} {given.get(key)!r} is not a site", "name an existing <site>")
                 ends.append(self.sites[given[key]])
             (first, first_frame), (second, second_frame) = ends
         else:
             first, second = given.get("body1", ""), given.get("body2", WORLD)
             for key, body in (("body1", first), ("body2", second)):
                 if body not in self.drawn:
-                    raise DescriptionError(label, f"{key} {body!r} is no body", "name an existing <body>")
+                    raise DescriptionError(label, f"{key} {body!r} is not a body", "name an existing <body>")
             # the second body's frame follows from the drawing, in which the constraint holds
             between = inverse_transform(self.drawn[second]) @ self.drawn[first]
             if element.tag == "connect":
@@ -242,7 +242,7 @@ class _Reader:
         ends = [(site.tag, self.sites.get(site.get("site", ""))) for site in element]
         if len(ends) != 2 or any(tag != "site" or at is None for tag, at in ends):
             raise DescriptionError(
-                label, "it is no spring between two sites", "write a <spatial> of two existing sites"
+                label, "it is not a spring between two sites", "write a <spatial> of two existing sites"
             )
         check_spring(given, length, label)
         (first, one), (second, other) = (at for _, at in ends if at is not None)
@@ -266,9 +266,11 @@ def joint_stiffness(values: Sequence[str], kind: str, label: str) -> float:
     """Stiffness of a joint's spring; refused where it is none of ours."""
     numbers = _numbers(" ".join(values), len(values), f"{label} stiffness")
     if numbers[1:].any():
-        raise DescriptionError(label, "its spring's stiffness depends on its stretch", "write one number, stiffness")
+        raise DescriptionError(
+            label, "the stiffness of its spring depends on its length", "write one number, stiffness"
+        )
     if numbers[0] and kind not in ("hinge", "slide"):
-        raise DescriptionError(label, f"a spring of a {kind} joint is not modelled", "leave stiffness out")
+        raise DescriptionError(label, f"a spring of a {kind} joint is not modelled", "remove stiffness")
     return float(numbers[0])
 
 
@@ -276,9 +278,11 @@ def check_spring(given: Mapping[str, str], length: Sequence[str], label: str) ->
     """Refuse a tendon that is more than a linear spring."""
     for name, why in (("damping", "dampers"), ("frictionloss", "friction of tendons"), ("armature", "masses")):
         if any(float(v) for v in given.get(name, "0").split()):
-            raise DescriptionError(label, f"{why} ({name}) are not modelled", f"leave {name} out")
+            raise DescriptionError(label, f"{why} ({name}) are not modelled", f"remove {name}")
     if len(set(length)) > 1:
-        raise DescriptionError(label, f'a dead band, springlength="{" ".join(length)}"', "write one length")
+        raise DescriptionError(
+            label, f'its spring has a dead band, springlength="{" ".join(length)}"', "write one length"
+        )
 
 
 def _number(given: Mapping[str, str], name: str, default: float, label: str) -> float:
@@ -292,7 +296,7 @@ def _direction(vector: Array, label: str) -> Array:
     """The vector at unit length."""
     length = float(np.linalg.norm(vector))
     if not 0.0 < length < np.inf:
-        raise DescriptionError(label, "a direction of no length", "write a vector that points somewhere")
+        raise DescriptionError(label, "a direction has length zero", "write a vector with a length")
     return vector / length
 
 

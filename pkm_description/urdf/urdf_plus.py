@@ -94,7 +94,7 @@ def parse(text: str, source: str = "", *, tree: bool = False) -> Description:
     if not loops and not tree:
         raise DescriptionError(
             "<robot>",
-            "it has no <loop>: a serial robot or a tree",
+            "it has no <loop>: the robot is serial or a tree",
             'close each limb on the platform with <loop name="..." type="...">',
         )
     link_names = [link.name for link in links]
@@ -133,7 +133,7 @@ def parse(text: str, source: str = "", *, tree: bool = False) -> Description:
         raise DescriptionError(
             "<pkm>",
             f"base_link and platform_link are both {description.base_link!r}",
-            "name the fixed body as base_link and the moved one as platform_link",
+            "name the fixed body as base_link and the moving one as platform_link",
         )
     _read_home(pkm, description)
     return description
@@ -147,7 +147,7 @@ def _root(text: str, source: str) -> ET.Element:
     foreign = next((element for element in root.iter() if str(element.tag).startswith(f"{{{XACRO_NAMESPACE}}}")), None)
     if foreign is not None:
         raise DescriptionError(
-            place, f"it holds <xacro:{_tag(foreign)}>, and only files are expanded", "give the text that xacro makes"
+            place, f"it holds <xacro:{_tag(foreign)}>, but only files are expanded", "give the output of xacro"
         )
     return root
 
@@ -160,7 +160,7 @@ def _single_pkm(root: ET.Element) -> ET.Element:
     found = root.findall("pkm")
     remedy = 'write <pkm base_link="..." platform_link="..."/> once, directly under <robot>'
     if not found:
-        raise DescriptionError("<pkm>", "it is missing: base and platform are not named", remedy)
+        raise DescriptionError("<pkm>", "it is missing; base and platform have no names", remedy)
     if len(found) > 1:
         raise DescriptionError("<pkm>", f"it appears {len(found)} times", remedy)
     return found[0]
@@ -181,7 +181,7 @@ def _named(root: ET.Element, tag: str) -> Iterable[ET.Element]:
             raise DescriptionError(f"<{tag}> number {number}", "it has no name", 'add the attribute name="..."')
         if len(name) > NAME:
             raise DescriptionError(
-                f"<{tag}> number {number}", f"its name has {len(name)} characters", f"write {NAME} at most"
+                f"<{tag}> number {number}", f"its name has {len(name)} characters", f"write at most {NAME}"
             )
         check_number(tag, number)
         if name in seen:
@@ -207,7 +207,7 @@ def _numbers(text: str, label: str, what: str, count: int, largest: float = LARG
         ) from None
     if len(values) != count:
         raise DescriptionError(
-            label, f'{what}="{text}" has {len(values)} number(s)', f"write {count}, separated by blanks"
+            label, f'{what}="{text}" has {len(values)} number(s)', f"write {count}, separated by spaces"
         )
     if not np.isfinite(values).all():
         raise DescriptionError(label, f'{what}="{text}" is not finite', "write finite numbers")
@@ -278,7 +278,7 @@ def link_of(element: ET.Element, accept_invalid: bool) -> Link:
         return Link(name, Inertial(), beams)
     mass_element, inertia_element = child.find("mass"), child.find("inertia")
     if mass_element is None:
-        raise DescriptionError(label, "<inertial> has no <mass>", 'add <mass value="..."/> or leave <inertial> out')
+        raise DescriptionError(label, "<inertial> has no <mass>", 'add <mass value="..."/> or remove <inertial>')
     mass = _number(mass_element, "value", f"{label} <mass>")
     inertia = np.zeros((3, 3))
     if inertia_element is not None:
@@ -299,7 +299,7 @@ def link_of(element: ET.Element, accept_invalid: bool) -> Link:
             problem,
             "correct mass or inertia"
             + (
-                '; for a published table that is known to be so, <pkm accept_invalid_inertia="true">'
+                '; for a published table with this error, write <pkm accept_invalid_inertia="true">'
                 if mass >= 0
                 else ""
             ),
@@ -326,33 +326,34 @@ def _beam(element: ET.Element, label: str) -> Beam:
     ends = None
     if element.get("from") is not None or element.get("to") is not None:
         if element.get("from") is None or element.get("to") is None:
-            raise DescriptionError(label, "it has one end", "write both, from and to")
+            raise DescriptionError(label, "it has only one end", "write both, from and to")
         ends = frozen([_vector(element, key, label) for key in ("from", "to")])
         if np.linalg.norm(ends[1] - ends[0]) < ZERO_LENGTH:
             raise DescriptionError(label, "its length is zero", "write two different points, from and to")
     given = {name for needed, more in _SECTIONS for name in (*needed, *more) if element.get(name) is not None}
     if not given:
         if ends is not None or element.get("E") is not None:
-            problem = "it has no section"
-            remedy = "write radius, or width and height, or A, Iy, Iz and J; without from and to its visuals give it"
+            problem = "its section is missing"
+            remedy = "write radius, or width and height, or A, Iy, Iz and J; or remove from and to to use its visuals"
             raise DescriptionError(label, problem, remedy)
         return Beam(None, material, None, y)
     sizes = {name: _positive(element, name, label) for name in given}
     moduli = MATERIALS[material] if material else tuple(_positive(element, name, label) for name in ("E", "G"))
     shape = next((n for n, (needed, more) in enumerate(_SECTIONS) if {*needed} <= given <= {*needed, *more}), None)
     if shape is None:
-        problem = f"{', '.join(sorted(given))} are no section"
+        problem = f"{', '.join(sorted(given))} do not form a section"
         remedy = "write radius (with inner_radius), or width and height (with thickness), or A, Iy, Iz and J"
         raise DescriptionError(label, problem, remedy)
     if shape == 0:
         inner = sizes.get("inner_radius", 0.0)
         if inner >= sizes["radius"]:
-            raise DescriptionError(label, f"the inner radius {inner:g} leaves no wall", "write it less than radius")
+            problem = f"the inner radius {inner:g} is not less than the radius"
+            raise DescriptionError(label, problem, "write it less than radius")
         numbers = tube(sizes["radius"], inner)
     elif shape == 1:
         width, height, thickness = sizes["width"], sizes["height"], sizes.get("thickness", 0.0)
         if 2.0 * thickness >= min(width, height):
-            raise DescriptionError(label, f"walls of {thickness:g} leave no hole", "leave thickness out")
+            raise DescriptionError(label, f"walls of {thickness:g} leave no hole", "remove thickness")
         numbers = hollow_section(width, height, thickness) if thickness else rectangle(width, height)
     else:
         numbers = (sizes["A"], sizes["Iy"], sizes["Iz"], sizes["J"])
@@ -363,7 +364,7 @@ def _beam(element: ET.Element, label: str) -> Beam:
 def _positive(element: ET.Element, attribute: str, label: str) -> float:
     value = _number(element, attribute, label, largest=1e15)  # moduli are large
     if not value > 0.0:
-        raise DescriptionError(label, f'{attribute}="{value:g}" is not greater than zero', "write what it measures")
+        raise DescriptionError(label, f'{attribute}="{value:g}" is not greater than zero', "write a positive number")
     return value
 
 
@@ -395,18 +396,18 @@ def joint_of(element: ET.Element) -> Joint:
         damping = _number(dynamics, "damping", f"{label} <dynamics>", default=0.0)
         friction = _number(dynamics, "friction", f"{label} <dynamics>", default=0.0)
         if damping < 0.0 or friction < 0.0:
-            raise DescriptionError(f"{label} <dynamics>", "negative friction", "write damping and friction >= 0")
+            raise DescriptionError(f"{label} <dynamics>", "friction is negative", "write damping and friction >= 0")
         armature = _number(dynamics, "armature", f"{label} <dynamics>", default=0.0)
         if armature < 0.0:
-            raise DescriptionError(f"{label} <dynamics>", "negative armature", "write it >= 0")
+            raise DescriptionError(f"{label} <dynamics>", "armature is negative", "write it >= 0")
         stiffness = _number(dynamics, "spring_stiffness", f"{label} <dynamics>", default=0.0)
         reference = _number(dynamics, "spring_reference", f"{label} <dynamics>", default=0.0)
         if stiffness < 0.0:
-            raise DescriptionError(f"{label} <dynamics>", "negative spring_stiffness", "write it >= 0")
+            raise DescriptionError(f"{label} <dynamics>", "spring_stiffness is negative", "write it >= 0")
         if stiffness > 0.0 and kind.dof != 1:
             raise DescriptionError(
                 f"{label} <dynamics>",
-                f"a {kind.value} joint has no spring of its own",
+                f"a {kind.value} joint cannot have a spring",
                 "write a <spring> between links",
             )
     return Joint(
@@ -445,18 +446,18 @@ def _limits(element: ET.Element, kind: JointType, label: str) -> Limits:
     velocity = _number(limit, "velocity", place, 0.0, np.inf)
     effort = _number(limit, "effort", place, 0.0, np.inf)
     if velocity < 0.0 or effort < 0.0:
-        raise DescriptionError(place, "negative velocity or effort", "write both as magnitudes, >= 0")
+        raise DescriptionError(place, "velocity or effort is negative", "write both as magnitudes, >= 0")
     if kind not in (JointType.REVOLUTE, JointType.PRISMATIC) or lower == upper == 0.0:
         # CAD exporters write zeros where the author stated no range.
         lower, upper = -np.inf, np.inf
     # Others write the largest number they know.
     lower, upper = -np.inf if lower < -LARGEST else lower, np.inf if upper > LARGEST else upper
     if lower > LARGEST or upper < -LARGEST:
-        raise DescriptionError(place, f"nothing is between {lower:g} and {upper:g}", "write rad or m")
+        raise DescriptionError(place, f"the range from {lower:g} to {upper:g} is empty", "write rad or m")
     if lower > upper:
-        raise DescriptionError(place, f"lower {lower:g} is above upper {upper:g}", "exchange them")
+        raise DescriptionError(place, f"lower {lower:g} is above upper {upper:g}", "swap them")
     if lower == upper:
-        raise DescriptionError(place, f"no room between lower and upper, both {lower:g}", 'use type="fixed"')
+        raise DescriptionError(place, f"lower and upper are equal, both {lower:g}", 'use type="fixed"')
     return Limits(lower, upper, velocity or np.inf, effort or np.inf)
 
 
@@ -595,11 +596,13 @@ def _drives(root: ET.Element, joints: dict[str, Joint]) -> tuple[dict[str, Drive
                 cable=_cable(parameters, joints[name].type, label),
             )
             if not drives[name].stiffness > 0.0:
-                remedy = "write that of motor, gear and position loop at the joint; leave it out for a rigid drive"
+                remedy = "write that of motor, gear and position loop at the joint; remove it for a rigid drive"
                 raise DescriptionError(label, "its stiffness is not greater than zero", remedy)
             if drives[name].rotor_inertia < 0.0 or drives[name].gear_ratio == 0.0:
                 raise DescriptionError(
-                    label, "negative rotor_inertia or zero gear_ratio", "write rotor_inertia >= 0, gear_ratio not 0"
+                    label,
+                    "rotor_inertia is negative or gear_ratio is zero",
+                    "write rotor_inertia >= 0, gear_ratio not 0",
                 )
     return drives, starts
 
@@ -611,10 +614,10 @@ def _cable(parameters: dict[str | None, str], kind: JointType, label: str) -> Ca
     stiffness = _parameter(parameters, "cable_stiffness", 0.0, label)
     mass = _parameter(parameters, "cable_mass", 0.0, label)
     if kind is not JointType.PRISMATIC:
-        raise DescriptionError(label, f"a {kind.value} joint is no cable", "a cable is a prismatic joint")
+        raise DescriptionError(label, f"a {kind.value} joint cannot be a cable", "use a prismatic joint for a cable")
     if not 0.0 < stiffness < math.inf or not 0.0 <= mass < math.inf:
         remedy = "write E A in N as cable_stiffness, kg/m as cable_mass"
-        raise DescriptionError(label, "its cable has no stiffness, or a negative mass", remedy)
+        raise DescriptionError(label, "the stiffness of its cable is missing, or the mass is negative", remedy)
     return Cable(stiffness, mass)
 
 
@@ -627,7 +630,7 @@ def _effort_range(element: ET.Element, label: str) -> tuple[float, float]:
             if not least < most:
                 raise DescriptionError(
                     label,
-                    f"efforts from {least:g} to {most:g}: there are none",
+                    f"the range of efforts from {least:g} to {most:g} is empty",
                     "write a min less than the max",
                 )
             return least, most
@@ -657,7 +660,7 @@ def _check_can_be_driven(joint: Joint, commands: tuple[str, ...], label: str) ->
     if joint.mimic is not None:
         raise DescriptionError(
             label,
-            f"it mimics {joint.mimic.joint!r} and cannot have a command_interface",
+            f"it mimics {joint.mimic.joint!r}, so it cannot have a command_interface",
             f"drive {joint.mimic.joint!r} instead",
         )
     known = ("position", "velocity", "effort", "acceleration")

@@ -85,12 +85,12 @@ def mesh_path(filename: str, source: str) -> Path:
     elif "://" in text or ":" in text.split("/")[0]:
         raise ValueError(f"mesh {text[:80]!r} is not in a package: write package://name/path")
     elif not source:
-        raise ValueError(f"mesh {text[:80]!r} has no package: a text has no folder of its own")
+        raise ValueError(f"mesh {text[:80]!r} has no package; a text has no folder, so write package://name/path")
     else:
         folder, path = Path(source).parent, text
     parts = PurePosixPath(path)
     if not path or parts.is_absolute() or ".." in parts.parts or "\\" in path or "\0" in path:
-        raise ValueError(f"mesh {text[:80]!r} leads out of its package or folder")
+        raise ValueError(f"mesh {text[:80]!r} is outside its package or folder")
     return folder / parts
 
 

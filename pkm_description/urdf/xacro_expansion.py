@@ -95,15 +95,13 @@ def _answer(path: str | None, text: str | None, arguments: Mapping[str, str] | N
         )
     except subprocess.TimeoutExpired as error:
         raise DescriptionError(
-            element, f"its expansion takes longer than {patience:g} s", "correct the xacro expression"
+            element, f"its expansion takes more than {patience:g} s", "correct the xacro expression"
         ) from error
     try:
         answer: dict[str, Any] = json.loads(worker.stdout)
     except ValueError as error:
         last = worker.stderr.strip().splitlines()[-1:] or [f"exit status {worker.returncode}"]
-        raise DescriptionError(
-            element, f"its expansion ended without an answer: {last[0]}", "correct the xacro expression"
-        ) from error
+        raise DescriptionError(element, f"its expansion failed: {last[0]}", "correct the xacro expression") from error
     if "text" not in answer:
         raise DescriptionError(element, answer["problem"], answer["remedy"])
     return answer

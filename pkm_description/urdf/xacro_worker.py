@@ -84,7 +84,7 @@ def expanded(task: dict[str, Any]) -> dict[str, Any]:
             text = document.toprettyxml(indent="  ")
         except xml.parsers.expat.ExpatError as error:
             return {
-                "problem": f"not well-formed XML: {error}",
+                "problem": f"it is not well-formed XML: {error}",
                 "remedy": "correct the XML (and declare xmlns:xacro in <robot>)",
             }
         except MemoryError:

@@ -27,9 +27,9 @@ def read_xml(text: str, place: str) -> ET.Element:
         parser.feed(text.strip().removeprefix("\ufeff"))
         root: ET.Element = parser.close()
     except ET.ParseError as error:
-        raise DescriptionError(place, f"not well-formed XML: {error}", "correct the XML at that line") from error
+        raise DescriptionError(place, f"it is not well-formed XML: {error}", "correct the XML at that line") from error
     except (UnicodeError, ValueError) as error:  # lone surrogates, an encoding that the text names
-        raise DescriptionError(place, f"not an XML text: {error}", "give UTF-8 text") from error
+        raise DescriptionError(place, f"it is not XML: {error}", "give UTF-8 text") from error
     return root
 
 
@@ -50,7 +50,7 @@ def check_length(text: str, place: str) -> None:
     """Refuse a text of more than `LETTERS` characters; the message calls it `place`."""
     if len(text) > LETTERS:
         raise DescriptionError(
-            place, f"it has {len(text)} characters, more than {LETTERS}", "leave out what is no description of a robot"
+            place, f"it has {len(text)} characters, more than {LETTERS}", "remove text that does not describe a robot"
         )
 
 
@@ -94,7 +94,7 @@ class _LimitedBuilder(ET.TreeBuilder):
             raise DescriptionError(self._place, f"its elements nest deeper than {DEPTH}", "write them side by side")
         if self._elements > ELEMENTS:
             raise DescriptionError(
-                self._place, f"it has more than {ELEMENTS} elements", "leave out what is no description of a robot"
+                self._place, f"it has more than {ELEMENTS} elements", "remove text that does not describe a robot"
             )
         return super().start(tag, attrs)
 
@@ -105,4 +105,4 @@ class _LimitedBuilder(ET.TreeBuilder):
 
     def doctype(self, name: str, pubid: str | None, system: str | None) -> None:
         """Refuse a document type before its entities are read."""
-        raise DescriptionError(self._place, "it has a <!DOCTYPE>", "leave it out: entities are not expanded")
+        raise DescriptionError(self._place, "it has a <!DOCTYPE>", "remove it; entities are not expanded")

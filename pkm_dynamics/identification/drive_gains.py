@@ -52,7 +52,9 @@ def drive_gains(
 ) -> DriveGains:
     """Fit gains and base parameters to recordings; `NoKnownLoadError` without a payload, which leaves only ratios."""
     if not any(r.payload is not None and r.payload.mass > 0.0 for r in recordings):
-        raise NoKnownLoadError("drive gains need a recording with a known payload: without, only ratios can be found")
+        raise NoKnownLoadError(
+            "drive gains need a recording with a known payload; without one, only ratios are identifiable"
+        )
     W = np.concatenate([base.reduce(r.psi) for r in recordings])
     known = np.concatenate(
         [
@@ -71,7 +73,7 @@ def drive_gains(
     start = np.linalg.lstsq(left.reshape(n * m, -1), -known.reshape(-1), rcond=None)[0]
     beta, gains = start[:r], start[r:]
     if not (gains != 0.0).all():
-        raise NoKnownLoadError("a drive's signal has no part that moves the robot: its gain cannot be found")
+        raise NoKnownLoadError("a drive's signal has no part that moves the robot; its gain is not identifiable")
     noise = np.sqrt(np.mean((s - (W @ beta + known) / gains) ** 2, axis=0))
     noise = np.maximum(noise, 1e-9 * np.abs(s).max())
     size = np.maximum(np.linalg.norm(W.reshape(-1, r), axis=0), 1e-300)

@@ -132,7 +132,8 @@ def find_excitation(
             best, found = value, x
     if found is None or best >= UNREACHABLE:
         raise ExcitationError(
-            f"{dynamics.mechanism.name}: no trajectory of reach {limits.reach:g} around home keeps the limits; lower it"
+            f"{dynamics.mechanism.name}: no trajectory of reach {limits.reach:g} around home stays within the "
+            "limits; reduce the reach"
         )
     answer = scipy.optimize.minimize(
         search.cost, found, method="Powell", options={"maxfev": evaluations, "xtol": 1e-2, "ftol": 1e-3}

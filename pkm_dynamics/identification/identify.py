@@ -63,7 +63,7 @@ def equations(dynamics: Dynamics, recorded: Recorded, cutoff: float = CUTOFF) ->
     bad = np.flatnonzero(~np.isfinite(psi).all(axis=(1, 2)))
     if len(bad):
         at = recorded.times[bad[0]]
-        raise RecordingError(f"at {at:.3f} s the robot is singular or outside its workspace; leave that part out")
+        raise RecordingError(f"at {at:.3f} s the robot is singular or outside its workspace; remove that part")
     slow = np.abs(moving).min(axis=1) < SLOWEST if dynamics.friction else np.zeros(len(psi), dtype=bool)
     psi_low = low_pass(psi, recorded.rate, cutoff)
     efforts = low_pass(recorded.efforts - dynamics.spring_efforts(motions.pose), recorded.rate, cutoff)

@@ -110,7 +110,7 @@ def read(path: Path, parameters: ParameterSet) -> Array:
     except (OSError, strict_yaml.YamlError) as error:
         raise ParameterFileError(f"{path}: {error}") from error
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
-        raise ParameterFileError(f"{path}: no number where one is expected ({error})") from error
+        raise ParameterFileError(f"{path}: a value is not a number ({error})") from error
 
 
 def _values_of(text: Any, path: Path, parameters: ParameterSet) -> Array:

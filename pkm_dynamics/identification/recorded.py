@@ -63,7 +63,7 @@ def read(path: Path, kinematics: Kinematics) -> Recorded:
     if len(table) < 20:
         raise RecordingError(f"{path}: {len(table)} samples; at least 20 are needed")
     if table.shape[1] != len(header):
-        raise RecordingError(f"{path}: {len(header)} names in the header for {table.shape[1]} columns")
+        raise RecordingError(f"{path}: {len(header)} names in the header, but {table.shape[1]} columns")
     column = {name: table[:, k] for k, name in enumerate(header)}
     names = kinematics.actuated_names
 
@@ -92,7 +92,9 @@ def read(path: Path, kinematics: Kinematics) -> Recorded:
     lost = np.flatnonzero(~closes(answer.status))
     if len(lost):
         reason = Status(int(answer.status[lost[0]])).meaning
-        raise RecordingError(f"{path}: row {lost[0] + 2}: {kinematics.mechanism.name} cannot be there: {reason}")
+        raise RecordingError(
+            f"{path}: row {lost[0] + 2}: {kinematics.mechanism.name} does not reach this row: {reason}"
+        )
     return Recorded(times, np.asarray(answer.actuated), efforts, poses)
 
 

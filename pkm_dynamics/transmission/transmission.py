@@ -68,7 +68,7 @@ class Transmission(Describable):
             raise LinkageError(f"{tree.name} {what}: name joints and actuators of {listed(tree.joint_named)}")
         tree.tied_to(self.actuators)  # refuses what is no joint
         if stray := [name for name in self.actuators if name not in tied]:
-            raise LinkageError(f"{', '.join(stray)}: no loop ties it to {', '.join(self.joints)}")
+            raise LinkageError(f"{', '.join(stray)}: no loop connects it to {', '.join(self.joints)}")
         self.linkage = Linkage(tree, self.joints, self.actuators)
         self._rows = [self.linkage.names.index(name) for name in self.actuators]
         self.motors = {name: MotorLine.of(tree.joint_named[name]) for name in self.actuators} | dict(motors or {})
@@ -223,7 +223,9 @@ class Transmission(Describable):
         """
         low, high = self.effort_limits(q, speed)
         if not np.isfinite([low, high]).all():
-            raise LinkageError(f"no effort limit is known of {self._unlimited()}: give motors={{name: MotorLine(...)}}")
+            raise LinkageError(
+                f"the effort limit of {self._unlimited()} is unknown: give motors={{name: MotorLine(...)}}"
+            )
         corners = np.stack(np.meshgrid(*zip(low[0], high[0], strict=True), indexing="ij"), axis=-1)
         efforts = corners.reshape(-1, len(self.actuators)) @ self.jacobian(np.asarray(q))
         return hull(efforts) if len(self.actuators) >= len(self.joints) else efforts
@@ -251,7 +253,9 @@ class Transmission(Describable):
         from the one before, and the next call goes on from that. With any status but CONVERGED, NaN is written.
         """
         if len(self.actuators) < len(self.joints):
-            raise LinkageError(f"{len(self.actuators)} motors do not make any efforts at {len(self.joints)} joints")
+            raise LinkageError(
+                f"{len(self.actuators)} motors cannot produce arbitrary efforts at {len(self.joints)} joints"
+            )
         start = None if q is None else self.at(q).q[0]
         return lean_outputs(self.linkage, self.actuators, start)
 

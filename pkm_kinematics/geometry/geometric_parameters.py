@@ -133,7 +133,7 @@ class GeometricParameters:
         if least < NEARLY:
             return best
         raise PkmError(
-            f"the loops of {self.mechanism.name} do not close with these displacements, nor with others near them: "
+            f"the loops of {self.mechanism.name} do not close with these displacements or with nearby ones: "
             f"{least * model.length:.2g} m are left"
         )
 

@@ -122,7 +122,7 @@ def consistent_states(
     limits. Joints of no loop without range and limits stay at home. Speeds and accelerations of what is drawn are
     uniform up to `speed` and `acceleration` [rad/s or m/s, and per s]. What does not close is drawn again.
 
-    Raises `UsageError` where most of what is drawn does not close.
+    Raises `UsageError` where most random states do not close.
     """
     names, given = tuple(tree.joint_named), dict(ranges or {})
     column = {name: k for k, name in enumerate(names)}
@@ -159,7 +159,7 @@ def consistent_states(
             for all_rows, some in zip(result, whole[:, :, kept], strict=True):
                 all_rows[done : done + some.shape[1]] = some.T
             done += some.shape[1]
-        raise UsageError("ranges", "most of what is drawn does not close", "give narrower ranges")
+        raise UsageError("ranges", "most random states do not close", "give narrower ranges")
 
     over_cores(part, n)
     return ConsistentStates(names, *result)

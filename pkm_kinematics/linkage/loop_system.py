@@ -71,7 +71,7 @@ class LoopSystem:
         mine = [name for name in self.inputs if name in seen]
         for name in mine:
             if name not in row:
-                raise LinkageError(f"{name!r} follows another joint (<mimic>): name that one")
+                raise LinkageError(f"{name!r} follows another joint (<mimic>): name the other joint")
         seen = {name for name in seen if name in row}
         found, idle = motions.independent([*mine, *(n for n in row if n not in mine)], seen)
         if set(found) != set(mine):

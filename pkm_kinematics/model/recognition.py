@@ -87,7 +87,7 @@ def recognise(tables: Tables, home_pose: Array) -> None:
         stride *= int(block["branches"])
         if stride > MOST_MODES:
             raise PkmError(
-                f"the limbs have more than {MOST_MODES:.0e} working modes, too many to be numbered; describe a robot "
+                f"the limbs have more than {MOST_MODES:.0e} working modes, too many to number; describe a robot "
                 "with fewer limbs of two branches each, or two robots"
             )
 

@@ -217,7 +217,7 @@ class WorkingModes:
         """
         if self._closed > MOST:
             raise PkmError(
-                f"the robot has {self._closed} working modes, and {MOST} are listed at most: ask for one by its number"
+                f"the robot has {self._closed} working modes, but at most {MOST} are listed; request one by its number"
             )
         if not self._searched:
             for mode in range(self._closed):

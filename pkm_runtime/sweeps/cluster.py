@@ -49,7 +49,7 @@ class Cluster:
             with progress(f"waiting for the {about}, {_ANSWERS_WITHIN:g} s at most"):
                 greeted = _greets(address)
             if not greeted:
-                raise UsageError(about, "the program there is not a Dask scheduler", remedy)
+                raise UsageError(about, "the program at this address is not a Dask scheduler", remedy)
             self._client = distributed.Client(address, timeout=_ANSWERS_WITHIN, set_as_default=False)
         except (OSError, ValueError, TypeError, ImportError, MemoryError) as error:
             raise UsageError(about, "there is no answer", remedy) from error
@@ -141,7 +141,7 @@ class _WorkerProgress:
         except Exception as error:
             if type(error).__module__.partition(".")[0] == "distributed" or type(error).__name__ == "CancelledError":
                 problem = f"the sweep was lost: {type(error).__name__} {' '.join(str(error).split())}"
-                raise UsageError(about, problem, "look at its workers; with a journal the run goes on") from error
+                raise UsageError(about, problem, "check its workers; with a journal the run continues") from error
             raise
 
     def cancel(self) -> object:

@@ -113,7 +113,7 @@ def test_measurements_are_not_written_over(tmp_path: Path, capsys: pytest.Captur
         calibrate_command.main(["delta", str(data), "-o", str(tmp_path / "nowhere" / "file.yaml")])
     assert data.read_text().startswith("limb1_arm")
     assert calibrate_command.main(["delta", "--plan", "3", "-o", str(data)]) == 2
-    assert "may be filled in already" in capsys.readouterr().err
+    assert "may contain measurements" in capsys.readouterr().err
 
 
 def test_a_robot_as_drawn_is_accepted() -> None:
@@ -252,11 +252,11 @@ HEAD = "limb1_arm,limb2_arm,limb3_arm,x,y,z\n"
         (HEAD + "0,0,inf,0,0,0\n", "is no number"),
         (HEAD + "0,0,,0,0,0\n", "the reading of a drive is missing"),
         ("limb1_arm,limb2_arm,x,y,z\n0,0,0,0,0\n", "no column for limb3_arm"),
-        ("limb1_arm,limb2_arm,limb3_arm\n0,0,0\n", "only readings of drives"),
-        ("limb1_arm,limb2_arm,limb3_arm,xx\n0,0,0,1\n", "no such column as 'xx'"),
+        ("limb1_arm,limb2_arm,limb3_arm\n0,0,0\n", "only drive readings"),
+        ("limb1_arm,limb2_arm,limb3_arm,xx\n0,0,0,1\n", "no column 'xx'"),
         ("limb1_arm,limb2_arm,limb3_arm,x [deg]\n0,0,0,1\n", "x cannot be in 'deg'"),
         ("limb1_arm,limb2_arm,limb3_arm,x,x\n0,0,0,1,1\n", "appears twice"),
-        ("limb1_arm,limb2_arm,limb3_arm,yaw\n0,0,0,1\n", "lacks pitch, roll of an attitude"),
+        ("limb1_arm,limb2_arm,limb3_arm,yaw\n0,0,0,1\n", "an attitude without pitch, roll"),
         ("limb1_arm,limb2_arm,limb3_arm,x;y\n0,0,0,1\n", "is not a column name"),
         ("# sigma x: -1\n" + HEAD + "0,0,0,0,0,0\n", "not a positive number"),
         ("\x00\x01", "has no rows"),
@@ -270,7 +270,7 @@ def test_a_file_that_cannot_be_read_is_refused_with_its_line(text: str, problem:
 def test_measurements_that_do_not_fit_say_why() -> None:
     mechanism, _, good = measured("delta", n=40)
     for change, problem in (
-        ({"position": 1e3 * good.position}, "they look like mm"),
+        ({"position": 1e3 * good.position}, "the unit looks like mm"),
         ({"position": good.position[:, [1, 0, 2]]}, "columns x and y look swapped"),
         ({"drives": good.drives[:, [0, 2, 1]]}, "columns limb2_arm and limb3_arm look swapped"),
         ({"position": good.position + np.random.default_rng(0).standard_normal(good.position.shape)}, "of this robot"),

@@ -135,7 +135,7 @@ BAD = {
     "above 0": ("X-0.5", "X0.5", "line 3, M666.X: is 0.5"),
     "a short row": ("x,y,z\n", "x,y,z\n1,2\n", "line 5: '1,2'"),
     "no rod": ("L270 ", "", "M665.L: is missing"),
-    "no firmware": ("S160 X0 Y0 Z0 A0.1 B0 C-0.1", "", "line 2: may be Marlin's or RepRapFirmware's"),
+    "no firmware": ("S160 X0 Y0 Z0 A0.1 B0 C-0.1", "", "line 2: may be from Marlin or RepRapFirmware"),
     "no endstops": ("# M666", "# M667", "M666: is missing"),
     "no reach": ("x,y,z\n", "x,y,z\n500,0,0\n", "line 5: the rods do not reach"),
     "metres": ("\n50,0,0\n0,50,0", "\n0.02,0,0\n0,0.02,0", "line 5: has points within 0.02 mm"),

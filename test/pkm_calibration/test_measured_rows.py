@@ -48,7 +48,7 @@ def test_units_and_comments_of_a_file_stay(tmp_path: Path) -> None:
         (["x", "x"], [0.1, 0.1], "x is given twice"),
         (["limb1_arm"], [0.1], "limb1_arm is given twice"),
         (["x"], [math.inf], "is no number"),
-        ([], [], "only readings of drives"),
+        ([], [], "only drive readings"),
         (["yaw"], [0.1], "lacks pitch, roll"),
     ],
 )

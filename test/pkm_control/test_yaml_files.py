@@ -101,7 +101,7 @@ BAD = {
     "a huge file": ("a: " + "x" * 1_000_000, 0, "more than"),
     "no text": (b"\xff\xfe\x00", 0, "UTF-8"),
     "an empty file": ("", 0, "is empty; write"),
-    "a number alone": ("17", 0, "is no mapping"),
+    "a number alone": ("17", 0, "is not a mapping"),
 }
 
 

@@ -142,13 +142,13 @@ CASES: dict[str, tuple[Callable[[], str], str, str, str]] = {
         "cycle",
         "cut one joint",
     ),
-    "several roots": (insert('<link name="stray"/>'), '<link name="stray">', "no joint connects it", "add the joint"),
+    "several roots": (insert('<link name="stray"/>'), '<link name="stray">', "no joint connects it", "add a joint"),
     "base is moved": (
         insert(
             '<link name="world"/><joint name="lift" type="prismatic"><parent link="world"/><child link="base"/></joint>'
         ),
         '<joint name="lift">',
-        "not at the root",
+        "not the root",
         "base_link",
     ),
     "loop on unknown link": (
@@ -238,7 +238,7 @@ CASES: dict[str, tuple[Callable[[], str], str, str, str]] = {
         "platform_link 'tool'",
         "existing <link>",
     ),
-    "platform is the base": (swap('platform_link="tip"', 'platform_link="base"'), "<pkm>", "both 'base'", "moved one"),
+    "platform is the base": (swap('platform_link="tip"', 'platform_link="base"'), "<pkm>", "both 'base'", "moving one"),
     "platform fixed to the base": (
         lambda: FIVE_BAR.replace('platform_link="tip"', 'platform_link="post"').replace(
             "</robot>",
@@ -301,7 +301,7 @@ CASES: dict[str, tuple[Callable[[], str], str, str, str]] = {
         swap('<child link="right_bar"/>', '<child link="right_bar"/><mimic joint="right_elbow"/>'),
         '<joint name="right_elbow"> <mimic>',
         "itself mimics",
-        "moves by itself",
+        "independent joint",
     ),
     "too few actuators": (
         swap(f'<joint name="right_motor">{COMMAND}</joint>', ""),
@@ -350,7 +350,7 @@ CASES: dict[str, tuple[Callable[[], str], str, str, str]] = {
             '<mass value="0.2"/><inertia ixx="1e-4" iyy="1e-4" izz="1e-4"/>', '<mass value="0"/>'
         ),
         '<link name="',
-        "without moving any mass",
+        "without any mass",
         "<inertial>",
     ),
     "inverted limits": (
@@ -362,19 +362,19 @@ CASES: dict[str, tuple[Callable[[], str], str, str, str]] = {
     "limits without room": (
         swap('lower="-3" upper="3"', 'lower="1" upper="1"'),
         '<joint name="left_motor"> <limit>',
-        "no room",
+        "are equal",
         "fixed",
     ),
     "negative velocity limit": (
         swap('velocity="10"', 'velocity="-10"'),
         '<joint name="left_motor"> <limit>',
-        "negative velocity",
+        "velocity or effort is negative",
         "magnitudes",
     ),
     "negative friction": (
         swap('<child link="left_bar"/>', '<child link="left_bar"/><dynamics damping="-1"/>'),
         '<joint name="left_elbow"> <dynamics>',
-        "negative friction",
+        "friction is negative",
         ">= 0",
     ),
     "home out of reach": (swap('<home xyz="0 1.2 0">', '<home xyz="0 3 0">'), "<pkm> <home>", "unreachable", "home"),
@@ -418,7 +418,7 @@ CASES: dict[str, tuple[Callable[[], str], str, str, str]] = {
         ),
         "<pkm> platform_link 'tip'",
         "mobility 0",
-        "too strict",
+        "too many degrees of freedom",
     ),
     "wheel that spins on the platform": (
         insert(
@@ -487,7 +487,11 @@ def test_error_in_a_file_names_the_file(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("source", [3, None, b"delta", ["delta"]], ids=str)
 def test_what_names_no_robot(source: object) -> None:
-    with pytest.raises(DescriptionError, match=r"it is of type \w+, which names no robot; give the name of a robot"):
+    with pytest.raises(
+        DescriptionError,
+        match=r"it is of type \w+, which cannot name a robot; give the name of a "
+        "robot",
+    ):
         load_mechanism(source)  # type: ignore[arg-type]
 
 

@@ -50,7 +50,7 @@ def test_commands_that_run_robots_take_it(file: Path) -> None:
 
 def test_what_is_wrong_is_said(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert simulate_command.main(["delta", "--no-page", "--corrections", str(file)]) == 2
-    assert "they are those of 'five_bar', the robot is 'delta'" in capsys.readouterr().err
+    assert "they belong to 'five_bar', but the robot is 'delta'" in capsys.readouterr().err
     with pytest.raises(ConfigurationError, match=r"missing\.yaml: cannot be read"):
         load_mechanism("five_bar", {"corrections": str(file.with_name("missing.yaml"))})
     with pytest.raises(DescriptionError, match="unclosed quotation mark"):

@@ -122,7 +122,7 @@ def test_what_is_wrong_is_named(old, new, words):
 def test_frames_in_a_long_row_are_refused():
     row = "".join(f'<frame name="f{n}" attached_to="f{n + 1}"/>' for n in range(3000))
     text = FOUR_BAR.replace("<link", f'{row}<frame name="f3000"/><link', 1).replace('"right_foot">0', '"f0">0')
-    with pytest.raises(DescriptionError, match="hang on each other"):
+    with pytest.raises(DescriptionError, match="depend on each other"):
         load_mechanism(text, NAMED)
 
 

@@ -170,7 +170,7 @@ def Xform "table" (prepend apiSchemas = ["PhysicsArticulationRootAPI"])
 
 
 @pytest.mark.parametrize(
-    ("text", "words"), [("#usda 9.0\n", "layer version '9.0'"), ("", "empty"), ("#usda 1.0\n(", "cut off")]
+    ("text", "words"), [("#usda 9.0\n", "layer version '9.0'"), ("", "empty"), ("#usda 1.0\n(", "truncated")]
 )
 def test_usd_that_cannot_be_opened_is_one_plain_line(text, words, tmp_path):
     pytest.importorskip("pxr")

@@ -115,7 +115,7 @@ def test_a_motor_that_follows_another_is_not_driven(tmp_path):
         (AXES[0], "", "needs an axis"),
         ('<child link="crank"/>', '<child link="cranck"/>', "no link 'cranck'"),
         ('<parent link="ground"/><child link="crank"/>', '<parent link="coupler"/><child link="crank"/>', "cycle"),
-        ('<joint name="motor"/>', '<joint name="motr"/>', "'motr' is no joint"),
+        ('<joint name="motor"/>', '<joint name="motr"/>', "'motr' is not a joint"),
         ("<transmission", f"{DIALECTS['constraint']}<transmission", "two loops have this name"),
         ('mass value="0.3"', 'mass value="-0.3"', "coupler"),
     ],
@@ -134,12 +134,12 @@ def test_what_is_wrong_is_named(old, new, words):
     [
         ("closures: [", "line 1"),
         ("gains: 3\n", "it defines no loop"),
-        ("closures:\n- {link_a: rocker}\n", "not as others write it"),
+        ("closures:\n- {link_a: rocker}\n", "unknown form"),
         ("closures:\n- {link_a: roker, link_b: coupler, point: [0, 0, 0], axis: [0, 0, 1]}\n", "no link 'roker'"),
         (YAMLS["ball_loops"].replace("[0.3, 0, 0]", "[0.3, 0]"), "loop far: child_xyz .* not made of 3"),
         (YAMLS["closures"].replace("[0, 0, 2]", "[0, 0, 0]"), "loop closure1: the length of axis is zero"),
         (YAMLS["pin_loops"] + YAMLS["pin_loops"].partition("\n")[2], "two loops have this name"),
-        ("closed_loop: [[a, b]]\ntype: []\n", "not as others write it"),
+        ("closed_loop: [[a, b]]\ntype: []\n", "unknown form"),
         ("closed_loop: [[a, b]]\ntype: ['3d']\n", "no body 'a'"),
     ],
 )
@@ -151,7 +151,7 @@ def test_a_wrong_yaml_is_named(text, words, tmp_path):
     assert str(raised.value).count("robot.yaml") == 1
     (tmp_path / "robot.urdf").unlink()
     (tmp_path / "robot.yaml").write_text(YAMLS["closures"])
-    with pytest.raises(DescriptionError, match="no URDF file is beside it"):
+    with pytest.raises(DescriptionError, match="no URDF file is in its folder"):
         load_mechanism(tmp_path / "robot.yaml", NAMED)
 
 

@@ -177,5 +177,5 @@ def test_a_base_that_is_the_world():
     assert mujoco.MjModel.from_xml_string(moved).nbody == plain.nbody - 1
     assert load_mechanism(moved).base_link == "world"
     platform = load_mechanism("five_bar").platform_link
-    with pytest.raises(DescriptionError, match="a world of its own"):
+    with pytest.raises(DescriptionError, match="reserves the name world"):
         export_mjcf(load_mechanism(text.replace(f'"{platform}"', '"world"')))

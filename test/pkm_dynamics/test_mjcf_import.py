@@ -320,5 +320,5 @@ def test_contacts_with_what_is_not_there_and_ranges_of_sums_do_not_matter():
     found = assembly_of(text)
     assert [joint.name for joint in found.joints] == [joint.name for joint in assembly_of(FIVE_BAR).joints]
     assert any("range of the tendon sum" in note for note in found.notes)
-    with pytest.raises(DescriptionError, match="no spring between two sites"):
+    with pytest.raises(DescriptionError, match="not a spring between two sites"):
         assembly_of(text.replace('name="sum"', 'name="sum" stiffness="3"'))

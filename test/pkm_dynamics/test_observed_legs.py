@@ -120,13 +120,13 @@ def test_what_cannot_be_observed(delta, of_gallery):
         model.of_directions({k: x for k, x in directions.items() if k != "limb1_arm"}, rates)
     with pytest.raises(ObservationError, match="not a finite vector"):
         model.of_directions(directions | {"limb1_arm": [np.nan, 0, 0]}, rates)
-    with pytest.raises(ObservationError, match="do not meet at the platform"):
+    with pytest.raises(ObservationError, match="do not reach the platform"):
         model.of_directions(directions | {"limb1_arm": -directions["limb1_arm"]}, rates)
     with pytest.raises(ObservationError, match="does not reach"):
         model.of_pose(delta.kinematics.home + np.array([0, 0, -5.0, 0, 0, 0, 0]))
     plates = ObservedLegs(of_gallery["h4"].dynamics)
     directions, rates, _, _ = seen_at(plates, plates.kinematics.home, np.zeros(6))
-    with pytest.raises(ObservationError, match=r"do not meet at the platform|no pose of the platform"):
+    with pytest.raises(ObservationError, match=r"do not reach the platform|no pose of the platform"):
         plates.of_directions(directions | {"limb1_arm": -directions["limb1_arm"]}, rates)
     legs = ObservedLegs(of_gallery["gough_stewart"].dynamics)
     directions, rates, lengths, speeds = seen_at(legs, legs.kinematics.home, np.zeros(6))

@@ -356,7 +356,7 @@ def test_a_spring_without_a_direction_at_home():
 def test_springs_of_joints_that_cannot_be():
     text = load_mechanism("delta").urdf
     for old, new, words in (
-        ('damping="', 'spring_stiffness="-1" damping="', "negative spring_stiffness"),
+        ('damping="', 'spring_stiffness="-1" damping="', "spring_stiffness is negative"),
         ('<joint name="platform_x" type="prismatic">',
          '<joint name="platform_x" type="prismatic"><dynamics spring_stiffness="1"/>', "coordinate of the platform"),
     ):  # fmt: skip

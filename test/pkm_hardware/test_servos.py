@@ -231,7 +231,7 @@ BAD = {
     "home out of range": ("pulse_min: 800", "pulse_min: 1600", "pulse_zero"),
     "pulses for each degree": ("pulse_per_unit: 637", "pulse_per_unit: 11.1", "11.1 us for each degree are 636"),
     "no YAML": ("actuators: ", "actuators: [", "line 23: while parsing a flow sequence"),
-    "no mapping": ("{channel: 0, sign: 1}", "7", "is no mapping"),
+    "no mapping": ("{channel: 0, sign: 1}", "7", "is not a mapping"),
     "a key of an actuator": ("channel: 0,", "channel: 0, colour: 3,", "actuators.limb1_arm.colour: no such key"),
     "a key of the defaults": ("pulse_max: 2200", "pulse_most: 2200", "defaults.pulse_most: no such key"),
     "a range": ("offset: 0.0", "lower: 1.0\n  upper: 0.5\n  offset: 0.0", "is not below upper"),

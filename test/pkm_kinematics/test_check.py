@@ -41,7 +41,7 @@ def test_the_verdict_and_warnings_come_first_in_twenty_lines() -> None:
         assert lines[0] == f"{name}: usable, {warnings} {noun}"
         assert lines[1].startswith("  warning: ") == bool(warnings)
         assert len(lines) <= 20
-        assert lines[-1].startswith("--all tells more")
+        assert lines[-1].startswith("--all shows more")
         assert "Graph" not in "".join(lines)
     assert "limb1_arm, limb2_arm, limb3_arm, limb4_arm: revolute" in "\n".join(lines)
 

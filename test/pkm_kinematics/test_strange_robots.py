@@ -128,6 +128,6 @@ def test_more_working_modes_than_numbers_are_refused(monkeypatch: pytest.MonkeyP
 def test_more_working_modes_than_can_be_listed_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     k = Kinematics(load_mechanism("delta"))
     monkeypatch.setattr(working_modes, "MOST", 7)
-    with pytest.raises(PkmError, match="8 working modes, and 7 are listed"):
+    with pytest.raises(PkmError, match="8 working modes, but at most 7 are listed"):
         k.inverse_all(k.home)
     assert k.inverse(k.home, mode=7).joints.shape == k.home_joints.shape

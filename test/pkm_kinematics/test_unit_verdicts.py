@@ -46,7 +46,7 @@ def test_degrees_in_a_property_that_expressions_use(tmp_path: Path) -> None:
     )
     assert verdict.about.endswith('<xacro:property name="base_half_angle">, value')
     assert verdict.number == 20.0
-    assert "look like degrees" in verdict.meaning
+    assert "looks like degrees" in verdict.meaning
     assert "20 degrees are 0.349066" in verdict.remedy
     assert "${radians(20)}" in verdict.remedy
 
@@ -74,7 +74,7 @@ def test_a_rod_in_millimetres_is_no_architecture_singularity(tmp_path: Path) -> 
     assert 'name="rod_length"' in path.read_text().splitlines()[line - 1]
     assert report.verdicts[-1].remedy.startswith("first correct the units")
     assert as_text(report).index("130 mm are 0.13") < as_text(report).index("ERROR")
-    with pytest.raises(DescriptionError, match=r"look like millimetres: .* first correct the units"):
+    with pytest.raises(DescriptionError, match=r"looks like millimetres: .* first correct the units"):
         load_mechanism(path)
 
 
@@ -107,7 +107,7 @@ def test_numbers_that_leave_no_root(change: tuple[str, str], remedy: str, tmp_pa
     report = examine(str(written(tmp_path, "hobby_hexapod", change, *extra)), modes=False)
     assert "which has no value" in report.verdicts[-1].meaning
     (verdict,) = [verdict for verdict in report.verdicts if verdict.level == "warning"]
-    assert "would if this were" in verdict.meaning
+    assert "consistent if this is in" in verdict.meaning
     assert remedy in verdict.remedy
     assert as_text(report).index(remedy) < as_text(report).index("ERROR")
 

@@ -34,7 +34,7 @@ def read_message(data: bytes, message_type: Any) -> Any:
     try:
         return deserialize_message(data, message_type)
     except Exception as error:  # of the middleware's own kinds
-        raise RequestError(f"{len(data)} bytes that are no {message_type.__name__}") from error
+        raise RequestError(f"{len(data)} bytes that are not a {message_type.__name__}") from error
 
 
 def places(message: bytes, n: int, groups: int = 1, gap: int = 0) -> list[slice]:

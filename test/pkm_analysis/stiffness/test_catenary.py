@@ -191,8 +191,8 @@ def test_cables_that_cannot_hold_a_load_are_told(capsys: pytest.CaptureFixture[s
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (("cable_stiffness", "1000000", "0"), "no stiffness"),
-        (("cable_mass", "[^<]*", "-1"), "negative mass"),
+        (("cable_stiffness", "1000000", "0"), "stiffness of its cable is missing"),
+        (("cable_mass", "[^<]*", "-1"), "the mass is negative"),
         (("cable_stiffness", "1000000", "nan"), "not finite"),
     ],
 )

@@ -145,7 +145,7 @@ def test_beams_that_form_a_frame_are_all_there() -> None:
         ('<beam material="steel" radius="0.01" width="0.1"/>', "no section"),
         ('<beam material="steel" radius="0.01" from="0 0 0"/>', "one end"),
         ('<beam radius="0.01"/>', "E is missing"),
-        ('<beam material="steel" radius="0.01" inner_radius="0.01"/>', "no wall"),
+        ('<beam material="steel" radius="0.01" inner_radius="0.01"/>', "not less than the radius"),
     ],
 )
 def test_a_faulty_beam_is_refused_by_name(beam: str, words: str) -> None:

@@ -140,7 +140,7 @@ def test_a_conveyor_file(tmp_path: Path) -> None:
         (("metres_per_unit: 0.05", "metres_per_unit: 0.05\n    windw: 3"), "did you mean 'window'"),
         (("metres_per_unit: 0.05", "metres_per_unit: 0.05\n    deviation: 3"), "outside its range"),
         (("metres_per_unit: 0.05", "metres_per_unit: 0.05\n    simulated: {speed: fast}"), "'fast' is no number"),
-        (("belt:", "belt: 3\n  other:"), "is no mapping"),
+        (("belt:", "belt: 3\n  other:"), "is not a mapping"),
         (("conveyors:", "conveyor:"), "no such key"),
     ],
 )

@@ -158,7 +158,7 @@ def test_a_tool_that_does_not_exist(tools: dict[str, Tool], tmp_path: Path) -> N
     [
         ("tools: {}", "names no tool"),
         ("tool: {}", "tool"),
-        ("tools: {a: 3}", "tools.a: '3' is no mapping"),
+        ("tools: {a: 3}", "tools.a: '3' is not a mapping"),
         ("tools: {a: {}}", "tools.a.xyz"),
         ("tools: {a: {xyz: [0, 0]}}", "tools.a.xyz"),
         ("tools: {a: {xyz: [0, 0, .nan]}}", "tools.a.xyz"),

@@ -279,7 +279,7 @@ def test_a_motion_that_says_too_little_is_refused():
 
 def test_limits_that_nothing_keeps():
     case = delta()
-    with pytest.raises(ExcitationError, match="lower it"):
+    with pytest.raises(ExcitationError, match="reduce the reach"):
         find_excitation(
             case.dynamics, case.base, ExcitationLimits(reach=5.0, velocity=1e3, acceleration=1e5), evaluations=4
         )

@@ -178,7 +178,7 @@ def test_a_joint_without_a_linkage_is_its_motor() -> None:
 
 
 def test_motors_that_no_loop_ties_to_the_joints_are_refused() -> None:
-    with pytest.raises(LinkageError, match="right_knee_motor: no loop ties it to left_knee"):
+    with pytest.raises(LinkageError, match="right_knee_motor: no loop connects it to left_knee"):
         Transmission(load_model(BIPED), ["left_knee"], ["right_knee_motor"])
 
 

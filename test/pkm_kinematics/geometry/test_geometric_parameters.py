@@ -240,7 +240,7 @@ def test_a_file_of_corrections_is_applied_by_the_loader(delta: Mechanism, tmp_pa
             "no list of 3 numbers",
         ),
         ("robot: delta\n", "is no list"),
-        ("42", "is no mapping"),
+        ("42", "is not a mapping"),
     ],
 )
 def test_what_is_wrong_with_corrections_is_said(text: str, problem: str, tmp_path) -> None:

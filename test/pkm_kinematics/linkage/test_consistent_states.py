@@ -71,5 +71,5 @@ def test_drifted_states_are_closed_again(biped: TreeModel) -> None:
 def test_ranges_beyond_folds_are_refused_or_drawn_again(biped: TreeModel) -> None:
     some = consistent_states(biped, 500, {"left_knee": (-1.6, 0.0)})
     assert np.isfinite(some.position).all()
-    with pytest.raises(UsageError, match="most of what is drawn does not close"):
+    with pytest.raises(UsageError, match="most random states do not close"):
         consistent_states(biped, 500, {"left_knee": (-3.0, -2.0)})
