@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A Delta robot: where its motors must stand for a pose, and where the platform is for positions of the motors.
+"""A Delta robot: the motor positions for a pose, and the pose for motor positions.
 
-The file of a robot is all that the solvers know of it. Every answer has a status and a reason.
+The solvers need only the file of the robot. Every result has a status and a reason.
 """
 
 import numpy as np
@@ -12,7 +12,7 @@ from pkm_kinematics import Kinematics
 
 
 def main(picture: str = "01_first_robot.png") -> None:
-    """Solve one pose there and back, and one that is out of reach."""
+    """Solve one pose in both directions, and one pose out of reach."""
     mechanism = load_mechanism("delta")  # a robot of the gallery, a path, or URDF text
     kinematics = Kinematics(mechanism)
     pose = np.add(kinematics.home, [0.2, 0.1, 0.05, 0, 0, 0, 0])  # x y z [m], quaternion x y z w

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The four working modes of a five-bar: the ways in which its two elbows can bend at one and the same point.
+"""The four working modes of a five-bar: the configurations of its two elbows at one point.
 
-`inverse_all` lists all of them, those beyond joint limits included; the label has a sign per limb.
+`inverse_all` lists all modes, including those beyond joint limits. The label has a sign per limb.
 """
 
 import matplotlib.pyplot as plt

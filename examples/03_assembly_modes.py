@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Forty assembly modes of one hexapod: the places where its platform can be while no leg changes its length.
+"""Forty assembly modes of one hexapod: the poses of its platform for the same leg lengths.
 
-Dietmaier (1998) found legs for which all forty solutions of the forward kinematics are real. Which of them a real
-platform is in, only its history tells: `forward` takes the pose where it was, `forward_all` lists them all.
+Dietmaier (1998) found legs with forty real solutions of the forward kinematics. The mode of a real platform depends
+on its history: `forward` takes the previous pose, and `forward_all` lists all modes.
 """
 
 import matplotlib.pyplot as plt
@@ -13,7 +13,7 @@ from pkm_kinematics import Kinematics
 
 
 def main(picture: str = "03_assembly_modes.png") -> None:
-    """Find all poses for the legs' lengths at home, and show where the platform's origin is in each."""
+    """Find all poses for the leg lengths at home, and show the platform's origin in each."""
     kinematics = Kinematics(load_mechanism("dietmaier"))
     lengths = kinematics.inverse(kinematics.home).actuated
     modes = kinematics.forward_all(lengths)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How far a five-bar is from losing control of its platform, over its plane: the margin from type 2 singularities.
+"""The margin of a five-bar from type 2 singularities, over its plane. There, it loses control of its platform.
 
-At type 2 the forearms are in line: the motors cannot hold the platform, however strong they are. At type 1 a limb is
-stretched or folded. `singularity` has the margins of a million poses in one call.
+At type 2 the forearms are in line: motors of any strength cannot hold the platform. At type 1 a limb is
+stretched or folded. `singularity` computes the margins of a million poses in one call.
 """
 
 import matplotlib.pyplot as plt

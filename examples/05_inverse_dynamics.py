@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The torque that each motor of a Delta needs for a quick motion, the inertia of every arm and rod included.
+"""The torque of each motor of a Delta for a fast motion, with the inertia of every arm and rod.
 
-Direct dynamics is the test: from these torques it finds the acceleration that was asked for.
+Direct dynamics is the test: it computes the given acceleration from these torques.
 """
 
 import matplotlib.pyplot as plt
@@ -12,7 +12,7 @@ from pkm_dynamics import Dynamics
 
 
 def main(picture: str = "05_inverse_dynamics.png") -> None:
-    """Swing the platform to and fro in half a second."""
+    """Move the platform back and forth in half a second."""
     dynamics = Dynamics(load_mechanism("delta"))
     time = np.linspace(0.0, 0.5, 200)
     rate = 4.0 * np.pi  # rad/s

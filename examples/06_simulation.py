@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A hexapod that is let go on six springs: direct dynamics, integrated with the loops closed at every step.
+"""A hexapod released on six springs: direct dynamics, integrated with closed loops at every step.
 
-Nothing takes energy away here, so that its sum must stay what it was: that is the test.
+The system has no losses, so the test is that its total energy stays constant.
 """
 
 import matplotlib.pyplot as plt
@@ -14,10 +14,10 @@ from pkm_dynamics.simulation import simulate
 
 
 def main(picture: str = "06_simulation.png") -> None:
-    """Push the platform, and watch it for half a second; its origin is drawn."""
+    """Push the platform, simulate half a second, and draw the path of its origin."""
     dynamics = Dynamics(load_mechanism("gough_stewart"), friction=False)
     kinematics = dynamics.kinematics
-    weight = dynamics.gravity(kinematics.home).effort  # N, what holds it at home
+    weight = dynamics.gravity(kinematics.home).effort  # N, holds it at home
     rest, stiffness = kinematics.inverse(kinematics.home).actuated, 2e5  # m, N/m
 
     def springs(time, pose, twist):  # efforts of the legs, wrench on the platform

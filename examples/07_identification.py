@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A payload that nobody entered, found from the torques of a motion: the efforts are linear in the inertial parameters.
+"""An unknown payload, found from the torques of a motion: the efforts are linear in the inertial parameters.
 
-Only combinations of parameters act on the motors: the base parameters. The regressor is reduced to these, and least
+Only combinations of parameters, the base parameters, affect the motors. The regressor is reduced to these, and least
 squares estimates them with standard deviations.
 """
 
@@ -16,7 +16,7 @@ from pkm_dynamics.linear_form.random_motions import random_motions
 
 
 def main(picture: str = "07_identification.png") -> None:
-    """Measure the torques of a Delta that carries 1.5 kg, with noise, and compare with its description."""
+    """Simulate noisy torque measurements of a Delta with 1.5 kg, and compare with its description."""
     dynamics = Dynamics(load_mechanism("delta"))
     base = base_parameters(dynamics)
     states = random_motions(dynamics.kinematics, 500, seed=3)

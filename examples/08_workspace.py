@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The workspace of a five-bar, and what ends it: limits of joints, stretched limbs, or a bound that you set.
+"""The workspace of a five-bar, and its limits: joint limits, stretched limbs, or a bound of your own.
 
-Every point of the border is known to a tenth of a millimetre here, with the condition that fails just beyond it.
+Every border point is accurate to a tenth of a millimetre, and names the condition that fails beyond it.
 """
 
 from pkm_analysis import Analysis
@@ -9,7 +9,7 @@ from pkm_description import load_mechanism
 
 
 def main(picture: str = "08_workspace.png") -> None:
-    """Find where the robot can be while it stays well away from singularities, and draw it."""
+    """Find and draw the part of the workspace with a margin from singularities."""
     analysis = Analysis(load_mechanism("five_bar"))
     anywhere = analysis.workspace(tolerance=1e-4)
     good = analysis.workspace(requirements=["isotropy > 0.3"], tolerance=1e-4)

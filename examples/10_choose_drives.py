@@ -9,7 +9,7 @@ from pkm_dynamics import Dynamics
 
 
 def main(picture: str = "10_choose_drives.png") -> None:
-    """Predict a cycle of half a second, and judge two motors with two gears."""
+    """Predict a cycle of half a second, and check two motors with two gears."""
     dynamics = Dynamics(load_mechanism("delta"))
     time = np.linspace(0.0, 0.5, 200)
     rate, way = 2 * np.pi / 0.5, np.array([0.2, 0.05, 0.04])  # rad/s, m

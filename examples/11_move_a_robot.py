@@ -13,7 +13,7 @@ from pkm_runtime.errors import PkmError
 
 
 def main(picture: str = "11_move_a_robot.png") -> None:
-    """Move a Delta along a square, ask for too much, and lead it home."""
+    """Move a Delta along a square, request an impossible motion, and return home."""
     with Robot.simulated("delta", realtime=False) as robot:
         seen = []
         for x, y in ((0.2, 0.0), (0.2, 0.2), (0.0, 0.2), (0.0, 0.0)):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A robot of your own: two sliders on a rail hold a pen by two rods. The description is all that there is to write."""
+"""Your own robot: two sliders on a rail hold a pen by two rods. You only write the description."""
 
 from pkm_description import load_mechanism
 from pkm_description.picture import draw
@@ -7,7 +7,7 @@ from pkm_kinematics import Kinematics
 
 
 def joint(name: str, kind: str, parent: str, axis: str) -> str:
-    """A joint and the link that it moves, which has its name."""
+    """A joint and its child link with the same name."""
     ends = f'<parent link="{parent}"/><child link="{name}"/><axis xyz="{axis}"/>'
     limits = '<limit lower="-1" upper="1" velocity="2" effort="50"/>' if kind == "prismatic" else ""
     bar = '<visual><origin xyz="0.25 0 0"/><geometry><box size="0.5 0.02 0.02"/></geometry></visual>'
@@ -16,7 +16,7 @@ def joint(name: str, kind: str, parent: str, axis: str) -> str:
 
 
 def main(picture: str = "12_your_own_robot.png") -> None:
-    """Describe the robot, load it, and ask it for its modes. Bodies have no masses here: kinematics only."""
+    """Describe the robot, load it, and list its modes. Its bodies have no masses: kinematics only."""
     tree = joint("left", "prismatic", "rail", "1 0 0") + joint("left_rod", "continuous", "left", "0 0 1")
     tree += joint("right", "prismatic", "rail", "1 0 0") + joint("right_rod", "continuous", "right", "0 0 1")
     tree += joint("x", "prismatic", "rail", "1 0 0") + joint("pen", "prismatic", "x", "0 1 0")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The fastest pick and place that a Delta's drives can do, over what stands between: CasADi and Ipopt."""
+"""The fastest pick and place of a Delta over an obstacle, within the limits of its drives: CasADi and Ipopt."""
 
 import casadi as ca
 import matplotlib.pyplot as plt
@@ -13,7 +13,7 @@ START, END, HIGH, N = np.array([-0.2, -0.1, -0.95]), np.array([0.2, 0.1, -0.95])
 
 
 def main(picture: str = "13_time_optimal.png") -> None:
-    """Acceleration is constant in each interval, in whose middle the efforts are within their limits."""
+    """Acceleration is constant in each interval, and efforts are within their limits in its middle."""
     robot, find, still = on_casadi(Dynamics(load_mechanism("delta"))), ca.Opti(), np.zeros((3, N))
     p, v, a, time = find.variable(3, N + 1), find.variable(3, N + 1), find.variable(3, N), find.variable()
     pose = ca.vertcat(p, np.tile([[0.0], [0.0], [0.0], [1.0]], N + 1))

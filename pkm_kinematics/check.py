@@ -526,7 +526,7 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument("--args", action="store_true", help="list the arguments of the robot's file, set with --xacro-args")
     p.add_argument("--no-modes", action="store_true", help="skip the search for working and assembly modes")
     p.add_argument(
-        "--exported", metavar="DIR", help="only check whether the code of pkm export in a folder belongs to this robot"
+        "--exported", metavar="DIR", help="only check whether code from pkm export in a folder belongs to this robot"
     )
     return p
 

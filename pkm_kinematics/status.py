@@ -30,10 +30,10 @@ _MEANING = {
     Status.UNREACHABLE: "no configuration of the limbs reaches this pose",
     Status.JOINT_LIMIT: "a joint would leave its range",
     Status.SINGULAR: "the configuration is singular",
-    Status.DIVERGED: "the iteration did not come to a solution",
+    Status.DIVERGED: "the iteration found no solution",
     Status.INVALID_INPUT: "the input is not usable",
-    Status.NOT_CONNECTED: "limbs that are solved by iteration do not follow the platform to this pose",
-    Status.EFFORT_LIMIT: "the actuators cannot do it within the bounds on their efforts",
+    Status.NOT_CONNECTED: "iterated limbs do not follow the platform to this pose",
+    Status.EFFORT_LIMIT: "the actuators cannot do this within their effort bounds",
 }
 
 

@@ -23,15 +23,16 @@ def parser() -> argparse.ArgumentParser:
     """The command line."""
     p = argparse.ArgumentParser(
         prog="pkm calibrate",
-        description="Calibrate a delta printer from what its firmware has measured: Klipper's printer.cfg after "
+        description="Calibrate a delta printer from measurements of its firmware: Klipper's printer.cfg after "
         "DELTA_CALIBRATE or DELTA_ANALYZE, and SAVE_CONFIG; or points probed by Marlin or RepRapFirmware, a CSV with "
-        "M665 and M666 at its head (docs/calibration_printers.md). Nothing is measured anew. Lengths in mm, angles in "
+        "M665 and M666 at its head (docs/calibration_printers.md). The command measures nothing itself. Lengths "
+        "in mm, angles in "
         "degrees.",
         epilog="Exit status: 0 accepted, 3 refused, 2 the file cannot be used.",
     )
     text = "Klipper's configuration of a delta, linear or rotary; or a CSV with M665, M666 and the points x,y,z"
     p.add_argument("printer", type=Path, metavar="PRINTER", help=text)
-    text = "write the new settings, to be pasted into printer.cfg, or sent to the printer"
+    text = "write the new settings, to paste into printer.cfg or to send to the printer"
     p.add_argument("-o", "--output", metavar="FILE", help=text)
     p.add_argument("--json", nargs="?", const="-", metavar="FILE", help="write the numbers as JSON; else print them")
     text = "page to write, FILE.html, with the bed before and after"

@@ -36,7 +36,7 @@ def parser() -> argparse.ArgumentParser:
     """The command line."""
     p = argparse.ArgumentParser(
         prog="pkm calibrate",
-        description="Find where the joints of a real robot sit, from measurements; or plan which poses to measure. "
+        description="Estimate the joint locations of a real robot from measurements, or plan poses to measure. "
         "`pkm calibrate printer.cfg` calibrates a 3D printer.",
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -44,17 +44,17 @@ def parser() -> argparse.ArgumentParser:
     add_robot(p)
     p.add_argument("data", nargs="?", metavar="DATA", help="measurements (CSV)")
     p.add_argument("--plan", type=int, metavar="N", help="instead: choose N poses to measure")
-    text = "what will be measured at the poses: position, attitude, height, distance (default: position)"
+    text = "measured quantities at the poses: position, attitude, height, distance (default: position)"
     p.add_argument("--measure", default="position", metavar="KINDS", help=text)
     p.add_argument("-o", "--output", metavar="FILE", help="file of corrections, or of the plan, to write")
     p.add_argument("--urdf", metavar="FILE", help="write the corrected description as well")
     p.add_argument("--json", nargs="?", const="-", metavar="FILE", help="write the numbers as JSON; else print them")
     p.add_argument("--report", type=Path, metavar="PAGE", help="page to write, FILE.html")
-    text = "share of the rows by which the answer is judged (default: %(default)g)"
+    text = "share of the rows used to validate the result (default: %(default)g)"
     p.add_argument("--keep", type=float, default=0.2, metavar="SHARE", help=text)
-    text = "patterns of the parameters that may be off, as '*: zero of *'; all others stay as drawn"
+    text = "patterns of the free parameters, such as '*: zero of *'; all others stay as drawn"
     p.add_argument("--only", nargs="+", default=(), metavar="PATTERN", help=text)
-    text = "let the axes of universal joints miss each other, and their right angle"
+    text = "free the offsets and angles between the axes of universal joints"
     p.add_argument("--real-crosses", action="store_true", help=text)
     return p
 

@@ -80,9 +80,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = command.parse_args(arguments)
     endings = SUFFIXES.get(given.to.partition("+")[0], YAML)
     if given.output and Path(given.output).suffix not in endings:
-        command.error(f"-o {given.output}: {given.to} is written into {' or '.join(endings)}")
+        command.error(f"-o {given.output}: {given.to} files end with {' or '.join(endings)}")
     if given.balls == "hinges" and given.to not in OF_BALLS:
-        command.error(f"--balls hinges is of {' and '.join(OF_BALLS)}: leave it out of --to {given.to}")
+        command.error(f"--balls hinges is only for {' and '.join(OF_BALLS)}: remove it from --to {given.to}")
     try:
         named = xacro_arguments(given.xacro_args)
         named |= {key: getattr(given, key) for key in ("platform", "base", "actuated") if getattr(given, key)}

@@ -16,9 +16,9 @@ class DescriptionNode(Node):
 
     def __init__(self) -> None:
         super().__init__("description")
-        text = declare(self, "robot_description", "", "URDF+ text, as xacro makes it of a robot's file", fixed=True)
+        text = declare(self, "robot_description", "", "URDF+ text, the output of xacro for a robot's file", fixed=True)
         if not text:
-            self.get_logger().error("the parameter robot_description is empty: there is no robot to describe")
+            self.get_logger().error("the parameter robot_description is empty: there is no robot")
         self._publisher = self.create_publisher(String, ROBOT_DESCRIPTION, LATCHED)
         self._publisher.publish(String(data=text))
 

@@ -112,9 +112,7 @@ class RobotDescription:
         self._node.get_logger().info(f"robot '{mechanism.name}' with {len(mechanism.actuated_joints)} actuated joints")
 
     def _say_why_it_takes_long(self) -> None:
-        self._node.get_logger().info(
-            "building the robot; after an update kernels are compiled, which can take a minute"
-        )
+        self._node.get_logger().info("building the robot; after an update, compiling kernels can take a minute")
 
     def _refuse(self, why: str) -> None:
         self._node.get_logger().error(f"the robot description cannot be used: {why}")

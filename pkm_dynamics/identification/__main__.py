@@ -34,11 +34,11 @@ def parser() -> argparse.ArgumentParser:
         "--cutoff", type=float, default=CUTOFF, metavar="HZ", help="low-pass filter [Hz] (default: %(default)g)"
     )
     given.add_argument(
-        "--validate", type=Path, metavar="RECORDING", help="another recording, to predict with the result"
+        "--validate", type=Path, metavar="RECORDING", help="another recording, predicted with the result"
     )
-    given.add_argument("--no-friction", action="store_true", help="leave joint friction out of the model")
+    given.add_argument("--no-friction", action="store_true", help="model without joint friction")
     given.add_argument(
-        "--no-feasible", action="store_true", help="least squares only: needs no convex solver, writes no bodies"
+        "--no-feasible", action="store_true", help="only least squares: needs no convex solver, writes no bodies"
     )
     return given
 

@@ -183,7 +183,7 @@ class DynamicsNode(Node):
             return diagnostics.ERROR, f"no efforts for the reference: {self._refused}", values
         if self._unobserved:
             return diagnostics.WARN, f"no efforts for the observed legs: {self._unobserved}", values
-        return diagnostics.OK, "ready; no reference comes" if self._silent() else "following the reference", values
+        return diagnostics.OK, "ready; no reference arrives" if self._silent() else "following the reference", values
 
 
 def _efforts_message(names: Sequence[str], stamp: Any, effort: Array) -> JointState:

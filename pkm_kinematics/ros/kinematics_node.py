@@ -56,7 +56,7 @@ class KinematicsNode(Node):
         declare(self, "stale_after", 0.1, "a state older than this is reported as lost, s", (0.001, 10.0))
         declare(self, "path_step", 0.002, "distance between two points of the path, m", (1e-5, 1.0))
         declare(self, "path_points", 1000, "points of the path that are kept", (2, 100000))
-        text = "topic of position commands by who knows single joints alone: judged where they stay; empty: none"
+        text = "topic of position commands from controllers of single joints, checked at rest; empty: none"
         commands: str = declare(self, "commands", "", text, fixed=True)
         self._commanded = CommandedPositions(self, commands) if commands else None
         self._lock = threading.Lock()  # of what follows, which the tracking thread and the executor's use

@@ -357,7 +357,7 @@ CASES: dict[str, tuple[Callable[[], str], str, str, str]] = {
         swap('lower="-3" upper="3"', 'lower="3" upper="-3"'),
         '<joint name="left_motor"> <limit>',
         "lower 3 is above upper -3",
-        "exchange",
+        "swap",
     ),
     "limits without room": (
         swap('lower="-3" upper="3"', 'lower="1" upper="1"'),
@@ -490,7 +490,7 @@ def test_what_names_no_robot(source: object) -> None:
     with pytest.raises(
         DescriptionError,
         match=r"it is of type \w+, which cannot name a robot; give the name of a "
-        "robot",
+        "gallery robot",
     ):
         load_mechanism(source)  # type: ignore[arg-type]
 

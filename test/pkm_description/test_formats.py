@@ -156,7 +156,7 @@ def test_command(tmp_path, capsys):
 def test_an_ignored_option_is_refused(capsys):
     with pytest.raises(SystemExit):
         main(["five_bar", "--to", "mjcf", "--balls", "hinges"])
-    assert "--balls hinges is of sdf and usd" in capsys.readouterr().err
+    assert "--balls hinges is only for sdf and usd" in capsys.readouterr().err
 
 
 CRANK_AND_ROCKER = """<mujoco model="fourbar"><worldbody>
