@@ -31,7 +31,7 @@ def compare_exported(mechanism: Mechanism, folder: str | Path) -> str:
         if digest != digest_of(mechanism):
             raise DescriptionError(
                 str(file),
-                f"the description of {mechanism.name} has changed since the export",
+                f"it was made from another description than the current one of {mechanism.name}",
                 f"export it again: pkm export {mechanism.name} --to c -o {folder}",
             )
     return f"{', '.join(map(str, found))}: made from this description"

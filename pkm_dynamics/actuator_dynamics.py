@@ -33,7 +33,9 @@ class ActuatorDynamics:
     def __init__(self, dynamics: Dynamics, payload: Inertial | None = None) -> None:
         k = dynamics.kinematics
         if len(k.actuated_names) != k.engine.freedoms:
-            raise PkmError("actuators can be coordinates of a robot only if their number equals the degrees of freedom")
+            raise PkmError(
+                "actuators can be coordinates of a robot only if there are as many actuators as degrees of freedom"
+            )
         self.kinematics = k
         self._robot = dynamics.robot
         self._model = graph_model(dynamics.robot, payload)

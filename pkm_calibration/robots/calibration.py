@@ -364,8 +364,8 @@ def _why(robot: MeasuredRobot, predicted: Array, miss: float) -> tuple[str, str]
     for name, factor in (("mm", 1e-3), ("cm", 1e-2), ("inches", 0.0254), ("m", 1e3)):
         if abs(np.log(max(spread[1], 1e-12) * factor / max(spread[0], 1e-12))) < 0.2:
             return (
-                f"{problem}; they spread {spread[1] / spread[0]:.3g} times as far as the drawing's",
-                f"they look like {name}: write their unit in the first line, as in 'x [{name.removesuffix('ches')}]'",
+                f"{problem}; their spread is {spread[1] / spread[0]:.3g} times that of the drawing",
+                f"the unit looks like {name}: write it in the first line, as in 'x [{name.removesuffix('ches')}]'",
             )
     for one, other in combinations(range(3), 2):
         order = [other if k == one else one if k == other else k for k in range(3)]

@@ -334,7 +334,7 @@ def _check(search: _Search, request: HomeRequest, q: Array, gap: float, what: st
         raise DescriptionError(
             "<pkm> <home>" if request.pose is not None else f'<loop name="{worst}">',
             f'{what} is unreachable: <loop name="{worst}"> stays open by {miss:.3g} m or rad '
-            f"(after {search.seconds:.1f} s and {search.starts} attempts)",
+            f"(after {search.seconds:.1f} s and {search.starts} attempt(s))",
             "correct the geometry or the home pose, or start the search with <home><joint name= position= /></home>",
         )
     _check_limits(model, q, model.free, what)

@@ -334,7 +334,7 @@ def _beam(element: ET.Element, label: str) -> Beam:
     if not given:
         if ends is not None or element.get("E") is not None:
             problem = "its section is missing"
-            remedy = "write radius, or width and height, or A, Iy, Iz and J; or remove from and to to use its visuals"
+            remedy = "write radius, or width and height, or A, Iy, Iz and J; without from and to, its visuals define it"
             raise DescriptionError(label, problem, remedy)
         return Beam(None, material, None, y)
     sizes = {name: _positive(element, name, label) for name in given}

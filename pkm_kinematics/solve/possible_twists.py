@@ -105,7 +105,7 @@ class PossibleTwists:
         names = self.robot.task.names
         if len(names) not in (0, self.robot.mobility):
             raise PkmError(
-                f"the task coordinates {', '.join(names)} are dependent: the platform has "
+                f"the task coordinates {', '.join(names)} depend on each other: the platform has "
                 f"{self.robot.mobility} degrees of freedom; motion_jacobian has a basis of these"
             )
         return self.branch_twists(poses) if names else np.broadcast_to(np.eye(6), (len(poses), 6, 6))

@@ -49,7 +49,7 @@ def test_units_and_comments_of_a_file_stay(tmp_path: Path) -> None:
         (["limb1_arm"], [0.1], "limb1_arm is given twice"),
         (["x"], [math.inf], "is no number"),
         ([], [], "only drive readings"),
-        (["yaw"], [0.1], "lacks pitch, roll"),
+        (["yaw"], [0.1], "without pitch, roll"),
     ],
 )
 def test_what_is_no_measurement_leaves_the_file_alone(

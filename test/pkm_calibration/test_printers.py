@@ -150,7 +150,7 @@ def test_too_few_and_repeated_measurements(tmp_path: Path, capsys: pytest.Captur
     assert "2 probed heights" in capsys.readouterr().err
     printer.saved = {**whole, "height6": whole["height5"], "height6_pos": whole["height5_pos"]}
     assert main([str(printer.write(tmp_path))]) == 2
-    assert "height6 repeats height5" in capsys.readouterr().err
+    assert "height6 equals height5" in capsys.readouterr().err
 
 
 def test_garbage_never_gives_a_traceback(tmp_path: Path) -> None:

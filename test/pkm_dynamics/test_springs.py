@@ -310,7 +310,7 @@ SPRING = '<spring name="s" stiffness="100"><from link="base_link" xyz="0 0 1"/><
     ("old", "new", "words"),
     [
         ('link="limb1_arm"', 'link="nobody"', "to link 'nobody' is not a link"),
-        ('link="limb1_arm"', 'link="base_link"', "joins 'base_link' to itself"),
+        ('link="limb1_arm"', 'link="base_link"', "connects 'base_link' to itself"),
         ('stiffness="100"', 'stiffness="-1"', "stiffness -1 is negative"),
         ('stiffness="100"', "", "attribute stiffness is missing"),
         ('stiffness="100"', 'stiffness="100" rest_length="-0.1"', "rest_length -0.1 is negative"),
@@ -318,7 +318,7 @@ SPRING = '<spring name="s" stiffness="100"><from link="base_link" xyz="0 0 1"/><
         ('xyz="0 0 1"', 'xyz="0 0"', "2 number"),
         ('name="s"', "", "no name"),
         ('<to link="limb1_arm"/>', "", "no <to> link"),
-        ('link="limb1_arm"', 'link="platform_x_slide"', "no body"),
+        ('link="limb1_arm"', 'link="platform_x_slide"', "not a body"),
         ("<spring", '<spring name="s" stiffness="1"><from link="base_link"/><to link="platform"/></spring><spring',
          "used twice"),
     ],

@@ -74,7 +74,7 @@ def test_a_rod_in_millimetres_is_no_architecture_singularity(tmp_path: Path) -> 
     assert 'name="rod_length"' in path.read_text().splitlines()[line - 1]
     assert report.verdicts[-1].remedy.startswith("first correct the units")
     assert as_text(report).index("130 mm are 0.13") < as_text(report).index("ERROR")
-    with pytest.raises(DescriptionError, match=r"looks like millimetres: .* first correct the units"):
+    with pytest.raises(DescriptionError, match=r"look like millimetres: .* first correct the units"):
         load_mechanism(path)
 
 

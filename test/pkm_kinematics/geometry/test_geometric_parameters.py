@@ -231,7 +231,7 @@ def test_a_file_of_corrections_is_applied_by_the_loader(delta: Mechanism, tmp_pa
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("robot: hexa\ndisplacements: []\n", "those of 'hexa'"),
+        ("robot: hexa\ndisplacements: []\n", "belong to 'hexa'"),
         ("robot: delta\ndisplacements:\n  - joint: limb9_arm\n    translation: [0.001, 0, 0]\n", "no such joint"),
         ("robot: delta\ndisplacements:\n  - joint: limb1_arm\n    translation: [1.0, 0, 0]\n", "more than 0.2"),
         ("robot: delta\ndisplacements:\n  - loop: limb1_a_ball\n    translation: [0.001, 0, 0]\n", "frame"),
