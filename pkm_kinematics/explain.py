@@ -22,21 +22,21 @@ def explain_inverse(engine: Engine, status: int, joints: Array, residual: float,
     if status == Status.JOINT_LIMIT:
         return "; ".join(engine.ranges.violations(joints)) or Status(status).meaning
     if status == Status.INVALID_INPUT and residual > 0.0:
-        off = f"{residual:.3g} m or rad" if isfinite(residual) else "immeasurably far"
-        return f"the pose lies {off} outside the platform's motion space"
+        off = f"{residual:.3g} m or rad" if isfinite(residual) else "very far"
+        return f"the pose is {off} outside the platform's motion space"
     if status == Status.INVALID_INPUT:
         return BAD_POSE + BAD_SEED * seeded
     if status == Status.UNREACHABLE and residual == inf:
         return f"{Status(status).meaning} and keeps the ratio of its mimic joints"
     if status == Status.NOT_CONNECTED:
-        way = "near the seed" if seeded else "on its straight way from home" if engine.continues else "from home"
-        words = f"limbs that are solved by iteration do not follow the platform there {way}"
+        way = "near the seed" if seeded else "on the straight path from home" if engine.continues else "from home"
+        words = f"iterated limbs do not follow the platform {way}"
         if residual < CLOSED * engine.size:
-            return f"{words}; the pose has a configuration: give a seed to go another way"
-        gap = f"a loop stays open by {residual:.3g} m" if isfinite(residual) else "too far away to tell the gap"
-        return f"{words} ({gap}); inverse_all looks for other configurations, and a seed goes another way"
+            return f"{words}; the pose has a configuration: give a seed for another path"
+        gap = f"a loop stays open by {residual:.3g} m" if isfinite(residual) else "too far away to compute the gap"
+        return f"{words} ({gap}); inverse_all searches for other configurations, and a seed selects another path"
     if status in (Status.UNREACHABLE, Status.DIVERGED):
-        gap = f"a loop stays open by {residual:.3g} m" if isfinite(residual) else "too far away to tell the gap"
+        gap = f"a loop stays open by {residual:.3g} m" if isfinite(residual) else "too far away to compute the gap"
         return f"{Status(status).meaning} ({gap})"
     return Status(status).meaning
 
@@ -58,15 +58,15 @@ def explain_forward(engine: Engine, status: int, joints: Array, residual: float)
         return "; ".join(engine.ranges.violations(joints)) or Status(status).meaning
     if status == Status.INVALID_INPUT:
         return (
-            "a joint position, asked for or of the seed, is not finite or too large to close loops with, or the pose "
-            "to start from is not usable"
+            "a joint position, requested or of the seed, is not finite or too large to close loops, or the start "
+            "pose is not usable"
         )
     if status == Status.UNREACHABLE:
-        return "the limbs do not reach the pose to start from, nor one next to it"
+        return "the limbs do not reach the start pose or a pose near it"
     if status == Status.SINGULAR and not isfinite(joints).all():
         return (
-            "on the straight path of the actuators from the pose to start from, the limbs lose hold of the platform "
-            f"(type 2 singularity), with {residual:.3g} rad or m to go: give a pose nearer to the solution"
+            "on the straight path of the actuators from the start pose, the limbs lose control of the platform "
+            f"(type 2 singularity), with {residual:.3g} rad or m left: give a pose nearer to the solution"
         )
     return Status(status).meaning
 
@@ -91,7 +91,7 @@ def introduction(engine: Engine, modes: WorkingModes) -> list[str]:
         f"task coordinates: {mechanism.coordinates_in_words()}",
         f"solved ({counted(forms, 'closed form')} in all)",
         *(f"  {line}" for line in alike(solved)),
-        f"working modes: {count if count is not None else 'n_modes searches for them'}",
+        f"working modes: {count if count is not None else 'n_modes counts them'}",
         f"all joints, {len(engine.joint_names)}: {listed(engine.joint_names)}",
     ]
 

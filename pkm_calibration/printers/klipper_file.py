@@ -85,7 +85,7 @@ def read_klipper(path: Path) -> Printer:
     reader = _Reader(str(path), merged)
     if not sections:
         raise ConfigurationError(str(path), "", "has no section such as [printer]", "give Klipper's printer.cfg")
-    kinematics = reader.entry("printer", "kinematics", "say delta or rotary_delta: only deltas are calibrated").value
+    kinematics = reader.entry("printer", "kinematics", "write delta or rotary_delta: only deltas are calibrated").value
     if kinematics not in HELD:
         where = merged["printer", "kinematics"]
         problem = f"kinematics is {kinematics}, not a delta's"
@@ -165,7 +165,7 @@ def _read(
             continue
         found = re.match(r"\s*([^:=\s][^:=]*?)\s*[:=]\s*(.*)$", line)
         if not found or not section[id(into)]:
-            problem = f"'{line.strip()[:60]}' is neither a [section] nor a setting 'name: value' of one"
+            problem = f"'{line.strip()[:60]}' is not a [section] or a setting 'name: value'"
             raise ConfigurationError(str(path), "", problem, "correct or remove the line", number)
         last[id(into)] = (section[id(into)], found[1].lower())
         into[section[id(into)], found[1].lower()] = Entry(found[2].strip(), number, str(path))

@@ -56,9 +56,7 @@ class _Head:
             except ValueError:
                 values = []
             if not match or not values or not np.isfinite(values).all():
-                raise self.error(
-                    f"M{command[1]}", f"'{word[:60]}' is not a letter and its number", "correct it", number
-                )
+                raise self.error(f"M{command[1]}", f"'{word[:60]}' is not a letter with a number", "correct it", number)
             self.found[f"M{command[1]}.{match[1]}"] = values, number
 
     def has(self, *names: str) -> bool:
@@ -70,7 +68,7 @@ class _Head:
             raise self.error(name, problem, remedy, self.last)
         values, line = self.found.get(name, ([default or 0.0], 0))
         if positive and not 0.0 < values[0] < 1e6:
-            raise self.error(name, f"is {values[0]:g} mm, no length of a printer", "correct it", line)
+            raise self.error(name, f"is {values[0]:g} mm, which is not a length of a printer", "correct it", line)
         return values[0]
 
     def three(self, command: str, letters: str = "XYZ") -> Array:

@@ -15,15 +15,15 @@ def in_words(found: Calibrated) -> list[str]:
     lines += [f"  {reason}" for reason in found.reasons]
     if found.bed is not None:
         error, unsure = found.bed[1], found.bed[2]
-        lines.append(f"  measurements miss by {found.rms[0]:.3f} mm before, {found.rms[1]:.3f} mm after (rms)")
+        lines.append(f"  measurement error {found.rms[0]:.3f} mm before, {found.rms[1]:.3f} mm after (rms)")
         lines.append(
-            f"  height of the nozzle where z is 0, over the bed: {np.nanmin(error):+.3f} to {np.nanmax(error):+.3f} mm "
+            f"  height of the nozzle at z = 0, over the bed: {np.nanmin(error):+.3f} to {np.nanmax(error):+.3f} mm "
             f"before; after, 0 within {np.nanmax(unsure):.3f} mm (95 %)"
         )
     lines += [f"  {note}" for note in found.notes]
     if found.outliers:
         places = ", ".join(f"{name} (line {found.printer.measured.lines.get(name, 0)})" for name in found.outliers)
-        lines.append(f"  left out, they do not go with the others: {places}; measure again")
+        lines.append(f"  left out as inconsistent: {places}; measure again")
     if found.bed is None:
         return lines
     lines.append("  settings with 95 % intervals:")
@@ -33,13 +33,15 @@ def in_words(found: Calibrated) -> list[str]:
         unit = "deg" if name.endswith(("angle", "M665.X", "M665.Y", "M665.Z")) else "mm"
         old, half = before[name], intervals[name][1] - value
         if name in found.unidentified:
-            lines.append(f"    {name:<{width}}  {value:12.4f} {unit:<3}  held: these measurements cannot tell it")
+            lines.append(
+                f"    {name:<{width}}  {value:12.4f} {unit:<3}  held: not identifiable from these measurements"
+            )
         else:
             lines.append(f"    {name:<{width}}  {value:12.4f} {unit:<3}  ± {half:.4f}, was {old:.4f}")
     if len(found.unidentified) > 1:
         lines.append("  intervals include errors of the held parameters (--json also has them for exact ones)")
     if found.printer.pasted and not found.reasons:
-        lines += ["  to be sent, or pasted:", *(f"    {line}" for line in found.printer.pasted(found.parameters))]
+        lines += ["  to send or paste:", *(f"    {line}" for line in found.printer.pasted(found.parameters))]
     return lines
 
 
@@ -50,7 +52,7 @@ def settings_text(found: Calibrated) -> str:
     lines = [
         f"# Calibrated by pkm calibrate from {len(found.printer.measured.names)} measurements, "
         f"rms {found.rms[0]:.3f} -> {found.rms[1]:.3f} mm.",
-        "# Put these in place of the same settings; above the block of SAVE_CONFIG they count before those in it.",
+        "# Replace the same settings with these; above the block of SAVE_CONFIG they override its settings.",
     ]
     sections = dict.fromkeys(name.split(".")[0] for name in found.parameters)
     for section in sections:

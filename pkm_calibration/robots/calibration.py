@@ -113,7 +113,7 @@ def calibrate(
     measured = _without_impossible(parameters, measured, notes)
     robot = MeasuredRobot(parameters, measured)
     if not np.isfinite(measured.attitude).any():
-        notes.append("attitudes were not measured: what only turns the platform stays as drawn")
+        notes.append("attitudes were not measured: parameters that only rotate the platform stay as drawn")
     frame = _frame(robot, notes)
     aside = _aside(len(measured), kept, seed)
     used = np.setdiff1d(np.arange(len(measured)), aside)
@@ -148,7 +148,7 @@ def _judged(judge: MeasuredRobot, total: Array, noise: float, notes: list[str]) 
     far = np.isin(judge.rows, judge.rows[misses > FAR * max(1.0, noise)])
     if far.any():
         lines = ", ".join(str(line) for line in np.unique(judge.measured.lines[judge.rows[far]]))
-        notes.append(f"of the poses kept aside, these miss by far more than the others: line {lines}")
+        notes.append(f"of the poses kept aside, these have far larger errors than the others: line {lines}")
     return _by_kind(judge, total, judge.nominal, ~far)
 
 
@@ -167,7 +167,7 @@ def _without_impossible(parameters: GeometricParameters, measured: Measurements,
     if there.all() or there.mean() < 1.0 - IMPOSSIBLE:
         return measured  # all of them are looked at again, and refused
     lines = ", ".join(str(line) for line in measured.lines[~there])
-    notes.append(f"left out, the drawing has no configuration with its drives at these readings: line {lines}")
+    notes.append(f"left out, the drawing has no configuration for these drive readings: line {lines}")
     return measured.rows(there)
 
 
@@ -223,7 +223,7 @@ def _refusals(
     floor = {kind: 0.1 * SIGMA["rad" if kind == "attitude" else "m"] for kind in CHECKED}  # what rounding leaves
     worse = [k for k, error in judged.items() if k in CHECKED and error > 1.1 * before[k] and error > floor[k]]
     if worse:
-        reasons.append(f"the corrected robot misses {' and '.join(worse)} by more than the drawing does")
+        reasons.append(f"the corrected robot predicts {' and '.join(worse)} worse than the drawing does")
     return reasons
 
 
@@ -276,7 +276,7 @@ def _without_copies(measured: Measurements, notes: list[str]) -> Measurements:
     if len(again):
         lines = ", ".join(str(measured.lines[k]) for k in again[:8])
         notes.append(
-            f"{len(again)} rows repeat earlier ones to the last digit and were left out: line {lines}"
+            f"{len(again)} rows equal earlier ones in all digits and were left out: line {lines}"
             + (" and more" if len(again) > 8 else "")
         )
     return measured.rows(np.sort(first))
@@ -308,7 +308,8 @@ def _frame(robot: MeasuredRobot, notes: list[str]) -> Array:
             turn = np.degrees(np.arccos(np.clip(0.5 * (np.trace(frame[:3, :3]) - 1.0), -1.0, 1.0)))
             away = ", ".join(f"{1e3 * value:.1f}" for value in frame[:3, 3])
             notes.append(
-                f"the measuring frame is not the base's: it lies at ({away}) mm in it, turned by {turn:.2f} deg; found "
+                f"the measuring frame is not the base frame: it is at ({away}) mm in the base frame, rotated by "
+                f"{turn:.2f} deg; found "
                 "from the measurements"
             )
             for order in _cycles(robot):
@@ -370,13 +371,13 @@ def _why(robot: MeasuredRobot, predicted: Array, miss: float) -> tuple[str, str]
     for one, other in combinations(range(3), 2):
         order = [other if k == one else one if k == other else k for k in range(3)]
         if _miss(predicted, measured.position[:, order]) < SWAPPED * miss:
-            return problem, f"columns {'xyz'[one]} and {'xyz'[other]} look swapped: exchange their names"
+            return problem, f"columns {'xyz'[one]} and {'xyz'[other]} look swapped: swap their names"
     for one, other in combinations(range(len(robot.drives)), 2):
         order = [other if k == one else one if k == other else k for k in range(len(robot.drives))]
         if _miss_in_order(robot, order) < SWAPPED * miss:
             names = [robot.mechanism.actuated_joints[k] for k in (one, other)]
-            return problem, f"columns {names[0]} and {names[1]} look swapped: exchange their names"
-    return problem, "are they of this robot, in its base frame, of the point that point_x, point_y, point_z say?"
+            return problem, f"columns {names[0]} and {names[1]} look swapped: swap their names"
+    return problem, "check the robot, the frame (base) and the point (point_x, point_y, point_z)"
 
 
 def _miss_in_order(robot: MeasuredRobot, order: Sequence[int]) -> float:

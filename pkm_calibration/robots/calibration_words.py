@@ -48,15 +48,15 @@ def in_words(found: Calibration) -> list[str]:
         )
     lines += [f"  {note}" for note in found.notes]
     if e.outliers:
-        lines.append(f"  left out, they do not go with the others: line {', '.join(map(str, e.outliers))}")
-    lines.append(f"  {e.rank} of {len(e.names)} directions are known; errors of the drawing, with 95 % intervals:")
+        lines.append(f"  left out as inconsistent: line {', '.join(map(str, e.outliers))}")
+    lines.append(f"  {e.rank} of {len(e.names)} directions are identified; errors of the drawing, with 95 % intervals:")
     width = max(map(len, e.names))
     for one, value, (low, high) in zip(found.parameters, e.values, e.interval95, strict=True):
         mark = "  not told apart" if one.name in e.unidentified else ""
         half = 0.5 * (high - low)
         lines.append(f"    {one.name:<{width}}  {_with_half(value, half, one.unit)}{mark}")
     if e.unseen:
-        lines.append("  the measurements cannot see, and these stay as drawn:")
+        lines.append("  without effect on the measurements, these stay as drawn:")
         lines += [f"    {one}" for one in e.unseen[:6]]
         if len(e.unseen) > 6:
             lines.append(f"    and {len(e.unseen) - 6} more (--json has all)")

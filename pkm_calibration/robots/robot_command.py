@@ -73,7 +73,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         p.error(f"--keep {given.keep:g}: give a share from 0 to 0.5")
     outputs = [one for one in (given.output, given.urdf, given.json, given.report) if one and one != "-"]
     if given.data is not None and any(_same(one, given.data) for one in outputs):
-        p.error(f"{given.data} holds the measurements: write to another file")
+        p.error(f"{given.data} contains the measurements: write to another file")
     lost = next((one for one in outputs if not Path(one).absolute().parent.is_dir()), None)
     if lost is not None:
         p.error(f"there is no folder {Path(lost).parent} for {Path(lost).name}")
@@ -113,9 +113,9 @@ def _plan(given: argparse.Namespace) -> int:
     expected = [1e-3 if one.unit == "m" else 5e-3 for one in found.parameters]
     worst = max(range(len(found.parameters)), key=lambda k: found.uncertain[k] / expected[k])
     lines = [
-        f"{mechanism.name}: {len(found.drives)} poses tell {found.rank} of {len(found.parameters)} parameters apart by "
+        f"{mechanism.name}: {len(found.drives)} poses identify {found.rank} of {len(found.parameters)} parameters from "
         f"{' and '.join(kinds)}",
-        f"  observability {found.observability:.3g}, of as many poses at random {found.at_random:.3g}",
+        f"  observability {found.observability:.3g}, of as many random poses {found.at_random:.3g}",
         f"  least known afterwards: {found.parameters[worst].name}, "
         f"to {shown(float(found.uncertain[worst]), found.parameters[worst].unit)} (one standard deviation)",
     ]

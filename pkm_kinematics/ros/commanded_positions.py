@@ -62,7 +62,7 @@ def unsuitable(kinematics: Kinematics, wanted: Array, last: TrackedMotion) -> st
     """Why a robot at `last` cannot be held with its drives at `wanted` (n_actuated,) [rad or m]; empty if it can."""
     found = kinematics.forward(wanted, near=last.pose, seed=last.joints)
     if not closes(found.status):
-        return f"the drives are commanded to where the platform cannot be: {found.reason(0)}"
+        return f"the commanded drive positions have no pose of the platform: {found.reason(0)}"
     turning = kinematics.engine.actuated_turning
     had = kinematics.inverse(found.pose, seed=found.joints).actuated  # redundant drives come near to `wanted` at best
     apart = np.abs(np.asarray(had) - wanted)
@@ -70,6 +70,6 @@ def unsuitable(kinematics: Kinematics, wanted: Array, last: TrackedMotion) -> st
     name = kinematics.actuated_names[worst]
     if apart[worst] > _APART * (1.0 if turning[worst] else kinematics.characteristic_length):
         off = f"{1e3 * apart[worst]:.3g} {'mrad' if turning[worst] else 'mm'}"
-        return f"the drives are commanded to where they cannot all be: {name} is off by {off}; they push each other"
+        return f"the commanded drive positions are inconsistent: {name} is off by {off}; the drives push each other"
     beyond = kinematics.limit_violations(found.joints)
-    return f"the drives are commanded beyond limits: {'; '.join(beyond)}" if beyond else ""
+    return f"the commanded drive positions are beyond limits: {'; '.join(beyond)}" if beyond else ""

@@ -185,7 +185,7 @@ def test_a_measuring_frame_of_its_own_is_found() -> None:
     moved = replace(measurements, position=(measurements.position - [1.0, 2.0, 0.5]) @ turn)
     found = calibrate(mechanism, moved)
     assert found.after["position"] < 1.2 * NOISE
-    assert any("the measuring frame is not the base's" in note for note in found.notes)
+    assert any("the measuring frame is not the base frame" in note for note in found.notes)
 
 
 def test_the_corrected_robot_is_where_it_was_measured(tmp_path: Path) -> None:
@@ -273,7 +273,10 @@ def test_measurements_that_do_not_fit_say_why() -> None:
         ({"position": 1e3 * good.position}, "the unit looks like mm"),
         ({"position": good.position[:, [1, 0, 2]]}, "columns x and y look swapped"),
         ({"drives": good.drives[:, [0, 2, 1]]}, "columns limb2_arm and limb3_arm look swapped"),
-        ({"position": good.position + np.random.default_rng(0).standard_normal(good.position.shape)}, "of this robot"),
+        (
+            {"position": good.position + np.random.default_rng(0).standard_normal(good.position.shape)},
+            "check the robot",
+        ),
     ):
         with pytest.raises(MeasurementError, match=problem):
             calibrate(mechanism, replace(good, **change))
@@ -286,7 +289,7 @@ def test_rows_that_repeat_others_are_left_out_and_said() -> None:
     mechanism, _, good = measured("delta", n=40)
     found = calibrate(mechanism, good.rows(np.r_[0:40, 7, 8]))
     assert len(found.measured) == 40
-    assert "2 rows repeat earlier ones" in found.notes[0]
+    assert "2 rows equal earlier ones" in found.notes[0]
 
 
 def test_a_stated_noise_that_nothing_explains_refuses_the_answer(tmp_path: Path) -> None:

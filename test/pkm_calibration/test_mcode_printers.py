@@ -99,7 +99,7 @@ def test_a_firmware_with_the_pasted_lines_goes_where_it_says(
     path, out = tmp_path / "probed.csv", tmp_path / "new.g"
     path.write_text(probed(firmware, noise=0.0))
     assert main([str(path), "-o", str(out)]) == 0
-    assert "to be sent, or pasted:" in capsys.readouterr().out
+    assert "to send or paste:" in capsys.readouterr().out
     first, second, *rest = out.read_text().splitlines()
     assert ("S160" if firmware == "marlin" else "B80") in first
     assert rest == (["M500"] if firmware == "marlin" else [])

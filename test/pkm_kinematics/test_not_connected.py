@@ -60,7 +60,7 @@ def test_the_other_circuit_of_a_four_bar() -> None:
         found = k.inverse(pose)
         assert found.status == Status.NOT_CONNECTED
         assert np.isnan(found.joints).all()
-        assert "do not follow the platform there from home" in found.reason()
+        assert "do not follow the platform from home" in found.reason()
         assert k.motion(pose, np.zeros(6)).status == Status.NOT_CONNECTED
         assert dynamics.inverse(pose).status == Status.NOT_CONNECTED
         seed = k.home_joints.copy()
@@ -80,7 +80,7 @@ def test_where_a_leg_stops_on_the_way() -> None:
         assert found.status in (Status.CONVERGED, Status.JOINT_LIMIT, Status.NOT_CONNECTED)
         if found.status == Status.NOT_CONNECTED:
             blocked += 1
-            assert "do not follow the platform there on its straight way from home" in found.reason()
+            assert "do not follow the platform on the straight path from home" in found.reason()
             assert k.motion(pose, np.zeros(6)).status == Status.NOT_CONNECTED
             assert dynamics.inverse(pose).status == Status.NOT_CONNECTED
     assert 0 < blocked < 20
@@ -120,7 +120,7 @@ def test_a_closed_form_behind_an_iterated_block_does_not_say_that_nothing_is_the
     far[:3] += np.asarray(k.subspace(k.home))[:3, 0] * 6.0 * k.engine.size
     found = k.inverse(far)
     assert found.status == Status.NOT_CONNECTED
-    assert "inverse_all looks for other configurations" in found.reason()
+    assert "inverse_all searches for other configurations" in found.reason()
 
 
 @pytest.mark.parametrize("name", ["delta", "five_bar"])

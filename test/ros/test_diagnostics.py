@@ -24,8 +24,8 @@ from pkm_kinematics.ros.kinematics_node import KinematicsNode
 from .conftest import Graph
 
 COMMANDED = [  # a robot, how far one drive is moved from home [rad or m], what is said
-    ("planar_redundant", 0.005, "where they cannot all be"),
-    ("planar_redundant", 0.5, "where the platform cannot be"),
+    ("planar_redundant", 0.005, "positions are inconsistent"),
+    ("planar_redundant", 0.5, "no pose of the platform"),
     ("delta", 2.0, "beyond limits"),
 ]
 

@@ -96,7 +96,7 @@ def test_redundant_drives_that_cannot_all_be_there_are_told(by_position: Stack) 
     def warned() -> bool:
         own = f"{by_position.graph.namespace}/kinematics"
         said = [one for array in heard for one in array.status if one.name == own]
-        return bool(said) and said[-1].level == DiagnosticStatus.WARN and "cannot all be" in said[-1].message
+        return bool(said) and said[-1].level == DiagnosticStatus.WARN and "are inconsistent" in said[-1].message
 
     before = by_position.here()
     beside = before.copy()
