@@ -91,7 +91,7 @@ def introduction(engine: Engine, modes: WorkingModes) -> list[str]:
         f"task coordinates: {mechanism.coordinates_in_words()}",
         f"solved ({counted(forms, 'closed form')} in all)",
         *(f"  {line}" for line in alike(solved)),
-        f"working modes: {count if count is not None else 'n_modes counts them'}",
+        f"working modes: {count if count is not None else 'n_modes searches for them'}",
         f"all joints, {len(engine.joint_names)}: {listed(engine.joint_names)}",
     ]
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Kinematics of a robot with three translations (a Delta) for grblHAL, over what `pkm export ROBOT --to c --scalar float`
- * writes. It goes into grblHAL's folder as a plugin, with ROBOT.h and ROBOT.c beside it; build with -DKINEMATICS_API
- * -DADD_MY_PLUGIN -DROBOT=delta, and -DPER_DRIVE=1000.0f where the drives slide.
+ * writes. Put it into grblHAL's folder as a plugin, with ROBOT.h and ROBOT.c beside it; build with -DKINEMATICS_API
+ * -DADD_MY_PLUGIN -DROBOT=delta, and for linear drives -DPER_DRIVE=1000.0f.
  *
  * X, Y, Z are mm in the robot's base frame. Drives are counted in rad, or mm where they slide: so are steps ($100 to
  * $102), rates, accelerations and travel. All three are homed together, to switches at the lower ends of their ranges. */
@@ -35,8 +35,8 @@ static bool jog_cancelled;
 static on_homing_completed_ptr on_homing_completed;
 static on_report_options_ptr on_report_options;
 
-/* Drives of a place; false, and nothing written, where the robot does not reach it, or a joint is out of its range, or it
- * is nearly singular, as where a limb is stretched out: from there the last digits of the drives would not lead back. */
+/* Drives for a position. Returns false, and writes nothing, if the robot does not reach it, if a joint is out of its
+ * range, or near a singularity, such as with a stretched limb: there, rounding of the drives is too large. */
 static bool drives_of(const float place[], float drives[])
 {
     float pose[7], found[DRIVES], margins[2];
@@ -51,7 +51,7 @@ static bool drives_of(const float place[], float drives[])
     return true;
 }
 
-/* Place of drives: the one that continues what was found last, or else home; NaN where there is none. */
+/* Position for drives: the continuation of the last one found, or else of home; NaN if there is none. */
 static void place_of(const float drives[], float place[])
 {
     static float last[7];
@@ -79,8 +79,8 @@ static coord_data_t *steps_to_cartesian(coord_data_t *position, mpos_t *steps)
 
 static coord_data_t *from_cartesian(coord_data_t *target, coord_data_t *position)
 {
-    memcpy(target, position, sizeof *target); /* axes that are no drives of the robot */
-    if (!drives_of(position->values, target->values)) /* asked without a check before: stay */
+    memcpy(target, position, sizeof *target); /* axes that are not drives of the robot */
+    if (!drives_of(position->values, target->values)) /* called without a check before: stay */
         for (int k = 0; k < DRIVES; k++)
             target->values[k] = (float)sys.position[k] / settings.axis[k].steps_per_mm;
     return target;
@@ -91,7 +91,7 @@ static float distance(const float a[], const float b[])
     return sqrtf((a[0] - b[0]) * (a[0] - b[0]) + (a[1] - b[1]) * (a[1] - b[1]) + (a[2] - b[2]) * (a[2] - b[2]));
 }
 
-/* A line in pieces: first called with `init` for the target, then without until it returns NULL. */
+/* A line in pieces: call it first with `init` for the target, then without until it returns NULL. */
 static coord_data_t *segment_line(coord_data_t *target, coord_data_t *position, plan_line_data_t *plan, bool init)
 {
     static coord_data_t from, to, before, drives; /* places at both ends; drives before the piece, and at its end */
@@ -119,7 +119,7 @@ static coord_data_t *segment_line(coord_data_t *target, coord_data_t *position, 
     if (!drives_of(place.values, drives.values))
         return NULL;
     const float way = distance(to.values, from.values) / (float)pieces;
-    if (!plan->condition.rapid_motion && way > 0.0f) { /* rates are asked for along the line, and planned for the drives */
+    if (!plan->condition.rapid_motion && way > 0.0f) { /* requested along the line, planned for the drives */
         const float ratio = distance(drives.values, before.values) / way;
         plan->feed_rate *= ratio;
         plan->rate_multiplier = ratio > 0.0f ? 1.0f / ratio : 1.0f;
@@ -139,7 +139,7 @@ static bool check_travel_limits(float *target, axes_signals_t axes, bool is_cart
     return drives_of(place, drives);
 }
 
-/* Of a jog: as far towards the target as the robot reaches. */
+/* Limits a jog: as far towards the target as the robot reaches. */
 static void apply_travel_limits(float *target, float *position, work_envelope_t *envelope)
 {
     (void)envelope;

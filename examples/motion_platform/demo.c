@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A car that pulls away and brakes: prints, every 20 ms, what it does, the counts of the drives, and what the seat feels.
- * On a Cortex-M it prints how many instructions a step takes, too. `demo sway` does it sideways, `demo wild` as nobody
- * should. */
+/* A car accelerates and brakes: prints, every 20 ms, its motion, the counts of the drives, and the motion at the seat.
+ * On a Cortex-M it also prints the instructions per step. `demo sway` moves sideways, `demo wild` recklessly. */
 #include "settings.h"
 
 #include <stdint.h>

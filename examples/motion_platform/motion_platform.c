@@ -26,7 +26,7 @@ static void product(const float a[4], const float b[4], float out[4])
     out[3] = a[3] * b[3] - a[0] * b[0] - a[1] * b[1] - a[2] * b[2];
 }
 
-/* Yaw, then pitch, then roll, each about the axes that those before have turned. */
+/* Yaw, then pitch, then roll, each about the axes rotated by the previous ones. */
 static void of_angles(const float rpy[3], float q[4])
 {
     const float cr = cosf(0.5f * rpy[0]), sr = sinf(0.5f * rpy[0]);
@@ -48,7 +48,7 @@ static void turned(const float q[4], float way, const float v[3], float out[3])
     out[2] = v[2] + w * c + x * b - y * a;
 }
 
-/* The small turn from one attitude to another, as a vector in base axes. */
+/* The small rotation from one attitude to another, as a vector in base axes. */
 static void turn_between(const float from[4], const float to[4], float out[3])
 {
     const float back[4] = {-from[0], -from[1], -from[2], from[3]};
@@ -60,7 +60,7 @@ static void turn_between(const float from[4], const float to[4], float out[3])
 
 /* -- the platform ------------------------------------------------------------------------------------------------ */
 
-/* Whether the platform can stand there: within all ranges, and far enough from singularities. */
+/* Whether the pose is possible: within all ranges, and far enough from singularities. */
 static int stands(const struct settings *s, const float pose[7], float drives[DRIVES])
 {
     float margins[2];
@@ -68,7 +68,7 @@ static int stands(const struct settings *s, const float pose[7], float drives[DR
            margins[0] >= s->least_margin && margins[1] >= s->least_margin;
 }
 
-/* The pose with the seat at a place from home, and turned. */
+/* The pose with the seat displaced from home, and rotated. */
 static void pose_of(const struct settings *s, const float place[3], const float rpy[3], float pose[7])
 {
     float q[4], arm[3];
@@ -89,7 +89,7 @@ int platform_start(struct platform *p, const struct settings *settings)
     return good;
 }
 
-/* What the vehicle does, as rates: of the place's speed, of tilts and of turns. */
+/* The vehicle's motion as rates: of the speed, of tilts and of rotations. */
 static void washout(struct platform *p, const struct vehicle *vehicle, float tilting[3], float turning[3])
 {
     const struct settings *s = p->settings;
@@ -99,13 +99,13 @@ static void washout(struct platform *p, const struct vehicle *vehicle, float til
         p->speed[k] += s->period * (a - p->low[k] - 2.0f * w * p->speed[k] - w * w * p->place[k]);
         turning[k] = s->gain * vehicle->rate[k] - w * p->turn[k];
     }
-    /* seats that lean back are pushed forward, and those that lean to the right to the left */
+    /* leaning back feels like acceleration forward, leaning right like acceleration to the left */
     const float wanted[3] = {asinf(within(p->low[1] / weight, 0.5f)), -asinf(within(p->low[0] / weight, 0.5f)), 0.0f};
     for (int k = 0; k < 3; k++)
         tilting[k] = within(s->tilting * (wanted[k] - p->tilt[k]), s->tilt_rate);
 }
 
-/* The part of a step that drives can go: at their rate, and not faster than they can brake before their ends. */
+/* The feasible part of a step: within the drives' rate, and slow enough to brake before their ends. */
 static float possible(const struct platform *p, const float next[7])
 {
     float jacobian[DRIVES * 6], step[6], part = 1.0f;
@@ -133,7 +133,7 @@ void platform_step(struct platform *p, const struct vehicle *vehicle, long pulse
     const struct settings *s = p->settings;
     float tilting[3], turning[3], place[3], tilt[3], turn[3], rpy[3], next[7], drives[DRIVES], part = 1.0f;
     washout(p, vehicle, tilting, turning);
-    for (int attempt = 0; attempt < 2; attempt++) { /* all of the step, then the part that is possible */
+    for (int attempt = 0; attempt < 2; attempt++) { /* the whole step, then the feasible part */
         for (int k = 0; k < 3; k++) {
             place[k] = p->place[k] + part * s->period * p->speed[k];
             tilt[k] = p->tilt[k] + part * s->period * tilting[k];
@@ -148,7 +148,7 @@ void platform_step(struct platform *p, const struct vehicle *vehicle, long pulse
     p->limited += part < 1.0f;
     p->refused += !goes;
     for (int k = 0; k < 3; k++) {
-        p->speed[k] *= goes ? part : 0.0f; /* what was not gone is not made up for later */
+        p->speed[k] *= goes ? part : 0.0f; /* omitted motion is not made up for later */
         if (!goes)
             continue;
         p->place[k] = place[k];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A Cortex-M7 board (mps2-an500) as far as the demo needs it: its start, and a clock that counts instructions. */
+/* The parts of a Cortex-M7 board (mps2-an500) for the demo: its start, and a clock that counts instructions. */
 #include <stdint.h>
 
 #define CPACR (*(volatile uint32_t *)0xE000ED88u)
@@ -39,7 +39,7 @@ uint32_t instructions(void)
     return total;
 }
 
-/* A million turns of two instructions: what the clock makes of them. */
+/* A million repetitions of two instructions, as counted by the clock. */
 void two_million(void)
 {
     uint32_t n = 1000000;
