@@ -93,7 +93,7 @@ def all_modes(method: AssemblyMethod, q: Array) -> AssemblyModes:
     ]
     unconfirmed = len(poses) - len(modes)
     if unconfirmed and found.certified and engine.iterated:  # closed forms know; iteration only fails
-        caution = f"no joint positions were found for {unconfirmed} more poses that satisfy the limbs' equations"
+        caution = f"{unconfirmed} more poses satisfy the limbs' equations, but have no joint positions"
         return AssemblyModes(answers, method.name, False, caution)
     return AssemblyModes(answers, method.name, found.certified, found.caution)
 

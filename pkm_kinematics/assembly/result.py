@@ -26,11 +26,11 @@ class AssemblyStatus(IntEnum):
 
 _COMPLETE = (AssemblyStatus.COMPLETE, AssemblyStatus.SINGULAR)
 _CAUTION = {
-    AssemblyStatus.POSITIVE_DIMENSIONAL: "with its actuators locked the platform can move (self-motion): the robot is "
+    AssemblyStatus.POSITIVE_DIMENSIONAL: "the platform can move with locked actuators (self-motion): the robot is "
     "singular there, and poses of multiplicity 0 are samples of that motion",
     AssemblyStatus.INCOMPLETE: "paths to solutions were lost: modes may be missing",
-    AssemblyStatus.INCONSISTENT: "the lengths that the actuators set contradict each other",
-    AssemblyStatus.SEARCHED: "found by search, which proves nothing about further modes",
+    AssemblyStatus.INCONSISTENT: "the lengths set by the actuators are contradictory",
+    AssemblyStatus.SEARCHED: "found by search, which does not exclude further modes",
 }
 _UNFINISHED = "the method did not finish: modes may be missing"
 

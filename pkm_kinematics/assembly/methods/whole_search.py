@@ -19,13 +19,13 @@ def how_sure(modes: SearchedSet) -> str:
     """In words, how many modes a search may have missed."""
     if modes.status == AssemblyStatus.POSITIVE_DIMENSIONAL:
         return f"found by search; {caution_of(modes.status)}"
-    words = "found by search, which proves nothing about further modes"
+    words = "found by search, which does not exclude further modes"
     if not modes.checks:
-        return f"{words}: no start met any"
-    met = f"{modes.met} of the last {modes.checks} random starts that met a mode met one already known"
+        return f"{words}: no start found a mode"
+    met = f"{modes.met} of the last {modes.checks} random starts with a solution found a known mode"
     if modes.met == modes.checks:
-        return f"{words}: {met}, so that one that is missing attracts few starts"
-    return f"{words}: {met}, and about {max(1, round(modes.missing))} more are missing, or more than that"
+        return f"{words}: {met}; a missing mode attracts few starts"
+    return f"{words}: {met}; about {max(1, round(modes.missing))} or more modes are missing"
 
 
 class Search(AssemblyMethod):

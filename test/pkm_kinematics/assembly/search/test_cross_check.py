@@ -102,7 +102,7 @@ def test_six_offset_legs_say_how_many_modes_are_missing() -> None:
     q = k.inverse(k.home).actuated
     found = k.assembly.solve(q)
     assert not found.certified
-    assert "more are missing" in found.caution
+    assert "more modes are missing" in found.caution
     closure = GraphClosure(k.engine.whole_graph, k.actuated_names)
     system, random = closure.system(q), np.random.default_rng(7)
     met = [system.solved(random.uniform(system.lower, system.upper)) for _ in range(60)]
