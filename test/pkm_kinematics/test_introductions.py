@@ -25,7 +25,7 @@ KNOWN = {
     "five_bar": ("2 degrees of freedom (2T), 2 limbs, 2 actuated joints", "working modes: 4"),
     "agile_eye": ("3 degrees of freedom (3R), 3 limbs, 3 actuated joints", "working modes: 8"),
     "tripod_3prs": ("3 degrees of freedom (1T2R), 3 limbs, 3 actuated joints", "working modes: 8"),
-    "quattro": ("4 degrees of freedom (3T1R), 4 limbs, 4 actuated joints", "n_modes counts them"),
+    "quattro": ("4 degrees of freedom (3T1R), 4 limbs, 4 actuated joints", "n_modes searches for them"),
     "cable_8": ("6 degrees of freedom (3T3R), 8 limbs, 8 actuated joints", "working modes: 1"),
 }
 UNITS = {"gough_stewart": "m", "tripod_3prs": "m", "cable_8": "m"}  # of the actuated joints; rad for the others
