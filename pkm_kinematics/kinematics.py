@@ -245,6 +245,8 @@ class Kinematics(Describable):
                 by default the mode nearest to q. Its search takes time where limbs are solved by iteration: loops over
                 such robots should pass a seed.
         """
+        if near is not None and self.redundant_names:
+            near = self.engine.inputs.with_redundant(near)[0]  # the drives say where redundant joints begin
         if seed is None and is_vector(q, len(self.actuated_names)) and (near is None or is_vector(near, 7)):
             one = self._forward.near_one(q, near)
             if one is not None:

@@ -22,6 +22,7 @@ from pkm_analysis.analysis_errors import AnalysisError, check_ending
 from pkm_analysis.domain import Domain, Range
 from pkm_analysis.stiffness.stiffness import Stiffness, Stiffnesses
 from pkm_description.mechanism import Array
+from pkm_kinematics.status import Status
 from pkm_runtime.whole_files import write_whole
 
 READER = "pkm_control.motion.compliance_table"  # reads the file, and interpolates in it
@@ -83,7 +84,7 @@ def poses_along(poses: Array) -> Array:
 def write_table(
     stiffnesses: Stiffnesses, poses: Array, path: str | Path, payload: float, wrench: ArrayLike | None
 ) -> DeflectionTable:
-    """Write the file for poses (n, 7), the last ones for its judgement; those that the robot does not reach are left.
+    """Write the file for poses (n, 7), the last ones for its judgement; those that it does not reach are left out.
 
     `payload` [kg] and `wrench` (6,) [N, N m] at the platform's origin are there always.
 
@@ -99,14 +100,14 @@ def write_table(
     }
     if len(robot.kinematics.actuated_names) > robot.kinematics.mobility:
         drives = {}  # which then share what they bear by their stiffness, and are part of the whole
-    found = []
-    for pose in poses:
+    found, inside = [], robot.kinematics.inverse(poses).status == Status.CONVERGED
+    for pose in poses[inside]:
         try:
             found.append(stiffnesses.at(pose, payload, wrench))
         except AnalysisError:  # out of reach, or singular
             continue
     if len(found) < FEWEST + 2:
-        problem = f"of {len(poses)} poses the robot reaches {len(found)}"
+        problem = f"of {len(poses)} poses the robot reaches {len(found)} within its joints' ranges"
         raise AnalysisError(f"table {path.name}", problem, "give other ranges, or a motion with more of them")
     kept = len(found) - min(CHECKS, len(found) // 4)
     load = np.concatenate([payload * robot.mechanism.gravity, np.zeros(3)]) + found[0].wrench

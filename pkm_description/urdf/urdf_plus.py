@@ -674,6 +674,8 @@ def _redundant(pkm: ET.Element) -> dict[str, Array]:
     for element in pkm.findall("redundant"):
         name = element.get("joint", "")
         label = f'<redundant joint="{name}">'
+        if not name:
+            raise DescriptionError("<redundant>", "attribute joint is missing", 'write <redundant joint="..."/>')
         if name in found:
             raise DescriptionError(label, "it appears twice", "write it once")
         found[name] = _vector(element, "follows", label, default="0 0 0")

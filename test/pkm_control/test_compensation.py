@@ -323,6 +323,17 @@ def test_a_payload_is_compensated_without_a_jump() -> None:
     assert first < 2.0 * PERIOD / SETTLES * whole
 
 
+def test_a_table_leaves_out_poses_beyond_the_joints_ranges(tmp_path: Path) -> None:
+    """What the controller would refuse is not written."""
+    analysis, file = Analysis(load_mechanism("tripod_3prs"), stiffness=1e6), tmp_path / "table.json"
+    poses = poses_over(analysis.robot, {"z": (0.2, 0.3)})
+    inside = analysis.robot.kinematics.inverse(poses).status == 0
+    assert 50 < inside.sum() < len(poses)
+    told = write_table(analysis.stiffnesses, poses, file, 0.0, WRENCH)
+    assert told.poses + told.checks == inside.sum()
+    assert read_compliance(str(file), analysis.robot.kinematics) is not None
+
+
 def table_of(k: Kinematics, sag: np.ndarray) -> ComplianceTable:
     return ComplianceTable(k, np.array([k.home]), sag[None], np.zeros((1, 6, 6)), np.zeros(6), {})
 

@@ -50,6 +50,7 @@ def test_a_description_may_name_them() -> None:
     [
         (["limb1_arm"], "limb1_slider carries it"),
         (["slider"], "no such joint"),
+        ([""], "attribute joint is missing"),
         (["limb1_slider"], "2 of 3 coordinates are missing"),
         (["limb1_slider", "limb1_arm", "limb1_forearm"], "leave it no motion"),
     ],

@@ -163,6 +163,8 @@ def test_a_rail_moves_what_it_carries() -> None:
     at_home, away = k.inverse(k.home), k.inverse(np.append(k.home + 0.4 * np.append(along, np.zeros(4)), 0.4))
     arms = [k.actuated_names.index(name) for name in k.actuated_names if name != "rail"]
     assert np.abs(at_home.actuated[arms] - away.actuated[arms]).max() < 1e-12
+    there = k.forward(away.actuated, near=np.append(k.home, 0.0))
+    assert np.abs(there.pose - away.pose).max() < 1e-9
     locked = Kinematics(load_mechanism("delta"))
     assert np.abs(at_home.actuated[arms] - locked.inverse(k.home).actuated).max() < 1e-12
 

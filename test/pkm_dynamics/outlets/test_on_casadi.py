@@ -97,6 +97,7 @@ def test_a_pose_out_of_reach_is_not_valid() -> None:
     assert float(found.gravity(home)[1]) == 1.0
     for pose in (home + np.eye(7)[2], 2.0 * home, home * np.nan):
         assert float(found.gravity(pose)[1]) == 0.0
+    assert [float(found.inverse(pose)[-1]) for pose in (home, home * np.nan)] == [1.0, 0.0]
 
 
 def test_what_cannot_be_is_refused_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
