@@ -269,7 +269,7 @@ def test_the_follower_that_is_driven_leads() -> None:
 @pytest.mark.parametrize(
     ("old", "new", "words"),
     [
-        ('<joint joint="other" coef="0.25"/>', '<joint joint="pin" coef="0.25"/>', "at once"),
+        ('<joint joint="other" coef="0.25"/>', '<joint joint="pin" coef="0.25"/>', "drives both"),
         ("<connect", '<tendon tendon1="three" tendon2="both" polycoef="0 1 2 0 0"/><connect', "of no single joint"),
         ('<general tendon="both" gear="3"', '<general site="far" gear="3 0 0 0 0 0"', "only motors of joints"),
         ('<joint joint1="held"', '<joint joint1="other" joint2="motor"/><joint joint1="held"', "two equalities"),

@@ -371,7 +371,7 @@ def test_a_motion_file_with_rounded_corners() -> None:
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"turn": True}, "turns about an axis that is none"),
+        ({"turn": True}, "turns about an axis of no task coordinate"),
         ({"points": 1}, "it has no length"),
     ],
 )

@@ -72,7 +72,7 @@ def test_a_crank_in_millimetres_is_told(tmp_path: Path, capsys: pytest.CaptureFi
         text = text.replace(f'"{old}"', f'"{new}"')
     file.write_text(text)
     assert main([str(file)]) == 0
-    assert "350 m, more than 50 m, in a robot of 3 kg: these look like mm" in capsys.readouterr().err
+    assert "350 m, more than 50 m, in a robot of 3 kg: the unit looks like mm" in capsys.readouterr().err
 
 
 def test_configurations_are_python_with_the_numbers(tmp_path: Path) -> None:

@@ -14,4 +14,4 @@ def test_it_says_which_set_it_is(name: str, all_of_it: bool) -> None:
     found = Analysis(load_mechanism(name)).workspace(tolerance=0.02, resolution=15)
     assert found.all_of_it == all_of_it
     assert found.to_dict()["shows"] == found.shows
-    assert ("follow the platform to on the straight way from home" in str(found)) != all_of_it
+    assert ("follow the platform on the straight way from home" in str(found)) != all_of_it

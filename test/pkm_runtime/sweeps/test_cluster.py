@@ -100,7 +100,7 @@ def test_a_scheduler_that_is_killed_is_one_error_without_tracebacks() -> None:
         killer = threading.Timer(1.0, scheduler.kill)
         killer.start()
         try:
-            with pytest.raises(UsageError, match=r"the sweep was lost: .*; look at its workers; with a journal"):
+            with pytest.raises(UsageError, match=r"the sweep was lost: .*; check its workers; with a journal"):
                 list(sweeps.map(np.sin, [np.arange(4.0)]))
             time.sleep(1.0)  # Dask looks for the scheduler again
             sweeps.close()
