@@ -19,6 +19,7 @@ from pkm_dynamics.export_c.cpp_header import cpp_header, wrapped
 from pkm_dynamics.export_c.forward_in_c import (
     CLOSED_STEPS,
     FORWARD,
+    ITERATED_OPEN_STEPS,
     NEAREST_SIDE,
     NO_FORWARD,
     OPEN_STEPS,
@@ -404,7 +405,8 @@ class CFiles:
             "NEWTON_STEP", self._body("newton_step", arguments + ", struct step *step", step)
         )
         by_rates, rates = robot.turning or robot.m > robot.n, 6 if robot.turning else robot.m
-        for word, c in (OPEN_STEPS if robot.turning else CLOSED_STEPS).items():
+        opened = ITERATED_OPEN_STEPS if robot.iterated else OPEN_STEPS
+        for word, c in (opened if robot.turning else CLOSED_STEPS).items():
             text = text.replace(word, c)
         text = self._along(text)
         at = text.index("/* Newton's method from `pose`")

@@ -45,7 +45,7 @@ static int follow(const REAL side[], const REAL goal[], Q_OUT REAL pose[7])
             first = step;
         const REAL length = step.length;
         const int contracts = length <= QUARTER * previous || length < ROUNDED * size;
-        if (!(length < size && step.turn < HALF && contracts))
+        if (!(length < size && step.turn < HALF && contractsIN_ROOM))
             return 0;
         for (int i = 0; i < 7; i++)
             pose[i] = step.pose[i];
@@ -111,6 +111,7 @@ CLOSED_STEPS = {
     "AT_REST": """
             return STEP_AT(pose, side, Q goal, left, &step) == PKM_OK && same_side(&first, &step);""",
     "STEP_OPEN": "",
+    "IN_ROOM": "",
 }
 OPEN_STEPS = {
     "AT_REST": """ {
@@ -123,6 +124,14 @@ OPEN_STEPS = {
         }""",
     "STEP_OPEN": """
     REAL open; /* what limbs are open by, or this step: 1 where it just counts as none */""",
+    "IN_ROOM": "",
+}
+ITERATED_OPEN_STEPS = {
+    **OPEN_STEPS,
+    "STEP_OPEN": OPEN_STEPS["STEP_OPEN"]
+    + """
+    REAL room;   /* m: the longest step that does not leap over a singularity of limbs or constraints */""",
+    "IN_ROOM": " && first.length < step.room",
 }
 
 NEAREST_SIDE = """\

@@ -71,6 +71,13 @@ SINGULAR_SINGLE = 1e-4  # a margin below which a matrix of floats is singular
 CLOSED_SINGLE, SMALL_SINGLE, FIRM_SINGLE = 1e-4, 1e-5, 1e-2
 
 
+# Longest step of the forward kinematics where limbs are iterated, in rad and of the characteristic length, over the
+# reciprocal condition of constraints and limbs: so it leaps over no singularity of theirs to another way, on which
+# limbs close just as well. With 0.5, 8 of 1,500 random calls of the Carpal wrist end elsewhere than in Python, with
+# 0.25 2, with 0.1 none.
+ROOM = 0.1
+
+
 class ExportError(PkmError):
     """A robot that an outlet cannot express."""
 
@@ -723,7 +730,7 @@ class RecordedRobot:
             f.limbs(joints=False)
         goal, closing = self._errors(f), np.zeros(6)
         if self.turning:
-            f.invert()
+            regularity = f.invert()
             space = f.space()
             closing = space.closing()
 
@@ -750,6 +757,9 @@ class RecordedRobot:
             if self.turning:
                 small = (SMALL_SINGLE if self.single else SMALL) * length
                 results.append(("step->open", extreme("worse", gap, far / small)))
+                if self.iterated:
+                    firm = extreme("min", regularity, space.condition)
+                    results.append(("step->room", ROOM * length * firm))
             if m > n or self.turning:
                 rates = np.zeros((m, n), dtype=object)
                 f.trace(drive_rates)(f.data.system[0, :m], f.model.subspace, rates)

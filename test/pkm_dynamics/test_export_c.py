@@ -372,6 +372,32 @@ def test_turns_of_a_platform_with_one_way(tmp_path: Path) -> None:
 
 
 @needs_compiler
+@pytest.mark.parametrize(
+    ("name", "spread", "told", "answered"),
+    [
+        ("carpal_wrist", 1.5, [[-0.38043, 0.17341, 1.68939], [-0.13694, 0.93091, -0.16799]], 120),
+        ("reactionless_four_bar", 3.0, [[3.13062], [-0.62495], [3.1496]], 150),
+    ],
+)
+def test_no_singularity_of_constraints_is_leapt_over(
+    name: str, spread: float, told: list[list[float]], answered: int, tmp_path: Path
+) -> None:
+    """Drives far from home lead to Python's pose or to none: beyond such a singularity, limbs close on several ways."""
+    dynamics = Dynamics(load_mechanism(name))
+    library, k, there, ok = Library(dynamics, tmp_path), dynamics.kinematics, np.empty(7), 0
+    at_home = k.inverse(k.home).actuated
+    drives = at_home + np.random.default_rng(1).uniform(-spread, spread, (300, len(at_home)))
+    for q in np.concatenate([told, drives]):
+        if library.call("forward", q, k.home, there) == 0:
+            expected = k.forward(q, k.home)
+            assert closes(expected.status), q
+            there[3:] *= np.sign(there[3:] @ expected.pose[3:])
+            np.testing.assert_allclose(there, expected.pose, rtol=0.0, atol=1e-6, err_msg=str(q))
+            ok += 1
+    assert ok > answered
+
+
+@needs_compiler
 def test_bases_of_a_space_that_turns_may_turn_over(tmp_path: Path) -> None:
     """In one state of these, the basis does between `near` and the pose, which is no singularity."""
     dynamics = Dynamics(load_mechanism("tricept"))
