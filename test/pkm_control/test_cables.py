@@ -64,7 +64,9 @@ def test_a_winch_without_least_tension_pulls_only_all_the_same(limits):
 def test_bounds_that_leave_nothing_are_an_error(cables):
     text = cables.kinematics.mechanism.urdf
     assert text.count('<param name="min">-600</param>') == 8
-    with pytest.raises(DescriptionError, match="the range of efforts from 5 to -20 is empty; write a min less than the max"):
+    with pytest.raises(
+        DescriptionError, match="the range of efforts from 5 to -20 is empty; write a min less than the max"
+    ):
         load_mechanism(text.replace('<param name="min">-600</param>', '<param name="min">5</param>', 1))
 
 
