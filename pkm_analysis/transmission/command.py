@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import argparse
+import csv
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -37,13 +38,16 @@ def parser() -> argparse.ArgumentParser:
     p = argparse.ArgumentParser(prog="pkm transmission", description="Say what a linkage does to a joint.")
     add_robot(p)
     p.add_argument(
-        "--joints", metavar="JOINTS", default="", help="joints, separated by commas; by default all that loops leave"
+        "--joints",
+        metavar="JOINTS",
+        default="",
+        help="joints, separated by commas (a name with a comma in double quotes); default: all that loops leave",
     )
     p.add_argument(
         "--actuators",
         metavar="JOINTS",
         default="",
-        help="joints with a motor, separated by commas; by default the file's",
+        help="joints with a motor, as in --joints; by default the file's",
     )
     p.add_argument(
         "--range",
@@ -94,6 +98,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 1
 
 
+def _names(text: str) -> tuple[str, ...]:
+    """Names apart by commas; those with a comma are in double quotes."""
+    return tuple(name for row in csv.reader([text], skipinitialspace=True) for name in row if name)
+
+
 def _run(given: argparse.Namespace) -> int:
     gains = Gains(given.kp_motor, given.kd_motor)
     if given.picture:
@@ -103,7 +112,7 @@ def _run(given: argparse.Namespace) -> int:
         print(tree)
         return 0
     _warn_of_units(tree)
-    joints, actuators = (tuple(filter(None, text.split(","))) for text in (given.joints, given.actuators))
+    joints, actuators = (_names(text) for text in (given.joints, given.actuators))
     # without names each linkage by itself
     asked = [joints] if joints else [one.independent for one in tree.clusters if one.actuators] or [()]
     parts = [Transmission(tree, one, actuators) for one in asked]

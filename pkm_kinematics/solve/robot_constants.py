@@ -115,7 +115,10 @@ class RobotConstants:
             problem = f"the robot has {self.freedoms} degrees of freedom, more than {records.WIDEST}"
         if problem:
             names = ", ".join(self.redundant_names)
-            remedy = "give the platform virtual joints for its own freedoms, or make joints that are too many fixed"
+            remedy = (
+                f"give the platform virtual joints for its own degrees of freedom, the first of them on the fixed link "
+                f"{self.mechanism.base_link!r}, or fix joints that are too many"
+            )
             raise DescriptionError("<robot>", f"kinematic redundancy ({names}): {problem}: not supported", remedy)
 
     def _bent(self) -> NDArray[Any]:

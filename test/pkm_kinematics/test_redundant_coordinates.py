@@ -156,6 +156,16 @@ def test_limits_of_redundant_joints_count() -> None:
     assert "rail" in beyond.reason()
 
 
+def test_a_branch_of_the_platform_begins_at_the_fixed_base() -> None:
+    text = on_a_rail("delta")
+    first = load_mechanism("delta").platform_chain[0]
+    joint = text.index(f'name="{first}"')
+    parent = text.index('<parent link="', joint)
+    wrong = text[:parent] + text[parent:].replace(f'link="{load_mechanism("delta").base_link}"', 'link="carriage"', 1)
+    with pytest.raises(DescriptionError, match="the first of them on the fixed link 'base_link'"):
+        Kinematics(load_mechanism(wrong))
+
+
 def test_a_rail_moves_what_it_carries() -> None:
     """As far as the platform and the rail go together, the limbs see nothing of it."""
     k = Kinematics(load_mechanism(on_a_rail("delta")))

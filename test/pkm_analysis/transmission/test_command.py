@@ -44,6 +44,13 @@ def test_lists_linkages(capsys: pytest.CaptureFixture[str]) -> None:
     assert "on left_shank: 2 loops, joints left_ankle_pitch, left_ankle_roll" in said
 
 
+def test_a_name_with_a_comma_is_quoted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = Path(four_bar(tmp_path))
+    file.write_text(file.read_text().replace('<joint name="rocker"', '<joint name="rocker, left"'))
+    assert main([str(file), "--joints", '"rocker, left"', "--range", "rocker, left=-20deg:20deg"]) == 0
+    assert "rocker, left" in capsys.readouterr().out
+
+
 def test_tells_ranges_and_folds(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([BIPED, "--joints", "left_knee", "--range", "left_knee=-140:30deg"]) == 0
     said = capsys.readouterr().out
