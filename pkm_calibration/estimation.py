@@ -2,7 +2,8 @@
 """The estimator of all calibrations: nonlinear least squares over named parameters, honest about what it cannot know.
 
 Levenberg's and Marquardt's method on residuals over their standard deviations, at first with Huber's weights (1964).
-Then the worst measurements are left out, and named, as long as their studentised residuals are none of the noise.
+Measurements whose studentised residuals in that fit are larger than noise are left out, the worst first, and named. The
+others are then fitted without weights.
 Parameters are scaled by the size of the errors that are expected of them. A direction in their space that the
 measurements know less well than that, by its singular value, is held where it began, and its uncertainty is taken to be
 the expected one; intervals contain both.
