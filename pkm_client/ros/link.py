@@ -57,7 +57,7 @@ class RosLink(ClientNode):
         self._states_lock = threading.Lock()
         self._joints: dict[str, tuple[float, float]] = {}
         self._states = PolledSubscription(node, JointState, topics.HARDWARE_STATES, topics.STREAM_IN)
-        node.create_subscription(String, topics.ROBOT_DESCRIPTION, self._described, topics.LATCHED)
+        node.create_subscription(String, topics.ROBOT_DESCRIPTION, self._described, topics.DESCRIPTION_IN)
         node.create_subscription(ControllerState, topics.CONTROLLER_STATE, self._take_state, topics.STREAM_IN)
         self.on_output: Callable[[str, float], None] = lambda *_: None
         self._set: dict[str, float] | None = None  # outputs

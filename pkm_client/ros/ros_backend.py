@@ -10,6 +10,7 @@ from functools import cached_property
 from geometry_msgs.msg import InertiaStamped
 from rclpy.node import Node
 from sensor_msgs.msg import JointState
+from std_msgs.msg import String
 
 from pkm_client.ros.goal import RosGoal
 from pkm_client.ros.link import RosLink
@@ -24,6 +25,7 @@ from pkm_description.ros import topics
 from pkm_dynamics.motion_limits import ActuatorLimits
 from pkm_dynamics.ros.dynamics_services import payload_of
 from pkm_hardware.make_machine import limits_by_file
+from pkm_runtime.errors import shortened
 
 _PATIENCE = 2.0  # s, in which the controller speaks of its belts
 _LOOK = 0.01  # s
@@ -44,6 +46,7 @@ class RosBackend(RosLink):
         self._belts: dict[str, tuple[float, float, float]] = {}  # travel, speed, when that came: s, monotonic clock
         self._hardware_file = hardware_file
         self.payload: Inertial | None = None
+        self._refused = "none came"
         self._loads = False  # the controller has said what the platform carries
         super().__init__(namespace, timeout, ready)
         if self._conveyors:
@@ -53,7 +56,18 @@ class RosBackend(RosLink):
         node.create_subscription(InertiaStamped, topics.PAYLOAD, self._carries, topics.LATCHED)
 
     def _missing(self) -> list[str]:
-        return super()._missing() + ([] if self._loads else [topics.PAYLOAD])
+        missing = super()._missing() + ([] if self._loads else [topics.PAYLOAD])
+        return [f"{name} ({self._refused})" if name == topics.ROBOT_DESCRIPTION else name for name in missing]
+
+    def _described(self, message: String) -> None:
+        """Keep the first usable text: nodes refuse others too, and go on listening."""
+        try:
+            if not self._text:
+                shared_mechanism(message.data)
+        except Exception as error:  # whatever a text brings about, the client goes on listening
+            self._refused = f"what came cannot be used: {shortened(str(error))}"
+        else:
+            super()._described(message)
 
     def _carries(self, message: InertiaStamped) -> None:
         self.payload, self._loads = payload_of(message.inertia), True

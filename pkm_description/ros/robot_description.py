@@ -16,7 +16,7 @@ from pkm_description.from_urdf import shared_mechanism
 from pkm_description.mechanism import Mechanism
 from pkm_description.ros.parameters import declare
 from pkm_description.ros.periodic import steady_timer
-from pkm_description.ros.topics import EVENTS, LATCHED, ROBOT_DESCRIPTION
+from pkm_description.ros.topics import DESCRIPTION_IN, EVENTS, ROBOT_DESCRIPTION
 from pkm_description.urdf.xml_text import LETTERS, check_length
 from pkm_runtime.errors import PkmError, shortened
 
@@ -59,7 +59,7 @@ class RobotDescription:
         self._patience = declare(node, "description_patience", 0.0, patience, (0.0, 3600.0), fixed=True)
         self._since = time.monotonic()
         self._reminder = steady_timer(node, _REMIND_EVERY, self._remind)
-        self._subscription = node.create_subscription(String, ROBOT_DESCRIPTION, self._heard, LATCHED)
+        self._subscription = node.create_subscription(String, ROBOT_DESCRIPTION, self._heard, DESCRIPTION_IN)
         if text:
             self._take(text)
 

@@ -65,6 +65,12 @@ LATCHED = QoSProfile(
     reliability=ReliabilityPolicy.RELIABLE,
     durability=DurabilityPolicy.TRANSIENT_LOCAL,
 )
+DESCRIPTION_IN = QoSProfile(  # a queue of one keeps only the last of several publishers' texts, which may be unusable
+    depth=10,
+    history=HistoryPolicy.KEEP_LAST,
+    reliability=ReliabilityPolicy.RELIABLE,
+    durability=DurabilityPolicy.TRANSIENT_LOCAL,
+)
 LATCHED_EVENTS = QoSProfile(  # for subscribers that need each change, not only the newest state
     depth=1000,
     history=HistoryPolicy.KEEP_LAST,

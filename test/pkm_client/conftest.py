@@ -22,29 +22,38 @@ RATE, FREQUENCY = 250.0, 40.0  # Hz and rad/s: so that a busy computer keeps it
 
 
 @contextmanager
-def running_nodes(namespace: str, **settings: str) -> Iterator[ProcessGroup]:
-    """Machine and controller of a Delta as processes, and its description."""
+def described(namespace: str, *texts: str) -> Iterator[None]:
+    """Publishers of robot descriptions, one of each text."""
     rclpy = pytest.importorskip("rclpy", reason="rclpy is not installed; ./pkm test installs it")
     pytest.importorskip("pkm_interfaces.msg", reason="pkm_interfaces is not built; ./pkm test builds it")
     topics = importlib.import_module("pkm_description.ros.topics")
-    text = importlib.import_module("std_msgs.msg").String
+    message = importlib.import_module("std_msgs.msg").String
     context = rclpy.Context()
     rclpy.init(context=context)
     node = rclpy.create_node("description", context=context, namespace=namespace)
-    publisher = node.create_publisher(text, topics.ROBOT_DESCRIPTION, topics.LATCHED)
-    publisher.publish(text(data=load_mechanism("delta").urdf))
-    values = bringup.defaults(namespace=namespace, rate=str(RATE), natural_frequency=str(FREQUENCY), **settings)
-    group = ProcessGroup()
+    for text in texts:
+        node.create_publisher(message, topics.ROBOT_DESCRIPTION, topics.LATCHED).publish(message(data=text))
     try:
-        for spec in bringup.NODES:
-            if spec.name == "control":
-                command = [sys.executable, "-m", spec.module, *ros_arguments(spec, values)]
-                group.start(spec, subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True))
-        yield group
+        yield
     finally:
-        group.stop()
         node.destroy_node()
         rclpy.shutdown(context=context)
+
+
+@contextmanager
+def running_nodes(namespace: str, **settings: str) -> Iterator[ProcessGroup]:
+    """Machine and controller of a Delta as processes, and its description."""
+    values = bringup.defaults(namespace=namespace, rate=str(RATE), natural_frequency=str(FREQUENCY), **settings)
+    group = ProcessGroup()
+    with described(namespace, load_mechanism("delta").urdf):
+        try:
+            for spec in bringup.NODES:
+                if spec.name == "control":
+                    command = [sys.executable, "-m", spec.module, *ros_arguments(spec, values)]
+                    group.start(spec, subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True))
+            yield group
+        finally:
+            group.stop()
 
 
 @pytest.fixture(scope="module", params=["one process", "ros"])

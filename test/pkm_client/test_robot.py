@@ -16,7 +16,7 @@ from pkm_control.loop.modes import Mode, Outcome
 from pkm_control.space.tool import ToolError
 from pkm_kinematics import ShapeError
 
-from .conftest import FREQUENCY, RATE, running_nodes
+from .conftest import FREQUENCY, RATE, described, running_nodes
 
 HOME = -0.85  # m, nearly: z of the Delta's home
 
@@ -353,6 +353,20 @@ def test_nobody_there() -> None:
         NoRobotError, match=r"no robot answers in namespace '/nowhere' within 0.5 s: .*controller_state"
     ):
         Robot.connect("nowhere", timeout=0.5)
+
+
+def test_a_description_that_cannot_be_used_is_told() -> None:
+    missing = r"robot_description \(what came cannot be used: .*\), controller_state"
+    with described("misled", "<robot"), pytest.raises(NoRobotError, match=missing):
+        Robot.connect("misled", timeout=2.0)
+
+
+def test_a_description_that_cannot_be_used_misleads_nobody() -> None:
+    """Whichever of the two comes first."""
+    with described("two_texts", "<robot"), running_nodes("two_texts"), described("two_texts", "<robot/>"):
+        for _ in range(3):
+            with Robot.connect("two_texts", timeout=120.0) as robot:
+                assert robot.move_to([0.0, 0.0, HOME]).result().outcome is Outcome.SUCCESSFUL
 
 
 def test_a_controller_that_dies_is_noticed() -> None:
