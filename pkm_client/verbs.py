@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from pkm_client.state import RobotState
 
 _WAITING = "waiting for the running robot"
+_STOPPING = ("stop", "estop", "disable", "pause")  # a process that hangs does not hear them
 TIMEOUT = "longest wait for the running robot [s]"
 
 
@@ -95,10 +96,12 @@ def ask_link(word: str, given: argparse.Namespace, act: Callable[[RosLink], str]
 def ask_service(word: str, given: argparse.Namespace, service: str) -> int:
     """Ask one service alone, which starts as soon as can be."""
 
+    waiting = f"{_WAITING}; if it moves, cut the power of its drives" if word in _STOPPING else _WAITING
+
     def asked() -> str:
         hurry()
         need(f"pkm {word}", ROS, ROS_REMEDY)
-        with progress(_WAITING):
+        with progress(waiting):
             node = importlib.import_module("pkm_client.ros.client_node").ClientNode(given.namespace)
             try:
                 return answered(node.trigger(service, given.timeout))

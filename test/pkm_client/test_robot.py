@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import signal
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -11,6 +12,7 @@ import numpy as np
 import pytest
 
 from pkm_client import MotionEndedError, NoRobotError, RefusedError, Robot, Setup, Task
+from pkm_client.verbs import VERBS
 from pkm_control.control_errors import MotionFileError, UnreachableMotionError
 from pkm_control.loop.modes import Mode, Outcome
 from pkm_control.space.tool import ToolError
@@ -369,9 +371,12 @@ def test_a_description_that_cannot_be_used_misleads_nobody() -> None:
                 assert robot.move_to([0.0, 0.0, HOME]).result().outcome is Outcome.SUCCESSFUL
 
 
-def test_a_controller_that_dies_is_noticed() -> None:
+def test_a_controller_that_hangs_and_one_that_dies_are_noticed(capsys: pytest.CaptureFixture[str]) -> None:
     with running_nodes("dying") as group, Robot.connect("dying", timeout=120.0) as robot:
         task = robot.move_to([0.1, 0.0, HOME], 0.02, block=False)
+        group.processes["control"].send_signal(signal.SIGSTOP)  # type: ignore[attr-defined]
+        assert VERBS["stop"].main(["--namespace", "dying", "--timeout", "3"]) == 1
+        assert "if it moves, cut the power of its drives: 2 s" in capsys.readouterr().err
         group.processes["control"].kill()  # type: ignore[attr-defined]
         with pytest.raises(MotionEndedError, match="STATE_LOST: the controller has been silent"):
             task.result(30.0)
