@@ -41,7 +41,7 @@ def test_the_judge_sees_what_was_refused(name: str, kind: str, word: str) -> Non
     home = np.array(trial.kinematics.home)
     space = np.asarray(trial.kinematics.subspace(home))
     seen = 0
-    for _ in range(80):
+    for _ in range(200):
         poses = np.array((home, displace(home, space @ random.uniform(-0.6, 0.6, size=space.shape[1]))))
         trajectory = PointTrajectory(np.array((0.0, 3.0)), poses, np.zeros((2, 6)), np.zeros((2, 6)))
         refusal = trial.check.refusal(trajectory)

@@ -57,6 +57,14 @@ def plus_plus(compiler: str) -> str:
     return found if shutil.which(found) else pytest.skip(f"no {found}")
 
 
+def passes(robot: str, folder: Path, compiler: str, options: list[str], single: bool = False) -> None:
+    """Compile a robot with its test, without a warning, and run it."""
+    name = written(Dynamics(load_mechanism(robot)), folder, single).name
+    program = compiled(compiler, options, [folder / f"{name}.c", folder / f"{name}_test.c"], folder / compiler)
+    done = subprocess.run([program], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
 @needs_compiler
 @pytest.mark.parametrize(
     ("compiler", "options"),
@@ -67,10 +75,7 @@ def plus_plus(compiler: str) -> str:
 )
 def test_the_test_that_goes_along_passes(robot_name: str, compiler: str, options: list[str], tmp_path: Path) -> None:
     """By every compiler, without a warning; clean under sanitizers."""
-    name = written(Dynamics(load_mechanism(robot_name)), tmp_path).name
-    program = compiled(compiler, options, [tmp_path / f"{name}.c", tmp_path / f"{name}_test.c"], tmp_path / compiler)
-    done = subprocess.run([program], capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout + done.stderr
+    passes(robot_name, tmp_path, compiler, options)
     assert all(len(text.read_text().splitlines()) < 20_000 for text in tmp_path.glob("*.[ch]"))
 
 
@@ -261,25 +266,18 @@ def test_any_bits_of_every_robot(robot_name: str, tmp_path: Path) -> None:
         attack(robot_name, 10_000_000, tmp_path)
 
 
-def passes(dynamics: Dynamics, folder: Path, level: str) -> None:
-    name = written(dynamics, folder, single=True).name
-    sources = [folder / f"{name}.c", folder / f"{name}_test.c"]
-    for compiler in COMPILERS:
-        program = compiled(compiler, [level], sources, folder / compiler)
-        done = subprocess.run([program], capture_output=True, text=True)
-        assert done.returncode == 0, done.stdout + done.stderr
-
-
 @needs_compiler
+@pytest.mark.parametrize("compiler", COMPILERS)
 @pytest.mark.parametrize("name", ["delta", "planar_3rrr", "quattro", "spatial_4dof_5legs"])
-def test_floats(name: str, tmp_path: Path) -> None:
-    passes(Dynamics(load_mechanism(name)), tmp_path, "-O0")
+def test_floats(name: str, compiler: str, tmp_path: Path) -> None:
+    passes(name, tmp_path, compiler, ["-O0"], single=True)
 
 
 @needs_compiler
 @pytest.mark.slow
-def test_floats_of_every_robot(robot_name: str, tmp_path: Path) -> None:
-    passes(Dynamics(load_mechanism(robot_name)), tmp_path, "-O1")
+@pytest.mark.parametrize("compiler", COMPILERS)
+def test_floats_of_every_robot(robot_name: str, compiler: str, tmp_path: Path) -> None:
+    passes(robot_name, tmp_path, compiler, ["-O1"], single=True)
 
 
 @needs_compiler
