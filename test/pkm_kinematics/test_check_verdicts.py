@@ -7,6 +7,7 @@ import json
 import re
 import shutil
 import time
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -27,6 +28,9 @@ from pkm_kinematics.verdicts import WEAK, Verdict, hold_at, poses_around
 PACKAGE = Path(pkm_description.__file__).parent
 DOCS = Path(__file__).parents[2] / "docs"
 BIGLIDE = str(DOCS / "examples" / "biglide.urdf.xacro")
+
+
+examined = cache(lambda name: examine(name, modes=False))
 
 
 def changed(name: str, *changes: tuple[str, str]) -> str:
@@ -264,7 +268,7 @@ def test_poses_around_home_are_reached() -> None:
 
 def test_gallery_robots_are_in_metres_and_radians() -> None:
     for name in robot_names():
-        found = [v for v in examine(name, modes=False).verdicts if "look" in v.meaning]
+        found = [v for v in examined(name).verdicts if "look" in v.meaning]
         assert found == [], name
 
 
@@ -506,7 +510,7 @@ def test_drives_of_different_kinds_are_warned_of() -> None:
 def test_the_gallery_gives_no_false_alarm() -> None:
     """Only what is known to be weak: nothing about masses, velocities or weight."""
     for name in (*robot_names(), *map(str, (DOCS / "examples").glob("*.urdf.xacro"))):
-        found = [v for v in examine(name, modes=False).verdicts if v.level != "ok"]
+        found = [v for v in examined(name).verdicts if v.level != "ok"]
         assert {v.about for v in found} <= {"force amplification at home", "architecture singularity"}, (name, found)
 
 
