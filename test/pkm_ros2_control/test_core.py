@@ -45,7 +45,7 @@ class Native:
         self.dynamics = Dynamics(load_mechanism(name))
         self.kinematics = self.dynamics.kinematics
         self.limits = ActuatorLimits.of(self.kinematics.mechanism)
-        self.library, self.program = robot_library(self.dynamics, folder, ["-O1", *WARNINGS]), program
+        self.library, self.program = robot_library(self.dynamics, folder, ["-O0", *WARNINGS]), program
 
     def ask(self, *questions: str) -> np.ndarray:
         """Rows of what the program answers."""
