@@ -6,6 +6,7 @@ from __future__ import annotations
 import doctest
 import os
 import re
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
 HIDDEN = {"__pycache__", "build", "install", "log"}
 
 
+@cache
 def paths() -> list[str]:
     """Files from the root on, each with the slash before its name."""
     found = []

@@ -10,7 +10,6 @@ for its methods.
 from __future__ import annotations
 
 import ast
-import inspect
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -78,7 +77,9 @@ def raised(node: ast.AST) -> set[str]:
 
 def echoes(function: ast.FunctionDef, owner: str, text: str) -> Iterator[str]:
     """Entries of sections that say names and types again."""
-    written = sections(inspect.cleandoc(text))
+    if not SECTION.search(text):
+        return
+    written = sections(text)
     known = words(function.name) | words(owner)
     types = {one.arg: ast.unparse(one.annotation) if one.annotation else "" for one in parameters(function)}
     for name, said in ENTRY.findall(written.get("Args", "")):

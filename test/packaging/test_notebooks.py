@@ -2,18 +2,19 @@
 """The notebooks of docs/notebooks run from top to bottom, and come without outputs.
 
 Their code cells are executed in one namespace, as a kernel does. That takes no Jupyter on the computer that tests.
+Every figure is drawn and closed when it is shown, without a screen.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import re
-import subprocess
-import sys
+import warnings
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import matplotlib.pyplot as plt
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -32,20 +33,16 @@ def code(path: Path) -> str:
     return "\n".join(f"# cell {number}\n{source}\n" for number, source in enumerate(sources, start=1))
 
 
-def run(source: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    """In a process of its own: matplotlib without a screen, every figure drawn and closed when it is shown."""
-    show = "import matplotlib.pyplot as plt\nplt.show = lambda: (plt.gcf().canvas.draw(), plt.close('all'))\n"
-    environment = {**os.environ, "MPLBACKEND": "agg", "PYTHONPATH": str(ROOT), "OPENBLAS_NUM_THREADS": "1"}
-    file = folder / "cells.py"
-    file.write_text(show + source, encoding="utf-8")
-    return subprocess.run(
-        [sys.executable, "-W", "error::UserWarning", str(file)],
-        cwd=ROOT / "docs" / "notebooks",
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], None]]:
+    """Executes code where the notebooks are."""
+    plt.switch_backend("agg")
+    monkeypatch.setattr(plt, "show", lambda: (plt.gcf().canvas.draw(), plt.close("all")))
+    monkeypatch.chdir(ROOT / "docs" / "notebooks")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)
+        yield lambda source: exec(compile(source, "cells", "exec"), {"__name__": "__main__"})
+    plt.close("all")
 
 
 def test_they_are_there() -> None:
@@ -53,9 +50,8 @@ def test_they_are_there() -> None:
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
-def test_it_runs(path: Path, tmp_path: Path) -> None:
-    done = run(code(path), tmp_path)
-    assert done.returncode == 0, done.stderr
+def test_it_runs(path: Path, run: Callable[[str], None]) -> None:
+    run(code(path))
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
@@ -69,8 +65,9 @@ def test_it_has_no_outputs_and_its_links_lead_somewhere(path: Path) -> None:
             assert (path.parent / link).exists(), link
 
 
-def test_a_cell_that_fails_is_noticed(tmp_path: Path) -> None:
+def test_a_cell_that_fails_is_noticed(tmp_path: Path, run: Callable[[str], None]) -> None:
     path = tmp_path / "broken.ipynb"
     cell = {"cell_type": "code", "source": ["a = 1\n", "assert a == 2"]}
     path.write_text(json.dumps({"nbformat": 4, "cells": [cell]}))
-    assert "AssertionError" in run(code(path), tmp_path).stderr
+    with pytest.raises(AssertionError):
+        run(code(path))

@@ -33,7 +33,9 @@ def poses_around_home(kinematics: Kinematics, n: int) -> Array:
     return poses
 
 
-@pytest.mark.parametrize("name", ROBOTS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(one, marks=pytest.mark.slow) if one in ("hexa", "planar_3rrr") else one for one in ROBOTS]
+)
 def test_numbers_are_those_of_the_kinematics(name: str) -> None:
     kinematics = Kinematics(load_mechanism(name))
     evaluator = PoseEvaluator(kinematics)

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 import sys
-from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -29,7 +28,7 @@ MAP = ["--range", "x=-0.3:0.3", "--range", "y=-0.3:0.3", "--resolution", "40"]
 @needs_compiler
 @pytest.mark.parametrize("name", ["delta", "five_bar", "gough_stewart_7", "orthoglide"])
 @pytest.mark.parametrize("mode", [None, 1])
-def test_numbers_are_those_of_processors(name: str, mode: int | None, tmp_path: Path) -> None:
+def test_numbers_are_those_of_processors(name: str, mode: int | None) -> None:
     kinematics = Kinematics(load_mechanism(name))
     if mode is not None and kinematics.n_modes == 1:
         mode = 0
@@ -38,7 +37,7 @@ def test_numbers_are_those_of_processors(name: str, mode: int | None, tmp_path: 
     worst = (REACH_AT, LIMIT_AT, REGULARITY_AT)  # of equally near ones rounding chooses
     asked = tuple(k for k in (*range(WIDTH), *columns) if k not in worst)
     wanted = PoseEvaluator(kinematics, mode).numbers(poses, asked)
-    found = PoseEvaluator(kinematics, mode, processor(tmp_path)).numbers(poses, asked)
+    found = PoseEvaluator(kinematics, mode, processor()).numbers(poses, asked)
     reached = wanted[0] >= 0.0
     assert reached.sum() > 0
     np.testing.assert_array_equal(found[0] >= 0.0, reached)
@@ -51,9 +50,9 @@ def test_numbers_are_those_of_processors(name: str, mode: int | None, tmp_path: 
     "words", [["workspace", *WORKSPACE], ["map", *MAP], ["map", *MAP, "--quantity", "margin", "--mode", "0"]]
 )
 def test_the_command_answers_alike(
-    words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    words: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    cupy = processor(tmp_path)
+    cupy = processor()
     monkeypatch.setitem(sys.modules, "cupy", cupy)
     answers = []
     for more in ([], ["--gpu"]):

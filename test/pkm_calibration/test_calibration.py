@@ -37,7 +37,9 @@ def inside(name: str, seed: int) -> tuple[Array, float]:
     return (low <= true) & (true <= high), found.kept["position"] / NOISE
 
 
-@pytest.mark.parametrize(("name", "runs"), [("delta", 3), ("linear_delta", 3), ("gough_stewart", 3)])
+@pytest.mark.parametrize(
+    ("name", "runs"), [("delta", 3), pytest.param("linear_delta", 3, marks=pytest.mark.slow), ("gough_stewart", 3)]
+)
 def test_true_values_are_within_their_intervals_and_kept_poses_within_the_noise(name: str, runs: int) -> None:
     """With so few runs, roughly: 80 % at least; `test_intervals_cover` counts at night."""
     found = [inside(name, seed) for seed in range(runs)]

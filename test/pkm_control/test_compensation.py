@@ -60,12 +60,12 @@ def measured_at(kinematics: Kinematics, pose: np.ndarray) -> Measured:
         ("sprung delta", 1e5),
         pytest.param("linear_delta", 1e6, marks=pytest.mark.slow),
         pytest.param("orthoglide", 1e6, marks=pytest.mark.slow),
-        ("gough_stewart", 1e7),
+        pytest.param("gough_stewart", 1e7, marks=pytest.mark.slow),
         ("planar_redundant", 1e5),
         ("tricept", 1e6),
-        ("tripod_3prs", 1e6),
-        ("two_tpr", 1e6),
-        ("spatial_4dof_5legs", 1e6),
+        pytest.param("tripod_3prs", 1e6, marks=pytest.mark.slow),
+        pytest.param("two_tpr", 1e6, marks=pytest.mark.slow),
+        pytest.param("spatial_4dof_5legs", 1e6, marks=pytest.mark.slow),
     ],
 )
 def test_the_elastic_platform_is_where_it_was_asked(name: str, drives: float, tmp_path: Path) -> None:

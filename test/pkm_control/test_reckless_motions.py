@@ -24,7 +24,7 @@ def require_all_well(tally: Tally) -> None:
 
 
 def test_nothing_is_broken_and_nothing_refused_without_reason() -> None:
-    require_all_well(Trial("five_bar").run(0, 150, 3))
+    require_all_well(Trial("five_bar").run(0, 75, 2))
 
 
 @pytest.mark.slow

@@ -116,7 +116,7 @@ def test_a_stall_throws_no_robot(name: str, rate: float, monkeypatch: pytest.Mon
         seconds = float(stalled.random.uniform(0.02, 0.4))
         stalled.gap(seconds, goes_on, answered)
         allowed, stalled.fastest, stalled.modes = max(1.0, stalled.fastest), 0.0, []
-        action = stalled.run(6.0)
+        action = stalled.run(2.0)
         while stalled.follower.moving and stalled.machine.time < _BACK:
             action = stalled.run(0.5)
         case = trial, what, goes_on, answered, seconds, stalled.fastest, stalled.farthest, stalled.modes

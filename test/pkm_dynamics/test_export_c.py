@@ -6,6 +6,8 @@ from __future__ import annotations
 import ctypes
 import shutil
 import subprocess
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -24,7 +26,7 @@ from pkm_kinematics.kernels.compiled_rotations import displace
 from pkm_kinematics.status import closes
 
 STRICT = ["-std=c99", "-Wall", "-Wextra", "-Wconversion", "-Werror", "-pedantic"]
-SANITIZED = ["-O1", "-g0", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
+SANITIZED = ["-g0", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
 NOT_CONNECTED = int(Status.NOT_CONNECTED)
 COMPILERS = [name for name in ("gcc", "clang") if shutil.which(name)]
 
@@ -55,16 +57,25 @@ def plus_plus(compiler: str) -> str:
     return found if shutil.which(found) else pytest.skip(f"no {found}")
 
 
+def passes(robot: str, folder: Path, compiler: str, options: list[str], single: bool = False) -> None:
+    """Compile a robot with its test, without a warning, and run it."""
+    name = written(Dynamics(load_mechanism(robot)), folder, single).name
+    program = compiled(compiler, options, [folder / f"{name}.c", folder / f"{name}_test.c"], folder / compiler)
+    done = subprocess.run([program], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
 @needs_compiler
-@pytest.mark.parametrize("options", [["-O0"], pytest.param(SANITIZED, marks=pytest.mark.slow)], ids=["plain", "clean"])
-def test_the_test_that_goes_along_passes(robot_name: str, options: list[str], tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("compiler", "options"),
+    [
+        *((compiler, ["-O0"]) for compiler in COMPILERS),
+        *(pytest.param(one, ["-O1", *SANITIZED], marks=pytest.mark.slow, id="clean") for one in COMPILERS[:1]),
+    ],
+)
+def test_the_test_that_goes_along_passes(robot_name: str, compiler: str, options: list[str], tmp_path: Path) -> None:
     """By every compiler, without a warning; clean under sanitizers."""
-    name = written(Dynamics(load_mechanism(robot_name)), tmp_path).name
-    sources = [tmp_path / f"{name}.c", tmp_path / f"{name}_test.c"]
-    for compiler in COMPILERS[:1] if options == SANITIZED else COMPILERS:
-        program = compiled(compiler, options, sources, tmp_path / compiler)
-        done = subprocess.run([program], capture_output=True, text=True)
-        assert done.returncode == 0, done.stdout + done.stderr
+    passes(robot_name, tmp_path, compiler, options)
     assert all(len(text.read_text().splitlines()) < 20_000 for text in tmp_path.glob("*.[ch]"))
 
 
@@ -73,8 +84,8 @@ class Library:
 
     def __init__(self, dynamics: Dynamics, folder: Path) -> None:
         self.files = written(dynamics, folder)
-        self.kinematics = dynamics.kinematics
-        library = compiled(COMPILERS[0], ["-O1", "-shared", "-fPIC"], [folder / f"{self.files.name}.c"], folder / "lib")
+        self.dynamics, self.kinematics = dynamics, dynamics.kinematics
+        library = compiled(COMPILERS[0], ["-O0", "-shared", "-fPIC"], [folder / f"{self.files.name}.c"], folder / "lib")
         self.library = ctypes.CDLL(str(library))
 
     def call(self, name: str, *arguments: np.ndarray | int) -> int:
@@ -82,9 +93,15 @@ class Library:
         return int(function(*(a if isinstance(a, int) else a.ctypes.data_as(ctypes.c_void_p) for a in arguments)))
 
 
-def compare_with_python(dynamics: Dynamics, n: int, folder: Path) -> None:
-    library, states = Library(dynamics, folder), states_of(dynamics, n, seed=11)
-    k, m = dynamics.kinematics, len(dynamics.kinematics.actuated_names)
+@pytest.fixture(scope="module")
+def library(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Library]:
+    """The library of a robot, compiled once."""
+    return cache(lambda name: Library(Dynamics(load_mechanism(name)), tmp_path_factory.mktemp(name)))
+
+
+def compare_with_python(library: Library, n: int) -> None:
+    dynamics, k, m = library.dynamics, library.kinematics, len(library.kinematics.actuated_names)
+    states = states_of(dynamics, n, seed=11)
     given = {name: np.ascontiguousarray(states.given[name]) for name in PARTS}
     drives = np.ascontiguousarray(states.answers["inverse"][:, k.engine.actuated_column])
     for name in CALLS:
@@ -121,14 +138,14 @@ def compare_with_python(dynamics: Dynamics, n: int, folder: Path) -> None:
 
 @needs_compiler
 @pytest.mark.parametrize("name", ["delta", "gough_stewart_7", "orthoglide", "tripod_3prs", "carpal_wrist"])
-def test_c_is_python(name: str, tmp_path: Path) -> None:
-    compare_with_python(Dynamics(load_mechanism(name)), 2_000, tmp_path)
+def test_c_is_python(name: str, library: Callable[[str], Library]) -> None:
+    compare_with_python(library(name), 2_000)
 
 
 @needs_compiler
 @pytest.mark.slow
-def test_c_is_python_in_many_states(robot_name: str, tmp_path: Path) -> None:
-    compare_with_python(Dynamics(load_mechanism(robot_name)), 100_000, tmp_path)
+def test_c_is_python_in_many_states(robot_name: str, library: Callable[[str], Library]) -> None:
+    compare_with_python(library(robot_name), 100_000)
 
 
 ATTACK = """
@@ -213,7 +230,7 @@ ANY_LIMBS = """\
 """
 
 
-def attack(name: str, n: int, folder: Path) -> None:
+def attack(name: str, n: int, level: str, folder: Path) -> None:
     """Any bits give a status and NaN, or numbers and none; nothing traps, nothing is read or written beyond its end."""
     dynamics = Dynamics(load_mechanism(name))
     files = written(dynamics, folder)
@@ -231,7 +248,8 @@ def attack(name: str, n: int, folder: Path) -> None:
     for word, by in (words | {"UPPER": files.name.upper(), "NAME": files.name}).items():
         text = text.replace(word, by)
     (folder / "attack.c").write_text(text)
-    program = compiled(COMPILERS[0], SANITIZED, [folder / f"{files.name}.c", folder / "attack.c"], folder / "attack")
+    sources = [folder / f"{files.name}.c", folder / "attack.c"]
+    program = compiled(COMPILERS[0], [level, *SANITIZED], sources, folder / "attack")
     done = subprocess.run([program, str(n)], capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr[-2000:]
 
@@ -239,44 +257,36 @@ def attack(name: str, n: int, folder: Path) -> None:
 @needs_compiler
 @pytest.mark.parametrize("name", ["delta", "gough_stewart_7", "wrist_3ruu", "tricept", "carpal_wrist"])
 def test_any_bits(name: str, tmp_path: Path) -> None:
-    attack(name, 100_000, tmp_path)
+    attack(name, 10_000, "-O0", tmp_path)
 
 
 @needs_compiler
 @pytest.mark.slow
 def test_any_bits_of_every_robot(robot_name: str, tmp_path: Path) -> None:
     if robot_name != "griffis_duffy":
-        attack(robot_name, 10_000_000, tmp_path)
-
-
-def passes(dynamics: Dynamics, folder: Path, level: str) -> None:
-    name = written(dynamics, folder, single=True).name
-    sources = [folder / f"{name}.c", folder / f"{name}_test.c"]
-    for compiler in COMPILERS:
-        program = compiled(compiler, [level], sources, folder / compiler)
-        done = subprocess.run([program], capture_output=True, text=True)
-        assert done.returncode == 0, done.stdout + done.stderr
+        attack(robot_name, 10_000_000, "-O1", tmp_path)
 
 
 @needs_compiler
+@pytest.mark.parametrize("compiler", COMPILERS)
 @pytest.mark.parametrize("name", ["delta", "planar_3rrr", "quattro", "spatial_4dof_5legs"])
-def test_floats(name: str, tmp_path: Path) -> None:
-    passes(Dynamics(load_mechanism(name)), tmp_path, "-O0")
+def test_floats(name: str, compiler: str, tmp_path: Path) -> None:
+    passes(name, tmp_path, compiler, ["-O0"], single=True)
 
 
 @needs_compiler
 @pytest.mark.slow
-def test_floats_of_every_robot(robot_name: str, tmp_path: Path) -> None:
-    passes(Dynamics(load_mechanism(robot_name)), tmp_path, "-O1")
+@pytest.mark.parametrize("compiler", COMPILERS)
+def test_floats_of_every_robot(robot_name: str, compiler: str, tmp_path: Path) -> None:
+    passes(robot_name, tmp_path, compiler, ["-O1"], single=True)
 
 
 @needs_compiler
 @pytest.mark.parametrize("name", ["wrist_3ruu", "quattro"])
-def test_limbs_are_taken_along(name: str, tmp_path: Path) -> None:
+def test_limbs_are_taken_along(name: str, library: Callable[[str], Library]) -> None:
     """On a path, and after a leap, the answers are those from home; memories of two loops do not meet."""
-    dynamics = Dynamics(load_mechanism(name))
-    library, k = Library(dynamics, tmp_path), dynamics.kinematics
-    states = states_of(dynamics, 20, seed=5)
+    in_c = library(name)
+    k, states = in_c.kinematics, states_of(in_c.dynamics, 20, seed=5)
     ends = states.given["pose"][(states.mode == 0) & (states.status["forward"] == 0)][:4]
     joints, m = len(k.joint_names), len(k.actuated_names)
     loops = [np.zeros(8 + joints) for _ in ends]  # as the struct: two integers in the last number
@@ -285,16 +295,16 @@ def test_limbs_are_taken_along(name: str, tmp_path: Path) -> None:
             pose = straight(np.array(k.home), end, part)
             found, expected = np.empty((2, joints)), np.empty((2, 6 * m))
             drives = np.empty(m)
-            assert library.call("inverse_near", pose, 0, drives, found[0], limbs) == 0
-            assert library.call("inverse", pose, 0, drives, found[1]) == 0
+            assert in_c.call("inverse_near", pose, 0, drives, found[0], limbs) == 0
+            assert in_c.call("inverse", pose, 0, drives, found[1]) == 0
             np.testing.assert_allclose(found[0], found[1], rtol=0.0, atol=1e-11)
-            assert library.call("jacobian_near", pose, 0, expected[0], limbs) == 0
-            assert library.call("jacobian", pose, 0, expected[1]) == 0
+            assert in_c.call("jacobian_near", pose, 0, expected[0], limbs) == 0
+            assert in_c.call("jacobian", pose, 0, expected[1]) == 0
             np.testing.assert_allclose(expected[0], expected[1], rtol=0.0, atol=1e-10 * np.abs(expected).max())
             there = np.empty(7)
             ahead = straight(pose, end, 0.02)
-            assert library.call("inverse", ahead, 0, drives, found[1]) == 0
-            assert library.call("forward_near", drives, there, limbs) == 0
+            assert in_c.call("inverse", ahead, 0, drives, found[1]) == 0
+            assert in_c.call("forward_near", drives, there, limbs) == 0
             there[3:] *= np.sign(there[3:] @ ahead[3:])
             np.testing.assert_allclose(there, ahead, rtol=0.0, atol=1e-10)
 
@@ -308,10 +318,10 @@ def straight(start: np.ndarray, end: np.ndarray, part: float) -> np.ndarray:
 
 
 @needs_compiler
-def test_motions_in_a_space_that_turns(tmp_path: Path) -> None:
+def test_motions_in_a_space_that_turns(library: Callable[[str], Library]) -> None:
     """What the platform cannot do is refused as in Python, what it nearly does is moved to what it can."""
-    dynamics = Dynamics(load_mechanism("tricept"))
-    library, states, k = Library(dynamics, tmp_path), states_of(dynamics, 20, seed=3), dynamics.kinematics
+    in_c = library("tricept")
+    dynamics, k, states = in_c.dynamics, in_c.kinematics, states_of(in_c.dynamics, 20, seed=3)
     effort, there, scale = np.empty(3), np.empty(7), k.engine.spaces.rate_scale
     for pose, twist, acceleration in zip(*(states.given[what] for what in PARTS[:3]), strict=True):
         across = np.linalg.svd((k.inverse(pose).subspace * scale[:, None]).T)[2][-1] / scale
@@ -319,24 +329,24 @@ def test_motions_in_a_space_that_turns(tmp_path: Path) -> None:
             moving = twist + off * across
             wanted = acceleration + far * (1.0 + np.linalg.norm(acceleration * scale)) * across
             expected = dynamics.inverse(k.at(pose), moving, wanted)
-            assert library.call("inverse_dynamics", pose, moving, wanted, 0, effort) == expected.status
+            assert in_c.call("inverse_dynamics", pose, moving, wanted, 0, effort) == expected.status
             assert (expected.status == Status.CONVERGED) == (off == 0.0 and far < 0.1)
             np.testing.assert_allclose(effort, expected.effort, rtol=0.0, atol=1e-11 * np.nanmax([1.0, *abs(effort)]))
         shifted = pose.copy()
         shifted[:3] += 1e-3 * across[:3] + 1e-3 * across[3:]
-        assert library.call("gravity", shifted, 0, effort) == Status.UNREACHABLE
+        assert in_c.call("gravity", shifted, 0, effort) == Status.UNREACHABLE
         near = pose.copy()
         near[:3] += 1e-8 * k.engine.size
-        assert library.call("forward", k.inverse(pose).actuated, near, there) == 0
+        assert in_c.call("forward", k.inverse(pose).actuated, near, there) == 0
         np.testing.assert_allclose(there, pose, rtol=0.0, atol=1e-10)
 
 
 @needs_compiler
 @pytest.mark.parametrize("name", ["tricept", "carpal_wrist"])
-def test_poses_that_miss_the_space_by_rounding(name: str, tmp_path: Path) -> None:
+def test_poses_that_miss_the_space_by_rounding(name: str, library: Callable[[str], Library]) -> None:
     """They are moved into it as by Python, those farther off are refused by both."""
-    dynamics = Dynamics(load_mechanism(name))
-    library, k, random = Library(dynamics, tmp_path), dynamics.kinematics, np.random.default_rng(4)
+    in_c, random = library(name), np.random.default_rng(4)
+    dynamics, k = in_c.dynamics, in_c.kinematics
     joints, drives, effort = np.empty(len(k.joint_names)), np.empty(3), np.empty(3)
     for pose in states_of(dynamics, 20, seed=3).given["pose"]:
         off = random.normal(size=6)
@@ -345,26 +355,26 @@ def test_poses_that_miss_the_space_by_rounding(name: str, tmp_path: Path) -> Non
             beside = np.ascontiguousarray(displace(pose, part * off))
             at = k.at(beside)
             assert closes(at.status) == (part < 1e-6)
-            assert library.call("inverse", beside, 0, drives, joints) == at.status
+            assert in_c.call("inverse", beside, 0, drives, joints) == at.status
             np.testing.assert_allclose(joints, at.joints, rtol=0.0, atol=1e-11)
             expected = dynamics.inverse(at)
-            assert library.call("gravity", beside, 0, effort) == expected.status
+            assert in_c.call("gravity", beside, 0, effort) == expected.status
             np.testing.assert_allclose(effort, expected.effort, rtol=0.0, atol=1e-11)
 
 
 @needs_compiler
-def test_turns_of_a_platform_with_one_way(tmp_path: Path) -> None:
+def test_turns_of_a_platform_with_one_way(library: Callable[[str], Library]) -> None:
     """All along the closed way of a four-bar, joints have made the turns that they make in Python.
 
     They have those of the other way round at most beside where both ways round meet.
     """
-    dynamics = Dynamics(load_mechanism("reactionless_four_bar"))
-    library, k, others = Library(dynamics, tmp_path), dynamics.kinematics, 0
+    in_c, others = library("reactionless_four_bar"), 0
+    k = in_c.kinematics
     curve = k.engine.from_home.curve(k.home_joints)
     assert curve is not None
     joints, drives = np.empty(3), np.empty(1)
     for pose in np.ascontiguousarray(curve.poses[::3]):
-        assert library.call("inverse", pose, 0, drives, joints) == k.inverse(pose).status == Status.CONVERGED
+        assert in_c.call("inverse", pose, 0, drives, joints) == k.inverse(pose).status == Status.CONVERGED
         off = (joints - k.inverse(pose).joints) / (2.0 * np.pi)
         np.testing.assert_allclose(off, np.round(off), rtol=0.0, atol=1e-11)
         others += int(np.abs(off).max() > 0.5)
@@ -380,15 +390,15 @@ def test_turns_of_a_platform_with_one_way(tmp_path: Path) -> None:
     ],
 )
 def test_no_singularity_of_constraints_is_leapt_over(
-    name: str, spread: float, told: list[list[float]], answered: int, tmp_path: Path
+    name: str, spread: float, told: list[list[float]], answered: int, library: Callable[[str], Library]
 ) -> None:
     """Drives far from home lead to Python's pose or to none: beyond such a singularity, limbs close on several ways."""
-    dynamics = Dynamics(load_mechanism(name))
-    library, k, there, ok = Library(dynamics, tmp_path), dynamics.kinematics, np.empty(7), 0
+    in_c, there, ok = library(name), np.empty(7), 0
+    k = in_c.kinematics
     at_home = k.inverse(k.home).actuated
     drives = at_home + np.random.default_rng(1).uniform(-spread, spread, (300, len(at_home)))
     for q in np.concatenate([told, drives]):
-        if library.call("forward", q, k.home, there) == 0:
+        if in_c.call("forward", q, k.home, there) == 0:
             expected = k.forward(q, k.home)
             assert closes(expected.status), q
             there[3:] *= np.sign(there[3:] @ expected.pose[3:])
@@ -398,14 +408,14 @@ def test_no_singularity_of_constraints_is_leapt_over(
 
 
 @needs_compiler
-def test_bases_of_a_space_that_turns_may_turn_over(tmp_path: Path) -> None:
+def test_bases_of_a_space_that_turns_may_turn_over(library: Callable[[str], Library]) -> None:
     """In one state of these, the basis does between `near` and the pose, which is no singularity."""
-    dynamics = Dynamics(load_mechanism("tricept"))
-    library, states, there = Library(dynamics, tmp_path), states_of(dynamics), np.empty(7)
-    drives = np.ascontiguousarray(states.answers["inverse"][:, dynamics.kinematics.engine.actuated_column])
+    in_c, there = library("tricept"), np.empty(7)
+    states = states_of(in_c.dynamics)
+    drives = np.ascontiguousarray(states.answers["inverse"][:, in_c.kinematics.engine.actuated_column])
     near = np.ascontiguousarray(states.given["near"])
     for k in range(len(drives)):
-        assert library.call("forward", drives[k], near[k], there) == 0
+        assert in_c.call("forward", drives[k], near[k], there) == 0
 
 
 @needs_compiler

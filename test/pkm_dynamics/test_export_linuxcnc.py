@@ -52,7 +52,7 @@ def compiled_by_stand_ins(files: CFiles, folder: Path) -> Path:
     (folder / "kinematics.h").write_text(KINEMATICS_H)
     source = folder / f"{files.name}kins.c"
     source.write_text((folder / f"{files.name}kins.comp").read_text().partition("\n;;\n")[2])
-    options = ["-std=gnu99", "-O1", "-Wall", "-Wextra", "-Wconversion", "-Werror", "-shared", "-fPIC", "-I."]
+    options = ["-std=gnu99", "-O0", "-Wall", "-Wextra", "-Wconversion", "-Werror", "-shared", "-fPIC", "-I."]
     module = folder / f"{files.name}kins.so"
     command = ["gcc", *options, source.name, "-lm", "-o", module.name]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
@@ -66,7 +66,8 @@ needs_halcompile = pytest.mark.skipif(not shutil.which("halcompile"), reason="no
 @pytest.mark.parametrize(
     ("robot", "compiler"),
     [
-        *((robot, compiled_by_stand_ins) for robot in ("gough_stewart", "hexa", "delta", "linear_delta")),
+        *((robot, compiled_by_stand_ins) for robot in ("hexa", "delta", "linear_delta")),
+        pytest.param("gough_stewart", compiled_by_stand_ins, marks=pytest.mark.slow),
         pytest.param("delta", compiled, marks=needs_halcompile),
     ],
 )

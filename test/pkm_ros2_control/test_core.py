@@ -6,6 +6,8 @@ from __future__ import annotations
 import ctypes
 import shutil
 import subprocess
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -43,7 +45,7 @@ class Native:
         self.dynamics = Dynamics(load_mechanism(name))
         self.kinematics = self.dynamics.kinematics
         self.limits = ActuatorLimits.of(self.kinematics.mechanism)
-        self.library, self.program = robot_library(self.dynamics, folder, ["-O1", *WARNINGS]), program
+        self.library, self.program = robot_library(self.dynamics, folder, ["-O0", *WARNINGS]), program
 
     def ask(self, *questions: str) -> np.ndarray:
         """Rows of what the program answers."""
@@ -63,15 +65,21 @@ def numbers(*parts: np.ndarray) -> str:
     return " ".join(repr(float(x)) for part in parts for x in np.ravel(part))
 
 
+@pytest.fixture(scope="session")
+def native_of(program: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Native]:
+    """A robot, compiled once."""
+    return cache(lambda name: Native(name, program, tmp_path_factory.mktemp(name)))
+
+
 @pytest.fixture
-def delta(program: Path, tmp_path: Path) -> Native:
-    return Native("delta", program, tmp_path)
+def delta(native_of: Callable[[str], Native]) -> Native:
+    return native_of("delta")
 
 
 @pytest.mark.parametrize("name", ["delta", "gough_stewart", "wrist_3ups_s", "quattro"])
-def test_the_law_is_that_of_python(name: str, program: Path, tmp_path: Path) -> None:
+def test_the_law_is_that_of_python(name: str, native_of: Callable[[str], Native]) -> None:
     """Efforts within limits, to 1e-10 of the largest; the platform found in the same place; nothing allocated."""
-    native, rng = Native(name, program, tmp_path), np.random.default_rng(5)
+    native, rng = native_of(name), np.random.default_rng(5)
     k, m = native.kinematics, len(native.limits.names)
     law = ComputedTorque(k, native.dynamics, native.limits, 90.0, 0.8)
     questions, expected = [], []
@@ -97,13 +105,13 @@ def test_the_law_is_that_of_python(name: str, program: Path, tmp_path: Path) -> 
 
 @pytest.mark.parametrize(("name", "difference"), [("delta", 1e-6), ("gough_stewart", 1e-6), ("quattro", 1e-5)])
 def test_a_reference_of_the_drives_is_one_of_the_platform(
-    name: str, difference: float, program: Path, tmp_path: Path
+    name: str, difference: float, native_of: Callable[[str], Native]
 ) -> None:
     """Positions and rates exactly, accelerations but for the central difference of Jacobians.
 
     That is off by the square of its step: by Python's Jacobians, a Quattro's by 4.3e-6 m/s^2 or rad/s^2 here.
     """
-    native, rng = Native(name, program, tmp_path), np.random.default_rng(6)
+    native, rng = native_of(name), np.random.default_rng(6)
     k = native.kinematics
     questions, expected = [], []
     for _ in range(50):

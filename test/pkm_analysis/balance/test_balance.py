@@ -182,7 +182,14 @@ def test_published_masses_of_springs():
     assert 200.0 / spring_mass(1962.0) == pytest.approx(22.4, abs=0.05)
 
 
-@pytest.mark.parametrize("name", ["tricept", "cable_8", "quattro", "gough_stewart", "tripod_3prs"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "tricept",
+        "cable_8",
+        *(pytest.param(one, marks=pytest.mark.slow) for one in ("quattro", "gough_stewart", "tripod_3prs")),
+    ],
+)
 def test_robots_of_other_kinds(name):
     """Redundant, turning, with drives that slide: sized springs leave no more than those described, or none."""
     mechanism = sprung(name, preload=False)

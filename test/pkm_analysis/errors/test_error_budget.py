@@ -49,7 +49,7 @@ def test_a_sensor_moves_the_platform_as_forward_kinematics_says() -> None:
         np.testing.assert_allclose(there[:, :3] - budget.poses[:, :3], one.effects[:, :3], atol=1e-7)
 
 
-@pytest.mark.parametrize("name", ["delta", "gough_stewart", "planar_3rrr"])
+@pytest.mark.parametrize("name", ["delta", pytest.param("gough_stewart", marks=pytest.mark.slow), "planar_3rrr"])
 def test_machines_at_random_spread_as_first_order_says(name: str) -> None:
     found = sampled_errors(model(name, Tolerances(lengths=2e-5, angles=1e-5), count=3), 400)
     ratio = found.rms[:, 0] / found.expected[:, 0]

@@ -201,7 +201,7 @@ def test_cables_hold_their_platform_where_it_is_proved_and_do_not_where_it_is_re
         work = K.T @ dynamics.inverse(coordinates, still, still, distribution=Distribution()).effort
         return linprog(np.zeros(len(K)), A_eq=K.T, b_eq=work, bounds=ranges).status == 0
 
-    assert all(carried(pose) for pose in _random(inner, 300))
+    assert all(carried(pose) for pose in _random(inner, 60))
     half[:3] = 0.9
     refuted = asked(kinematics, box(kinematics, np.array([-half, half]).T), "effort_at_rest < limits")
     assert not carried(refuted.point)

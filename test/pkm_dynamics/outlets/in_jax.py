@@ -182,22 +182,20 @@ def test_compiled_and_vectorised() -> None:
 
 
 @needs_compiler
-def test_arrays_share_their_memory_with_jax(tmp_path: Path) -> None:
+def test_arrays_share_their_memory_with_jax() -> None:
     """Of states, of a linkage, and of kernels of GPUs, which a processor runs here."""
-    shared(tmp_path, jax.dlpack.from_dlpack, lambda x: x.unsafe_buffer_pointer(), jnp.asarray)
+    shared(jax.dlpack.from_dlpack, lambda x: x.unsafe_buffer_pointer(), jnp.asarray)
 
 
 @needs_compiler
-def test_arrays_share_their_memory_with_torch(tmp_path: Path) -> None:
+def test_arrays_share_their_memory_with_torch() -> None:
     torch = pytest.importorskip("torch", reason="torch is not installed")
-    shared(tmp_path, torch.from_dlpack, lambda x: x.data_ptr(), torch.tensor)
+    shared(torch.from_dlpack, lambda x: x.data_ptr(), torch.tensor)
     q = torch.zeros((1000, 2), dtype=torch.float64)
     assert as_rows(q, 2, "joints")[0].ctypes.data == q.data_ptr()
 
 
-def shared(
-    folder: Path, taken: Callable[[Any], Any], pointer: Callable[[Any], int], of: Callable[[np.ndarray], Any]
-) -> None:
+def shared(taken: Callable[[Any], Any], pointer: Callable[[Any], int], of: Callable[[np.ndarray], Any]) -> None:
     """Numbers of ours begin in the other library where they do here, and its own where our kernels read them."""
     tree = load_model(Path(__file__).parents[2] / "pkm_description" / "biped.xml")
     ankle = Transmission(tree, ["left_ankle_pitch", "left_ankle_roll"], ["left_ankle_motor_a", "left_ankle_motor_b"])
@@ -215,7 +213,7 @@ def shared(
             theirs = taken(ours)
             assert pointer(theirs) == ours.ctypes.data
             np.testing.assert_array_equal(np.asarray(theirs), ours)
-    cupy = processor(folder)
+    cupy = processor()
     dynamics = Dynamics(load_mechanism("delta"))
     kernels, pose = GpuRobot(dynamics, 0, cupy), of(np.tile(dynamics.kinematics.home, (1000, 1)))
     effort, status = kernels.gravity(pose)

@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Callable, Sequence
+from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -33,17 +34,23 @@ extern "C" void at(int block, int thread, int threads, int blocks)
 """
 
 
-def processor(folder: Path) -> SimpleNamespace:
+@cache
+def compiled(code: str) -> ctypes.CDLL:
+    """A library of kernels, which is loaded once where several tests ask the same robot."""
+    with tempfile.TemporaryDirectory() as here:
+        Path(here, "kernels.cpp").write_text(PROCESSOR + code)
+        command = [str(COMPILER), "-std=c++17", "-O0", "-shared", "-fPIC", "kernels.cpp", "-o", "kernels.so"]
+        subprocess.run(command, cwd=here, check=True)
+        return ctypes.CDLL(str(Path(here, "kernels.so")))
+
+
+def processor() -> SimpleNamespace:
     """NumPy with what the kernels are compiled and called by, as CuPy has it; `given` are pointers of the last call."""
 
     class Module:
         def __init__(self, code: str, options: Sequence[str]) -> None:
             assert options == OPTIONS
-            here = Path(tempfile.mkdtemp(dir=folder))
-            (here / "kernels.cpp").write_text(PROCESSOR + code)
-            command = [str(COMPILER), "-std=c++17", "-O1", "-shared", "-fPIC", "kernels.cpp", "-o", "kernels.so"]
-            subprocess.run(command, cwd=here, check=True)
-            self.library = ctypes.CDLL(str(here / "kernels.so"))
+            self.library = compiled(code)
 
         def get_function(self, name: str) -> Callable[..., None]:
             function = getattr(self.library, name)

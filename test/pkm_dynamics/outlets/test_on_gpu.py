@@ -61,9 +61,9 @@ def compare(dynamics: Dynamics, robot: GpuRobot, mode: int) -> None:
 
 @needs_compiler
 @pytest.mark.parametrize("name", FEW)
-def test_answers_are_those_of_python(name: str, tmp_path: Path) -> None:
+def test_answers_are_those_of_python(name: str) -> None:
     dynamics = Dynamics(load_mechanism(name))
-    robot = GpuRobot(dynamics, 0, processor(tmp_path))
+    robot = GpuRobot(dynamics, 0, processor())
     compare(dynamics, robot, 0)
     compare_beside(dynamics, robot, 0)
 
@@ -117,7 +117,7 @@ def compare_beside(dynamics: Dynamics, robot: GpuRobot, mode: int) -> None:
 
 @needs_compiler
 @pytest.mark.parametrize("name", ["delta", "tricept"])
-def test_membership_is_that_of_the_analysis(name: str, tmp_path: Path) -> None:
+def test_membership_is_that_of_the_analysis(name: str) -> None:
     """Limits of the platform's own branch included, at poses of which some are outside for each reason."""
     dynamics = Dynamics(load_mechanism(name))
     conditions = Analysis(dynamics.kinematics, 0).conditions()
@@ -129,16 +129,16 @@ def test_membership_is_that_of_the_analysis(name: str, tmp_path: Path) -> None:
     )
     poses, known = membership.domain.poses(points)
     wanted = membership.inside(points)
-    inside, why = GpuRobot(dynamics, 0, processor(tmp_path)).inside(np.where(known[:, None], poses, np.nan))
+    inside, why = GpuRobot(dynamics, 0, processor()).inside(np.where(known[:, None], poses, np.nan))
     np.testing.assert_array_equal(inside, wanted)
     assert 0.1 < wanted.mean() < 0.9
     assert len(set(why[~inside])) > (name == "delta")  # all that stops a Tricept here are its joints
 
 
 @needs_compiler
-def test_figures_of_the_benchmark(tmp_path: Path) -> None:
+def test_figures_of_the_benchmark() -> None:
     """The script for a computer with a GPU runs, and what it times is right."""
-    lines = list(outlets_on_gpu.figures(processor(tmp_path), states=256, repetitions=1))
+    lines = list(outlets_on_gpu.figures(processor(), states=256, repetitions=1))
     assert len(lines) == 1 + len(outlets_on_gpu.WORK)
     assert lines[1].startswith("delta IK + ID: ")
     assert "180 bytes each" in lines[1]
@@ -146,9 +146,9 @@ def test_figures_of_the_benchmark(tmp_path: Path) -> None:
 
 
 @needs_compiler
-def test_arrays_of_others_and_other_modes(tmp_path: Path) -> None:
+def test_arrays_of_others_and_other_modes() -> None:
     dynamics = Dynamics(load_mechanism("delta"))
-    robot = GpuRobot(dynamics, 7, processor(tmp_path))
+    robot = GpuRobot(dynamics, 7, processor())
     compare(dynamics, robot, 7)
     poses = np.tile(dynamics.kinematics.home, (1000, 1))  # more than threads of a block
     poses[::2, 2] += 1.0
