@@ -9,9 +9,9 @@ import numpy as np
 
 from pkm_analysis.analysis import Analysis
 from pkm_analysis.analysis_errors import AnalysisError
+from pkm_analysis.indices import zonotope_faces
 from pkm_analysis.kernels.geometry import largest_full_box
 from pkm_analysis.kernels.pose_quantities import WIDTH
-from pkm_analysis.polytopes import zonotope_faces
 from pkm_analysis.prediction import predict
 from pkm_description import Mechanism, PkmError
 from pkm_runtime.sweeps import Sweeps

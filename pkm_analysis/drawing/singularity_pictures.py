@@ -10,7 +10,7 @@ import numpy as np
 from pkm_analysis.domain import through
 from pkm_analysis.drawing.sheet import COLOURS, INK, cut, grid, label, legend, sheet
 from pkm_analysis.kernels.pose_quantities import TYPE1, TYPE2
-from pkm_analysis.maps.loci import LOCUS_COLOURS, OTHER, Loci
+from pkm_analysis.regions.loci import LOCUS_COLOURS, OTHER, Loci
 from pkm_analysis.regions.path import Path
 from pkm_analysis.regions.regions import Regions
 from pkm_analysis.requirements.grammar import shown
@@ -81,8 +81,7 @@ def _panel(axes: Axes, found: Regions, mode: int, varying: tuple[int, ...]) -> N
 
     graph, domain = found.graphs[mode], found.graphs[mode].domain
     index: list[slice | int] = [slice(None)] * domain.dimension
-    kinematics = graph.membership.robot.kinematics
-    parts = [f"mode {mode} {kinematics.mode_label(mode)}".rstrip()]
+    parts = [f"mode {mode} {graph.membership.robot.kinematics.mode_label(mode)}".rstrip()]
     for k, c in enumerate(domain.coordinates):
         if k not in varying:
             at = int(np.abs(graph.axes[k] - np.clip(c.home, domain.lower[k], domain.upper[k])).argmin())

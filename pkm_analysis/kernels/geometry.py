@@ -1,15 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Full boxes of nodes, faces of zonotopes, and lower bounds of the distances of bodies.
 
-Bounds are those of capsules around shapes and of balls around bodies.
-
 Arrays of `capsule_bounds`: `rotations` (n, b, 3, 3) and `places` (n, b, 3) of bodies; `capsules` (s, 7) ends and radius
 of each shape's in its body; `balls` (b, 4) centre and radius of each body's; `spans` (b, 2) the shapes of a body;
 `pairs` (m, 3) two bodies and the column of `out` where their shape pairs begin.
 
 Each face of a zonotope is spanned by one generator less than there are dimensions. Combinations come in the order of
-`itertools.combinations`, so that successive ones share their first generators, and with them the orthonormal vectors
-made of these.
+`itertools.combinations`: successive ones share their first generators, and the orthonormal vectors made of these.
 """
 
 from math import sqrt
