@@ -56,6 +56,10 @@ CACHED, GPU_CHUNK = 4096, 1 << 20  # poses whose numbers fit the processor's cac
 MARGINS = range(TYPE1, WIDTH)  # numbers that need velocities
 OPEN = -1e-9  # REACH of a pose that iteration does not reach, however close
 INDEPENDENT = 1e-6  # of unit wrenches: smaller singular values are zero
+CHUNK, SLOW_CHUNK = 1 << 13, 1 << 7  # poses too few for a second core
+Result = TypeVar("Result")
+_ROBOTS: dict[str, Robot] = {}  # received from other processes, the last few
+_MOST = 4
 
 
 def straight_quantities(
@@ -70,11 +74,11 @@ def straight_quantities(
     S = kinematics.task.subspace
     pose = pose_inputs(tape, 0, near_home(kinematics.home, S, kinematics.engine.size), S)
     out = np.zeros(WIDTH, dtype=object)
-    freedoms = frame.freedoms if any(3 < k < WIDTH for k in wanted) else 0
+    mobility = frame.mobility if any(3 < k < WIDTH for k in wanted) else 0
     held = loose(data)
     try:
         trace(pose_quantities)(
-            loose(model), held, branch, freedoms, frame.ranks, pose, np.zeros(SCRATCH, dtype=object), out
+            loose(model), held, branch, mobility, frame.ranks, pose, np.zeros(SCRATCH, dtype=object), out
         )
     except (ZeroDivisionError, ValueError):  # singular at home: numbers, not terms, divided by zero
         return None
@@ -189,8 +193,8 @@ class PoseEvaluator:
         found = np.asarray(closes(at.status))
         joints = np.where(found[:, None], at.joints, self._near)
         margins = any(k in MARGINS for k in asked)
-        freedoms = self._frame.freedoms if margins and self._constant else 0
-        fixed = (self._model, engine.data(), self._branch, freedoms, self._frame.ranks)
+        mobility = self._frame.mobility if margins and self._constant else 0
+        fixed = (self._model, engine.data(), self._branch, mobility, self._frame.ranks)
         pose_quantities_many(*fixed, at.pose, np.ascontiguousarray(joints), np.zeros(SCRATCH), out)
         if margins and not self._constant:
             self._turning(at, out)
@@ -203,7 +207,7 @@ class PoseEvaluator:
     def _turning(self, at: Configuration, out: Array) -> None:
         """Margins in configuration-dependent motion spaces, their bases oriented as home's: they have no own sense."""
         scales = scaling(self.kinematics.characteristic_length)[:, None]
-        home = self._frame.basis[:, : self._frame.freedoms] * scales
+        home = self._frame.basis[:, : self._frame.mobility] * scales
         sense = np.sign(np.linalg.det(home.T @ (np.nan_to_num(at.subspace) * scales)))
         for which, values in margins_of(at).items():
             out[:, which] = values * (sense if which == TYPE2 else 1.0)
@@ -225,7 +229,7 @@ class TwistFrame(NamedTuple):
     """A basis of twists, and what each limb blocks of them."""
 
     basis: Array  # (6, degrees of freedom + blocked) [m/s, rad/s], contiguous
-    freedoms: int
+    mobility: int  # of the platform
     ranks: NDArray[np.int64]  # (limbs,) how many of the blocked velocities each limb blocks
 
 
@@ -247,11 +251,6 @@ def twist_frame(engine: Engine, model: Model, data: Data, space: Array) -> Twist
     _, _, Vt = np.linalg.svd(np.vstack(wrenches), full_matrices=True)
     held = Vt[:blocked].T / scaling(length)[:, None]
     return TwistFrame(np.ascontiguousarray(np.hstack([free, held])), space.shape[1], np.array(ranks, dtype=np.int64))
-
-
-CHUNK, SLOW_CHUNK = 1 << 13, 1 << 7  # poses too few for a second core
-
-Result = TypeVar("Result")
 
 
 class Robot:
@@ -351,10 +350,6 @@ class Robot:
         """Unit of the drives' positions, "m or rad" where both occur."""
         units = {self.kinematics.engine.names.units[name] for name in self.kinematics.actuated_names}
         return units.pop() if len(units) == 1 else "m or rad"
-
-
-_ROBOTS: dict[str, Robot] = {}  # received from other processes, the last few
-_MOST = 4
 
 
 def _built(question: str, meshes: str, kinematics: Kinematics, mode: int | None) -> Robot:

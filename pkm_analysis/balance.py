@@ -39,6 +39,12 @@ from pkm_runtime.sweeps import Sweeps, duration
 from pkm_runtime.yaml_section import Section, read_yaml
 
 STIFF = 1.0  # N/m, N m/rad: of the springs that are to be sized, until they are
+POSES = 400  # about, where no resolution is given
+STARTS = 4  # of the search over places of ends
+EVALUATIONS = 200  # at most, of each start
+NONE = 1e-6  # of what the spring alone would need: stiffness and mass below it are none
+STEEL = (1200e6, 210e9, 7800.0)  # Pa, Pa, kg/m^3: stress, Young's modulus and density of spring steel
+USED = {"helical": 0.25, "torsion": 0.125}  # part of the energy that evenly strained material would store (Herder)
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,14 +144,6 @@ def _body(one: Section, key: str, mechanism: Mechanism) -> str:
 
 def _length(one: Section, key: str, default: float) -> float:
     return one.number(key, default, (0.0, 100.0))
-
-
-POSES = 400  # about, where no resolution is given
-STARTS = 4  # of the search over places of ends
-EVALUATIONS = 200  # at most, of each start
-NONE = 1e-6  # of what the spring alone would need: stiffness and mass below it are none
-STEEL = (1200e6, 210e9, 7800.0)  # Pa, Pa, kg/m^3: stress, Young's modulus and density of spring steel
-USED = {"helical": 0.25, "torsion": 0.125}  # part of the energy that evenly strained material would store (Herder)
 
 
 def spring_mass(energy: float, kind: str = "helical") -> float:
@@ -474,8 +472,7 @@ class _Search:
             )
             for start in starts
         ]
-        best = min(found, key=lambda one: float(one.cost))
-        return np.asarray(best.x)
+        return np.asarray(min(found, key=lambda one: float(one.cost)).x)
 
     def _placed(self, x: Array) -> list[Candidate]:
         found: list[Candidate] = []

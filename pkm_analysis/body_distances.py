@@ -136,8 +136,7 @@ def capsule_around(shape: Visual) -> Array:
 
 def vertices_of(shape: Visual) -> tuple[Array, Array]:
     """Vertices (n, 3) [m] of a mesh in its own frame, and triangles (k, 3)."""
-    trimesh = optional_library("trimesh", "trimesh", "clearances of meshes")
-    mesh = trimesh.load(str(shape.mesh), force="mesh")
+    mesh = optional_library("trimesh", "trimesh", "clearances of meshes").load(str(shape.mesh), force="mesh")
     return np.asarray(mesh.vertices) * shape.size, np.asarray(mesh.faces)
 
 
@@ -234,10 +233,7 @@ class Clearance(Describable):
         return tuple(WIDTH + int(c) for c in self.kinematics.engine.body_column[2:] if c >= 0)
 
     def placed(self, poses: Array, joints: Array) -> tuple[Array, Array]:
-        """Rotations (n, b, 3, 3) and positions (n, b, 3) of bodies in the base frame, for platform poses (n, 7).
-
-        `joints` (len(needs), n) [rad, m] are as in `needs`. `AnalysisError`: a body is on the platform's own branch.
-        """
+        """Rotations (n, b, 3, 3) and positions (n, b, 3) of bodies at poses (n, 7), `joints` (needs, n) [rad, m]."""
         mechanism = self.kinematics.mechanism
         n = len(poses)
         row = {self.kinematics.joint_names[number - WIDTH]: k for k, number in enumerate(self.needs)}

@@ -36,6 +36,13 @@ TURN = 0.2  # rad: side of a cell along an angle
 SLIDE = 0.1  # of the robot's size: along a length
 
 Cell = tuple[int, ...]
+Range = tuple[float, float]
+Indices = NDArray[np.int64]
+Value = TypeVar("Value")
+UNLIMITED = 1e12  # rad or m
+SLACK = 1e-9  # rad, and of the robot's size, beyond a limit: rounding
+MOST_NODES = 50_000_000  # of a grid
+INDEPENDENT = 1e-6  # of unit velocities: smaller singular values are zero
 
 
 class Lattice:
@@ -108,15 +115,6 @@ def _before(cell: Cell) -> Cell:
     """The cell before this one on the straight line from home."""
     far = _far(cell)
     return tuple(int(np.rint(k * (far - 1) / far)) for k in cell)
-
-
-Range = tuple[float, float]
-Indices = NDArray[np.int64]
-Value = TypeVar("Value")
-UNLIMITED = 1e12  # rad or m
-SLACK = 1e-9  # rad, and of the robot's size, beyond a limit: rounding
-MOST_NODES = 50_000_000  # of a grid
-INDEPENDENT = 1e-6  # of unit velocities: smaller singular values are zero
 
 
 @dataclass(frozen=True)

@@ -35,6 +35,9 @@ from pkm_runtime.describable import measure
 OUTSIDE = 1e-9  # of the limits: what rounding may leave a vertex outside
 FLAT = 1e-12  # a determinant, of unit rows, that is zero but for rounding
 STEPS, FADING = 32, 0.3  # of the search for the largest ellipsoid
+Part = Literal["all", "translation", "rotation"]
+_SMALL_IS_BAD = ("condition", "isotropy", "smallest transmission", "slowest", "weakest")
+_LARGE_IS_BAD = ("largest transmission", "speed_ratio", "force_ratio", "ellipsoid_ratio")
 
 
 def all_signs(n: int) -> Array:
@@ -204,13 +207,6 @@ def largest_ellipsoid(rows: Array) -> tuple[Array, Array]:
     M /= np.einsum("ij,jk,ik->i", rows, M, rows).max()  # inside to the last digit
     squared, directions = np.linalg.eigh(M)
     return np.sqrt(np.maximum(squared[::-1], 0.0)), directions[:, ::-1]
-
-
-Part = Literal["all", "translation", "rotation"]
-
-
-_SMALL_IS_BAD = ("condition", "isotropy", "smallest transmission", "slowest", "weakest")
-_LARGE_IS_BAD = ("largest transmission", "speed_ratio", "force_ratio", "ellipsoid_ratio")
 
 
 @dataclass(frozen=True)

@@ -28,6 +28,18 @@ from pkm_runtime.optional import optional_library
 Mask = NDArray[np.bool_]
 NODES, SLOW_NODES = {1: 241, 2: 241, 3: 61}, {1: 61, 2: 61, 3: 15}  # along the longest coordinate
 OUTLIERS = 2.0  # percent of values at either end that the colour scale excludes where they are far off
+NONE = np.empty((0, 3)), np.empty((0, 3), dtype=np.int64)
+SHARES = (25.0, 55.0, 85.0)  # percent of the volume where the quantity is less than on each surface
+ROUND = 40.0  # values are rounded to about this part of the range between the first and the last
+OPACITY = 200
+THIN = 110  # opacity of nested surfaces
+CHUNK, SLOW_CHUNK = 1 << 18, 1 << 9  # poses
+PILOT, SLOW_PILOT = 1 << 14, 1 << 9  # random poses that set the histogram's range
+BINS = 100
+OUTER = 1  # percent of the pilot's values on either side of the histogram's range, which is then widened
+WIDER = 0.25
+Chunk = tuple[int, int, int]  # number of the chunk, its first pose, the one after its last
+Parts = tuple[NDArray[Any], ...]
 
 
 class OfQuantity(OverDomain):
@@ -188,15 +200,6 @@ def _least(margin: Array, inside: Mask) -> float:
     return float(np.min(margin[inside & ~np.isnan(margin)], initial=np.inf))
 
 
-NONE = np.empty((0, 3)), np.empty((0, 3), dtype=np.int64)
-
-
-SHARES = (25.0, 55.0, 85.0)  # percent of the volume where the quantity is less than on each surface
-ROUND = 40.0  # values are rounded to about this part of the range between the first and the last
-OPACITY = 200
-THIN = 110  # opacity of nested surfaces
-
-
 def level_surface(values: Array, level: float) -> tuple[Array, NDArray[np.int64]]:
     """Corners (k, 3), in grid steps, and triangles (t, 3) where values (l, m, n) cross a level, in cells without NaN.
 
@@ -285,16 +288,6 @@ def colours_of(values: Array, shown: Range, opacity: int = OPACITY) -> NDArray[n
     colours = np.array(viridis(shares, bytes=True), dtype=np.uint8)
     colours[:, 3] = opacity
     return colours
-
-
-CHUNK, SLOW_CHUNK = 1 << 18, 1 << 9  # poses
-PILOT, SLOW_PILOT = 1 << 14, 1 << 9  # random poses that set the histogram's range
-BINS = 100
-OUTER = 1  # percent of the pilot's values on either side of the histogram's range, which is then widened
-WIDER = 0.25
-
-Chunk = tuple[int, int, int]  # number of the chunk, its first pose, the one after its last
-Parts = tuple[NDArray[Any], ...]
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -44,6 +44,37 @@ SAMPLES = 2000  # of more joints, at random
 WIDEST = 2.0 * np.pi  # rad: a wider limit says nothing
 CONTRADICTS = 1e-6  # m: more than a file's rounding
 NEAR_FOLD = 0.1  # margin below which a fold is near
+RATE, RATIO = 10.0, 2.0  # Hz, 1: frequency and damping ratio of joints where no gains of motors are given
+
+Gains = tuple[float, float] | None  # stiffness and damping of the motors
+MJLAB = {
+    "stiffness": "stiffness", "damping": "damping", "effort": "effort_limit", "armature": "armature",
+    "friction": "frictionloss",
+}  # fmt: skip
+ISAAC = {
+    "effort": "effort_limit_sim", "speed": "velocity_limit_sim", "stiffness": "stiffness", "damping": "damping",
+    "armature": "armature", "friction": "friction",
+}  # fmt: skip
+FILE = {"metavar": "FILE"}
+OPTIONS: list[tuple[str, str, dict[str, Any]]] = [  # names, help, and what else argparse is told
+    ("--joints", "joints, separated by commas (a name with a comma in double quotes); default: all that loops leave",
+     {"metavar": "JOINTS", "default": ""}),
+    ("--actuators", "joints with a motor, as in --joints; by default the file's", {"metavar": "JOINTS", "default": ""}),
+    ("--range", "ranges, such as x=-300mm:300mm yaw=-10:10deg", {"nargs": "+", "default": [], "metavar": "NAME=A:B"}),
+    ("--list", "only list the clusters of loops, with their joints and actuators", {"action": "store_true"}),
+    ("--kp-motor", "stiffness of each motor [N m/rad or N/m] that joints' gains are made of",
+     {"type": float, "metavar": "K"}),
+    ("--kd-motor", "damping of each motor [N m s/rad or N s/m] that joints' gains are made of",
+     {"type": float, "metavar": "D"}),
+    ("--picture", "picture as .png, .svg or .pdf", {}),
+    ("--csv", "write positions, ratios, inertia and efforts over the range as a table", {}),
+    ("--mjlab", "write an actuator configuration of mjlab, in Python", {}),
+    ("--isaaclab", "write an actuator configuration of Isaac Lab, in Python", {}),
+    ("--c", "write a header and a source in C99 for a control loop into a folder", {"metavar": "DIR"}),
+    ("--ros2-control --ros-control",
+     "write a <transmission> of ros2_control: with --c our plugin's, else a stock one's with home's ratios",
+     {"dest": "ros_control", **FILE}),
+]  # fmt: skip
 
 
 class Quantity(NamedTuple):
@@ -140,10 +171,10 @@ class TransmissionRange(Plottable):
             closed = f"its loops contradict each other and stay open by up to {self.gap:.2g} m"
         if not len(lost):
             low = self.margin[self.solved].min()
-            said = f"near a fold: its margin falls to {low:.2g}" if low < NEAR_FOLD else "it folds nowhere"
+            verdict = f"near a fold: its margin falls to {low:.2g}" if low < NEAR_FOLD else "it folds nowhere"
             if low < 0.0:
-                said = f"the motors lose the joints on the way: the margin passes through zero, to {low:.2g}"
-            return [f"{said}; {closed}"]
+                verdict = f"the motors lose the joints on the way: the margin passes through zero, to {low:.2g}"
+            return [f"{verdict}; {closed}"]
         away = np.abs(lost - self.transmission.home).max(axis=1)
         first = self._place(lost[int(np.argmin(away))])
         where = f"{100.0 * (~self.solved).mean():.1f} % of the range, first at {first}"
@@ -203,85 +234,53 @@ def read_ranges(texts: Sequence[str], tree: TreeModel, joints: Collection[str]) 
     return found
 
 
-@dataclass(frozen=True)
-class Gains:
-    """What makes stiffness and damping of the joints: gains of the motors, else a frequency [Hz] and damping ratio."""
-
-    kp_motor: float | None = None
-    kd_motor: float | None = None
-    frequency: float = 10.0
-    ratio: float = 2.0
-
-    def __post_init__(self) -> None:
-        """Refuse what is no gain, and one without the other."""
-        if (self.kp_motor is None) != (self.kd_motor is None):
-            given, missing = ("stiffness", "damping") if self.kd_motor is None else ("damping", "stiffness")
-            problem = f"a {given} of the motors without a {missing}"
-            raise AnalysisError("gains", problem, "give both: --kp-motor and --kd-motor")
-        for name, value in (("--kp-motor", self.kp_motor), ("--kd-motor", self.kd_motor)):
-            if value is not None and not 0.0 <= value < np.inf:
-                raise AnalysisError(f"{name} {value:g}", "no gain of a motor", "give a finite number, zero or more")
+def motor_gains(kp: float | None, kd: float | None) -> tuple[float, float] | None:
+    """Stiffness and damping of the motors, if given; `AnalysisError` for one without the other, or what is no gain."""
+    if kp is None and kd is None:
+        return None
+    if kp is None or kd is None:
+        given, missing = ("stiffness", "damping") if kd is None else ("damping", "stiffness")
+        problem = f"a {given} of the motors without a {missing}"
+        raise AnalysisError("gains", problem, "give both: --kp-motor and --kd-motor")
+    for name, value in (("--kp-motor", kp), ("--kd-motor", kd)):
+        if not 0.0 <= value < np.inf:
+            raise AnalysisError(f"{name} {value:g}", "no gain of a motor", "give a finite number, zero or more")
+    return kp, kd
 
 
-@dataclass(frozen=True)
-class JointNumbers:
-    """What a simulator without linkages takes for one joint, SI units, and a sentence for each."""
-
-    joint: str
-    values: dict[str, float]
-    said: dict[str, str]
-
-
-def joint_numbers(found: TransmissionRange, gains: Gains) -> list[JointNumbers]:
-    """Numbers for each joint: what holds over the whole range for limits, means for the others."""
+def joint_numbers(found: TransmissionRange, gains: Gains) -> list[dict[str, tuple[float, str]]]:
+    """What simulators without linkages take for each joint, SI units, with a sentence each: limits hold everywhere."""
     t, good = found.transmission, found.solved
-    kp, kd = _joint_gains(found, gains)
+    kp, kd, how = _joint_gains(found, gains)
     lacking = found.without_rotors()
     parts = f"linkage, without the rotors of {harmless(', '.join(lacking))}," if lacking else "rotors and linkage,"
-    result = []
-    for j, name in enumerate(t.joints):
+    result, sliding = [], "dry friction of motors and passive joints at home, all of them sliding"
+    for j in range(len(t.joints)):
         inertia = found.armature[good][:, j, j]
-        friction = t.friction(t.home).coulomb[j]
-        values = {"effort": found.effort[good][:, j].min(), "speed": found.speed[good][:, j].min()}
-        values |= {"stiffness": kp[j], "damping": kd[j], "armature": inertia.mean(), "friction": friction}
-        how = (
-            f"mean of J' k J over the range, k = {gains.kp_motor:g} and {gains.kd_motor:g} at the motors"
-            if gains.kp_motor is not None
-            else f"armature, at {gains.frequency:g} Hz with damping ratio {gains.ratio:g}"
-        )
         coupled = np.abs(np.delete(found.armature[-1, j], j)).max(initial=0.0) / max(inertia.mean(), 1e-300)
-        said = {
-            "effort": f"least over the range, other joints at zero; at home {found.effort[-1, j]:.4g}",
-            "speed": f"least over the range, other joints at rest; at home {found.speed[-1, j]:.4g}",
-            "stiffness": f"{how}; couplings between joints left out",
-            "damping": how,
-            "armature": f"{parts} mean; {inertia.min():.3g} to {inertia.max():.3g} over the range, "
-            f"coupling of {100.0 * coupled:.0f} % left out",
-            "friction": "dry friction of motors and passive joints at home, all of them sliding",
+        over = f"{inertia.min():.3g} to {inertia.max():.3g} over the range"
+        effort, speed = found.effort[:, j], found.speed[:, j]
+        numbers = {
+            "effort": (effort[good].min(), f"least over the range, other joints at zero; at home {effort[-1]:.4g}"),
+            "speed": (speed[good].min(), f"least over the range, other joints at rest; at home {speed[-1]:.4g}"),
+            "stiffness": (kp[j], f"{how}; couplings between joints left out"),
+            "damping": (kd[j], how),
+            "armature": (inertia.mean(), f"{parts} mean; {over}, coupling of {100.0 * coupled:.0f} % left out"),
+            "friction": (t.friction(t.home).coulomb[j], sliding),
         }
-        result.append(JointNumbers(name, {key: float(x) for key, x in values.items()}, said))
+        result.append(numbers)
     return result
 
 
-def _joint_gains(found: TransmissionRange, gains: Gains) -> tuple[Array, Array]:
-    t = found.transmission
-    if gains.kp_motor is None:
-        inertia = np.diagonal(found.armature[found.solved], axis1=1, axis2=2).mean(axis=0)
-        omega = 2.0 * np.pi * gains.frequency
-        return inertia * omega**2, 2.0 * gains.ratio * inertia * omega
-    some = found.q[found.solved]
-    means = [np.diagonal(k, axis1=1, axis2=2).mean(axis=0) for k in t.gains(some, gains.kp_motor, gains.kd_motor)]  # type: ignore[arg-type]
-    return means[0], means[1]
-
-
-MJLAB = {
-    "stiffness": "stiffness", "damping": "damping", "effort": "effort_limit", "armature": "armature",
-    "friction": "frictionloss",
-}  # fmt: skip
-ISAAC = {
-    "effort": "effort_limit_sim", "speed": "velocity_limit_sim", "stiffness": "stiffness", "damping": "damping",
-    "armature": "armature", "friction": "friction",
-}  # fmt: skip
+def _joint_gains(found: TransmissionRange, gains: Gains) -> tuple[Array, Array, str]:
+    """Stiffness and damping (n,) of the joints, and where they are from."""
+    if gains is None:
+        inertia, omega = np.diagonal(found.armature[found.solved], axis1=1, axis2=2).mean(axis=0), 2.0 * np.pi * RATE
+        how = f"armature, at {RATE:g} Hz with damping ratio {RATIO:g}"
+        return inertia * omega**2, 2.0 * RATIO * inertia * omega, how
+    each = found.transmission.gains(found.q[found.solved], *gains)
+    kp, kd = (np.diagonal(k, axis1=1, axis2=2).mean(axis=0) for k in each)
+    return kp, kd, f"mean of J' k J over the range, k = {gains[0]:g} and {gains[1]:g} at the motors"
 
 
 def mjlab_text(ranges: Sequence[TransmissionRange], gains: Gains) -> str:
@@ -304,16 +303,14 @@ def _python(ranges: Sequence[TransmissionRange], gains: Gains, line: str, names:
         t = found.transmission
         ends = [(found.q[:, j].min(), found.q[:, j].max()) for j in range(len(t.joints))]
         over = ", ".join(f"{name} {a:.4g} to {b:.4g}" for name, (a, b) in zip(t.joints, ends, strict=True))
-        said = f"by {', '.join(t.actuators)}, over {over}", found.lines()[-1]
-        lines += [f"    # {harmless(text)}" for text in said]
-        for one in joint_numbers(found, gains):
-            lines += [f"    {kind}(", f"        {names}=({json.dumps(re.escape(one.joint))},),"]
+        about = f"by {', '.join(t.actuators)}, over {over}", found.lines()[-1]
+        lines += [f"    # {harmless(text)}" for text in about]
+        for joint, numbers in zip(t.joints, joint_numbers(found, gains), strict=True):
+            lines += [f"    {kind}(", f"        {names}=({json.dumps(re.escape(joint))},),"]
             for key, called in keys.items():
-                value = one.values[key]
-                if np.isfinite(value):
-                    lines.append(f"        {called}={value:.6g},  # {one.said[key]}")
-                else:
-                    lines.append(f"        # {called}: no limit of the motors is known")
+                value, sentence = numbers[key]
+                known, none = f"{called}={value:.6g},  # {sentence}", f"# {called}: no limit of the motors is known"
+                lines.append(f"        {known if np.isfinite(value) else none}")
             lines.append("    ),")
     return "\n".join([*lines, ")", ""])
 
@@ -345,8 +342,7 @@ def ros2_control_text(found: TransmissionRange) -> str:
     else:
         problem = f"ros2_control has no transmission from {len(t.actuators)} motors to {len(t.joints)} joints"
         raise AnalysisError("transmission", problem, "name one joint and its motor, or two joints of a differential")
-    J = found.jacobian[found.solved]
-    worst = 100.0 * np.abs(J - fit).max() / np.abs(home).max()
+    worst = 100.0 * np.abs(found.jacobian[found.solved] - fit).max() / np.abs(home).max()
     first = 100.0 * np.abs(home - fit).max() / np.abs(home).max()
     root = _element(found, f"transmission_interface/{kind}")
     root.insert(
@@ -380,28 +376,6 @@ def _element(found: TransmissionRange, plugin: str) -> ET.Element:
     return root
 
 
-FILE = {"metavar": "FILE"}
-OPTIONS: list[tuple[str, str, dict[str, Any]]] = [  # names, help, and what else argparse is told
-    ("--joints", "joints, separated by commas (a name with a comma in double quotes); default: all that loops leave",
-     {"metavar": "JOINTS", "default": ""}),
-    ("--actuators", "joints with a motor, as in --joints; by default the file's", {"metavar": "JOINTS", "default": ""}),
-    ("--range", "ranges, such as x=-300mm:300mm yaw=-10:10deg", {"nargs": "+", "default": [], "metavar": "NAME=A:B"}),
-    ("--list", "only list the clusters of loops, with their joints and actuators", {"action": "store_true"}),
-    ("--kp-motor", "stiffness of each motor [N m/rad or N/m] that joints' gains are made of",
-     {"type": float, "metavar": "K"}),
-    ("--kd-motor", "damping of each motor [N m s/rad or N s/m] that joints' gains are made of",
-     {"type": float, "metavar": "D"}),
-    ("--picture", "picture as .png, .svg or .pdf", {}),
-    ("--csv", "write positions, ratios, inertia and efforts over the range as a table", {}),
-    ("--mjlab", "write an actuator configuration of mjlab, in Python", {}),
-    ("--isaaclab", "write an actuator configuration of Isaac Lab, in Python", {}),
-    ("--c", "write a header and a source in C99 for a control loop into a folder", {"metavar": "DIR"}),
-    ("--ros2-control --ros-control",
-     "write a <transmission> of ros2_control: with --c our plugin's, else a stock one's with home's ratios",
-     {"dest": "ros_control", **FILE}),
-]  # fmt: skip
-
-
 def parser() -> argparse.ArgumentParser:
     """The command line."""
     p = argparse.ArgumentParser(prog="pkm transmission", description="Say what a linkage does to a joint.")
@@ -427,7 +401,7 @@ def _names(text: str) -> tuple[str, ...]:
 
 
 def _run(given: argparse.Namespace) -> int:
-    gains = Gains(given.kp_motor, given.kd_motor)
+    gains = motor_gains(given.kp_motor, given.kd_motor)
     if given.picture:
         check_ending("picture", given.picture, PICTURES)  # before the work
     tree = load_model(given.robot, xacro_arguments(given.xacro_args))

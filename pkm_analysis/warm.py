@@ -26,8 +26,7 @@ def warm(mechanism: Mechanism) -> None:
     poses = np.tile(robot.kinematics.home, (2, 1))
     robot.evaluator.by_kernels(poses, tuple(range(WIDTH)))
     robot.coordinates.read(poses)
-    outside = np.zeros((3, 3, 3), dtype=np.int64)
-    largest_full_box(outside, np.zeros((3, 2)), np.zeros(6, dtype=np.int64))
+    largest_full_box(np.zeros((3, 3, 3), dtype=np.int64), np.zeros((3, 2)), np.zeros(6, dtype=np.int64))
     zonotope_faces(np.tile(np.eye(3), (1, 2, 1))[:, :4])
     with contextlib.suppress(PkmError):  # a robot that is singular at home
         robot.dynamics.gravity(poses)

@@ -33,6 +33,15 @@ from pkm_runtime.errors import PkmError
 TABLE = Path(__file__).with_name("zoo.csv")
 HOST = "https://github.com"
 MOST = 600  # s, for one repository
+FORMATS = ("urdf+", "mjcf", "sdf", "usd", "urdf+constraint", "yaml")
+AWAY = 0.02  # rad and m: how far from home they are compared
+WAYS = 8  # from home that are tried
+OPEN = 1e-7  # dimensionless: a file with numbers of single precision is open by less
+STEPS = 30  # of Newton's method
+CLOSED = 1e-13
+SWING = 0.02  # rad and m, of each joint about home, while the call is timed
+PLACES = 200  # along it
+REPEATS = 20  # of which the median counts
 
 
 @dataclass(frozen=True)
@@ -84,18 +93,10 @@ def _git(folder: Path, *arguments: str) -> str:
             cwd=folder, capture_output=True, text=True, timeout=MOST, check=True,
         )  # fmt: skip
     except (OSError, subprocess.SubprocessError) as error:
-        said = (getattr(error, "stderr", "") or str(error)).strip().splitlines()
-        problem = said[-1] if said else "no answer"
+        lines = (getattr(error, "stderr", "") or str(error)).strip().splitlines()
+        problem = lines[-1] if lines else "no answer"
         raise AnalysisError(f"git {arguments[0]} in {folder}", problem, "fetch it by hand, and name --from") from error
     return done.stdout.strip()
-
-
-FORMATS = ("urdf+", "mjcf", "sdf", "usd", "urdf+constraint", "yaml")
-AWAY = 0.02  # rad and m: how far from home they are compared
-WAYS = 8  # from home that are tried
-OPEN = 1e-7  # dimensionless: a file with numbers of single precision is open by less
-STEPS = 30  # of Newton's method
-CLOSED = 1e-13
 
 
 class Difference(NamedTuple):
@@ -230,11 +231,6 @@ def _inertia(tree: TreeModel, model: ClosureModel, q: Array) -> tuple[Array, Arr
     return M, G
 
 
-SWING = 0.02  # rad and m, of each joint about home, while the call is timed
-PLACES = 200  # along it
-REPEATS = 20  # of which the median counts
-
-
 @dataclass
 class Finding:
     """What becomes of one file; None: the file has no such thing, `notes` say why."""
@@ -247,9 +243,9 @@ class Finding:
     freedoms: int | None = None
     loops: int | None = None
     clusters: int | None = None
-    gap: float | None = None
-    modes: int | None = None
-    microseconds: float | None = None
+    gap: float | None = None  # m, the largest of all loops at home
+    modes: int | None = None  # working modes of a robot with one platform
+    microseconds: float | None = None  # of a lean call from joints to motors
     seconds: float | None = None
     there_and_back: dict[str, float | None] = field(default_factory=dict)  # by format; None: it cannot say it
     refused: str = ""

@@ -241,8 +241,7 @@ def asked(given: argparse.Namespace, mechanism: Mechanism, sweeps: Sweeps) -> An
     """The analysis of a robot, with what the command line assumes of it."""
     gpu = getattr(given, "gpu", False)
     analysis = pkm_analysis.Analysis(mechanism, given.mode, given.stiffness, sweeps, gpu=gpu)
-    sensors = sensor_errors(analysis.robot, given.sensor_error)
-    analysis.assumed = analysis.assumed._replace(sensors=sensors)
+    analysis.assumed = analysis.assumed._replace(sensors=sensor_errors(analysis.robot, given.sensor_error))
     return analysis
 
 

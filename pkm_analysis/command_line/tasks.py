@@ -222,10 +222,6 @@ def _path(given: argparse.Namespace, mechanism: Mechanism, sweeps: Sweeps) -> Fo
     return Found(analysis.robot.name, "path", [found, *proof], numbers, lines, 0 if found.found else NO_PATH)
 
 
-def _wrong_proof(given: argparse.Namespace) -> str:
-    return "a path needs both --from and --to" if (given.start is None) != (given.end is None) else ""
-
-
 def _prove(given: argparse.Namespace, mechanism: Mechanism, sweeps: Sweeps) -> Found:
     analysis = asked(given, mechanism, sweeps)
     if given.tolerances:
@@ -565,7 +561,7 @@ _EACH = [
         None,
         ("--box", "--from", "--motion"),
         True,
-        _wrong_proof,
+        lambda given: "a path needs both --from and --to" if (given.start is None) != (given.end is None) else "",
         NO_ANSWER,
     ),
     Task(

@@ -22,6 +22,11 @@ if TYPE_CHECKING:
 
 LARGE = 0.08  # of the robot's size: the largest displacement that is drawn
 POINTS = 13  # along a beam
+GREY = "#c3cad2"
+PERIOD = 1.6  # s, of the slowest vibration that moves in a page; the others are as much faster, up to three times
+FRAMES = 9  # from one end of a vibration to the other
+SIDES = 6  # of a beam's tube
+PANEL = 420.0  # pixels
 
 
 def stiffness_picture(found: Stiffness) -> Figure:
@@ -105,13 +110,6 @@ def rigid_lines(model: ElasticModel, moved: Array) -> list[tuple[Array, Array]]:
             line = np.array([middle, point])
             lines.append((line, _at(moved[node], line, model.origin)))
     return lines
-
-
-GREY = "#c3cad2"
-PERIOD = 1.6  # s, of the slowest vibration that moves in a page; the others are as much faster, up to three times
-FRAMES = 9  # from one end of a vibration to the other
-SIDES = 6  # of a beam's tube
-PANEL = 420.0  # pixels
 
 
 class Swing(NamedTuple):

@@ -30,6 +30,8 @@ STILL = 1e-12  # m or rad: what does not vary
 ACROSS = 3
 MOST_PAIRS = 40  # of motor and gear that are drawn
 BEYOND = "#d62728"
+POLYGONS = 7  # along each joint
+FILLED = 0.42  # of the distance between two, that the largest polygon takes to each side
 
 
 def indices_picture(found: PerformanceIndices) -> Figure:
@@ -221,7 +223,7 @@ def balance_picture(found: Balance) -> Figure:
         flat = values.reshape(*values.shape[:2], -1)
         worst = np.where(np.isfinite(flat), flat, -np.inf).max(axis=2)
         worst = np.where(np.isfinite(worst), worst, np.nan)
-        (x, y), (c, d) = (_axis_values(found, k) for k in (0, 1)), (_axis_label(found, k) for k in (0, 1))
+        (x, c), (y, d) = map(_axis, found.axes[:2], found.domain.labels[:2], found.domain.units[:2])
         drawn = axes.pcolormesh(x, y, worst.T, vmin=0.0, vmax=top or 1.0, cmap="viridis", shading="nearest")
         axes.set(xlabel=c, ylabel=d)
         axes.set_title(which, fontsize=10)
@@ -230,24 +232,18 @@ def balance_picture(found: Balance) -> Figure:
 
 
 def _balance_curves(axes: Axes, found: Balance, largest: dict[str, np.ndarray], unit: str) -> None:
+    x, name = _axis(found.axes[0], found.domain.labels[0], found.domain.units[0])
     for (which, values), colour in zip(largest.items(), COLOURS, strict=False):
-        axes.plot(_axis_values(found, 0), values, color=colour, label=which)
-    axes.set(xlabel=_axis_label(found, 0), ylabel=f"largest effort of a drive {unit}")
+        axes.plot(x, values, color=colour, label=which)
+    axes.set(xlabel=name, ylabel=f"largest effort of a drive {unit}")
     axes.set_ylim(bottom=0.0)
     axes.legend(fontsize=8, frameon=False)
     grid(axes)
 
 
-def _axis_values(found: Balance, k: int) -> np.ndarray:
-    return np.asarray(found.axes[k] * familiar(found.domain.units[k])[1])
-
-
-def _axis_label(found: Balance, k: int) -> str:
-    return f"{found.domain.labels[k]} [{familiar(found.domain.units[k])[0]}]"
-
-
-POLYGONS = 7  # along each joint
-FILLED = 0.42  # of the distance between two, that the largest polygon takes to each side
+def _axis(values: Array, name: str, unit: str) -> tuple[Array, str]:
+    word, factor = familiar(unit)
+    return factor * values, f"{name} [{word}]"
 
 
 def transmission_picture(found: TransmissionRange) -> Figure:
@@ -258,17 +254,11 @@ def transmission_picture(found: TransmissionRange) -> Figure:
     return _ratio_curves(found) if len(found.axes) == 1 else _ratio_maps(found)
 
 
-def _axis(found: TransmissionRange, k: int) -> tuple[np.ndarray, str]:
-    name = found.transmission.joints[k]
-    unit, factor = familiar(found.transmission.tree.joint_named[name].unit)
-    return factor * found.axes[k], f"{name} [{unit}]"
-
-
 def _ratio_curves(found: TransmissionRange) -> Figure:
     figure = sheet(7.0, 7.5)
-    x, label = _axis(found, 0)
     ratios, efforts, inertia = figure.subplots(3, 1, sharex=True)
     t = found.transmission
+    x, label = _axis(found.axes[0], t.joints[0], t.tree.joint_named[t.joints[0]].unit)
     for k, name in enumerate(t.actuators):
         ratios.plot(x, found.jacobian[:-1, k, 0], color=COLOURS[k % len(COLOURS)], label=name)
     ratios.set_ylabel("rate of a motor per rate of the joint")
@@ -287,7 +277,8 @@ def _ratio_curves(found: TransmissionRange) -> Figure:
 def _ratio_maps(found: TransmissionRange) -> Figure:
     figure = sheet(12.5, 4.6)
     polygons, inertia, margin = figure.subplots(1, 3)
-    (x, first), (y, second) = (_axis(found, k) for k in (0, 1))
+    units = [found.transmission.tree.joint_named[name].unit for name in found.transmission.joints]
+    (x, first), (y, second) = map(_axis, found.axes, found.transmission.joints, units)
     shape = (len(x), len(y))
     grown = np.where(found.solved, np.sqrt(np.abs(np.linalg.det(found.armature))), np.nan)
     for axes, values, title in (

@@ -27,13 +27,12 @@ if TYPE_CHECKING:
 PROVED, OPEN, REFUTED, UNSEEN = "#8fc9a0", "#f0b44c", "#d62728", "#e8ecf0"
 MOST_SLICES = 3
 WIDTH = 96  # characters of a line of the title
+BARS = 24
+KINDS = {"geometry": COLOURS[0], "sensors": COLOURS[2], "clearance": COLOURS[3], "thermal": COLOURS[1]}
 
 
 def proof_picture(found: Proof) -> Figure:
     """Draw a proof of a box or of a path."""
-    from matplotlib.lines import Line2D
-    from matplotlib.patches import Patch
-
     first = found.parts[0].domain
     if len(found.parts) > 1 or first.dimension == 1:
         figure = sheet(8.8, 4.6)
@@ -43,14 +42,29 @@ def proof_picture(found: Proof) -> Figure:
         figure = sheet(4.4 * max(len(pairs), 2), 5.2)
         for axes, pair in zip(figure.subplots(1, len(pairs), squeeze=False)[0], pairs, strict=True):
             _slice(axes, found, pair)
-    handles: list[Any] = [Patch(fc=PROVED, ec="white", label="proved"), Patch(fc=OPEN, ec="white", label="undecided")]
-    if found.point is not None:
-        handles[1] = Patch(fc=UNSEEN, ec="white", label="not decided before it was refuted")
-        handles.append(Line2D([], [], color=REFUTED, marker="X", ls="", ms=9, label="refuted here"))
-    legend(figure, handles)
+    legend(figure, _keys(found.point is not None))
     title = textwrap.shorten(found._summary(), 3 * WIDTH)
     figure.suptitle("\n".join(textwrap.wrap(title, WIDTH)), color=INK, fontsize=9)
     return figure
+
+
+def _keys(refuted: bool, undecided: bool = False) -> list[Any]:
+    from matplotlib.lines import Line2D
+    from matplotlib.patches import Patch
+
+    handles: list[Any] = [Patch(fc=PROVED, ec="white", label="proved"), Patch(fc=OPEN, ec="white", label="undecided")]
+    if refuted:
+        handles[1 + undecided :] = [Patch(fc=UNSEEN, ec="white", label="not decided before it was refuted")]
+        handles.append(Line2D([], [], color=REFUTED, marker="X", ls="", ms=9, label="refuted here"))
+    return handles
+
+
+def _draw_boxes(axes: Axes, boxes: Array, colour: str) -> None:
+    from matplotlib.collections import PatchCollection
+    from matplotlib.patches import Rectangle
+
+    patches = [Rectangle(low, *(high - low)) for low, high in zip(boxes[..., 0], boxes[..., 1], strict=True)]
+    axes.add_collection(PatchCollection(patches, facecolor=colour, edgecolor="white", linewidth=0.4))
 
 
 def parameters_of(part: Part, point: Array) -> Array:
@@ -69,9 +83,6 @@ def _pivot(found: Proof) -> Array:
 
 
 def _slice(axes: Axes, found: Proof, pair: tuple[int, int]) -> None:
-    from matplotlib.collections import PatchCollection
-    from matplotlib.patches import Rectangle
-
     (part,) = found.parts
     pivot, coordinates, (a, b) = _pivot(found), part.domain.coordinates, pair
     others = [k for k in range(len(coordinates)) if k not in pair]
@@ -79,8 +90,7 @@ def _slice(axes: Axes, found: Proof, pair: tuple[int, int]) -> None:
     for boxes, colour in ((part.proved, PROVED), (part.open, OPEN)):
         low, high = boxes[..., 0], boxes[..., 1]
         cut = ((low[:, others] <= pivot[others]) & (pivot[others] <= high[:, others])).all(axis=1)
-        patches = [Rectangle((p[a], p[b]), q[a] - p[a], q[b] - p[b]) for p, q in zip(low[cut], high[cut], strict=True)]
-        axes.add_collection(PatchCollection(patches, facecolor=colour, edgecolor="white", linewidth=0.4))
+        _draw_boxes(axes, boxes[cut][:, [a, b]], colour)
     (low, high), names = part.domain.box[[a, b]].T, [f"{c.label} [{c.unit}]" for c in coordinates]
     axes.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]))
     axes.set_xlabel(names[a], fontsize=9)
@@ -138,10 +148,6 @@ def _coordinates(axes: Axes, found: Proof) -> None:
     axes.legend(fontsize=8, loc="best")
 
 
-BARS = 24
-KINDS = {"geometry": COLOURS[0], "sensors": COLOURS[2], "clearance": COLOURS[3], "thermal": COLOURS[1]}
-
-
 def budget_picture(found: ErrorBudget) -> Figure:
     """Bars of what each source makes where the error is worst, and the error at all configurations."""
     figure = sheet(10.0, 5.4)
@@ -180,30 +186,18 @@ def sampled_picture(found: SampledErrors) -> Figure:
 
 def proved_errors_picture(found: ProvedErrors) -> Figure:
     """Boxes that are proved and undecided, over the first two coordinates that vary."""
-    from matplotlib.collections import PolyCollection
-
     figure = sheet(6.5, 5.5)
     axes = figure.subplots()
     varies = [k for k in range(len(found.labels)) if found.domain[k, 1] > found.domain[k, 0]]
     first, second = (varies + varies)[:2]
-    for boxes, colour, label in (
-        (found.proved_boxes, COLOURS[2], "proved"),
-        (found.open_boxes, COLOURS[3], "undecided"),
-    ):
-        if len(boxes):
-            (a, b), (c, d) = boxes[:, first].T, boxes[:, second].T
-            corners = np.stack([np.column_stack(pair) for pair in ((a, c), (b, c), (b, d), (a, d))], axis=1)
-            axes.add_collection(
-                PolyCollection(
-                    list(corners), facecolors=colour, edgecolors="white", linewidths=0.3, alpha=0.5, label=label
-                )
-            )
+    for boxes, colour in ((found.proved_boxes, PROVED), (found.open_boxes, OPEN)):
+        _draw_boxes(axes, boxes[:, [first, second]], colour)
     if found.point is not None:
-        axes.plot(*found.point[[first, second]], "x", color=COLOURS[1], markersize=9, label="missed by more")
-    for k, name in ((first, "x"), (second, "y")):
-        getattr(axes, f"set_{name}lim")(*found.domain[k])
-        getattr(axes, f"set_{name}label")(f"{found.labels[k]} [{found.units[k]}]")
-    axes.legend(fontsize=8, frameon=False, loc="upper right")
+        axes.plot(*found.point[[first, second]], "X", color=REFUTED, mec="white", ms=11, zorder=6, clip_on=False)
+    names = [f"{found.labels[k]} [{found.units[k]}]" for k in (first, second)]
+    axes.set(xlim=found.domain[first], ylim=found.domain[second], xlabel=names[0], ylabel=names[1])
+    axes.set_facecolor(UNSEEN)
+    legend(figure, _keys(found.point is not None, len(found.open_boxes) > 0), 4)
     grid(axes)
     return figure
 

@@ -94,15 +94,8 @@ def _panel(axes: Axes, found: Regions, mode: int, varying: tuple[int, ...]) -> N
     if len(varying) == 1:
         ticks, there = [*ticks, np.zeros(1)], there[:, None]
         axes.set_yticks([])
-    look: dict[str, Any] = {
-        "cmap": colours,
-        "vmin": 0.5,
-        "vmax": most + 0.5,
-        "shading": "nearest",
-        "rasterized": True,
-        "zorder": 1,
-    }
-    axes.pcolormesh(*ticks, there.T, **look)
+    look: dict[str, Any] = {"shading": "nearest", "rasterized": True, "zorder": 1}
+    axes.pcolormesh(*ticks, there.T, cmap=colours, vmin=0.5, vmax=most + 0.5, **look)
     label(axes, coordinates, graph.membership.robot if len(varying) > 1 else None)
     axes.set_title(", ".join(parts), fontsize=9)
 

@@ -162,16 +162,20 @@ def faces_of(generators, combinations, flat, rows, basis, normal):
 
 
 @compiled
+def _length(vector):
+    total = 0.0
+    for c in range(vector.shape[0]):
+        total += vector[c] * vector[c]
+    return sqrt(total)
+
+
+@compiled
 def _added(vector, flat, basis, held):
     """Whether a vector (f,) is independent of the first rows of an orthonormal basis; if so it becomes the next."""
-    f = vector.shape[0]
-    size = 0.0
-    for c in range(f):
-        size += vector[c] * vector[c]
+    size = _length(vector)
     if not size > 0.0:
         return False
-    size = sqrt(size)
-    for c in range(f):
+    for c in range(vector.shape[0]):
         basis[held, c] = vector[c] / size
     return _orthogonal(basis, held, basis[held]) > flat
 
@@ -188,10 +192,7 @@ def _orthogonal(basis, held, vector):
                 along += basis[r, c] * vector[c]
             for c in range(f):
                 vector[c] -= along * basis[r, c]
-        size = 0.0
-        for c in range(f):
-            size += vector[c] * vector[c]
-        size = sqrt(size)
+        size = _length(vector)
         left *= size
         if not size > 0.0:
             return 0.0

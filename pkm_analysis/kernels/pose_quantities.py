@@ -10,8 +10,6 @@ cluster of nearly equal ones any direction gives one that lies among them. The l
 the smallest to 1e-5 of itself or of the largest: A is K squared, which loses what is smaller than the root of rounding.
 """
 
-from __future__ import annotations
-
 from math import atan2, floor, isnan, sqrt
 
 from pkm_kinematics.kernels.position.chain import read_chain
@@ -30,6 +28,15 @@ from pkm_runtime.kernels.selection import select_gt
 # Singular values closer to each other than one part in 2^SQUARINGS are not told apart: the error is a third of a part.
 SQUARINGS = 14
 ROUNDING = 1e-12  # of the trace: added to the diagonal, so that a singular matrix has an inverse too
+TAU = 6.283185307179586
+UNLIMITED = 1e12  # rad or m: a limit beyond it is none
+# What is written of each pose. REACH: the least of the blocks: 1 - C^2 / (A^2 + B^2) where A cos q + B sin q = C is to
+# be solved, which is 0 where a limb is stretched or folded; -gap / size of a block that stays open. REACH_AT: that
+# block. LIMIT: distance of a joint from its limit, the least [rad], of sliding joints in characteristic lengths.
+# LIMIT_AT: twice the number of its body, one more where it is the upper limit. TYPE1, TYPE2, HOLD, REGULARITY are those
+# of `pkm_kinematics.solve.singularity`, TYPE2 with the sign of the determinant where there is one.
+REACH, REACH_AT, LIMIT, LIMIT_AT, TYPE1, TYPE2, HOLD, REGULARITY, REGULARITY_AT = range(9)
+WIDTH = 9
 
 
 @compiled
@@ -126,18 +133,6 @@ def extreme_singular_values(K, m, n, scratch):
     invert_symmetric(A, n, Q)
     square_often(Q, n, more)
     return length_along(K, m, Q, n, more[0]), largest
-
-
-TAU = 6.283185307179586
-UNLIMITED = 1e12  # rad or m: a limit beyond it is none
-
-# What is written of each pose. REACH: the least of the blocks: 1 - C^2 / (A^2 + B^2) where A cos q + B sin q = C is to
-# be solved, which is 0 where a limb is stretched or folded; -gap / size of a block that stays open. REACH_AT: that
-# block. LIMIT: distance of a joint from its limit, the least [rad], of sliding joints in characteristic lengths.
-# LIMIT_AT: twice the number of its body, one more where it is the upper limit. TYPE1, TYPE2, HOLD, REGULARITY are those
-# of `pkm_kinematics.solve.singularity`, TYPE2 with the sign of the determinant where there is one.
-REACH, REACH_AT, LIMIT, LIMIT_AT, TYPE1, TYPE2, HOLD, REGULARITY, REGULARITY_AT = range(9)
-WIDTH = 9
 
 
 @compiled

@@ -268,8 +268,7 @@ def less(b: Affine, A: Affine, x: Array) -> Affine:
     there = Ball.exactly(x)
     centre = Ball.exactly(b.centre) + -(Ball.exactly(A.centre) @ there)
     slopes = Ball.exactly(b.slopes) + -(Ball.exactly(A.slopes) @ there)
-    rounding = np.einsum("nkrc,nk->nrc", slopes.radius, A.half)
-    rest = b.rest + A.rest @ np.abs(x) + centre.radius + rounding
+    rest = b.rest + A.rest @ np.abs(x) + centre.radius + np.einsum("nkrc,nk->nrc", slopes.radius, A.half)
     return Affine(centre.middle, slopes.middle, A.half, rest * MORE + TINY)
 
 

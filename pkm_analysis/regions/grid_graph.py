@@ -288,8 +288,7 @@ class GridGraph:
 
     def nearest_turn(self, points: Array, point: Array) -> Array:
         """Points (..., d) with periodic angles in the turn nearest to another point (d,)."""
-        turns = np.round((point - points) / (2.0 * np.pi))
-        return np.where(self.wraps, points + 2.0 * np.pi * turns, points)
+        return np.where(self.wraps, points + 2.0 * np.pi * np.round((point - points) / (2.0 * np.pi)), points)
 
     def around(self, point: Array) -> Indices:
         """Nodes at the corners of the cell that contains a point (d,), the nearest first."""

@@ -249,8 +249,8 @@ def _elastic(robot: Robot, name: str, drives: float | None) -> Quantity:
         load, unit = ("moment", "N m/rad") if kind == STIFFNESSES[1] else ("force", "N/m")
         along = "in the softest direction" if direction is None else _where(direction)
         meaning = f"a {load} alone at the platform's origin over the displacement along it, {along}"
-    told = "" if drives is None else f", drives of {drives:g}"
-    return Quantity(name, unit, f"{meaning}{told}", evaluate, version=repr(drives))
+    drives_text = "" if drives is None else f", drives of {drives:g}"
+    return Quantity(name, unit, f"{meaning}{drives_text}", evaluate, version=repr(drives))
 
 
 def _frequency(robot: Robot, stiffness: float | None) -> Quantity:
@@ -393,8 +393,7 @@ def _forces(batch: Batch, limits: tuple[Array, Array], wrenches: Array) -> Array
     if known.any():
         K = batch.rates[known]
         rows = zonotope_faces(K * (0.5 * (most - least))[:, None])
-        spare = 0.5 * (most + least) - weight[known]
-        held = np.einsum("nmf,nm->nf", K, spare)
+        held = np.einsum("nmf,nm->nf", K, 0.5 * (most + least) - weight[known])
         loads = np.swapaxes(batch.configuration.subspace[known], 1, 2) @ wrenches
         reach[known] = least_reach(rows, held, loads)
     return reach

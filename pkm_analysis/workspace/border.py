@@ -38,6 +38,12 @@ MOST_BENT = 0.35  # the same of the crease that it runs along
 INWARD = (-0.03, 0.03, -0.1, 0.1, -0.3, 0.3)  # of a side's length: how far inside rays may begin
 WIDEST = 1.5  # rad: the directions nearest to a side in which a crease is looked for
 MOST = 3_000_000  # simplices; beyond, the tolerance is not met, and the result says so
+_OFF = 1e-3  # of a side: how far a corner in its middle is off it, at most
+REACHES = (2.0, 4.0, 8.0, 16.0, 32.0, 0.5, 0.1, 0.02)  # of the robot's size: search distances from home, in order
+COARSE = {1: 401, 2: 61, 3: 25}  # nodes along each coordinate in the search for the extent
+SLOW_COARSE = {1: 81, 2: 21, 3: 9}  # the same where poses are solved by iteration
+PASSES = 2  # the second on the box that the first found
+ROWS = 1 << 20  # nodes per batch
 
 
 def bisect(codes: Codes, inside: Array, outside: Array, tolerance: float) -> tuple[Array, NDArray[np.int32]]:
@@ -94,9 +100,6 @@ def _polygon(solid: Array) -> tuple[Array, Simplices]:
     return np.vstack(points), np.vstack(sides)
 
 
-_OFF = 1e-3  # of a side: how far a corner in its middle is off it, at most
-
-
 def welded(corners: Array, triangles: Simplices) -> tuple[Array, Simplices]:
     """Corners (m, 3), distinct in single precision as in .stl, and triangles (l, 3) of a closed border.
 
@@ -114,8 +117,7 @@ def welded(corners: Array, triangles: Simplices) -> tuple[Array, Simplices]:
     same, which = np.unique(ordered, axis=0, return_inverse=True)
     net = np.bincount(which.reshape(-1), sense, len(same)).astype(np.int64)
     one_way = np.where((net > 0)[:, None], same, same[:, [0, 2, 1]])
-    left = np.repeat(one_way, np.abs(net), axis=0)
-    used, renumbered = np.unique(left, return_inverse=True)
+    used, renumbered = np.unique(np.repeat(one_way, np.abs(net), axis=0), return_inverse=True)
     return _parted(corners[first[used]], renumbered.reshape(-1, 3))
 
 
@@ -388,13 +390,6 @@ def _divide(simplices: Simplices, keys: NDArray[np.int64], new: NDArray[np.int64
             quarters = ((a, ab, ca), (ab, b, bc), (ca, bc, c), (ab, bc, ca))
             parts += [np.stack(p, axis=1)[count == 3] for p in quarters]
     return np.vstack(parts)
-
-
-REACHES = (2.0, 4.0, 8.0, 16.0, 32.0, 0.5, 0.1, 0.02)  # of the robot's size: search distances from home, in order
-COARSE = {1: 401, 2: 61, 3: 25}  # nodes along each coordinate in the search for the extent
-SLOW_COARSE = {1: 81, 2: 21, 3: 9}  # the same where poses are solved by iteration
-PASSES = 2  # the second on the box that the first found
-ROWS = 1 << 20  # nodes per batch
 
 
 def codes_on_grid(membership: Membership, axes: list[Array]) -> NDArray[np.int32]:

@@ -27,6 +27,8 @@ TRIED = 2_000  # random points for each try
 SHIFTS = np.array([(x, y) for x in (0.0, 1.0, -1.0) for y in (0.0, 1.0, -1.0)])  # of a centre
 CHECKED, SLOW_CHECKED = 100_000, 3_000  # random points that have to be inside
 SHRINK = 0.995
+STEP = np.radians(1.0)  # between tilts that are tried in a direction
+TOLERANCE = np.radians(0.01)
 
 
 class Inner(OverDomain):
@@ -208,10 +210,6 @@ def _face(low: Array, high: Array, k: int, value: float) -> Array:
 
 def _none(what: str) -> AnalysisError:
     return AnalysisError(what, "there is none as large as a cell of the grid", "give ranges, or loosen a requirement")
-
-
-STEP = np.radians(1.0)  # between tilts that are tried in a direction
-TOLERANCE = np.radians(0.01)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -13,8 +13,6 @@ Arrays: interval matrix A (n, n, 2), its approximate inverse C (n, n), defect E 
 unknowns at the centre, nearly; `radius` (n,); `step` (n, 2) intervals C F(X, y_c).
 """
 
-from __future__ import annotations
-
 from math import inf
 
 from pkm_analysis.proof.kernels.intervals import (
@@ -48,6 +46,8 @@ TRIES = 10
 WIDEN = 1.125  # factor by which a box of unknowns is enlarged where the test needs more room
 SMALLEST = 1e-14  # initial half side of a box of unknowns, relative to 1 + |unknown|
 MOST = 8  # unknowns of a block: the size of its matrices
+# Columns of a block of unknowns: terms from, to, its first unknown among `unknowns`, and how many.
+FIRST, STOP, AT, COUNT = range(4)
 
 
 @compiled
@@ -297,10 +297,6 @@ def determine(terms, J, G, between, unknowns, equations, guess, sizes, reach, sc
             unknown(J, unknowns[j], k, m)
     run(terms, J, start, stop, k, m, reach, none == 0)
     return found
-
-
-# Columns of a block of unknowns: terms from, to, its first unknown among `unknowns`, and how many.
-FIRST, STOP, AT, COUNT = range(4)
 
 
 @compiled

@@ -18,8 +18,6 @@ value form, centre + slope times distance from the centre, and a rate likewise. 
 on the whole box, its derivatives are unbounded, and the mean value form says nothing.
 """
 
-from __future__ import annotations
-
 from math import atan2, floor, inf, sqrt
 
 from pkm_runtime.kernels.compiled import compiled
@@ -34,6 +32,13 @@ PI_UP = 3.1415926535897936
 FARTHEST = 1e6  # rad: beyond, a sine may be anything
 
 EVERYTHING = (-inf, inf)
+NOTHING = (0.0, 0.0)
+ONE = (1.0, 1.0)
+VALUE, CENTRE, SLOPE = 0, 2, 4  # where they are in a row
+# Operations. GIVEN is what is there before a program runs: inputs and constants. MULTIPLE is that of a constant, the
+# first operand.
+GIVEN, ADD, SUBTRACT, MULTIPLY, MULTIPLE, SQUARE, RECIPROCAL, NEGATED, ROOT, SINE, COSINE, ANGLE = range(12)
+LESS, EQUAL = range(2)
 
 
 @compiled
@@ -266,17 +271,6 @@ def angle(y, x):
     return hull(found, angle_at(y[1], x[1])), True
 
 
-NOTHING = (0.0, 0.0)
-ONE = (1.0, 1.0)
-
-VALUE, CENTRE, SLOPE = 0, 2, 4  # where they are in a row
-
-# Operations. GIVEN is what is there before a program runs: inputs and constants. MULTIPLE is that of a constant, the
-# first operand.
-GIVEN, ADD, SUBTRACT, MULTIPLY, MULTIPLE, SQUARE, RECIPROCAL, NEGATED, ROOT, SINE, COSINE, ANGLE = range(12)
-LESS, EQUAL = range(2)
-
-
 @compiled
 def rate_at(k, m):
     """Where the rates of a row begin."""
@@ -420,8 +414,7 @@ def follow(J, i, a, slope, centre_slope, bend, k, m):
         bent = times(bend, read(J, a, SLOPE + 2 * u))
         for t in range(m):
             at = bends + 2 * (u * m + t)
-            straight = times(slope, read(J, a, at))
-            write(J, i, at, plus(straight, times(bent, read(J, a, first + 2 * t))))
+            write(J, i, at, plus(times(slope, read(J, a, at)), times(bent, read(J, a, first + 2 * t))))
 
 
 @compiled
