@@ -237,8 +237,7 @@ def _balance_curves(axes: Axes, found: Balance, largest: dict[str, np.ndarray], 
         axes.plot(x, values, color=colour, label=which)
     axes.set(xlabel=name, ylabel=f"largest effort of a drive {unit}")
     axes.set_ylim(bottom=0.0)
-    axes.legend(fontsize=8, frameon=False)
-    grid(axes)
+    grid(axes, key=True)
 
 
 def _axis(values: Array, name: str, unit: str) -> tuple[Array, str]:
@@ -268,9 +267,7 @@ def _ratio_curves(found: TransmissionRange) -> Figure:
     inertia.plot(x, found.armature[:-1, 0, 0], color=COLOURS[1], label="with the linkage")
     inertia.set(ylabel="inertia at the joint", xlabel=label)
     for axes in (ratios, efforts, inertia):
-        grid(axes)
-    ratios.legend(fontsize=8, frameon=False)
-    inertia.legend(fontsize=8, frameon=False)
+        grid(axes, key=axes is not efforts)
     return figure
 
 

@@ -167,8 +167,7 @@ def budget_picture(found: ErrorBudget) -> Figure:
     along.plot(1e3 * found.expected[order, 0], color=COLOURS[0], label="root mean square")
     along.set(xlabel="configurations, the worst first", ylabel="position error [mm]")
     along.set_ylim(bottom=0.0)
-    along.legend(fontsize=8, frameon=False)
-    grid(along)
+    grid(along, key=True)
     return figure
 
 
@@ -179,8 +178,7 @@ def sampled_picture(found: SampledErrors) -> Figure:
     axes.hist(1e3 * np.nanmax(found.errors[:, :, 0], axis=1), bins=30, color=COLOURS[0], zorder=3)
     axes.axvline(1e3 * found.quantile(0.95)[0], color=INK, linestyle="--", label="95 % of the machines")
     axes.set(xlabel="largest position error of a machine [mm]", ylabel="machines")
-    axes.legend(fontsize=8, frameon=False)
-    grid(axes)
+    grid(axes, key=True)
     return figure
 
 

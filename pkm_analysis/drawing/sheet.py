@@ -160,9 +160,11 @@ def _scaled(factor: float, value: float, _: int | None) -> str:
     return f"{factor * value:.5g}"
 
 
-def grid(axes: Axes) -> None:
-    """Draw a faint grid behind everything."""
+def grid(axes: Axes, key: bool = False) -> None:
+    """Draw a faint grid behind everything, and a key in the panel if asked for."""
     axes.grid(True, color="#d9dfe5", linewidth=0.5, zorder=0)
+    if key:
+        axes.legend(fontsize=8, frameon=False)
 
 
 def legend(figure: Figure, handles: Sequence[Any], columns: int = 3, title: str = "") -> None:
