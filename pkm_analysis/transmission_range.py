@@ -278,7 +278,7 @@ def _joint_gains(found: TransmissionRange, gains: Gains) -> tuple[Array, Array, 
         inertia, omega = np.diagonal(found.armature[found.solved], axis1=1, axis2=2).mean(axis=0), 2.0 * np.pi * RATE
         how = f"armature, at {RATE:g} Hz with damping ratio {RATIO:g}"
         return inertia * omega**2, 2.0 * RATIO * inertia * omega, how
-    each = found.transmission.gains(found.q[found.solved], *gains)
+    each = found.transmission.gains(found.q[found.solved], np.asarray(gains[0]), np.asarray(gains[1]))
     kp, kd = (np.diagonal(k, axis1=1, axis2=2).mean(axis=0) for k in each)
     return kp, kd, f"mean of J' k J over the range, k = {gains[0]:g} and {gains[1]:g} at the motors"
 
