@@ -19,7 +19,7 @@ from time import process_time
 import numpy as np
 
 from bench.timing import pin_to_one_core
-from pkm_analysis.evaluator import PoseEvaluator
+from pkm_analysis.analysed_robot import PoseEvaluator
 from pkm_analysis.kernels.pose_quantities import HOLD, LIMIT, REACH, REGULARITY, TYPE1, TYPE2
 from pkm_description import load_mechanism, robot_names
 from pkm_description.mechanism import Array

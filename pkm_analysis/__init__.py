@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from pkm_analysis.analysed_robot import Robot
     from pkm_analysis.analysis import Analysis
     from pkm_analysis.analysis_errors import AnalysisError
-    from pkm_analysis.maps.map import Map
+    from pkm_analysis.maps import Map
     from pkm_analysis.proof.halving import Proof
     from pkm_analysis.requirements.quantities import user_quantity
     from pkm_analysis.requirements.quantity import Quantity, Requirement
@@ -35,7 +35,7 @@ __getattr__ = late(
         "pkm_analysis.analysed_robot": ("Robot",),
         "pkm_analysis.analysis": ("Analysis",),
         "pkm_analysis.analysis_errors": ("AnalysisError",),
-        "pkm_analysis.maps.map": ("Map",),
+        "pkm_analysis.maps": ("Map",),
         "pkm_analysis.proof.halving": ("Proof",),
         "pkm_analysis.requirements.quantities": ("user_quantity",),
         "pkm_analysis.requirements.quantity": ("Quantity", "Requirement"),

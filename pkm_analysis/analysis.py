@@ -13,21 +13,19 @@ from numpy.typing import ArrayLike
 
 from pkm_analysis.analysed_robot import Robot
 from pkm_analysis.analysis_errors import AnalysisError
-from pkm_analysis.balance.balance import Balance, balance
-from pkm_analysis.balance.balancers import described, read_candidates
+from pkm_analysis.balance import Balance, balance, described, read_candidates
 from pkm_analysis.domain import Domain, Range
-from pkm_analysis.maps.loci import Loci, loci
-from pkm_analysis.maps.map import Map, quantity_map
-from pkm_analysis.maps.statistics import Statistics, statistics
+from pkm_analysis.maps import Map, Statistics, quantity_map, statistics
 from pkm_analysis.proof.halving import Proof, Settings, certified_box, prove, prove_motion, prove_path
 from pkm_analysis.regions.grid_graph import GridGraph
+from pkm_analysis.regions.loci import Loci, loci
 from pkm_analysis.regions.path import Path, box_of, find_path
 from pkm_analysis.regions.regions import Regions, regions
 from pkm_analysis.requirements.conditions import Membership, over_orientations
 from pkm_analysis.requirements.quantities import Assumed, find_quantity, quantities, requirement
 from pkm_analysis.requirements.quantity import Quantity, Requirement
 from pkm_analysis.stiffness.stiffness import Stiffness, Stiffnesses
-from pkm_analysis.workspace.tilt import Tilt, tilt
+from pkm_analysis.workspace.largest import Tilt, tilt
 from pkm_analysis.workspace.workspace import Workspace, workspace
 from pkm_description import Mechanism
 from pkm_description.mechanism import Array, Inertial
@@ -63,19 +61,12 @@ class Analysis(Describable):
     `AnalysisError` for a faulty question, or one without an answer such as an empty workspace.
 
     Args:
-        robot: its description, or its kinematics.
-        mode: number of a working mode; home's by default.
+        mode: number of a working mode, home's by default; `ModeError` where there is none.
         stiffness: of its drives [N m/rad or N/m], for natural frequencies, and where the description says none.
-        sweeps: where many poses are computed, all cores by default; `Sweeps(scheduler="tcp://host:8786")` for a
-            cluster.
+        sweeps: all cores by default; `Sweeps(scheduler="tcp://host:8786")` for a cluster.
         sensors: largest errors of the drives' sensors [rad, m], one for each or one for all, for errors of pose.
-        gpu: what limbs say of many poses is computed by a GPU, through CuPy, to the same answers.
-
-    Raises:
-        PkmError: `robot` is neither.
-        ModeError: no such working mode.
-        UsageError: CuPy is not installed, or finds no GPU.
-        AnalysisError: a GPU has no code of the robot.
+        gpu: what limbs say of many poses is computed by a GPU, through CuPy, to the same answers. `UsageError` without
+            CuPy or GPU, `AnalysisError` where a GPU has no code of the robot.
     """
 
     _internal: ClassVar[frozenset[str]] = frozenset({"robot"})
@@ -120,12 +111,7 @@ class Analysis(Describable):
         joint_limits: bool = True,
         platform_limits: bool = True,
     ) -> Membership:
-        """The conditions of a workspace, over ranges that do not matter.
-
-        Raises:
-            AnalysisError: a coordinate is unknown, named twice, or held outside its limits; or a requirement is
-                unreadable.
-        """
+        """The conditions of a workspace, over ranges that do not matter; `AnalysisError` for a faulty question."""
         task = self.robot.coordinates
         names = [task.find(name).name for name in (vary or [c.name for c in task.free[:3]])]
         twice = next((name for name in names if names.count(name) > 1), None)
@@ -147,9 +133,8 @@ class Analysis(Describable):
     ) -> Workspace:
         """The robot's workspace; with more than three degrees of freedom, at the orientation that is held.
 
-        Args:
-            tolerance: largest error of the border [m]; None: 1/500 of the extent, or less so that the error is about
-                1/100 of the size; twice that where poses take long.
+        `tolerance` is the largest error of the border [m], by default 1/500 of the extent, or less so that the error is
+        about 1/100 of the size; twice that where poses take long.
         """
         return workspace(self.conditions(**where), self._named(ranges), tolerance, resolution)
 
@@ -239,18 +224,10 @@ class Analysis(Describable):
         own = described(mechanism, rest, move)
         chosen = None if springs is None else read_candidates(springs, mechanism, rest or (0.0, 0.0), move)
         carried = Inertial(payload) if payload else None
-
-        def told(words: str) -> None:
-            self.robot.sweeps.note = words
-
-        return balance(self.conditions(**where), self._named(ranges), chosen, carried, resolution, own, told)
+        return balance(self.conditions(**where), self._named(ranges), chosen, carried, resolution, own)
 
     def tilt(self, directions: int = 72, **where: Unpack[Where]) -> Tilt:
-        """How far the platform can tilt in every direction, from the attitude at home, or one that is held.
-
-        Args:
-            directions: how many are tried, evenly spaced.
-        """
+        """How far the platform can tilt in so many directions, from the attitude at home, or one that is held."""
         held = {**self.robot.coordinates.named(where.pop("hold", None) or {})}
         where["vary"] = [c.name for c in self.robot.coordinates.free]
         return tilt(self.conditions(**where), held, directions)
@@ -282,21 +259,16 @@ class Analysis(Describable):
         seed: int | None = None,
         **where: Unpack[Where],
     ) -> Statistics:
-        """Statistics of a quantity over very many poses, none of which is stored.
+        """Statistics of a quantity over very many poses, none of which is stored; on a grid, or at random by `seed`.
 
         By default the degrees of freedom vary, of more than three those with a range.
-
-        Args:
-            poses: how many.
-            seed: of random poses; None for a grid.
         """
         if ranges and len(ranges) > 3:
             where.setdefault("vary", list(ranges))
         return statistics(self.conditions(**where), self._quantity(quantity), self._named(ranges), int(poses), seed)
 
     def _named(self, ranges: Mapping[str, Range] | None) -> dict[str, Range]:
-        named = self.robot.coordinates.named(ranges or {})
-        return {name: (float(a), float(b)) for name, (a, b) in named.items()}
+        return {name: (float(a), float(b)) for name, (a, b) in self.robot.coordinates.named(ranges or {}).items()}
 
     def loci(
         self, ranges: Mapping[str, Range] | None = None, *, resolution: int | None = None, **where: Unpack[Where]
@@ -312,12 +284,9 @@ class Analysis(Describable):
         resolution: int | None = None,
         **where: Unpack[Where],
     ) -> Regions:
-        """The singularity-free regions of working modes, and which of them touch.
+        """The singularity-free regions of working modes, this analysis' own by default, and which of them touch.
 
-        Bounds on margins among the requirements keep regions away from singularities.
-
-        Args:
-            modes: numbers of working modes; this analysis' own by default. `ModeError` for an unknown one.
+        Bounds on margins among the requirements keep regions away from singularities. `ModeError` for an unknown mode.
         """
         own = self.robot.mode or 0
         each = [self if mode == own else self._in_mode(mode) for mode in ((own,) if modes is None else modes)]
@@ -341,16 +310,14 @@ class Analysis(Describable):
         """A singularity-free path between two poses in this working mode, or the reason why there is none.
 
         Args:
-            start: task coordinates [m, rad] by name; home's for degrees of freedom not named.
-            end: likewise.
+            start: task coordinates [m, rad] by name, as `end`; home's for degrees of freedom not named.
             margins: bounds that hold along the path, such as "margin > 0.2".
             ranges: where to search [m, rad], by name; by default around both ends, with as much room again.
         """
         vary = [c.name for c in self.robot.coordinates.free]
-        box, ends = box_of(self.robot.coordinates, vary, start, end, ranges or {})
-        conditions = self.conditions(vary, ends.held, margins, joint_limits)
-        graph = GridGraph(conditions.over(conditions.domain.within(box)), resolution)
-        return find_path(graph, ends.start, ends.end)
+        box, first, last, held = box_of(self.robot.coordinates, vary, start, end, ranges or {})
+        conditions = self.conditions(vary, held, margins, joint_limits)
+        return find_path(GridGraph(conditions.over(conditions.domain.within(box)), resolution), first, last)
 
     def prove(
         self,
@@ -359,12 +326,9 @@ class Analysis(Describable):
         hold: Mapping[str, float] | None = None,
         **settings: Unpack[Settings],
     ) -> Proof:
-        """Whether requirements hold at every pose of a box, by intervals; what is not named is held at home.
+        """Whether requirements such as "inside" or "margin > 0.2" hold at every pose of a box, by intervals.
 
-        Args:
-            that: what is to hold: "inside", "no singularity", "margin > 0.2".
-            ranges: of the box [m, rad], by name.
-            settings: see `Settings`.
+        `ranges` of the box are in m and rad, by name; what is not named is held, at home by default.
         """
         return prove(self.robot, self.box(ranges, hold), self._wanted(that), **settings)
 
@@ -380,9 +344,7 @@ class Analysis(Describable):
     ) -> Proof:
         """Whether requirements hold along a path that is straight in task coordinates between waypoints.
 
-        Args:
-            waypoints: task coordinates (n, c) [m, rad], two or more.
-            settings: see `Settings`.
+        `waypoints` are task coordinates (n, c) [m, rad], two or more.
         """
         return prove_path(self.robot, waypoints, self._wanted(that), **settings)
 
@@ -393,13 +355,9 @@ class Analysis(Describable):
         radii: ArrayLike,
         **settings: Unpack[Settings],
     ) -> Proof:
-        """Whether requirements hold along a path of straight lines with rounded corners.
+        """Whether requirements hold along a path of straight lines between poses (n, 7), with rounded corners.
 
-        Args:
-            poses: (n, 7), base frame.
-            radii: (n,) distance [m] before and after each pose at which the path may leave its lines; zero at both
-                ends.
-            settings: see `Settings`.
+        Within `radii` (n,) [m] before and after each pose the path may leave its lines; they are zero at both ends.
         """
         return prove_motion(self.robot, poses, radii, self._wanted(that), **settings)
 

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The rigid bodies of a robot, their shapes, which pairs of them can meet, and how far apart they are.
-
-No other module uses the collision library coal.
-"""
+"""The bodies of a robot, which pairs of them can meet, and how far apart they are. Only this module uses coal."""
 
 from __future__ import annotations
 
@@ -139,8 +136,7 @@ def capsule_around(shape: Visual) -> Array:
 
 def vertices_of(shape: Visual) -> tuple[Array, Array]:
     """Vertices (n, 3) [m] of a mesh in its own frame, and triangles (k, 3)."""
-    trimesh = optional_library("trimesh", "trimesh", "clearances of meshes")
-    mesh = trimesh.load(str(shape.mesh), force="mesh")
+    mesh = optional_library("trimesh", "trimesh", "clearances of meshes").load(str(shape.mesh), force="mesh")
     return np.asarray(mesh.vertices) * shape.size, np.asarray(mesh.faces)
 
 
@@ -154,13 +150,10 @@ class ExactDistances:
         self._frames = [(shape.frame[:3, :3], shape.frame[:3, 3]) for body in bodies for shape in body.shapes]
 
     def _made(self, shape: Visual) -> Any:
-        coal, size = self._coal, [float(v) for v in shape.size]
-        if shape.shape == "sphere":
-            return coal.Sphere(*size)
-        if shape.shape == "cylinder":
-            return coal.Cylinder(*size)
-        if shape.shape == "box":
-            return coal.Box(*size)
+        coal = self._coal
+        if shape.shape != "mesh":
+            plain = {"sphere": coal.Sphere, "cylinder": coal.Cylinder, "box": coal.Box}
+            return plain[shape.shape](*(float(v) for v in shape.size))
         vertices, triangles = vertices_of(shape)
         mesh = coal.BVHModelOBBRSS()
         mesh.beginModel(len(triangles), len(vertices))
@@ -186,8 +179,7 @@ class Clearance(Describable):
 
     Bodies are links fixed to each other, with their collision geometry, or, where the description has none, their
     visuals. Excluded are pairs that a joint connects and pairs that touch at home, such as parts that run in each
-    other; both are listed. Capsules around the shapes are compared first; the shapes themselves where these are not far
-    enough apart.
+    other. Capsules around the shapes are compared first; the shapes themselves where these are not far enough apart.
     """
 
     def __init__(self, kinematics: Kinematics) -> None:
@@ -241,11 +233,7 @@ class Clearance(Describable):
         return tuple(WIDTH + int(c) for c in self.kinematics.engine.body_column[2:] if c >= 0)
 
     def placed(self, poses: Array, joints: Array) -> tuple[Array, Array]:
-        """Rotations (n, b, 3, 3) and positions (n, b, 3) of bodies in the base frame, for platform poses (n, 7).
-
-        `joints` (len(needs), n) [rad, m] are as in `needs`. `AnalysisError` where a body is on the platform's own
-        branch.
-        """
+        """Rotations (n, b, 3, 3) and positions (n, b, 3) of bodies at poses (n, 7), `joints` (needs, n) [rad, m]."""
         mechanism = self.kinematics.mechanism
         n = len(poses)
         row = {self.kinematics.joint_names[number - WIDTH]: k for k, number in enumerate(self.needs)}
@@ -265,17 +253,15 @@ class Clearance(Describable):
             frames[joint.child] = _moved(frames[joint.parent], joint, values)
         missing = [body.link for body in self.bodies if body.link not in frames]
         if missing:
-            raise AnalysisError(
-                "clearance", f"link {missing[0]} is attached to the platform's branch", "attach it elsewhere"
-            )
+            problem = f"link {missing[0]} is attached to the platform's branch"
+            raise AnalysisError("clearance", problem, "attach it elsewhere")
         rotations, places = (np.stack([frames[b.link][k] for b in self.bodies], axis=1) for k in (0, 1))
         return np.ascontiguousarray(rotations), np.ascontiguousarray(places)
 
     def of(self, poses: Array, joints: Array, bound: float = np.inf) -> tuple[Array, NDArray[np.int64]]:
         """Least distances (n,) [m], not positive in contact, and the pairs (n,) that have them, indices of `names`.
 
-        `poses` (n, 7) and `joints` are as for `placed`. With a finite `bound`, distances are only on the right side of
-        it.
+        Arguments as for `placed`. With a finite `bound`, distances are only on the right side of it.
         """
         values, pair = np.empty(len(poses)), np.zeros(len(poses), dtype=np.int64)
         for at in slices(len(poses), ROWS):

@@ -3,14 +3,18 @@
 
 Task coordinates are those of the description (`task.names`), called by the last part of their names: x y z of a Delta,
 with yaw pitch roll of a Gough-Stewart platform. A platform without a branch of its own has x y z [m] and yaw pitch
-roll [rad] relative to home, in its axes there. In a configuration-dependent motion space the named coordinates vary
-and the others follow.
+roll [rad] relative to home, in its axes there.
+
+In a configuration-dependent motion space the named coordinates vary and the others follow along the way from home.
+Nearby points share most of that way: it leads through the centres of cells of a lattice about home, each of which is
+reached once.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Mapping
+import threading
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, TypeVar
@@ -20,14 +24,18 @@ import scipy  # submodules load on first use
 from numpy.typing import ArrayLike, NDArray
 
 from pkm_analysis.analysis_errors import AnalysisError
-from pkm_analysis.following import Lattice
 from pkm_analysis.kernels.pose_quantities import branch_positions
 from pkm_analysis.requirements.grammar import by_default, label_of, read_number, shown, spread
 from pkm_description.mechanism import Array
 from pkm_description.rotations import pose_distance
-from pkm_kinematics import Kinematics
+from pkm_kinematics import Kinematics, Status
+from pkm_kinematics.solve.engine import Engine
 from pkm_runtime.describable import listed
 
+TURN = 0.2  # rad: side of a cell along an angle
+SLIDE = 0.1  # of the robot's size: along a length
+
+Cell = tuple[int, ...]
 Range = tuple[float, float]
 Indices = NDArray[np.int64]
 Value = TypeVar("Value")
@@ -35,6 +43,78 @@ UNLIMITED = 1e12  # rad or m
 SLACK = 1e-9  # rad, and of the robot's size, beyond a limit: rounding
 MOST_NODES = 50_000_000  # of a grid
 INDEPENDENT = 1e-6  # of unit velocities: smaller singular values are zero
+
+
+class Lattice:
+    """Configurations at the centres of cells, found on demand. Thread-safe.
+
+    A cell is reached from the one before it on the straight line from home, and a point from the centre of its cell,
+    or, where that has no configuration, of the one before: results do not depend on earlier queries.
+    """
+
+    def __init__(self, engine: Engine, names: Sequence[str]) -> None:
+        self._engine, self._names = engine, list(names)
+        graph = engine.whole_graph
+        home = engine.inputs.in_whole_graph_at(engine.home_joints, engine.home)
+        columns = [graph.names.index(name) for name in self._names]
+        self._turns = graph.tables.bodies["prismatic"][columns] == 0
+        self._origin = home[columns]
+        self._steps = np.where(self._turns, TURN, SLIDE * engine.size)
+        self._reached: dict[Cell, Array | None] = {(0,) * len(self._names): home}
+        self._turn = threading.Lock()
+
+    def poses(self, values: Array) -> tuple[Array, NDArray[np.bool_]]:
+        """Poses (n, 7) at values (n, k) [m, rad] of the named coordinates, home where none exists; and which exist."""
+        away = values - self._origin
+        away[:, self._turns] = np.angle(np.exp(1j * away[:, self._turns]))
+        cells = np.rint(away / self._steps).astype(np.int64)
+        found_cells, which = np.unique(cells, axis=0, return_inverse=True)
+        chosen: list[Cell] = [tuple(cell) for cell in found_cells.tolist()]
+        with self._turn:
+            self._reach(chosen)
+            starts = [self._start(cell) for cell in chosen]
+        poses = np.tile(np.asarray(self._engine.home), (len(values), 1))
+        known = np.array([start is not None for start in starts])[which.ravel()]
+        rows = np.flatnonzero(known)
+        if len(rows):
+            begin = np.array([starts[k] for k in which.ravel()[rows]])
+            engine = self._engine
+            found = engine.whole_graph.follow_many(begin, self._names, values[rows], engine.size)
+            ok = np.asarray(found.status == Status.CONVERGED) & np.isfinite(found.pose).all(axis=1)
+            known[rows], poses[rows[ok]] = ok, found.pose[ok]
+        return poses, known
+
+    def _start(self, cell: Cell) -> Array | None:
+        here = self._reached[cell]
+        return here if here is not None or not any(cell) else self._reached[_before(cell)]
+
+    def _reach(self, cells: Iterable[Cell]) -> None:
+        waiting: set[Cell] = set()
+        for cell in cells:
+            while cell not in self._reached and cell not in waiting:
+                waiting.add(cell)
+                cell = _before(cell)
+        for _, ring in itertools.groupby(sorted(waiting, key=lambda cell: (_far(cell), cell)), _far):
+            fresh = list(ring)
+            begin = {cell: self._reached[_before(cell)] for cell in fresh}
+            self._reached.update(dict.fromkeys(fresh))
+            open_ = [cell for cell in fresh if begin[cell] is not None]
+            if not open_:
+                continue
+            rows, ends = np.array([begin[cell] for cell in open_]), self._origin + self._steps * np.array(open_)
+            found = self._engine.whole_graph.follow_many(rows, self._names, ends, self._engine.size)
+            for k in np.flatnonzero(found.status == Status.CONVERGED):
+                self._reached[open_[k]] = found.joints[k]
+
+
+def _far(cell: Cell) -> int:
+    return max(map(abs, cell))
+
+
+def _before(cell: Cell) -> Cell:
+    """The cell before this one on the straight line from home."""
+    far = _far(cell)
+    return tuple(int(np.rint(k * (far - 1) / far)) for k in cell)
 
 
 @dataclass(frozen=True)
@@ -109,20 +189,14 @@ class TaskCoordinates:
         return {self.find(name).name: value for name, value in values.items()}
 
     def read_value(self, word: str) -> tuple[Coordinate, float]:
-        """A coordinate and its value [m, rad], from NAME=VALUE such as yaw=10deg; SI units by default.
-
-        `AnalysisError` where unreadable, or implausible in m and rad for a robot of this size.
-        """
+        """A coordinate and its value [m, rad], from NAME=VALUE such as yaw=10deg; `AnalysisError` where implausible."""
         c, (low, high) = self.read_range(word, optional=True)
         if low != high:
             raise AnalysisError(f"value '{word}'", "a range is not a value", "give each coordinate one")
         return c, low
 
     def read_range(self, word: str, optional: bool = False) -> tuple[Coordinate, Range]:
-        """A coordinate and its range [m, rad], from NAME=LOWER:UPPER; one unit at the upper end is of both.
-
-        With `optional` one value may stand for both ends. Errors as of `read_value`, or for an empty range.
-        """
+        """A coordinate and its range [m, rad], from NAME=LOWER:UPPER, `optional` NAME=VALUE. Errors as `read_value`."""
         about = f"range '{word}'"
         name, equals, text = word.partition("=")
         ends = [end.strip() for end in text.split(":")]
@@ -193,8 +267,7 @@ def check_resolution(about: str, resolution: int | None, dimension: int) -> None
 class Domain:
     """Where a question is asked: task coordinates `origin + directions @ point`, for points (d,) between two ends.
 
-    Of a box of coordinates the directions are theirs, and what does not vary is held, or follows and is NaN; of a
-    straight path there is one, from its start to its end.
+    Of a box the directions are those of coordinates, what does not vary is held, or follows and is NaN; a path has one.
     """
 
     task: TaskCoordinates
@@ -207,11 +280,7 @@ class Domain:
 
     @classmethod
     def of_ranges(cls, task: TaskCoordinates, ranges: Mapping[str, Range], held: Mapping[str, float] | None) -> Domain:
-        """Ranges [m, rad] of coordinates that vary and values of others, home's by default, by name or label.
-
-        `AnalysisError` for an unknown name, an empty range, a coordinate both varied and held, or more of them than
-        degrees of freedom.
-        """
+        """Ranges [m, rad] of coordinates that vary and values of others, home's by default, by name or label."""
         given = {name: float(value) for name, value in task.named(held or {}).items()}
         vary = [task.find(name) for name in ranges]
         for c, (low, high) in zip(vary, ranges.values(), strict=True):
@@ -383,8 +452,7 @@ def through(coordinate: Coordinate, low: float, high: float) -> float:
 def size_unit(domain: Domain) -> str:
     """Unit of a size, such as m^2 rad."""
     lengths, angles = domain.units.count("m"), domain.units.count("rad")
-    parts = [f"{unit}^{n}" if n > 1 else unit for unit, n in (("m", lengths), ("rad", angles)) if n]
-    return " ".join(parts)
+    return " ".join([f"{unit}^{n}" if n > 1 else unit for unit, n in (("m", lengths), ("rad", angles)) if n])
 
 
 def corners(boxes: Array) -> Array:

@@ -31,10 +31,8 @@ class Sheet(NamedTuple):
 def write_layer(path: str | Path, title: str, unit: str, frame: str, sheets: Sequence[Sheet], moving: int = 0) -> Path:
     """Write sheets in the frame of link `frame` as a .glb file; title, unit and frame go into its scene extras.
 
-    `unit` is that of colours, "1" for names. Of a layer that moves, so many sheets in a row are one thing on its way
-    from one end to the other: `NAME #0`, `NAME #1`, and so on.
-
-    `AnalysisError` for another extension, nothing to show, or no trimesh.
+    `unit` is that of colours, "1" for names. Of a layer that moves, `moving` sheets in a row are one thing on its way:
+    `NAME #0`, `NAME #1`, ... `AnalysisError` for another extension, nothing to show, or no trimesh.
     """
     path = Path(path)
     check_ending("layer", path, (".glb",))
@@ -98,7 +96,6 @@ def read_layer(path: Path) -> Layer:
 
 
 def _colours(visual: Any) -> NDArray[np.uint8]:
-    """Colours of corners, with or without a material in the file."""
     if visual.kind == "texture":
         colours = np.array(visual.vertex_attributes["color"])
         colours[:, :3] = np.round(255.0 * (colours[:, :3] / 255.0) ** (1.0 / GAMMA))

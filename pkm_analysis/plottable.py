@@ -39,7 +39,6 @@ class Plottable(Describable):
         return []
 
     def _plain(self, *names: str) -> dict[str, Any]:
-        """Some of its attributes, for JSON."""
         values = {name: getattr(self, name) for name in names}
         return {name: v.tolist() if isinstance(v, np.ndarray) else v for name, v in values.items()}
 

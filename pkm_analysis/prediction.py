@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a motion requires of every joint, against the limits in the description; which motors and gears provide it.
 
-The motion is given by samples and taken as linear between them: integrals follow the trapezoidal rule, and peaks are
-those of the samples. A motor's torque accelerates its rotor and the gear, and carries the joint's load through the
-ratio: divided by the gear's efficiency where the motor drives, times it where the load drives the motor. Tables of
-motors and gears are CSV with units in the header, as in `continuous [N m]`.
+The motion is linear between its samples: integrals follow the trapezoidal rule, and peaks are those of the samples. A
+motor's torque accelerates its rotor and the gear, and carries the joint's load through the ratio: divided by the gear's
+efficiency where the motor drives, times it where the load does. Tables of motors and gears are CSV with units in the
+header, as in `continuous [N m]`.
 """
 
 from __future__ import annotations
@@ -157,9 +157,8 @@ class Prediction(Plottable):
     def duty(self, continuous: ArrayLike, rest: float = 0.0) -> Array:
         """Thermal duty (m,): mean square of the effort by that of the continuous one; above 1 a motor overheats.
 
-        Args:
-            continuous: effort that each actuator can exert permanently (m,), or one for all [N m, N].
-            rest: time [s] after each run of the motion, in which the actuators hold the last pose.
+        `continuous` are efforts that each actuator can exert permanently (m,), or one for all [N m, N]; in a `rest` [s]
+        after each run the actuators hold the last pose.
         """
         squares = self.rms_effort**2 * self.duration + self.holding**2 * rest
         return np.asarray(squares / (self.duration + rest) / np.asarray(continuous, dtype=float) ** 2)
@@ -255,17 +254,13 @@ def predict(
     """What a motion requires of a robot.
 
     Args:
-        dynamics: of the robot, with its friction.
         times: of the samples (n,) [s], increasing.
         poses: (n, 7), or task coordinates (n, c).
         twists: (n, 6) [m/s, rad/s], as `accelerations` [m/s^2, rad/s^2].
-        payload: carried by the platform.
-        wrench: additional external wrench on it (n, 6), about its origin, base axes [N, N m].
-        mode: number of a working mode, home's by default.
+        wrench: additional external wrench on the platform (n, 6), about its origin, base axes [N, N m].
 
     Raises:
         AnalysisError: fewer than two samples, times that do not increase, or a sample out of reach.
-        ShapeError: an array of the wrong shape.
     """
     k = dynamics.kinematics
     at = np.asarray(times, dtype=float)
@@ -302,14 +297,12 @@ def predict(
 
 
 def _drives(k: Kinematics) -> tuple[Array, Array]:
-    """Armature (n_actuated,) of the drives, and their largest velocities and efforts (2, n_actuated)."""
     joints = [k.mechanism.joint_named[name] for name in k.actuated_names]
     armature = np.array([0.0 if joint.drive is None else joint.drive.armature for joint in joints])
     return armature, np.array([(joint.limits.velocity, joint.limits.effort) for joint in joints]).T
 
 
 def _exceeded(k: Kinematics, found: Motion, effort: Array, most: Array, times: Array) -> tuple[Exceeded, ...]:
-    """Where joints leave their ranges, and drives their largest velocities and efforts `most` (2, n_actuated)."""
     units, names = k.engine.names.units, k.actuated_names
     return (
         *_beyond("position", units, k.joint_names, found.joints, k.engine.ranges.limits, times),
@@ -319,7 +312,6 @@ def _exceeded(k: Kinematics, found: Motion, effort: Array, most: Array, times: A
 
 
 def _require_reached(times: Array, found: Motion) -> None:
-    """Refuse times that do not fit the samples of a motion, and samples out of reach."""
     if times.ndim != 1 or len(times) < 2 or not np.isfinite(times).all() or (np.diff(times) <= 0.0).any():
         raise AnalysisError("times of the motion", "they are not two or more that increase", "give one for each sample")
     if np.shape(found.status) != times.shape:
@@ -332,7 +324,6 @@ def _require_reached(times: Array, found: Motion) -> None:
 
 
 def _forces_and_moments(wrenches: Array) -> tuple[Array, Array]:
-    """The largest force and moment of wrenches (n, ..., 6) over the samples."""
     largest = [np.linalg.norm(wrenches[..., part], axis=-1).max(axis=0) for part in (slice(0, 3), slice(3, 6))]
     return largest[0], largest[1]
 
@@ -340,7 +331,6 @@ def _forces_and_moments(wrenches: Array) -> tuple[Array, Array]:
 def _beyond(
     what: str, units: dict[str, str], names: tuple[str, ...], values: Array, limits: tuple[Array, Array], at: Array
 ) -> list[Exceeded]:
-    """Limits that are exceeded, each at its worst sample."""
     found = []
     for k, name in enumerate(names):
         lower, upper = limits[0][k], limits[1][k]
@@ -367,9 +357,8 @@ class Motor:
     def __post_init__(self) -> None:
         """Refuse invalid numbers."""
         if not (0.0 < self.continuous <= self.peak and self.speed > 0.0 and self.inertia >= 0.0):
-            raise AnalysisError(
-                f"motor '{self.name}'", "its numbers are not valid", "0 < continuous <= peak, speed > 0"
-            )
+            about = f"motor '{self.name}'"
+            raise AnalysisError(about, "its numbers are not valid", "0 < continuous <= peak, speed > 0")
 
 
 @dataclass(frozen=True)
@@ -486,9 +475,7 @@ def choose_drives(
 ) -> Drives:
     """Every motor with every gear on every actuated joint, joint by joint: fitting ones first, the least loaded first.
 
-    Args:
-        prediction: of the motion, with the friction of the joints.
-        rest: time [s] after each run of the motion, in which the motors hold the last pose.
+    In a `rest` [s] after each run of the motion the motors hold the last pose.
     """
     catalogue, ratios = list(motors), list(gears)
     found = Drives()
@@ -514,10 +501,8 @@ def _choice(p: Prediction, k: int, joint: str, motor: Motor, gear: Gear, rest: f
 
 
 def _motor_torque(p: Prediction, k: int, motor: Motor, gear: Gear) -> tuple[Array, Array]:
-    """Torque of the motor (n,) and power lost in the gear (n,)."""
     load, speed = p.load[:, k], p.velocity[:, k]
-    driving = load * speed >= 0.0
-    through = np.where(driving, load / gear.efficiency, load * gear.efficiency) / gear.ratio
+    through = np.where(load * speed >= 0.0, load / gear.efficiency, load * gear.efficiency) / gear.ratio
     accelerating = (motor.inertia + gear.inertia) * gear.ratio * p.acceleration[:, k]
     return through + accelerating, (through * gear.ratio - load) * speed
 
@@ -563,7 +548,6 @@ def _read(
 
 
 def _column(table: str, cell: str, columns: dict[str, dict[str, float]]) -> tuple[str, float]:
-    """Name of a column, and the factor to SI units."""
     match = _HEAD.fullmatch(cell)
     name, unit = (match["name"], match["unit"] or "") if match else (cell, "")
     about, units = f"{table}, column {name}", {"name": _PURE, **columns}

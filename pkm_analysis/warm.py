@@ -9,9 +9,9 @@ import numpy as np
 
 from pkm_analysis.analysis import Analysis
 from pkm_analysis.analysis_errors import AnalysisError
+from pkm_analysis.indices import zonotope_faces
 from pkm_analysis.kernels.geometry import largest_full_box
 from pkm_analysis.kernels.pose_quantities import WIDTH
-from pkm_analysis.polytopes import zonotope_faces
 from pkm_analysis.prediction import predict
 from pkm_description import Mechanism, PkmError
 from pkm_runtime.sweeps import Sweeps
@@ -26,8 +26,7 @@ def warm(mechanism: Mechanism) -> None:
     poses = np.tile(robot.kinematics.home, (2, 1))
     robot.evaluator.by_kernels(poses, tuple(range(WIDTH)))
     robot.coordinates.read(poses)
-    outside = np.zeros((3, 3, 3), dtype=np.int64)
-    largest_full_box(outside, np.zeros((3, 2)), np.zeros(6, dtype=np.int64))
+    largest_full_box(np.zeros((3, 3, 3), dtype=np.int64), np.zeros((3, 2)), np.zeros(6, dtype=np.int64))
     zonotope_faces(np.tile(np.eye(3), (1, 2, 1))[:, :4])
     with contextlib.suppress(PkmError):  # a robot that is singular at home
         robot.dynamics.gravity(poses)

@@ -43,10 +43,7 @@ Answer: TypeAlias = "Callable[[argparse.Namespace, Mechanism, Sweeps], Found]"
 
 @dataclass(frozen=True)
 class Found:
-    """What a task found: results to print and show on the page, the page's title, and the exit status.
-
-    `numbers` are for JSON, by default those of the only result; `more` are additional lines to print.
-    """
+    """What a task found. `numbers` are for JSON, by default those of the only result; `more` are lines to print."""
 
     robot: str
     title: str
@@ -83,11 +80,14 @@ def answered(word: str, given: argparse.Namespace, answer: Answer, no_answer: in
             finally:
                 summaries.clear()
                 sweeps.close()
-        numbers = _numbers(found)
-        pictures = _pictures(given, found)
+        numbers, path = _numbers(found), getattr(given, "picture", None)
+        paged = given.report is not None or given.json != PRINTED
+        drawn = found.results if paged else found.results[: bool(path)]  # each once
+        pictures = [one.plot(path if k == 0 else None) for k, one in enumerate(drawn)]
         if given.json and given.json != PRINTED:
-            _written(Path(given.json), numbers)
-        page = _page(given, word, found, pictures, numbers)
+            Path(given.json).parent.mkdir(parents=True, exist_ok=True)
+            write_whole(Path(given.json), numbers + "\n")
+        page = _page(given, word, found, pictures, numbers) if paged else None
     except PkmError as error:
         print(f"pkm analyse{word and ' '}{word}: {error}", file=sys.stderr)
         return no_answer
@@ -126,23 +126,7 @@ def _numbers(found: Found) -> str:
     return json.dumps(_strict(dict(numbers)), indent=1, ensure_ascii=False)
 
 
-def _written(path: Path, text: str) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_whole(path, text + "\n")
-
-
-def _pictures(given: argparse.Namespace, found: Found) -> list[Figure]:
-    """Each result drawn once: for the page, and the first for the file that was asked for."""
-    path = getattr(given, "picture", None)
-    if given.report is None and given.json == PRINTED:
-        return [found.results[0].plot(path)] if path else []
-    return [one.plot(path if k == 0 else None) for k, one in enumerate(found.results)]
-
-
-def _page(given: argparse.Namespace, word: str, found: Found, pictures: list[Figure], numbers: str) -> Path | None:
-    """Write the page; none where JSON is printed and no page was asked for."""
-    if given.report is None and given.json == PRINTED:
-        return None
+def _page(given: argparse.Namespace, word: str, found: Found, pictures: list[Figure], numbers: str) -> Path:
     asked = REPORTS if given.report is None else given.report
     name = f"{found.robot}_{found.title if word in ('map', 'sweep') else word or 'analysis'}"
     file = "".join(letter if letter.isalnum() or letter in "_-" else "_" for letter in name) + PAGES[0]
@@ -161,30 +145,45 @@ def _strict(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-SEVERAL: dict[str, Any] = {"nargs": "+", "action": "extend", "default": []}
-SHARED: dict[str, dict[str, Any]] = {  # options of several tasks: what argparse is told
+Told = dict[str, Any]  # what argparse is told of an option
+
+
+def file(text: str) -> Told:
+    """A file."""
+    return {"metavar": "FILE", "help": text}
+
+
+def flag(text: str) -> Told:
+    """An option without a value."""
+    return {"action": "store_true", "help": text}
+
+
+def number(metavar: str, text: str, kind: Callable[[str], Any] = float, default: Any = None, **more: Any) -> Told:
+    """A number, or several."""
+    return {"type": kind, "metavar": metavar, "default": default, "help": text, **more}
+
+
+def several(metavar: str, text: str) -> Told:
+    """Any number of words, the option given once or more."""
+    return {"nargs": "+", "action": "extend", "default": [], "metavar": metavar, "help": text}
+
+
+_BOUNDS = "what is to hold, such as 'type2 > 0.2 rad/m' or 'no singularity'; may be given several times"
+_SENSORS = "largest error of the drives' sensors, such as 0.01 deg, for position_error and turning_error"
+SHARED: dict[str, Told] = {  # options of several tasks
     "--vary": {"metavar": "NAMES", "help": "coordinates that vary, such as x,y,z (default: all)"},
-    "--range": {**SEVERAL, "metavar": "NAME=A:B", "help": "ranges, such as x=-300mm:300mm yaw=-10:10deg"},
-    "--hold": {**SEVERAL, "metavar": "NAME=VALUE", "help": "values of others, such as yaw=20deg"},
-    "--require --that": {
-        "action": "append",
-        "default": [],
-        "metavar": "BOUND",
-        "help": "what is to hold, such as 'type2 > 0.2 rad/m' or 'no singularity'; may be given several times",
-    },
-    "--mode": {"type": int, "metavar": "N", "help": "number of a working mode (default: home's)"},
-    "--stiffness": {"type": float, "metavar": "K", "help": "of the drives [N m/rad or N/m], where none is described"},
-    "--sensor-error": {
-        "nargs": "+",
-        "metavar": ("NUMBER", "UNIT"),
-        "help": "largest error of the drives' sensors, such as 0.01 deg, for position_error and turning_error",
-    },
-    "--resolution": {"type": int, "metavar": "N", "help": "nodes along a coordinate"},
+    "--range": several("NAME=A:B", "ranges, such as x=-300mm:300mm yaw=-10:10deg"),
+    "--hold": several("NAME=VALUE", "values of others, such as yaw=20deg"),
+    "--require --that": {"action": "append", "default": [], "metavar": "BOUND", "help": _BOUNDS},
+    "--mode": number("N", "number of a working mode (default: home's)", int),
+    "--stiffness": number("K", "of the drives [N m/rad or N/m], where none is described"),
+    "--sensor-error": {"nargs": "+", "metavar": ("NUMBER", "UNIT"), "help": _SENSORS},
+    "--resolution": number("N", "nodes along a coordinate", int),
     "--quantity": {"default": "type2", "metavar": "NAME", "help": "what is asked for, see map --help (default: type2)"},
-    "--layer": {"metavar": "FILE", "help": "surfaces as .glb, which 'pkm run --layers' and RViz show"},
-    "--no-joint-limits": {"action": "store_true", "help": "do without limits of joints"},
-    "--gpu": {"action": "store_true", "help": "compute on a GPU of NVIDIA, through CuPy: the same answers"},
-    "--closed": {"action": "store_true", "help": "of a motion: add a way back where it ends elsewhere"},
+    "--layer": file("surfaces as .glb, which 'pkm run --layers' and RViz show"),
+    "--no-joint-limits": flag("do without limits of joints"),
+    "--gpu": flag("compute on a GPU of NVIDIA, through CuPy: the same answers"),
+    "--closed": flag("of a motion: add a way back where it ends elsewhere"),
 }
 CONDITIONS = ("--require --that", "--mode", "--stiffness", "--sensor-error")
 WHERE = ("--vary", "--range", "--hold", *CONDITIONS, "--resolution")
@@ -195,8 +194,7 @@ EXIT = "Exit status: 0 found, 1 there is none, or a question with a fault, 2 wro
 class Task:
     """A task of the command: `options` are names of `SHARED`, `own` ones come with what argparse is told.
 
-    Of the options `either` at most one is given, and one at least where that is `needed`. `wrong` says what is wrong
-    with options that are readable; `no_answer` is the exit status without an answer.
+    Of the options `either` at most one is given, one at least if `needed`. `wrong` says what is wrong with options.
     """
 
     word: str
@@ -204,7 +202,7 @@ class Task:
     description: str
     answer: Answer
     options: tuple[str, ...] = WHERE
-    own: Mapping[str, dict[str, Any]] = field(default_factory=dict)
+    own: Mapping[str, Told] = field(default_factory=dict)
     epilog: str = EXIT
     usage: str | None = "[options]"
     either: tuple[str, ...] = ()
@@ -243,8 +241,7 @@ def asked(given: argparse.Namespace, mechanism: Mechanism, sweeps: Sweeps) -> An
     """The analysis of a robot, with what the command line assumes of it."""
     gpu = getattr(given, "gpu", False)
     analysis = pkm_analysis.Analysis(mechanism, given.mode, given.stiffness, sweeps, gpu=gpu)
-    sensors = sensor_errors(analysis.robot, given.sensor_error)
-    analysis.assumed = analysis.assumed._replace(sensors=sensors)
+    analysis.assumed = analysis.assumed._replace(sensors=sensor_errors(analysis.robot, given.sensor_error))
     return analysis
 
 

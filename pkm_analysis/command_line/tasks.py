@@ -16,13 +16,15 @@ from pkm_analysis.command_line.question import (
     CONDITIONS,
     EXIT,
     MOTIONS,
-    SEVERAL,
-    SHARED,
     WHERE,
     Found,
     Task,
     asked,
+    file,
+    flag,
+    number,
     ranges_of,
+    several,
     values_of,
     where,
 )
@@ -105,7 +107,6 @@ def _stiffness(given: argparse.Namespace, mechanism: Mechanism, sweeps: Sweeps) 
 
 
 def _table(given: argparse.Namespace, analysis: Analysis, wrench: list[float] | None) -> Any:
-    """Write the file of compliance over ranges or along a motion."""
     room, robot = importlib.import_module("pkm_analysis.stiffness.deflection_table"), analysis.robot
     if given.along:
         motion = importlib.import_module(MOTIONS).sampled_motion(robot.dynamics, given.along, None, False)
@@ -221,10 +222,6 @@ def _path(given: argparse.Namespace, mechanism: Mechanism, sweeps: Sweeps) -> Fo
     return Found(analysis.robot.name, "path", [found, *proof], numbers, lines, 0 if found.found else NO_PATH)
 
 
-def _wrong_proof(given: argparse.Namespace) -> str:
-    return "a path needs both --from and --to" if (given.start is None) != (given.end is None) else ""
-
-
 def _prove(given: argparse.Namespace, mechanism: Mechanism, sweeps: Sweeps) -> Found:
     analysis = asked(given, mechanism, sweeps)
     if given.tolerances:
@@ -241,7 +238,6 @@ def _prove(given: argparse.Namespace, mechanism: Mechanism, sweeps: Sweeps) -> F
 
 
 def _proved_errors(given: argparse.Namespace, analysis: Analysis, sweeps: Sweeps) -> Any:
-    """The proof of 'pose_error < SIZE' over a box of poses, for machines within tolerances."""
     bounds = [read_bound(text) for text in given.require]
     if len(bounds) != 1 or bounds[0].name != POSE_ERROR or bounds[0].above:
         raise AnalysisError("--tolerances", "they are for one question", f"--that '{POSE_ERROR} < 0.1 mm'")
@@ -271,9 +267,8 @@ def _outside(analysis: Analysis, found: Proof) -> list[str]:
 
 def _proof(given: argparse.Namespace, analysis: Analysis, sweeps: Sweeps) -> Proof:
     if not 0.0 < given.resolution < 1.0:
-        raise AnalysisError(
-            "--resolution", f"{given.resolution:g} is not a fraction of a side", "give one between 0 and 1"
-        )
+        problem = f"{given.resolution:g} is not a fraction of a side"
+        raise AnalysisError("--resolution", problem, "give one between 0 and 1")
     if given.most_boxes < 1:
         raise AnalysisError("--most-boxes", f"{given.most_boxes} boxes prove nothing", "give one or more")
     wanted, task, began = given.require or ["inside"], analysis.robot.coordinates, time.monotonic()
@@ -290,10 +285,6 @@ def _proof(given: argparse.Namespace, analysis: Analysis, sweeps: Sweeps) -> Pro
         path = importlib.import_module(MOTIONS).rounded_motion(analysis.robot.kinematics, given.motion, given.closed)
         return analysis.prove_motion(wanted, path.poses, path.radii, **limits)
     return analysis.prove(wanted, ranges_of(task, given.box, optional=True), **limits)
-
-
-def _wrong_drives(given: argparse.Namespace) -> str:
-    return "--gears need --motors" if given.gears and not given.motors else ""
 
 
 def _predict(given: argparse.Namespace, mechanism: Mechanism, sweeps: Sweeps) -> Found:
@@ -327,7 +318,6 @@ def _predict(given: argparse.Namespace, mechanism: Mechanism, sweeps: Sweeps) ->
 
 
 def _rest(given: argparse.Namespace, duration: float) -> float:
-    """Rest after each run [s]."""
     if given.cycles_per_minute is None:
         return float(given.rest)
     rest = 60.0 / given.cycles_per_minute - duration
@@ -350,17 +340,15 @@ def _errors(given: argparse.Namespace, mechanism: Mechanism, sweeps: Sweeps) -> 
     of_file = tolerances.read_tolerances(given.tolerances) if given.tolerances else tolerances.Tolerances()
     model = room.ErrorModel(robot, of_file, poses, given.over)
     if given.parameters:
-        lines = [
-            f"{one.name}  {room.shown_size(of_file.of(one.name, one.unit), one.unit)}" for one in model.parameters.all
-        ]
+        sizes = ((one.name, of_file.of(one.name, one.unit), one.unit) for one in model.parameters.all)
+        lines = [f"{name}  {room.shown_size(size, unit)}" for name, size, unit in sizes]
         return Found(robot.name, "geometric parameters", [], {"parameters": lines}, lines)
     if given.reach is not None:
         allocation = importlib.import_module("pkm_analysis.errors.allocation")
         goal = in_si(*read_number(given.reach, "--reach"), "m", "--reach")
         if not goal > 0.0:
-            raise AnalysisError(
-                f"--reach {given.reach.strip()}", "it is no size of an error", "write one, such as 0.1mm"
-            )
+            about = f"--reach {given.reach.strip()}"
+            raise AnalysisError(about, "it is no size of an error", "write one, such as 0.1mm")
         return Found(robot.name, "tolerances", [allocation.allocate(model, goal, given.criterion)])
     results: list[Any] = [model.budget()]
     if given.machines:
@@ -392,11 +380,21 @@ def _positive(text: str) -> float:
     return value
 
 
-_NUMBER = {"type": _not_negative, "default": 0.0}
 _END = {"nargs": "+", "metavar": "NAME=VALUE", "help": "coordinates, home's where not named, such as x=0.1 yaw=20deg"}
+_PAYLOAD = number("KG", "mass at the platform's origin [kg]", _not_negative, 0.0)
 _BOX = "ranges of task coordinates, m and rad if no unit is named; coordinates that are not named stay at home"
 _MOTION = "a motion file (CSV), or a motion that ships: its path, straight lines with rounded corners"
 _MODES = f"working modes, as 0,1,2, home (which is 0), or all of them (at most {MANY}); home by default"
+_WRENCH = "load at the platform's origin: FX FY FZ [N], and MX MY MZ [N m] if there are any"
+_VIBRATIONS = (
+    "the lowest natural vibrations: a picture as .png, .svg or .pdf, or as .glb a layer in which they move "
+    "('pkm run --layers FILE')"
+)
+_TABLE = (
+    "file (.json) of the compliance over --range or --along a motion, by which a controller leads the platform "
+    "against what gives way ('pkm run --compliance-file FILE'); loads are there always"
+)
+_CONTINUOUS = "effort that each drive can give for ever [N m, N], for its thermal duty"
 _TILT = ("--hold", *CONDITIONS, "--no-joint-limits")
 _PROOF = "what can be asked:\n\n  " + "\n  ".join(PROVED)
 _EACH = [
@@ -408,13 +406,13 @@ _EACH = [
         _workspace,
         (*WHERE, "--gpu", "--no-joint-limits"),
         {
-            "--tolerance": {"type": float, "metavar": "M", "help": "how far the border may be off [m]"},
-            "--mesh": {"metavar": "FILE", "help": "border as .stl, .ply or .obj"},
+            "--tolerance": number("M", "how far the border may be off [m]"),
+            "--mesh": file("border as .stl, .ply or .obj"),
             "--kind": {"choices": KINDS, "help": "positions over orientations, instead of a held orientation"},
-            "--turn": {**SEVERAL, "metavar": "NAME=A:B", "help": "ranges of angles for --kind, such as yaw=-20:20deg"},
-            "--turn-steps": {"type": int, "default": 13, "metavar": "N", "help": "values of each angle (default: 13)"},
-            "--largest": {"action": "store_true", "help": "find the largest box and the largest cylinder inside"},
-            "--no-platform-limits": {"action": "store_true", "help": "do without limits of the platform itself"},
+            "--turn": several("NAME=A:B", "ranges of angles for --kind, such as yaw=-20:20deg"),
+            "--turn-steps": number("N", "values of each angle (default: 13)", int, 13),
+            "--largest": flag("find the largest box and the largest cylinder inside"),
+            "--no-platform-limits": flag("do without limits of the platform itself"),
         },
         wrong=_wrong_place,
     ),
@@ -424,7 +422,7 @@ _EACH = [
         "How far the platform can tilt in every direction at one place, and what stops it there.",
         _tilt,
         _TILT,
-        {"--directions": {"type": int, "default": 72, "metavar": "N", "help": "how many are tried (default: 72)"}},
+        {"--directions": number("N", "how many are tried (default: 72)", int, 72)},
     ),
     Task(
         "stiffness",
@@ -435,30 +433,13 @@ _EACH = [
         _stiffness,
         ("--mode", "--stiffness"),
         {
-            "--at": {**SEVERAL, "metavar": "NAME=VALUE", "help": "where, home's where not named, such as x=0.1 z=-0.9"},
-            "--payload": {**_NUMBER, "metavar": "KG", "help": "mass at the platform's origin [kg]"},
-            "--tension": {
-                "type": float,
-                "metavar": "N",
-                "help": "least tension of cables [N], in place of the description's",
-            },
-            "--wrench": {
-                "type": float,
-                "nargs": "+",
-                "metavar": "NUMBER",
-                "help": "load at the platform's origin: FX FY FZ [N], and MX MY MZ [N m] if there are any",
-            },
-            "--vibrations": {
-                "metavar": "FILE",
-                "help": "the lowest natural vibrations: a picture as .png, .svg or .pdf, or as .glb a layer in which "
-                "they move ('pkm run --layers FILE')",
-            },
-            "--table": {
-                "metavar": "FILE",
-                "help": "file (.json) of the compliance over --range or --along a motion, by which a controller leads "
-                "the platform against what gives way ('pkm run --compliance-file FILE'); loads are there always",
-            },
-            "--range": SHARED["--range"],
+            "--at": several("NAME=VALUE", "where, home's where not named, such as x=0.1 z=-0.9"),
+            "--payload": _PAYLOAD,
+            "--tension": number("N", "least tension of cables [N], in place of the description's"),
+            "--wrench": number("NUMBER", _WRENCH, nargs="+"),
+            "--vibrations": file(_VIBRATIONS),
+            "--table": file(_TABLE),
+            "--range": several("NAME=A:B", "ranges, such as x=-300mm:300mm yaw=-10:10deg"),
             "--along": {"metavar": "MOTION", "help": "motion file, or the name of a shipped motion"},
         },
         wrong=_wrong_stiffness,
@@ -472,18 +453,15 @@ _EACH = [
         _errors,
         ("--mode",),
         {
-            "--tolerances": {
-                "metavar": "FILE",
-                "help": "what may be wrong (YAML; default: 0.05 mm, 0.02 deg)",
-            },
-            "--at": {**SEVERAL, "metavar": "NAME=VALUE", "help": "at this pose, such as x=0.1 yaw=20deg"},
-            "--motion": {"metavar": "FILE", "help": "along a motion file (CSV), or a motion that ships"},
-            "--over": {"type": int, "default": 50, "metavar": "N", "help": "configurations otherwise (default: 50)"},
-            "--machines": {"type": int, "default": 0, "metavar": "N", "help": "draw N machines at random as well"},
-            "--random": {"type": int, "metavar": "SEED", "help": "of the machines (default: 0)"},
+            "--tolerances": file("what may be wrong (YAML; default: 0.05 mm, 0.02 deg)"),
+            "--at": several("NAME=VALUE", "at this pose, such as x=0.1 yaw=20deg"),
+            "--motion": file("along a motion file (CSV), or a motion that ships"),
+            "--over": number("N", "configurations otherwise (default: 50)", int, 50),
+            "--machines": number("N", "draw N machines at random as well", int, 0),
+            "--random": number("SEED", "of the machines (default: 0)", int),
             "--reach": {"metavar": "SIZE", "help": "find the cheapest tolerances that reach it, such as 0.1mm"},
             "--criterion": {"choices": ("expected", "worst"), "default": "expected", "help": "for --reach"},
-            "--parameters": {"action": "store_true", "help": "list the names of the parameters, with their tolerances"},
+            "--parameters": flag("list the names of the parameters, with their tolerances"),
         },
         wrong=_wrong_errors,
     ),
@@ -495,12 +473,12 @@ _EACH = [
         "(docs/balance.md), and where they may be chosen their rest lengths and the places of their ends. Prints\n"
         "elements for the description.",
         _balance,
-        ("--vary", "--range", "--hold", *CONDITIONS, "--resolution"),
+        WHERE,
         {
-            "--springs": {"metavar": "FILE", "help": "springs and counterweights to be sized (YAML)"},
+            "--springs": file("springs and counterweights to be sized (YAML)"),
             "--rest": {"metavar": "SIZE", "help": "their rest length, such as 50mm, or 0:200mm to choose from"},
             "--move": {"metavar": "SIZE", "help": "how far their ends may move along each axis, such as 100mm"},
-            "--payload": {**_NUMBER, "metavar": "KG", "help": "mass at the platform's origin [kg]"},
+            "--payload": _PAYLOAD,
         },
     ),
     Task(
@@ -531,7 +509,7 @@ _EACH = [
         (*WHERE, "--no-joint-limits"),
         {
             "--modes": {"metavar": "N,N", "help": _MODES},
-            "--assembly": {"action": "store_true", "help": "find home's assembly modes, and the region of each"},
+            "--assembly": flag("find home's assembly modes, and the region of each"),
         },
     ),
     Task(
@@ -544,10 +522,7 @@ _EACH = [
         {
             "--from": {**_END, "dest": "start", "default": []},
             "--to": {**_END, "dest": "end", "required": True},
-            "--prove": {
-                "action": "store_true",
-                "help": "prove that it is inside and meets no singularity, by intervals",
-            },
+            "--prove": flag("prove that it is inside and meets no singularity, by intervals"),
         },
         f"Exit status: 0 found, 1 a question with a fault, 2 wrong command line, {NO_PATH} there is none.",
         "--from X=.. Y=.. --to X=.. Y=.. [options]",
@@ -560,8 +535,8 @@ _EACH = [
         _sweep,
         (*WHERE, "--quantity"),
         {
-            "--poses": {"type": float, "default": 1e6, "metavar": "N", "help": "how many, about (default: 1e6)"},
-            "--random": {"type": int, "metavar": "SEED", "help": "at random rather than on a grid"},
+            "--poses": number("N", "how many, about (default: 1e6)", default=1e6),
+            "--random": number("SEED", "at random rather than on a grid", int),
         },
         wrong=_wrong_sweep,
     ),
@@ -580,13 +555,13 @@ _EACH = [
             "--to": {**_END, "dest": "end"},
             "--resolution": {"type": float, "default": RESOLUTION, "help": f"of the sides (default: {RESOLUTION:.2g})"},
             "--most-boxes": {"type": int, "default": MOST_BOXES, "help": f"until undecided (default: {MOST_BOXES})"},
-            "--tolerances": {"metavar": "FILE", "help": f"for {POSE_ERROR}: what may be wrong with the machine (YAML)"},
+            "--tolerances": file(f"for {POSE_ERROR}: what may be wrong with the machine (YAML)"),
         },
         f"{_PROOF}\n\nexit code: 0 proved, 1 refuted, 3 undecided, 2 where the question has no answer",
         None,
         ("--box", "--from", "--motion"),
         True,
-        _wrong_proof,
+        lambda given: "a path needs both --from and --to" if (given.start is None) != (given.end is None) else "",
         NO_ANSWER,
     ),
     Task(
@@ -599,25 +574,12 @@ _EACH = [
         ("--closed",),
         {
             "motion": {"metavar": "MOTION", "help": "a motion file (CSV), a motion that ships, or auto"},
-            "--payload": {
-                **_NUMBER,
-                "metavar": "KG",
-                "help": "mass at the platform's origin, where the file says none [kg]",
-            },
-            "--rest": {**_NUMBER, "metavar": "S", "help": "rest after each run [s]"},
-            "--cycles-per-minute": {
-                "type": _positive,
-                "metavar": "N",
-                "help": "runs per minute, with a rest after each",
-            },
-            "--continuous": {
-                "type": _positive,
-                "nargs": "+",
-                "metavar": "EFFORT",
-                "help": "effort that each drive can give for ever [N m, N], for its thermal duty",
-            },
-            "--motors": {"metavar": "FILE", "help": "table of motors to choose from"},
-            "--gears": {"metavar": "FILE", "help": "table of gears to choose from; without, motors drive directly"},
+            "--payload": {**_PAYLOAD, "help": "mass at the platform's origin, where the file says none [kg]"},
+            "--rest": number("S", "rest after each run [s]", _not_negative, 0.0),
+            "--cycles-per-minute": number("N", "runs per minute, with a rest after each", _positive),
+            "--continuous": number("EFFORT", _CONTINUOUS, _positive, nargs="+"),
+            "--motors": file("table of motors to choose from"),
+            "--gears": file("table of gears to choose from; without, motors drive directly"),
         },
         "Times in the motion file are kept, whatever they ask for; without times it is run as fast as limits\n"
         "allow. Tables are CSV: name, continuous [N m], peak [N m], speed [rpm], inertia [kg cm^2] of motors;\n"
@@ -625,7 +587,7 @@ _EACH = [
         f"Exit status: 0 within all limits, {EXCEEDED} beyond some or too hot, 1 no answer, 2 wrong command line.",
         "MOTION [options]",
         ("--rest", "--cycles-per-minute"),
-        wrong=_wrong_drives,
+        wrong=lambda given: "--gears need --motors" if given.gears and not given.motors else "",
     ),
 ]
 TASKS = {one.word: one for one in _EACH}

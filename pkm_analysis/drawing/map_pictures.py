@@ -12,8 +12,7 @@ import scipy  # submodules load on first use
 from pkm_analysis.analysis_errors import AnalysisError
 from pkm_analysis.domain import through
 from pkm_analysis.drawing.sheet import COLOURS, INK, Scene, grid, label, legend, outline, shaded, sheet
-from pkm_analysis.maps.map import Map, colours_of
-from pkm_analysis.maps.statistics import Statistics
+from pkm_analysis.maps import Map, Statistics, colours_of
 from pkm_analysis.requirements.conditions import INSIDE, RANGE
 from pkm_analysis.requirements.grammar import shown
 from pkm_analysis.workspace.workspace import refined
@@ -179,8 +178,7 @@ def statistics_picture(found: Statistics) -> Figure:
     place: dict[str, Any] = {"xycoords": ("data", "axes fraction"), "fontsize": 8, "va": "top"}
     axes.annotate(f" mean {measure(found.mean)}", (found.mean, 0.98), **place)
     axes.set_xlabel(found.quantity.axis)
-    axes.set_ylabel("share of the poses inside, each bar [%]")
-    axes.set_xlim(found.edges[0], found.edges[-1])
+    axes.set(ylabel="share of the poses inside, each bar [%]", xlim=(found.edges[0], found.edges[-1]))
     grid(axes)
     axes.set_axisbelow(True)
     below = axes.twinx()

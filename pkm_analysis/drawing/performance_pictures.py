@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Indices over poses, polytopes of velocities or forces, what a motion requires and which drives fit, as pictures."""
+"""Pictures of drives: indices, polytopes, requirements of a motion, balance, and a linkage over its range."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ import scipy  # submodules load on first use
 
 from pkm_analysis.analysis_errors import AnalysisError
 from pkm_analysis.drawing.sheet import COLOURS, INK, grid, legend, sheet
-from pkm_analysis.indices import PerformanceIndices
-from pkm_analysis.polytopes import ForcePolytope, VelocityPolytope, largest_ellipsoid
+from pkm_analysis.indices import ForcePolytope, PerformanceIndices, VelocityPolytope, largest_ellipsoid
 from pkm_analysis.prediction import EFFORTS, Drives, Prediction
+from pkm_analysis.requirements.grammar import familiar
+from pkm_analysis.transmission_range import TransmissionRange
 from pkm_description.mechanism import Array
 from pkm_runtime.describable import measure
 
@@ -22,10 +23,15 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+    from pkm_analysis.balance import Balance
+
+
 STILL = 1e-12  # m or rad: what does not vary
 ACROSS = 3
 MOST_PAIRS = 40  # of motor and gear that are drawn
 BEYOND = "#d62728"
+POLYGONS = 7  # along each joint
+FILLED = 0.42  # of the distance between two, that the largest polygon takes to each side
 
 
 def indices_picture(found: PerformanceIndices) -> Figure:
@@ -71,14 +77,8 @@ def indices_picture(found: PerformanceIndices) -> Figure:
 def polytope_picture(found: VelocityPolytope | ForcePolytope) -> Figure:
     """Draw projections on planes of two directions each; `AnalysisError` where the polytope is unbounded."""
     if isinstance(found, VelocityPolytope):
-        what, unit, symbol, corners, outer, inner = (
-            "velocities",
-            "m/s",
-            "v",
-            found.vertices,
-            found.fastest,
-            found.slowest,
-        )
+        what, unit, symbol = "velocities", "m/s", "v"
+        corners, outer, inner = found.vertices, found.fastest, found.slowest
     else:  # sums of the forces of all actuators at their limits: they include its vertices
         sums = np.array(list(product((1.0, -1.0), repeat=len(found.generators)))) @ found.generators
         corners, outer, inner = found.centre + sums, found.strongest, found.weakest
@@ -97,8 +97,7 @@ def polytope_picture(found: VelocityPolytope | ForcePolytope) -> Figure:
             _shadow(axes, corners[:, pair], inner, outer)
             if isinstance(found, VelocityPolytope) or not found.centre.any():
                 _ellipse(axes, found.rows, pair)
-            axes.set_ylabel(f"{symbol}{pair[1] + 1} [{unit}]")
-            axes.set_aspect("equal")
+            axes.set(ylabel=f"{symbol}{pair[1] + 1} [{unit}]", aspect="equal")
         axes.set_xlabel(f"{symbol}{pair[0] + 1} [{unit}]")
         grid(axes)
     if f > 1:
@@ -118,12 +117,10 @@ def _shadow(axes: Axes, points: Array, inner: float, outer: float) -> None:
         axes.plot(*points.T, color=COLOURS[0], lw=1.8, zorder=2, label="the polytope")
     for radius, colour, text in ((inner, COLOURS[2], "in every direction"), (outer, COLOURS[9], "at most")):
         axes.add_patch(Circle((0.0, 0.0), radius, fill=False, edgecolor=colour, lw=1.3, ls="--", zorder=3, label=text))
-    axes.set_xlim(-1.08 * outer, 1.08 * outer)
-    axes.set_ylim(-1.08 * outer, 1.08 * outer)
+    axes.set(xlim=(-1.08 * outer, 1.08 * outer), ylim=(-1.08 * outer, 1.08 * outer))
 
 
 def _ellipse(axes: Axes, rows: Array, pair: tuple[int, int]) -> None:
-    """The projection of the largest inner ellipsoid, if it exists."""
     try:
         semi_axes, columns = largest_ellipsoid(rows)
     except AnalysisError:
@@ -165,7 +162,6 @@ def _lines(axes: Axes, found: Prediction, values: Array, limits: Array, text: st
 
 
 def _bars(axes: Axes, found: Prediction) -> None:
-    """Draw the share used of each limit that exists."""
     uses, rows = np.array([found.effort_use, found.velocity_use]), np.arange(len(found.names))
     for shift, values, word, shade in zip((-0.2, 0.2), uses, ("effort", "speed"), (0.95, 0.55), strict=True):
         known = np.nan_to_num(values, posinf=0.0)
@@ -204,3 +200,111 @@ def drives_picture(found: Drives) -> Figure:
     legend(figure, axes.get_legend_handles_labels()[0], 4)
     figure.suptitle(found._summary(), color=INK, fontsize=11)
     return figure
+
+
+def balance_picture(found: Balance) -> Figure:
+    """Largest effort of a drive over the first two coordinates, before and after; of one coordinate as curves."""
+    units, names = set(found.units), list(found.efforts)
+    largest = {}  # over the nodes, in parts of the largest effort without springs where units are mixed
+    scale = found.worst(names[0]) if len(units) > 1 else np.ones(len(found.drives))
+    for which, efforts in found.efforts.items():
+        values = np.full(len(found.mask), np.nan)
+        values[found.mask] = np.abs(efforts / np.maximum(scale, 1e-300)).max(axis=1)
+        largest[which] = values.reshape([len(axis) for axis in found.axes])
+    unit = f"[{next(iter(units))}]" if len(units) == 1 else "/ largest without springs"
+    if len(found.axes) == 1:
+        figure = sheet(7.0, 4.2)
+        _balance_curves(figure.subplots(), found, largest, unit)
+        return figure
+    figure = sheet(4.2 * len(names) + 0.8, 4.2)
+    top = max(float(np.nanmax(values)) for values in largest.values())
+    panels = np.atleast_1d(figure.subplots(1, len(names)))
+    for axes, (which, values) in zip(panels, largest.items(), strict=True):
+        flat = values.reshape(*values.shape[:2], -1)
+        worst = np.where(np.isfinite(flat), flat, -np.inf).max(axis=2)
+        worst = np.where(np.isfinite(worst), worst, np.nan)
+        (x, c), (y, d) = map(_axis, found.axes[:2], found.domain.labels[:2], found.domain.units[:2])
+        drawn = axes.pcolormesh(x, y, worst.T, vmin=0.0, vmax=top or 1.0, cmap="viridis", shading="nearest")
+        axes.set(xlabel=c, ylabel=d)
+        axes.set_title(which, fontsize=10)
+    figure.colorbar(drawn, ax=list(panels), label=f"largest effort of a drive {unit}")
+    return figure
+
+
+def _balance_curves(axes: Axes, found: Balance, largest: dict[str, np.ndarray], unit: str) -> None:
+    x, name = _axis(found.axes[0], found.domain.labels[0], found.domain.units[0])
+    for (which, values), colour in zip(largest.items(), COLOURS, strict=False):
+        axes.plot(x, values, color=colour, label=which)
+    axes.set(xlabel=name, ylabel=f"largest effort of a drive {unit}")
+    axes.set_ylim(bottom=0.0)
+    grid(axes, key=True)
+
+
+def _axis(values: Array, name: str, unit: str) -> tuple[Array, str]:
+    word, factor = familiar(unit)
+    return factor * values, f"{name} [{word}]"
+
+
+def transmission_picture(found: TransmissionRange) -> Figure:
+    """One picture of a range; `AnalysisError` for more than two joints."""
+    if not found.axes:
+        problem = f"it shows one or two joints, and here are {len(found.transmission.joints)}"
+        raise AnalysisError("picture", problem, "name fewer: --joints")
+    return _ratio_curves(found) if len(found.axes) == 1 else _ratio_maps(found)
+
+
+def _ratio_curves(found: TransmissionRange) -> Figure:
+    figure = sheet(7.0, 7.5)
+    ratios, efforts, inertia = figure.subplots(3, 1, sharex=True)
+    t = found.transmission
+    x, label = _axis(found.axes[0], t.joints[0], t.tree.joint_named[t.joints[0]].unit)
+    for k, name in enumerate(t.actuators):
+        ratios.plot(x, found.jacobian[:-1, k, 0], color=COLOURS[k % len(COLOURS)], label=name)
+    ratios.set_ylabel("rate of a motor per rate of the joint")
+    efforts.plot(x, found.effort[:-1, 0], color=COLOURS[0])
+    efforts.set_ylabel(f"largest effort [{t.tree.joint_named[t.joints[0]].effort_unit}]")
+    inertia.plot(x, found.rotors[:-1, 0, 0], color=COLOURS[0], label="rotors")
+    inertia.plot(x, found.armature[:-1, 0, 0], color=COLOURS[1], label="with the linkage")
+    inertia.set(ylabel="inertia at the joint", xlabel=label)
+    for axes in (ratios, efforts, inertia):
+        grid(axes, key=axes is not efforts)
+    return figure
+
+
+def _ratio_maps(found: TransmissionRange) -> Figure:
+    figure = sheet(12.5, 4.6)
+    polygons, inertia, margin = figure.subplots(1, 3)
+    units = [found.transmission.tree.joint_named[name].unit for name in found.transmission.joints]
+    (x, first), (y, second) = map(_axis, found.axes, found.transmission.joints, units)
+    shape = (len(x), len(y))
+    grown = np.where(found.solved, np.sqrt(np.abs(np.linalg.det(found.armature))), np.nan)
+    for axes, values, title in (
+        (inertia, grown, "inertia at the joints, root of the determinant"),
+        (margin, np.where(found.solved, found.margin, np.nan), "margin to a fold"),
+    ):
+        drawn = axes.pcolormesh(x, y, values[:-1].reshape(shape).T, cmap="viridis", shading="nearest")
+        figure.colorbar(drawn, ax=axes)
+        axes.set_title(title, fontsize=10)
+    _draw_polygons(polygons, found, x, y)
+    for axes in (polygons, inertia, margin):
+        axes.set(xlabel=first, ylabel=second)
+    return figure
+
+
+def _draw_polygons(axes: Axes, found: TransmissionRange, x: np.ndarray, y: np.ndarray) -> None:
+    """Polygons of efforts where they are, all to one scale."""
+    t = found.transmission
+    if not np.isfinite([motor.effort for motor in t.motors.values()]).all():
+        axes.set_title("efforts: no limits are known", fontsize=10)
+        return
+    nodes = [np.linspace(0, len(one) - 1, POLYGONS).round().astype(int) for one in (x, y)]
+    places = [(i, j) for i in nodes[0] for j in nodes[1] if found.solved[i * len(y) + j]]
+    shapes = [t.effort_polygon(found.q[i * len(y) + j]) for i, j in places]
+    largest = np.max([np.abs(one).max(axis=0) for one in shapes], axis=0)
+    pitch = np.array([np.ptp(x), np.ptp(y)]) / (POLYGONS - 1)
+    for (i, j), shape in zip(places, shapes, strict=True):
+        drawn = np.array([x[i], y[j]]) + FILLED * pitch * shape / largest
+        axes.fill(*drawn.T, facecolor=COLOURS[0], alpha=0.35, edgecolor=COLOURS[0], linewidth=0.8)
+        axes.plot(x[i], y[j], ".", color=COLOURS[0], markersize=2)
+    units = [t.tree.joint_named[name].effort_unit for name in t.joints]
+    axes.set_title(f"efforts, largest {largest[0]:.3g} {units[0]} and {largest[1]:.3g} {units[1]}", fontsize=10)

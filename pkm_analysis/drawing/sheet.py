@@ -160,9 +160,11 @@ def _scaled(factor: float, value: float, _: int | None) -> str:
     return f"{factor * value:.5g}"
 
 
-def grid(axes: Axes) -> None:
-    """Draw a faint grid behind everything."""
+def grid(axes: Axes, key: bool = False) -> None:
+    """Draw a faint grid behind everything, and a key in the panel if asked for."""
     axes.grid(True, color="#d9dfe5", linewidth=0.5, zorder=0)
+    if key:
+        axes.legend(fontsize=8, frameon=False)
 
 
 def legend(figure: Figure, handles: Sequence[Any], columns: int = 3, title: str = "") -> None:
@@ -172,10 +174,7 @@ def legend(figure: Figure, handles: Sequence[Any], columns: int = 3, title: str 
 
 
 class Scene:
-    """Three coordinates in parallel projection, with the robot to scale where all of them are lengths.
-
-    Angles are drawn by their ranges, without the robot. `points` (n, 3) are to be seen.
-    """
+    """Three coordinates in parallel projection, with the robot to scale where all are lengths; else by their ranges."""
 
     def __init__(self, domain: Domain, robot: Robot, points: Array) -> None:
         self.names = [c.label for c in domain.coordinates]
@@ -202,8 +201,7 @@ class Scene:
         paint(axes, [polygon[:, :2] for polygon in (*bodies, *seen)], shades, depth)
         half, size = 0.5 * view.size, view.size
         axes.set_xlim(view.middle[0] - half, view.middle[0] + half)
-        axes.set_ylim(view.middle[1] - half, view.middle[1] + half)
-        axes.set_aspect("equal")
+        axes.set(ylim=(view.middle[1] - half, view.middle[1] + half), aspect="equal")
         axes.set_axis_off()
         start = view.middle - 0.42 * size
         arrow = {"arrowstyle": "-|>", "color": INK, "lw": 1.2, "shrinkA": 0, "shrinkB": 0}

@@ -10,7 +10,7 @@ import numpy as np
 from pkm_analysis.domain import through
 from pkm_analysis.drawing.sheet import COLOURS, INK, cut, grid, label, legend, sheet
 from pkm_analysis.kernels.pose_quantities import TYPE1, TYPE2
-from pkm_analysis.maps.loci import LOCUS_COLOURS, OTHER, Loci
+from pkm_analysis.regions.loci import LOCUS_COLOURS, OTHER, Loci
 from pkm_analysis.regions.path import Path
 from pkm_analysis.regions.regions import Regions
 from pkm_analysis.requirements.grammar import shown
@@ -81,8 +81,7 @@ def _panel(axes: Axes, found: Regions, mode: int, varying: tuple[int, ...]) -> N
 
     graph, domain = found.graphs[mode], found.graphs[mode].domain
     index: list[slice | int] = [slice(None)] * domain.dimension
-    kinematics = graph.membership.robot.kinematics
-    parts = [f"mode {mode} {kinematics.mode_label(mode)}".rstrip()]
+    parts = [f"mode {mode} {graph.membership.robot.kinematics.mode_label(mode)}".rstrip()]
     for k, c in enumerate(domain.coordinates):
         if k not in varying:
             at = int(np.abs(graph.axes[k] - np.clip(c.home, domain.lower[k], domain.upper[k])).argmin())
@@ -95,15 +94,8 @@ def _panel(axes: Axes, found: Regions, mode: int, varying: tuple[int, ...]) -> N
     if len(varying) == 1:
         ticks, there = [*ticks, np.zeros(1)], there[:, None]
         axes.set_yticks([])
-    look: dict[str, Any] = {
-        "cmap": colours,
-        "vmin": 0.5,
-        "vmax": most + 0.5,
-        "shading": "nearest",
-        "rasterized": True,
-        "zorder": 1,
-    }
-    axes.pcolormesh(*ticks, there.T, **look)
+    look: dict[str, Any] = {"shading": "nearest", "rasterized": True, "zorder": 1}
+    axes.pcolormesh(*ticks, there.T, cmap=colours, vmin=0.5, vmax=most + 0.5, **look)
     label(axes, coordinates, graph.membership.robot if len(varying) > 1 else None)
     axes.set_title(", ".join(parts), fontsize=9)
 

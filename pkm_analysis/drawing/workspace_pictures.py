@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A workspace, and the largest box or cylinder in it, as pictures, with the robot at home to scale.
-
-A border has the colours of what stops the robot.
-"""
+"""Pictures of a workspace, its border in the colours of what stops the robot, of the largest in it, and of tilts."""
 
 from __future__ import annotations
 
@@ -15,8 +12,7 @@ from pkm_analysis.domain import nodes_of, through
 from pkm_analysis.drawing.sheet import COLOURS, INK, Scene, cut, label, legend, outline, shaded, sheet
 from pkm_analysis.requirements.conditions import SEAM
 from pkm_analysis.requirements.grammar import shown
-from pkm_analysis.workspace.largest import Box, Cylinder
-from pkm_analysis.workspace.tilt import Tilt
+from pkm_analysis.workspace.largest import Box, Cylinder, Tilt
 from pkm_analysis.workspace.workspace import Workspace
 from pkm_description.mechanism import Array
 from pkm_runtime.describable import measure
@@ -50,7 +46,6 @@ def workspace_picture(found: Workspace) -> Figure:
 
 
 def _colours(found: Workspace) -> tuple[dict[int, str], list[tuple[str, str]]]:
-    """Colour of each code, and the entries of the legend."""
     known = {found.membership.stop(int(c)): int(c) for c in np.unique(found.stops) if c}
     colours = {known[stop]: COLOURS[min(k, SHOWN)] for k, (stop, _) in enumerate(found.stopped_by)}
     parts = [
@@ -65,7 +60,6 @@ def _colours(found: Workspace) -> tuple[dict[int, str], list[tuple[str, str]]]:
 
 
 def _facet_codes(found: Workspace) -> NDArray[np.int32]:
-    """A code for each facet: that of most of its corners."""
     codes = found.stops[found.simplices]
     if codes.shape[1] == 3:
         return np.where(codes[:, 1] == codes[:, 2], codes[:, 1], codes[:, 0])
@@ -73,7 +67,6 @@ def _facet_codes(found: Workspace) -> NDArray[np.int32]:
 
 
 def _view(axes: Axes, found: Workspace, colours: dict[int, str]) -> None:
-    """The border and the robot in parallel projection."""
     from matplotlib.colors import to_rgb
 
     scene = Scene(found.domain, found.membership.robot, found.corners)
@@ -107,8 +100,7 @@ def _segments(axes: Axes, segments: Array, codes: NDArray[np.int32], colours: di
 def _flat(axes: Axes, found: Workspace, colours: dict[int, str]) -> None:
     from matplotlib.patches import PathPatch
 
-    border = outline(found.corners, found.simplices)
-    axes.add_patch(PathPatch(border, facecolor=INSIDE, edgecolor="none", zorder=1))
+    axes.add_patch(PathPatch(outline(found.corners, found.simplices), facecolor=INSIDE, edgecolor="none", zorder=1))
     _segments(axes, found.corners[found.simplices], _facet_codes(found), colours)
     label(axes, found.domain.coordinates, found.membership.robot)
     axes.set_title(found.domain.in_words(), fontsize=9)

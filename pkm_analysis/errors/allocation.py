@@ -27,7 +27,7 @@ SECONDS = 20.0
 class Allocation(Plottable):
     """Tolerances (k,) of the sources that reach an error [m], their costs (k,), and that of the coarsest grades."""
 
-    _picture: ClassVar[str] = "error_pictures.allocation_picture"
+    _picture: ClassVar[str] = "proof_pictures.allocation_picture"
 
     robot: str
     goal: float

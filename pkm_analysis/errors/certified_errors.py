@@ -72,7 +72,7 @@ class ProvedErrors(Plottable):
     within the tolerances misses by more, by `missed`; `open_boxes` (k, c, 2) are undecided, `share` is what is proved.
     """
 
-    _picture: ClassVar[str] = "error_pictures.proof_picture"
+    _picture: ClassVar[str] = "proof_pictures.proved_errors_picture"
 
     robot: str
     verdict: str

@@ -59,7 +59,7 @@ class ErrorBudget(Plottable):
     they contribute to the mean square of the position error where it is largest.
     """
 
-    _picture: ClassVar[str] = "error_pictures.budget_picture"
+    _picture: ClassVar[str] = "proof_pictures.budget_picture"
 
     robot: str
     poses: Array  # (n, 7)

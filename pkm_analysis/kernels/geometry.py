@@ -1,15 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Full boxes of nodes, faces of zonotopes, and lower bounds of the distances of bodies.
 
-Bounds are those of capsules around shapes and of balls around bodies.
-
 Arrays of `capsule_bounds`: `rotations` (n, b, 3, 3) and `places` (n, b, 3) of bodies; `capsules` (s, 7) ends and radius
 of each shape's in its body; `balls` (b, 4) centre and radius of each body's; `spans` (b, 2) the shapes of a body;
 `pairs` (m, 3) two bodies and the column of `out` where their shape pairs begin.
 
 Each face of a zonotope is spanned by one generator less than there are dimensions. Combinations come in the order of
-`itertools.combinations`, so that successive ones share their first generators, and with them the orthonormal vectors
-made of these.
+`itertools.combinations`: successive ones share their first generators, and the orthonormal vectors made of these.
 """
 
 from math import sqrt
@@ -165,16 +162,20 @@ def faces_of(generators, combinations, flat, rows, basis, normal):
 
 
 @compiled
+def _length(vector):
+    total = 0.0
+    for c in range(vector.shape[0]):
+        total += vector[c] * vector[c]
+    return sqrt(total)
+
+
+@compiled
 def _added(vector, flat, basis, held):
     """Whether a vector (f,) is independent of the first rows of an orthonormal basis; if so it becomes the next."""
-    f = vector.shape[0]
-    size = 0.0
-    for c in range(f):
-        size += vector[c] * vector[c]
+    size = _length(vector)
     if not size > 0.0:
         return False
-    size = sqrt(size)
-    for c in range(f):
+    for c in range(vector.shape[0]):
         basis[held, c] = vector[c] / size
     return _orthogonal(basis, held, basis[held]) > flat
 
@@ -191,10 +192,7 @@ def _orthogonal(basis, held, vector):
                 along += basis[r, c] * vector[c]
             for c in range(f):
                 vector[c] -= along * basis[r, c]
-        size = 0.0
-        for c in range(f):
-            size += vector[c] * vector[c]
-        size = sqrt(size)
+        size = _length(vector)
         left *= size
         if not size > 0.0:
             return 0.0

@@ -77,7 +77,7 @@ class Proof(Plottable):
 
     _elsewhere: ClassVar[dict[str, str]] = {"proved success result answer": "verdict has the answer, ok whether proved"}
 
-    _picture: ClassVar[str] = "proof_picture.proof_picture"
+    _picture: ClassVar[str] = "proof_pictures.proof_picture"
 
     verdict: str
     that: tuple[str, ...]  # the requirements
@@ -150,10 +150,8 @@ class Proof(Plottable):
 class Settings(TypedDict, total=False):
     """How long to search.
 
-    Attributes:
-        resolution: smallest box sides that are halved, relative to the domain's or those of a part of a path.
-        most_boxes: number of boxes after which the answer is undecided.
-        progress: called with the proved share of the domain and the number of boxes so far.
+    Boxes whose sides are a part `resolution` of the domain's are not halved, and after `most_boxes` the answer is
+    undecided; `progress` is called with the proved share of the domain and the number of boxes so far.
     """
 
     resolution: float
@@ -162,10 +160,7 @@ class Settings(TypedDict, total=False):
 
 
 def prove(robot: Robot, domain: Domain, requirements: Sequence[Requirement], **settings: Unpack[Settings]) -> Proof:
-    """Whether requirements hold at every pose of a domain, in the robot's working mode.
-
-    `AnalysisError` where the domain is empty, a requirement has no bounds, or the robot cannot be bounded.
-    """
+    """Whether requirements hold at every pose of a domain, in the robot's working mode."""
     for c, (low, high) in zip(domain.coordinates, domain.box, strict=False):
         if not (np.isfinite(low) and np.isfinite(high) and low < high):
             raise AnalysisError(f"range of {c.label}", f"{low:g} to {high:g} is empty", "give the lower end first")
@@ -179,9 +174,8 @@ def prove_path(
     """Whether requirements hold along a path that is straight in task coordinates between waypoints (n, c), n > 1."""
     points, width = np.asarray(waypoints, dtype=float), len(robot.coordinates.all)
     if points.ndim != 2 or len(points) < 2 or points.shape[1] != width or not np.isfinite(points).all():
-        raise AnalysisError(
-            "path", f"an array of shape {points.shape} is not a path", f"give (n, {width}), n > 1, finite"
-        )
+        problem = f"an array of shape {points.shape} is not a path"
+        raise AnalysisError("path", problem, f"give (n, {width}), n > 1, finite")
     lines = [Stretch(Domain.of_path(robot.coordinates, *ends), np.array(ends)) for ends in pairwise(points)]
     return prove_stretches(robot, lines, requirements, **settings)
 
@@ -309,7 +303,6 @@ class _Search:
         return Part(domain, np.concatenate(done), rest, share), refuted
 
     def _question(self, domain: Domain) -> str | None:
-        """Distinguishes bounds from all others in a journal."""
         if self.robot.sweeps.journal is None:
             return None
         where = domain.origin.tolist(), domain.directions.tolist()
@@ -355,7 +348,6 @@ class _Search:
 
 
 def _points_of(boxes: Array) -> Array:
-    """Corners and centres (m, k) of boxes (n, k, 2)."""
     return np.unique(np.concatenate([*corners(boxes), boxes.mean(axis=-1)]), axis=0)
 
 
@@ -373,7 +365,7 @@ def _halved(boxes: Array, relative: Array) -> Array:
 def prove_motion(
     robot: Robot, poses: ArrayLike, radii: ArrayLike, requirements: Sequence[Requirement], **settings: Unpack[Settings]
 ) -> Proof:
-    """Whether requirements hold along a path of straight lines with rounded corners, see `Analysis.prove_motion`.
+    """See `Analysis.prove_motion`.
 
     Within `radii` of a corner the path lies in the parallelogram of the last stretch before it and the first after it,
     as does every path whose way along one line ends while that along the next begins. The requirements are proved on
@@ -418,8 +410,7 @@ def _require_straight(task: TaskCoordinates, poses: Array, at: Array) -> None:
         pose = np.concatenate([poses[0, :3] + share * (poses[1, :3] - poses[0, :3]), attitude])
         missed = _coordinates(task, pose) - (at[0] + share * (at[1] - at[0]))
         if np.abs(missed / units).max() > STRAIGHT:
-            problem = "it turns about an axis of no task coordinate"
-            raise AnalysisError("motion", problem, "turn about one at a time")
+            raise AnalysisError("motion", "it turns about an axis of no task coordinate", "turn about one at a time")
 
 
 def _corner(task: TaskCoordinates, at: Array, before: Array, after: Array) -> Stretch:

@@ -127,13 +127,11 @@ class Affine:
         return np.asarray(np.isfinite(self.rest).all(axis=(-1, -2)))
 
     def _corners(self) -> Array:
-        """Signs (2^k, k) of the corners."""
         return np.array(list(product((-1.0, 1.0), repeat=self.half.shape[1])))
 
     def _size(self) -> Array:
         """Largest absolute values of the affine part (n, r, c)."""
-        sloped = np.einsum("nkrc,nk->nrc", np.abs(self.slopes), self.half)
-        return np.asarray((np.abs(self.centre) + sloped) * MORE)
+        return np.asarray((np.abs(self.centre) + np.einsum("nkrc,nk->nrc", np.abs(self.slopes), self.half)) * MORE)
 
     def largest(self) -> Array:
         """Upper bounds (n,) of the largest singular value; infinite where nothing is known."""
@@ -184,8 +182,7 @@ class Affine:
         for _ in range(8):
             v = P @ v + 1e-6 * v.max(axis=1, keepdims=True)
             v = v / v.max(axis=1, keepdims=True)
-        growth = ((P @ v) / v).max(axis=(1, 2)) * MORE
-        return np.where(self.known, 1.0 - growth, -np.inf)
+        return np.where(self.known, 1.0 - ((P @ v) / v).max(axis=(1, 2)) * MORE, -np.inf)
 
     def ball(self) -> Ball:
         """All matrices over the box."""
@@ -255,8 +252,7 @@ def least_squares(K: Affine, b: Affine) -> Ball:
     m = K.centre.shape[1]
     if m == K.centre.shape[2]:
         return solve_affine(K, b)
-    whole = solve_affine(_augmented(K), _padded(b, (0, K.centre.shape[2])))
-    return whole[:, m:]
+    return solve_affine(_augmented(K), _padded(b, (0, K.centre.shape[2])))[:, m:]
 
 
 def least_norm(K: Affine, b: Affine) -> Ball:
@@ -264,8 +260,7 @@ def least_norm(K: Affine, b: Affine) -> Ball:
     m = K.centre.shape[1]
     if m == K.centre.shape[2]:
         return solve_affine(K.T, b)
-    whole = solve_affine(_augmented(K), _padded(b, (m, 0)))
-    return whole[:, :m]
+    return solve_affine(_augmented(K), _padded(b, (m, 0)))[:, :m]
 
 
 def less(b: Affine, A: Affine, x: Array) -> Affine:
@@ -273,8 +268,7 @@ def less(b: Affine, A: Affine, x: Array) -> Affine:
     there = Ball.exactly(x)
     centre = Ball.exactly(b.centre) + -(Ball.exactly(A.centre) @ there)
     slopes = Ball.exactly(b.slopes) + -(Ball.exactly(A.slopes) @ there)
-    rounding = np.einsum("nkrc,nk->nrc", slopes.radius, A.half)
-    rest = b.rest + A.rest @ np.abs(x) + centre.radius + rounding
+    rest = b.rest + A.rest @ np.abs(x) + centre.radius + np.einsum("nkrc,nk->nrc", slopes.radius, A.half)
     return Affine(centre.middle, slopes.middle, A.half, rest * MORE + TINY)
 
 
@@ -294,8 +288,6 @@ def _augmented(K: Affine) -> Affine:
 
 
 def _padded(b: Affine, rows: tuple[int, int]) -> Affine:
-    """With rows of zeros above and below."""
-
     def pad(A: Array) -> Array:
         return np.pad(A, [*[(0, 0)] * (A.ndim - 2), rows, (0, 0)])
 

@@ -4,11 +4,9 @@
 The kernels that place bodies and solve limbs in closed form run once as plain Python on numbers that record their
 operations. Limbs without a closed form contribute their closure equations, with their joints as unknowns.
 
-The kernels compute the cosine and the sine of a joint without its angle, which is fastest. Over intervals this loses
-their dependence. Here each is the cosine and the sine of an angle, whose bounds are then known as well. Angles are
-measured from the quarter turn nearest in the recording, so that no branch cut is near.
-
-Its tape becomes a table that the interpreter of jets runs (`kernels/jets.py`).
+The kernels compute the cosine and the sine of a joint without its angle. Over intervals this loses their dependence.
+Here each is the cosine and the sine of an angle, measured from the quarter turn nearest in the recording, so that no
+branch cut is near. The tape becomes a table that the interpreter of jets runs (`kernels/intervals.py`).
 """
 
 from __future__ import annotations
@@ -23,7 +21,7 @@ from numpy.typing import NDArray
 from scipy.linalg import qr
 
 from pkm_analysis.analysis_errors import AnalysisError
-from pkm_analysis.proof.kernels import jets
+from pkm_analysis.proof.kernels import intervals
 from pkm_description.mechanism import Array
 from pkm_dynamics.kernels.spring_forces import straight_energy
 from pkm_kinematics.kernels.position.chain import place_chain
@@ -41,21 +39,21 @@ Numbers = NDArray[np.int64]
 HALF_PI = 0.5 * pi
 PIVOT = 1e-9  # of the largest: a joint or an equation with a smaller pivot is dependent
 _PLAIN = {  # operations of a tape that have one operation of their own
-    "+": jets.ADD,
-    "-": jets.SUBTRACT,
-    "atan2": jets.ANGLE,
-    "negated": jets.NEGATED,
-    "sqrt": jets.ROOT,
-    "sin": jets.SINE,
-    "cos": jets.COSINE,
+    "+": intervals.ADD,
+    "-": intervals.SUBTRACT,
+    "atan2": intervals.ANGLE,
+    "negated": intervals.NEGATED,
+    "sqrt": intervals.ROOT,
+    "sin": intervals.SINE,
+    "cos": intervals.COSINE,
 }
 _COMPARISONS = {  # what is compared with which outcome, and whether the sides change places
-    "<": (jets.LESS, True, False),
-    ">": (jets.LESS, True, True),
-    "<=": (jets.LESS, False, True),
-    ">=": (jets.LESS, False, False),
-    "==": (jets.EQUAL, True, False),
-    "!=": (jets.EQUAL, False, False),
+    "<": (intervals.LESS, True, False),
+    ">": (intervals.LESS, True, True),
+    "<=": (intervals.LESS, False, True),
+    ">=": (intervals.LESS, False, False),
+    "==": (intervals.EQUAL, True, False),
+    "!=": (intervals.EQUAL, False, False),
 }
 
 
@@ -109,17 +107,19 @@ def compile_tape(tape: Tape, results: Iterable[Number]) -> Program:
 
 
 class _Rows:
-    """Collects rows, those of constants first."""
-
     def __init__(self, constants: list[Constant]) -> None:
         self.places: dict[int | Constant, int] = {value: i for i, value in enumerate(constants)}
-        self.rows, self.constants, self.reaches = [(jets.GIVEN, 0, 0)] * len(constants), len(constants), list[int]()
+        self.rows, self.constants, self.reaches = (
+            [(intervals.GIVEN, 0, 0)] * len(constants),
+            len(constants),
+            list[int](),
+        )
         self._known: dict[tuple[int, int, int], int] = {}
 
     def _write(self, what: int, a: int = 0, b: int = 0) -> int:
         """The row of an operation, one for all that are equal."""
         row = (what, a, b)
-        if what == jets.GIVEN or row not in self._known:
+        if what == intervals.GIVEN or row not in self._known:
             self.rows.append(row)
             self._known[row] = len(self.rows) - 1
         return self._known[row]
@@ -128,7 +128,7 @@ class _Rows:
         """Write the rows of one term; the row of its value."""
         what, *operands = term.how
         if what == "input":
-            return self._write(jets.GIVEN)
+            return self._write(intervals.GIVEN)
         at = [self.places[o] for o in operands]
         if what == "max" and Constant(0.0) in operands:
             reach = at[1] if operands[0] == Constant(0.0) else at[0]
@@ -137,17 +137,17 @@ class _Rows:
         if what == "*":
             return self._product(*at)
         if what == "/":
-            return self._product(at[0], self._write(jets.RECIPROCAL, at[1]))
+            return self._product(at[0], self._write(intervals.RECIPROCAL, at[1]))
         if what in _PLAIN:
             return self._write(_PLAIN[what], *at)
         raise AnalysisError("proof", f"the operation '{what}' has no interval form", "prove what does not need it")
 
     def _product(self, a: int, b: int) -> int:
         if a == b:
-            return self._write(jets.SQUARE, a)
+            return self._write(intervals.SQUARE, a)
         if b < self.constants:
             a, b = b, a
-        return self._write(jets.MULTIPLE if a < self.constants else jets.MULTIPLY, a, b)
+        return self._write(intervals.MULTIPLE if a < self.constants else intervals.MULTIPLY, a, b)
 
 
 class Angles:
@@ -196,10 +196,8 @@ class Angles:
 
 @dataclass(frozen=True, eq=False)
 class RobotProgram:
-    """Two programs, and the layout of the second one's results.
-
-    Results are, in order: `reach` numbers under roots, the positions of `joints`, the potential energy [J], and entries
-    of `system`.
+    """Two programs, and the layout of the second one's results: `reach` numbers under roots, the positions of `joints`,
+    the potential energy [J], and entries of `system`.
     """
 
     pose: Program  # task coordinates to origin and rotation
@@ -221,8 +219,6 @@ class RobotProgram:
 
 
 class _Block(NamedTuple):
-    """Unknowns and equations of a block without a closed form."""
-
     unknowns: list[Number]
     equations: list[Number]
     columns: list[int]
@@ -231,22 +227,16 @@ class _Block(NamedTuple):
 def record_robot(kinematics: Kinematics, mode: int, constraints: bool) -> RobotProgram:
     """Record a robot in a mode, on request with the closure equations' matrix, for singularities of every type.
 
-    `AnalysisError` for a configuration-dependent motion space, a platform without a branch of its own, or an operation
-    without an interval form.
+    `AnalysisError` for a configuration-dependent motion space, a platform without a branch, or no interval form.
     """
-    engine = kinematics.engine
+    about, engine = f"robot '{kinematics.mechanism.name}'", kinematics.engine
     if not engine.constant_space:
-        raise AnalysisError(
-            f"robot '{kinematics.mechanism.name}'",
-            "its motion space depends on the pose, so that no box of its coordinates lies in it",
-            "look at its workspace, which is bounded by points",
-        )
+        problem = "its motion space depends on the pose, so that no box of its coordinates lies in it"
+        raise AnalysisError(about, problem, "look at its workspace, which is bounded by points")
     if not engine.task.names:
-        raise AnalysisError(
-            f"robot '{kinematics.mechanism.name}'",
-            "its platform has no branch of its own, so that no coordinates bound a box",
-            "give the platform a branch of sliding and turning joints in its description",
-        )
+        problem = "its platform has no branch of its own, so that no coordinates bound a box"
+        remedy = "give the platform a branch of sliding and turning joints in its description"
+        raise AnalysisError(about, problem, remedy)
     return _Recorder(kinematics, mode, constraints).record()
 
 
@@ -265,7 +255,6 @@ class _Recorder:
         self.there = found if np.isfinite(found).all() else self.start
 
     def record(self) -> RobotProgram:
-        """Record both programs."""
         coordinates, placed = self._pose()
         pose = compile_tape(_tape_of(coordinates), placed)
         tape = Tape()
@@ -306,7 +295,6 @@ class _Recorder:
         )
 
     def _pose(self) -> tuple[Any, list[Number]]:
-        """Coordinates as terms, and the resulting origin and rotation."""
         tape = Tape()
         coordinates = tape.inputs(0, self.at, range(len(self.at)))
         for i, q in enumerate(coordinates):
@@ -325,7 +313,6 @@ class _Recorder:
         return inputs
 
     def _limbs(self, tape: Tape) -> list[_Block]:
-        """All blocks placed, with their equations written."""
         bodies, closures, state, rows = self.model.bodies, self.model.closures, self.data.state, self.data.rows
         found: list[_Block] = []
         for b, block in enumerate(self.model.blocks):
@@ -381,10 +368,9 @@ class _Recorder:
         Where its columns are independent nothing can move: no singularity of type 2, of the constraints, or inside a
         limb. Joints that are free by design, such as the spin of a rod, are left out. Where the limbs leave the
         platform what its branch alone holds, as the spin of the pin at a five-bar's tip, the platform's own degrees of
-        degree of freedom are examined, without the constraints.
+        freedom are examined, without the constraints.
         """
-        held = self.kinematics.mechanism.mobility.left_out == 0
-        freedoms = np.eye(6) if held else self.engine.task.subspace
+        freedoms = np.eye(6) if self.kinematics.mechanism.mobility.left_out == 0 else self.engine.task.subspace
         blocks, closures = self.engine.model.blocks, self.engine.model.closures
         constants, entries = np.zeros((int(closures["rows"].sum()), 0)), {}
         sides = []
@@ -412,11 +398,9 @@ class _Recorder:
         return constants, entries
 
     def _independent(self, blocks: range, first: int) -> list[int]:
-        """Joints of a limb, counted from body `first`, that its equations determine."""
         return [i - first for b in blocks for i in self._square(b)[0]]
 
     def _energy(self) -> Number:
-        """Potential energy of all bodies and springs [J], up to a constant."""
         lift = self.data.state[BASE].dv  # minus gravity
         total: Number = 0.0
         for i, body in enumerate(self.model.bodies):

@@ -48,10 +48,9 @@ Indices = NDArray[np.int64]
 class Measured:
     """Points (n, d) [m, rad] and what is known of them.
 
-    `codes` (n,) are those of conditions, or TYPE_2 on a singularity; `sign` (n,) that of the direct determinant
-    relative to home's, 0 where unknown or without sign; `margins` (n, 2) of the constraints and inside limbs, not
-    negative; `turns` (n, t) positions [rad] of revolute joints with limits; `poses` (n, 7) where coordinates follow,
-    positions in characteristic lengths, else (n, 0).
+    `codes` (n,) are those of conditions, or TYPE_2; `sign` (n,) that of the direct determinant relative to home's, 0
+    where unknown; `margins` (n, 2) of the constraints and inside limbs, not negative; `turns` (n, t) positions [rad] of
+    revolute joints with limits; `poses` (n, 7) where coordinates follow, in characteristic lengths, else (n, 0).
     """
 
     points: Array
@@ -121,8 +120,7 @@ class Measures:
             found[(np.abs(a.turns[i] - b.turns[j]) > np.pi).any(axis=1)] = TURN
         found = np.where(middle.codes != INSIDE, middle.codes, found)
         if self.signed:
-            crossed = (a.sign[i] != b.sign[j]) | (middle.inside & (middle.sign != a.sign[i]))
-            found[crossed] = TYPE_2
+            found[(a.sign[i] != b.sign[j]) | (middle.inside & (middle.sign != a.sign[i]))] = TYPE_2
         if self._follows:
             found[middle.inside & _jumps(a.poses[i], middle.poses, b.poses[j])] = JUMP
         return found.astype(np.int32)
@@ -290,14 +288,12 @@ class GridGraph:
 
     def nearest_turn(self, points: Array, point: Array) -> Array:
         """Points (..., d) with periodic angles in the turn nearest to another point (d,)."""
-        turns = np.round((point - points) / (2.0 * np.pi))
-        return np.where(self.wraps, points + 2.0 * np.pi * turns, points)
+        return np.where(self.wraps, points + 2.0 * np.pi * np.round((point - points) / (2.0 * np.pi)), points)
 
     def around(self, point: Array) -> Indices:
         """Nodes at the corners of the cell that contains a point (d,), the nearest first."""
         cell = (self.within(point[None])[0] - self.domain.lower) / self.steps
-        corners = nodes_of([np.arange(2)] * len(cell))
-        index = np.floor(cell).astype(np.int64) + corners
+        index = np.floor(cell).astype(np.int64) + nodes_of([np.arange(2)] * len(cell))
         away = np.linalg.norm((index - cell) * self.steps * self.scale, axis=1)
         keep = np.ones(len(index), dtype=bool)
         for k, (n, wraps) in enumerate(zip(self.shape, self.wraps, strict=True)):

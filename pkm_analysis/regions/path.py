@@ -6,7 +6,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy  # submodules load on first use
@@ -33,8 +33,7 @@ class Path(OverGrid):
 
     `start`, `end` (d,) and `waypoints` (k, d), none without a path, are in m and rad; periodic angles are unwrapped.
     With `proved`, that there is none follows from a change of sign, whatever the grid. `checked` is the spacing [m] of
-    the checks, angles at the characteristic length. `barrier` tells what stops the robot at the border of the component
-    of the start, with shares.
+    checks, angles at the characteristic length. `barrier` tells what stops the robot around the start's component.
     """
 
     _picture: ClassVar[str] = "singularity_pictures.path_picture"
@@ -109,35 +108,25 @@ class Path(OverGrid):
         }
 
 
-class Ends(NamedTuple):
-    """Ends (d,) of a path [m, rad], and what is held along it, by name."""
-
-    start: Array
-    end: Array
-    held: dict[str, float]
-
-
 def box_of(
     task: TaskCoordinates,
     vary: list[str],
     start: Mapping[str, float],
     end: Mapping[str, float],
     ranges: Mapping[str, Range],
-) -> tuple[dict[str, Range], Ends]:
-    """Where a path is searched: ranges [m, rad] by name, and the ends.
+) -> tuple[dict[str, Range], Array, Array, dict[str, float]]:
+    """Where a path is searched: ranges [m, rad] by name, its start and end (d,), and what is held, by name.
 
     Unless given in `ranges`, both ends with as much room again on all sides, and half the robot's size at least, within
-    the platform's limits. Coordinates that do not vary are held where both ends name one value, else `AnalysisError`;
-    home's is the default.
+    the platform's limits. Coordinates that do not vary are held where both ends name one value, else `AnalysisError`.
     """
     size = task.kinematics.engine.size
     first, last, named = task.named(start), task.named(end), task.named(ranges)
     held = {}
     for name in {*first, *last} - set(vary):
         if first.get(name) != last.get(name):
-            raise AnalysisError(
-                f"path in {name}", "it is not one of the robot's own degrees of freedom", f"vary {', '.join(vary)}"
-            )
+            problem = "it is not one of the robot's own degrees of freedom"
+            raise AnalysisError(f"path in {name}", problem, f"vary {', '.join(vary)}")
         held[name] = float(first[name])
     box = {}
     for name in vary:
@@ -148,9 +137,8 @@ def box_of(
         if c.unit == "rad" and high - low > WHOLE:
             low, high = 0.5 * (low + high) - np.pi, 0.5 * (low + high) + np.pi
         box[name] = named.get(name, (low, high))
-    homes = {name: task.find(name).home for name in vary}
-    at_start, at_end = (np.array([side.get(name, homes[name]) for name in vary]) for side in (first, last))
-    return box, Ends(at_start, at_end, held)
+    ends = [np.array([side.get(name, task.find(name).home) for name in vary]) for side in (first, last)]
+    return box, ends[0], ends[1], held
 
 
 def along(waypoints: Array, scale: Array, step: float) -> Array:
@@ -182,8 +170,6 @@ def find_path(graph: GridGraph, start: Array, end: Array) -> Path:
 
 
 class _Finder:
-    """Searches a path on a grid."""
-
     def __init__(self, graph: GridGraph, ends: Array, checked: float) -> None:
         self.graph, self.ends, self.checked = graph, ends, checked
         self.reason = ""
@@ -191,7 +177,6 @@ class _Finder:
         self._reached: NDArray[np.bool_] | None = None
 
     def free(self, waypoints: Array) -> bool:
-        """Whether nothing is met along waypoints (k, d)."""
         points = along(waypoints, self.graph.scale, self.checked)
         inner = self.graph.within(points)
         if not (self.graph.membership.codes(inner) == INSIDE).all():
@@ -257,7 +242,6 @@ class _Finder:
         return None
 
     def _unrolled(self, chain: list[int]) -> Array:
-        """Coordinates (k, d) of a chain of nodes from the start to the end, periodic angles unwrapped."""
         places = [self.ends[0]]
         for node in chain[1:-1]:
             places.append(self._beside(node, places[-1]))

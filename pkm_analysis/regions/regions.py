@@ -19,8 +19,7 @@ from pkm_analysis.regions.grid_graph import CONSTRAINT, LIMB, TURN, TYPE_2, Grid
 from pkm_analysis.regions.path import WHOLE, Path, find_path
 from pkm_analysis.requirements.conditions import INSIDE, Membership
 from pkm_analysis.requirements.grammar import shown
-from pkm_analysis.workspace.border import bisect
-from pkm_analysis.workspace.grid import extent
+from pkm_analysis.workspace.border import bisect, extent
 from pkm_description.mechanism import Array
 from pkm_kinematics.status import closes
 from pkm_runtime.describable import counted
@@ -37,9 +36,8 @@ FINE = 1e-9  # of a step: how near to the border
 class Region:
     """A connected set of poses of one working mode without a singularity.
 
-    `number` counts over all modes; `mode_label` has a sign per limb with two branches. `sign` is that of the direct
-    determinant relative to home's, 0 where it has none. `size` is by counting nodes, in the unit of `Regions`; `lower`
-    and `upper` are the bounding box (d,); `home` tells whether home is in it.
+    `number` counts over all modes. `sign` is that of the direct determinant relative to home's, 0 where it has none.
+    `size` is by counting nodes, in the unit of `Regions`; `lower` and `upper` are the bounding box (d,).
     """
 
     number: int
@@ -64,11 +62,7 @@ class Assembled:
 
 @dataclass(frozen=True, eq=False)
 class Touch:
-    """Two regions, by number, with a singularity between them, or a turn that a joint's limits do not allow.
-
-    `through` is what is crossed, `at` a point (d,) of it [m, rad], `count` the pairs of neighbouring nodes that it
-    separates, or nodes beside it.
-    """
+    """Two regions, by number, what is crossed between them at a point (d,), and how many pairs of nodes it parts."""
 
     first: int
     second: int
@@ -90,7 +84,7 @@ class Regions(OverGrid):
     """The singularity-free regions of some working modes over a domain, the largest first, mode by mode.
 
     `numbers` are, for each mode, the region at each node of its grid, 0 for none. `crumbs` count the parts too small to
-    be listed, and their nodes. `notes` say what cannot be said, and why.
+    be listed, and their nodes.
     """
 
     _picture: ClassVar[str] = "singularity_pictures.regions_picture"
@@ -146,8 +140,7 @@ class Regions(OverGrid):
     def assembly_modes(self, actuated: Array | None = None) -> list[Assembled]:
         """The assembly modes of actuator positions (n_actuated,) [rad, m], home's by default, and their regions.
 
-        Only those in one of these working modes, within the domain or not. Two in one region: the robot gets from one
-        to the other without a singularity.
+        Only those in one of these working modes. Two in one region change without a singularity.
         """
         kinematics = self.graph.membership.robot.kinematics
         q = kinematics.inverse(kinematics.home).actuated if actuated is None else np.asarray(actuated, dtype=float)
@@ -192,11 +185,7 @@ class Regions(OverGrid):
 
 
 def regions(conditions: Sequence[Membership], given: Mapping[str, Range], resolution: int | None = None) -> Regions:
-    """Find the regions of working modes, from the conditions of each, whose ranges do not matter.
-
-    `given` ranges [m, rad] are by full name; others are the workspaces' extent. `AnalysisError` where the conditions
-    hold nowhere.
-    """
+    """Find the regions of working modes, from the conditions of each; `given` ranges [m, rad] are by full name."""
     ranges = ranges_for(conditions, given)
     graphs: dict[int, GridGraph] = {}
     numbers: dict[int, NDArray[np.int32]] = {}
@@ -325,8 +314,7 @@ def _meeting(graph: GridGraph, other: GridGraph, inside: Indices, outside: Indic
     border += 1e-6 * (near - border)  # safely inside
     poses, _ = graph.domain.poses(border)
     a = graph.membership.robot.evaluator.numbers(poses, wanted)
-    b = other.membership.robot.evaluator.numbers(poses, wanted)
-    apart = np.abs(a - b)
+    apart = np.abs(a - other.membership.robot.evaluator.numbers(poses, wanted))
     apart[turning] = np.abs(np.mod(apart[turning] + np.pi, 2.0 * np.pi) - np.pi)
     meets = np.flatnonzero(apart.max(axis=0) < MEETING)
     return border[meets[0]] if 2 * len(meets) > len(border) else None  # fewer: a corner that other borders share

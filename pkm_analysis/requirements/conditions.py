@@ -39,8 +39,6 @@ class Stop(NamedTuple):
 
 
 class _Layout(NamedTuple):
-    """The first code of each kind."""
-
     reach: int
     limit: int
     requirements: tuple[int, ...]
@@ -52,8 +50,8 @@ class Membership:
 
     A point is inside where the platform is within its limits in the description, the limbs reach, all joints, passive
     ones too, are within theirs, and all requirements hold. The code of a point outside names the first of these that
-    fails, in this order. `joint_limits` and `platform_limits` set to False ignore these. Positions may be judged over
-    orientations [rad], by full names: all must be possible with `every`, else one.
+    fails, in this order. Positions may be judged over orientations [rad], by full names: all must be possible with
+    `every`, else one.
     """
 
     robot: Robot
@@ -113,10 +111,7 @@ class Membership:
         return np.asarray(self.codes(points) == INSIDE)
 
     def codes(self, points: Array) -> Codes:
-        """Codes (n,) of points (n, d) [m, rad]: INSIDE, or one that `stop` explains.
-
-        Over orientations: what stops the robot in the first impossible one.
-        """
+        """Codes (n,) of points (n, d) [m, rad]: INSIDE, or one that `stop` explains, of the first failure."""
         if self.orientations:
             return self._over_orientations(points)
         if not len(points):
@@ -189,7 +184,6 @@ class Membership:
         return np.asarray(whole & np.array(self.domain.closes))
 
     def _requirement_of(self, code: int) -> tuple[Requirement, str]:
-        """The requirement of a code, and what its quantity is due to."""
         starts = zip(self.requirements, self._first.requirements, strict=False)
         one, first = [(one, first) for one, first in starts if first <= code][-1]
         return one, f": {one.quantity.causes[code - first]}" if one.quantity.causes else ""
@@ -257,8 +251,8 @@ def over_orientations(
     """The conditions of a workspace of positions of one of `KINDS`, over ranges that do not matter.
 
     `angles` are ranges [rad] of the platform's angles by name, by default all that the description allows, for
-    "reachable" and "dexterous"; of each, `steps` values are tried, evenly spaced, both ends among them. `AnalysisError`
-    for an unknown kind, no range of angles, or a platform that cannot be rotated on its own.
+    "reachable" and "dexterous"; of each, `steps` values are tried. `AnalysisError` for an unknown kind, no range of
+    angles, or a platform that cannot be rotated on its own.
     """
     about = f"workspace '{kind}'"
     if kind not in KINDS:

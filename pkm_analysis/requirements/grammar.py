@@ -71,10 +71,7 @@ def in_si(number: float, unit: str, wanted: str, about: str) -> float:
 
 
 def by_default(number: float, unit: str, wanted: str, size: float, about: str) -> float:
-    """A number in m or rad as `in_si`, without a unit in the one `wanted`.
-
-    `AnalysisError` where it then makes no sense in a robot of a size [m].
-    """
+    """A number as `in_si`, m or rad by default; `AnalysisError` where it makes no sense in a robot of a size [m]."""
     if not unit and wanted == "rad" and abs(number) > 2.0 * pi:
         problem, remedy = f"{number:g} rad is more than a turn", f"write {number:g}deg, or {number:g}rad"
         raise AnalysisError(about, problem, f"{remedy} if that is meant")

@@ -21,11 +21,10 @@ import numpy as np
 
 from pkm_analysis.analysed_robot import Robot
 from pkm_analysis.analysis_errors import AnalysisError
-from pkm_analysis.indices import limits_of, part_of
+from pkm_analysis.indices import largest_displacements, least_reach, limits_of, part_of, zonotope_faces
 from pkm_analysis.kernels.pose_quantities import HOLD, LIMIT, REACH, REGULARITY, TYPE1, TYPE2, UNLIMITED, WIDTH
-from pkm_analysis.polytopes import largest_displacements, least_reach, zonotope_faces
-from pkm_analysis.proof.enclosures import Enclosure
-from pkm_analysis.proof.over_boxes import (
+from pkm_analysis.proof.enclosures import (
+    Enclosure,
     joint_room,
     least_joint_room,
     least_regularity,
@@ -121,7 +120,6 @@ _MEANINGS = {
 
 
 def _of_limbs(robot: Robot) -> list[Quantity]:
-    """Quantities that the limbs alone have, from numbers of `pose_quantities`."""
     length = robot.kinematics.characteristic_length
     where = {"length": length, "at": f"; rotations count at {length:.4g} m"}
     per, drive = {"m": ("1", "1"), "rad": ("m/rad", "rad/m")}.get(robot.actuator_unit, ("m/(m or rad)", "(m or rad)/m"))
@@ -172,8 +170,8 @@ def find_quantity(robot: Robot, name: str, assumed: Assumed = NOTHING_MORE) -> Q
         return _clearance(robot)
     if name == INSIDE:
         meaning = "distance of the joints from their limits, [m] or [rad]"
-        evaluate = lambda b: joint_room(b.configuration)  # noqa: E731
-        return Quantity(INSIDE, "1", meaning, evaluate, signed=True, least=least_joint_room)
+        room = least_joint_room
+        return Quantity(INSIDE, "1", meaning, lambda b: joint_room(b.configuration), signed=True, least=room)
     if name.partition(":")[0] in DRIVEN:
         return drive_quantity(robot, name, assumed.sensors)
     if name.startswith(JOINT):
@@ -204,15 +202,9 @@ def joint_position(robot: Robot, name: str) -> Quantity:
 def user_quantity(
     name: str, unit: str, function: Callable[[Array], Array], meaning: str = "", version: str | None = None
 ) -> Quantity:
-    """A quantity that a Python function computes.
+    """A quantity that a Python function of poses (n, 7) computes, (n,), in an SI unit, "1" where it has none.
 
-    Args:
-        unit: SI unit, "1" where it has none.
-        function: of poses (n, 7), returns (n,).
-        version: of the function, needed by a journal: change it when the function computes something else.
-
-    Raises:
-        AnalysisError: no unit.
+    A journal needs a `version`: change it when the function computes something else. `AnalysisError`: no unit.
     """
     if not unit:
         raise AnalysisError(f"quantity {name}", "it has no unit", "give one; '1' for a pure number")
@@ -228,15 +220,12 @@ def user_quantity(
 
 
 def _clearance(robot: Robot) -> Quantity:
-    """Least distance between bodies; created on demand, as it needs a collision library."""
-    clearance = robot.clearance
-    meaning, causes = f"least distance between bodies, by their {clearance.source}", tuple(clearance.names)
-    evaluate = lambda b: b.clearance()[0]  # noqa: E731
-    return Quantity(CLEARANCE, "m", meaning, evaluate, clearance.needs, near=Batch.clearance, causes=causes)
+    of, meaning = robot.clearance, f"least distance between bodies, by their {robot.clearance.source}"
+    near, causes = Batch.clearance, tuple(of.names)
+    return Quantity(CLEARANCE, "m", meaning, lambda b: b.clearance()[0], of.needs, near=near, causes=causes)
 
 
 def _elastic(robot: Robot, name: str, drives: float | None) -> Quantity:
-    """How the platform gives way: `stiffness`, `turning_stiffness`, along one direction too, or `sag`."""
     kind, colon, word = name.partition(":")
     elastic, part = Stiffnesses(robot, drives), slice(3, 6) if kind == STIFFNESSES[1] else slice(0, 3)
     direction = _direction(name, word) if colon else None
@@ -260,8 +249,8 @@ def _elastic(robot: Robot, name: str, drives: float | None) -> Quantity:
         load, unit = ("moment", "N m/rad") if kind == STIFFNESSES[1] else ("force", "N/m")
         along = "in the softest direction" if direction is None else _where(direction)
         meaning = f"a {load} alone at the platform's origin over the displacement along it, {along}"
-    told = "" if drives is None else f", drives of {drives:g}"
-    return Quantity(name, unit, f"{meaning}{told}", evaluate, version=repr(drives))
+    drives_text = "" if drives is None else f", drives of {drives:g}"
+    return Quantity(name, unit, f"{meaning}{drives_text}", evaluate, version=repr(drives))
 
 
 def _frequency(robot: Robot, stiffness: float | None) -> Quantity:
@@ -284,10 +273,7 @@ def _frequency(robot: Robot, stiffness: float | None) -> Quantity:
 
 
 def requirement(robot: Robot, text: str, assumed: Assumed = NOTHING_MORE) -> Requirement:
-    """Read a requirement, such as "type2 > 0.2 rad/m", "joint:limb1_arm < 60 deg" or "no singularity".
-
-    `AnalysisError` where it is unreadable, the quantity is unknown, or the unit missing or wrong.
-    """
+    """Read a requirement, such as "type2 > 0.2 rad/m", "joint:limb1_arm < 60 deg" or "no singularity"."""
     words = " ".join(text.split())
     if words in (INSIDE, REGULAR):
         return Requirement(find_quantity(robot, words), 0.0, text=words)
@@ -304,9 +290,8 @@ def requirement(robot: Robot, text: str, assumed: Assumed = NOTHING_MORE) -> Req
 def drive_quantity(robot: Robot, name: str, sensors: tuple[float, ...] = ()) -> Quantity:
     """What the drives of a robot provide: a name of `DRIVEN`, with a direction if along one alone.
 
-    Directions of speeds, forces and moments: `force:z`, `speed:-x`, `force:1,0,-1` in the base frame. `sensors` are the
-    largest errors of the drives' sensors, one for each or one for all [rad, m]. `AnalysisError` where the robot has no
-    such limits, degree of freedom or sensor errors.
+    Directions of speeds, forces and moments: `force:z`, `speed:-x`, `force:1,0,-1` in the base frame. `sensors` are as
+    in `Assumed`. `AnalysisError` where the robot has no such limits, degree of freedom or sensor errors.
     """
     kind, colon, word = name.partition(":")
     if colon and kind in (*SENSORS, *EFFORTS):
@@ -365,9 +350,8 @@ def _speed(robot: Robot, name: str, direction: Array | None, turning: bool) -> Q
             raise AnalysisError(f"quantity {name}", f"the platform has no {part} of its own", f"take {other}") from none
     coefficients = np.linalg.lstsq(space, twists, rcond=None)[0]
     if np.abs(space @ coefficients - twists).max() > OWN:
-        raise AnalysisError(
-            f"quantity {name}", "the platform cannot move that way", "choose one of its degrees of freedom"
-        )
+        problem = "the platform cannot move that way"
+        raise AnalysisError(f"quantity {name}", problem, "choose one of its degrees of freedom")
     text = "turning speed without translation" if turning else "speed without rotation"
     meaning = f"largest {text} that the platform's origin can have {_where(direction)}, within the limits of the drives"
     evaluate = partial(_speeds, limits=limits, coefficients=coefficients)
@@ -383,6 +367,7 @@ def _speeds(batch: Batch, limits: Array, coefficients: Array) -> Array:
 
 def _force(robot: Robot, name: str, direction: Array | None, turning: bool) -> Quantity:
     limits = robot.kinematics.mechanism.effort_range
+    kind, without = ("moment", "force") if turning else ("force", "moment")
     _unlimited(robot, name, "effort", np.maximum(-limits[0], limits[1]))
     columns = np.eye(3) if direction is None else direction[:, None]
     none = np.zeros_like(columns)
@@ -390,11 +375,8 @@ def _force(robot: Robot, name: str, direction: Array | None, turning: bool) -> Q
     evaluate = partial(_forces, limits=limits, wrenches=wrenches)
     if np.isinf(evaluate(Batch(robot, robot.kinematics.engine.home_row.copy()))).all():
         problem = "the structure alone carries it: the platform has no degree of freedom there"
-        remedy = (
-            f"take {'force' if turning else 'moment'}" if direction is None else "choose one of its degrees of freedom"
-        )
+        remedy = f"take {without}" if direction is None else "choose one of its degrees of freedom"
         raise AnalysisError(f"quantity {name}", problem, remedy)
-    kind, without = ("moment", "force") if turning else ("force", "moment")
     meaning = (
         f"largest {kind} at the platform's origin, without a {without}, that the robot at rest can exert "
         f"{_where(direction)} beside its weight, within the limits of the drives"
@@ -411,8 +393,7 @@ def _forces(batch: Batch, limits: tuple[Array, Array], wrenches: Array) -> Array
     if known.any():
         K = batch.rates[known]
         rows = zonotope_faces(K * (0.5 * (most - least))[:, None])
-        spare = 0.5 * (most + least) - weight[known]
-        held = np.einsum("nmf,nm->nf", K, spare)
+        held = np.einsum("nmf,nm->nf", K, 0.5 * (most + least) - weight[known])
         loads = np.swapaxes(batch.configuration.subspace[known], 1, 2) @ wrenches
         reach[known] = least_reach(rows, held, loads)
     return reach
@@ -453,8 +434,7 @@ def _effort_at_rest(robot: Robot) -> Quantity:
         least, most = np.full_like(least, -np.inf), np.full_like(most, np.inf)
     one_way = robot.kinematics.mechanism.one_way_actuators.any()
     over = None if one_way else partial(most_effort, least=least, most=most)
-    evaluate = lambda b: np.abs(b.efforts_at_rest).max(axis=1)  # noqa: E731
-    return Quantity(EFFORTS[0], _unit(robot), meaning, evaluate, most=over)
+    return Quantity(EFFORTS[0], _unit(robot), meaning, lambda b: np.abs(b.efforts_at_rest).max(axis=1), most=over)
 
 
 def _spare_effort(robot: Robot) -> Quantity:
@@ -463,7 +443,10 @@ def _spare_effort(robot: Robot) -> Quantity:
         problem, remedy = "the description has no limits of effort", "name one, such as 'effort_at_rest < 20 N m'"
         raise AnalysisError(f"requirement '{WITHIN_LIMITS}'", problem, remedy)
     meaning = "how far the efforts that hold the robot against gravity are from the ends of the drives' ranges"
-    evaluate = lambda b: np.minimum(b.efforts_at_rest - least, most - b.efforts_at_rest).min(axis=1)  # noqa: E731
+
+    def evaluate(batch: Batch) -> Array:
+        return np.asarray(np.minimum(batch.efforts_at_rest - least, most - batch.efforts_at_rest).min(axis=1))
+
     over = partial(least_spare, least=least, most=most)
     return Quantity(EFFORTS[1], _unit(robot), meaning, evaluate, signed=True, least=over)
 

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from pkm_analysis.analysed_robot import Robot
+from pkm_analysis.analysed_robot import Robot, margins_of
 from pkm_analysis.analysis_errors import AnalysisError
-from pkm_analysis.evaluator import margins_of
 from pkm_analysis.kernels.pose_quantities import HOLD, REACH, REGULARITY, WIDTH
 from pkm_analysis.requirements.grammar import PROVED
 from pkm_description.mechanism import Array

@@ -24,7 +24,7 @@ LOWEST = 4  # that are shown
 class ModeShapes(Plottable):
     """The `LOWEST` vibrations of `of`, drives held, without rotors."""
 
-    _picture: ClassVar[str] = "mode_pictures.mode_picture"
+    _picture: ClassVar[str] = "elastic_pictures.mode_picture"
     of: Stiffness
 
     def __post_init__(self) -> None:
@@ -58,11 +58,11 @@ class ModeShapes(Plottable):
     @property
     def animation(self) -> str:
         """The vibrations as a moving SVG picture, for a page."""
-        return str(importlib.import_module("pkm_analysis.drawing.mode_pictures").moving_picture(self))
+        return str(importlib.import_module("pkm_analysis.drawing.elastic_pictures").moving_picture(self))
 
     def save(self, path: str | Path) -> Path:
         """Write a .glb layer for the browser page, where the vibrations move, and for RViz, where they stand still."""
-        return Path(importlib.import_module("pkm_analysis.drawing.mode_pictures").write_moving_layer(self, path))
+        return Path(importlib.import_module("pkm_analysis.drawing.elastic_pictures").write_moving_layer(self, path))
 
     def _summary(self) -> str:
         return f"of {self.of.robot.name} at {vector(np.round(self.of.pose[:3], 6))} m: the lowest natural vibrations"

@@ -57,7 +57,7 @@ class Stiffness(Plottable):
             loads; else elasticity says them.
     """
 
-    _picture: ClassVar[str] = "stiffness_picture.stiffness_picture"
+    _picture: ClassVar[str] = "elastic_pictures.stiffness_picture"
     _internal: ClassVar[frozenset[str]] = frozenset({"system", "model"})
 
     robot: Robot

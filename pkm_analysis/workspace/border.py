@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Borders between points inside and outside: a first one on a grid, refined to a tolerance, welded for mesh files.
+"""The workspace on a grid, and its border: a first one on the grid, refined to a tolerance, welded for mesh files.
 
 Where the middle of a side is off the border by more than the tolerance, as far as samples show, the side is cut there
 and the new corner moved to the border; every simplex with a cut side is divided, so that the mesh stays closed. Where
@@ -9,17 +9,22 @@ sharp with few simplices.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from math import ceil, log2
+from math import ceil, log2, pi
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pkm_analysis.requirements.conditions import INSIDE
+from pkm_analysis.analysis_errors import AnalysisError
+from pkm_analysis.domain import Coordinate, Range
+from pkm_analysis.requirements.conditions import INSIDE, Membership
+from pkm_analysis.requirements.grammar import shown
 from pkm_description.mechanism import Array
+from pkm_runtime.describable import listed
 from pkm_runtime.optional import optional_library
+from pkm_runtime.sweeps.chunks import slices
 
 Codes = Callable[[Array], NDArray[np.int32]]
 
@@ -33,6 +38,12 @@ MOST_BENT = 0.35  # the same of the crease that it runs along
 INWARD = (-0.03, 0.03, -0.1, 0.1, -0.3, 0.3)  # of a side's length: how far inside rays may begin
 WIDEST = 1.5  # rad: the directions nearest to a side in which a crease is looked for
 MOST = 3_000_000  # simplices; beyond, the tolerance is not met, and the result says so
+_OFF = 1e-3  # of a side: how far a corner in its middle is off it, at most
+REACHES = (2.0, 4.0, 8.0, 16.0, 32.0, 0.5, 0.1, 0.02)  # of the robot's size: search distances from home, in order
+COARSE = {1: 401, 2: 61, 3: 25}  # nodes along each coordinate in the search for the extent
+SLOW_COARSE = {1: 81, 2: 21, 3: 9}  # the same where poses are solved by iteration
+PASSES = 2  # the second on the box that the first found
+ROWS = 1 << 20  # nodes per batch
 
 
 def bisect(codes: Codes, inside: Array, outside: Array, tolerance: float) -> tuple[Array, NDArray[np.int32]]:
@@ -55,8 +66,7 @@ def first_border(
 ) -> tuple[Array, Simplices, NDArray[np.int32]]:
     """Corners (n, d) on the border, consistently oriented simplices (k, d), and the codes (n,) beyond corners.
 
-    `on_grid` are the nodes' codes, `axes` their coordinates, evenly spaced; all beyond the grid is outside. Corners are
-    within `tolerance` of the border.
+    `on_grid` are the nodes' codes, `axes` their coordinates, evenly spaced; all beyond the grid is outside.
     """
     steps = np.array([axis[1] - axis[0] for axis in axes])
     start = np.array([axis[0] for axis in axes]) - steps
@@ -90,15 +100,11 @@ def _polygon(solid: Array) -> tuple[Array, Simplices]:
     return np.vstack(points), np.vstack(sides)
 
 
-_OFF = 1e-3  # of a side: how far a corner in its middle is off it, at most
-
-
 def welded(corners: Array, triangles: Simplices) -> tuple[Array, Simplices]:
     """Corners (m, 3), distinct in single precision as in .stl, and triangles (l, 3) of a closed border.
 
-    At the end of a range, corners coincide. Degenerate parts are removed: triangles without a third corner, and pairs
-    of them back to back. The border stays closed: each side loses as many triangles of one orientation as of the other.
-    Each side of `triangles` (k, 3) must be in two of them.
+    At the end of a range, corners coincide. Degenerate triangles and pairs of them back to back are removed. The border
+    stays closed: each side, in two of `triangles` (k, 3), loses as many of one orientation as of the other.
     """
     _, first, number = np.unique(corners.astype(np.float32), axis=0, return_index=True, return_inverse=True)
     kept = number.reshape(-1)[triangles]
@@ -111,8 +117,7 @@ def welded(corners: Array, triangles: Simplices) -> tuple[Array, Simplices]:
     same, which = np.unique(ordered, axis=0, return_inverse=True)
     net = np.bincount(which.reshape(-1), sense, len(same)).astype(np.int64)
     one_way = np.where((net > 0)[:, None], same, same[:, [0, 2, 1]])
-    left = np.repeat(one_way, np.abs(net), axis=0)
-    used, renumbered = np.unique(left, return_inverse=True)
+    used, renumbered = np.unique(np.repeat(one_way, np.abs(net), axis=0), return_inverse=True)
     return _parted(corners[first[used]], renumbered.reshape(-1, 3))
 
 
@@ -171,10 +176,9 @@ def refine(
     tolerance: float,
     thorough: bool = True,
 ) -> Refined:
-    """Refine a border of corners (n, d), simplices (k, d) and codes `stops` (n,) beyond the corners.
+    """Refine a border of corners (n, d), simplices (k, d) and codes `stops` (n,) beyond the corners to a tolerance.
 
-    `tolerance` is the largest distance of the border from its simplices. Not `thorough`, where each point takes long:
-    no search for creases, few rounds.
+    Not `thorough`, where each point takes long: no search for creases, few rounds.
     """
     meeting = np.stack([stops, stops], axis=1)  # the conditions that meet in each corner, the same twice on a facet
     settled = np.empty(0, dtype=np.int64)  # sides that are straight enough, by key
@@ -230,7 +234,6 @@ def _keys(simplices: Simplices) -> Simplices:
 
 
 def _ends(keys: Simplices) -> Simplices:
-    """The corners (..., 2) of sides."""
     return np.stack([keys >> 32, keys & 0xFFFFFFFF], axis=-1)
 
 
@@ -254,8 +257,6 @@ def _normals(corners: Array, simplices: Simplices, sides: Simplices) -> Array:
 
 
 class _Cuts(NamedTuple):
-    """Where sides may be cut."""
-
     points: Array  # (m, d) on the border
     meeting: NDArray[np.int32]  # (m, 2) conditions that meet there
     far: NDArray[np.bool_]  # (m,) where the side is off by more than the tolerance
@@ -325,8 +326,7 @@ def _crease(
     """Points on creases (m, d) near points, the two conditions that meet there (m, 2), and which were found (m,).
 
     What stops the robot depends on the direction of departure; it changes at a crease. Directions between unoriented
-    unit normals of the border (m, d) and unit vectors `aside` orthogonal to these are tried, to both sides, up to
-    `lengths` (m,), for results within `tolerance`.
+    unit normals of the border and unit vectors `aside` orthogonal to these are tried, up to `lengths` (m,).
     """
     m = len(middles)
     points, pair, found = middles.copy(), np.zeros((m, 2), dtype=np.int32), np.zeros(m, dtype=bool)
@@ -367,7 +367,6 @@ def _crease(
 
 
 def _divide(simplices: Simplices, keys: NDArray[np.int64], new: NDArray[np.int64]) -> Simplices:
-    """Simplices with some sides (by key, sorted) cut at new corners."""
     wanted = _keys(simplices)
     cuts = np.full_like(wanted, -1)
     if len(keys):
@@ -391,3 +390,79 @@ def _divide(simplices: Simplices, keys: NDArray[np.int64], new: NDArray[np.int64
             quarters = ((a, ab, ca), (ab, b, bc), (ca, bc, c), (ab, bc, ca))
             parts += [np.stack(p, axis=1)[count == 3] for p in quarters]
     return np.vstack(parts)
+
+
+def codes_on_grid(membership: Membership, axes: list[Array]) -> NDArray[np.int32]:
+    """Codes of all nodes of a grid, one array axis per coordinate."""
+    shape = tuple(len(axis) for axis in axes)
+    codes = np.empty(int(np.prod(shape)), dtype=np.int32)
+    for at in slices(len(codes), ROWS):
+        index = np.unravel_index(np.arange(at.start, at.stop), shape)
+        points = np.stack([axis[i] for axis, i in zip(axes, index, strict=True)], axis=1)
+        codes[at] = membership.codes(points)
+    return codes.reshape(shape)
+
+
+def extent(conditions: Membership, given: Mapping[str, Range]) -> dict[str, Range]:
+    """Range of a workspace along each of its coordinates, by name, with a margin; `given` ones stay.
+
+    `AnalysisError` where it is unbounded along a coordinate, or empty wherever it was searched.
+    """
+    coordinates = conditions.domain.coordinates
+    if all(c.name in given for c in coordinates):
+        return {c.name: given[c.name] for c in coordinates}
+    size = conditions.robot.kinematics.engine.size
+    endless: list[Coordinate] = []
+    asked: dict[str, Range] = {}
+    for reach in REACHES:
+        asked = {c.name: given.get(c.name, _asked(c, reach * size, conditions.platform_limits)) for c in coordinates}
+        found = _box(conditions, asked)
+        if found is None:
+            continue
+        open_ = [c for c in coordinates if c.name not in given and c.unit == "m"]
+        endless = [c for c in open_ if _goes_on(c, found[c.name], asked[c.name], conditions)]
+        if not endless:
+            inner = {name: (max(a, asked[name][0]), min(b, asked[name][1])) for name, (a, b) in found.items()}
+            return {**inner, **{c.name: given[c.name] for c in coordinates if c.name in given}}
+    if endless:
+        far = f"up to {shown(REACHES[4] * size, 'm')} from home no joint limit and no limb stops the robot"
+        problem = f"it has no end along {listed(c.label for c in endless)}: {far}"
+        raise AnalysisError("workspace", problem, "give a range, or limits of joints in the description")
+    membership = conditions.over(conditions.domain.within(asked))
+    middle = membership.domain.box.mean(axis=1)
+    code = int(membership.codes(middle[None])[0])
+    why = f"; in the middle of that: {membership.why(code, middle)}" if code else ""
+    problem = f"it is empty: nowhere within {membership.domain.in_words()} do all conditions hold{why}"
+    raise AnalysisError("workspace", problem, "loosen a requirement, or give ranges near to where it is thought to be")
+
+
+def _asked(c: Coordinate, reach: float, limited: bool) -> Range:
+    room = reach if c.unit == "m" else pi
+    low, high = c.home - room, c.home + room
+    if limited:
+        low, high = max(low, min(c.lower, high)), min(high, max(c.upper, low))
+    return (low, high) if low < high else (c.home - room, c.home + room)
+
+
+def _goes_on(c: Coordinate, found: Range, asked: Range, conditions: Membership) -> bool:
+    """Whether the workspace reaches an end of the searched range that is no limit of the description."""
+    hard = (asked[0] <= c.lower, asked[1] >= c.upper) if conditions.platform_limits else (False, False)
+    return (found[0] < asked[0] and not hard[0]) or (found[1] > asked[1] and not hard[1])
+
+
+def _box(conditions: Membership, ranges: dict[str, Range]) -> dict[str, Range] | None:
+    nodes = (COARSE if conditions.robot.evaluator.quick else SLOW_COARSE)[min(len(ranges), 3)]
+    box, found = dict(ranges), None
+    for _ in range(PASSES):
+        domain = conditions.domain.within(box)
+        axes = domain.grid([nodes] * domain.dimension)
+        inside = codes_on_grid(conditions.over(domain), axes) == INSIDE
+        if not inside.any():
+            return found
+        found = {}
+        for k, (name, axis) in enumerate(zip(ranges, axes, strict=True)):
+            here = np.flatnonzero(inside.any(axis=tuple(j for j in range(inside.ndim) if j != k)))
+            step = float(axis[1] - axis[0])
+            found[name] = (float(axis[here[0]]) - step, float(axis[here[-1]]) + step)
+            box[name] = (max(ranges[name][0], found[name][0]), min(ranges[name][1], found[name][1]))
+    return found

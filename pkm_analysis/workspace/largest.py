@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The largest box and the largest cylinder inside a workspace, in which every pose is allowed."""
+"""The largest box and cylinder in which every pose is allowed, and the largest tilt in every direction."""
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from math import pi
 from typing import Any, ClassVar
@@ -16,7 +17,7 @@ from pkm_analysis.domain import nodes_of, size_unit
 from pkm_analysis.kernels.geometry import largest_full_box
 from pkm_analysis.requirements.conditions import INSIDE, Membership, OverDomain
 from pkm_analysis.requirements.grammar import shown, spread
-from pkm_analysis.workspace.grid import codes_on_grid
+from pkm_analysis.workspace.border import bisect, codes_on_grid
 from pkm_description.mechanism import Array
 
 NODES, SLOW_NODES = 41, 17  # along each coordinate
@@ -26,6 +27,8 @@ TRIED = 2_000  # random points for each try
 SHIFTS = np.array([(x, y) for x in (0.0, 1.0, -1.0) for y in (0.0, 1.0, -1.0)])  # of a centre
 CHECKED, SLOW_CHECKED = 100_000, 3_000  # random points that have to be inside
 SHRINK = 0.995
+STEP = np.radians(1.0)  # between tilts that are tried in a direction
+TOLERANCE = np.radians(0.01)
 
 
 class Inner(OverDomain):
@@ -80,8 +83,7 @@ class Box(Inner):
 class Cylinder(Inner):
     """An upright cylinder along the third coordinate in which all conditions hold; of two coordinates, a circle.
 
-    `centre` (2,) and `radius` [m] of the circle; `bottom` and `top` in the third coordinate, 0 without one; `checked`
-    random points were tested.
+    `bottom` and `top` are in the third coordinate, 0 without one; `checked` random points were tested.
     """
 
     what = "largest cylinder"
@@ -114,11 +116,7 @@ class Cylinder(Inner):
 
 
 def largest_box(membership: Membership, lower: Array, upper: Array) -> Box:
-    """The largest box along two or three coordinates in which all conditions hold, between two corners (d,).
-
-    It is the largest on a grid, its faces then moved out, and checked at random points. `AnalysisError` where none is
-    as large as a cell of the grid.
-    """
+    """The largest box between two corners (d,), by a grid, its faces then moved out, and checked at random points."""
     axes, inside = _grid(membership, lower, upper)
     solid = inside.reshape((*inside.shape, *(1,) * (3 - inside.ndim)))
     sums = np.zeros(tuple(n + 1 for n in solid.shape), dtype=np.int64)
@@ -150,11 +148,7 @@ def largest_box(membership: Membership, lower: Array, upper: Array) -> Box:
 
 
 def largest_cylinder(membership: Membership, lower: Array, upper: Array) -> Cylinder:
-    """The largest cylinder along the third coordinate in which all conditions hold; of two, a circle.
-
-    It is searched between two corners (d,) on a grid, its radius then grown, and checked at random points.
-    `AnalysisError` where none is as large as a cell of the grid, or the coordinates are not of one kind.
-    """
+    """The largest cylinder along the third coordinate, of two a circle, as `largest_box`; its radius is grown."""
     if len(set(membership.domain.units[:2])) > 1:
         raise AnalysisError("cylinder", "its circle would combine a length and an angle", "vary two lengths first")
     axes, inside = _grid(membership, lower, upper)
@@ -209,7 +203,6 @@ def _grid(membership: Membership, lower: Array, upper: Array) -> tuple[list[Arra
 
 
 def _face(low: Array, high: Array, k: int, value: float) -> Array:
-    """Points (n, d) of a face of a box, moved to a value of coordinate k."""
     ticks = [np.linspace(a, b, FACE) for a, b in zip(low, high, strict=True)]
     ticks[k] = np.array([value])
     return nodes_of(ticks)
@@ -217,3 +210,85 @@ def _face(low: Array, high: Array, k: int, value: float) -> Array:
 
 def _none(what: str) -> AnalysisError:
     return AnalysisError(what, "there is none as large as a cell of the grid", "give ranges, or loosen a requirement")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Tilt(OverDomain):
+    """The largest tilts at one place, from the attitude that is held there, without a gap on the way.
+
+    `directions` (n,) are those into which the platform's z axis leans, from the base's x axis towards y [rad], with the
+    largest tilt in each, `angles` [rad], and the codes of what stops the robot beyond.
+    """
+
+    _picture: ClassVar[str] = "workspace_pictures.tilt_picture"
+
+    membership: Membership
+    point: Array
+    directions: Array
+    angles: Array
+    stops: NDArray[np.int32]
+
+    def _summary(self) -> str:
+        every, most = (shown(float(one), "rad", 3) for one in (self.angles.min(), self.angles.max()))
+        return f"{self.membership.robot.name}: {every} in every direction, {most} at most"
+
+    def _details(self) -> list[str]:
+        ends = (("least", int(self.angles.argmin())), ("most", int(self.angles.argmax())))
+        lines = [
+            f"{word} {shown(self.angles[k], 'rad', 3)} towards {shown(self.directions[k], 'rad')}" for word, k in ends
+        ]
+        lines += [f"{100.0 * share:.3g} % of the directions: {text}" for text, share in self.stopped_by.items()]
+        return [*lines, f"at {self.domain.place(self.point, 4)}; 0 deg is along x of the base, 90 deg along y"]
+
+    @property
+    def stopped_by(self) -> dict[str, float]:
+        """What stops the robot, with its share of the directions, largest first."""
+        counts = Counter(self.membership.stop(int(code)).text if code else "half a turn" for code in self.stops)
+        return {text: count / len(self.stops) for text, count in counts.most_common()}
+
+    def to_dict(self) -> dict[str, Any]:
+        """The numbers, for JSON."""
+        own = self._plain("point", "directions", "angles", "stopped_by")
+        return {**self.asked, "quantity": "tilt", **own, "every": float(self.angles.min())}
+
+
+def tilt(conditions: Membership, held: dict[str, float], directions: int) -> Tilt:
+    """The tilts at values held of the coordinates that vary in conditions, home's by default."""
+    domain, robot = conditions.domain, conditions.robot
+    if sum(c.unit == "rad" for c in domain.coordinates) < 2:
+        raise AnalysisError("tilt", "the platform does not turn about two axes", "take a robot that does")
+    point = np.array([held.get(c.name, c.home) for c in domain.coordinates])
+    reach = np.array(
+        [100.0 * robot.kinematics.engine.size if c.unit == "m" else 2.0 * np.pi for c in domain.coordinates]
+    )
+    ends = zip(domain.coordinates, point - reach, point + reach, strict=True)
+    membership = conditions.over(domain.within({c.name: (float(a), float(b)) for c, a, b in ends}))
+    upright, known = membership.domain.poses(point[None])
+    code = int(membership.codes(point[None])[0])
+    if code != INSIDE or not known[0]:
+        raise AnalysisError("tilt", membership.why(code, point), "hold another place")
+    attitude = scipy.spatial.transform.Rotation.from_quat(upright[0, 3:])
+    columns = [robot.coordinates.all.index(c) for c in domain.coordinates]
+
+    def codes(leaning: Array) -> NDArray[np.int32]:
+        """Codes (n,) at tilts and directions (n, 2)."""
+        angle, to = leaning.T
+        turns = scipy.spatial.transform.Rotation.from_rotvec(
+            angle[:, None] * np.stack([-np.sin(to), np.cos(to), np.zeros(len(to))], axis=1)
+        )
+        poses = np.tile(upright, (len(to), 1))
+        poses[:, 3:] = (turns * attitude).as_quat()
+        values = robot.coordinates.read(poses)[:, columns]
+        sliding = [c.unit == "m" for c in domain.coordinates]
+        values[:, sliding] = point[sliding]
+        return membership.codes(values)
+
+    to = 2.0 * np.pi * np.arange(directions) / directions
+    tried = np.arange(0.0, np.pi, STEP)
+    fine = np.stack(np.meshgrid(tried, to, indexing="ij"), axis=-1)
+    inside = (codes(fine.reshape(-1, 2)) == INSIDE).reshape(fine.shape[:2])
+    last = np.where(inside.all(axis=0), len(tried), inside.argmin(axis=0)) - 1
+    found, stops = bisect(
+        codes, np.stack([tried[last], to], axis=1), np.stack([tried[last] + STEP, to], axis=1), TOLERANCE
+    )
+    return Tilt(membership, point, to, found[:, 0], stops)

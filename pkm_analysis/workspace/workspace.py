@@ -18,8 +18,16 @@ from pkm_analysis.domain import Range, check_resolution, size_unit
 from pkm_analysis.layer_file import Sheet, in_base_frame, write_layer
 from pkm_analysis.requirements.conditions import INSIDE, SEAM, Membership, OverDomain, Stop
 from pkm_analysis.requirements.grammar import shown, with_error
-from pkm_analysis.workspace.border import Refined, bisect, facet_sizes, first_border, refine, welded
-from pkm_analysis.workspace.grid import codes_on_grid, extent
+from pkm_analysis.workspace.border import (
+    Refined,
+    bisect,
+    codes_on_grid,
+    extent,
+    facet_sizes,
+    first_border,
+    refine,
+    welded,
+)
 from pkm_analysis.workspace.largest import Box, Cylinder, largest_box, largest_cylinder
 from pkm_description.mechanism import Array
 from pkm_runtime.optional import optional_library
@@ -40,13 +48,10 @@ class Workspace(OverDomain):
     """The set of points of a domain where all conditions hold.
 
     Attributes:
-        membership: the conditions.
         size: volume, area or length, in `unit`.
-        error: largest error of the size, for features larger than the grid's `pitch`.
+        error: largest error of the size, for features larger than the grid's `pitch` [m].
         tolerance: largest error of the border [m], angles at the characteristic length.
-        pitch: step of the grid [m] on which parts of the workspace were found.
-        corners: (n, d) of the border [m, rad].
-        simplices: (k, d) triangles of the border, or sides.
+        corners: (n, d) of the border [m, rad], with `simplices` (k, d), triangles or sides.
         stops: (n,) codes of what stops the robot beyond each corner.
         sampled: size by random points, and its standard deviation.
         caution: why not to trust the size; empty where nothing contradicts it.
@@ -70,8 +75,7 @@ class Workspace(OverDomain):
     def all_of_it(self) -> bool:
         """True where it holds every pose that the limbs reach in the working mode.
 
-        False where limbs are solved iteratively: then it holds poses reached from home, on a straight line where
-        possible; poses that only other ways reach are missing.
+        False where limbs are solved iteratively: then poses that only other ways than from home reach are missing.
         """
         return not self.membership.robot.kinematics.engine.iterated
 
@@ -120,11 +124,7 @@ class Workspace(OverDomain):
         return self.membership.inside(np.atleast_2d(np.asarray(points, dtype=np.float64)))
 
     def slice_at(self, label: str, value: float) -> Workspace:
-        """The part where a coordinate, given by its label, has a value; `AnalysisError` where it is empty.
-
-        Args:
-            value: [m, rad].
-        """
+        """The part where a coordinate, given by its label, has a value [m, rad]; `AnalysisError` where it is empty."""
         coordinate = self.domain.task.find(label)
         low, high = self.bounds
         step = 0.02 * (high - low)
@@ -141,9 +141,9 @@ class Workspace(OverDomain):
         return largest_cylinder(self.membership, *self.bounds)
 
     def save(self, path: str | Path) -> None:
-        """Write the border as a mesh: .stl, .ply or .obj in the coordinates, or .glb in the base frame.
+        """Write the border as a mesh: .stl, .ply or .obj in the coordinates, or .glb, a layer in the base frame.
 
-        A .glb file is a layer for the browser page and RViz. `AnalysisError` for another extension, or no surface.
+        `AnalysisError` for another extension, or no surface.
         """
         self.domain.check_surface()
         check_ending("mesh", path, MESHES)
@@ -174,12 +174,7 @@ class Workspace(OverDomain):
 def workspace(
     conditions: Membership, ranges: Mapping[str, Range], tolerance: float | None = None, resolution: int | None = None
 ) -> Workspace:
-    """The workspace in which conditions hold, over a domain whose ranges do not matter.
-
-    `ranges` [m, rad] are by full name, the workspace's extent for others; `tolerance` is the largest error of the
-    border [m], by default 1/500 of its extent, or less so that the error is about 1/100 of its size; twice that where
-    poses take long. `AnalysisError` for an empty or unbounded workspace, or more than three coordinates.
-    """
+    """The workspace in which conditions hold, over ranges [m, rad] by full name, by default its extent."""
     if conditions.domain.dimension > 3:
         raise AnalysisError("workspace", "it has more than three coordinates", "hold some of them")
     check_resolution("workspace", resolution, conditions.domain.dimension)
@@ -234,10 +229,7 @@ def _compared(membership: Membership, size: float, error: float, pitch: float) -
 def refined(
     membership: Membership, on_grid: NDArray[np.int32], axes: list[Array], tolerance: float, thorough: bool = True
 ) -> Refined:
-    """The border of a workspace from the codes of a grid's nodes, refined to a tolerance, all in m (`Domain.scale`).
-
-    Not `thorough`, where each pose takes long: see `refine`.
-    """
+    """The border of a workspace from the codes of a grid's nodes, refined to a tolerance, all in m (`Domain.scale`)."""
 
     def codes(points: Array) -> NDArray[np.int32]:
         return membership.codes(points / membership.domain.scale)
@@ -256,8 +248,7 @@ def refined(
 def depth(inside: NDArray[np.bool_], axes: list[Array]) -> float:
     """Size of a set of grid nodes, at least one, by the size of its border, in the unit of the axes."""
     steps = np.array([axis[1] - axis[0] for axis in axes])
-    padded = np.pad(inside, 1)
-    border = sum(np.prod(np.delete(steps, k)) * np.diff(padded, axis=k).sum() for k in range(inside.ndim))
+    border = sum(np.prod(np.delete(steps, k)) * np.diff(np.pad(inside, 1), axis=k).sum() for k in range(inside.ndim))
     return float(np.prod(steps) * inside.sum() / (STAIRS[inside.ndim] * border))
 
 

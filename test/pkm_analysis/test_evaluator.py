@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pkm_analysis.evaluator import PoseEvaluator
+from pkm_analysis.analysed_robot import PoseEvaluator
 from pkm_analysis.kernels.pose_quantities import HOLD, LIMIT, REACH, REGULARITY, TYPE1, TYPE2, UNLIMITED, WIDTH
 from pkm_description import load_mechanism
 from pkm_description.mechanism import Array

@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pkm_analysis.kernels.extreme_eigenvalues import extreme_singular_values
+from pkm_analysis.kernels.pose_quantities import extreme_singular_values
 
 
 @pytest.mark.parametrize("n", range(1, 7))

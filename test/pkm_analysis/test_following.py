@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from pkm_analysis import Analysis
-from pkm_analysis.domain import TaskCoordinates
-from pkm_analysis.following import Lattice
+from pkm_analysis.domain import Lattice, TaskCoordinates
 from pkm_description import load_mechanism
 from pkm_description.mechanism import Array
 from pkm_kinematics import Status

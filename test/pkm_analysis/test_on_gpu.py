@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from pkm_analysis import Analysis
+from pkm_analysis.analysed_robot import PoseEvaluator
 from pkm_analysis.analysis_errors import AnalysisError
 from pkm_analysis.command_line.analyse import main
-from pkm_analysis.evaluator import PoseEvaluator
 from pkm_analysis.kernels.pose_quantities import LIMIT_AT, REACH_AT, REGULARITY_AT, WIDTH
 from pkm_description import load_mechanism
 from pkm_kinematics import Kinematics

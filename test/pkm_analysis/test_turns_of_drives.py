@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
+from pkm_analysis.analysed_robot import PoseEvaluator
 from pkm_analysis.analysis import Analysis
-from pkm_analysis.evaluator import PoseEvaluator
 from pkm_analysis.kernels.pose_quantities import LIMIT, REACH, WIDTH
 from pkm_description import load_mechanism
 from pkm_description.mechanism import Array

@@ -17,8 +17,7 @@ import numpy as np
 import pytest
 from sensor_msgs.msg import JointState
 
-from pkm_analysis.transmission.over_range import over_range
-from pkm_analysis.transmission.told_to_others import linkage_text
+from pkm_analysis.transmission_range import linkage_text, over_range
 from pkm_description.load import expand, load_model
 from pkm_dynamics.transmission.transmission import Transmission
 from test.pkm_ros2_control.native import TYPES, linkage_library, manager

@@ -14,9 +14,8 @@ from pkm_analysis.analysed_robot import Robot
 from pkm_analysis.analysis import Analysis
 from pkm_analysis.analysis_errors import AnalysisError
 from pkm_analysis.domain import Domain, TaskCoordinates
-from pkm_analysis.proof.enclosures import Encloser
+from pkm_analysis.proof.enclosures import Encloser, least_joint_room
 from pkm_analysis.proof.halving import Proof, prove
-from pkm_analysis.proof.over_boxes import least_joint_room
 from pkm_analysis.requirements.quantities import Assumed, requirement
 from pkm_analysis.requirements.quantity import Batch
 from pkm_control.control_errors import MotionFileError

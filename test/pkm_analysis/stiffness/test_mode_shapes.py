@@ -11,8 +11,7 @@ import pytest
 
 from pkm_analysis import Analysis
 from pkm_analysis.command_line.analyse import main
-from pkm_analysis.drawing.mode_pictures import FRAMES, SIDES
-from pkm_analysis.drawing.stiffness_picture import LARGE, POINTS
+from pkm_analysis.drawing.elastic_pictures import FRAMES, LARGE, POINTS, SIDES
 from pkm_analysis.layer_file import read_layer
 from pkm_analysis.stiffness.mode_shapes import LOWEST, ModeShapes
 from pkm_description import load_mechanism

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pkm_analysis.zoo.round_trip import there_and_back
+from pkm_analysis.zoo import there_and_back
 from pkm_description import DescriptionError, load_mechanism
 from pkm_description.formats.convert import WRITERS
 from pkm_description.load import load_model

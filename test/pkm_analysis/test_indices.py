@@ -10,8 +10,15 @@ import pytest
 from scipy.optimize import nnls
 
 from pkm_analysis.analysis_errors import AnalysisError
-from pkm_analysis.indices import Limits, performance_indices, polytopes
-from pkm_analysis.polytopes import ForcePolytope, VelocityPolytope, largest_ellipsoid, zonotope_faces
+from pkm_analysis.indices import (
+    ForcePolytope,
+    Limits,
+    VelocityPolytope,
+    largest_ellipsoid,
+    performance_indices,
+    polytopes,
+    zonotope_faces,
+)
 from pkm_description import load_mechanism
 from pkm_kinematics.kinematics import Kinematics
 

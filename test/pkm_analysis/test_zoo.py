@@ -10,13 +10,11 @@ from pathlib import Path
 import pytest
 
 from pkm_analysis.analysis_errors import AnalysisError
-from pkm_analysis.zoo.examine import Finding, examine, freedoms_of, gap_of
-from pkm_analysis.zoo.specimens import Specimen, fetched, specimens
-from pkm_analysis.zoo.zoo_command import main
+from pkm_analysis.zoo import Finding, Specimen, examine, fetched, freedoms_of, gap_of, main, specimens
 from pkm_description.load import load_model
 
-BIPED = Path(__file__).parents[2] / "pkm_description" / "biped.xml"
-PLANAR = Path(__file__).parents[3] / "docs" / "examples" / "biglide.urdf.xacro"
+BIPED = Path(__file__).parents[1] / "pkm_description" / "biped.xml"
+PLANAR = Path(__file__).parents[2] / "docs" / "examples" / "biglide.urdf.xacro"
 
 
 def test_says_what_a_biped_is() -> None:

@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pkm_analysis.zoo.round_trip import FORMATS, difference, there_and_back
+from pkm_analysis.zoo import FORMATS, difference, there_and_back
 from pkm_description.formats.convert import WRITERS, main
 from pkm_description.load import load_model
 from pkm_description.tree_model import TreeModel
 from pkm_runtime.errors import PkmError
 
-BIPED = Path(__file__).parents[2] / "pkm_description" / "biped.xml"
+BIPED = Path(__file__).parents[1] / "pkm_description" / "biped.xml"
 EXACT = 1e-10
 NOT_IN_YAML = {"gripper": "hinges and balls alone, and no grip", "swing": "it has no loop"}
 GRIPPER = """<mujoco model="gripper"><compiler angle="radian"/><worldbody><body name="hand" pos="0.1 0 0.3">

@@ -11,7 +11,7 @@ import pytest
 
 from pkm_analysis import Analysis
 from pkm_analysis.analysis_errors import AnalysisError
-from pkm_analysis.balance.balance import spring_mass
+from pkm_analysis.balance import spring_mass
 from pkm_analysis.command_line.analyse import main
 from pkm_description import load_mechanism
 from pkm_dynamics import Dynamics

@@ -12,7 +12,7 @@ import pytest
 from pkm_analysis import Analysis, AnalysisError
 from pkm_analysis.command_line.analyse import main
 from pkm_analysis.layer_file import read_layer
-from pkm_analysis.maps.loci import TYPE_1
+from pkm_analysis.regions.loci import TYPE_1
 from pkm_description import load_mechanism
 
 

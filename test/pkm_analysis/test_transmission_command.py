@@ -16,11 +16,11 @@ from xml.sax.saxutils import quoteattr
 import numpy as np
 import pytest
 
-from pkm_analysis.transmission.command import main
+from pkm_analysis.transmission_range import main
 from pkm_description.load import load_model
 from pkm_dynamics.transmission.transmission import Transmission
 
-BIPED = str(Path(__file__).parents[2] / "pkm_description" / "biped.xml")
+BIPED = str(Path(__file__).parents[1] / "pkm_description" / "biped.xml")
 ANKLE = ["--joints", "left_ankle_pitch,left_ankle_roll"]
 BODY = '<inertial pos="0 0 0.1" mass="1" diaginertia="0.01 0.01 0.01"/>'
 FOUR_BAR = f"""<mujoco model={{robot}}><worldbody>

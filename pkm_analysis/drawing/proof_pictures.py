@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A proof as a picture: slices of proved and unproved boxes; a path as a bar."""
+"""Proofs as slices of proved and undecided boxes or as a bar along a path, and budgets of errors."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pkm_analysis.drawing.sheet import INK, grid, legend, sheet
+from pkm_analysis.drawing.sheet import COLOURS, INK, grid, legend, sheet
 from pkm_analysis.proof.halving import Part, Proof
 from pkm_analysis.requirements.grammar import shown
 from pkm_description.mechanism import Array
@@ -18,16 +18,21 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+    from pkm_analysis.errors.allocation import Allocation
+    from pkm_analysis.errors.certified_errors import ProvedErrors
+    from pkm_analysis.errors.error_budget import ErrorBudget
+    from pkm_analysis.errors.error_sampling import SampledErrors
+
+
 PROVED, OPEN, REFUTED, UNSEEN = "#8fc9a0", "#f0b44c", "#d62728", "#e8ecf0"
 MOST_SLICES = 3
 WIDTH = 96  # characters of a line of the title
+BARS = 24
+KINDS = {"geometry": COLOURS[0], "sensors": COLOURS[2], "clearance": COLOURS[3], "thermal": COLOURS[1]}
 
 
 def proof_picture(found: Proof) -> Figure:
     """Draw a proof of a box or of a path."""
-    from matplotlib.lines import Line2D
-    from matplotlib.patches import Patch
-
     first = found.parts[0].domain
     if len(found.parts) > 1 or first.dimension == 1:
         figure = sheet(8.8, 4.6)
@@ -37,14 +42,29 @@ def proof_picture(found: Proof) -> Figure:
         figure = sheet(4.4 * max(len(pairs), 2), 5.2)
         for axes, pair in zip(figure.subplots(1, len(pairs), squeeze=False)[0], pairs, strict=True):
             _slice(axes, found, pair)
-    handles: list[Any] = [Patch(fc=PROVED, ec="white", label="proved"), Patch(fc=OPEN, ec="white", label="undecided")]
-    if found.point is not None:
-        handles[1] = Patch(fc=UNSEEN, ec="white", label="not decided before it was refuted")
-        handles.append(Line2D([], [], color=REFUTED, marker="X", ls="", ms=9, label="refuted here"))
-    legend(figure, handles)
+    legend(figure, _keys(found.point is not None))
     title = textwrap.shorten(found._summary(), 3 * WIDTH)
     figure.suptitle("\n".join(textwrap.wrap(title, WIDTH)), color=INK, fontsize=9)
     return figure
+
+
+def _keys(refuted: bool, undecided: bool = False) -> list[Any]:
+    from matplotlib.lines import Line2D
+    from matplotlib.patches import Patch
+
+    handles: list[Any] = [Patch(fc=PROVED, ec="white", label="proved"), Patch(fc=OPEN, ec="white", label="undecided")]
+    if refuted:
+        handles[1 + undecided :] = [Patch(fc=UNSEEN, ec="white", label="not decided before it was refuted")]
+        handles.append(Line2D([], [], color=REFUTED, marker="X", ls="", ms=9, label="refuted here"))
+    return handles
+
+
+def _draw_boxes(axes: Axes, boxes: Array, colour: str) -> None:
+    from matplotlib.collections import PatchCollection
+    from matplotlib.patches import Rectangle
+
+    patches = [Rectangle(low, *(high - low)) for low, high in zip(boxes[..., 0], boxes[..., 1], strict=True)]
+    axes.add_collection(PatchCollection(patches, facecolor=colour, edgecolor="white", linewidth=0.4))
 
 
 def parameters_of(part: Part, point: Array) -> Array:
@@ -63,9 +83,6 @@ def _pivot(found: Proof) -> Array:
 
 
 def _slice(axes: Axes, found: Proof, pair: tuple[int, int]) -> None:
-    from matplotlib.collections import PatchCollection
-    from matplotlib.patches import Rectangle
-
     (part,) = found.parts
     pivot, coordinates, (a, b) = _pivot(found), part.domain.coordinates, pair
     others = [k for k in range(len(coordinates)) if k not in pair]
@@ -73,8 +90,7 @@ def _slice(axes: Axes, found: Proof, pair: tuple[int, int]) -> None:
     for boxes, colour in ((part.proved, PROVED), (part.open, OPEN)):
         low, high = boxes[..., 0], boxes[..., 1]
         cut = ((low[:, others] <= pivot[others]) & (pivot[others] <= high[:, others])).all(axis=1)
-        patches = [Rectangle((p[a], p[b]), q[a] - p[a], q[b] - p[b]) for p, q in zip(low[cut], high[cut], strict=True)]
-        axes.add_collection(PatchCollection(patches, facecolor=colour, edgecolor="white", linewidth=0.4))
+        _draw_boxes(axes, boxes[cut][:, [a, b]], colour)
     (low, high), names = part.domain.box[[a, b]].T, [f"{c.label} [{c.unit}]" for c in coordinates]
     axes.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]))
     axes.set_xlabel(names[a], fontsize=9)
@@ -87,7 +103,6 @@ def _slice(axes: Axes, found: Proof, pair: tuple[int, int]) -> None:
 
 
 def _bar(axes: Axes, found: Proof) -> None:
-    """One parameter: a bar along it, for paths with the coordinates above."""
     coordinates = found.parts[0].domain.coordinates  # none of a path
     for k, part in enumerate(found.parts):
         shift = 0 if coordinates else k
@@ -99,8 +114,7 @@ def _bar(axes: Axes, found: Proof) -> None:
             for low, high in _along(boxes) + shift:
                 axes.axvspan(low, high, 0.0, 0.25, fc=colour, ec="white", lw=line)
     if coordinates:
-        axes.set_xlabel(f"{coordinates[0].label} [{coordinates[0].unit}]")
-        axes.set_yticks([])
+        axes.set(xlabel=f"{coordinates[0].label} [{coordinates[0].unit}]", yticks=[])
         axes.set_xlim(*found.parts[0].domain.box[0])
     else:
         _coordinates(axes, found)
@@ -132,3 +146,68 @@ def _coordinates(axes: Axes, found: Proof) -> None:
     axes.set_ylim(low - 0.4 * (high - low), high)  # room for the bar
     grid(axes)
     axes.legend(fontsize=8, loc="best")
+
+
+def budget_picture(found: ErrorBudget) -> Figure:
+    """Bars of what each source makes where the error is worst, and the error at all configurations."""
+    figure = sheet(10.0, 5.4)
+    bars, along = figure.subplots(1, 2, width_ratios=(1.5, 1.0))
+    sources = found.sources[:BARS][::-1]
+    sizes = [1e3 * float(np.linalg.norm(one.effects[found.at_worst, :3])) for one in sources]
+    bars.barh(range(len(sources)), sizes, color=[KINDS[one.kind] for one in sources], zorder=3)
+    bars.set_yticks(range(len(sources)), [one.name for one in sources], fontsize=7)
+    bars.set_xlabel("position error that the tolerance makes [mm]")
+    for kind, colour in KINDS.items():
+        if any(one.kind == kind for one in found.sources):
+            bars.barh([0], [0], color=colour, label=kind)
+    bars.legend(fontsize=8, frameon=False, loc="lower right")
+    grid(bars)
+    order = np.argsort(-found.worst[:, 0])
+    along.plot(1e3 * found.worst[order, 0], color=COLOURS[1], label="worst case")
+    along.plot(1e3 * found.expected[order, 0], color=COLOURS[0], label="root mean square")
+    along.set(xlabel="configurations, the worst first", ylabel="position error [mm]")
+    along.set_ylim(bottom=0.0)
+    grid(along, key=True)
+    return figure
+
+
+def sampled_picture(found: SampledErrors) -> Figure:
+    """Histogram of the largest position error of each machine."""
+    figure = sheet(7.0, 4.0)
+    axes = figure.subplots()
+    axes.hist(1e3 * np.nanmax(found.errors[:, :, 0], axis=1), bins=30, color=COLOURS[0], zorder=3)
+    axes.axvline(1e3 * found.quantile(0.95)[0], color=INK, linestyle="--", label="95 % of the machines")
+    axes.set(xlabel="largest position error of a machine [mm]", ylabel="machines")
+    grid(axes, key=True)
+    return figure
+
+
+def proved_errors_picture(found: ProvedErrors) -> Figure:
+    """Boxes that are proved and undecided, over the first two coordinates that vary."""
+    figure = sheet(6.5, 5.5)
+    axes = figure.subplots()
+    varies = [k for k in range(len(found.labels)) if found.domain[k, 1] > found.domain[k, 0]]
+    first, second = (varies + varies)[:2]
+    for boxes, colour in ((found.proved_boxes, PROVED), (found.open_boxes, OPEN)):
+        _draw_boxes(axes, boxes[:, [first, second]], colour)
+    if found.point is not None:
+        axes.plot(*found.point[[first, second]], "X", color=REFUTED, mec="white", ms=11, zorder=6, clip_on=False)
+    names = [f"{found.labels[k]} [{found.units[k]}]" for k in (first, second)]
+    axes.set(xlim=found.domain[first], ylim=found.domain[second], xlabel=names[0], ylabel=names[1])
+    axes.set_facecolor(UNSEEN)
+    legend(figure, _keys(found.point is not None, len(found.open_boxes) > 0), 4)
+    grid(axes)
+    return figure
+
+
+def allocation_picture(found: Allocation) -> Figure:
+    """The part of the coarsest tolerance that each source is left with, the finest first."""
+    figure = sheet(8.0, 5.0)
+    axes = figure.subplots()
+    parts = found.tolerances / np.array([one.size for one in found.sources])
+    order = np.argsort(parts, kind="stable")[:BARS][::-1]
+    axes.barh(range(len(order)), parts[order], color=COLOURS[0], zorder=3)
+    axes.set_yticks(range(len(order)), [found.sources[k].name for k in order], fontsize=7)
+    axes.set_xlabel("part of the coarsest tolerance")
+    grid(axes)
+    return figure

@@ -146,7 +146,7 @@ def test_surfaces_of_one_value_of_coordinates_that_turn_have_no_layer(tmp_path: 
 
 def test_notes_are_of_the_poses_where_all_conditions_hold() -> None:
     """Beyond the cranks' stops the limbs come nearer to a singularity, where the ankle never is."""
-    ankle = Path(__file__).parents[3] / "docs" / "examples" / "ankle_cranks.urdf.xacro"
+    ankle = Path(__file__).parents[2] / "docs" / "examples" / "ankle_cranks.urdf.xacro"
     found = Analysis(load_mechanism(str(ankle))).map(
         "limb_regularity", {"pitch": (-0.69, 0.69), "roll": (-0.34, 0.34)}, requirements=["limb_regularity > 0.12"]
     )

@@ -12,9 +12,10 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -22,20 +23,22 @@ import scipy  # whose parts load when they are first used
 from numpy.typing import NDArray
 
 from pkm_analysis.analysis_errors import AnalysisError
-from pkm_analysis.balance.balancers import Candidate, Counterweight, JointSpring, StraightSpring
 from pkm_analysis.domain import Range, nodes_of
 from pkm_analysis.plottable import Table
 from pkm_analysis.requirements.conditions import INSIDE, Membership, OverDomain
 from pkm_analysis.requirements.grammar import shown
-from pkm_analysis.workspace.grid import extent
-from pkm_description.mechanism import Array, Inertial, Spring, frozen
+from pkm_analysis.workspace.border import extent
+from pkm_description.joint_geometry import freedoms
+from pkm_description.mechanism import Array, Inertial, Mechanism, Spring, frozen
 from pkm_dynamics.efforts import efforts_of
 from pkm_dynamics.problem import Problem
 from pkm_kinematics.kernels.records import JOINT_SPRING
 from pkm_kinematics.model.tables import add_mass, build_graph, spring_table
 from pkm_runtime.describable import counted, listed
-from pkm_runtime.sweeps import duration
+from pkm_runtime.sweeps import Sweeps, duration
+from pkm_runtime.yaml_section import Section, read_yaml
 
+STIFF = 1.0  # N/m, N m/rad: of the springs that are to be sized, until they are
 POSES = 400  # about, where no resolution is given
 STARTS = 4  # of the search over places of ends
 EVALUATIONS = 200  # at most, of each start
@@ -44,11 +47,107 @@ STEEL = (1200e6, 210e9, 7800.0)  # Pa, Pa, kg/m^3: stress, Young's modulus and d
 USED = {"helical": 0.25, "torsion": 0.125}  # part of the energy that evenly strained material would store (Herder)
 
 
-def spring_mass(energy: float, kind: str = "helical") -> float:
-    """Mass [kg] of a steel spring that stores an energy [J] at most.
+@dataclass(frozen=True, eq=False)
+class StraightSpring:
+    """A spring to be sized, with its least and largest rest length [m]; ends may `move` [m] along each axis."""
 
-    Herder, "Some considerations regarding statically balanced parallel mechanisms": U = eta V sigma^2 / E.
+    spring: Spring
+    rest: tuple[float, float]
+    move: float = 0.0
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        return self.spring.name
+
+
+@dataclass(frozen=True)
+class JointSpring:
+    """A spring of a joint whose stiffness is to be found; it rests between two positions [rad or m]."""
+
+    name: str  # of the joint
+    rest: tuple[float, float]
+
+
+@dataclass(frozen=True, eq=False)
+class Counterweight:
+    """A mass on a link whose size is to be found, at a point (3,) of the link that may move as a spring's end."""
+
+    name: str
+    link: str
+    point: Array
+    move: float = 0.0
+
+
+Candidate = StraightSpring | JointSpring | Counterweight
+
+
+def described(mechanism: Mechanism, rest: tuple[float, float] | None, move: float) -> list[Candidate]:
+    """The springs of a description, to be sized anew; with other rest lengths [m] where `rest` is given."""
+    found: list[Candidate] = [
+        StraightSpring(spring, rest or (spring.rest_length, spring.rest_length), move) for spring in mechanism.springs
+    ]
+    joints = (joint for joint in mechanism.joints if joint.spring_stiffness > 0.0)
+    return found + [JointSpring(joint.name, (joint.spring_reference, joint.spring_reference)) for joint in joints]
+
+
+def read_candidates(path: str | Path, mechanism: Mechanism, rest: tuple[float, float], move: float) -> list[Candidate]:
+    """The springs and counterweights of a YAML file, lengths in m; `rest` and `move` are of those that say nothing.
+
+    Raises `ConfigurationError` for what cannot be read, or names what the robot lacks.
     """
+    source, values = read_yaml(Path(path))
+    file = Section(source, "", values)
+    found: list[Candidate] = []
+    springs, weights = file.mapping("springs"), file.mapping("counterweights")
+    for name in springs:
+        one = Section(source, f"springs.{name}", springs[name])
+        found.append(
+            _joint_spring(one, mechanism) if one.has("joint") else _spring(str(name), one, mechanism, rest, move)
+        )
+        one.finish()
+    for name in weights:
+        one = Section(source, f"counterweights.{name}", weights[name])
+        point = frozen(one.numbers("xyz", (3,)))
+        found.append(Counterweight(str(name), _body(one, "link", mechanism), point, _length(one, "move", move)))
+        one.finish()
+    if not found:
+        raise file.wrong("", "it has neither springs nor counterweights", "see docs/balance.md for an example")
+    file.finish()
+    return found
+
+
+def _spring(name: str, one: Section, mechanism: Mechanism, rest: tuple[float, float], move: float) -> StraightSpring:
+    ends = [(_body(one, key, mechanism), frozen(one.numbers(f"{key}_xyz", (3,)))) for key in ("from", "to")]
+    if ends[0][0] == ends[1][0]:
+        raise one.wrong("to", f"both ends are on '{ends[0][0]}'", "name two different links")
+    lengths = one.numbers("rest_length", (1, 2), rest)
+    if not 0.0 <= lengths[0] <= lengths[-1]:
+        raise one.wrong("rest_length", "these are not lengths, the least first", "give one, or [least, largest], in m")
+    spring = Spring(name, STIFF, *ends[0], *ends[1])
+    return StraightSpring(spring, (lengths[0], lengths[-1]), _length(one, "move", move))
+
+
+def _joint_spring(one: Section, mechanism: Mechanism) -> JointSpring:
+    able = [j.name for j in mechanism.joints if len(freedoms(j)) == 1 and j.name not in mechanism.virtual_chain]
+    joint = one.text("joint", choices=able)
+    rest = one.numbers("reference", (1, 2), (-np.pi, np.pi))
+    if rest[0] > rest[-1]:
+        raise one.wrong("reference", "the least comes first", "give one position, or [least, largest], in rad or m")
+    return JointSpring(joint, (rest[0], rest[-1]))
+
+
+def _body(one: Section, key: str, mechanism: Mechanism) -> str:
+    between = {mechanism.joint_named[name].child for name in mechanism.virtual_chain} - {mechanism.platform_link}
+    return one.text(key, choices=[link.name for link in mechanism.links if link.name not in between])
+
+
+def _length(one: Section, key: str, default: float) -> float:
+    return one.number(key, default, (0.0, 100.0))
+
+
+def spring_mass(energy: float, kind: str = "helical") -> float:
+    """Mass [kg] of a steel spring that stores an energy [J] at most: U = eta V sigma^2 / E (Herder)."""
     stress, modulus, density = STEEL
     return density * energy * modulus / (USED[kind] * stress**2)
 
@@ -87,15 +186,11 @@ class Sized:
             )
         if isinstance(one, JointSpring):
             spring = f'spring_stiffness="{self.size:.10g}" spring_reference="{self.rest:.10g}"'
-            return f'<joint name="{one.joint}" ...> <dynamics {spring}/>'
+            return f'<joint name="{one.name}" ...> <dynamics {spring}/>'
         more = f' rest_length="{self.rest:.10g}"' if self.rest else ""
         more += f' preload="{one.spring.preload:.10g}"' if one.spring.preload else ""
-        ends = zip(
-            ("from", "to"),
-            (one.spring.from_link, one.spring.to_link),
-            (one.spring.from_point, one.spring.to_point),
-            strict=True,
-        )
+        s = one.spring
+        ends = (("from", s.from_link, s.from_point), ("to", s.to_link, s.to_point))
         points = "".join(f'<{tag} link="{link}" xyz="{_row(point)}"/>' for tag, link, point in ends)
         return f'<spring name="{one.name}" stiffness="{self.size:.10g}"{more}>{points}</spring>'
 
@@ -107,7 +202,7 @@ class Sized:
         if isinstance(one, JointSpring):
             effort = "N m" if unit == "rad" else "N"
             return (
-                f"{one.joint}: {self.size:.4g} {effort}/{unit}, at rest at {shown(self.rest, unit)}; up to "
+                f"{one.name}: {self.size:.4g} {effort}/{unit}, at rest at {shown(self.rest, unit)}; up to "
                 f"{self.force:.4g} {effort} and {self.energy:.3g} J, some {self.mass:.2g} kg of spring steel"
             )
         rest = shown(self.rest, "m") if self.rest else "none"
@@ -132,12 +227,11 @@ class Sized:
 class Balance(OverDomain):
     """Efforts that hold a robot still over a domain, and the springs and counterweights that leave least of them.
 
-    `efforts` has them by name, "without springs", "as described", "balanced": (n, n_actuated) [N m or N] at `points`
-    (n, d) [m, rad] of the `axes`, whose nodes they are in the `mask`. `sized` are the candidates, those of no use left
-    out; `notes` say what else is known.
+    `efforts` has them by name, "without springs", "as described", "balanced": (n, n_actuated) [N m or N] at those nodes
+    of the `axes` that the `mask` has. `sized` are the candidates, those of no use left out.
     """
 
-    _picture: ClassVar[str] = "balance_pictures.balance_picture"
+    _picture: ClassVar[str] = "performance_pictures.balance_picture"
 
     membership: Membership
     axes: tuple[Array, ...]
@@ -149,8 +243,7 @@ class Balance(OverDomain):
     @cached_property
     def units(self) -> tuple[str, ...]:
         """Unit of each drive's effort."""
-        mechanism = self.membership.robot.mechanism
-        return tuple(mechanism.joint_named[name].effort_unit for name in self.drives)
+        return tuple(self.membership.robot.mechanism.joint_named[name].effort_unit for name in self.drives)
 
     @property
     def drives(self) -> tuple[str, ...]:
@@ -191,7 +284,7 @@ class Balance(OverDomain):
         return lines
 
     def _unit(self, one: Candidate) -> str:
-        return self.membership.robot.mechanism.joint_named[one.joint].unit if isinstance(one, JointSpring) else "m"
+        return self.membership.robot.mechanism.joint_named[one.name].unit if isinstance(one, JointSpring) else "m"
 
     @property
     def _rows(self) -> list[list[str]]:
@@ -215,9 +308,7 @@ class Balance(OverDomain):
 
     def to_dict(self) -> dict[str, Any]:
         """The numbers, in SI units."""
-        efforts = {
-            which: {"rms": self.rms(which).tolist(), "worst": self.worst(which).tolist()} for which in self.efforts
-        }
+        efforts = {one: {"rms": self.rms(one).tolist(), "worst": self.worst(one).tolist()} for one in self.efforts}
         return {
             **self.asked,
             "poses": int(self.mask.sum()),
@@ -236,13 +327,12 @@ def balance(
     payload: Inertial | None = None,
     resolution: int | None = None,
     described: Sequence[Candidate] = (),
-    told: Callable[[str], None] = lambda words: None,
 ) -> Balance:
     """Efforts at rest over a domain with and without springs, and the best sizes of candidates.
 
     Without `candidates` those of the description are sized, given as `described`; else these stay as they are. `given`
     are ranges [m, rad] by full name, others the workspace's extent; `resolution` counts nodes along each coordinate.
-    `told` hears how far a search is. `AnalysisError` where the robot can be nowhere.
+    `AnalysisError` where the robot can be nowhere.
     """
     membership = conditions.over(conditions.domain.within(extent(conditions, given)))
     domain, robot = membership.domain, membership.robot
@@ -263,7 +353,7 @@ def balance(
     wanted = list(described if candidates is None else candidates)
     sized: tuple[Sized, ...] = ()
     if wanted:
-        search = _Search(loads, wanted, springs[:0] if candidates is None else springs, told)
+        search = _Search(loads, wanted, springs[:0] if candidates is None else springs, robot.sweeps)
         sized, efforts["balanced"] = search.best()
         useless = sorted({one.name for one in wanted} - {one.what.name for one in sized})
         notes += [f"of no use, and left out: {listed(useless)}"] if useless else []
@@ -302,8 +392,7 @@ class Loads:
                 add_mass(bodies[self._place[self._graph.link_body[link]]], Inertial(1.0, point).in_frame(frame).ten)
             model = model.replace(bodies=bodies)
         status = self._problem.status.copy()
-        found = efforts_of(replace(self._problem, model=model, status=status))[0]
-        return np.asarray(found[self.held])
+        return np.asarray(efforts_of(replace(self._problem, model=model, status=status))[0][self.held])
 
     def table(self, *springs: Spring) -> NDArray[Any]:
         """The table of straight springs."""
@@ -339,10 +428,8 @@ class Loads:
 class _Search:
     """The sizes of candidates, and the places of their ends, with the least sum of squares of efforts."""
 
-    def __init__(
-        self, loads: Loads, candidates: Sequence[Candidate], fixed: NDArray[Any], told: Callable[[str], None]
-    ) -> None:
-        self.loads, self.candidates, self.fixed, self.told = loads, candidates, fixed, told
+    def __init__(self, loads: Loads, candidates: Sequence[Candidate], fixed: NDArray[Any], sweeps: Sweeps) -> None:
+        self.loads, self.candidates, self.fixed, self.sweeps = loads, candidates, fixed, sweeps
         mechanism = loads.mechanism
         units = [mechanism.joint_named[name].effort_unit for name in mechanism.actuated_joints]
         self.plain, self.weights = loads.efforts(), np.ones(len(units))
@@ -376,7 +463,7 @@ class _Search:
             left = constant + columns @ self._amounts(columns, constant)
             done = next(tried)
             longest = duration((time.monotonic() - began) / done * (most - done))
-            self.told(f"places of ends: {done} tried of {most} at most, {longest} left at most")
+            self.sweeps.note = f"places of ends: {done} tried of {most} at most, {longest} left at most"
             return np.asarray((left * self.weights).ravel())
 
         found = [
@@ -385,11 +472,9 @@ class _Search:
             )
             for start in starts
         ]
-        best = min(found, key=lambda one: float(one.cost))
-        return np.asarray(best.x)
+        return np.asarray(min(found, key=lambda one: float(one.cost)).x)
 
     def _placed(self, x: Array) -> list[Candidate]:
-        """The candidates, their ends displaced by x."""
         found: list[Candidate] = []
         for one in self.candidates:
             by, x = x[: len(_moves(one))], x[len(_moves(one)) :]
@@ -405,8 +490,7 @@ class _Search:
     def _of(candidates: Sequence[Candidate]) -> list[slice]:
         """Columns of each candidate: one, or two where its spring's rest may be anything between two bounds."""
         widths = [1 if isinstance(one, Counterweight) or one.rest[0] == one.rest[1] else 2 for one in candidates]
-        ends = np.cumsum([0, *widths])
-        return [slice(int(a), int(b)) for a, b in itertools.pairwise(ends)]
+        return [slice(int(a), int(b)) for a, b in itertools.pairwise(np.cumsum([0, *widths]))]
 
     def _columns(self, candidates: Sequence[Candidate]) -> tuple[Array, Array]:
         """Efforts (n, n_actuated, k) per unit of each amount, and those (n, n_actuated) of all that is not sized."""
@@ -419,7 +503,7 @@ class _Search:
                 continue
             for rest in dict.fromkeys(one.rest):
                 if isinstance(one, JointSpring):
-                    found.append(loads.efforts(loads.joint_table(one.joint, 1.0, rest)))
+                    found.append(loads.efforts(loads.joint_table(one.name, 1.0, rest)))
                 else:
                     unit = replace(one.spring, stiffness=1.0, rest_length=rest, preload=0.0)
                     found.append(loads.efforts(loads.table(unit)))
@@ -435,7 +519,6 @@ class _Search:
         return np.asarray(np.where(found > NONE * np.linalg.norm(b), found, 0.0) / size)
 
     def _sized(self, one: Candidate, amounts: Array) -> Sized | None:
-        """A candidate with its size and what it does; None where it is of no use."""
         size = float(amounts.sum())
         if size == 0.0:
             return None
@@ -444,7 +527,7 @@ class _Search:
         rest = float(np.dot(amounts, list(dict.fromkeys(one.rest)))) / size
         preload = 0.0
         if isinstance(one, JointSpring):
-            lengths = self.loads.positions(one.joint) - rest
+            lengths = self.loads.positions(one.name) - rest
             stretch = lengths
         else:
             lengths, preload = self.loads.lengths(one.spring), one.spring.preload
@@ -455,7 +538,6 @@ class _Search:
 
 
 def _moves(one: Candidate) -> Array:
-    """How far each coordinate of a candidate's ends may move [m]."""
     return np.full({StraightSpring: 6, Counterweight: 3}.get(type(one), 0), getattr(one, "move", 0.0))
 
 

@@ -16,12 +16,11 @@ from pkm_analysis.analysis_errors import AnalysisError
 from pkm_analysis.domain import Range
 from pkm_analysis.kernels.pose_quantities import REACH, TYPE2
 from pkm_analysis.layer_file import Sheet, in_base_frame, write_layer
-from pkm_analysis.maps.map import level_surface
+from pkm_analysis.maps import level_surface
 from pkm_analysis.regions.grid_graph import BETWEEN, CONSTRAINT, LIMB, TYPE_2, GridGraph, OverGrid
 from pkm_analysis.requirements.conditions import Membership
 from pkm_analysis.requirements.quantities import EVERYWHERE, singular_everywhere
-from pkm_analysis.workspace.border import bisect, facet_sizes
-from pkm_analysis.workspace.grid import extent
+from pkm_analysis.workspace.border import bisect, extent, facet_sizes
 from pkm_description.mechanism import Array
 from pkm_runtime.describable import counted, measure
 
@@ -84,8 +83,7 @@ def loci(conditions: Membership, given: Mapping[str, Range], resolution: int | N
 
     Type 1 and type 2 change sign, which locates their surfaces; corners are then refined along the grid's edges.
     Margins of the constraints and inside limbs have no sign: they get one, region by region, that changes where a
-    margin dips to zero between two nodes. Ranges of the conditions do not matter; singularities lie where the limbs
-    reach. `AnalysisError` where that is nowhere.
+    margin dips to zero between two nodes. `AnalysisError` where the limbs reach nothing.
     """
     if conditions.domain.dimension != 3:
         problem = f"surfaces need three coordinates, and there are {conditions.domain.dimension}"

@@ -1,2 +1,0 @@
-# SPDX-License-Identifier: Apache-2.0
-"""Maps and statistics of any quantity, and loci of singularities as surfaces."""

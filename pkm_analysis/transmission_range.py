@@ -1,0 +1,451 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The command `pkm transmission`: a linkage over the range of its joints, and what other tools are told of it.
+
+mjlab, Isaac Lab and ros2_control's stock plugins know joints without a linkage, so each number stands for a range; the
+assumption is written beside it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import io
+import json
+import re
+import sys
+import xml.etree.ElementTree as ET
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pkm_analysis.analysis_errors import PICTURES, AnalysisError, check_ending
+from pkm_analysis.plottable import Plottable
+from pkm_analysis.requirements.grammar import by_default, read_number
+from pkm_description.command_options import add_robot, write_files, write_output
+from pkm_description.load import load_model, xacro_arguments
+from pkm_description.mechanism import Array, Joint
+from pkm_description.tree_model import TreeModel
+from pkm_description.urdf.unit_slips import suspects
+from pkm_description.urdf.urdf_plus import parse
+from pkm_description.urdf.xml_text import read_xml
+from pkm_dynamics.transmission.in_c import name_in_c, transmission_in_c
+from pkm_dynamics.transmission.transmission import Transmission
+from pkm_kinematics.status import Status
+from pkm_kinematics.unit_verdicts import of_units
+from pkm_runtime.codegen.c_code import harmless
+from pkm_runtime.errors import PkmError
+
+NODES = 41  # of each of one or two joints
+SAMPLES = 2000  # of more joints, at random
+WIDEST = 2.0 * np.pi  # rad: a wider limit says nothing
+CONTRADICTS = 1e-6  # m: more than a file's rounding
+NEAR_FOLD = 0.1  # margin below which a fold is near
+RATE, RATIO = 10.0, 2.0  # Hz, 1: frequency and damping ratio of joints where no gains of motors are given
+
+Gains = tuple[float, float] | None  # stiffness and damping of the motors
+MJLAB = {
+    "stiffness": "stiffness", "damping": "damping", "effort": "effort_limit", "armature": "armature",
+    "friction": "frictionloss",
+}  # fmt: skip
+ISAAC = {
+    "effort": "effort_limit_sim", "speed": "velocity_limit_sim", "stiffness": "stiffness", "damping": "damping",
+    "armature": "armature", "friction": "friction",
+}  # fmt: skip
+FILE = {"metavar": "FILE"}
+OPTIONS: list[tuple[str, str, dict[str, Any]]] = [  # names, help, and what else argparse is told
+    ("--joints", "joints, separated by commas (a name with a comma in double quotes); default: all that loops leave",
+     {"metavar": "JOINTS", "default": ""}),
+    ("--actuators", "joints with a motor, as in --joints; by default the file's", {"metavar": "JOINTS", "default": ""}),
+    ("--range", "ranges, such as x=-300mm:300mm yaw=-10:10deg", {"nargs": "+", "default": [], "metavar": "NAME=A:B"}),
+    ("--list", "only list the clusters of loops, with their joints and actuators", {"action": "store_true"}),
+    ("--kp-motor", "stiffness of each motor [N m/rad or N/m] that joints' gains are made of",
+     {"type": float, "metavar": "K"}),
+    ("--kd-motor", "damping of each motor [N m s/rad or N s/m] that joints' gains are made of",
+     {"type": float, "metavar": "D"}),
+    ("--picture", "picture as .png, .svg or .pdf", {}),
+    ("--csv", "write positions, ratios, inertia and efforts over the range as a table", {}),
+    ("--mjlab", "write an actuator configuration of mjlab, in Python", {}),
+    ("--isaaclab", "write an actuator configuration of Isaac Lab, in Python", {}),
+    ("--c", "write a header and a source in C99 for a control loop into a folder", {"metavar": "DIR"}),
+    ("--ros2-control --ros-control",
+     "write a <transmission> of ros2_control: with --c our plugin's, else a stock one's with home's ratios",
+     {"dest": "ros_control", **FILE}),
+]  # fmt: skip
+
+
+class Quantity(NamedTuple):
+    """A number over the range: `values` (k,) at the solved positions, the `bad` end of which is the worst."""
+
+    name: str
+    unit: str
+    values: Array
+    bad: str  # "low", "high", or "both" for what should stay as at home
+    home: float
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class TransmissionRange(Plottable):
+    """Answers at positions `q` (n, joints), on a grid of `axes` for one or two joints, with home in the last row.
+
+    `solved` (n,) where the linkage gets there from home; numbers elsewhere are NaN.
+    """
+
+    _picture: ClassVar[str] = "performance_pictures.transmission_picture"
+
+    transmission: Transmission
+    q: Array
+    axes: tuple[Array, ...]
+    solved: NDArray[np.bool_]
+    actuators: Array  # (n, m)
+    jacobian: Array  # (n, m, joints)
+    margin: Array  # (n,)
+    gap: float  # m, the largest
+    armature: Array  # (n, joints, joints), with the linkage's masses
+    rotors: Array  # (n, joints, joints), without
+    effort: Array  # (n, joints): of each joint alone
+    speed: Array  # (n, joints): the same
+
+    def quantities(self) -> list[Quantity]:
+        """What is told of the range."""
+        t, found = self.transmission, list[Quantity]()
+
+        def add(name: str, unit: str, values: Array, bad: str) -> None:
+            found.append(Quantity(name, unit, values[self.solved], bad, float(values[-1])))
+
+        for j, name in enumerate(t.joints):
+            joint = t.tree.joint_named[name]
+            for a, actuator in enumerate(t.actuators):
+                if np.nan_to_num(self.jacobian[:, a, j]).any():  # else in another linkage
+                    per = f"{t.tree.joint_named[actuator].unit}/{joint.unit}"  # of the joints' kinds
+                    add(f"{actuator} per {name}", per, self.jacobian[:, a, j], "both")
+            if np.isfinite(self.effort[-1, j]):
+                add(f"effort of {name} alone", joint.effort_unit, self.effort[:, j], "low")
+            if np.isfinite(self.speed[-1, j]):
+                add(f"speed of {name} alone", f"{joint.unit}/s", self.speed[:, j], "low")
+            inertia = "kg" if joint.unit == "m" else "kg m^2"
+            if self.rotors[-1, j, j] > 0.0:  # else the file says nothing of them
+                add(f"rotors' inertia at {name}", inertia, self.rotors[:, j, j], "high")
+            add(f"with the linkage's, at {name}", inertia, self.armature[:, j, j], "high")
+        add("margin to a fold", "1", self.margin, "low")
+        return found
+
+    def worst(self, quantity: Quantity) -> tuple[float, Array]:
+        """The worst value, and the position (joints,) where it is."""
+        by = {"low": -quantity.values, "high": quantity.values, "both": np.abs(quantity.values - quantity.home)}
+        k = int(np.argmax(by[quantity.bad]))
+        return float(quantity.values[k]), self.q[self.solved][k]
+
+    def without_rotors(self) -> list[str]:
+        """Actuators whose drive the file gives no inertia."""
+        drives = {name: self.transmission.tree.joint_named[name].drive for name in self.transmission.actuators}
+        return [name for name, drive in drives.items() if drive is None or not drive.armature]
+
+    def lines(self) -> list[str]:
+        """The range as a table, and sentences about rotors that are not known and about folds."""
+        rows = [("", "at home", "mean", "worst", "where")]
+        for one in self.quantities():
+            value, q = self.worst(one)
+            unit = "" if one.unit == "1" else f" [{one.unit}]"
+            mean = f"{one.values.mean():.4g}" if unit else ""  # a margin's says nothing
+            rows.append((one.name + unit, f"{one.home:.4g}", mean, f"{value:.4g}", self._place(q)))
+        widths = [max(len(row[k]) for row in rows) for k in range(4)]
+        table = [
+            " ".join([row[0].ljust(widths[0]), *(row[k].rjust(widths[k]) for k in (1, 2, 3)), f" {row[4]}"])
+            for row in rows
+        ]
+        names = ", ".join(self.without_rotors())
+        unknown = [f"armature lacks the rotors of {names}: no rotor_inertia is given"] if names else []
+        return [line.rstrip() for line in table] + unknown + self._fold()
+
+    def _place(self, q: Array) -> str:
+        return ", ".join(f"{name} {x:.3g}" for name, x in zip(self.transmission.joints, q, strict=True))
+
+    def _fold(self) -> list[str]:
+        lost = self.q[~self.solved]
+        closed = f"loops close to {self.gap:.2g} m"
+        if self.gap > CONTRADICTS:
+            closed = f"its loops contradict each other and stay open by up to {self.gap:.2g} m"
+        if not len(lost):
+            low = self.margin[self.solved].min()
+            verdict = f"near a fold: its margin falls to {low:.2g}" if low < NEAR_FOLD else "it folds nowhere"
+            if low < 0.0:
+                verdict = f"the motors lose the joints on the way: the margin passes through zero, to {low:.2g}"
+            return [f"{verdict}; {closed}"]
+        away = np.abs(lost - self.transmission.home).max(axis=1)
+        first = self._place(lost[int(np.argmin(away))])
+        where = f"{100.0 * (~self.solved).mean():.1f} % of the range, first at {first}"
+        return [f"no solution was found in {where}: the linkage folds, or Newton's method fails there; {closed}"]
+
+
+def over_range(
+    transmission: Transmission, ranges: Mapping[str, tuple[float, float]] | None = None, nodes: int = NODES
+) -> TransmissionRange:
+    """Answers over ranges [rad or m] by joint, else over the joints' limits; `AnalysisError` where there are none."""
+    t, given = transmission, dict(ranges or {})
+    if unknown := given.keys() - set(t.joints):
+        raise AnalysisError(f"range of {', '.join(sorted(unknown))}", "no such joint", f"it has {', '.join(t.joints)}")
+    ends = [given.get(name) or _limits(t.tree.joint_named[name]) for name in t.joints]
+    axes: tuple[Array, ...] = ()
+    if len(ends) <= 2:
+        axes = tuple(np.linspace(low, high, nodes) for low, high in ends)
+        q = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, len(ends))
+    else:
+        low, high = np.array(ends).T
+        q = low + (high - low) * np.random.default_rng(0).uniform(size=(SAMPLES, len(ends)))
+    q = np.concatenate([q, t.home[None]])
+    s = t.at(q)
+    actuators = t.actuators_of(s)
+    speeds = np.array([t.motors[name].speed for name in t.actuators])
+    J = t.jacobian_of(s)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        alone = (speeds[:, None] / np.abs(J)).min(axis=1)
+    return TransmissionRange(
+        t, q, axes, s.status == Status.CONVERGED, actuators, J, t.margin_of(s), float(np.nanmax(s.gap)),
+        t.armature(q), t.armature(q, linkage=False), t.effort_alone(q), alone,
+    )  # fmt: skip
+
+
+def _limits(joint: Joint) -> tuple[float, float]:
+    low, high = joint.limits.lower, joint.limits.upper
+    if not np.isfinite(high - low) or (joint.unit == "rad" and high - low > WIDEST):
+        problem = "it has no limits, or they are more than a turn apart"
+        raise AnalysisError(f"range of {joint.name}", problem, f"give one: --range {joint.name}=-20deg:20deg")
+    return low, high
+
+
+def read_ranges(texts: Sequence[str], tree: TreeModel, joints: Collection[str]) -> dict[str, tuple[float, float]]:
+    """Ranges of joints from texts such as "ankle_pitch=-30:20deg"; one unit at the upper end is of both, none SI's."""
+    found, size = {}, max((float(np.linalg.norm(joint.origin[:3, 3])) for joint in tree.joints), default=0.0)
+    for text in texts:
+        about = f"range '{text}'"
+        name, _, ends = text.rpartition("=")
+        low, colon, high = ends.partition(":")
+        if not colon or name not in joints:
+            raise AnalysisError(about, "it cannot be read", f"write JOINT=A:B with one of {', '.join(sorted(joints))}")
+        wanted, (end, unit) = tree.joint_named[name].unit, read_number(high, about)
+        start, own = read_number(low, about)
+        found[name] = by_default(start, own or unit, wanted, size, about), by_default(end, unit, wanted, size, about)
+        if not found[name][0] < found[name][1]:
+            raise AnalysisError(about, "it is empty", "give the lower end first")
+    return found
+
+
+def motor_gains(kp: float | None, kd: float | None) -> tuple[float, float] | None:
+    """Stiffness and damping of the motors, if given; `AnalysisError` for one without the other, or what is no gain."""
+    if kp is None and kd is None:
+        return None
+    if kp is None or kd is None:
+        given, missing = ("stiffness", "damping") if kd is None else ("damping", "stiffness")
+        problem = f"a {given} of the motors without a {missing}"
+        raise AnalysisError("gains", problem, "give both: --kp-motor and --kd-motor")
+    for name, value in (("--kp-motor", kp), ("--kd-motor", kd)):
+        if not 0.0 <= value < np.inf:
+            raise AnalysisError(f"{name} {value:g}", "no gain of a motor", "give a finite number, zero or more")
+    return kp, kd
+
+
+def joint_numbers(found: TransmissionRange, gains: Gains) -> list[dict[str, tuple[float, str]]]:
+    """What simulators without linkages take for each joint, SI units, with a sentence each: limits hold everywhere."""
+    t, good = found.transmission, found.solved
+    kp, kd, how = _joint_gains(found, gains)
+    lacking = found.without_rotors()
+    parts = f"linkage, without the rotors of {harmless(', '.join(lacking))}," if lacking else "rotors and linkage,"
+    result, sliding = [], "dry friction of motors and passive joints at home, all of them sliding"
+    for j in range(len(t.joints)):
+        inertia = found.armature[good][:, j, j]
+        coupled = np.abs(np.delete(found.armature[-1, j], j)).max(initial=0.0) / max(inertia.mean(), 1e-300)
+        over = f"{inertia.min():.3g} to {inertia.max():.3g} over the range"
+        effort, speed = found.effort[:, j], found.speed[:, j]
+        numbers = {
+            "effort": (effort[good].min(), f"least over the range, other joints at zero; at home {effort[-1]:.4g}"),
+            "speed": (speed[good].min(), f"least over the range, other joints at rest; at home {speed[-1]:.4g}"),
+            "stiffness": (kp[j], f"{how}; couplings between joints left out"),
+            "damping": (kd[j], how),
+            "armature": (inertia.mean(), f"{parts} mean; {over}, coupling of {100.0 * coupled:.0f} % left out"),
+            "friction": (t.friction(t.home).coulomb[j], sliding),
+        }
+        result.append(numbers)
+    return result
+
+
+def _joint_gains(found: TransmissionRange, gains: Gains) -> tuple[Array, Array, str]:
+    """Stiffness and damping (n,) of the joints, and where they are from."""
+    if gains is None:
+        inertia, omega = np.diagonal(found.armature[found.solved], axis1=1, axis2=2).mean(axis=0), 2.0 * np.pi * RATE
+        how = f"armature, at {RATE:g} Hz with damping ratio {RATIO:g}"
+        return inertia * omega**2, 2.0 * RATIO * inertia * omega, how
+    each = found.transmission.gains(found.q[found.solved], np.asarray(gains[0]), np.asarray(gains[1]))
+    kp, kd = (np.diagonal(k, axis1=1, axis2=2).mean(axis=0) for k in each)
+    return kp, kd, f"mean of J' k J over the range, k = {gains[0]:g} and {gains[1]:g} at the motors"
+
+
+def mjlab_text(ranges: Sequence[TransmissionRange], gains: Gains) -> str:
+    """Python with one mjlab actuator configuration per joint of some linkages."""
+    line = "from mjlab.actuator import BuiltinPositionActuatorCfg"
+    return _python(ranges, gains, line, "target_names_expr", MJLAB)
+
+
+def isaaclab_text(ranges: Sequence[TransmissionRange], gains: Gains) -> str:
+    """Python with one Isaac Lab actuator configuration per joint of some linkages."""
+    return _python(ranges, gains, "from isaaclab.actuators import ImplicitActuatorCfg", "joint_names_expr", ISAAC)
+
+
+def _python(ranges: Sequence[TransmissionRange], gains: Gains, line: str, names: str, keys: dict[str, str]) -> str:
+    kind = line.rpartition(" ")[2]
+    name = harmless(ranges[0].transmission.tree.name)
+    lines = [f'"""Actuators of {name} at its joints, SI units; linkages are left out."""']
+    lines += ["", line, "", "ACTUATORS = ("]
+    for found in ranges:
+        t = found.transmission
+        ends = [(found.q[:, j].min(), found.q[:, j].max()) for j in range(len(t.joints))]
+        over = ", ".join(f"{name} {a:.4g} to {b:.4g}" for name, (a, b) in zip(t.joints, ends, strict=True))
+        about = f"by {', '.join(t.actuators)}, over {over}", found.lines()[-1]
+        lines += [f"    # {harmless(text)}" for text in about]
+        for joint, numbers in zip(t.joints, joint_numbers(found, gains), strict=True):
+            lines += [f"    {kind}(", f"        {names}=({json.dumps(re.escape(joint))},),"]
+            for key, called in keys.items():
+                value, sentence = numbers[key]
+                known, none = f"{called}={value:.6g},  # {sentence}", f"# {called}: no limit of the motors is known"
+                lines.append(f"        {known if np.isfinite(value) else none}")
+            lines.append("    ),")
+    return "\n".join([*lines, ")", ""])
+
+
+def csv_text(found: TransmissionRange) -> str:
+    """A table over the range, a row for each position where the linkage closes."""
+    t = found.transmission
+    pairs = [f"d {a} / d {j}" for a in t.actuators for j in t.joints]
+    inertia = [f"armature {a} {b}" for k, a in enumerate(t.joints) for b in t.joints[k:]]
+    head = [*t.joints, *t.actuators, *pairs, *inertia, *(f"effort {j}" for j in t.joints), "margin"]
+    i, j = np.triu_indices(len(t.joints))
+    parts = [found.q, found.actuators, found.jacobian.reshape(len(found.q), -1), found.armature[:, i, j]]
+    rows = np.column_stack([*parts, found.effort, found.margin])[:-1][found.solved[:-1]]
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows([head, *([f"{x:.10g}" for x in row] for row in rows)])
+    return text.getvalue()
+
+
+def ros2_control_text(found: TransmissionRange) -> str:
+    """`<transmission>` of ros2_control's stock plugins, for one joint or a differential; errors are said."""
+    t, home = found.transmission, found.jacobian[-1]
+    if home.shape == (1, 1):
+        kind, reductions, joint_reductions = "SimpleTransmission", [home[0, 0]], [1.0]
+        fit = home
+    elif home.shape == (2, 2) and np.abs(home).min() > 1e-3 * np.abs(home).max():
+        kind, reductions = "DifferentialTransmission", [1.0, home[1, 0] / home[0, 0]]
+        joint_reductions = [home[0, 0], home[0, 1]]
+        fit = np.array([[1.0, 1.0], [1.0, -1.0]]) * np.array(reductions)[:, None] * np.array(joint_reductions)
+    else:
+        problem = f"ros2_control has no transmission from {len(t.actuators)} motors to {len(t.joints)} joints"
+        raise AnalysisError("transmission", problem, "name one joint and its motor, or two joints of a differential")
+    worst = 100.0 * np.abs(found.jacobian[found.solved] - fit).max() / np.abs(home).max()
+    first = 100.0 * np.abs(home - fit).max() / np.abs(home).max()
+    root = _element(found, f"transmission_interface/{kind}")
+    root.insert(
+        0, ET.Comment(f" ratios of home, off by {first:.2g} % there and by up to {worst:.2g} % over the range ")
+    )
+    offset = t.home - np.linalg.solve(fit, found.actuators[-1])  # of joints when motors are at zero, by these ratios
+    for element, ratio in zip(root.findall("actuator"), reductions, strict=True):
+        ET.SubElement(element, "mechanical_reduction").text = f"{ratio:.9g}"
+    for element, ratio, at in zip(root.findall("joint"), joint_reductions, offset, strict=True):
+        ET.SubElement(element, "mechanical_reduction").text = f"{ratio:.9g}"
+        ET.SubElement(element, "offset").text = f"{at:.9g}"
+    ET.indent(root)
+    return ET.tostring(root, encoding="unicode") + "\n"
+
+
+def linkage_text(found: TransmissionRange) -> str:
+    """`<transmission>` of ros2_control by the plugin of pkm_ros2_control, over the C of the linkage."""
+    root = _element(found, "pkm_ros2_control/LinkageTransmission")
+    ET.SubElement(root, "param", name="linkage").text = name_in_c(found.transmission)
+    ET.indent(root)
+    return ET.tostring(root, encoding="unicode") + "\n"
+
+
+def _element(found: TransmissionRange, plugin: str) -> ET.Element:
+    t = found.transmission
+    root = ET.Element("transmission", name=f"{t.tree.name}_{t.joints[0]}")
+    ET.SubElement(root, "plugin").text = plugin
+    for kind, names in (("actuator", t.actuators), ("joint", t.joints)):
+        for k, name in enumerate(names, start=1):
+            ET.SubElement(root, kind, name=name, role=f"{kind}{k}")
+    return root
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line."""
+    p = argparse.ArgumentParser(prog="pkm transmission", description="Say what a linkage does to a joint.")
+    add_robot(p)
+    for names, text, more in OPTIONS:
+        p.add_argument(*names.split(), help=text, **(more or FILE))
+    return p
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Entry point: exit status 1 for what cannot be done as asked."""
+    given = parser().parse_args(arguments)
+    try:
+        return _run(given)
+    except (PkmError, OSError) as error:
+        print(f"pkm transmission: {error}", file=sys.stderr)
+        return 1
+
+
+def _names(text: str) -> tuple[str, ...]:
+    """Names apart by commas; those with a comma are in double quotes."""
+    return tuple(name for row in csv.reader([text], skipinitialspace=True) for name in row if name)
+
+
+def _run(given: argparse.Namespace) -> int:
+    gains = motor_gains(given.kp_motor, given.kd_motor)
+    if given.picture:
+        check_ending("picture", given.picture, PICTURES)  # before the work
+    tree = load_model(given.robot, xacro_arguments(given.xacro_args))
+    if given.list:
+        print(tree)
+        return 0
+    _warn_of_units(tree)
+    joints, actuators = (_names(text) for text in (given.joints, given.actuators))
+    # without names each linkage by itself
+    asked = [joints] if joints else [one.independent for one in tree.clusters if one.actuators] or [()]
+    parts = [Transmission(tree, one, actuators) for one in asked]
+    ranges = read_ranges(given.range, tree, {name for t in parts for name in t.joints})
+    found = [over_range(t, {name: ranges[name] for name in t.joints if name in ranges}) for t in parts]
+    for one in found:
+        print(one.transmission, *one.lines(), sep="\n")
+    if given.picture:
+        _only(found).plot(given.picture)
+    for file, text in (
+        (given.csv, lambda: csv_text(_only(found))),
+        (given.mjlab, lambda: mjlab_text(found, gains)),
+        (given.isaaclab, lambda: isaaclab_text(found, gains)),
+        (given.ros_control, lambda: (linkage_text if given.c else ros2_control_text)(_only(found))),
+    ):
+        if file:
+            write_output(text(), file)
+    if given.c:
+        t = _only(found).transmission
+        write_files(Path(given.c), transmission_in_c(t, name_in_c(t)), "transmission")
+    return 0
+
+
+def _warn_of_units(tree: TreeModel) -> None:
+    """Print what `pkm check` warns of: numbers that look like degrees or millimetres."""
+    found = suspects(parse(tree.urdf, tree.source, tree=True), read_xml(tree.urdf, tree.source))
+    for one in of_units(found, sum(link.inertial.mass for link in tree.links)):
+        print(f"pkm transmission: warning: {one.about}: {one.meaning}; {one.remedy}", file=sys.stderr)
+
+
+def _only(found: list[TransmissionRange]) -> TransmissionRange:
+    if len(found) > 1:
+        joints = " or ".join(",".join(one.transmission.joints) for one in found)
+        raise AnalysisError("--joints", f"the robot has {len(found)} linkages", f"name those of one: {joints}")
+    return found[0]
+
+
+if __name__ == "__main__":
+    sys.exit(main())
