@@ -22,12 +22,14 @@ from pkm_control.space.tool import read_tools
 from pkm_description.load import expand, xacro_arguments
 from pkm_description.urdf.frame_prefix import prefix_frames
 from pkm_hardware.machine_file import check_kind, read_machine_file
-from pkm_hardware.machine_kinds import KINDS, LOOPBACK, SIMULATED
-from pkm_hardware.realism import (
+from pkm_hardware.machine_kinds import (
     DELAY,
     FIRST_MOVE,
+    KINDS,
+    LOOPBACK,
     NOTE,
     RESERVE,
+    SIMULATED,
     USUAL_RESERVE,
     payload_note,
     reserve_of_drives,

@@ -13,7 +13,7 @@ from pkm_control.loop.control_loop import ControlLoop, Period, switch_on
 from pkm_control.motion.files.default_motion import motion_named
 from pkm_control.robot_loop import build_loop, planner_of
 from pkm_description.mechanism import Array, Mechanism
-from pkm_hardware.realism import NOTE, payload_note
+from pkm_hardware.machine_kinds import NOTE, payload_note
 from pkm_hardware.simulated.simulated_machine import SimulatedMachine
 from pkm_kinematics.making import KERNELS, making
 from pkm_runtime.optional import PAGE, PAGE_REMEDY, NotInstalledError, need

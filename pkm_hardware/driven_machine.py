@@ -27,7 +27,7 @@ from pkm_hardware.machine import (
     MachineState,
     drives_may_be_on,
 )
-from pkm_hardware.machine_drives import Drives
+from pkm_hardware.machine_file import Drives
 from pkm_hardware.position_limiter import PositionLimiter
 
 _AGAIN = 1.0  # s between two attempts to disable drives that did not obey

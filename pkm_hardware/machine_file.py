@@ -16,12 +16,49 @@ import numpy as np
 from pkm_description.mechanism import Array, Mechanism
 from pkm_description.urdf.unit_slips import FAST, FAST_SLIDE, LARGE, looks_like_degrees
 from pkm_dynamics.motion_limits import ActuatorLimits
+from pkm_hardware.drivers.driver import Driver
 from pkm_hardware.homing import METHODS, AxisHoming
-from pkm_hardware.machine_drives import Scale
 from pkm_hardware.machine_kinds import KINDS, LOOPBACK
 from pkm_runtime.errors import ConfigurationError
 from pkm_runtime.optional import need
 from pkm_runtime.yaml_section import Section, read_yaml
+
+
+@dataclass(frozen=True, eq=False)
+class Scale:
+    """device = zero + units * (joint - offset), each (n_actuated,); `units` have the sign of the direction."""
+
+    units: Array
+    offset: Array
+    zero: Array
+
+    @staticmethod
+    def one_to_one(n: int) -> Scale:
+        """The scale of a device that speaks the units of the joints."""
+        return Scale(np.ones(n), np.zeros(n), np.zeros(n))
+
+    def to_device(self, joints: Array) -> Array:
+        """The device's positions (n_actuated,) in its units for joint positions (n_actuated,) [rad or m]."""
+        return np.asarray(self.zero + self.units * (joints - self.offset))
+
+    def to_joints(self, device: Array) -> Array:
+        """Joint positions (n_actuated,) [rad or m] for the device's (n_actuated,) in its units."""
+        return np.asarray(self.offset + (device - self.zero) / self.units)
+
+
+@dataclass(frozen=True, eq=False)
+class Drives:
+    """A machine's driver, its scale, its home position (n_actuated,) [rad or m] and the axes that need homing.
+    For messages, `axes` names each actuator as the device does and `unit` is what the device counts in, where known.
+    """
+
+    driver: Driver
+    scale: Scale
+    home: Array
+    homing: tuple[AxisHoming, ...] = ()
+    axes: tuple[str, ...] = ()
+    unit: str = ""
+
 
 _TURN = 2.0 * math.pi
 

@@ -11,8 +11,7 @@ import numpy as np
 from pkm_description.mechanism import Mechanism
 from pkm_dynamics.motion_limits import ActuatorLimits
 from pkm_hardware.driven_machine import DrivenMachine
-from pkm_hardware.machine_drives import Drives
-from pkm_hardware.machine_file import MachineFile, check_kind, read_machine_file
+from pkm_hardware.machine_file import Drives, MachineFile, check_kind, read_machine_file
 from pkm_hardware.machine_kinds import KINDS, LOOPBACK
 from pkm_kinematics import Kinematics
 

@@ -28,7 +28,7 @@ from pkm_description.load import xacro_arguments
 from pkm_description.mechanism import Array, Inertial
 from pkm_dynamics import Dynamics
 from pkm_dynamics.motion_limits import ActuatorLimits
-from pkm_hardware.realism import USUAL_RESERVE
+from pkm_hardware.machine_kinds import USUAL_RESERVE
 from pkm_kinematics import Kinematics
 from pkm_kinematics.making import making
 from pkm_runtime.errors import PkmError

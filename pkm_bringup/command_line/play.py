@@ -28,11 +28,9 @@ from pkm_control.simulation_setup import MachineSettings
 from pkm_description.mechanism import Mechanism
 from pkm_dynamics import Dynamics
 from pkm_hardware.machine import Lifecycle, Machine
-from pkm_hardware.machine_drives import Drives
-from pkm_hardware.machine_file import MachineFile, check_kind, read_machine_file
-from pkm_hardware.machine_kinds import LOOPBACK
+from pkm_hardware.machine_file import Drives, MachineFile, check_kind, read_machine_file
+from pkm_hardware.machine_kinds import FIRST_MOVE, LOOPBACK, USUAL_RESERVE
 from pkm_hardware.make_machine import limits_of, make_drives, make_machine
-from pkm_hardware.realism import FIRST_MOVE, USUAL_RESERVE
 from pkm_kinematics import Kinematics
 from pkm_kinematics.making import KERNELS, making
 from pkm_runtime.errors import PkmError

@@ -17,10 +17,9 @@ import serial
 from dynamixel_sdk import COMM_SUCCESS, GroupSyncRead, GroupSyncWrite, PacketHandler, PortHandler
 
 from pkm_description.mechanism import Array, Mechanism
-from pkm_hardware.devices.dynamixel_bus import SimulatedDynamixels
+from pkm_hardware.devices import SimulatedDynamixels
 from pkm_hardware.drivers.driver import TELLING, DeviceError, Driver, Reading
-from pkm_hardware.machine_drives import Drives
-from pkm_hardware.machine_file import FASTER, DeviceLimits, MachineFile, device_limits, homing_of, scale_of
+from pkm_hardware.machine_file import FASTER, DeviceLimits, Drives, MachineFile, device_limits, homing_of, scale_of
 
 DRIVE_MODE, OPERATING_MODE, CURRENT_LIMIT, VELOCITY_LIMIT, MAX_POSITION, MIN_POSITION, SETTINGS_END = (
     10,

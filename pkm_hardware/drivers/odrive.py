@@ -16,12 +16,10 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from pkm_description.mechanism import Array, Mechanism
-from pkm_hardware.devices.odrive_board import SimulatedODrive
-from pkm_hardware.drivers.checked_lines import CLOSED_LOOP, IDLE, INDEX_SEARCH, exclusive_or
+from pkm_hardware.devices import SimulatedODrive
 from pkm_hardware.drivers.driver import TELLING, DeviceError, Driver, Reading
-from pkm_hardware.drivers.serial_line import SerialLine
-from pkm_hardware.machine_drives import Drives
-from pkm_hardware.machine_file import FASTER, DeviceLimits, MachineFile, device_limits, homing_of, scale_of
+from pkm_hardware.drivers.serial_line import CLOSED_LOOP, IDLE, INDEX_SEARCH, SerialLine, exclusive_or
+from pkm_hardware.machine_file import FASTER, DeviceLimits, Drives, MachineFile, device_limits, homing_of, scale_of
 
 _AWAY = 1e-4  # turns: a target further from where an axis stands asks it to move
 _PATIENCE = 0.004  # s, for an answer within a period; a later one is taken in the next

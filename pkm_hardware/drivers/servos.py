@@ -15,12 +15,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from pkm_description.mechanism import Array, Mechanism
-from pkm_hardware.devices.servo_board import SimulatedServoBoard
-from pkm_hardware.drivers.checked_lines import PROTOCOL, with_checksum, without_checksum
+from pkm_hardware.devices import SimulatedServoBoard
 from pkm_hardware.drivers.driver import TELLING, DeviceError, Driver, Reading, output_name
-from pkm_hardware.drivers.serial_line import SerialLine
-from pkm_hardware.machine_drives import Drives, Scale
-from pkm_hardware.machine_file import MachineFile, scale_of
+from pkm_hardware.drivers.serial_line import PROTOCOL, SerialLine, with_checksum, without_checksum
+from pkm_hardware.machine_file import Drives, MachineFile, Scale, scale_of
 from pkm_runtime.yaml_section import Section
 
 _GREETING_PATIENCE = 4.0  # s: a board that resets when its port is opened takes two of them

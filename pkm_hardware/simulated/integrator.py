@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Integration of a robot's motion under the efforts of its actuators: which one, and those for motion spaces that
-depend on the configuration.
-"""
+"""Integration of a robot's motion under the efforts of its actuators, one class for each kind of motion space."""
 
 from __future__ import annotations
 
+from functools import cached_property, partial
 from typing import Protocol
 
 import numpy as np
@@ -12,12 +11,312 @@ import numpy as np
 from pkm_description.mechanism import Array, Inertial
 from pkm_dynamics import Dynamics
 from pkm_dynamics.actuator_dynamics import ActuatorDynamics
+from pkm_dynamics.kernels.joint_state import place_joints
 from pkm_dynamics.simulation.forms import JointForm, NoMotionHereError, State, inside
-from pkm_hardware.simulated.compiled_integrator import CompiledIntegrator, PassingIntegrator
+from pkm_hardware.platform_kernels import SCRATCH, step_platform
 from pkm_hardware.simulated.surroundings import NOTHING, Touch, touched
 from pkm_kinematics import Kinematics, Status
 from pkm_kinematics.forward.graph_tracker import GraphTracker
+from pkm_kinematics.kernels.rates.motion import invert_blocks
+from pkm_kinematics.solve.mode_reader import ModeReader
 from pkm_kinematics.status import closes
+from pkm_runtime.kernels.binding import Prepared
+
+_HOME_MODE = 0  # the working mode of home
+NEAR = 0.1  # of home's regularity of the limbs: nearer to a singularity of type 1 the actuators are the coordinates
+AWAY = 0.2  # farther from it the platform's are, again
+
+
+class Integrator(Protocol):
+    """Pose (7,) and twist (6,) of the platform, and the actuators' positions and velocities there (n_actuated,).
+
+    `wrench` (6,) is what touched solids exert on the platform, about its origin, base axes [N, N m]. Constructors take
+    `runge_kutta` (classical Runge-Kutta, else semi-implicit Euler), a payload in the platform's frame, and solids.
+    Calls return an empty text, or the reason why they left everything as it was.
+    """
+
+    pose: Array
+    twist: Array
+    positions: Array
+    velocities: Array
+    wrench: Array
+
+    @property
+    def mode(self) -> int:
+        """Number of the working mode, as far as closed forms tell it."""
+        ...
+
+    @property
+    def passing(self) -> ActuatorDynamics | None:
+        """The dynamics in the actuators, where the platform does not determine the joints; None elsewhere."""
+        ...
+
+    def place(self, pose: Array) -> str:
+        """Place the robot at rest at a pose (7,), base frame, in its home working mode; empty, or why that fails."""
+        ...
+
+    def carry(self, payload: Inertial | None) -> None:
+        """Change the payload (platform's frame) from now on; it takes on the platform's motion."""
+        ...
+
+    def advance(self, efforts: Array, h: float) -> str:
+        """Advance by h [s] under constant efforts (n_actuated,) [N m or N]; empty, or why no motion goes on."""
+        ...
+
+
+class CompiledIntegrator:
+    """An `Integrator` over `platform_kernels.py`.
+    The acceleration is always within the motion space, so the state cannot leave it but by rounding.
+    """
+
+    def __init__(self, dynamics: Dynamics, runge_kutta: bool, payload: Inertial | None, touch: Touch = NOTHING) -> None:
+        self._dynamics = dynamics
+        self._runge_kutta = runge_kutta
+        self._payload = payload
+        self._touch = touch
+        n = len(dynamics.kinematics.actuated_names)
+        self._motion = np.zeros(25)  # pose, twist, no acceleration, wrench of what is touched
+        self.pose = self._motion[:7]
+        self.twist = self._motion[7:13]
+        self.wrench = self._motion[19:]
+        self._readings = np.zeros((2, n))
+        self.positions, self.velocities = self._readings
+        self._none = np.zeros(n)
+        self._bind()
+
+    @property
+    def passing(self) -> None:
+        """None: it does not pass into other working modes."""
+        return
+
+    def place(self, pose: Array) -> str:
+        """As `Integrator.place`."""
+        kinematics = self._dynamics.kinematics
+        solution = kinematics.inverse(pose, mode=_HOME_MODE)
+        if not closes(solution.status):
+            return str(solution.reason(0))
+        self._bind()
+        self.pose[:] = pose
+        self.twist[:] = 0.0
+        self.positions[:] = solution.actuated
+        return self.advance(self._none, 0.0)
+
+    def carry(self, payload: Inertial | None) -> None:
+        """As `Integrator.carry`."""
+        self._payload = payload
+        self._take_model()
+
+    def advance(self, efforts: Array, h: float) -> str:
+        """As `Integrator.advance`."""
+        status = self._step(self._motion, efforts, h, self._scratch, self._readings)
+        return "" if status == Status.CONVERGED else Status(status).meaning
+
+    @property
+    def mode(self) -> int:
+        """Number of the working mode, as far as closed forms tell it."""
+        return self._mode
+
+    def joints(self) -> Array:
+        """Positions (n_joints,) of all joints after the last step; full turns of passive ones are not counted."""
+        kinematics = self._dynamics.kinematics
+        state, bodies = self._data.state, kinematics.tables.bodies
+        found = np.array(kinematics.home_joints)
+        turned = np.where(bodies["prismatic"] == 1, state["q"], np.arctan2(state["s"], state["c"]))
+        found[bodies["column"][2:]] = turned[2:]
+        return found
+
+    def regularity(self) -> float:
+        """Distance of the limbs from their singularities after the last step: 0 in one, at most 1."""
+        return float(self._regularity())
+
+    def regularity_at(self, pose: Array, joints: Array) -> float:
+        """The same at a pose (7,), base frame, with joints (n_joints,) that close the loops; the limbs stay there."""
+        q = np.zeros(len(self._model.bodies))
+        q[2:] = joints[self._model.bodies["column"][2:]]
+        return float(self._place(pose, q)[0])
+
+    def resume(self, joints: Array) -> bool:
+        """Go on at the state's pose and twist with other joints (n_joints,) that close the loops there.
+        False where no motion exists there; the state is then as before.
+        """
+        reader = self._reader
+        status, _ = reader.read(np.array(self.pose), joints)
+        if not closes(status):
+            return False
+        self._bind(reader.branch, joints)
+        return not self.advance(self._none, 0.0)
+
+    @cached_property
+    def _reader(self) -> ModeReader:
+        return ModeReader(self._dynamics.kinematics.engine)
+
+    def _bind(self, mode: int = _HOME_MODE, joints: Array | None = None) -> None:
+        """Take a fresh workspace, which begins at home, or in other joint positions (n_joints,)."""
+        self._scratch = np.zeros((SCRATCH, 25))
+        home = np.zeros(25)
+        home[:7] = self._dynamics.kinematics.home
+        kinematics = self._dynamics.kinematics
+        n = len(self.positions)
+        self._mode = mode
+        self._data = kinematics.engine.data(kinematics.modes.start(mode) if joints is None else joints)
+        self._example = (home, np.zeros(n), 0.0, self._scratch, self._readings)
+        self._take_model()
+
+    def _take_model(self) -> None:
+        """Prepare the kernels for the robot with its payload; its state stays."""
+        self._model = self._dynamics.model(self._payload)
+        fixed = (self._model, self._data, np.int64(self._mode), self._runge_kutta, self._touch)
+        home, *_ = example = self._example
+        self._step = partial(Prepared(step_platform, *fixed, *example).call, *fixed)
+        self._regularity = partial(Prepared(invert_blocks, *fixed[:2]).call, *fixed[:2])
+        q = np.zeros(len(self._model.bodies))
+        self._place = partial(Prepared(place_joints, *fixed[:2], home[:7], q).call, *fixed[:2])
+
+
+class PassingIntegrator:
+    """An `Integrator` in the platform's coordinates, and near singularities of type 1 in the actuators'.
+
+    Both have the same equations of motion, in coordinates that are regular where they are used: a hand-over changes
+    neither positions nor velocities. PkmError where the robot has more actuators than degrees of freedom.
+    """
+
+    def __init__(self, dynamics: Dynamics, runge_kutta: bool, payload: Inertial | None, touch: Touch = NOTHING) -> None:
+        self._kinematics = dynamics.kinematics
+        self._runge_kutta = runge_kutta
+        self._platform = platform = CompiledIntegrator(dynamics, runge_kutta, payload, touch)
+        self._actuators = ActuatorDynamics(dynamics, payload)
+        self._passing = False
+        self.pose, self.twist = platform.pose, platform.twist
+        self.positions, self.velocities = platform.positions, platform.velocities
+        self.wrench, self._touch = platform.wrench, touch
+        platform.place(np.array(self._kinematics.home))
+        at_home = platform.regularity()
+        self._near, self._away = NEAR * at_home, AWAY * at_home
+
+    @staticmethod
+    def serves(kinematics: Kinematics) -> bool:
+        """Whether a robot has limbs with several branches, and actuators that are coordinates."""
+        branches = int(np.prod(kinematics.tables.blocks["branches"]))
+        return branches > 1 and len(kinematics.actuated_names) == kinematics.mobility
+
+    @property
+    def mode(self) -> int:
+        """Number of the working mode, as far as closed forms tell it: the last one while a limb passes."""
+        return self._platform.mode
+
+    @property
+    def passing(self) -> ActuatorDynamics | None:
+        """The dynamics in the actuators near a type 1 singularity, where the platform does not tell the joints."""
+        return self._actuators if self._passing else None
+
+    def place(self, pose: Array) -> str:
+        """As `Integrator.place`."""
+        self._passing = False
+        return self._platform.place(pose)
+
+    def carry(self, payload: Inertial | None) -> None:
+        """As `Integrator.carry`."""
+        self._platform.carry(payload)
+        self._actuators.carry(payload)
+
+    def advance(self, efforts: Array, h: float) -> str:
+        """As `Integrator.advance`."""
+        if self._passing:
+            return self._pass(efforts, h)
+        problem = self._platform.advance(efforts, h)
+        if problem:  # a limb may have been stretched within the step
+            return self._pass(efforts, h) if np.isfinite(efforts).all() and self._take_over() else problem
+        if self._platform.regularity() < self._near:
+            self._take_over()
+        return ""
+
+    def _take_over(self) -> bool:
+        """Begin to integrate in the actuators, without any jump; whether that is possible."""
+        pose, twist = self.pose.copy(), self.twist.copy()
+        motion = self._kinematics.motion(pose, twist, seed=self._platform.joints(), mode=self.mode)
+        if not closes(motion.status) or self._actuators.place(pose, np.array(motion.joints)) is not Status.CONVERGED:
+            return False
+        self._passing = self._actuators.move(self.velocities) is Status.CONVERGED
+        return self._passing
+
+    def _pass(self, efforts: Array, h: float) -> str:
+        """Make a step in the actuators, and return to the platform where the limbs are regular enough again."""
+        moving = self._actuators
+        before = moving.actuated
+        touched(self._touch, self.pose, self.twist, self.wrench)
+        pushed = moving.platform().jacobian.T @ self.wrench  # virtual work: what it does to the actuators
+        status = moving.step(efforts + pushed, h, self._runge_kutta)
+        if status is not Status.CONVERGED:
+            return str(status.meaning)
+        pose, joints = moving.pose, moving.joints
+        self.pose[:], self.twist[:] = pose, moving.twist
+        self.positions += moving.actuated - before
+        self.velocities[:] = moving.velocities
+        if self._platform.regularity_at(pose, joints) > self._away:
+            self._passing = not self._platform.resume(joints)
+        return ""
+
+
+class ActuatorIntegrator:
+    """An `Integrator` whose coordinates are the actuators, whatever the motion space.
+    All joints are integrated, and their loops closed after each step. PkmError: more actuators than degrees of freedom.
+    """
+
+    def __init__(self, dynamics: Dynamics, runge_kutta: bool, payload: Inertial | None, touch: Touch = NOTHING) -> None:
+        self._kinematics = dynamics.kinematics
+        self._runge_kutta = runge_kutta
+        self._robot = ActuatorDynamics(dynamics, payload)
+        self.pose, self.twist = np.array(self._kinematics.home), np.zeros(6)
+        self.wrench, self._touch = np.zeros(6), touch
+        self.positions, self.velocities = self._robot.actuated, self._robot.velocities
+
+    @staticmethod
+    def serves(kinematics: Kinematics) -> bool:
+        """Whether the actuators of a robot are coordinates of it."""
+        return GraphTracker.serves(kinematics.engine)
+
+    @property
+    def mode(self) -> int:
+        """Number of the working mode in which the robot was placed: home's."""
+        return 0
+
+    @property
+    def passing(self) -> ActuatorDynamics:
+        """The dynamics in the actuators, which tell the joints."""
+        return self._robot
+
+    def place(self, pose: Array) -> str:
+        """As `Integrator.place`."""
+        solution = self._kinematics.inverse(pose)
+        if not closes(solution.status):
+            return str(solution.reason(0))
+        status = self._robot.place(np.array(pose, dtype=np.float64), np.array(solution.joints))
+        if status is not Status.CONVERGED:
+            return status.meaning
+        self.positions[:] = solution.actuated
+        self._read()
+        return ""
+
+    def carry(self, payload: Inertial | None) -> None:
+        """As `Integrator.carry`."""
+        self._robot.carry(payload)
+
+    def advance(self, efforts: Array, h: float) -> str:
+        """As `Integrator.advance`."""
+        if not np.isfinite(efforts).all():
+            return "an effort is not finite"
+        touched(self._touch, self.pose, self.twist, self.wrench)
+        pushed = self._robot.platform().jacobian.T @ self.wrench  # virtual work: what it does to the actuators
+        status = self._robot.step(efforts + pushed, h, self._runge_kutta)
+        if status is not Status.CONVERGED:
+            return status.meaning
+        self.positions[:] = self._robot.actuated
+        self._read()
+        return ""
+
+    def _read(self) -> None:
+        found = self._robot.platform()
+        self.pose[:], self.twist[:] = found.pose, found.twist
 
 
 class GeneralIntegrator:
@@ -107,43 +406,6 @@ class GeneralIntegrator:
         return np.asarray(found.pose), inside(S, twist, k.characteristic_length), np.asarray(found.joints)
 
 
-class Integrator(Protocol):
-    """Pose (7,) and twist (6,) of the platform, and the actuators' positions and velocities there (n_actuated,).
-
-    `wrench` (6,) is what touched solids exert on the platform, about its origin, base axes [N, N m]. Constructors take
-    `runge_kutta` (classical Runge-Kutta, else semi-implicit Euler), a payload in the platform's frame, and solids.
-    Calls return an empty text, or the reason why they left everything as it was.
-    """
-
-    pose: Array
-    twist: Array
-    positions: Array
-    velocities: Array
-    wrench: Array
-
-    @property
-    def mode(self) -> int:
-        """Number of the working mode, as far as closed forms tell it."""
-        ...
-
-    @property
-    def passing(self) -> ActuatorDynamics | None:
-        """The dynamics in the actuators, where the platform does not determine the joints; None elsewhere."""
-        ...
-
-    def place(self, pose: Array) -> str:
-        """Place the robot at rest at a pose (7,), base frame, in its home working mode; empty, or why that fails."""
-        ...
-
-    def carry(self, payload: Inertial | None) -> None:
-        """Change the payload (platform's frame) from now on; it takes on the platform's motion."""
-        ...
-
-    def advance(self, efforts: Array, h: float) -> str:
-        """Advance by h [s] under constant efforts (n_actuated,) [N m or N]; empty, or why no motion goes on."""
-        ...
-
-
 def make_integrator(
     dynamics: Dynamics, runge_kutta: bool, payload: Inertial | None, touch: Touch = NOTHING
 ) -> Integrator:
@@ -161,65 +423,3 @@ def make_integrator(
     if ActuatorIntegrator.serves(dynamics.kinematics):
         return ActuatorIntegrator(dynamics, runge_kutta, payload, touch)
     return GeneralIntegrator(dynamics, runge_kutta, payload, touch)
-
-
-class ActuatorIntegrator:
-    """An `Integrator` whose coordinates are the actuators, whatever the motion space.
-    All joints are integrated, and their loops closed after each step. PkmError: more actuators than degrees of freedom.
-    """
-
-    def __init__(self, dynamics: Dynamics, runge_kutta: bool, payload: Inertial | None, touch: Touch = NOTHING) -> None:
-        self._kinematics = dynamics.kinematics
-        self._runge_kutta = runge_kutta
-        self._robot = ActuatorDynamics(dynamics, payload)
-        self.pose, self.twist = np.array(self._kinematics.home), np.zeros(6)
-        self.wrench, self._touch = np.zeros(6), touch
-        self.positions, self.velocities = self._robot.actuated, self._robot.velocities
-
-    @staticmethod
-    def serves(kinematics: Kinematics) -> bool:
-        """Whether the actuators of a robot are coordinates of it."""
-        return GraphTracker.serves(kinematics.engine)
-
-    @property
-    def mode(self) -> int:
-        """Number of the working mode in which the robot was placed: home's."""
-        return 0
-
-    @property
-    def passing(self) -> ActuatorDynamics:
-        """The dynamics in the actuators, which tell the joints."""
-        return self._robot
-
-    def place(self, pose: Array) -> str:
-        """As `Integrator.place`."""
-        solution = self._kinematics.inverse(pose)
-        if not closes(solution.status):
-            return str(solution.reason(0))
-        status = self._robot.place(np.array(pose, dtype=np.float64), np.array(solution.joints))
-        if status is not Status.CONVERGED:
-            return status.meaning
-        self.positions[:] = solution.actuated
-        self._read()
-        return ""
-
-    def carry(self, payload: Inertial | None) -> None:
-        """As `Integrator.carry`."""
-        self._robot.carry(payload)
-
-    def advance(self, efforts: Array, h: float) -> str:
-        """As `Integrator.advance`."""
-        if not np.isfinite(efforts).all():
-            return "an effort is not finite"
-        touched(self._touch, self.pose, self.twist, self.wrench)
-        pushed = self._robot.platform().jacobian.T @ self.wrench  # virtual work: what it does to the actuators
-        status = self._robot.step(efforts + pushed, h, self._runge_kutta)
-        if status is not Status.CONVERGED:
-            return status.meaning
-        self.positions[:] = self._robot.actuated
-        self._read()
-        return ""
-
-    def _read(self) -> None:
-        found = self._robot.platform()
-        self.pose[:], self.twist[:] = found.pose, found.twist

@@ -9,9 +9,8 @@ from pkm_description import load_mechanism
 from pkm_description.mechanism import Inertial
 from pkm_dynamics import Dynamics
 from pkm_dynamics.motion_limits import ActuatorLimits
-from pkm_hardware.kernels.platform_step import attitude_rate
-from pkm_hardware.simulated.compiled_integrator import CompiledIntegrator
-from pkm_hardware.simulated.integrator import ActuatorIntegrator, GeneralIntegrator, make_integrator
+from pkm_hardware.platform_kernels import attitude_rate
+from pkm_hardware.simulated.integrator import ActuatorIntegrator, CompiledIntegrator, GeneralIntegrator, make_integrator
 from pkm_hardware.simulated.simulated_machine import SimulatedMachine
 from pkm_kinematics import Kinematics
 from pkm_kinematics.kernels.compiled_rotations import displace, rotation_between

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from pkm_description import load_mechanism
-from pkm_hardware.devices.odrive_board import SimulatedODrive
+from pkm_hardware.devices import SimulatedODrive
 from pkm_hardware.driven_machine import DrivenMachine
 from pkm_hardware.drivers.odrive import error_names, with_checksum, without_checksum
 from pkm_hardware.machine import Lifecycle

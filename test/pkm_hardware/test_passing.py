@@ -10,7 +10,7 @@ from pkm_dynamics import Dynamics
 from pkm_dynamics.actuator_dynamics import ActuatorDynamics
 from pkm_dynamics.energy import energy
 from pkm_dynamics.motion_limits import ActuatorLimits
-from pkm_hardware.simulated.compiled_integrator import PassingIntegrator
+from pkm_hardware.simulated.integrator import PassingIntegrator
 from pkm_hardware.simulated.simulated_machine import SimulatedMachine
 
 H = 1e-3  # s
