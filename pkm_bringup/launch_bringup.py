@@ -47,8 +47,8 @@ from pkm_description.load import load_mechanism, xacro_arguments
 from pkm_description.ros import topics
 from pkm_description.ros.process import LAUNCHER
 from pkm_description.ros.transport import transport_environment
-from pkm_viewer import rviz_view
-from pkm_viewer.layer_files import layer_files
+from pkm_viewer import fitting
+from pkm_viewer.layers import layer_files
 
 _ENDS = {"sigterm_timeout": "40", "sigkill_timeout": "5"}  # s, after SIGINT: a report may be drawn on a busy computer
 _MANAGER_PATIENCE = "30"  # s, of the spawners, with the controller manager
@@ -295,9 +295,9 @@ def _rviz(values: bringup.Values) -> Node:
     """RViz with rviz/pkm.rviz fitted to the robot at hand, or with the user's own file as it is."""
     path = values["rviz_file"] or _temporary(".rviz")
     if not values["rviz_file"]:
-        template = rviz_view.read_view(f"{get_package_share_directory('pkm_control')}/rviz/pkm.rviz")
+        template = fitting.read_view(f"{get_package_share_directory('pkm_control')}/rviz/pkm.rviz")
         mechanism = load_mechanism(bringup.description(values))
-        rviz_view.write_view(rviz_view.fitted_view(template, mechanism), path)
+        fitting.write_view(fitting.fitted_view(template, mechanism), path)
     return _other("rviz2", "rviz2", values, arguments=["-d", path])
 
 

@@ -135,7 +135,7 @@ def warm_report(mechanism: Mechanism) -> None:
     report = Report.of(recording, loop.kinematics)
     with tempfile.TemporaryDirectory(prefix="pkm_") as folder:
         files = {kind: Path(folder) / f"page.{kind}" for kind in ("png", "pdf", "html")}
-        importlib.import_module("pkm_viewer.report.page.write").write_page(recording, report, files)
+        importlib.import_module("pkm_viewer.report.page").write_page(recording, report, files)
 
 
 def parser() -> argparse.ArgumentParser:

@@ -3,7 +3,7 @@
 
 Needs no screen and no ROS. Every joint of the tree is set from `joint_states`, passive ones included, so the picture
 shows the loops closed as the solver closed them. Controls are made for each browser that may command, and for no other:
-see `admission.py` and `operations.py`. Those of the drives' power exist before all others, which need kernels.
+see `page_server.py` and `operations.py`. Those of the drives' power exist before all others, which need kernels.
 """
 
 from __future__ import annotations
@@ -30,16 +30,12 @@ from pkm_viewer.operations import IDLE, Operations, Readings
 from pkm_viewer.page_server import THIS_COMPUTER, PageServer
 from pkm_viewer.panels import markup
 from pkm_viewer.panels.asking import PageRequests
-from pkm_viewer.panels.capture import Capture
-from pkm_viewer.panels.distance_bars import LimitsPanel
+from pkm_viewer.panels.controls import PowerPanel, RunPanel
 from pkm_viewer.panels.jog_panel import JogPanel, handle_ends
-from pkm_viewer.panels.joints import JointsPanel
-from pkm_viewer.panels.open_pages import OpenPages
+from pkm_viewer.panels.limits import JointsPanel, LimitsPanel
 from pkm_viewer.panels.plots import PlotsPanel
-from pkm_viewer.panels.power import PowerPanel
-from pkm_viewer.panels.record import RecordPanel
-from pkm_viewer.panels.run import RunPanel
-from pkm_viewer.panels.situation import StatusPanel
+from pkm_viewer.panels.record import Capture, RecordPanel
+from pkm_viewer.panels.situation import OpenPages, StatusPanel
 from pkm_viewer.scene import Scene
 
 _TEXTS_EVERY, _PLOTS_EVERY = 0.2, 0.4  # s

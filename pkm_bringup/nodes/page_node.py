@@ -35,7 +35,7 @@ from pkm_description.ros.streams.polled import PolledSubscription
 from pkm_interfaces.msg import ControllerState, PlatformState, SolveStatus
 from pkm_kinematics.kinematics import shared_kinematics
 from pkm_viewer.jog_space import JogSpace
-from pkm_viewer.layer_files import layer_files
+from pkm_viewer.layers import layer_files
 from pkm_viewer.operations import IDLE, Motion, Readings
 from pkm_viewer.viewer import RobotViewer
 

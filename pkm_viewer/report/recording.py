@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The recording of a run: rows of control periods with their meaning."""
+"""The recording of a run: rows of control periods in bounded memory, figures over them all, and their meaning."""
 
 from __future__ import annotations
 
@@ -14,7 +14,173 @@ from numpy.typing import NDArray
 from pkm_description.mechanism import Array
 from pkm_dynamics.motion_limits import ActuatorLimits
 from pkm_runtime.whole_files import whole
-from pkm_viewer.report.rows import Rows, RowStore, Tally, width
+
+MOST = 65_536  # rows that are kept of a whole run; of a longer one every second, then every fourth, ...
+RECENT = 8192  # rows that are kept of its end, every one
+
+_HEAD = 17  # time, wake, period, reference (7), measured (7)
+
+
+def width(n_actuated: int) -> int:
+    """Number of columns of a row: `_HEAD`, then positions, velocities, efforts and saturations of the actuators."""
+    return _HEAD + 4 * n_actuated
+
+
+class Rows:
+    """Control periods of a run, one row each, as named columns: a view of a table (n, `width(n_actuated)`)."""
+
+    def __init__(self, table: Array) -> None:
+        self.table = table
+        self._n = (table.shape[1] - _HEAD) // 4
+
+    def __len__(self) -> int:
+        """Return the number of rows."""
+        return len(self.table)
+
+    @property
+    def times(self) -> Array:
+        """Time on the trajectory's clock (n,) [s]."""
+        return self.table[:, 0]
+
+    @property
+    def wakes(self) -> Array:
+        """Wake-ups of the loop (n,), on the monotonic clock [s]; NaN where it did not run in real time."""
+        return self.table[:, 1]
+
+    @property
+    def periods(self) -> Array:
+        """Time from the previous wake-up to this one (n,) [s], which need not have a row; NaN in the first."""
+        return self.table[:, 2]
+
+    @property
+    def reference(self) -> Array:
+        """Reference pose (n, 7), base frame."""
+        return self.table[:, 3:10]
+
+    @property
+    def measured(self) -> Array:
+        """Pose by the readings (n, 7), base frame."""
+        return self.table[:, 10:17]
+
+    @property
+    def positions(self) -> Array:
+        """Positions of the actuators (n, n_actuated) [rad or m]."""
+        return self._actuated(0)
+
+    @property
+    def velocities(self) -> Array:
+        """Velocities of the actuators (n, n_actuated) [rad/s or m/s]."""
+        return self._actuated(1)
+
+    @property
+    def efforts(self) -> Array:
+        """Efforts of the actuators as applied (n, n_actuated) [N m or N]."""
+        return self._actuated(2)
+
+    @property
+    def saturated(self) -> NDArray[np.bool_]:
+        """Where an effort was cut to its limit (n, n_actuated)."""
+        return self._actuated(3) > 0.0
+
+    def _actuated(self, block: int) -> Array:
+        return self.table[:, _HEAD + block * self._n : _HEAD + (block + 1) * self._n]
+
+
+def tracking_errors(rows: Rows) -> tuple[Array, Array]:
+    """Position error (n,) [m] and attitude error (n,) [rad] of the platform in every row."""
+    position = np.linalg.norm(rows.measured[:, :3] - rows.reference[:, :3], axis=1)
+    (x, y, z, w), (a, b, c, d) = rows.reference[:, 3:].T, rows.measured[:, 3:].T
+    vector = w * a - d * x - (y * c - z * b), w * b - d * y - (z * a - x * c), w * c - d * z - (x * b - y * a)
+    scalar = w * d + x * a + y * b + z * c
+    return position, 2.0 * np.arctan2(np.sqrt(sum(v * v for v in vector)), np.abs(scalar))
+
+
+class Tally:
+    """Figures over every row of a run, kept or not: `count`, and the rest per actuator (n_actuated,) or scalar."""
+
+    def __init__(self, n_actuated: int) -> None:
+        self.count = 0
+        self.first_time = self.last_time = 0.0
+        self.first_wake = self.last_wake = np.nan
+        self.shortest_period, self.longest_period = np.inf, 0.0
+        self.error_squares, self.error_max = np.zeros(2), np.zeros(2)  # of position, of attitude
+        self.effort_squares, self.effort_max = np.zeros(n_actuated), np.zeros(n_actuated)
+        self.velocity_squares, self.velocity_max = np.zeros(n_actuated), np.zeros(n_actuated)
+        self.lowest, self.highest = np.full(n_actuated, np.inf), np.full(n_actuated, -np.inf)  # positions
+        self.saturated = np.zeros(n_actuated, dtype=np.int64)
+
+    def add(self, table: Array) -> None:
+        """Count rows (k, width)."""
+        rows = Rows(table)
+        if not len(rows):
+            return
+        if not self.count:
+            self.first_time, self.first_wake = float(rows.times[0]), float(rows.wakes[0])
+        self.last_time, self.last_wake = float(rows.times[-1]), float(rows.wakes[-1])
+        self.count += len(rows)
+        periods = rows.periods[np.isfinite(rows.periods)]
+        if len(periods):
+            self.shortest_period = min(self.shortest_period, float(periods.min()))
+            self.longest_period = max(self.longest_period, float(periods.max()))
+        errors = np.column_stack(tracking_errors(rows))
+        self.error_squares += (errors**2).sum(axis=0)
+        self.error_max = np.maximum(self.error_max, errors.max(axis=0))
+        self.effort_squares += (rows.efforts**2).sum(axis=0)
+        self.effort_max = np.maximum(self.effort_max, np.abs(rows.efforts).max(axis=0))
+        self.velocity_squares += (rows.velocities**2).sum(axis=0)
+        self.velocity_max = np.maximum(self.velocity_max, np.abs(rows.velocities).max(axis=0))
+        self.lowest = np.minimum(self.lowest, rows.positions.min(axis=0))
+        self.highest = np.maximum(self.highest, rows.positions.max(axis=0))
+        self.saturated += rows.saturated.sum(axis=0)
+
+    def rms(self, squares: Array) -> Array:
+        """Root of the mean of summed squares."""
+        return np.asarray(np.sqrt(squares / max(self.count, 1)))
+
+
+class RowStore:
+    """Rows in bounded memory: of a long run every second row is dropped, again and again.
+
+    `expected` is the number of rows where that is known: then none has to go while the loop runs.
+    """
+
+    def __init__(self, n_actuated: int, expected: int = 0) -> None:
+        self.every = 1  # of the rows that came, those that are kept
+        while expected > MOST * self.every:
+            self.every *= 2
+        self.tally = Tally(n_actuated)
+        self._table = np.empty((MOST, width(n_actuated)))  # takes memory as it is written
+        self._recent = np.empty((RECENT, width(n_actuated)))
+        self._kept = 0
+
+    @property
+    def rows(self) -> Rows:
+        """Rows that were kept of the whole run."""
+        return Rows(self._table[: self._kept])
+
+    @property
+    def recent(self) -> Rows:
+        """The last rows, every one of them."""
+        count, at = self.tally.count, self.tally.count % RECENT
+        if self.every == 1:
+            return Rows(self._table[max(0, self._kept - RECENT) : self._kept])
+        ring = self._recent[:count] if count < RECENT else np.vstack([self._recent[at:], self._recent[:at]])
+        return Rows(ring)
+
+    def add(self, table: Array) -> None:
+        """Add rows (k, width), the oldest first; k is at most `RECENT`."""
+        at = np.arange(self.tally.count, self.tally.count + len(table))
+        self.tally.add(table)
+        self._recent[at % RECENT] = table
+        while self._kept + np.count_nonzero(at % self.every == 0) > len(self._table):
+            self.every *= 2
+            self._kept = (self._kept + 1) // 2
+            for column in range(self._table.shape[1]):  # one after the other: a copy of all would double the memory
+                self._table[: self._kept, column] = self._table[: 2 * self._kept : 2, column].copy()
+        kept = table[at % self.every == 0]
+        self._table[self._kept : self._kept + len(kept)] = kept
+        self._kept += len(kept)
+
 
 _AT_ONCE = 128  # rows that are stored together
 MOST_MARKS = 20_000  # of a run

@@ -55,7 +55,7 @@ def _draw(recording: Recording, report: Report, files: Mapping[str, Path], given
     with tempfile.TemporaryFile() as handed_over:
         pickle.dump((recording, report, dict(files)), handed_over, protocol=pickle.HIGHEST_PROTOCOL)
         handed_over.seek(0)
-        command = [sys.executable, "-m", "pkm_viewer.report.page.write"]
+        command = [sys.executable, "-m", "pkm_viewer.report.page"]
         path = os.pathsep.join(filter(None, (_PACKAGES, os.environ.get("PYTHONPATH", ""))))
         environment = {**os.environ, "PYTHONPATH": path}  # the packages that this process has
         drawing = subprocess.Popen(command, stdin=handed_over, env=environment, start_new_session=True)

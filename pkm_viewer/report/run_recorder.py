@@ -8,8 +8,7 @@ import numpy as np
 from pkm_description.mechanism import Array
 from pkm_dynamics.motion_limits import ActuatorLimits
 from pkm_kinematics import Kinematics
-from pkm_viewer.report.recording import MOST_MARKS, Mark, Recording, Run
-from pkm_viewer.report.rows import RowStore
+from pkm_viewer.report.recording import MOST_MARKS, Mark, Recording, RowStore, Run
 
 _AT_ONCE = 256  # rows whose platform pose is computed together
 _OLDEST = 4096  # stamps that wait for their counterpart before they are given up

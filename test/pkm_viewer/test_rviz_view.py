@@ -11,7 +11,7 @@ import pytest
 
 from pkm_description import load_mechanism
 from pkm_description.picture import extent
-from pkm_viewer.rviz_view import fitted_view, read_view, write_view
+from pkm_viewer.fitting import fitted_view, read_view, write_view
 
 SHIPPED = Path(__file__).parents[2] / "rviz" / "pkm.rviz"
 ROBOTS = ("agile_eye", "delta", "five_bar", "gough_stewart", "hexaglide", "tricept")  # small and large, flat and high

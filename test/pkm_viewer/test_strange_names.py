@@ -19,7 +19,7 @@ pytest.importorskip("matplotlib", reason="matplotlib, which draws reports, is no
 
 from dataclasses import replace
 
-from pkm_viewer.report.page.write import write_page
+from pkm_viewer.report.page import write_page
 from pkm_viewer.report.report import Report
 from pkm_viewer.viewer import RobotViewer
 

@@ -32,8 +32,8 @@ from pkm_viewer.jog_space import JogSpace  # noqa: E402
 from pkm_viewer.operations import Readings  # noqa: E402
 from pkm_viewer.page_server import PageServer, refusal  # noqa: E402
 from pkm_viewer.panels.asking import PageRequests  # noqa: E402
+from pkm_viewer.panels.controls import RunPanel  # noqa: E402
 from pkm_viewer.panels.jog_panel import JogPanel  # noqa: E402
-from pkm_viewer.panels.run import RunPanel  # noqa: E402
 from pkm_viewer.panels.situation import StatusPanel  # noqa: E402
 from pkm_viewer.viewer import RobotViewer  # noqa: E402
 from pkm_viewer.viewer_process import ViewerProcess  # noqa: E402

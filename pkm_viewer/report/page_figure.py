@@ -15,12 +15,10 @@ from matplotlib.figure import Figure
 from matplotlib.gridspec import GridSpec
 from matplotlib.patches import FancyBboxPatch, Rectangle
 
-from pkm_viewer.report.page import panels
-from pkm_viewer.report.page.panels import BAD, FAINT, INK, SOFT, WARNING
-from pkm_viewer.report.page.series import moves, turns
-from pkm_viewer.report.recording import Recording
+from pkm_viewer.report import page_panels as panels
+from pkm_viewer.report.page_panels import BAD, FAINT, INK, SOFT, WARNING, moves, turns
+from pkm_viewer.report.recording import Recording, Rows
 from pkm_viewer.report.report import Report
-from pkm_viewer.report.rows import Rows
 
 _A4 = (8.27, 11.69)  # inches
 _CYCLES = 2.0  # that are drawn against time, at the end of the run

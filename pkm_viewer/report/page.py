@@ -1,14 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The page as one self-contained HTML file: the picture as SVG within it, and every figure as a table."""
+"""The page of a run's report in files, as PNG, PDF and one self-contained HTML file with every figure as a table.
+
+Heavy, with matplotlib: import it late. As a program, it draws a recording and a report that it reads, pickled.
+"""
 
 from __future__ import annotations
 
 import io
+import pickle
+import sys
+from collections.abc import Mapping
 from html import escape
+from pathlib import Path
 
 import numpy as np
 from matplotlib.figure import Figure
 
+from pkm_runtime.whole_files import whole, write_whole
+from pkm_viewer.report.page_figure import page, style
+from pkm_viewer.report.recording import Recording
 from pkm_viewer.report.report import Report, Use
 
 _CSS = """
@@ -85,3 +95,25 @@ def _use(use: Use, i: int) -> list[str]:
 
 def _bad(condition: bool) -> str:
     return ' class="bad"' if condition else ""
+
+
+_DOTS = 150  # per inch
+
+
+def write_page(recording: Recording, report: Report, files: Mapping[str, Path]) -> None:
+    """Draw the page of a run and write it to the files "png", "pdf" and "html"."""
+    with style():
+        figure = page(recording, report)
+        with whole(files["png"]) as part:
+            figure.savefig(part, dpi=_DOTS)
+        with whole(files["pdf"]) as part:
+            title = f"{report.run.robot}: what a run measured"
+            figure.savefig(part, metadata={"CreationDate": None, "Title": title})
+        write_whole(files["html"], html(figure, report))
+
+
+if __name__ == "__main__":
+    try:
+        write_page(*pickle.load(sys.stdin.buffer))
+    except OSError as problem:
+        sys.exit(f"the page of the report: {problem.strerror}")
