@@ -70,7 +70,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         words = {spec.name: ros_arguments(spec, values) for spec in specs}
         alone = only_one(values["namespace"])
         with progress("loading libraries"):  # heavy: what is wrong with the options is said before
-            preparing = importlib.import_module("pkm_bringup.prepare")
+            preparing = importlib.import_module("pkm_bringup.warm_kernels")
         preparing.compile_apart(text, [spec for spec in specs if spec.needed], values)
         dynamics = preparing.build(text)
     except (PkmError, ValueError) as error:

@@ -17,6 +17,8 @@ from pkm_kinematics.kernels.short_vectors import first_beyond
 _FASTER = 1.5  # times its largest speed: what an actuator is believed to do
 _LATE = 0.005  # s, by which the time of a reading may be off
 
+_READINGS = 20  # of which two in a row have to agree before drives are enabled there
+
 
 class ReadingWatch:
     """Whether a reading can follow the one before, within the actuators' speeds; always where a speed is unlimited."""
@@ -40,9 +42,6 @@ class ReadingWatch:
     def accept(self, positions: Array) -> None:
         """Go on from positions (n_actuated,) [rad or m]."""
         self._last = positions.copy()
-
-
-_READINGS = 20  # of which two in a row have to agree before drives are enabled there
 
 
 class DeviceReadings:

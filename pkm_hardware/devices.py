@@ -27,8 +27,24 @@ from pkm_hardware.drivers.serial_line import (
 
 _LOOK_EVERY = 0.002  # s
 _AT_ONCE = 4096
-
 _Device = TypeVar("_Device", bound="SimulatedDevice")
+
+# Of the ODrive
+_FASTEST = 20.0  # turns/s
+_SEARCHING = 2.0  # turns/s, in the search for the index, upwards
+_PUSH = 5.0  # A, of a motor that runs against a stop
+_WATCHDOG_EXPIRED = 1 << 24  # as an axis reports it
+
+# Of Dynamixels: instructions, addresses in the control table, values there
+_HEADER = b"\xff\xff\xfd\x00"
+_READ, _WRITE, _SYNC_READ, _SYNC_WRITE, _STATUS = 0x02, 0x03, 0x82, 0x83, 0x55
+_MODE, _CURRENT_LIMIT, _VELOCITY_LIMIT, _MAX, _MIN = 11, 38, 44, 48, 52
+_TORQUE, _ANSWERS, _ERROR, _WATCHDOG, _GOAL, _POSITION = 64, 68, 70, 98, 116, 132
+_BITTEN = 0xFF
+_RANGE, _ACCESS, _LIMIT = 4, 7, 6  # errors of a status packet
+_BY_POSITION, _EXTENDED, _BY_CURRENT = 3, 4, 5  # operating modes that take goal positions
+_WATCHDOG_UNIT = 0.02  # s
+_LONGEST = 256  # bytes of a packet
 
 
 class SimulatedDevice(ABC):
@@ -191,12 +207,6 @@ class SimulatedServoBoard(SimulatedDevice):
         return with_checksum(f"A {word}")
 
 
-_FASTEST = 20.0  # turns/s
-_SEARCHING = 2.0  # turns/s, in the search for the index, upwards
-_PUSH = 5.0  # A, of a motor that runs against a stop
-_WATCHDOG_EXPIRED = 1 << 24  # as an axis reports it
-
-
 class SimulatedAxis:
     """A motor that goes to its target, at most to its stops; its encoder counts from the position at power-on.
 
@@ -323,17 +333,6 @@ class SimulatedODrive(SimulatedDevice):
             else:
                 return "invalid property"
         return ""
-
-
-_HEADER = b"\xff\xff\xfd\x00"
-_READ, _WRITE, _SYNC_READ, _SYNC_WRITE, _STATUS = 0x02, 0x03, 0x82, 0x83, 0x55
-_MODE, _CURRENT_LIMIT, _VELOCITY_LIMIT, _MAX, _MIN = 11, 38, 44, 48, 52
-_TORQUE, _ANSWERS, _ERROR, _WATCHDOG, _GOAL, _POSITION = 64, 68, 70, 98, 116, 132
-_BITTEN = 0xFF
-_RANGE, _ACCESS, _LIMIT = 4, 7, 6  # errors of a status packet
-_BY_POSITION, _EXTENDED, _BY_CURRENT = 3, 4, 5  # operating modes that take goal positions
-_WATCHDOG_UNIT = 0.02  # s
-_LONGEST = 256  # bytes of a packet
 
 
 def checksum(data: bytes) -> int:

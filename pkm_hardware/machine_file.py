@@ -23,6 +23,10 @@ from pkm_runtime.errors import ConfigurationError
 from pkm_runtime.optional import need
 from pkm_runtime.yaml_section import Section, read_yaml
 
+_TURN = 2.0 * math.pi
+
+FASTER = 1.2  # times the actuator's largest speed: with less, a drive that lags could not catch up
+
 
 @dataclass(frozen=True, eq=False)
 class Scale:
@@ -58,9 +62,6 @@ class Drives:
     homing: tuple[AxisHoming, ...] = ()
     axes: tuple[str, ...] = ()
     unit: str = ""
-
-
-_TURN = 2.0 * math.pi
 
 
 @dataclass(frozen=True, eq=False)
@@ -202,9 +203,6 @@ def homing_of(sections: Sequence[Section]) -> tuple[AxisHoming, ...]:
         one.finish()
         axes.append((order, axis))
     return tuple(axis for _, axis in sorted(axes, key=lambda pair: pair[0]))
-
-
-FASTER = 1.2  # times the actuator's largest speed: with less, a drive that lags could not catch up
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,6 +7,23 @@ from dataclasses import dataclass
 
 SIMULATED, LOOPBACK = "simulated", "loopback"
 
+STEPS_PER_TURN = 2**17  # of an encoder, at the joint
+LINEAR_STEP = 1e-6  # m
+NOISE_STEPS = 0.5  # standard deviation of a position, in steps
+VELOCITY_NOISE = 0.005, 2e-4  # standard deviation of a velocity [rad/s], [m/s]
+DELAY = 1  # periods by which a command acts late
+HEAVIER = 1.2  # mass and inertia of every link, over those of the description
+SEED = 1  # of the noise
+USUAL_RESERVE = 0.2  # of efforts and speeds: what plans leave to the controller of a machine that is as described
+RESERVE = 0.4  # likewise, for heavier links, and for drives that close the loops: they make up for what they lag
+FIRST_MOVE = 0.3  # of its planned speed: the first move of a machine that is not simulated
+_ENOUGH = 100.0  # Hz: positions that come less often are so much coarser a path
+NOTE = (
+    f"realistic machine: encoders of {STEPS_PER_TURN} steps per turn or {1e6 * LINEAR_STEP:g} µm with noise, commands "
+    f"{DELAY} period late, links {HEAVIER - 1.0:.0%} heavier than the controller believes; planned with a reserve of "
+    f"{RESERVE:.0%}"
+)
+
 
 @dataclass(frozen=True)
 class Kind:
@@ -26,26 +43,9 @@ KINDS = {
     "dynamixel": Kind("pkm_hardware.drivers.dynamixel", ("dynamixel_sdk", "serial"), "pip install dynamixel-sdk"),
     "odrive": Kind("pkm_hardware.drivers.odrive"),
 }
+
+
 """By the name that setting and file have for it."""
-
-
-STEPS_PER_TURN = 2**17  # of an encoder, at the joint
-LINEAR_STEP = 1e-6  # m
-NOISE_STEPS = 0.5  # standard deviation of a position, in steps
-VELOCITY_NOISE = 0.005, 2e-4  # standard deviation of a velocity [rad/s], [m/s]
-DELAY = 1  # periods by which a command acts late
-HEAVIER = 1.2  # mass and inertia of every link, over those of the description
-SEED = 1  # of the noise
-USUAL_RESERVE = 0.2  # of efforts and speeds: what plans leave to the controller of a machine that is as described
-RESERVE = 0.4  # likewise, for heavier links, and for drives that close the loops: they make up for what they lag
-FIRST_MOVE = 0.3  # of its planned speed: the first move of a machine that is not simulated
-_ENOUGH = 100.0  # Hz: positions that come less often are so much coarser a path
-
-NOTE = (
-    f"realistic machine: encoders of {STEPS_PER_TURN} steps per turn or {1e6 * LINEAR_STEP:g} µm with noise, commands "
-    f"{DELAY} period late, links {HEAVIER - 1.0:.0%} heavier than the controller believes; planned with a reserve of "
-    f"{RESERVE:.0%}"
-)
 
 
 def reserve_of_drives(rate: float) -> float:

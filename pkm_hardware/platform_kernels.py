@@ -11,11 +11,12 @@ from pkm_runtime.kernels.purposes import PURPOSES
 
 PURPOSES["pkm_hardware"] = ("for the simulated machine", 8.0)
 
-
 # columns of a solid: a half-space, with a bore where its radius is not zero
 POINT, NORMAL, MOUTH, RADIUS, DEPTH = 0, 3, 6, 9, 10
 STIFFNESS, DAMPING, FRICTION, CREEP = 11, 12, 13, 14
 COLUMNS = 15
+
+SCRATCH = 12  # rows of 25
 
 
 @compiled
@@ -73,9 +74,6 @@ def contact_wrench(solids, points, motion, wrench):
             wrench[3] += ry * fz - rz * fy
             wrench[4] += rz * fx - rx * fz
             wrench[5] += rx * fy - ry * fx
-
-
-SCRATCH = 12  # rows of 25
 
 
 @compiled

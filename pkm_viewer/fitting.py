@@ -26,6 +26,8 @@ _MARGIN = 1.12  # around what is seen
 _CENTRINGS = 4  # what is near looks larger, so the middle of the picture is found step by step
 _AZIMUTH = -0.85  # rad: from the right, a little from the front
 
+_DISTANCE = 1.5  # of the eye, in diagonals of the robot: RViz looks 45 degrees wide
+
 
 @dataclass(frozen=True, eq=False)
 class Floor:
@@ -89,9 +91,6 @@ def round_length(value: float) -> float:
     """The largest of 1, 2, 5, times a power of ten, that is not above a length."""
     power = 10.0 ** np.floor(np.log10(value))
     return rounded(max(step for step in (1.0, 2.0, 5.0) if step * power <= value * (1.0 + 1e-9)) * power)
-
-
-_DISTANCE = 1.5  # of the eye, in diagonals of the robot: RViz looks 45 degrees wide
 
 
 def fitted_view(template: Mapping[str, Any], mechanism: Mechanism) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -13,6 +13,10 @@ from pkm_description.mechanism import Array
 DISTANCES = ("type 1 (serial)", "type 2 (parallel)", "of the constraints", "inside a limb")
 """Kinds of singularities, in the order of `Readings.distances`."""
 IDLE = ("HOLDING", "JOGGING")  # modes of the controller in which it takes targets to jog to
+
+MOTION_KEYS = ("motion", "cycles", "file", "number")  # of the player's diagnostics: what was begun last, see `Motion`
+PAGE_KEY = "page"  # of the page's diagnostics: how far it is
+SERVED, OPENING, SEEN = "served", "a browser is being opened", "seen"
 
 
 @dataclass(frozen=True)
@@ -61,3 +65,12 @@ class Operations(OperatorRequests, Protocol):
 
     def jog_to(self, pose: Array) -> Answer:
         """Move the platform to a pose (7,) slowly."""
+
+
+def motion_of(values: Mapping[str, str]) -> Motion | None:
+    """The motion in the values of a player's diagnostics; None where none has begun."""
+    try:
+        name, cycles, source, number = (values[key] for key in MOTION_KEYS)
+        return Motion(name, int(cycles), source, int(number))
+    except (KeyError, ValueError):
+        return None

@@ -51,6 +51,9 @@ _FIELDS: dict[str, dict[str, int]] = {  # kind of message: how many numbers each
 _TEXTS = {"type", "name", "owner"}  # the other fields of these messages
 _EVERYBODY = {"ViewerCameraMessage"}
 
+THIS_COMPUTER = "127.0.0.1"  # the default: no other computer gets in
+_PORTS = 100  # tried, one after the other
+
 
 def may_operate(policy: str, remote: str, local: str) -> bool:
     """Whether a browser may command under a policy: local (browsers on this computer), everyone, or nobody.
@@ -153,10 +156,6 @@ def _address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
         return None
     mapped = getattr(address, "ipv4_mapped", None)
     return mapped or address
-
-
-THIS_COMPUTER = "127.0.0.1"  # the default: no other computer gets in
-_PORTS = 100  # tried, one after the other
 
 
 class PageServer(viser.ViserServer):

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from pkm_bringup.command_line import cycle_search
-from pkm_bringup.command_line.cycle_places import LIFT, CannotPickError, Places, pick_and_place
+from pkm_bringup.command_line.cycle_search import LIFT, CannotPickError, Places, pick_and_place
 from pkm_client import options
 from pkm_control.motion.files.default_motion import motion_named
 from pkm_control.motion.files.motion_file import MotionFile

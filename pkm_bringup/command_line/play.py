@@ -12,9 +12,8 @@ from pathlib import Path
 
 import numpy as np
 
-from pkm_bringup.command_line.one_process import Interruption, run_in_one_process
+from pkm_bringup.command_line.one_process import Guardian, Interruption, run_in_one_process
 from pkm_bringup.command_line.outputs import check_report
-from pkm_bringup.guardian import Guardian
 from pkm_bringup.main_job import Ready, make_ready, plan_cycle, run_motion
 from pkm_client import options
 from pkm_control.controllers.law_settings import POSITION

@@ -27,11 +27,9 @@ from std_msgs.msg import Float64MultiArray
 from trajectory_msgs.msg import MultiDOFJointTrajectory
 
 from pkm_bringup.bringup import CONTROLLER
+from pkm_bringup.nodes.controller_services import ConveyorTopics, MeasurementService, OperatorServices
 from pkm_bringup.nodes.controller_thread import ControllerThread
-from pkm_bringup.nodes.conveyor_topics import ConveyorTopics
-from pkm_bringup.nodes.measurement_service import MeasurementService
-from pkm_bringup.nodes.node_settings import declare_settings
-from pkm_bringup.nodes.operator_services import OperatorServices
+from pkm_bringup.nodes.node_parts import declare_settings
 from pkm_bringup.nodes.shared_loop import SharedLoop
 from pkm_control.controllers.force.force_file import read_force_file
 from pkm_control.controllers.law_settings import POSITION

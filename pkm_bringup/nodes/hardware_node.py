@@ -25,10 +25,8 @@ from sensor_msgs.msg import JointState
 from std_srvs.srv import Trigger
 
 from pkm_bringup.bringup import HARDWARE
-from pkm_bringup.nodes.loop_monitor import LoopMonitor, loop_scheduling
 from pkm_bringup.nodes.machine_thread import MachineThread, states_message
-from pkm_bringup.nodes.node_settings import declare_settings
-from pkm_bringup.nodes.prompt_thread import RequestThread
+from pkm_bringup.nodes.node_parts import LoopMonitor, RequestThread, declare_settings, loop_scheduling
 from pkm_bringup.nodes.shared_loop import SharedLoop
 from pkm_control.controllers.force.force_file import read_force_file
 from pkm_control.loop import requests

@@ -27,11 +27,9 @@ from rclpy.task import Future
 from pkm_bringup.bringup import PLAYER
 from pkm_bringup.command_line.measured import reported_fault, say_cut_off, say_measured
 from pkm_bringup.main_job import Plan, planned
-from pkm_bringup.nodes.motion_player import about
-from pkm_bringup.nodes.motion_player.motion_run import MotionRun, Order
-from pkm_bringup.nodes.motion_player.requested_motions import WITHIN, Planning, PlanningError, requested
-from pkm_bringup.nodes.motion_player.run_streams import RunStreams, loop_figures
-from pkm_bringup.nodes.node_settings import declare_settings
+from pkm_bringup.nodes.motion_run import MotionRun, Order, RunStreams, loop_figures
+from pkm_bringup.nodes.node_parts import declare_settings
+from pkm_bringup.nodes.requested_motions import WITHIN, Planning, PlanningError, requested
 from pkm_bringup.nodes.silences import Silences
 from pkm_description.mechanism import Mechanism
 from pkm_description.ros import diagnostics, messages, topics
@@ -45,6 +43,7 @@ from pkm_interfaces.action import FollowPlatformTrajectory
 from pkm_interfaces.msg import LoopStatistics, PlatformReference
 from pkm_interfaces.srv import PlayMotion
 from pkm_runtime.errors import PkmError
+from pkm_viewer.operations import MOTION_KEYS, PAGE_KEY, SEEN, SERVED
 from pkm_viewer.report.recording import Run
 from pkm_viewer.report.report import Report
 from pkm_viewer.report.report_files import publish_report
@@ -249,7 +248,7 @@ class MotionPlayer(Node):
                 self._health[name] = (status.level, status.message)
                 if self._silences.hear(name, time.monotonic()):
                     self.get_logger().info(f"{name} is back")
-            self._page = next((one.value for one in status.values if one.key == about.PAGE), self._page)
+            self._page = next((one.value for one in status.values if one.key == PAGE_KEY), self._page)
 
     def _faulty_nodes(self) -> list[str]:
         """Problems of the nodes that the motion needs."""
@@ -272,7 +271,7 @@ class MotionPlayer(Node):
 
     def _page_is_there(self) -> bool:
         """Whether a person who wants to see the first motion can, or has been waited for long enough."""
-        if not self._wait_for_page or self._begun or self._page in (about.SERVED, about.SEEN):
+        if not self._wait_for_page or self._begun or self._page in (SERVED, SEEN):
             return True
         now = time.monotonic()
         if not self._page_since:
@@ -338,7 +337,7 @@ class MotionPlayer(Node):
         self._well_at = time.monotonic()
         self._begun += 1
         source = order.plan.motion.source if order.plan is not None else ""
-        self._last = dict(zip(about.MOTION, (order.motion, order.cycles, source, self._begun), strict=True))
+        self._last = dict(zip(MOTION_KEYS, (order.motion, order.cycles, source, self._begun), strict=True))
         self._diagnostics.update_soon()
         self._run = MotionRun(order, self._client, streams, self._tolerance, self._first_move)
         self._order = self._streams = None

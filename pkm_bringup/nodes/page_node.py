@@ -8,24 +8,26 @@ import os
 import threading
 import time
 import webbrowser
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from diagnostic_msgs.msg import DiagnosticArray
-from geometry_msgs.msg import Vector3
+from geometry_msgs.msg import PoseStamped, Vector3
 from lifecycle_msgs.msg import State
 from nav_msgs.msg import Path
 from rclpy.node import Node
 from sensor_msgs.msg import JointState
+from std_msgs.msg import Empty
+from std_srvs.srv import Trigger
 
 from pkm_bringup.bringup import PAGE
-from pkm_bringup.nodes.motion_player import about
-from pkm_bringup.nodes.node_settings import declare_settings
-from pkm_bringup.nodes.page_operations import PageOperations
+from pkm_bringup.nodes.node_parts import declare_settings
+from pkm_control.motion.files.shipped import AUTO, motion_names
 from pkm_control.operation.answer import Answer
-from pkm_description.mechanism import Mechanism
+from pkm_control.ros.operator_calls import LONG_PATIENCE, OperatorCalls
+from pkm_description.mechanism import Array, Mechanism
 from pkm_description.ros import diagnostics, messages, topics
 from pkm_description.ros.parameters import declare
 from pkm_description.ros.periodic import steady_timer
@@ -33,10 +35,11 @@ from pkm_description.ros.process import run_node
 from pkm_description.ros.robot_description import RobotDescription
 from pkm_description.ros.streams.polled import PolledSubscription
 from pkm_interfaces.msg import ControllerState, PlatformState, SolveStatus
+from pkm_interfaces.srv import PlayMotion, SolveInverse
 from pkm_kinematics.kinematics import shared_kinematics
 from pkm_viewer.jog_space import JogSpace
 from pkm_viewer.layers import layer_files
-from pkm_viewer.operations import IDLE, Motion, Readings
+from pkm_viewer.operations import IDLE, OPENING, PAGE_KEY, SEEN, SERVED, Motion, Readings, motion_of
 from pkm_viewer.viewer import RobotViewer
 
 _MOVED = 1e-3  # m and rad-like, from where working modes were asked for, until they are asked for again
@@ -46,6 +49,89 @@ _PLAYER = "motion_player"
 _MODES = {
     getattr(ControllerState, name): name for name in ("WAITING", "HOLDING", "TRACKING", "STOPPED", "PAUSED", "JOGGING")
 }
+
+
+class PageOperations(OperatorCalls):
+    """`Operations` over ROS. Its calls come from threads of the page; the answers through the node's executor.
+    `base_link` is the frame of the poses, `motion` that of the run, if any; `mode` returns the controller's.
+    """
+
+    def __init__(self, node: Node, base_link: str, motion: str, mode: Callable[[], str]) -> None:
+        self._node = node
+        self._base_link = base_link
+        self._mode = mode
+        current = [motion] if motion not in ("", "none") else []
+        self.motions: Sequence[str] = tuple(dict.fromkeys((*current, AUTO, *motion_names())))
+        super().__init__(node, self._call)
+        self._stop_drives = node.create_publisher(Empty, topics.EMERGENCY_STOP, topics.EVENTS)
+        self._play = node.create_client(PlayMotion, topics.PLAY_MOTION)
+        self._inverse = node.create_client(SolveInverse, topics.SOLVE_INVERSE)
+        self._target = node.create_publisher(PoseStamped, topics.JOG_POSE, topics.EVENTS)
+
+    def close(self) -> None:
+        """End the clients, and release waiting callers."""
+        for client in (*self.triggers.values(), self.speed, self.mode, self._play, self._inverse):
+            self._node.destroy_client(client)
+        for publisher in (self._target, self._stop_drives):
+            self._node.destroy_publisher(publisher)
+
+    def emergency_stop_at_once(self, then: Callable[[Answer], None]) -> None:
+        """Disable the drives at once: by topic, which needs no answer, and by service, for the answer."""
+        self._stop_drives.publish(Empty())
+        client = self.triggers[topics.STOP_DRIVES]
+        if not client.service_is_ready():
+            then(Answer(False, "emergency stop: sent, but there is no machine that answers"))
+            return
+        then(Answer(False, "emergency stop: sent, not yet answered"))
+
+        def answered(future: Any) -> None:
+            response = future.result()
+            then(Answer(response.success, f"emergency stop: {response.message}"))
+
+        client.call_async(Trigger.Request()).add_done_callback(answered)
+
+    def play(self, motion: str, cycles: int) -> Answer:
+        """Plan a motion and begin it."""
+        request = PlayMotion.Request(motion=motion, cycles=cycles)
+        answer = self._call(self._play, request, LONG_PATIENCE)
+        if answer.success:
+            return Answer(True, f"{motion}: {cycles} x {answer.duration:.2f} s")
+        return Answer(False, answer.message)
+
+    def jog_to(self, pose: Array) -> Answer:
+        """Move the platform to a pose (7,) slowly, where no motion runs."""
+        mode = self._mode()
+        if mode not in IDLE:
+            return Answer(False, f"the controller is {mode.lower() or 'silent'}: stop what runs before you jog")
+        message = PoseStamped(pose=messages.to_pose(pose))
+        message.header.frame_id = self._base_link
+        message.header.stamp = self._node.get_clock().now().to_msg()
+        self._target.publish(message)
+        return Answer(True)
+
+    def ask_modes(self, pose: Array, then: Callable[[list[str]], None]) -> None:
+        """Request the possible working modes at a pose (7,) without waiting; `then` gets their labels."""
+        if not self._inverse.service_is_ready():
+            return
+        request = SolveInverse.Request(poses=[messages.to_pose(pose)], all_modes=True)
+
+        def answered(future: Any) -> None:
+            solutions = future.result().solutions
+            then([one.working_mode for one in solutions if len(one.actuated) and one.working_mode])
+
+        self._inverse.call_async(request).add_done_callback(answered)
+
+    def _call(self, client: Any, request: Any, patience: float) -> Any:
+        """Call a service and wait for its answer, which has `success` and `message`."""
+        if not client.service_is_ready():
+            return Answer(False, f"'{client.srv_name.rpartition('/')[2]}' is not available")
+        done = threading.Event()
+        future = client.call_async(request)
+        future.add_done_callback(lambda _: done.set())
+        if not done.wait(patience):
+            client.remove_pending_request(future)
+            return Answer(False, f"'{client.srv_name.rpartition('/')[2]}' does not answer")
+        return future.result()
 
 
 class PageNode(Node):
@@ -66,7 +152,7 @@ class PageNode(Node):
         self._planned: Path | None = None
         self._diagnostics: diagnostics.Diagnostics | None = None
         self._last: Motion | None = None  # that was begun
-        self._progress = about.SERVED
+        self._progress = SERVED
         self._description = RobotDescription(self, self._build)
         self._inputs = [
             PolledSubscription(self, kind, topic, topics.STREAM_IN)
@@ -106,13 +192,13 @@ class PageNode(Node):
         arguments = (viewer, self._operations, mechanism)
         threading.Thread(target=self._prepare, args=arguments, name="controls", daemon=True).start()
         if self._browser and (os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")):
-            self._progress = about.OPENING
+            self._progress = OPENING
             threading.Thread(target=webbrowser.open, args=(viewer.url,), name="browser", daemon=True).start()
         viewer.server.on_client_connect(lambda client: self._seen())
 
     def _seen(self) -> None:
         """Publish that somebody sees the robot; from a thread of the page."""
-        self._progress = about.SEEN
+        self._progress = SEEN
         if self._diagnostics is not None:
             self._diagnostics.update_soon()
 
@@ -140,7 +226,7 @@ class PageNode(Node):
                 if status.level == diagnostics.ERROR:
                     self._faults[name] = status.message
                 if name == _PLAYER:
-                    self._last = about.motion_of({one.key: one.value for one in status.values}) or self._last
+                    self._last = motion_of({one.key: one.value for one in status.values}) or self._last
 
     def _plan(self, message: Path) -> None:
         """Show the path that the platform is to take."""
@@ -198,7 +284,7 @@ class PageNode(Node):
     def _report(self) -> diagnostics.Report:
         if self._viewer is None:
             return diagnostics.ERROR, self._description.problem, {}
-        values = {"visuals left out": len(self._viewer.left_out), about.PAGE: self._progress}
+        values = {"visuals left out": len(self._viewer.left_out), PAGE_KEY: self._progress}
         return diagnostics.OK, f"shown at {self._viewer.url}", values
 
 

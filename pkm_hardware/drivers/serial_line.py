@@ -21,6 +21,9 @@ _LONGEST = 512  # bytes of a line; what goes on without an end is no line
 _WRITE_PATIENCE = 0.05  # s, for the system to take bytes
 _AT_ONCE = 4096
 
+PROTOCOL = 1  # of the servo board
+IDLE, INDEX_SEARCH, CLOSED_LOOP = 1, 6, 8  # states of an axis of an ODrive
+
 
 class SerialLine:
     """One port such as /dev/ttyUSB0: 8 data bits, no parity, one stop bit, no flow control; `baud` [bit/s]."""
@@ -111,10 +114,6 @@ class SerialLine:
     def _gone(self, error: OSError) -> DeviceError:
         self.close()
         return DeviceError(f"{self.port} is gone ({error.strerror}): was it unplugged?")
-
-
-PROTOCOL = 1  # of the servo board
-IDLE, INDEX_SEARCH, CLOSED_LOOP = 1, 6, 8  # states of an axis of an ODrive
 
 
 def with_checksum(text: str) -> bytes:

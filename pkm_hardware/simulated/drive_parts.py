@@ -15,6 +15,11 @@ _GOES_ON = 2.0  # times that time without a new command after the end of a way: 
 _MEAN_OF = 50  # commands: the time between two, and their lateness
 _SHORTEST = 0.5  # of the time between two commands: the least that a way takes
 
+CAPACITY = 1.5  # of an actuator's largest effort: what its brake holds, as brakes of servo motors do
+
+_SWEEPS = 30  # over the actuators
+_STICKS = 0.02  # rad/s and m/s: actuators that are no faster stick
+
 
 class DriveLoop:
     """Cascade of a position and a velocity loop, as in well-tuned servo drives that know their load.
@@ -140,13 +145,6 @@ class _Way:
         chord = (self.end - self.start) / self.duration
         rise = (1.0 - s) * (1.0 - 3.0 * s) * self.rate - s * (2.0 - 3.0 * s) * self.last
         return np.asarray(6.0 * s * (1.0 - s) * chord + rise)
-
-
-CAPACITY = 1.5  # of an actuator's largest effort: what its brake holds, as brakes of servo motors do
-
-
-_SWEEPS = 30  # over the actuators
-_STICKS = 0.02  # rad/s and m/s: actuators that are no faster stick
 
 
 class Brakes:

@@ -36,6 +36,9 @@ _OVER_ALL = f"""(() => {{
   document.body.append(stop);
 }})()"""  # viser's own buttons are gone while the panel is folded
 
+_START, _PAUSE, _RESUME = "Start", "Pause", "Resume"
+_MOST_CYCLES = 100_000
+
 
 class PowerPanel:
     """Emergency stop, and those of enable, disable and reset that make sense; `order` is that among the panels."""
@@ -68,10 +71,6 @@ class PowerPanel:
             offered = readings.machine in _OFFERED[label]
             if button.visible != offered:
                 button.visible = offered
-
-
-_START, _PAUSE, _RESUME = "Start", "Pause", "Resume"
-_MOST_CYCLES = 100_000
 
 
 class RunPanel:

@@ -18,6 +18,8 @@ from pkm_viewer.panels.asking import PageRequests
 
 _MOST = 200_000  # rows: some hours at 25 Hz
 
+_BEGIN, _END, _DOWNLOAD = "Begin", "End", "Download"
+
 
 class Capture:
     """Rows of readings from `start` to `stop`; thread-safe. `joint_names` are those of the positions to come."""
@@ -86,9 +88,6 @@ class Capture:
         number = (float, np.floating)
         writer.writerows([f"{value:.9g}" if isinstance(value, number) else value for value in row] for row in rows)
         return text.getvalue().encode()
-
-
-_BEGIN, _END, _DOWNLOAD = "Begin", "End", "Download"
 
 
 class RecordPanel:

@@ -36,6 +36,8 @@ th, td { text-align: left; padding: .25rem .8rem .25rem 0; border-bottom: 1px so
 @media print { body { background: #fff; } section, .sheet { break-inside: avoid; } }
 """
 
+_DOTS = 150  # per inch
+
 
 def html(figure: Figure, report: Report) -> str:
     """The text of the HTML file."""
@@ -95,9 +97,6 @@ def _use(use: Use, i: int) -> list[str]:
 
 def _bad(condition: bool) -> str:
     return ' class="bad"' if condition else ""
-
-
-_DOTS = 150  # per inch
 
 
 def write_page(recording: Recording, report: Report, files: Mapping[str, Path]) -> None:

@@ -21,6 +21,20 @@ BINS = 1200  # a panel is not that many pixels wide
 _STILL = 1e-6  # m
 _UNTURNED = 1e-3  # rad
 
+INK, SOFT, FAINT = "#1d2733", "#5c6b7a", "#e4e9ee"
+ASKED, DONE, BAD, WARNING = "#8fb3e6", "#b3471b", "#c0182b", "#8a5200"
+_ACTUATORS = ("#0b6fb8", "#d9730d", "#1b8a5a", "#a03d8f", "#7a5c2e", "#12a0a8", "#5a53c4", "#86871a", "#c43f5d", "#555")
+_XYZ = ("#b3471b", "#1b8a5a", "#0b6fb8")
+_A4 = (8.27, 11.69)  # inches
+_SPATIAL = 0.05  # of the largest extent: from there on a path does not lie in a plane
+_NOTHING = 1e-9  # m and rad: rounding
+_THIN, _WIDER, _DASH = 0.9, 0.35, 4.0  # points: a line; by how much those below many others are wider; a dash
+_MOST_DASHED = 4  # curves that lie on each other and share a line in turn
+_COINCIDE, _OFTEN = 0.01, 0.6  # of the range of all curves: nearer, two are one line; of the time
+_CLEAR = 80.0  # %: a label beside a longer bar would lie on the line of the limit
+_MOST_MARKS = 30  # in one panel
+_FEW_CYCLES = 6  # up to so many, errors are drawn as they are
+
 
 def envelope(x: Array, y: Array) -> tuple[Array, Array]:
     """At most 2 `BINS` points of a curve x, y (n,) that draw the same picture: lowest and highest of each bin."""
@@ -80,21 +94,6 @@ def widest_plane(points: Array) -> tuple[int, int, int]:
         third = 1 if int(np.argmax(spans)) != 1 else 0  # a straight line: show its height
     first, second = (axis for axis in range(3) if axis != third)
     return first, second, third
-
-
-INK, SOFT, FAINT = "#1d2733", "#5c6b7a", "#e4e9ee"
-ASKED, DONE, BAD, WARNING = "#8fb3e6", "#b3471b", "#c0182b", "#8a5200"
-_ACTUATORS = ("#0b6fb8", "#d9730d", "#1b8a5a", "#a03d8f", "#7a5c2e", "#12a0a8", "#5a53c4", "#86871a", "#c43f5d", "#555")
-_XYZ = ("#b3471b", "#1b8a5a", "#0b6fb8")
-_A4 = (8.27, 11.69)  # inches
-_SPATIAL = 0.05  # of the largest extent: from there on a path does not lie in a plane
-_NOTHING = 1e-9  # m and rad: rounding
-_THIN, _WIDER, _DASH = 0.9, 0.35, 4.0  # points: a line; by how much those below many others are wider; a dash
-_MOST_DASHED = 4  # curves that lie on each other and share a line in turn
-_COINCIDE, _OFTEN = 0.01, 0.6  # of the range of all curves: nearer, two are one line; of the time
-_CLEAR = 80.0  # %: a label beside a longer bar would lie on the line of the limit
-_MOST_MARKS = 30  # in one panel
-_FEW_CYCLES = 6  # up to so many, errors are drawn as they are
 
 
 def colour(actuator: int) -> str:

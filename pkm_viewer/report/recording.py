@@ -17,8 +17,11 @@ from pkm_runtime.whole_files import whole
 
 MOST = 65_536  # rows that are kept of a whole run; of a longer one every second, then every fourth, ...
 RECENT = 8192  # rows that are kept of its end, every one
-
 _HEAD = 17  # time, wake, period, reference (7), measured (7)
+
+_AT_ONCE = 128  # rows that are stored together
+MOST_MARKS = 20_000  # of a run
+ENDING_OTHERS = "ending other programs"  # of `Run.remedies`
 
 
 def width(n_actuated: int) -> int:
@@ -180,11 +183,6 @@ class RowStore:
         kept = table[at % self.every == 0]
         self._table[self._kept : self._kept + len(kept)] = kept
         self._kept += len(kept)
-
-
-_AT_ONCE = 128  # rows that are stored together
-MOST_MARKS = 20_000  # of a run
-ENDING_OTHERS = "ending other programs"  # of `Run.remedies`
 
 
 @dataclass(frozen=True)

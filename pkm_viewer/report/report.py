@@ -15,6 +15,14 @@ from pkm_viewer.report.recording import Mark, Recording, Run
 
 _POSES = 240  # at which the margins are computed; each takes a fraction of a millisecond
 
+_SLOW = 0.98  # of the rate that was wanted: below, the computer did not keep up
+_AT_LIMITS = 0.2  # of the periods: a drive that is saturated in more is not what a plan within limits meets
+_STOOD = 0.5  # s: a slow computer does not keep a loop waiting for so long
+_LATE = 0.05  # of the deadlines: above, likewise
+_WHOLE = 0.99  # of its periods: less is a recording with gaps
+_EASY = 0.7  # of the rate that was reached: what the computer keeps
+_RATES = (10, 20, 50, 100, 200, 250, 500, 800, 1000, 2000, 4000)  # Hz, of which one is proposed
+
 
 @dataclass(frozen=True, eq=False)
 class Margins:
@@ -62,15 +70,6 @@ def margins_along(kinematics: Kinematics, recording: Recording) -> Margins:
 def _or_nan(value: Array) -> float:
     number = float(value)
     return number if np.isfinite(number) and number > 0.0 else np.nan
-
-
-_SLOW = 0.98  # of the rate that was wanted: below, the computer did not keep up
-_AT_LIMITS = 0.2  # of the periods: a drive that is saturated in more is not what a plan within limits meets
-_STOOD = 0.5  # s: a slow computer does not keep a loop waiting for so long
-_LATE = 0.05  # of the deadlines: above, likewise
-_WHOLE = 0.99  # of its periods: less is a recording with gaps
-_EASY = 0.7  # of the rate that was reached: what the computer keeps
-_RATES = (10, 20, 50, 100, 200, 250, 500, 800, 1000, 2000, 4000)  # Hz, of which one is proposed
 
 
 @dataclass(frozen=True, eq=False)

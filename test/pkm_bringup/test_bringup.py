@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from pkm_bringup import bringup, prepare, runner
+from pkm_bringup import bringup, runner, warm_kernels
 from pkm_bringup.bringup import NodeSpec
 from pkm_bringup.command_line.measured import forget_measured, reported_fault
 from pkm_bringup.runner import Forked, Gate, ProcessGroup, main, read_settings, ros_arguments, write_parameters
@@ -509,19 +509,19 @@ def test_what_is_to_be_compiled_is_compiled_by_another_process_once(tmp_path: Pa
     values = bringup.defaults(motion="circle")
     text, specs = bringup.description(values), [spec for spec in bringup.nodes(values) if spec.needed]
     done = tmp_path / "done"
-    monkeypatch.setattr(prepare, "load", lambda *_: done.write_text(str(os.getpid())))
-    prepare.compile_apart(text, specs, values)
+    monkeypatch.setattr(warm_kernels, "load", lambda *_: done.write_text(str(os.getpid())))
+    warm_kernels.compile_apart(text, specs, values)
     assert done.read_text() != str(os.getpid())
     done.unlink()
-    prepare.compile_apart(text, specs, values)
+    warm_kernels.compile_apart(text, specs, values)
     assert not done.exists()
-    prepare.compile_apart(text, specs, bringup.defaults(controller="pd_gravity"))
+    warm_kernels.compile_apart(text, specs, bringup.defaults(controller="pd_gravity"))
     assert done.exists()
     done.unlink()
-    monkeypatch.setattr(prepare, "load", lambda *_: done.write_text("begun") and 1 / 0)
+    monkeypatch.setattr(warm_kernels, "load", lambda *_: done.write_text("begun") and 1 / 0)
     for _ in range(2):  # what failed is not noted as done
-        prepare.compile_apart("no robot", specs, values)
-        prepare.compile_apart(text + " ", specs, values)
+        warm_kernels.compile_apart("no robot", specs, values)
+        warm_kernels.compile_apart(text + " ", specs, values)
         assert done.exists()
         done.unlink()
 

@@ -28,8 +28,8 @@ from .conftest import Graph
 pytest.importorskip("viser", reason="viser, which shows the page, is not installed")
 
 from pkm_bringup.nodes import motion_player_node
-from pkm_bringup.nodes.motion_player.motion_run import MotionRun, Order
 from pkm_bringup.nodes.motion_player_node import MotionPlayer
+from pkm_bringup.nodes.motion_run import MotionRun, Order
 from pkm_bringup.nodes.page_node import PageNode
 from pkm_control.operation.answer import Answer
 from pkm_viewer.operations import Motion
