@@ -44,19 +44,7 @@ _ORDER = {"status": 0.0, "pages": 0.3, "power": 0.5, "run": 1.0, "jog": 2.0, "re
 _WIDTH, _WIDTH_MEASURED = 320, 310  # pixels
 _WATCHES = "This browser may watch. Commands are taken from others: see the argument operate."
 _TAKES_JOGS = (*IDLE, "")  # modes in which there are handles: while a motion runs they would trail behind, of no use
-_FOLD_SHEET = """(() => {
-  if (window.sheetWasFolded) return;  // a page that connects anew stays as it is
-  window.sheetWasFolded = true;
-  const narrow = matchMedia("(max-width: 36em)");  // where viser makes a sheet of its panels
-  const fold = tries => {
-    if (!narrow.matches) return;
-    const sheet = document.querySelector('div[style*="position: fixed"][style*="max-height: 60%"]');
-    if (sheet) sheet.querySelector('[style*="cursor: pointer"]').click();
-    else if (tries) setTimeout(fold, 50, tries - 1);
-  };
-  fold(100);
-  narrow.addEventListener("change", () => fold(100));
-})()"""  # viser's starts unfolded, over the lower part of the robot's picture
+_FOLD_SHEET = Path(__file__).with_name("fold_sheet.js")
 _STANDS = ("HOLDING", "TRACKING", "PAUSED", "STOPPED", "WAITING", "")  # modes in which the handles follow the robot
 
 
@@ -111,7 +99,7 @@ class RobotViewer:
         gui.configure_theme(show_logo=False, show_share_button=False, brand_color=(21, 101, 192))
         gui.main_panel.dock_right()
         gui.main_panel.set_width(_WIDTH)
-        gui._websock_interface.queue_message(RunJavascriptMessage(source=_FOLD_SHEET))
+        gui._websock_interface.queue_message(RunJavascriptMessage(source=_FOLD_SHEET.read_text()))
         self.status = StatusPanel(self.server, self._mechanism, _ORDER["status"])
         measured = gui.add_panel()
         with measured.add_tab("Measured"):

@@ -434,7 +434,7 @@ class MotionPlayer(Node):
             recording = recording.about(recording.run.motion, notes)
         report = Report.of(recording, run.plan.planner.kinematics)
         loop = loop_figures(loops, recording.tally.first_wake, recording.tally.last_wake)
-        report = report.with_loop(loop) if loop is not None else report
+        report = replace(report, loop=loop) if loop is not None else report
         folder = Path(self._report) / self.get_namespace().strip("/")  # two robots of one kind write two reports
         publish_report(recording, report, folder if self._report else None)
 

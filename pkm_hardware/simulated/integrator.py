@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from functools import cached_property, partial
-from typing import Protocol
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from pkm_dynamics.kernels.joint_state import place_joints
 from pkm_dynamics.simulation.forms import JointForm, NoMotionHereError, State, inside
 from pkm_hardware.platform_kernels import SCRATCH, step_platform
 from pkm_hardware.simulated.surroundings import NOTHING, Touch, touched
-from pkm_kinematics import Kinematics, Status
+from pkm_kinematics import Status
 from pkm_kinematics.forward.graph_tracker import GraphTracker
 from pkm_kinematics.kernels.rates.motion import invert_blocks
 from pkm_kinematics.solve.mode_reader import ModeReader
@@ -27,7 +27,7 @@ NEAR = 0.1  # of home's regularity of the limbs: nearer to a singularity of type
 AWAY = 0.2  # farther from it the platform's are, again
 
 
-class Integrator(Protocol):
+class Integrator(ABC):
     """Pose (7,) and twist (6,) of the platform, and the actuators' positions and velocities there (n_actuated,).
 
     `wrench` (6,) is what touched solids exert on the platform, about its origin, base axes [N, N m]. Constructors take
@@ -40,41 +40,32 @@ class Integrator(Protocol):
     positions: Array
     velocities: Array
     wrench: Array
-
-    @property
-    def mode(self) -> int:
-        """Number of the working mode, as far as closed forms tell it."""
-        ...
-
-    @property
-    def passing(self) -> ActuatorDynamics | None:
-        """The dynamics in the actuators, where the platform does not determine the joints; None elsewhere."""
-        ...
-
-    def place(self, pose: Array) -> str:
-        """Place the robot at rest at a pose (7,), base frame, in its home working mode; empty, or why that fails."""
-        ...
-
-    def carry(self, payload: Inertial | None) -> None:
-        """Change the payload (platform's frame) from now on; it takes on the platform's motion."""
-        ...
-
-    def advance(self, efforts: Array, h: float) -> str:
-        """Advance by h [s] under constant efforts (n_actuated,) [N m or N]; empty, or why no motion goes on."""
-        ...
-
-
-class CompiledIntegrator:
-    """An `Integrator` over `platform_kernels.py`.
-    The acceleration is always within the motion space, so the state cannot leave it but by rounding.
-    """
+    mode = 0  # number of the working mode, as far as closed forms tell it: home's
+    passing: ActuatorDynamics | None = None  # dynamics in the actuators, where the platform does not tell the joints
 
     def __init__(self, dynamics: Dynamics, runge_kutta: bool, payload: Inertial | None, touch: Touch = NOTHING) -> None:
-        self._dynamics = dynamics
-        self._runge_kutta = runge_kutta
-        self._payload = payload
-        self._touch = touch
-        n = len(dynamics.kinematics.actuated_names)
+        self._dynamics, self._kinematics = dynamics, dynamics.kinematics
+        self._runge_kutta, self._payload, self._touch = runge_kutta, payload, touch
+
+    @abstractmethod
+    def place(self, pose: Array) -> str:
+        """Place the robot at rest at a pose (7,), base frame, in its home working mode; empty, or why that fails."""
+
+    @abstractmethod
+    def carry(self, payload: Inertial | None) -> None:
+        """Change the payload (platform's frame) from now on; it takes on the platform's motion."""
+
+    @abstractmethod
+    def advance(self, efforts: Array, h: float) -> str:
+        """Advance by h [s] under constant efforts (n_actuated,) [N m or N]; empty, or why no motion goes on."""
+
+
+class CompiledIntegrator(Integrator):
+    """An `Integrator` by compiled kernels. Accelerations are in the motion space, so only rounding leaves it."""
+
+    def __init__(self, dynamics: Dynamics, runge_kutta: bool, payload: Inertial | None, touch: Touch = NOTHING) -> None:
+        super().__init__(dynamics, runge_kutta, payload, touch)
+        n = len(self._kinematics.actuated_names)
         self._motion = np.zeros(25)  # pose, twist, no acceleration, wrench of what is touched
         self.pose = self._motion[:7]
         self.twist = self._motion[7:13]
@@ -84,15 +75,9 @@ class CompiledIntegrator:
         self._none = np.zeros(n)
         self._bind()
 
-    @property
-    def passing(self) -> None:
-        """None: it does not pass into other working modes."""
-        return
-
     def place(self, pose: Array) -> str:
         """As `Integrator.place`."""
-        kinematics = self._dynamics.kinematics
-        solution = kinematics.inverse(pose, mode=_HOME_MODE)
+        solution = self._kinematics.inverse(pose, mode=_HOME_MODE)
         if not closes(solution.status):
             return str(solution.reason(0))
         self._bind()
@@ -111,16 +96,10 @@ class CompiledIntegrator:
         status = self._step(self._motion, efforts, h, self._scratch, self._readings)
         return "" if status == Status.CONVERGED else Status(status).meaning
 
-    @property
-    def mode(self) -> int:
-        """Number of the working mode, as far as closed forms tell it."""
-        return self._mode
-
     def joints(self) -> Array:
         """Positions (n_joints,) of all joints after the last step; full turns of passive ones are not counted."""
-        kinematics = self._dynamics.kinematics
-        state, bodies = self._data.state, kinematics.tables.bodies
-        found = np.array(kinematics.home_joints)
+        state, bodies = self._data.state, self._kinematics.tables.bodies
+        found = np.array(self._kinematics.home_joints)
         turned = np.where(bodies["prismatic"] == 1, state["q"], np.arctan2(state["s"], state["c"]))
         found[bodies["column"][2:]] = turned[2:]
         return found
@@ -130,7 +109,7 @@ class CompiledIntegrator:
         return float(self._regularity())
 
     def regularity_at(self, pose: Array, joints: Array) -> float:
-        """The same at a pose (7,), base frame, with joints (n_joints,) that close the loops; the limbs stay there."""
+        """The same at a pose (7,) with joints (n_joints,) that close the loops; the limbs stay there."""
         q = np.zeros(len(self._model.bodies))
         q[2:] = joints[self._model.bodies["column"][2:]]
         return float(self._place(pose, q)[0])
@@ -148,24 +127,20 @@ class CompiledIntegrator:
 
     @cached_property
     def _reader(self) -> ModeReader:
-        return ModeReader(self._dynamics.kinematics.engine)
+        return ModeReader(self._kinematics.engine)
 
     def _bind(self, mode: int = _HOME_MODE, joints: Array | None = None) -> None:
-        """Take a fresh workspace, which begins at home, or in other joint positions (n_joints,)."""
         self._scratch = np.zeros((SCRATCH, 25))
         home = np.zeros(25)
-        home[:7] = self._dynamics.kinematics.home
-        kinematics = self._dynamics.kinematics
-        n = len(self.positions)
-        self._mode = mode
-        self._data = kinematics.engine.data(kinematics.modes.start(mode) if joints is None else joints)
-        self._example = (home, np.zeros(n), 0.0, self._scratch, self._readings)
+        home[:7] = self._kinematics.home
+        self.mode = mode
+        self._data = self._kinematics.engine.data(self._kinematics.modes.start(mode) if joints is None else joints)
+        self._example = (home, self._none, 0.0, self._scratch, self._readings)
         self._take_model()
 
     def _take_model(self) -> None:
-        """Prepare the kernels for the robot with its payload; its state stays."""
         self._model = self._dynamics.model(self._payload)
-        fixed = (self._model, self._data, np.int64(self._mode), self._runge_kutta, self._touch)
+        fixed = (self._model, self._data, np.int64(self.mode), self._runge_kutta, self._touch)
         home, *_ = example = self._example
         self._step = partial(Prepared(step_platform, *fixed, *example).call, *fixed)
         self._regularity = partial(Prepared(invert_blocks, *fixed[:2]).call, *fixed[:2])
@@ -173,7 +148,7 @@ class CompiledIntegrator:
         self._place = partial(Prepared(place_joints, *fixed[:2], home[:7], q).call, *fixed[:2])
 
 
-class PassingIntegrator:
+class PassingIntegrator(Integrator):
     """An `Integrator` in the platform's coordinates, and near singularities of type 1 in the actuators'.
 
     Both have the same equations of motion, in coordinates that are regular where they are used: a hand-over changes
@@ -181,38 +156,21 @@ class PassingIntegrator:
     """
 
     def __init__(self, dynamics: Dynamics, runge_kutta: bool, payload: Inertial | None, touch: Touch = NOTHING) -> None:
-        self._kinematics = dynamics.kinematics
-        self._runge_kutta = runge_kutta
+        super().__init__(dynamics, runge_kutta, payload, touch)
         self._platform = platform = CompiledIntegrator(dynamics, runge_kutta, payload, touch)
         self._actuators = ActuatorDynamics(dynamics, payload)
-        self._passing = False
         self.pose, self.twist = platform.pose, platform.twist
         self.positions, self.velocities = platform.positions, platform.velocities
-        self.wrench, self._touch = platform.wrench, touch
+        self.wrench = platform.wrench
         platform.place(np.array(self._kinematics.home))
         at_home = platform.regularity()
         self._near, self._away = NEAR * at_home, AWAY * at_home
 
-    @staticmethod
-    def serves(kinematics: Kinematics) -> bool:
-        """Whether a robot has limbs with several branches, and actuators that are coordinates."""
-        branches = int(np.prod(kinematics.tables.blocks["branches"]))
-        return branches > 1 and len(kinematics.actuated_names) == kinematics.mobility
-
-    @property
-    def mode(self) -> int:
-        """Number of the working mode, as far as closed forms tell it: the last one while a limb passes."""
-        return self._platform.mode
-
-    @property
-    def passing(self) -> ActuatorDynamics | None:
-        """The dynamics in the actuators near a type 1 singularity, where the platform does not tell the joints."""
-        return self._actuators if self._passing else None
-
     def place(self, pose: Array) -> str:
         """As `Integrator.place`."""
-        self._passing = False
-        return self._platform.place(pose)
+        self.passing = None
+        problem, self.mode = self._platform.place(pose), self._platform.mode
+        return problem
 
     def carry(self, payload: Inertial | None) -> None:
         """As `Integrator.carry`."""
@@ -221,7 +179,7 @@ class PassingIntegrator:
 
     def advance(self, efforts: Array, h: float) -> str:
         """As `Integrator.advance`."""
-        if self._passing:
+        if self.passing is not None:
             return self._pass(efforts, h)
         problem = self._platform.advance(efforts, h)
         if problem:  # a limb may have been stretched within the step
@@ -236,8 +194,9 @@ class PassingIntegrator:
         motion = self._kinematics.motion(pose, twist, seed=self._platform.joints(), mode=self.mode)
         if not closes(motion.status) or self._actuators.place(pose, np.array(motion.joints)) is not Status.CONVERGED:
             return False
-        self._passing = self._actuators.move(self.velocities) is Status.CONVERGED
-        return self._passing
+        if self._actuators.move(self.velocities) is Status.CONVERGED:
+            self.passing = self._actuators
+        return self.passing is not None
 
     def _pass(self, efforts: Array, h: float) -> str:
         """Make a step in the actuators, and return to the platform where the limbs are regular enough again."""
@@ -253,37 +212,22 @@ class PassingIntegrator:
         self.positions += moving.actuated - before
         self.velocities[:] = moving.velocities
         if self._platform.regularity_at(pose, joints) > self._away:
-            self._passing = not self._platform.resume(joints)
+            self.passing = None if self._platform.resume(joints) else moving
+            self.mode = self._platform.mode
         return ""
 
 
-class ActuatorIntegrator:
+class ActuatorIntegrator(Integrator):
     """An `Integrator` whose coordinates are the actuators, whatever the motion space.
     All joints are integrated, and their loops closed after each step. PkmError: more actuators than degrees of freedom.
     """
 
     def __init__(self, dynamics: Dynamics, runge_kutta: bool, payload: Inertial | None, touch: Touch = NOTHING) -> None:
-        self._kinematics = dynamics.kinematics
-        self._runge_kutta = runge_kutta
-        self._robot = ActuatorDynamics(dynamics, payload)
+        super().__init__(dynamics, runge_kutta, payload, touch)
+        self.passing = self._robot = ActuatorDynamics(dynamics, payload)
         self.pose, self.twist = np.array(self._kinematics.home), np.zeros(6)
-        self.wrench, self._touch = np.zeros(6), touch
+        self.wrench = np.zeros(6)
         self.positions, self.velocities = self._robot.actuated, self._robot.velocities
-
-    @staticmethod
-    def serves(kinematics: Kinematics) -> bool:
-        """Whether the actuators of a robot are coordinates of it."""
-        return GraphTracker.serves(kinematics.engine)
-
-    @property
-    def mode(self) -> int:
-        """Number of the working mode in which the robot was placed: home's."""
-        return 0
-
-    @property
-    def passing(self) -> ActuatorDynamics:
-        """The dynamics in the actuators, which tell the joints."""
-        return self._robot
 
     def place(self, pose: Array) -> str:
         """As `Integrator.place`."""
@@ -319,7 +263,7 @@ class ActuatorIntegrator:
         self.pose[:], self.twist[:] = found.pose, found.twist
 
 
-class GeneralIntegrator:
+class GeneralIntegrator(Integrator):
     """An `Integrator` for any motion space.
 
     Within a step all joints are integrated beside the platform, so that no loop needs to be closed (the joint form of
@@ -327,28 +271,11 @@ class GeneralIntegrator:
     """
 
     def __init__(self, dynamics: Dynamics, runge_kutta: bool, payload: Inertial | None, touch: Touch = NOTHING) -> None:
-        self._kinematics = dynamics.kinematics
-        self._runge_kutta = runge_kutta
-        self.wrench = np.zeros(6)
-        self._dynamics, self._touch = dynamics, touch
+        super().__init__(dynamics, runge_kutta, payload, touch)
         self._form = JointForm(dynamics, self._acting, payload)
-        n = len(self._kinematics.actuated_names)
-        self._efforts = np.zeros(n)
-        self.pose = np.array(self._kinematics.home)
-        self.twist = np.zeros(6)
-        self.positions = np.zeros(n)
-        self.velocities = np.zeros(n)
+        self.pose, self.twist, self.wrench = np.array(self._kinematics.home), np.zeros(6), np.zeros(6)
+        self._efforts, self.positions, self.velocities = np.zeros((3, len(self._kinematics.actuated_names)))
         self._joints = np.array(self._kinematics.home_joints)
-
-    @property
-    def mode(self) -> int:
-        """Number of the working mode: home's."""
-        return 0
-
-    @property
-    def passing(self) -> None:
-        """None: it does not pass into other working modes."""
-        return
 
     def place(self, pose: Array) -> str:
         """As `Integrator.place`."""
@@ -367,7 +294,6 @@ class GeneralIntegrator:
         self._form = JointForm(self._dynamics, self._acting, payload)
 
     def _acting(self, _: float, pose: Array, twist: Array) -> tuple[Array, Array]:
-        """Efforts and wrench that act in a state."""
         return self._efforts, touched(self._touch, pose, twist, self.wrench)
 
     def advance(self, efforts: Array, h: float) -> str:
@@ -414,12 +340,12 @@ def make_integrator(
     That in the actuators where joints are redundant. Else a compiled one; where limbs have several branches, one that
     passes from one to the other. The general one for redundant actuators in a configuration-dependent motion space.
     """
-    if dynamics.kinematics.redundant_names:
-        return ActuatorIntegrator(dynamics, runge_kutta, payload, touch)
-    if dynamics.kinematics.constant_space and PassingIntegrator.serves(dynamics.kinematics):
-        return PassingIntegrator(dynamics, runge_kutta, payload, touch)
-    if dynamics.kinematics.constant_space:
-        return CompiledIntegrator(dynamics, runge_kutta, payload, touch)
-    if ActuatorIntegrator.serves(dynamics.kinematics):
-        return ActuatorIntegrator(dynamics, runge_kutta, payload, touch)
-    return GeneralIntegrator(dynamics, runge_kutta, payload, touch)
+    kinematics = dynamics.kinematics
+    kind: type[Integrator] = GeneralIntegrator
+    if kinematics.redundant_names or (not kinematics.constant_space and GraphTracker.serves(kinematics.engine)):
+        kind = ActuatorIntegrator
+    elif kinematics.constant_space:
+        branched = int(np.prod(kinematics.tables.blocks["branches"])) > 1
+        determined = len(kinematics.actuated_names) == kinematics.mobility
+        kind = PassingIntegrator if branched and determined else CompiledIntegrator
+    return kind(dynamics, runge_kutta, payload, touch)

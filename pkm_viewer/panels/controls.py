@@ -8,6 +8,8 @@ folded or scrolled, and as a key.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
+from string import Template
 from typing import Any
 
 from viser._messages import RunJavascriptMessage
@@ -24,17 +26,7 @@ _OFFERED = {  # states of the machine in which a button makes sense
     DISABLE: ("active",),
     RESET: ("fault",),
 }
-_OVER_ALL = f"""(() => {{
-  document.getElementById("emergency-stop")?.remove();
-  const stop = document.createElement("button");
-  Object.assign(stop, {{id: "emergency-stop", textContent: "{EMERGENCY_STOP}", title: "{_HINT}"}});
-  stop.style.cssText = `position: fixed; top: 10px; left: max(10px, 50vw - 6em); width: 12em; height: 3em;
-    z-index: 1000; font: 600 14px sans-serif; color: white; background: #c62828;
-    border: 3px solid #ffd600; cursor: pointer`;
-  stop.onclick = () => document.documentElement.dispatchEvent(
-    new KeyboardEvent("keydown", {{key: "Escape", code: "Escape", bubbles: true}}));
-  document.body.append(stop);
-}})()"""  # viser's own buttons are gone while the panel is folded
+_OVER_ALL = Template(Path(__file__).with_name("emergency_stop.js").read_text())
 
 _START, _PAUSE, _RESUME = "Start", "Pause", "Resume"
 _MOST_CYCLES = 100_000
@@ -48,7 +40,9 @@ class PowerPanel:
         gui, ask = client.gui, desk.operations
         stop = gui.add_button(EMERGENCY_STOP, color="red", order=order, hint=_HINT)
         key = gui.add_command(EMERGENCY_STOP, description=_HINT, hotkey=_KEY)
-        gui._websock_interface.queue_message(RunJavascriptMessage(source=_OVER_ALL))
+        gui._websock_interface.queue_message(
+            RunJavascriptMessage(source=_OVER_ALL.substitute(label=EMERGENCY_STOP, hint=_HINT))
+        )
         stop.on_click(self._stop)
         key.on_trigger(self._stop)
         self._buttons = {}

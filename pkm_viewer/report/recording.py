@@ -30,63 +30,28 @@ def width(n_actuated: int) -> int:
 
 
 class Rows:
-    """Control periods of a run, one row each, as named columns: a view of a table (n, `width(n_actuated)`)."""
+    """Control periods of a run, one row each: a view of a table (n, `width(n_actuated)`), and its columns.
+
+    `times` (n,) [s] on the trajectory's clock; `wakes` (n,) [s] of the loop, monotonic, NaN where not run in real
+    time; `periods` (n,) [s] from the previous wake, NaN in the first. `reference` and `measured` are poses (n, 7), base
+    frame. Of the actuators (n, n_actuated): `positions`, `velocities`, applied `efforts`, and whether an effort was cut
+    to its limit (`saturated`).
+    """
 
     def __init__(self, table: Array) -> None:
         self.table = table
-        self._n = (table.shape[1] - _HEAD) // 4
+        self.times, self.wakes, self.periods = table[:, 0], table[:, 1], table[:, 2]
+        self.reference, self.measured = table[:, 3:10], table[:, 10:17]
+        self.positions, self.velocities, self.efforts, saturated = np.split(table[:, _HEAD:], 4, axis=1)
+        self.saturated: NDArray[np.bool_] = saturated > 0.0
 
     def __len__(self) -> int:
         """Return the number of rows."""
         return len(self.table)
 
-    @property
-    def times(self) -> Array:
-        """Time on the trajectory's clock (n,) [s]."""
-        return self.table[:, 0]
-
-    @property
-    def wakes(self) -> Array:
-        """Wake-ups of the loop (n,), on the monotonic clock [s]; NaN where it did not run in real time."""
-        return self.table[:, 1]
-
-    @property
-    def periods(self) -> Array:
-        """Time from the previous wake-up to this one (n,) [s], which need not have a row; NaN in the first."""
-        return self.table[:, 2]
-
-    @property
-    def reference(self) -> Array:
-        """Reference pose (n, 7), base frame."""
-        return self.table[:, 3:10]
-
-    @property
-    def measured(self) -> Array:
-        """Pose by the readings (n, 7), base frame."""
-        return self.table[:, 10:17]
-
-    @property
-    def positions(self) -> Array:
-        """Positions of the actuators (n, n_actuated) [rad or m]."""
-        return self._actuated(0)
-
-    @property
-    def velocities(self) -> Array:
-        """Velocities of the actuators (n, n_actuated) [rad/s or m/s]."""
-        return self._actuated(1)
-
-    @property
-    def efforts(self) -> Array:
-        """Efforts of the actuators as applied (n, n_actuated) [N m or N]."""
-        return self._actuated(2)
-
-    @property
-    def saturated(self) -> NDArray[np.bool_]:
-        """Where an effort was cut to its limit (n, n_actuated)."""
-        return self._actuated(3) > 0.0
-
-    def _actuated(self, block: int) -> Array:
-        return self.table[:, _HEAD + block * self._n : _HEAD + (block + 1) * self._n]
+    def __reduce__(self) -> tuple[type[Rows], tuple[Array]]:
+        """Pickle the table alone."""
+        return Rows, (self.table,)
 
 
 def tracking_errors(rows: Rows) -> tuple[Array, Array]:
@@ -142,9 +107,8 @@ class Tally:
 
 
 class RowStore:
-    """Rows in bounded memory: of a long run every second row is dropped, again and again.
-
-    `expected` is the number of rows where that is known: then none has to go while the loop runs.
+    """Rows in bounded memory: of a long run every second row is dropped, again and again, but of the first `expected`
+    rows none while the loop runs.
     """
 
     def __init__(self, n_actuated: int, expected: int = 0) -> None:
@@ -156,19 +120,16 @@ class RowStore:
         self._recent = np.empty((RECENT, width(n_actuated)))
         self._kept = 0
 
-    @property
-    def rows(self) -> Rows:
-        """Rows that were kept of the whole run."""
-        return Rows(self._table[: self._kept])
-
-    @property
-    def recent(self) -> Rows:
-        """The last rows, every one of them."""
+    def parts(self) -> tuple[Rows, Rows, Tally, int]:
+        """The fields of a `Recording` from `rows` to `every`."""
         count, at = self.tally.count, self.tally.count % RECENT
         if self.every == 1:
-            return Rows(self._table[max(0, self._kept - RECENT) : self._kept])
-        ring = self._recent[:count] if count < RECENT else np.vstack([self._recent[at:], self._recent[:at]])
-        return Rows(ring)
+            recent = self._table[max(0, self._kept - RECENT) : self._kept]
+        elif count < RECENT:
+            recent = self._recent[:count]
+        else:
+            recent = np.vstack([self._recent[at:], self._recent[:at]])
+        return Rows(self._table[: self._kept]), Rows(recent), self.tally, self.every
 
     def add(self, table: Array) -> None:
         """Add rows (k, width), the oldest first; k is at most `RECENT`."""
@@ -260,7 +221,6 @@ class Recording:
         return replace(self, run=replace(self.run, motion=motion, notes=notes, remedies=remedies))
 
     def _outputs(self, times: Array) -> dict[str, Array]:
-        """Value of each output at times (n,), NaN before it was first set."""
         found = {}
         for name in dict.fromkeys(mark.name for mark in self.marks):
             marks = [mark for mark in self.marks if mark.name == name]
@@ -288,10 +248,7 @@ class Recording:
 
 
 class Recorder:
-    """Collects the periods of a loop in preallocated memory, so that recording does not disturb the loop.
-
-    `expected` is the largest number of periods; 0: nothing is recorded.
-    """
+    """Collects at most `expected` periods of a loop in preallocated memory, so that recording does not disturb it."""
 
     def __init__(self, limits: ActuatorLimits, expected: int) -> None:
         self._limits = limits
@@ -316,15 +273,8 @@ class Recorder:
         efforts: Array,
         saturated: NDArray[np.bool_],
     ) -> None:
-        """Add one control period; no effect after the expected number.
-
-        Args:
-            time: on the trajectory's clock [s].
-            wake: of the loop, on the monotonic clock [s]; NaN where it does not run in real time.
-            poses: of the platform, reference and measured, (7,) each.
-            readings: positions and velocities of the actuators, (n_actuated,) each.
-            efforts: as applied (n_actuated,).
-            saturated: whether they are at their limits (n_actuated,).
+        """Add one control period, as in a row of `Rows`; no effect after the expected number. `poses`: reference and
+        measured; `readings`: positions and velocities.
         """
         if not self._left:
             return
@@ -342,18 +292,7 @@ class Recorder:
     def recording(self, run: Run, missed: int = 0, faults: tuple[str, ...] = ()) -> Recording:
         """The recording so far; `missed` counts deadlines of the loop, `faults` say why it ended early."""
         self._flush()
-        store = self._store
-        return Recording(
-            run,
-            self._limits,
-            store.rows,
-            store.recent,
-            store.tally,
-            store.every,
-            missed,
-            faults,
-            marks=tuple(self._marks),
-        )
+        return Recording(run, self._limits, *self._store.parts(), missed, faults, marks=tuple(self._marks))
 
     def _flush(self) -> None:
         self._store.add(self._buffer[: self._waiting])

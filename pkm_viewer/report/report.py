@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -97,8 +97,8 @@ class Report:
     """Figures of a run; errors in m and rad, efforts in N m or N, speeds in rad/s or m/s per actuator.
 
     `cycles_run` counts parts of a cycle, `cycles_done` whole ones; `cycles_per_minute` is of the clock where the run
-    was in real time (`realtime`), else of the motion, and 0 where not one cycle was done. `loop`: None where there was
-    none in real time, or where its deadlines were not counted. `marks`: outputs that were set.
+    was in real time (`realtime`), which shows a slow computer, else of the motion, and 0 where not one cycle was done.
+    `loop`: None where there was none in real time, or where its deadlines were not counted. `marks`: outputs set.
     """
 
     run: Run
@@ -125,11 +125,7 @@ class Report:
 
     @staticmethod
     def of(recording: Recording, kinematics: Kinematics | None = None) -> Report:
-        """The figures of a recording, with margins where `kinematics` is given.
-
-        Cycles per minute are those of the clock where the run was in real time: a computer that is too slow shows.
-        Raises `ValueError` where not a single control period took place.
-        """
+        """The figures of a recording, with margins where `kinematics` is given; ValueError where it is empty."""
         if not len(recording):
             raise ValueError("the recording is empty: no control period took place")
         tally, run, limits = recording.tally, recording.run, recording.limits
@@ -163,10 +159,6 @@ class Report:
             passed=round(moved * run.rate) + 1,
             missed=recording.missed or 0,
         )
-
-    def with_loop(self, loop: LoopStatistics) -> Report:
-        """This report with the figures of another loop, such as the machine's."""
-        return replace(self, loop=loop)
 
     @property
     def has_efforts(self) -> bool:
@@ -216,43 +208,40 @@ class Report:
         return [remark for _, remark in self._remarks()]
 
     def _remarks(self) -> list[tuple[str, str]]:
-        """The remarks, each with its subject."""
-        about_drives = [("drives", remark) for remark in self._of_drives()]
-        return about_drives + [("computer", remark) for remark in self._of_computer()]
+        found = (("drives", self._of_drives()), ("computer", self._of_computer()))
+        return [(subject, remark) for subject, remark in found if remark]
 
-    def _of_drives(self) -> list[str]:
-        """A sentence where a drive was at its limits for much of the run."""
+    def _of_drives(self) -> str:
         most = int(np.argmax(self.saturated_periods))
         share = self.saturated_periods[most] / max(self.recorded, 1)
         if share <= _AT_LIMITS:
-            return []
+            return ""
         limits = "at its limit of effort" if self.has_efforts else "held back by its limits"
-        return [
+        return (
             f"{self.actuated_names[most]} was {limits} in {share:.0%} of the periods: the motion or the payload "
             f"needs more than the drives give. The platform was up to {1e3 * self.position_max:.3g} mm and "
             f"{1e3 * self.attitude_max:.3g} mrad off."
-        ]
+        )
 
-    def _of_computer(self) -> list[str]:
-        """That the loop stood still, or that the computer was too slow for it."""
+    def _of_computer(self) -> str:
         if self.loop is None:
-            return []
+            return ""
         ended = " That may be why the run ended early." if self.faults else ""
         if self.loop.deviation_max > _STOOD:
             still = f"The loop stood still for {self.loop.deviation_max:.1f} s"
-            return [f"{still}: something stopped it, or the computer.{ended}"]
+            return f"{still}: something stopped it, or the computer.{ended}"
         if not self.slow:
-            return []
+            return ""
         easy = max([rate for rate in _RATES if rate <= _EASY * self.loop.rate], default=_RATES[0])
         pace = longer = ""  # where it caught up
         if self.loop.rate < _SLOW * self.run.rate:
             pace = f"ran at {self.loop.rate:.0f} Hz instead of {self.run.rate:.0f} Hz and "
             longer = ", and the motion of a simulated machine took longer"
-        return [
+        return (
             f"The computer was too slow for the loop, which {pace}missed {self.loop.missed} of {self.loop.deadlines} "
             f"deadlines.{ended} Commands came late: errors and efforts are larger than the controller's own{longer}. "
             f"What helps: {', '.join(self.run.remedies).replace('{rate}', str(easy))}."
-        ]
+        )
 
     def lines(self) -> list[tuple[str, str]]:
         """The figures as pairs of name and value, in reading order."""
@@ -270,10 +259,9 @@ class Report:
                 text = f"peak {_figures(use.peak[i])}, RMS {_figures(use.rms[i])} {use.units[i]}"
                 if np.isfinite(use.limit[i]):
                     text += f"; {use.peak_share[i]:.0%} and {use.rms_share[i]:.0%} of {use.limit[i]:.4g}"
-                if what == "effort" and self.saturated_periods[i]:
-                    text += f"; saturated in {self.saturated_periods[i]} periods"
-                elif not self.has_efforts and self.saturated_periods[i]:
-                    text += f"; held back by its limits in {self.saturated_periods[i]} periods"
+                if self.saturated_periods[i] and what == used[0][0]:
+                    held = "saturated" if self.has_efforts else "held back by its limits"
+                    text += f"; {held} in {self.saturated_periods[i]} periods"
                 rows.append((f"{what} of {name}", text))
         rows += self._margin_lines()
         for output in dict.fromkeys(mark.name for mark in self.marks):
@@ -299,9 +287,8 @@ class Report:
         if self.margins.stop_joint:
             left = f"{self.margins.stop_distance:.3g} {self.margins.stop_unit}"
             share = f"{float(np.min(self.margins.stop)):.0%} of its half range"
-            rows.append(
-                ("margin to joint limits", f"{left} left to {self.margins.stop_joint}, {share}: the lowest share")
-            )
+            text = f"{left} left to {self.margins.stop_joint}, {share}: the lowest share"
+            rows.append(("margin to joint limits", text))
         return rows
 
     def __str__(self) -> str:
@@ -314,7 +301,6 @@ class Report:
 
 
 def _figures(value: float) -> str:
-    """A number to three significant figures, without a power of ten where there is no need for one."""
     return f"{value:.0f}" if 1e3 <= value < 1e6 else f"{value:.3g}"
 
 

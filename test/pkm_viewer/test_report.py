@@ -455,7 +455,7 @@ def test_ten_minutes_at_a_kilohertz_are_bounded_and_written_in_seconds(tmp_path:
     times = 1e-3 * np.arange(1, n)
     for begin in range(0, n - 1, part):  # as the loop would, in larger pieces
         t = times[begin : begin + part]
-        rows = np.zeros((len(t), store.rows.table.shape[1]))
+        rows = np.zeros((len(t), store._table.shape[1]))
         rows[:, 0], rows[:, 1], rows[:, 2], rows[:, [9, 16]] = t, t, 1e-3, 1.0
         rows[:, 3] = np.sin(t)
         rows[:, 10] = np.sin(t) + 1e-3 * np.sin(50.0 * t)
