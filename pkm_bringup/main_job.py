@@ -79,7 +79,6 @@ def planned(
     keep_out_file: str = "",
 ) -> Plan:
     """The plan of a motion, by its name or the path of its file; the same object each time, as `shared_mechanism`'s.
-
     `reserve` is the share of actuator velocity and effort that is left to the controller. The limits of `machine_file`
     hold as well. Files are paths, empty for none.
     """

@@ -27,8 +27,6 @@ _PICTURE_EVERY = 0.02  # s of machine time between two updates of the page
 
 
 class _Watcher:
-    """Passes some of the control periods on to the page."""
-
     def __init__(self, viewer: ViewerProcess, loop: ControlLoop) -> None:
         self._viewer = viewer
         self._loop = loop
@@ -101,13 +99,8 @@ def _conditions(options: Options) -> tuple[str, ...]:
         return ("commanded by position; the machine is at its commanded position (loopback), and has no efforts",)
     law = f"{options.controller} at {options.natural_frequency:g} rad/s, damping {options.damping:g}"
     described = f"described with {options.xacro_args}" if options.xacro_args else ""
-    conditions = (
-        law,
-        NOTE if options.realistic else "",
-        described,
-        payload_note(options.hidden_payload),
-    )
-    return tuple(condition for condition in conditions if condition)
+    conditions = law, NOTE if options.realistic else "", described, payload_note(options.hidden_payload)
+    return tuple(filter(None, conditions))
 
 
 def _warm_up(loop: ControlLoop, options: Options) -> None:

@@ -57,19 +57,12 @@ from pkm_runtime.errors import PkmError
 from pkm_runtime.kernels.kernel_cache import COMPILING
 from pkm_viewer.report.report import Report
 
-_COMPILED = (
-    "pkm_runtime",
-    "pkm_kinematics",
-    "pkm_dynamics",
-    "pkm_hardware",
-    "pkm_control",
-)  # packages that have kernels
+_COMPILED = ("pkm_runtime", "pkm_kinematics", "pkm_dynamics", "pkm_hardware", "pkm_control")  # that have kernels
 _MARKS = 200  # of what was compiled; older ones go
 
 ANALYSES = "pkm_analysis.warm"  # which control does not import; found by name
+# Robots with kernels that the Delta lacks: iterated limbs, a motion space that turns, redundant drives, a joint chain
 KINDS = ("quattro", "tripod_3prs", "cable_8", "capaman")
-"""Robots that take kernels which the Delta does not: limbs solved by iteration, a motion space that turns, redundant
-drives, a platform that hangs on a chain of joints."""
 
 
 def build(text: str) -> Dynamics:
@@ -79,11 +72,8 @@ def build(text: str) -> Dynamics:
 
 
 def compile_apart(text: str, specs: Sequence[bringup.NodeSpec], values: bringup.Values) -> None:
-    """Compile a robot's kernels in another process, where the sources changed since they were compiled.
-
-    Compiling leaves a hundred megabytes and more in the process that does it, and all nodes are forked from this one.
-    Where no mark can be written that it was done, it is left to this process. Errors there occur again here, where they
-    are reported.
+    """Compile a robot's kernels in another process, where the sources changed since they were compiled: it leaves a
+    hundred megabytes and more there, and all nodes are forked from this one. Errors occur again here, to be reported.
     """
     mark = _mark(text, values["controller"], values["hardware"])
     if mark is None or mark.exists():
@@ -112,7 +102,6 @@ def note_compiled(text: str, controller: str, hardware: str) -> None:
 
 
 def _mark(*what: str) -> Path | None:
-    """The file that marks kernels compiled from these sources by this numba; None where it cannot be made."""
     packages = Path(__file__).resolve().parents[1]
     sources = sorted(file for name in _COMPILED for file in (packages / name).rglob("*.py"))
     times = [(str(file), (found := file.stat()).st_mtime_ns, found.st_size) for file in sources]
@@ -144,7 +133,7 @@ def load(dynamics: Dynamics, specs: Sequence[bringup.NodeSpec], values: bringup.
         if "controller" in wanted:
             warm_up_controller(dynamics, values["controller"])
         if "hardware" in wanted and values["hardware"] == SIMULATED:
-            warm_up_machine(dynamics)
+            SimulatedMachine(dynamics, ActuatorLimits.of(dynamics.mechanism)).warm_up()
     if "motion_player" in wanted and bringup.motion_of(values) != "none":
         with making("planning the motion"):
             files = values["hardware_file"], values["tool_file"], values["keep_out_file"]
@@ -166,11 +155,6 @@ def exercise(dynamics: Dynamics) -> None:
 def warm_up_controller(dynamics: Dynamics, law: str) -> None:
     """Warm up a controller at home."""
     warm_up(build_follower(dynamics.mechanism, ControllerSettings(law), dynamics), dynamics.kinematics)
-
-
-def warm_up_machine(dynamics: Dynamics) -> None:
-    """Let a simulated machine pass a millisecond."""
-    SimulatedMachine(dynamics, ActuatorLimits.of(dynamics.mechanism)).warm_up()
 
 
 def warm_kernels(mechanism: Mechanism) -> float:
@@ -241,9 +225,7 @@ def _planner(loop: ControlLoop) -> MotionPlanner:
 
 
 def warm_modules() -> None:
-    """Keep the bytecode of all modules, also where PYTHONDONTWRITEBYTECODE is set, as in many containers: there every
-    process would compile all that it imports, a sixth of the time to the first inverse kinematics.
-    """
+    """Keep the bytecode of all modules, also where PYTHONDONTWRITEBYTECODE is set, as in many containers."""
     packages = Path(__file__).resolve().parents[1]
     for folder in sorted(packages.glob("pkm_*/")):
         compileall.compile_dir(folder, quiet=2)  # what cannot be written is left out

@@ -45,9 +45,8 @@ class ReadingWatch:
 
 
 class DeviceReadings:
-    """`last` is the last reading that counts: machine time [s] at which it was taken, positions and velocities (n,).
-
-    A reading that no actuator could have reached is dropped, so that its time stands still; `dropped` counts them, and
+    """`last` is the last reading that counts: machine time [s] at which it was taken, positions and velocities (n,). A
+    reading that no actuator could have reached is dropped, so that its time stands still; `dropped` counts them, and
     `doubt` says why the last of them was. `fresh`: whether the last one that came counted. Where time does not pass by
     itself (not `real`), a reading is as old as its period.
     """
@@ -94,9 +93,7 @@ class DeviceReadings:
         raise DeviceError(f"no two readings{driver.where} agree: {self.doubt or driver.notice or 'none comes'}")
 
     def take(self, reading: Reading, scale: Scale, now: float, began: float) -> bool:
-        """Accept a reading if it is new and plausible; whether it was. The period began at machine time `now` [s], and
-        at `began` [s, `time.monotonic`].
-        """
+        """Whether a reading is new and plausible: accepted, in a period from `now`, or `began` (monotonic) [s]."""
         self.fresh = reading.time > self._asked and self._accept(reading, scale, now, began)
         return self.fresh
 

@@ -12,7 +12,6 @@ import time
 import tty
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from types import TracebackType
 from typing import TypeVar
 
 from pkm_hardware.drivers.serial_line import (
@@ -95,9 +94,7 @@ class SimulatedDevice(ABC):
         self.switch_on()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Take it away, if it is still there."""
         self._stop.set()
         self._thread.join(2.0)
@@ -208,10 +205,9 @@ class SimulatedServoBoard(SimulatedDevice):
 
 
 class SimulatedAxis:
-    """A motor that goes to its target, at most to its stops; its encoder counts from the position at power-on.
-
-    `index` [turns, of the world]: the index of its encoder, without which the ODrive has no closed loop; None: an
-    encoder that needs none. `jump` [turns]: error of its next reading. `values`: its settings, by the firmware's names.
+    """A motor that goes to its target, at most to its stops; its encoder counts from the position at power-on. `index`
+    [turns, of the world]: the index of its encoder, without which the ODrive has no closed loop; None: an encoder that
+    needs none. `jump` [turns]: error of its next reading. `values`: its settings, by the firmware's names.
     """
 
     def __init__(self) -> None:
@@ -446,7 +442,6 @@ class SimulatedDynamixels(SimulatedDevice):
         return bytes(row)
 
     def _set(self, one: int, address: int, values: bytes) -> int:
-        """Write into a control table; the error of the status packet, 0 where there is none."""
         if not self._hears(one):
             return 0
         table = self.tables[one]

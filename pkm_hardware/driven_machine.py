@@ -240,7 +240,6 @@ class DrivenMachine(Machine):
         self._readings.confirm(self._driver, self._scale, self.time, self._began)
 
     def _trade(self, targets: Array | None) -> Reading:
-        """Exchange targets (n_actuated,), in the device's units, and reading with the device."""
         reading = self._driver.exchange(targets)
         self._readings.take(reading, self._scale, self.time, self._began)
         return reading
@@ -312,13 +311,11 @@ class DrivenMachine(Machine):
         self._released = False
 
     def _let_go(self) -> None:
-        """Send no more commands."""
         self._released = True
         self._homing = None
         self._readings.rest()
 
     def _tell_off(self, always: bool = False) -> str:
-        """Disable the drives where they may be on; the warning if that failed."""
         if not (self._may_be_on or always):
             return ""
         try:
@@ -356,6 +353,5 @@ class DrivenMachine(Machine):
         self.lifecycle = Lifecycle.FAULT
 
     def _warn(self, warning: str) -> None:
-        """Add to the fault that drives may be on."""
         if warning and warning not in self.fault:
             self.fault = f"{self.fault}; {warning}" if self.fault else warning

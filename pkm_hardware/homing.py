@@ -28,11 +28,10 @@ class HomingError(Exception):
 
 @dataclass(frozen=True)
 class AxisHoming:
-    """How one axis is homed; lengths in rad or m of the joint.
-
-    `direction` (+1 or -1) towards the reference, `speed` [rad/s or m/s], `at`: joint position at the reference,
-    `travel`: furthest distance of the search, `back_off`: distance it leaves afterwards. A hard stop shows where the
-    axis lags `lag` behind its command, or its load exceeds `load` [units of the device].
+    """How one axis is homed; lengths in rad or m of the joint. `direction` (+1 or -1) towards the reference, `speed`
+    [rad/s or m/s], `at`: joint position at the reference, `travel`: furthest distance of the search, `back_off`:
+    distance it leaves afterwards. A hard stop shows where the axis lags `lag` behind its command, or its load exceeds
+    `load` [units of the device].
     """
 
     actuator: int
@@ -56,9 +55,7 @@ class _Phase(Enum):
 
 
 class Homing:
-    """Homes axes in the given order: `targets`, then `observe`, once per period, until `done`.
-    `found` has the device's position at the reference of each axis that is done.
-    """
+    """Homes axes in order: `targets`, then `observe`, each period, until `done`; `found`: device positions there."""
 
     def __init__(self, axes: Sequence[AxisHoming]) -> None:
         self._left = list(axes)

@@ -37,15 +37,12 @@ class Kind:
     ends: bool = False
 
 
-KINDS = {
+KINDS = {  # by the name that setting and file have for it
     LOOPBACK: Kind("pkm_hardware.drivers.loopback"),
     "servos": Kind("pkm_hardware.drivers.servos", ends=True),
     "dynamixel": Kind("pkm_hardware.drivers.dynamixel", ("dynamixel_sdk", "serial"), "pip install dynamixel-sdk"),
     "odrive": Kind("pkm_hardware.drivers.odrive"),
 }
-
-
-"""By the name that setting and file have for it."""
 
 
 def reserve_of_drives(rate: float) -> float:

@@ -38,9 +38,7 @@ def limits_by_file(mechanism: Mechanism, path: str) -> ActuatorLimits:
 
 
 def make_drives(kind: str, kinematics: Kinematics, file: MachineFile | None, simulate: bool = False) -> Drives:
-    """Driver and scale by kind (one of `KINDS`) and file, as `check_kind` permits them; no device is opened.
-    With `simulate` the device is a simulated one in this process, which stands at home.
-    """
+    """Driver and scale by kind and file, as `check_kind` permits; `simulate`: a device in this process."""
     check_kind(kind, file)
     home = np.array(kinematics.inverse(kinematics.home).actuated, dtype=np.float64)
     drives: Drives = importlib.import_module(KINDS[kind].module).drives(file, kinematics.mechanism, home)

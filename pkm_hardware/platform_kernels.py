@@ -21,9 +21,8 @@ SCRATCH = 12  # rows of 25
 
 @compiled
 def penetration(solid, x, y, z):
-    """Depth of a point in a solid, and the unit direction out of it; not positive outside.
-
-    Beside the mouth of a bore the way out is the shorter one: up through the surface, or into the bore.
+    """Depth of a point in a solid, and the unit direction out of it; not positive outside. Beside the mouth of a bore
+    the way out is the shorter one: up through the surface, or into the bore.
     """
     a, b, c = solid[NORMAL], solid[NORMAL + 1], solid[NORMAL + 2]
     deep = -((x - solid[POINT]) * a + (y - solid[POINT + 1]) * b + (z - solid[POINT + 2]) * c)
@@ -44,7 +43,6 @@ def penetration(solid, x, y, z):
 @compiled
 def contact_wrench(solids, points, motion, wrench):
     """Wrench (6,) of solids (m, COLUMNS) on a platform, about its origin, base axes, in its motion (pose, twist, ...).
-
     `points` (n, 3) of the platform, in its frame, may touch. The normal force is k p (1 + d p'), never a pull (Hunt and
     Crossley, "Coefficient of restitution interpreted as damping in vibroimpact", 1975): it begins and ends at zero, so
     an impact only takes energy. Friction opposes sliding, and is proportional to its speed below `CREEP`.
@@ -78,10 +76,9 @@ def contact_wrench(solids, points, motion, wrench):
 
 @compiled
 def attitude_rate(displacement, twist, out):
-    """Rate `out` (6,) of a displacement from the start of the step, given the twist (6,) of the moved body.
-
-    The attitude is a rotation vector r from the start of the step; its rate is w - r x w / 2 + r x (r x w) / 12 up to
-    terms of fourth order in r (Hairer, Lubich and Wanner, "Geometric numerical integration", IV.7).
+    """Rate `out` (6,) of a displacement from the start of the step, given the twist (6,) of the moved body. The
+    attitude is a rotation vector r from the start of the step; its rate is w - r x w / 2 + r x (r x w) / 12 up to terms
+    of fourth order in r (Hairer, Lubich and Wanner, "Geometric numerical integration", IV.7).
     """
     x, y, z = displacement[3], displacement[4], displacement[5]
     a, b, c = twist[3], twist[4], twist[5]
@@ -117,13 +114,13 @@ def finite(values, n):
 
 
 @compiled
-def step_platform(model, data, branch, runge_kutta, touch, motion, effort, h, scratch, readings):
+def step_platform(model, data, branch, touch, motion, effort, h, scratch, readings):
     """Advance pose and twist in `motion` (25,) by h seconds, and read the actuators there; return a status.
 
-    With `runge_kutta` the step is the classical one of order four, on the rotation group by `attitude_rate`; otherwise
-    semi-implicit Euler. With h = 0 nothing moves: the state is checked and the actuators are read. `readings` are their
-    positions and velocities (2, n_actuated). `motion` changes only when the status is CONVERGED; its external wrench is
-    that of the solids in `touch`. `scratch` is (SCRATCH, 25).
+    The step is the classical one of Runge-Kutta, of order four, on the rotation group by `attitude_rate`. With h = 0
+    nothing moves: the state is checked and the actuators are read. `readings` are their positions and velocities
+    (2, n_actuated). `motion` changes only when the status is CONVERGED; its external wrench is that of the solids in
+    `touch`. `scratch` is (SCRATCH, 25).
     """
     bodies, state = model.bodies, data.state
     trial, displacement, sum_u, sum_a = scratch[0], scratch[1], scratch[2], scratch[3]
@@ -135,18 +132,13 @@ def step_platform(model, data, branch, runge_kutta, touch, motion, effort, h, sc
         sum_u[k] = 0.0
         sum_a[k] = 0.0
     if h > 0.0:
-        for stage in range(4 if runge_kutta else 1):
+        for stage in range(4):
             if not finite(trial, 13):
                 return DIVERGED
             contact_wrench(touch.solids, touch.points, trial, trial[19:])
             status = direct_dynamics(model, data, branch, trial, effort, a)
             if status != CONVERGED:
                 return status
-            if not runge_kutta:
-                for k in range(6):
-                    trial[7 + k] = motion[7 + k] + h * a[k]
-                    displacement[k] = h * trial[7 + k]
-                break
             attitude_rate(displacement, trial[7:], u)
             weight = h / 6.0 if stage == 0 or stage == 3 else h / 3.0
             for k in range(6):
@@ -156,8 +148,6 @@ def step_platform(model, data, branch, runge_kutta, touch, motion, effort, h, sc
             for k in range(6):
                 displacement[k] = sum_u[k] if stage == 3 else reach * u[k]
                 trial[7 + k] = motion[7 + k] + (sum_a[k] if stage == 3 else reach * a[k])
-            shift_pose(motion, displacement, 1.0, trial)
-        if not runge_kutta:
             shift_pose(motion, displacement, 1.0, trial)
     if not finite(trial, 13):
         return DIVERGED

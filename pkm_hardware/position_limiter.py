@@ -11,7 +11,6 @@ from pkm_dynamics.motion_limits import ActuatorLimits
 
 class PositionLimiter:
     """Follows commanded positions exactly where they keep the limits, else as fast as these allow, without overshoot.
-
     Per actuator: the command's own rate, and what closes the gap to it so that the remaining gap can still be braked
     away; both within the largest velocity, changed by no more than the largest acceleration. Positions are held within
     the range of the actuator. After a call, `limited` (n_actuated,) tells where the command was not followed exactly.
@@ -65,9 +64,8 @@ class PositionLimiter:
 
 
 def _brakable(gap: Array, steepest: Array, dt: float) -> Array:
-    """Highest rate from which rest is reached within a gap, in whole periods of constant rate.
-
-    From (n - 1 + f) a dt, 0 <= f < 1, the way to rest is a dt^2 (n (n - 1) / 2 + n f).
+    """Highest rate from which rest is reached within a gap, in whole periods of constant rate. From (n - 1 + f) a dt, 0
+    <= f < 1, the way to rest is a dt^2 (n (n - 1) / 2 + n f).
     """
     rate = np.full_like(gap, np.inf)
     finite = np.isfinite(steepest)

@@ -8,11 +8,9 @@ from __future__ import annotations
 import copy
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-import yaml
 
 from pkm_description.mechanism import Array, Mechanism
 from pkm_description.picture import extent
@@ -117,16 +115,6 @@ def fitted_view(template: Mapping[str, Any], mechanism: Mechanism) -> dict[str, 
         elif kind == "Path":
             display["Line Width"] = rounded(0.004 * size)
     return found
-
-
-def read_view(path: str | Path) -> dict[str, Any]:
-    """The configuration in a file of RViz."""
-    return dict(yaml.safe_load(Path(path).read_text()))
-
-
-def write_view(view: Mapping[str, Any], path: str | Path) -> None:
-    """Write a configuration to a file that RViz takes."""
-    Path(path).write_text(yaml.safe_dump(dict(view), sort_keys=False))
 
 
 def _vector(values: np.ndarray) -> dict[str, float]:

@@ -10,8 +10,8 @@ from typing import Protocol
 from pkm_control.operation.answer import Answer, OperatorRequests
 from pkm_description.mechanism import Array
 
+# Kinds of singularities, in the order of `Readings.distances`
 DISTANCES = ("type 1 (serial)", "type 2 (parallel)", "of the constraints", "inside a limb")
-"""Kinds of singularities, in the order of `Readings.distances`."""
 IDLE = ("HOLDING", "JOGGING")  # modes of the controller in which it takes targets to jog to
 
 MOTION_KEYS = ("motion", "cycles", "file", "number")  # of the player's diagnostics: what was begun last, see `Motion`
@@ -56,9 +56,7 @@ class Operations(OperatorRequests, Protocol):
     motions: Sequence[str]  # names that `play` takes, the one to begin with first
 
     def emergency_stop_at_once(self, then: Callable[[Answer], None]) -> None:
-        """Disable the drives at once, until a reset, whatever other calls wait for; never waits itself.
-        `then` gets the answer when it comes, in any thread.
-        """
+        """Disable the drives at once, until a reset, without waiting; `then` gets the answer later, in any thread."""
 
     def play(self, motion: str, cycles: int) -> Answer:
         """Plan a motion and begin it."""

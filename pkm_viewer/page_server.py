@@ -34,15 +34,8 @@ _FAR = 1e9  # no number of a camera or a gizmo is larger
 _INPUT, _COMMAND = "GuiUpdateMessage", "CommandTriggerMessage"
 _FIELDS: dict[str, dict[str, int]] = {  # kind of message: how many numbers each field has, 0 for a single one
     "ViewerCameraMessage": {
-        "wxyz": 4,
-        "position": 3,
-        "look_at": 3,
-        "up_direction": 3,
-        "fov": 0,
-        "near": 0,
-        "far": 0,
-        "image_height": 0,
-        "image_width": 0,
+        **{"wxyz": 4, "position": 3, "look_at": 3, "up_direction": 3},
+        **dict.fromkeys(("fov", "near", "far", "image_height", "image_width"), 0),
     },
     "TransformControlsUpdateMessage": {"wxyz": 4, "position": 3},
     "TransformControlsDragStartMessage": {},
@@ -56,9 +49,7 @@ _PORTS = 100  # tried, one after the other
 
 
 def may_operate(policy: str, remote: str, local: str) -> bool:
-    """Whether a browser may command under a policy: local (browsers on this computer), everyone, or nobody.
-    `remote` is the browser's address, `local` the address of this computer that it reached.
-    """
+    """Whether a browser at `remote`, which reached this computer at `local`, may command: local, everyone, nobody."""
     if policy != "local":
         return policy == "everyone"
     there, here = _address(remote), _address(local)
@@ -142,7 +133,6 @@ def fits(handle: Any, value: Any) -> bool:
 
 
 def _finite(value: Any, length: int) -> bool:
-    """Whether a value is a finite number, or a list of `length` of them."""
     if length:
         return isinstance(value, list) and len(value) == length and all(_finite(one, 0) for one in value)
     return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < _FAR
@@ -160,7 +150,6 @@ def _address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
 
 class PageServer(viser.ViserServer):
     """A viser server on the first free port from `port` on, with a `url`; PkmError: no such host, no free port.
-
     `operate` says who may command: `local` browsers on this computer, `everyone`, or `nobody`. PkmError also where the
     viser version is not the one that is guarded here.
     """
@@ -196,7 +185,6 @@ class PageServer(viser.ViserServer):
         return bool(remote and local) and may_operate(self._operate, remote[0], local[0])
 
     def _handle(self, kind: str, number: str) -> Any:
-        """The handle of an input or of a command that a key stands for, of the page or of a browser's part of it."""
         for gui in (self.gui, *(client.gui for client in self.get_clients().values())):
             handle = getattr(gui, kind).get(number)
             if handle is not None:

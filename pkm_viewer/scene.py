@@ -139,7 +139,6 @@ class Scene:
             self.corners[visual.link] = np.vstack((self.corners.get(visual.link, np.empty((0, 3))), corners))
 
     def _add_plain(self, name: str, shape: trimesh.Trimesh, visual: Visual) -> None:
-        """Draw a shape in its one colour."""
         *colour, opacity = (round(255 * channel) for channel in visual.colour)
         shape = trimesh.graph.smooth_shade(shape, angle=_SHARP)
         self._server.scene.add_mesh_simple(
@@ -257,7 +256,6 @@ class Scene:
                 self._lines("/trail", np.array(self.trail), _TRAIL_COLOUR, 3.0)
 
     def _lines(self, name: str, points: Array, colour: tuple[int, int, int], width: float) -> None:
-        """Draw a line through points (n, 3) in the place of the one that has this name."""
         if len(points) < 2:
             points = np.zeros((2, 3))  # nothing to be seen
         segments = np.stack([points[:-1], points[1:]], axis=1).astype(np.float32)
@@ -265,7 +263,6 @@ class Scene:
 
 
 def _shape(visual: Visual) -> trimesh.Trimesh:
-    """A visual as triangles in the frame of its link."""
     size = [float(value) for value in visual.size]
     if visual.shape == "box":
         shape = trimesh.creation.box(extents=size)

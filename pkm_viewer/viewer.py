@@ -94,7 +94,6 @@ class RobotViewer:
             self.show_planned(planned)
 
     def _arrange(self) -> None:
-        """Make what everybody sees."""
         gui = self.server.gui
         gui.configure_theme(show_logo=False, show_share_button=False, brand_color=(21, 101, 192))
         gui.main_panel.dock_right()
@@ -141,9 +140,7 @@ class RobotViewer:
             self.plots.take(readings)
 
     def update(self, joint_names: Sequence[str], positions: Array, platform_pose: Array | None = None) -> None:
-        """Show joint positions (n,) [rad or m], and add the platform's pose (7,), base frame, to its trail.
-        Joints of other robots and what is not finite are left out.
-        """
+        """Show joints (n,) [rad or m], finite ones of this robot, and add the platform's pose (7,) to its trail."""
         key = tuple(joint_names)
         if key not in self._index:
             pairs = [(i, self._column[name]) for i, name in enumerate(key) if name in self._column]
@@ -246,7 +243,6 @@ class RobotViewer:
                 self._pages.on_disconnect(client)
 
     def _seeds(self) -> Array:
-        """Joint positions of the kinematics."""
         return self._joints[self._seed]
 
     def _panels(self) -> list[tuple[RunPanel, JogPanel]]:

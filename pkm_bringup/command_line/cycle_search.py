@@ -132,7 +132,6 @@ def _require(kinematics: Kinematics, direction: Array, what: str) -> None:
 @dataclass(frozen=True)
 class Freedom:
     """Ranges of the search: lifts from `clearance` to `highest` [m], and a `shift` of both places along each axis [m].
-
     Corners are rounded by as much as the lift at most. Where the robot cannot go up, the shift alone is free.
     """
 
@@ -140,12 +139,6 @@ class Freedom:
     highest: float
     shift: float = 0.0
     candidates: int = 60
-
-    def problem(self) -> str:
-        """Why it makes no sense; empty where it does."""
-        if not 0.0 < self.clearance <= self.highest:
-            return f"the lift cannot be from {self.clearance:g} to {self.highest:g} m"
-        return ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,11 +166,7 @@ class Choice:
 
 @dataclass(eq=False)
 class CycleSearch:
-    """Searches for the fastest cycle.
-
-    `tried` counts candidates; `best` is the fastest so far, `first` the requested one. Another thread may call
-    `in_words` meanwhile.
-    """
+    """Searches for the fastest cycle (`best`; `first`: as requested); threads may call `in_words` meanwhile."""
 
     planner: MotionPlanner
     places: Places
@@ -188,15 +177,10 @@ class CycleSearch:
     _known: dict[tuple[float, ...], float] = field(default_factory=dict)
 
     def run(self) -> tuple[Choice, Choice]:
-        """Search; return the requested cycle and the fastest.
-
-        Raises:
-            CannotPickError: nothing is free.
-            PkmError: the robot cannot do the requested cycle.
-        """
-        problem = self.freedom.problem()
-        if problem:
-            raise CannotPickError(problem)
+        """The requested cycle and the fastest. CannotPickError: nothing is free; PkmError: it cannot do the first."""
+        free = self.freedom
+        if not 0.0 < free.clearance <= free.highest:
+            raise CannotPickError(f"the lift cannot be from {free.clearance:g} to {free.highest:g} m")
         kinematics = self.planner.kinematics
         lifts = self.places.lift != 0.0 and moves(kinematics, np.array((0.0, 0.0, 1.0, 0.0, 0.0, 0.0)))
         axes = [k for k in range(3) if self.freedom.shift > 0.0 and moves(kinematics, np.eye(6)[k])]
@@ -227,7 +211,6 @@ class CycleSearch:
         return f"{self.tried} of {self.freedom.candidates} cycles, {60.0 / self.best.duration:.1f} per minute so far"
 
     def _placed(self, x: Array, lifts: bool, axes: Sequence[int]) -> Places:
-        """The places for shares (n,) of the ranges."""
         places, rest = self.places, list(x)
         if lifts:
             lift = self.freedom.clearance + rest.pop(0) * (self.freedom.highest - self.freedom.clearance)
@@ -257,7 +240,6 @@ class CycleSearch:
 
 
 def _away(start: Array, k: int) -> Array:
-    """A step along one number, to the side where there is room."""
     step = np.zeros_like(start)
     step[k] = _STEP if start[k] <= 0.5 else -_STEP
     return step
@@ -290,10 +272,7 @@ def as_file(motion: MotionFile) -> str:
 
 
 def usual_places(kinematics: Kinematics, dwell: float) -> Places:
-    """The places of the shipped cycle, about home, with a dwell at either [s].
-
-    They lie along x, or along y where the robot does not move along x; `CannotPickError` where it moves along neither.
-    """
+    """The shipped cycle's places, along x or else y, with a dwell [s]; CannotPickError: it moves along neither."""
     for axis in range(2):
         if moves(kinematics, np.eye(6)[axis]):
             half = _HALF * np.eye(3)[axis]

@@ -118,7 +118,6 @@ def _last_lines(faults: Sequence[str], interruption: Interruption) -> int:
 
 class Guardian:
     """To be made before this process has threads, and ended with drives off. It watches for standstill from `begin` on.
-
     `turn_off` disables the drives in the other process, once this one is gone; it returns a warning or nothing.
     """
 
@@ -149,7 +148,6 @@ class Guardian:
             self._end.send(_BEAT)
 
     def _guard(self, end: socket.socket, turn_off: Callable[[], str]) -> None:
-        """In the child: wait for what becomes of the parent."""
         os.setsid()
         for number in ending_signals.ENDING:
             signal.signal(number, signal.SIG_IGN)

@@ -131,14 +131,8 @@ def play(
 
 
 def _driven(
-    loop: ControlLoop,
-    resting: Ready,
-    approach: Ready,
-    cycle: Ready,
-    interruption: Interruption,
-    realtime: bool,
+    loop: ControlLoop, resting: Ready, approach: Ready, cycle: Ready, interruption: Interruption, realtime: bool
 ) -> Recording:
-    """Enable the drives, run the three motions, and disable the drives; the recording of the last."""
     pace = FixedRateLoop(loop.rate)
     stopped = interruption.is_set
     loop.machine.unwanted = stopped
@@ -165,7 +159,6 @@ def _driven(
 
 
 def _position_loop(dynamics: Dynamics, kind: str, file: MachineFile, simulate: bool = False) -> ControlLoop:
-    """Control loop of a machine that takes positions, with the position law."""
     machine = make_machine(kind, dynamics.kinematics, file, simulate)
     return ControlLoop.of(machine, make_controller(POSITION, dynamics, machine.limits, 1.0 / file.rate), file.rate)
 
@@ -189,7 +182,6 @@ def _require_outputs(drives: Drives | None, names: Sequence[str]) -> None:
 
 
 def _sent(drives: Drives | None, recording: Recording) -> tuple[str, ...]:
-    """What the device would have been sent: ends and home, of each actuator whose axis has a name."""
     if drives is None or not len(recording):
         return ()
     ends = np.stack([drives.scale.to_device(recording.tally.lowest), drives.scale.to_device(recording.tally.highest)])
@@ -210,7 +202,6 @@ def _rehearse(dynamics: Dynamics, planner: MotionPlanner, file: MachineFile) -> 
 
 
 def _home(machine: Machine, interruption: Interruption) -> None:
-    """Let the axes find their references, where they need to."""
     loop = FixedRateLoop(1.0 / 0.02)
     loop.restart()
     notice = ""

@@ -161,7 +161,6 @@ def sense(mechanism: Mechanism, joint: Joint) -> str:
 
 
 def _number(ask: Ask, text: str, default: float) -> float:
-    """A number that is asked for until there is one."""
     while True:
         answer = ask(f"{text}? [{default:g}] ").strip()
         try:

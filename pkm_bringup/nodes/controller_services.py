@@ -121,7 +121,6 @@ class OperatorServices:
         self._jog("jog_pose", message.header, lambda: self._operator.jog_to(pose))
 
     def _jog(self, what: str, header: Header, act: Callable[[], Answer]) -> None:
-        """Do it where the frame is the base frame; warn where it is refused."""
         try:
             messages.check_frame(header, self._controls.kinematics.mechanism.base_link)
             problem = act().message
@@ -182,9 +181,7 @@ def readings_at_rest(loop: RunningLoop) -> Array:
 
 
 class ConveyorTopics:
-    """Subscribes to the encoders of a file's conveyors, and publishes the state of the belts.
-    Without a conveyor, or with an empty path, there are no topics. ConfigurationError where the file cannot be used.
-    """
+    """Hears encoders of a file's conveyors, publishes belts; no file, no topics. ConfigurationError: unusable."""
 
     def __init__(self, node: Node, path: str) -> None:
         self.conveyors = read_conveyors(path)

@@ -68,7 +68,6 @@ class MachineTopics:
 
 class TopicMachine(Machine):
     """Reads what is published, and publishes what is written; its time is the clock's, that of readings their stamps.
-
     `publish` takes the stamp of the reading that is answered, and the command; `repeated` tells whether its receiver, a
     forward controller, repeats the last one.
     """
@@ -170,10 +169,9 @@ class TopicMachine(Machine):
 
 
 class ControllerThread:
-    """Answers each measured state as it comes, and silence when none comes.
-
-    `controls` get the loop; `priority`: SCHED_FIFO priority of the thread, 0: ordinary; `publish` is called after each
-    period, with the stamp of its reading.
+    """Answers each measured state as it comes, and silence when none comes. `controls` get the loop; `priority`:
+    SCHED_FIFO priority of the thread, 0: ordinary; `publish` is called after each period, with the stamp of its
+    reading.
     """
 
     def __init__(
@@ -217,10 +215,7 @@ class ControllerThread:
         command: Callable[[Any, Array], None],
         repeated: bool = False,
     ) -> None:
-        """Begin with a robot, in place of the one before.
-
-        `command` publishes a command with a stamp; `repeated` tells whether its receiver repeats the last one.
-        """
+        """Begin with a robot; `command` publishes a command with a stamp; `repeated`: its receiver repeats it."""
         warm_up(build_follower(mechanism, settings), shared_dynamics(mechanism).kinematics)
         follower = build_follower(mechanism, settings)
         self.end("a new robot description has come")
@@ -252,7 +247,6 @@ class ControllerThread:
             self._thread.tell(requests.hear_machine, state)
 
     def _pace(self) -> int:
-        """Wait for the next reading, or until it is overdue."""
         machine, thread, period = self._machine, self._thread, 1.0 / self._settings.rate
         assert machine is not None
         if not self._began:

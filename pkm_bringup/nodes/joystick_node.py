@@ -33,11 +33,10 @@ _REST = np.zeros(6)
 
 @dataclass(frozen=True)
 class Hand:
-    """How axes and buttons of a joystick move a platform.
-
-    `axes`: number of the axis for each of `DIRECTIONS`, -1 where none moves along or about it. `held` is the button
-    that must be held for anything to move, `fast` the one with which it moves `faster` times as fast. `linear` [m/s]
-    and `angular` [rad/s] are the speeds at full deflection; less than `dead_zone` of it is rest.
+    """How axes and buttons of a joystick move a platform. `axes`: number of the axis for each of `DIRECTIONS`, -1 where
+    none moves along or about it. `held` is the button that must be held for anything to move, `fast` the one with which
+    it moves `faster` times as fast. `linear` [m/s] and `angular` [rad/s] are the speeds at full deflection; less than
+    `dead_zone` of it is rest.
     """
 
     axes: tuple[int, ...]
@@ -65,9 +64,7 @@ class Hand:
         return f"this joystick has {axes} axes and {buttons} buttons, and not {', '.join(missing)}"
 
     def twist(self, axes: Sequence[float], buttons: Sequence[int]) -> Array | None:
-        """The requested twist (6,) [m/s, rad/s], base axes, of axes (-1 to 1, clipped) and buttons (1: pressed).
-        None where the button that must be held is not, or an axis is NaN.
-        """
+        """Requested twist (6,), base axes, of axes (-1 to 1) and buttons; None: none is held, or an axis is NaN."""
         if not _pressed(buttons, self.held):
             return None
         chosen = [axes[k] if 0 <= k < len(axes) else 0.0 for k in self.axes]
@@ -123,7 +120,6 @@ class JoystickNode(Node):
             self._renew()  # at once, not with the next tick
 
     def _renew(self) -> None:
-        """Publish the requested twist, or its end."""
         if time.monotonic() - self._heard > self._silence:
             self._asked = None
         if self._asked is None and not self._moving:
@@ -147,7 +143,3 @@ class JoystickNode(Node):
 def main(args: list[str] | None = None) -> int:
     """Entry point."""
     return run_node(JoystickNode, args)
-
-
-if __name__ == "__main__":
-    raise SystemExit(main())

@@ -115,9 +115,7 @@ def _values_of(names: Sequence[str], field: str, message: JointState) -> Array:
 
 
 class EffectsInbox:
-    """Hands outputs and payloads to a machine, including those that came before it existed.
-    `machine` returns the present one, `lock` guards it.
-    """
+    """Hands outputs and payloads to a machine, also those that came before it existed; `lock` guards it."""
 
     def __init__(self, node: Node, machine: Callable[[], Machine | None], lock: threading.Lock) -> None:
         self._node = node
@@ -185,9 +183,7 @@ def states_message(names: list[str], stamp: Any, numbers: NDArray[np.float64]) -
 
 
 class MachineThread:
-    """Each period: read, publish, take the newest command, let the period pass; at `rate` [Hz].
-    `states` publishes JointState, `feel` a wrench with its stamp.
-    """
+    """Each period: read, publish, take the newest command, let the period pass; `feel` publishes a wrench."""
 
     def __init__(
         self,
@@ -376,7 +372,6 @@ class MachineThread:
             machine.emergency_stop(f"{problem}; end all but one, then reset")
 
     def _write(self, machine: Machine, names: list[str], positions: NDArray[np.float64], epoch: int) -> None:
-        """Give the newest command to the machine, if one has come."""
         command: Any = self.inbox.newest(names)
         if machine.lifecycle is not Lifecycle.ACTIVE or machine.silent_for:
             self._following = False

@@ -102,7 +102,6 @@ class MotionPlayer(Node):
             self.create_service(PlayMotion, topics.PLAY_MOTION, self._asked, callback_group=ReentrantCallbackGroup())
 
     def _declare(self) -> list[str]:
-        """Declare the parameters; the nodes that it waits for."""
         given = declare_settings(self, PLAYER, report="", stay=False)
         self._motion, self._cycles, self._most = given["motion"], given["cycles"], given["most_waypoints"]
         self._report, self._rate, self._stay = given["report"], given["rate"], given["stay"]
@@ -136,7 +135,6 @@ class MotionPlayer(Node):
         self._accept(order, order.plan)
 
     def _accept(self, order: Order, plan: Plan) -> None:
-        """Make ready for a planned motion."""
         for note in plan.job.cycle.notes:
             self.get_logger().info(note)
         self._show(plan)
@@ -144,7 +142,6 @@ class MotionPlayer(Node):
         self._streams = RunStreams(self, plan.planner.kinematics.actuated_names)
 
     def _tick(self) -> None:
-        """Take what was published since; begin as soon as all nodes are ready."""
         if self.exit_code is not None:
             return
         for name in self._silences.begun(time.monotonic()):
@@ -167,7 +164,6 @@ class MotionPlayer(Node):
     # Requests
 
     async def _asked(self, request: PlayMotion.Request, response: PlayMotion.Response) -> PlayMotion.Response:
-        """Plan a motion outside the executor, and answer when it begins."""
         problem = self._why_not(request)
         order: Order | None = None
         if not problem:
@@ -182,7 +178,6 @@ class MotionPlayer(Node):
         return response
 
     def _why_not(self, request: PlayMotion.Request) -> str:
-        """Why a request cannot even be considered; empty where it can."""
         if self._mechanism is None:
             return self._description.problem
         if self._run is not None or self._order is not None:
@@ -239,7 +234,6 @@ class MotionPlayer(Node):
             self.exit_code = 1
 
     def _diagnosed(self, message: DiagnosticArray) -> None:
-        """Note the state of the nodes that the motion needs."""
         for status in message.status:
             name = status.name.rpartition("/")[2]
             if status.hardware_id != self.get_namespace():
@@ -251,7 +245,6 @@ class MotionPlayer(Node):
             self._page = next((one.value for one in status.values if one.key == PAGE_KEY), self._page)
 
     def _faulty_nodes(self) -> list[str]:
-        """Problems of the nodes that the motion needs."""
         ill = [f"{name} {self._reported(name)}" for name, (level, _) in self._health.items() if level not in _WELL]
         if not self._client.server_is_ready():
             ill.append("the controller does not offer its action")
@@ -281,7 +274,6 @@ class MotionPlayer(Node):
         return now - self._page_since > _PAGE_PATIENCE
 
     def _give_up(self, problem: str) -> None:
-        """End what has not begun."""
         if self._streams is not None:
             self._streams.stop()
         if self._order is not None:
@@ -324,7 +316,6 @@ class MotionPlayer(Node):
             self._finish(run)
 
     def _looped(self, message: LoopStatistics) -> None:
-        """Keep the statistics of the machine's loop during a motion."""
         self._loops.append(message)
         if len(self._loops) > _KEPT_LOOPS or (self._run is None and len(self._loops) > 2):
             del self._loops[0]
@@ -333,7 +324,6 @@ class MotionPlayer(Node):
     # The motion
 
     def _begin(self, order: Order, streams: RunStreams, reference: PlatformReference) -> None:
-        """Run the motion, from its start."""
         self._well_at = time.monotonic()
         self._begun += 1
         source = order.plan.motion.source if order.plan is not None else ""
@@ -349,7 +339,6 @@ class MotionPlayer(Node):
         run.begin(messages.pose_of(reference.pose), lambda: self._recorder(run))
 
     def _recorder(self, run: MotionRun) -> RunRecorder:
-        """The recorder of the motion, which begins now."""
         kinematics, cycle, cycles = run.plan.planner.kinematics, run.plan.job.cycle, run.order.cycles
         self.get_logger().info(f"{cycles} cycles of {cycle.duration:.4f} s, {60.0 / cycle.duration:.1f} per minute")
         notes = tuple(note for note in self._notes if note)
@@ -359,7 +348,6 @@ class MotionPlayer(Node):
         return RunRecorder(kinematics, ActuatorLimits.of(kinematics.mechanism), about)
 
     def _show(self, plan: Plan) -> None:
-        """Publish the path that the platform is to take."""
         cycle = plan.job.cycle
         message = PathMessage()
         message.header.frame_id = plan.planner.kinematics.mechanism.base_link
@@ -390,7 +378,6 @@ class MotionPlayer(Node):
             self.exit_code = 1
 
     def _finish(self, run: MotionRun) -> None:
-        """Report, and end; or wait for the next motion while the report is written."""
         code = 0 if run.completed and not run.fault else 1
         self._failed = self._failed or bool(run.fault)
         run.take(everything=True)
@@ -408,7 +395,6 @@ class MotionPlayer(Node):
         self.exit_code = code
 
     def _publish(self, run: MotionRun, recorder: RunRecorder, loops: list[LoopStatistics]) -> bool:
-        """Print and write the report; false, and said why, where it cannot be."""
         try:
             self._write(run, recorder, loops)
         except Exception as error:  # of a thread, too, which nobody waits for
@@ -451,7 +437,3 @@ def main(args: list[str] | None = None) -> int:
         say_cut_off()
         return 0
     return code
-
-
-if __name__ == "__main__":
-    raise SystemExit(main())

@@ -37,10 +37,9 @@ _SETTLING = 0.2  # s, for the last readings to come
 
 
 class RunStreams:
-    """The published reference and measured states, read only while they are recorded.
-
-    They exist only while they are needed: two streams of a thousand messages a second cost a good part of a core.
-    `names` are those of the driven joints.
+    """The published reference and measured states, read only while they are recorded. They exist only while they are
+    needed: two streams of a thousand messages a second cost a good part of a core. `names` are those of the driven
+    joints.
     """
 
     def __init__(self, node: Node, names: tuple[str, ...]) -> None:
@@ -109,10 +108,9 @@ class RunStreams:
 
 
 def loop_figures(heard: Sequence[LoopStatistics], begin: float, end: float) -> LoopFigures | None:
-    """The figures of a loop between two times [s], of its messages in the order of their stamps.
-
-    p50 and p99 are of all its periods, as its messages count them. A loop that begins anew, as after a fault, counts
-    from zero again: what came after that is not of the run. None where fewer than two messages are.
+    """The figures of a loop between two times [s], of its messages in the order of their stamps. p50 and p99 are of all
+    its periods, as its messages count them. A loop that begins anew, as after a fault, counts from zero again: what
+    came after that is not of the run. None where fewer than two messages are.
     """
     stamps = np.array([motion_messages.seconds(one.header.stamp) for one in heard])
     first = max(int(np.searchsorted(stamps, begin)) - 1, 0)
@@ -211,7 +209,6 @@ class MotionRun:
         self.end()
 
     def _go(self, points: MotionPoints, then: Callable[[], None]) -> None:
-        """Send a motion to the controller, and call `then` when it is done."""
         base_link = self.plan.planner.kinematics.mechanism.base_link
         allowed = Tolerances(path_position=self._tolerance or math.inf)
         age = time.monotonic() - self.order.asked
@@ -238,7 +235,6 @@ class MotionRun:
             then()
 
     def _tell(self, problem: str) -> None:
-        """Tell the caller, once, that the motion has begun, or why it cannot."""
         if not self._answered:
             self._answered = True
             self.order.told(problem)

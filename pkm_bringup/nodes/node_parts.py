@@ -111,10 +111,8 @@ def loop_scheduling(node: Node, priority: int) -> LoopScheduling:
 
 
 class RequestThread:
-    """Serves Trigger services and Empty topics until `end`, which must precede the node's destruction.
-
-    `services` by name: what answers, given request and response. `events` by topic: what any message does; it must not
-    wait.
+    """Serves Trigger services and Empty topics until `end`, which must precede the node's destruction. `services` by
+    name: what answers, given request and response. `events` by topic: what any message does; it must not wait.
     """
 
     def __init__(

@@ -52,9 +52,7 @@ _MODES = {
 
 
 class PageOperations(OperatorCalls):
-    """`Operations` over ROS. Its calls come from threads of the page; the answers through the node's executor.
-    `base_link` is the frame of the poses, `motion` that of the run, if any; `mode` returns the controller's.
-    """
+    """`Operations` over ROS: calls come from threads of the page, answers through the node's executor."""
 
     def __init__(self, node: Node, base_link: str, motion: str, mode: Callable[[], str]) -> None:
         self._node = node
@@ -122,7 +120,6 @@ class PageOperations(OperatorCalls):
         self._inverse.call_async(request).add_done_callback(answered)
 
     def _call(self, client: Any, request: Any, patience: float) -> Any:
-        """Call a service and wait for its answer, which has `success` and `message`."""
         if not client.service_is_ready():
             return Answer(False, f"'{client.srv_name.rpartition('/')[2]}' is not available")
         done = threading.Event()
@@ -154,14 +151,9 @@ class PageNode(Node):
         self._last: Motion | None = None  # that was begun
         self._progress = SERVED
         self._description = RobotDescription(self, self._build)
-        self._inputs = [
-            PolledSubscription(self, kind, topic, topics.STREAM_IN)
-            for kind, topic in (
-                (JointState, topics.JOINT_STATES),
-                (PlatformState, topics.PLATFORM_STATE),
-                (ControllerState, topics.CONTROLLER_STATE),
-            )
-        ]
+        kinds = {JointState: topics.JOINT_STATES, PlatformState: topics.PLATFORM_STATE}
+        kinds[ControllerState] = topics.CONTROLLER_STATE
+        self._inputs = [PolledSubscription(self, kind, topic, topics.STREAM_IN) for kind, topic in kinds.items()]
         self._machine = ""  # its life cycle
         self._faults: dict[str, str] = {}  # node: what it reports as an error
         self.create_subscription(State, topics.MACHINE_STATE, self._hear_machine, topics.LATCHED)
@@ -197,7 +189,6 @@ class PageNode(Node):
         viewer.server.on_client_connect(lambda client: self._seen())
 
     def _seen(self) -> None:
-        """Publish that somebody sees the robot; from a thread of the page."""
         self._progress = SEEN
         if self._diagnostics is not None:
             self._diagnostics.update_soon()
@@ -218,7 +209,6 @@ class PageNode(Node):
         self._machine = message.label
 
     def _diagnosed(self, message: DiagnosticArray) -> None:
-        """Note which nodes of this robot report an error."""
         for status in message.status:
             name = status.name.rpartition("/")[2]
             if status.hardware_id == self.get_namespace() and name != self.get_name():
@@ -229,7 +219,6 @@ class PageNode(Node):
                     self._last = motion_of({one.key: one.value for one in status.values}) or self._last
 
     def _plan(self, message: Path) -> None:
-        """Show the path that the platform is to take."""
         self._planned = message
         if self._viewer is not None:
             self._viewer.show_planned(np.array([messages.vector_of(one.pose.position) for one in message.poses]))
@@ -277,7 +266,6 @@ class PageNode(Node):
         self._operations.ask_modes(pose, lambda labels: viewer.show_modes(labels[:_MOST_MODES], present))
 
     def _mode(self) -> str:
-        """The mode of the controller; empty where it is unknown."""
         controller = self._newest[2]
         return "" if controller is None else _MODES.get(controller.mode, "")
 
@@ -289,17 +277,8 @@ class PageNode(Node):
 
 
 def _readings(platform: PlatformState, controller: ControllerState | None, time: float) -> Readings:
-    """The page's readings of the newest states, at a time [s]."""
     known = platform.status.code in (SolveStatus.CONVERGED, SolveStatus.JOINT_LIMIT)  # else its pose means nothing
-    distances = tuple(
-        value if known and math.isfinite(value) else None
-        for value in (
-            platform.type1_distance,
-            platform.type2_distance,
-            platform.constraint_distance,
-            platform.limb_distance,
-        )
-    )
+    distances = [getattr(platform, f"{kind}_distance") for kind in ("type1", "type2", "constraint", "limb")]
     found: dict[str, Any] = {}
     if controller is not None:
         found = {
@@ -316,7 +295,7 @@ def _readings(platform: PlatformState, controller: ControllerState | None, time:
         time=time,
         pose=messages.pose_of(platform.pose) if known else None,
         speed=float(np.linalg.norm(messages.vector_of(platform.twist.linear))) if known else None,
-        distances=distances,
+        distances=tuple(value if known and math.isfinite(value) else None for value in distances),
         units=(platform.type1_unit, platform.type2_unit, "", ""),
         limit=(platform.limit_joint, platform.limit_margin) if known and platform.limit_joint else None,
         **found,
@@ -324,7 +303,6 @@ def _readings(platform: PlatformState, controller: ControllerState | None, time:
 
 
 def _length_of(vector: Vector3) -> float | None:
-    """Length of a vector, None where it is not known."""
     length = float(np.linalg.norm(messages.vector_of(vector)))
     return length if math.isfinite(length) else None
 
@@ -332,7 +310,3 @@ def _length_of(vector: Vector3) -> float | None:
 def main(args: list[str] | None = None) -> int:
     """Entry point."""
     return run_node(PageNode, args)
-
-
-if __name__ == "__main__":
-    raise SystemExit(main())

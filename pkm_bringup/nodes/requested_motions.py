@@ -27,11 +27,10 @@ _LOG = logging.getLogger(__name__)
 
 
 def requested(name: str, own: str, folders: Sequence[str]) -> str:
-    """The name, or the path of the file, of the motion that a request names.
-
-    A file that may not be requested is never opened, and the answer is the same whether it exists or not:
-    MotionFileError, as for one that is too large. `name` is a shipped motion, "auto", `own` (the motion that the run
-    was started with), or a file in one of the folders, subfolders included, by its path or within its folder.
+    """The name, or the path of the file, of the motion that a request names. A file that may not be requested is never
+    opened, and the answer is the same whether it exists or not: MotionFileError, as for one that is too large. `name`
+    is a shipped motion, "auto", `own` (the motion that the run was started with), or a file in one of the folders,
+    subfolders included, by its path or within its folder.
     """
     if name in (AUTO, *motion_names()):
         return name
@@ -50,7 +49,6 @@ def requested(name: str, own: str, folders: Sequence[str]) -> str:
 
 
 def _file(name: str, own: str, folders: Sequence[str]) -> str | None:
-    """The path of a file that may be requested, links followed; None where there is none."""
     try:
         mine = Path(own).resolve() if own not in ("", "none", AUTO, *motion_names()) else None
         if mine is not None and (name == own or Path(name).resolve() == mine):
@@ -70,10 +68,9 @@ class PlanningError(PkmError):
 
 
 class Planning:
-    """A motion that is planned in a thread of its own, by a `path` from `requested`.
-
-    `most`: waypoints of a motion without times; `TIMED` times as many with them. `files` of machine, tools and keep-out
-    volumes. `done` is called in that thread at the end.
+    """A motion that is planned in a thread of its own, by a `path` from `requested`. `most`: waypoints of a motion
+    without times; `TIMED` times as many with them. `files` of machine, tools and keep-out volumes. `done` is called in
+    that thread at the end.
     """
 
     def __init__(
@@ -127,13 +124,11 @@ class Planning:
 
 
 def _lines(path: str) -> int:
-    """Number of waypoints of a file, if it is a motion."""
     with open(path, "rb") as file:
         return sum(1 for line in file if line.strip(b", \t\r\n") and not line.lstrip().startswith(b"#")) - 1
 
 
 def _version(path: str) -> tuple[int, int] | None:
-    """Time and size of a file; None where it is none."""
     try:
         found = os.stat(path)
     except OSError:

@@ -169,10 +169,9 @@ class Board:
 
 @dataclass(frozen=True)
 class Properties:
-    """Names of an ODrive's further properties, one for each actuator; empty: not read.
-
-    `switch`: 1 where the reference switch is closed. `index`: 1 once the encoder's index has been found, where the
-    ODrive sets its position to zero. `load`: what shows a stop, such as the current.
+    """Names of an ODrive's further properties, one for each actuator; empty: not read. `switch`: 1 where the reference
+    switch is closed. `index`: 1 once the encoder's index has been found, where the ODrive sets its position to zero.
+    `load`: what shows a stop, such as the current.
     """
 
     switch: tuple[str, ...]
@@ -284,7 +283,6 @@ class ODriveDriver(Driver):
         self._set(board, f"axis{axis}.config.enable_watchdog", "1")
 
     def _settle(self) -> None:
-        """Read and correct the settings of every axis; DeviceError: no answer, or limits tighter than the machine's."""
         changes = []
         for board in self.boards:
             for actuator, axis in board.axes:
@@ -417,7 +415,6 @@ class ODriveDriver(Driver):
         )
 
     def _order(self, actuator: int, axis: int, positions: Array) -> str:
-        """The command of an axis in a period: a target, or an index search; empty: none."""
         if not self._blind[actuator]:
             return f"p {axis} {positions[actuator]:.6f} 0 0"
         if self._searching[actuator] or abs(positions[actuator] - self._positions[actuator]) < _AWAY:
@@ -426,7 +423,6 @@ class ODriveDriver(Driver):
         return f"w axis{axis}.requested_state {INDEX_SEARCH}"
 
     def _look(self) -> None:
-        """Ask every axis for its position, and one of each board whether all is well."""
         for board in self.boards:
             for actuator, axis in board.axes:
                 self._ask_more(board, actuator, axis)  # before the position, which is then where the stop was met

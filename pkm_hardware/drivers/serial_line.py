@@ -88,9 +88,7 @@ class SerialLine:
                 raise self._gone(error) from error
 
     def lines(self, wait: float = 0.0) -> list[bytes]:
-        """Whole lines received, without their ends; bytes that are no text are left to the reader to refuse.
-        Waits for the first bytes up to `wait` [s]. DeviceError where the port is gone.
-        """
+        """Whole lines received within `wait` [s], without ends, text or not. DeviceError where the port is gone."""
         if self._file < 0:
             raise DeviceError(f"{self.port} is not open")
         try:

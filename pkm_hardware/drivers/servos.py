@@ -44,11 +44,10 @@ class ServoOutput:
 
 @dataclass(eq=False)
 class ServoDriver(Driver):
-    """Sends pulses, reads acknowledgements. Servos report no position: the reading is the command.
-
-    `channels` of the board, one per actuator, with their shortest and longest `pulses` (n_actuated, 2) [us]. `silence`
-    of the board that is a fault [s]; `watchdog`: silence after which the board does `on_silence` by itself [s],
-    `release` or `hold`. `outputs` have no pulses until they are set.
+    """Sends pulses, reads acknowledgements. Servos report no position: the reading is the command. `channels` of the
+    board, one per actuator, with their shortest and longest `pulses` (n_actuated, 2) [us]. `silence` of the board that
+    is a fault [s]; `watchdog`: silence after which the board does `on_silence` by itself [s], `release` or `hold`.
+    `outputs` have no pulses until they are set.
     """
 
     line: SerialLine

@@ -72,9 +72,7 @@ class DriveLoop:
         return None if self._way is None else self._way.at()
 
     def velocity(self, command: Array, velocities: Array, gravity: Array) -> Array:
-        """Efforts (n,) [N m or N] that follow velocity commands (n,) [rad/s or m/s].
-        `velocities` (n,) are measured; the efforts `gravity` (n,) carry the load.
-        """
+        """Efforts (n,) that follow velocity commands, from measured `velocities`; `gravity` (n,) carries the load."""
         return gravity + self.bandwidth * self.mass @ (command - velocities)
 
     def position(self, positions: Array, velocities: Array, gravity: Array, dt: float) -> Array:
@@ -93,11 +91,10 @@ class DriveLoop:
 
 @dataclass
 class _Way:
-    """Cubic from one commanded position to the next, which begins with the present rate.
-
-    It ends with the rate that the last chord and its bend predict, as far as the chord before was bent that way, too: a
-    stop does not lead back. It goes on with that rate for a while where the next command is late. Positions (n,) [rad
-    or m], rates `rate`, `last` and `chord` (n,) a second, `bend` (n,) a second squared; times [s].
+    """Cubic from one commanded position to the next, which begins with the present rate. It ends with the rate that the
+    last chord and its bend predict, as far as the chord before was bent that way, too: a stop does not lead back. It
+    goes on with that rate for a while where the next command is late. Positions (n,) [rad or m], rates `rate`, `last`
+    and `chord` (n,) a second, `bend` (n,) a second squared; times [s].
     """
 
     start: Array
@@ -157,7 +154,7 @@ class Brakes:
     """
 
     def __init__(self, mass: Array, effort: Array) -> None:
-        self.mass = mass
+        self.set_mass(mass)
         self.capacity = CAPACITY * np.asarray(effort, dtype=np.float64)
         self.closed = False
         self.holding = False  # closed, and nothing moves any more
@@ -184,22 +181,16 @@ class Brakes:
                 given[i] = min(max(given[i] - slip / mobility[i, i], -self.capacity[i]), self.capacity[i])
         return given
 
-    @property
-    def mass(self) -> Array:
-        """Mass matrix in the actuators (n, n), which changes with the pose."""
-        return self._mass
-
-    @mass.setter
-    def mass(self, mass: Array) -> None:
+    def set_mass(self, mass: Array) -> None:
+        """Set the mass matrix in the actuators (n, n), which changes with the pose."""
         self._mass = np.asarray(mass, dtype=np.float64)
         self._mobility = np.linalg.pinv(self._mass)
 
 
 class EndStops:
-    """Critically damped springs beyond the range of each joint; they push, and never pull back.
-
-    They are as hard as the integration step [s] allows. Range ends `lower`, `upper` (n,) [rad or m], `inertia` at each
-    joint (n,) [kg m^2 or kg].
+    """Critically damped springs beyond the range of each joint; they push, and never pull back. They are as hard as the
+    integration step [s] allows. Range ends `lower`, `upper` (n,) [rad or m], `inertia` at each joint (n,) [kg m^2 or
+    kg].
     """
 
     def __init__(self, lower: Array, upper: Array, inertia: Array, step: float) -> None:
@@ -218,7 +209,6 @@ class EndStops:
 
 class Encoder:
     """Rounds positions to steps and adds Gaussian noise, reproducibly by `seed`; ValueError: a number is negative.
-
     `resolution` is the size of one step [rad or m at the joint], 0 for none; `position_noise` [rad or m] and
     `velocity_noise` [rad/s or m/s] are standard deviations. Each is a number for all actuators or (n,).
     """

@@ -29,10 +29,9 @@ AWAY = 0.2  # farther from it the platform's are, again
 
 class Integrator(ABC):
     """Pose (7,) and twist (6,) of the platform, and the actuators' positions and velocities there (n_actuated,).
-
-    `wrench` (6,) is what touched solids exert on the platform, about its origin, base axes [N, N m]. Constructors take
-    `runge_kutta` (classical Runge-Kutta, else semi-implicit Euler), a payload in the platform's frame, and solids.
-    Calls return an empty text, or the reason why they left everything as it was.
+    `wrench` (6,) is what touched solids exert on the platform, about its origin, base axes [N, N m]. Steps are those of
+    Runge and Kutta. Constructors take a payload in the platform's frame, and solids. Calls return an empty text, or the
+    reason why they left everything as it was.
     """
 
     pose: Array
@@ -43,9 +42,9 @@ class Integrator(ABC):
     mode = 0  # number of the working mode, as far as closed forms tell it: home's
     passing: ActuatorDynamics | None = None  # dynamics in the actuators, where the platform does not tell the joints
 
-    def __init__(self, dynamics: Dynamics, runge_kutta: bool, payload: Inertial | None, touch: Touch = NOTHING) -> None:
+    def __init__(self, dynamics: Dynamics, payload: Inertial | None, touch: Touch = NOTHING) -> None:
         self._dynamics, self._kinematics = dynamics, dynamics.kinematics
-        self._runge_kutta, self._payload, self._touch = runge_kutta, payload, touch
+        self._payload, self._touch = payload, touch
 
     @abstractmethod
     def place(self, pose: Array) -> str:
@@ -63,8 +62,8 @@ class Integrator(ABC):
 class CompiledIntegrator(Integrator):
     """An `Integrator` by compiled kernels. Accelerations are in the motion space, so only rounding leaves it."""
 
-    def __init__(self, dynamics: Dynamics, runge_kutta: bool, payload: Inertial | None, touch: Touch = NOTHING) -> None:
-        super().__init__(dynamics, runge_kutta, payload, touch)
+    def __init__(self, dynamics: Dynamics, payload: Inertial | None, touch: Touch = NOTHING) -> None:
+        super().__init__(dynamics, payload, touch)
         n = len(self._kinematics.actuated_names)
         self._motion = np.zeros(25)  # pose, twist, no acceleration, wrench of what is touched
         self.pose = self._motion[:7]
@@ -115,9 +114,7 @@ class CompiledIntegrator(Integrator):
         return float(self._place(pose, q)[0])
 
     def resume(self, joints: Array) -> bool:
-        """Go on at the state's pose and twist with other joints (n_joints,) that close the loops there.
-        False where no motion exists there; the state is then as before.
-        """
+        """Go on with other joints (n_joints,) that close the loops; False, and unchanged, where no motion is."""
         reader = self._reader
         status, _ = reader.read(np.array(self.pose), joints)
         if not closes(status):
@@ -140,7 +137,7 @@ class CompiledIntegrator(Integrator):
 
     def _take_model(self) -> None:
         self._model = self._dynamics.model(self._payload)
-        fixed = (self._model, self._data, np.int64(self.mode), self._runge_kutta, self._touch)
+        fixed = (self._model, self._data, np.int64(self.mode), self._touch)
         home, *_ = example = self._example
         self._step = partial(Prepared(step_platform, *fixed, *example).call, *fixed)
         self._regularity = partial(Prepared(invert_blocks, *fixed[:2]).call, *fixed[:2])
@@ -149,15 +146,14 @@ class CompiledIntegrator(Integrator):
 
 
 class PassingIntegrator(Integrator):
-    """An `Integrator` in the platform's coordinates, and near singularities of type 1 in the actuators'.
-
-    Both have the same equations of motion, in coordinates that are regular where they are used: a hand-over changes
-    neither positions nor velocities. PkmError where the robot has more actuators than degrees of freedom.
+    """An `Integrator` in the platform's coordinates, and near singularities of type 1 in the actuators'. Both have the
+    same equations of motion, in coordinates that are regular where they are used: a hand-over changes neither positions
+    nor velocities. PkmError where the robot has more actuators than degrees of freedom.
     """
 
-    def __init__(self, dynamics: Dynamics, runge_kutta: bool, payload: Inertial | None, touch: Touch = NOTHING) -> None:
-        super().__init__(dynamics, runge_kutta, payload, touch)
-        self._platform = platform = CompiledIntegrator(dynamics, runge_kutta, payload, touch)
+    def __init__(self, dynamics: Dynamics, payload: Inertial | None, touch: Touch = NOTHING) -> None:
+        super().__init__(dynamics, payload, touch)
+        self._platform = platform = CompiledIntegrator(dynamics, payload, touch)
         self._actuators = ActuatorDynamics(dynamics, payload)
         self.pose, self.twist = platform.pose, platform.twist
         self.positions, self.velocities = platform.positions, platform.velocities
@@ -204,7 +200,7 @@ class PassingIntegrator(Integrator):
         before = moving.actuated
         touched(self._touch, self.pose, self.twist, self.wrench)
         pushed = moving.platform().jacobian.T @ self.wrench  # virtual work: what it does to the actuators
-        status = moving.step(efforts + pushed, h, self._runge_kutta)
+        status = moving.step(efforts + pushed, h, True)
         if status is not Status.CONVERGED:
             return str(status.meaning)
         pose, joints = moving.pose, moving.joints
@@ -218,12 +214,10 @@ class PassingIntegrator(Integrator):
 
 
 class ActuatorIntegrator(Integrator):
-    """An `Integrator` whose coordinates are the actuators, whatever the motion space.
-    All joints are integrated, and their loops closed after each step. PkmError: more actuators than degrees of freedom.
-    """
+    """An `Integrator` in the actuators: joints are integrated, then loops closed. PkmError: redundant drives."""
 
-    def __init__(self, dynamics: Dynamics, runge_kutta: bool, payload: Inertial | None, touch: Touch = NOTHING) -> None:
-        super().__init__(dynamics, runge_kutta, payload, touch)
+    def __init__(self, dynamics: Dynamics, payload: Inertial | None, touch: Touch = NOTHING) -> None:
+        super().__init__(dynamics, payload, touch)
         self.passing = self._robot = ActuatorDynamics(dynamics, payload)
         self.pose, self.twist = np.array(self._kinematics.home), np.zeros(6)
         self.wrench = np.zeros(6)
@@ -251,7 +245,7 @@ class ActuatorIntegrator(Integrator):
             return "an effort is not finite"
         touched(self._touch, self.pose, self.twist, self.wrench)
         pushed = self._robot.platform().jacobian.T @ self.wrench  # virtual work: what it does to the actuators
-        status = self._robot.step(efforts + pushed, h, self._runge_kutta)
+        status = self._robot.step(efforts + pushed, h, True)
         if status is not Status.CONVERGED:
             return status.meaning
         self.positions[:] = self._robot.actuated
@@ -264,14 +258,13 @@ class ActuatorIntegrator(Integrator):
 
 
 class GeneralIntegrator(Integrator):
-    """An `Integrator` for any motion space.
-
-    Within a step all joints are integrated beside the platform, so that no loop needs to be closed (the joint form of
-    `pkm_dynamics.simulation`). After it forward kinematics places the platform, so it cannot leave its motion space.
+    """An `Integrator` for any motion space. Within a step all joints are integrated beside the platform, so that no
+    loop needs to be closed (the joint form of `pkm_dynamics.simulation`). After it forward kinematics places the
+    platform, so it cannot leave its motion space.
     """
 
-    def __init__(self, dynamics: Dynamics, runge_kutta: bool, payload: Inertial | None, touch: Touch = NOTHING) -> None:
-        super().__init__(dynamics, runge_kutta, payload, touch)
+    def __init__(self, dynamics: Dynamics, payload: Inertial | None, touch: Touch = NOTHING) -> None:
+        super().__init__(dynamics, payload, touch)
         self._form = JointForm(dynamics, self._acting, payload)
         self.pose, self.twist, self.wrench = np.array(self._kinematics.home), np.zeros(6), np.zeros(6)
         self._efforts, self.positions, self.velocities = np.zeros((3, len(self._kinematics.actuated_names)))
@@ -303,13 +296,10 @@ class GeneralIntegrator(Integrator):
         rates = self._form.rates
         try:
             a1 = rates(0.0, y)
-            if self._runge_kutta:
-                a2 = rates(0.0, y + 0.5 * h * a1)
-                a3 = rates(0.0, y + 0.5 * h * a2)
-                a4 = rates(0.0, y + h * a3)
-                y = y + h / 6.0 * (a1 + 2.0 * a2 + 2.0 * a3 + a4)
-            else:
-                y = self._form.semi_implicit(y, a1, h)
+            a2 = rates(0.0, y + 0.5 * h * a1)
+            a3 = rates(0.0, y + 0.5 * h * a2)
+            a4 = rates(0.0, y + h * a3)
+            y = y + h / 6.0 * (a1 + 2.0 * a2 + 2.0 * a3 + a4)
             pose, twist, joints = self._closed(*self._form.parts(y))
         except NoMotionHereError as error:
             return str(error)
@@ -332,13 +322,10 @@ class GeneralIntegrator(Integrator):
         return np.asarray(found.pose), inside(S, twist, k.characteristic_length), np.asarray(found.joints)
 
 
-def make_integrator(
-    dynamics: Dynamics, runge_kutta: bool, payload: Inertial | None, touch: Touch = NOTHING
-) -> Integrator:
-    """The fastest integrator for the robot's motion space; arguments as in `Integrator`.
-
-    That in the actuators where joints are redundant. Else a compiled one; where limbs have several branches, one that
-    passes from one to the other. The general one for redundant actuators in a configuration-dependent motion space.
+def make_integrator(dynamics: Dynamics, payload: Inertial | None, touch: Touch = NOTHING) -> Integrator:
+    """The fastest integrator for the robot's motion space; arguments as in `Integrator`. That in the actuators where
+    joints are redundant. Else a compiled one; where limbs have several branches, one that passes from one to the other.
+    The general one for redundant actuators in a configuration-dependent motion space.
     """
     kinematics = dynamics.kinematics
     kind: type[Integrator] = GeneralIntegrator
@@ -348,4 +335,4 @@ def make_integrator(
         branched = int(np.prod(kinematics.tables.blocks["branches"])) > 1
         determined = len(kinematics.actuated_names) == kinematics.mobility
         kind = PassingIntegrator if branched and determined else CompiledIntegrator
-    return kind(dynamics, runge_kutta, payload, touch)
+    return kind(dynamics, payload, touch)

@@ -18,7 +18,7 @@ class PageRequests:
     def __init__(self, server: PageServer, operations: Operations, answered: Callable[[Answer | None], None]) -> None:
         self.operations = operations
         self._server = server
-        self._answered = answered
+        self.tell = answered  # shows a text without a request
         self.last_client: int | None = None  # the browser whose request was admitted last
 
     def admits(self, event: Any) -> bool:
@@ -34,12 +34,8 @@ class PageRequests:
             answer = request()
         except Exception as error:  # whatever is behind: a thread of the web server must not end for it
             answer = Answer(False, f"{type(error).__name__}: {error}")
-        self._answered(answer)
+        self.tell(answer)
         return answer
-
-    def tell(self, answer: Answer | None) -> None:
-        """Show a text without a request."""
-        self._answered(answer)
 
 
 class Newest:

@@ -105,7 +105,6 @@ class RunPanel:
             self._speed.value = round(100.0 * share)
 
     def _show_motion(self, motion: Motion) -> None:
-        """Show the motion that was begun, here or elsewhere."""
         self._begun = motion
         if motion.name not in self._motion.options:
             self._motion.options = (motion.name, *self._motion.options)

@@ -38,18 +38,10 @@ def _words(one: Coordinate) -> str:
 
 
 class JogPanel:
-    """Sliders and gizmo make the same request: that the platform go to a pose.
-    `joints` returns all joint positions (n_joints,) [rad or m]; `size` [m] is the robot's, `order` that of the sliders.
-    """
+    """Sliders and gizmo, which request poses; `joints` returns all joints, `size` [m] is the robot's."""
 
     def __init__(
-        self,
-        client: Any,
-        desk: PageRequests,
-        space: JogSpace,
-        joints: Callable[[], Array],
-        size: float,
-        order: float,
+        self, client: Any, desk: PageRequests, space: JogSpace, joints: Callable[[], Array], size: float, order: float
     ) -> None:
         self._desk = desk
         self._space = space
@@ -150,7 +142,6 @@ class JogPanel:
         return gizmos
 
     async def _gizmo_moved(self, gizmo: Any, event: Any) -> None:
-        """As with a slider."""
         if not self._desk.admits(event):
             return
         self._touched = time.monotonic()

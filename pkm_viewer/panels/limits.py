@@ -110,7 +110,6 @@ def written(joint: Joint, position: float) -> str:
 
 
 def _plain(value: float) -> str:
-    """A number with at most one decimal, and three figures of a small one."""
     return f"{value:.1f}" if abs(value) >= 10.0 else f"{value:.2f}"
 
 

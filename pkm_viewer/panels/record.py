@@ -53,10 +53,6 @@ class Capture:
             self._rows = []
             self.running = True
 
-    def stop(self) -> None:
-        """Keep what there is."""
-        self.running = False
-
     def take(self, readings: Readings, joints: Array) -> None:
         """Add a row, while it is running: readings, and joints [rad or m] in the order of the names."""
         if not self.running:
@@ -107,7 +103,7 @@ class RecordPanel:
             capture.start()
             self._desk.tell(Answer(True, "recording"))
         elif button == _END:
-            capture.stop()
+            capture.running = False
             self._desk.tell(Answer(True, f"recorded {len(capture)} rows"))
         elif not len(capture):
             self._desk.tell(Answer(False, "nothing is recorded yet"))

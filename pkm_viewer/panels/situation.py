@@ -18,12 +18,7 @@ from pkm_viewer.page_server import PageServer
 from pkm_viewer.panels import markup
 from pkm_viewer.panels.asking import PageRequests
 
-_COLOURS = {
-    "TRACKING": markup.GREEN,
-    "JOGGING": markup.BLUE,
-    "PAUSED": markup.AMBER,
-    "STOPPED": markup.RED,
-}
+_COLOURS = {"TRACKING": markup.GREEN, "JOGGING": markup.BLUE, "PAUSED": markup.AMBER, "STOPPED": markup.RED}
 _MACHINE = {  # state of its life cycle: colour, and what that means
     "unconfigured": (markup.GREY, "the drives are off"),
     "inactive": (markup.AMBER, "the drives are off"),
@@ -150,7 +145,6 @@ class OpenPages:
                     line.content = content
 
     def _text(self, client: int, number: dict[int, int]) -> str:
-        """The line of one page; empty where it is the only one."""
         if len(number) < 2:
             return ""
         may = "all" if len(self._operators) == len(number) else str(len(self._operators))

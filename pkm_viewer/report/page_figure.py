@@ -91,7 +91,6 @@ def _place(figure: Figure, axes: list, rows: Rows) -> None:
 
 
 def _in_lines(notes: Sequence[str], width: int = 130, lines: int = 3) -> list[str]:
-    """Whole notes in the lines of the head; the number of further notes is said, none is cut off."""
     for kept in range(len(notes), 0, -1):
         left = len(notes) - kept
         rest = [f"{left} more in the table of figures"] if left else []
@@ -168,12 +167,7 @@ def _tiles(report: Report) -> list[tuple[str, str, str, bool]]:
         held = int(report.saturated_periods.max())
         drives = (f"{held}", "periods", "held back by their limits", saturated)
     return [
-        (
-            reached,
-            f"plan {report.planned_per_minute:.1f}",
-            "cycles per minute",
-            report.cycles_done < report.run.cycles,
-        ),
+        (reached, f"plan {report.planned_per_minute:.1f}", "cycles per minute", report.cycles_done < report.run.cycles),
         _error_tile("position error", "m", report.position_max, report.position_rms),
         _error_tile("orientation error", "rad", report.attitude_max, report.attitude_rms),
         drives,

@@ -68,10 +68,7 @@ def turns(poses: Array) -> bool:
 
 
 def rotation_vectors(poses: Array, start: Array) -> Array:
-    """Rotation vectors (n, 3) [rad], base axes, from a pose (7,) to consecutive poses (n, 7); NaN propagates.
-
-    They have no jumps: beyond half a turn a vector goes on growing.
-    """
+    """Rotation vectors (n, 3) [rad], base axes, from a pose (7,) to poses (n, 7), without jumps; NaN stays."""
     turned = np.full((len(poses), 3), np.nan)
     known = np.isfinite(poses[:, 3:]).all(axis=1)
     turned[known] = (Rotation.from_quat(poses[known, 3:]) * Rotation.from_quat(start[3:]).inv()).as_rotvec()
@@ -110,7 +107,6 @@ def titled(axes: Axes, title: str, x: str = "time [s]", y: str = "") -> None:
 
 def path(figure: Figure, axes: Axes, wanted: Array, measured: Array, words: tuple[str, str, Sequence[str]]) -> None:
     """Draw points (n, 3), reference and measured, in the plane of largest extent; if spatial, an inset shows all.
-
     `words` are title, unit, and names of the three coordinates.
     """
     title, unit, names = words
@@ -143,9 +139,8 @@ def path(figure: Figure, axes: Axes, wanted: Array, measured: Array, words: tupl
 
 
 def _fit(axes: Axes, low: Array, high: Array, ratio: float, inset: bool) -> tuple[float, float]:
-    """Set limits of equal scale that show points between corners `low` and `high` (2,), clear of legend and inset.
-
-    The legend is below, the inset takes the upper right corner; returns the shares of width and height that it gets.
+    """Set limits of equal scale that show points between corners `low` and `high` (2,), clear of legend and inset. The
+    legend is below, the inset takes the upper right corner; returns the shares of width and height that it gets.
     `ratio` is width over height of the axes.
     """
     least = 0.02 * max(float((high - low).max()), 1e-9)
@@ -210,9 +205,8 @@ def fine_unit(value: float, unit: str) -> tuple[float, str]:
 
 
 def actuators(axes: Axes, times: Array, values: Array, use: Use, words: tuple[str, str]) -> None:
-    """Efforts or speeds (n, n_actuated) against times (n,) [s] with their limits, held from one time to the next.
-
-    Of actuators of different units, as shares of the limits. `words` are title and quantity.
+    """Efforts or speeds (n, n_actuated) against times (n,) [s] with their limits, held from one time to the next. Of
+    actuators of different units, as shares of the limits. `words` are title and quantity.
     """
     title, what = words
     mixed = len(set(use.units)) > 1
@@ -237,10 +231,9 @@ def actuators(axes: Axes, times: Array, values: Array, use: Use, words: tuple[st
 
 
 def line_styles(curves: Array) -> list[dict[str, Any]]:
-    """Keywords of `Axes.plot` for each of the curves (k, n), so that all are seen where they coincide.
-
-    Identical limbs do the same. The first of such curves is drawn through, and the others leave gaps over it, each in
-    another place; where they are many, the first are wider, too.
+    """Keywords of `Axes.plot` for each of the curves (k, n), so that all are seen where they coincide. Identical limbs
+    do the same. The first of such curves is drawn through, and the others leave gaps over it, each in another place;
+    where they are many, the first are wider, too.
     """
     n = curves.shape[1]
     near = _COINCIDE * max(float(np.ptp(curves)), 1e-12) if curves.size else 0.0
@@ -327,7 +320,6 @@ def use_of_limits(axes: Axes, report: Report) -> None:
 
 
 def _name_rows(axes: Axes, names: Sequence[str]) -> None:
-    """Put the actuators' names before their rows, in their colours."""
     n, longest = len(names), max(len(name) for name in names)
     axes.set_yticks(np.arange(n), names, fontsize=min(7.0 if n <= 6 else 6.0, 75.0 / longest))
     for k, label in enumerate(axes.get_yticklabels()):
@@ -337,7 +329,6 @@ def _name_rows(axes: Axes, names: Sequence[str]) -> None:
 
 
 def _nothing_to_draw(axes: Axes, title: str, why: str) -> None:
-    """Say in an empty panel why it is empty."""
     titled(axes, title, "")
     axes.text(0.5, 0.5, why, ha="center", va="center", transform=axes.transAxes, color=SOFT)
     axes.set_xticks([])
@@ -371,7 +362,6 @@ def margins(axes: Axes, report: Report) -> None:
 
 
 def _steps(times: Array, values: Array) -> tuple[Array, Array]:
-    """Points of a line that holds each value until the next."""
     if len(times) > 3000:
         return envelope(times, values)
     return np.repeat(times, 2)[1:], np.repeat(values, 2)[:-1]

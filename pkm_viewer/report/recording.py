@@ -148,11 +148,10 @@ class RowStore:
 
 @dataclass(frozen=True)
 class Run:
-    """A planned run: a motion, `cycles` times, each of `cycle_duration` [s], at `rate` [Hz].
-
-    `notes` are conditions that a reader of the figures must know, in words; `begun` is the time of its start, s since
-    1970, NaN where that is not known. `remedies` help a computer that is too slow for it, as the options of its
-    command; `{rate}` stands for a rate [Hz] that it keeps.
+    """A planned run: a motion, `cycles` times, each of `cycle_duration` [s], at `rate` [Hz]. `notes` are conditions
+    that a reader of the figures must know, in words; `begun` is the time of its start, s since 1970, NaN where that is
+    not known. `remedies` help a computer that is too slow for it, as the options of its command; `{rate}` stands for a
+    rate [Hz] that it keeps.
     """
 
     robot: str
@@ -188,11 +187,9 @@ class Mark:
 
 @dataclass(frozen=True, eq=False)
 class Recording:
-    """The recording of a run.
-
-    `rows`: of the whole run; of a long one only each second, fourth, ... period (`every`) has one. `recent`: its end,
-    with every period. `tally`: figures over every period. `missed`: deadlines of the loop, None where they were not
-    counted. `faults`: why it ended early, in order.
+    """The recording of a run. `rows`: of the whole run; of a long one only each second, fourth, ... period (`every`)
+    has one. `recent`: its end, with every period. `tally`: figures over every period. `missed`: deadlines of the loop,
+    None where they were not counted. `faults`: why it ended early, in order.
     """
 
     run: Run
@@ -273,9 +270,7 @@ class Recorder:
         efforts: Array,
         saturated: NDArray[np.bool_],
     ) -> None:
-        """Add one control period, as in a row of `Rows`; no effect after the expected number. `poses`: reference and
-        measured; `readings`: positions and velocities.
-        """
+        """Add a control period, as in `Rows`; `poses`: reference, measured; `readings`: positions, velocities."""
         if not self._left:
             return
         self._left -= 1

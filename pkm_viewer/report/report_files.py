@@ -24,11 +24,10 @@ _PACKAGES = str(Path(__file__).parents[2])
 def publish_report(
     recording: Recording, report: Report, directory: Path | None, given_up: Callable[[], bool] = lambda: False
 ) -> list[Path]:
-    """Print a report, and write the page and the table (CSV) into a directory; return the files.
-
-    Files are named after robot and motion; those of an earlier run of the same are replaced. The directory is made
-    where it is missing; None: nothing is written. Raises `ReportError` where table or page cannot be written. Without
-    the page, as where that is `given_up`, which is asked while it is drawn, the table is there.
+    """Print a report, and write the page and the table (CSV) into a directory; return the files. Files are named after
+    robot and motion; those of an earlier run of the same are replaced. The directory is made where it is missing; None:
+    nothing is written. Raises `ReportError` where table or page cannot be written. Without the page, as where that is
+    `given_up`, which is asked while it is drawn, the table is there.
     """
     _say(f"\n{report}")
     if directory is None:
