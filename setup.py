@@ -36,7 +36,7 @@ def shared_files() -> list[tuple[str, list[str]]]:
     return pairs
 
 
-SHIPPED = ("xacro", "urdf", "csv", "html", "xml", "css", "js", "mplstyle")  # kinds of files beside the modules
+SHIPPED = ("xacro", "urdf", "csv", "html", "xml", "css", "js", "mplstyle", "yaml")  # kinds of files beside the modules
 
 
 def state_of(folder: Path) -> str:

@@ -61,7 +61,7 @@ _COMPILED = ("pkm_runtime", "pkm_kinematics", "pkm_dynamics", "pkm_hardware", "p
 _MARKS = 200  # of what was compiled; older ones go
 
 ANALYSES = "pkm_analysis.warm"  # which control does not import; found by name
-# Robots with kernels that the Delta lacks: iterated limbs, a motion space that turns, redundant drives, a joint chain
+# Robots with kernels that the Delta lacks: iterated limbs, configuration-dependent motion space, redundancy, a chain
 KINDS = ("quattro", "tripod_3prs", "cable_8", "capaman")
 
 

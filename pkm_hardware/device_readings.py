@@ -45,8 +45,9 @@ class ReadingWatch:
 
 
 class DeviceReadings:
-    """`last` is the last reading that counts: machine time [s] at which it was taken, positions and velocities (n,). A
-    reading that no actuator could have reached is dropped, so that its time stands still; `dropped` counts them, and
+    """`last` is the last reading that counts: machine time [s] at which it was taken, positions and velocities (n,).
+
+    A reading that no actuator could have reached is dropped, so that its time stands still; `dropped` counts them, and
     `doubt` says why the last of them was. `fresh`: whether the last one that came counted. Where time does not pass by
     itself (not `real`), a reading is as old as its period.
     """

@@ -205,9 +205,10 @@ class SimulatedServoBoard(SimulatedDevice):
 
 
 class SimulatedAxis:
-    """A motor that goes to its target, at most to its stops; its encoder counts from the position at power-on. `index`
-    [turns, of the world]: the index of its encoder, without which the ODrive has no closed loop; None: an encoder that
-    needs none. `jump` [turns]: error of its next reading. `values`: its settings, by the firmware's names.
+    """A motor that goes to its target, at most to its stops; its encoder counts from the position at power-on.
+
+    `index` [turns, of the world]: the index of its encoder, without which the ODrive has no closed loop; None: an
+    encoder that needs none. `jump` [turns]: error of its next reading. `values`: its settings, by the firmware's names.
     """
 
     def __init__(self) -> None:

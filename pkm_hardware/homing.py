@@ -28,10 +28,11 @@ class HomingError(Exception):
 
 @dataclass(frozen=True)
 class AxisHoming:
-    """How one axis is homed; lengths in rad or m of the joint. `direction` (+1 or -1) towards the reference, `speed`
-    [rad/s or m/s], `at`: joint position at the reference, `travel`: furthest distance of the search, `back_off`:
-    distance it leaves afterwards. A hard stop shows where the axis lags `lag` behind its command, or its load exceeds
-    `load` [units of the device].
+    """How one axis is homed; lengths in rad or m of the joint.
+
+    `direction` (+1 or -1) towards the reference, `speed` [rad/s or m/s], `at`: joint position at the reference,
+    `travel`: furthest distance of the search, `back_off`: distance it leaves afterwards. A hard stop shows where the
+    axis lags `lag` behind its command, or its load exceeds `load` [units of the device].
     """
 
     actuator: int

@@ -47,10 +47,11 @@ class CommandMode(Enum):
 
 @dataclass(frozen=True, eq=False)
 class MachineState:
-    """A reading: positions, velocities and efforts (n_actuated,) of the actuators. `time` [s] of the machine's clock at
-    which it was taken: it stands still as long as no new reading comes. `wrench` (6,) is the force-torque sensor's
-    reading of the load on the platform, in the sensor's frame [N, N m]; None without sensor. `fault` is empty unless
-    the life cycle is FAULT; the readings are then the last good ones, never NaN.
+    """A reading: positions, velocities and efforts (n_actuated,) of the actuators.
+
+    `time` [s] of the machine's clock at which it was taken: it stands still as long as no new reading comes. `wrench`
+    (6,) is the force-torque sensor's reading of the load on the platform, in the sensor's frame [N, N m]; None without
+    sensor. `fault` is empty unless the life cycle is FAULT; the readings are then the last good ones, never NaN.
     """
 
     time: float

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 SIMULATED, LOOPBACK = "simulated", "loopback"
 
+# Assumed differences between a real machine and its description, and what plans leave for them
 STEPS_PER_TURN = 2**17  # of an encoder, at the joint
 LINEAR_STEP = 1e-6  # m
 NOISE_STEPS = 0.5  # standard deviation of a position, in steps

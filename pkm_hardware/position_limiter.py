@@ -11,6 +11,7 @@ from pkm_dynamics.motion_limits import ActuatorLimits
 
 class PositionLimiter:
     """Follows commanded positions exactly where they keep the limits, else as fast as these allow, without overshoot.
+
     Per actuator: the command's own rate, and what closes the gap to it so that the remaining gap can still be braked
     away; both within the largest velocity, changed by no more than the largest acceleration. Positions are held within
     the range of the actuator. After a call, `limited` (n_actuated,) tells where the command was not followed exactly.

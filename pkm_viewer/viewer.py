@@ -20,7 +20,6 @@ import numpy as np
 from numpy.typing import NDArray
 from viser._messages import RunJavascriptMessage
 
-from pkm_control.operation.answer import Answer
 from pkm_description.joint_geometry import home_positions
 from pkm_description.mechanism import Array, Mechanism
 from pkm_description.picture import link_poses
@@ -91,7 +90,7 @@ class RobotViewer:
         if initial:
             self.update(list(initial), np.array(list(initial.values())))
         if planned is not None:
-            self.show_planned(planned)
+            self.scene.show_planned(planned)
 
     def _arrange(self) -> None:
         gui = self.server.gui
@@ -172,14 +171,6 @@ class RobotViewer:
             self._next_plots = now + _PLOTS_EVERY
             self.plots.draw()
 
-    def show_planned(self, positions: Array) -> None:
-        """Draw the path (n, 3) [m] that the platform is to take; none for fewer than two points."""
-        self.scene.show_planned(positions)
-
-    def warn(self, faults: str) -> None:
-        """Show faults on a red ground above all else; an empty text removes them."""
-        self.status.warn(faults)
-
     def show_modes(self, labels: Sequence[str], present: str) -> None:
         """Offer working modes by their labels; `present` is the robot's."""
         self._modes = labels, present
@@ -204,7 +195,7 @@ class RobotViewer:
         """Give all controls to the browsers that may command."""
         home = space.kinematics.singularity(space.kinematics.home)
         of_home = (home.type1, home.type2, home.constraint_hold, home.limb_regularity)
-        self.limits.compare_with(tuple(float(distance) for distance in of_home))
+        self.limits.home = tuple(float(distance) for distance in of_home)
         if self._desk is None:
             self.attend(operations)
         self._space = space
@@ -263,7 +254,3 @@ class RobotViewer:
                 jog.let(readings.mode in _TAKES_JOGS)
                 if readings.pose is not None and readings.mode in _STANDS:
                     jog.follow(readings.pose, self._seeds())
-
-    def tell(self, answer: Answer) -> None:
-        """Show everybody a text."""
-        self.status.answer(answer)

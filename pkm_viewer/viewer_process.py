@@ -25,10 +25,11 @@ _OF_TERMINAL = (signal.SIGINT, signal.SIGHUP)
 
 
 class ViewerProcess:
-    """A `RobotViewer` that is fed through shared memory: `update` only copies numbers, and never waits. A picture may
-    mix two neighbouring updates; that is not visible, and costs the loop no lock. The process ends with `close`, or by
-    itself when its parent is gone. `url` is the address of the page, `problem` says why there is none. Arguments as in
-    `RobotViewer`, with initial `joints` (n_joints,) [rad or m] in the order of `joint_names`.
+    """A `RobotViewer` that is fed through shared memory: `update` only copies numbers, and never waits.
+
+    A picture may mix two neighbouring updates; that is not visible, and costs the loop no lock. The process ends with
+    `close`, or by itself when its parent is gone. `url` is the address of the page, `problem` says why there is none.
+    Arguments as in `RobotViewer`, with initial `joints` (n_joints,) [rad or m] in the order of `joint_names`.
     """
 
     def __init__(

@@ -41,6 +41,11 @@ _STILL = 1e-3  # rad or m: drives whose readings spread more are moved by someth
 _MOST = 50  # readings of one topic in a period
 
 
+def _filled(response: Any, answer: Answer) -> Any:
+    response.success, response.message = answer.success, answer.message
+    return response
+
+
 class OperatorServices:
     """Services `pause`, `resume`, `stop`, `set_speed_override`, `recover`, `change_working_mode`; topics of jogs."""
 
@@ -65,34 +70,27 @@ class OperatorServices:
     @staticmethod
     def _trigger(act: Callable[[], Answer]) -> Callable[[Any, Any], Any]:
         def answer(_: Any, response: Trigger.Response) -> Trigger.Response:
-            answer = act()
-            response.success, response.message = answer.success, answer.message
-            return response
+            return _filled(response, act())
 
         return answer
 
     def _set_speed(
         self, request: SetSpeedOverride.Request, response: SetSpeedOverride.Response
     ) -> SetSpeedOverride.Response:
-        answer = self._operator.set_speed(request.fraction)
-        response.success, response.message = answer.success, answer.message
-        if answer.success:
+        if _filled(response, self._operator.set_speed(request.fraction)).success:
             response.fraction = request.fraction
         elif self._controls.loop is not None:
             response.fraction = self._controls.loop.situation.override
         return response
 
     async def _recover(self, _: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
-        answer = await self.beside(self._operator.recover)
-        response.success, response.message = answer.success, answer.message
-        return response
+        return _filled(response, await self.beside(self._operator.recover))
 
     async def _change_mode(
         self, request: ChangeWorkingMode.Request, response: ChangeWorkingMode.Response
     ) -> ChangeWorkingMode.Response:
-        answer = await self.beside(lambda: self._operator.change_working_mode(request.working_mode))
-        response.success, response.message = answer.success, answer.message
-        return response
+        change = self.beside(lambda: self._operator.change_working_mode(request.working_mode))
+        return _filled(response, await change)
 
     def beside(self, act: Callable[[], Answer]) -> Future:
         """Run a slow action in a thread of its own, so that a stop need not wait for it."""
@@ -143,9 +141,7 @@ class MeasurementService:
     async def _asked(
         self, request: RecordMeasurement.Request, response: RecordMeasurement.Response
     ) -> RecordMeasurement.Response:
-        answer = await self._beside(lambda: self._record(request, response))
-        response.success, response.message = answer.success, answer.message
-        return response
+        return _filled(response, await self._beside(lambda: self._record(request, response)))
 
     def _record(self, request: RecordMeasurement.Request, response: RecordMeasurement.Response) -> Answer:
         response.file = str(self._file.absolute())

@@ -68,6 +68,7 @@ class MachineTopics:
 
 class TopicMachine(Machine):
     """Reads what is published, and publishes what is written; its time is the clock's, that of readings their stamps.
+
     `publish` takes the stamp of the reading that is answered, and the command; `repeated` tells whether its receiver, a
     forward controller, repeats the last one.
     """
@@ -169,9 +170,10 @@ class TopicMachine(Machine):
 
 
 class ControllerThread:
-    """Answers each measured state as it comes, and silence when none comes. `controls` get the loop; `priority`:
-    SCHED_FIFO priority of the thread, 0: ordinary; `publish` is called after each period, with the stamp of its
-    reading.
+    """Answers each measured state as it comes, and silence when none comes.
+
+    `controls` get the loop; `priority`: SCHED_FIFO priority of the thread, 0: ordinary; `publish` is called after each
+    period, with the stamp of its reading.
     """
 
     def __init__(

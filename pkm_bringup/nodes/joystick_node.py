@@ -33,10 +33,11 @@ _REST = np.zeros(6)
 
 @dataclass(frozen=True)
 class Hand:
-    """How axes and buttons of a joystick move a platform. `axes`: number of the axis for each of `DIRECTIONS`, -1 where
-    none moves along or about it. `held` is the button that must be held for anything to move, `fast` the one with which
-    it moves `faster` times as fast. `linear` [m/s] and `angular` [rad/s] are the speeds at full deflection; less than
-    `dead_zone` of it is rest.
+    """How axes and buttons of a joystick move a platform.
+
+    `axes`: number of the axis for each of `DIRECTIONS`, -1 where none moves along or about it. `held` is the button
+    that must be held for anything to move, `fast` the one with which it moves `faster` times as fast. `linear` [m/s]
+    and `angular` [rad/s] are the speeds at full deflection; less than `dead_zone` of it is rest.
     """
 
     axes: tuple[int, ...]

@@ -37,9 +37,10 @@ _SETTLING = 0.2  # s, for the last readings to come
 
 
 class RunStreams:
-    """The published reference and measured states, read only while they are recorded. They exist only while they are
-    needed: two streams of a thousand messages a second cost a good part of a core. `names` are those of the driven
-    joints.
+    """The published reference and measured states, read only while they are recorded.
+
+    They exist only while they are needed: two streams of a thousand messages a second cost a good part of a core.
+    `names` are those of the driven joints.
     """
 
     def __init__(self, node: Node, names: tuple[str, ...]) -> None:

@@ -203,7 +203,7 @@ class PageNode(Node):
             viewer.operate(operations, JogSpace(shared_kinematics(mechanism)))
         except Exception as error:  # the page shows the robot without them
             self.get_logger().error(f"the page has no controls: {type(error).__name__}: {error}")
-            viewer.tell(Answer(False, f"no controls: {error}"))
+            viewer.status.answer(Answer(False, f"no controls: {error}"))
 
     def _hear_machine(self, message: State) -> None:
         self._machine = message.label
@@ -221,11 +221,11 @@ class PageNode(Node):
     def _plan(self, message: Path) -> None:
         self._planned = message
         if self._viewer is not None:
-            self._viewer.show_planned(np.array([messages.vector_of(one.pose.position) for one in message.poses]))
+            self._viewer.scene.show_planned(np.array([messages.vector_of(one.pose.position) for one in message.poses]))
 
     def _draw(self) -> None:
         if self._viewer is not None:
-            self._viewer.warn("; ".join(f"{name}: {why}" for name, why in sorted(self._faults.items())))
+            self._viewer.status.warn("; ".join(f"{name}: {why}" for name, why in sorted(self._faults.items())))
         self._newest = [one.take() or last for one, last in zip(self._inputs, self._newest, strict=True)]
         joints, platform, controller = self._newest
         if self._viewer is None:

@@ -68,9 +68,10 @@ class PlanningError(PkmError):
 
 
 class Planning:
-    """A motion that is planned in a thread of its own, by a `path` from `requested`. `most`: waypoints of a motion
-    without times; `TIMED` times as many with them. `files` of machine, tools and keep-out volumes. `done` is called in
-    that thread at the end.
+    """A motion that is planned in a thread of its own, by a `path` from `requested`.
+
+    `most`: waypoints of a motion without times; `TIMED` times as many with them. `files` of machine, tools and keep-out
+    volumes. `done` is called in that thread at the end.
     """
 
     def __init__(

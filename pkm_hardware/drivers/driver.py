@@ -33,10 +33,11 @@ class GivenUpError(DeviceError):
 
 @dataclass(frozen=True, eq=False)
 class Reading:
-    """A device's answer, each (n_actuated,) in its own units; None where it does not measure that. `time` [s,
-    `time.monotonic`]: when it was asked for; of several questions, the oldest. A reading that is returned again keeps
-    its time. `loads` are efforts or currents, for homing to a stop. `switches` (closed reference switches) and
-    `indices` (where the index pulse was seen, NaN: not yet) serve homing.
+    """A device's answer, each (n_actuated,) in its own units; None where it does not measure that.
+
+    `time` [s, `time.monotonic`]: when it was asked for; of several questions, the oldest. A reading that is returned
+    again keeps its time. `loads` are efforts or currents, for homing to a stop. `switches` (closed reference switches)
+    and `indices` (where the index pulse was seen, NaN: not yet) serve homing.
     """
 
     positions: Array

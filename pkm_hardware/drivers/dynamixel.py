@@ -50,6 +50,7 @@ class _FullError(DeviceError):
 
 class DynamixelDriver(Driver):
     """Sends goal positions [counts]; reads positions, velocities [counts/s] and currents [units of the drive] at once.
+
     `baud` [bit/s]; `ids` of the drives, one per actuator; `silence` of a drive that is a fault [s]; `watchdog`: silence
     of the computer after which drives stop by themselves [s], and their torque stays.
     """

@@ -169,9 +169,10 @@ class Board:
 
 @dataclass(frozen=True)
 class Properties:
-    """Names of an ODrive's further properties, one for each actuator; empty: not read. `switch`: 1 where the reference
-    switch is closed. `index`: 1 once the encoder's index has been found, where the ODrive sets its position to zero.
-    `load`: what shows a stop, such as the current.
+    """Names of an ODrive's further properties, one for each actuator; empty: not read.
+
+    `switch`: 1 where the reference switch is closed. `index`: 1 once the encoder's index has been found, where the
+    ODrive sets its position to zero. `load`: what shows a stop, such as the current.
     """
 
     switch: tuple[str, ...]
@@ -315,13 +316,7 @@ class ODriveDriver(Driver):
         return [f"{board.line.port}: {name} was {limit:g}, now {margin * value:.4g} {unit}"]
 
     def _number(self, board: Board, name: str) -> float:
-        answer = self._asked(board, f"r {name}", time.monotonic() + self.silence)
-        try:
-            return float({"True": "1", "False": "0"}.get(answer or "", answer or "nothing"))
-        except ValueError:
-            raise DeviceError(
-                f"the ODrive on {board.line.port} answers '{answer or 'nothing'}' for {name}, not a number"
-            ) from None
+        return _number_in(board, name, self._asked(board, f"r {name}", time.monotonic() + self.silence))
 
     def _set(self, board: Board, name: str, value: str) -> None:
         until = time.monotonic() + self.silence
@@ -467,12 +462,7 @@ class ODriveDriver(Driver):
             self._switches[actuator] = _true(switch)
         load = board.ask(f"r {asked.load[actuator]}", _PATIENCE) if asked.load[actuator] else None
         if load is not None:
-            try:
-                self._loads[actuator] = float(load)
-            except ValueError:
-                raise DeviceError(
-                    f"the ODrive on {board.line.port} answers '{load}' for {asked.load[actuator]}, not a number"
-                ) from None
+            self._loads[actuator] = _number_in(board, asked.load[actuator], load)
         if self._searching[actuator] and _true(board.ask(f"r {asked.index[actuator]}", _PATIENCE)):
             self._take_up(board, actuator, axis)
 
@@ -498,9 +488,8 @@ class ODriveDriver(Driver):
         try:
             position, velocity = (float(word) for word in answer.split())
         except ValueError:
-            raise DeviceError(
-                f"the ODrive on {board.line.port} answers '{answer}', not position and velocity"
-            ) from None
+            port = board.line.port
+            raise DeviceError(f"the ODrive on {port} answers '{answer}', not position and velocity") from None
         return position, velocity
 
     def _asked(self, board: Board, question: str, until: float) -> str | None:
@@ -510,6 +499,14 @@ class ODriveDriver(Driver):
             if answer is not None:
                 return answer
         return None
+
+
+def _number_in(board: Board, name: str, answer: str | None) -> float:
+    try:
+        return float({"True": "1", "False": "0"}.get(answer or "", answer or "nothing"))
+    except ValueError:
+        port = board.line.port
+        raise DeviceError(f"the ODrive on {port} answers '{answer or 'nothing'}' for {name}, not a number") from None
 
 
 def _is_place(answer: str) -> bool:

@@ -91,10 +91,11 @@ class DriveLoop:
 
 @dataclass
 class _Way:
-    """Cubic from one commanded position to the next, which begins with the present rate. It ends with the rate that the
-    last chord and its bend predict, as far as the chord before was bent that way, too: a stop does not lead back. It
-    goes on with that rate for a while where the next command is late. Positions (n,) [rad or m], rates `rate`, `last`
-    and `chord` (n,) a second, `bend` (n,) a second squared; times [s].
+    """Cubic from one commanded position to the next, which begins with the present rate.
+
+    It ends with the rate that the last chord and its bend predict, as far as the chord before was bent that way, too: a
+    stop does not lead back. It goes on with that rate for a while where the next command is late. Positions (n,) [rad
+    or m], rates `rate`, `last` and `chord` (n,) a second, `bend` (n,) a second squared; times [s].
     """
 
     start: Array

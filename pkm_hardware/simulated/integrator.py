@@ -29,6 +29,7 @@ AWAY = 0.2  # farther from it the platform's are, again
 
 class Integrator(ABC):
     """Pose (7,) and twist (6,) of the platform, and the actuators' positions and velocities there (n_actuated,).
+
     `wrench` (6,) is what touched solids exert on the platform, about its origin, base axes [N, N m]. Steps are those of
     Runge and Kutta. Constructors take a payload in the platform's frame, and solids. Calls return an empty text, or the
     reason why they left everything as it was.

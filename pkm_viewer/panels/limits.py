@@ -22,24 +22,15 @@ class LimitsPanel:
 
     def __init__(self, server: PageServer, mechanism: Mechanism) -> None:
         self._joints = [mechanism.joint_named[name] for name in mechanism.actuated_joints]
-        self._home: tuple[float | None, ...] = (None,) * len(DISTANCES)
+        self.home: tuple[float | None, ...] = (None,) * len(DISTANCES)  # distances from singularities there
         self._html = server.gui.add_html("")
-
-    @property
-    def content(self) -> str:
-        """The HTML that is shown."""
-        return str(self._html.content)
-
-    def compare_with(self, home: tuple[float | None, ...]) -> None:
-        """Set the distances from singularities (`DISTANCES`) that the robot has at home."""
-        self._home = home
 
     def show(self, readings: Readings, positions: Array) -> None:
         """Show readings, with the actuated joints at `positions` (n_actuated,) [rad or m]."""
         parts = []
         rows = [
             _distance_row(name, now, home, unit)
-            for name, now, home, unit in zip(DISTANCES, readings.distances, self._home, readings.units, strict=True)
+            for name, now, home, unit in zip(DISTANCES, readings.distances, self.home, readings.units, strict=True)
             if now is not None and math.isfinite(now)
         ]
         if rows:

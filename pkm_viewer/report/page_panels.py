@@ -209,8 +209,7 @@ def actuators(axes: Axes, times: Array, values: Array, use: Use, words: tuple[st
     actuators of different units, as shares of the limits. `words` are title and quantity.
     """
     title, what = words
-    mixed = len(set(use.units)) > 1
-    scale = 100.0 / use.limit if mixed and np.isfinite(use.limit).all() else np.ones(values.shape[1])
+    scale = _scale(use)
     for k, look in enumerate(line_styles(values * scale)):
         x, y = _steps(times, values[:, k] * scale[k])
         axes.plot(x, y, color=colour(k), **look)
@@ -228,6 +227,11 @@ def actuators(axes: Axes, times: Array, values: Array, use: Use, words: tuple[st
     elif len(limits):
         title += f"; limit {limits[0]:.4g}" + (f" to {limits[-1]:.4g} {unit}" if len(limits) > 1 else f" {unit}")
     titled(axes, title, y=f"{what} [{unit}]")
+
+
+def _scale(use: Use) -> Array:
+    mixed = len(set(use.units)) > 1 and np.isfinite(use.limit).all()
+    return 100.0 / use.limit if mixed else np.ones(len(use.limit))
 
 
 def line_styles(curves: Array) -> list[dict[str, Any]]:
@@ -266,9 +270,7 @@ def marks(axes: Axes, recording: Recording) -> None:
 
 def saturations(axes: Axes, rows: Rows, use: Use) -> None:
     """Mark the efforts that were cut to their limits."""
-    mixed = len(set(use.units)) > 1 and np.isfinite(use.limit).all()
-    scale = 100.0 / use.limit if mixed else np.ones(len(use.limit))
-    saturated = rows.saturated
+    scale, saturated = _scale(use), rows.saturated
     for k in np.flatnonzero(saturated.any(axis=0)):
         at = saturated[:, k]
         axes.plot(rows.times[at], rows.efforts[at, k] * scale[k], ".", color=BAD, markersize=4.0, zorder=5)

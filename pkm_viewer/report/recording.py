@@ -148,10 +148,11 @@ class RowStore:
 
 @dataclass(frozen=True)
 class Run:
-    """A planned run: a motion, `cycles` times, each of `cycle_duration` [s], at `rate` [Hz]. `notes` are conditions
-    that a reader of the figures must know, in words; `begun` is the time of its start, s since 1970, NaN where that is
-    not known. `remedies` help a computer that is too slow for it, as the options of its command; `{rate}` stands for a
-    rate [Hz] that it keeps.
+    """A planned run: a motion, `cycles` times, each of `cycle_duration` [s], at `rate` [Hz].
+
+    `notes` are conditions that a reader of the figures must know, in words; `begun` is the time of its start, s since
+    1970, NaN where that is not known. `remedies` help a computer that is too slow for it, as the options of its
+    command; `{rate}` stands for a rate [Hz] that it keeps.
     """
 
     robot: str

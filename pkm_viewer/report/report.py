@@ -27,6 +27,7 @@ _RATES = (10, 20, 50, 100, 200, 250, 500, 800, 1000, 2000, 4000)  # Hz, of which
 @dataclass(frozen=True, eq=False)
 class Margins:
     """Margins at `times` (k,) [s]; `type1` and `type2` (k,) as shares of those at home: 1 as at home, 0 singular.
+
     `stop` (k,): of the joint that is nearest to an end of its range, as a share of the half range: 1 in the middle, 0
     at the end, negative beyond; infinite where no joint has a range. `stop_joint`: its name where it is nearest, with
     `stop_distance` left [rad or m, `stop_unit`].
@@ -93,10 +94,11 @@ class Use:
 
 @dataclass(frozen=True, eq=False)
 class Report:
-    """Figures of a run; errors in m and rad, efforts in N m or N, speeds in rad/s or m/s per actuator. `cycles_run`
-    counts parts of a cycle, `cycles_done` whole ones; `cycles_per_minute` is of the clock where the run was in real
-    time (`realtime`), which shows a slow computer, else of the motion, and 0 where not one cycle was done. `loop`: None
-    where there was none in real time, or where its deadlines were not counted. `marks`: outputs set.
+    """Figures of a run; errors in m and rad, efforts in N m or N, speeds in rad/s or m/s per actuator.
+
+    `cycles_run` counts parts of a cycle, `cycles_done` whole ones; `cycles_per_minute` is of the clock where the run
+    was in real time (`realtime`), which shows a slow computer, else of the motion, and 0 where not one cycle was done.
+    `loop`: None where there was none in real time, or where its deadlines were not counted. `marks`: outputs set.
     """
 
     run: Run

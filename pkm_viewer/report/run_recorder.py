@@ -15,10 +15,11 @@ _OLDEST = 4096  # stamps that wait for their counterpart before they are given u
 
 
 class RunRecorder:
-    """Matches references with readings by their stamps, and finds the platform's pose from the readings. The pose that
-    is compared with the reference is the one that forward kinematics finds near it. All is computed as it comes, a few
-    hundred rows at once; memory is bounded. The recording goes from the row before the first motion to the planned end
-    or the last motion, whichever is later. An effort at its limit counts as saturated.
+    """Matches references with readings by their stamps, and finds the platform's pose from the readings.
+
+    The pose that is compared with the reference is the one that forward kinematics finds near it. All is computed as it
+    comes, a few hundred rows at once; memory is bounded. The recording goes from the row before the first motion to the
+    planned end or the last motion, whichever is later. An effort at its limit counts as saturated.
     """
 
     def __init__(self, kinematics: Kinematics, limits: ActuatorLimits, run: Run) -> None:

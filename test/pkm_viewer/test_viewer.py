@@ -118,8 +118,8 @@ def test_nonsense_does_not_move_the_picture(viewer, kinematics) -> None:
     viewer.show(Readings(time=1.0, error=0.001, speed=2.0, efforts=np.ones(3), reason="<script>alert(1)</script>"))
     assert "&lt;script&gt;" in viewer.status.content
     assert "<script" not in viewer.status.content
-    viewer.show_planned(np.zeros((1, 3)))
-    viewer.show_planned(np.zeros((2, 3)))
+    viewer.scene.show_planned(np.zeros((1, 3)))
+    viewer.scene.show_planned(np.zeros((2, 3)))
 
 
 def test_the_process_serves_and_ends(mechanism, kinematics) -> None:
