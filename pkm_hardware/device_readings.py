@@ -47,8 +47,8 @@ class ReadingWatch:
 class DeviceReadings:
     """`last` is the last reading that counts: machine time [s] at which it was taken, positions and velocities (n,).
 
-    A reading that no actuator could have reached is dropped, so that its time stands still; `dropped` counts them, and
-    `doubt` says why the last of them was. `fresh`: whether the last one that came counted. Where time does not pass by
+    A reading that no actuator could have reached is dropped, so that its time stands still; `dropped` counts them,
+    `why_dropped` is of the last of them. `fresh`: whether the last one that came counted. Where time does not pass by
     itself (not `real`), a reading is as old as its period.
     """
 
@@ -60,7 +60,7 @@ class DeviceReadings:
     def restart(self, now: float, home: Array) -> None:
         """Begin anew with joints that are believed to be at home (n_actuated,)."""
         self.last = (now, home.copy(), np.zeros_like(home))
-        self.dropped, self.doubt, self.fresh = 0, "", True
+        self.dropped, self.why_dropped, self.fresh = 0, "", True
         self._blind: NDArray[np.bool_] | None = None  # axes whose encoders have not found their index
         self._watch = ReadingWatch(self._limits)
 
@@ -91,7 +91,7 @@ class DeviceReadings:
                 agreed = 1
             if agreed == 2:
                 return
-        raise DeviceError(f"no two readings{driver.where} agree: {self.doubt or driver.notice or 'none comes'}")
+        raise DeviceError(f"no two readings{driver.where} agree: {self.why_dropped or driver.notice or 'none comes'}")
 
     def take(self, reading: Reading, scale: Scale, now: float, began: float) -> bool:
         """Whether a reading is new and plausible: accepted, in a period from `now`, or `began` (monotonic) [s]."""
@@ -112,8 +112,8 @@ class DeviceReadings:
                 self._watch = ReadingWatch(self._limits)
             self._blind, judged = blind, np.where(blind, last, positions)
         elapsed = taken - before
-        if doubt := self._watch.check(judged, max(elapsed, reading.time - self._asked)):
-            self.dropped, self.doubt = self.dropped + 1, doubt
+        if why := self._watch.check(judged, max(elapsed, reading.time - self._asked)):
+            self.dropped, self.why_dropped = self.dropped + 1, why
             return False
         self._watch.accept(judged)
         if reading.velocities is not None:

@@ -124,7 +124,7 @@ class DrivenMachine(Machine):
     def shut_down(self) -> str:
         """Disable the drives, check it and close the line; the warning if that failed, else empty."""
         with self._turning_off():
-            mine = self._lock.acquire(timeout=_LAST_WORD)  # drives are disabled without it, too
+            acquired = self._lock.acquire(timeout=_LAST_WORD)  # drives are disabled without it, too
             try:
                 if self._ended is None:
                     self._let_go()
@@ -138,7 +138,7 @@ class DrivenMachine(Machine):
                         self._driver.close()
                 return self._ended
             finally:
-                if mine:
+                if acquired:
                     self._lock.release()
 
     @contextlib.contextmanager
@@ -174,7 +174,7 @@ class DrivenMachine(Machine):
         if not self._homed and self.lifecycle is Lifecycle.INACTIVE:
             return "positions are unknown: activate, and the axes are homed"
         seen = self._readings
-        dropped = f"{seen.dropped} readings were dropped: {seen.doubt}" if seen.dropped else ""
+        dropped = f"{seen.dropped} readings were dropped: {seen.why_dropped}" if seen.dropped else ""
         return "; ".join(words for words in (self._driver.notice, dropped) if words)
 
     @property

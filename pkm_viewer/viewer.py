@@ -76,7 +76,7 @@ class RobotViewer:
         self._index: dict[tuple[str, ...], tuple[NDArray[np.int64], NDArray[np.int64]]] = {}
         self._readings = Readings()
         self._next_texts = self._next_plots = self._next_unseen = 0.0  # s, monotonic
-        self._desk: PageRequests | None = None
+        self._requests: PageRequests | None = None
         self._space: JogSpace | None = None
         self._pages: OpenPages | None = None
         self._modes: tuple[Sequence[str], str] = ((), "")
@@ -185,8 +185,8 @@ class RobotViewer:
 
     def attend(self, operations: Operations) -> None:
         """Give the browsers that may command the power of the drives."""
-        self._desk = PageRequests(self.server, operations, self.status.answer)
-        self._pages = OpenPages(self._desk, _ORDER["pages"])
+        self._requests = PageRequests(self.server, operations, self.status.answer)
+        self._pages = OpenPages(self._requests, _ORDER["pages"])
         self.status.make_room()
         self.server.on_client_connect(self._on_connect)
         self.server.on_client_disconnect(self._on_disconnect)
@@ -196,14 +196,14 @@ class RobotViewer:
         home = space.kinematics.singularity(space.kinematics.home)
         of_home = (home.type1, home.type2, home.constraint_hold, home.limb_regularity)
         self.limits.home = tuple(float(distance) for distance in of_home)
-        if self._desk is None:
+        if self._requests is None:
             self.attend(operations)
         self._space = space
         self._seed = [self._column[name] for name in space.kinematics.joint_names]
         self.server.on_client_connect(self._welcome)
 
     def _on_connect(self, client: Any) -> None:
-        if self._desk is None or self._pages is None:
+        if self._requests is None or self._pages is None:
             return
         operates = self.server.may_operate(client.client_id)
         with self._lock:
@@ -211,17 +211,17 @@ class RobotViewer:
         if not operates:
             client.gui.add_html(markup.block(_WATCHES), order=_ORDER["run"])
             return
-        power = PowerPanel(client, self._desk, _ORDER["power"])
+        power = PowerPanel(client, self._requests, _ORDER["power"])
         with self._lock:
             self._power[client.client_id] = power
 
     def _welcome(self, client: Any) -> None:
-        if self._desk is None or self._space is None or not self.server.may_operate(client.client_id):
+        if self._requests is None or self._space is None or not self.server.may_operate(client.client_id):
             return
-        run = RunPanel(client, self._desk, _ORDER["run"])
-        jog = JogPanel(client, self._desk, self._space, self._seeds, self.scene.size, _ORDER["jog"])
+        run = RunPanel(client, self._requests, _ORDER["run"])
+        jog = JogPanel(client, self._requests, self._space, self._seeds, self.scene.size, _ORDER["jog"])
         self.scene.hold_in_view(handle_ends(self._space, self.scene.size))
-        RecordPanel(client, self._desk, self.capture, f"{self._mechanism.name}.csv", _ORDER["record"])
+        RecordPanel(client, self._requests, self.capture, f"{self._mechanism.name}.csv", _ORDER["record"])
         run.show_modes(*self._modes)
         with self._lock:
             self._controls[client.client_id] = (run, jog)

@@ -165,7 +165,7 @@ class HardwareNode(LifecycleNode):
         if shared is None:
             priority = 0 if self._given["simulate"] else self._given["realtime_priority"]  # as in `SharedLoop`
             scheduling = loop_scheduling(self, priority)
-            self._alone = MachineThread(self, self._rate, self._states, self._feel, self._monitor, scheduling)
+            self._alone = MachineThread(self, self._rate, self._states, self._publish_wrench, self._monitor, scheduling)
             self._machine: MachineThread | _SharedMachine = self._alone
         else:
             self._machine = _SharedMachine(shared)
@@ -348,9 +348,9 @@ class HardwareNode(LifecycleNode):
             return
         self._rows.publish(stamp, np.concatenate((state.positions, state.velocities, state.efforts)))
         if state.wrench is not None:
-            self._feel(state.wrench, stamp)
+            self._publish_wrench(state.wrench, stamp)
 
-    def _feel(self, wrench: Array, stamp: Any) -> None:
+    def _publish_wrench(self, wrench: Array, stamp: Any) -> None:
         message = WrenchStamped(wrench=messages.to_wrench(wrench))
         message.header.stamp, message.header.frame_id = stamp, self._sensor_frame
         self._wrenches.publish(message)

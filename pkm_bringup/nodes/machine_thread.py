@@ -183,18 +183,18 @@ def states_message(names: list[str], stamp: Any, numbers: NDArray[np.float64]) -
 
 
 class MachineThread:
-    """Each period: read, publish, take the newest command, let the period pass; `feel` publishes a wrench."""
+    """Each period: read, publish, take the newest command, let the period pass, with its stamps."""
 
     def __init__(
         self,
         node: Node,
         rate: float,
         states: Publisher,
-        feel: Callable[[NDArray[np.float64], Time], None],
+        publish_wrench: Callable[[NDArray[np.float64], Time], None],
         monitor: LoopMonitor,
         scheduling: LoopScheduling,
     ) -> None:
-        self._node, self._rate, self._states, self._feel = node, rate, states, feel
+        self._node, self._rate, self._states, self._publish_wrench = node, rate, states, publish_wrench
         self._monitor, self._scheduling = monitor, scheduling
         catch_up = "most time made up after a stall, s"
         self._catch_up = declare(node, "catch_up", 0.002, catch_up, (0.0, 1.0), fixed=True)
@@ -363,7 +363,7 @@ class MachineThread:
         stamp = Time(sec=seconds, nanosec=nanoseconds)
         states.publish(stamp, np.concatenate((state.positions, state.velocities, state.efforts)))
         if state.wrench is not None:
-            self._feel(state.wrench, stamp)
+            self._publish_wrench(state.wrench, stamp)
 
     def _keep_to_one_commander(self, machine: Machine) -> None:
         """Stop a machine that two nodes command: a second node's efforts throw it, whatever the controller does."""

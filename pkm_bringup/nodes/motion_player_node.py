@@ -258,7 +258,9 @@ class MotionPlayer(Node):
             problem = f"the motion does not begin after {_PATIENCE:.0f} s: {'; '.join(ill)}"
             self.get_logger().error(problem)
             self._give_up(problem)
-            if any(told == _NEVER for told in self._health.values()):  # it would not come for another motion either
+            if any(
+                reported == _NEVER for reported in self._health.values()
+            ):  # it would not come for another motion either
                 self.exit_code = 1
         return not ill
 

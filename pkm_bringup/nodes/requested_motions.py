@@ -50,9 +50,9 @@ def requested(name: str, own: str, folders: Sequence[str]) -> str:
 
 def _file(name: str, own: str, folders: Sequence[str]) -> str | None:
     try:
-        mine = Path(own).resolve() if own not in ("", "none", AUTO, *motion_names()) else None
-        if mine is not None and (name == own or Path(name).resolve() == mine):
-            return str(mine) if stat.S_ISREG(mine.stat().st_mode) else None
+        started_with = Path(own).resolve() if own not in ("", "none", AUTO, *motion_names()) else None
+        if started_with is not None and (name == own or Path(name).resolve() == started_with):
+            return str(started_with) if stat.S_ISREG(started_with.stat().st_mode) else None
         for folder in folders:
             inside = Path(folder).resolve()
             path = (inside / name).resolve()

@@ -89,23 +89,23 @@ class Capture:
 class RecordPanel:
     """Begin, end, download; `capture` is shared by all browsers, `name` is the downloaded file's."""
 
-    def __init__(self, client: Any, desk: PageRequests, capture: Capture, name: str, order: float) -> None:
-        self._client, self._desk, self._capture, self._name = client, desk, capture, name
+    def __init__(self, client: Any, requests: PageRequests, capture: Capture, name: str, order: float) -> None:
+        self._client, self._requests, self._capture, self._name = client, requests, capture, name
         with client.gui.add_folder("Record", order=order, expand_by_default=False):
             buttons = client.gui.add_button_group("Table", (_BEGIN, _END, _DOWNLOAD))
         buttons.on_click(lambda event: self._pressed(event, str(buttons.value)))
 
     def _pressed(self, event: Any, button: str) -> None:
-        if not self._desk.admits(event):
+        if not self._requests.admits(event):
             return
         capture = self._capture
         if button == _BEGIN:
             capture.start()
-            self._desk.tell(Answer(True, "recording"))
+            self._requests.tell(Answer(True, "recording"))
         elif button == _END:
             capture.running = False
-            self._desk.tell(Answer(True, f"recorded {len(capture)} rows"))
+            self._requests.tell(Answer(True, f"recorded {len(capture)} rows"))
         elif not len(capture):
-            self._desk.tell(Answer(False, "nothing is recorded yet"))
+            self._requests.tell(Answer(False, "nothing is recorded yet"))
         else:
             self._client.send_file_download(self._name, capture.table(), save_immediately=True)

@@ -116,8 +116,8 @@ class StatusPanel:
 class OpenPages:
     """The pages that are open, numbered as they came; `order` is that of the line among the others."""
 
-    def __init__(self, desk: PageRequests, order: float) -> None:
-        self._desk, self._order = desk, order
+    def __init__(self, requests: PageRequests, order: float) -> None:
+        self._requests, self._order = requests, order
         self._lines: dict[int, Any] = {}
         self._operators: set[int] = set()
 
@@ -149,7 +149,7 @@ class OpenPages:
             return ""
         may = "all" if len(self._operators) == len(number) else str(len(self._operators))
         text = f"This is page {number[client]} of {len(number)}, of which {may} may command."
-        last = self._desk.last_client
+        last = self._requests.last_client
         if last is None:
             return text
         where = "this one" if last == client else f"page {number[last]}" if last in number else "one that is closed"

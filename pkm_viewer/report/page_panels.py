@@ -359,8 +359,8 @@ def margins(axes: Axes, report: Report) -> None:
             highest = max(highest, float(values[np.isfinite(values)].max()))
     axes.axhline(0.0, color=BAD, linewidth=1.0)
     axes.set_ylim(min(0.0, axes.get_ylim()[0]) - 0.03 * highest, 1.2 * highest)
-    letters = sum(len(label) for values, _, label, _ in drawn if np.isfinite(values).any())
-    axes.legend(loc="upper left", ncols=3, fontsize=min(6.0, 6.0 * 46.0 / max(letters, 1)), borderaxespad=0.2)
+    characters = sum(len(label) for values, _, label, _ in drawn if np.isfinite(values).any())
+    axes.legend(loc="upper left", ncols=3, fontsize=min(6.0, 6.0 * 46.0 / max(characters, 1)), borderaxespad=0.2)
 
 
 def _steps(times: Array, values: Array) -> tuple[Array, Array]:

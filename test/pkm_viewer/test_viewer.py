@@ -429,10 +429,10 @@ def test_a_refused_slider_names_what_was_asked() -> None:
     kinematics = Kinematics(load_mechanism("gough_stewart"))
     space = JogSpace(kinematics)
     refusing = SimpleNamespace(jog_to=lambda pose: Answer(False, "no way"))
-    desk = SimpleNamespace(admits=lambda event: True, tell=told.append, operations=refusing)
+    requests = SimpleNamespace(admits=lambda event: True, tell=told.append, operations=refusing)
     panel = object.__new__(JogPanel)
     pitch = next(one for one in space.all if one.name == "platform_pitch")
-    panel._space, panel._desk, panel._rows = space, desk, {pitch.index: pitch}
+    panel._space, panel._requests, panel._rows = space, requests, {pitch.index: pitch}
     panel._coordinates, panel._joints = np.array([one.home for one in space.all]), lambda: kinematics.home_joints
     panel._moved_slider = pitch.index, 20.0
     panel._slide()
