@@ -43,25 +43,15 @@ class Newest:
 
     def __init__(self, function: Callable[[], None]) -> None:
         self._function = function
-        self._lock = threading.Lock()
-        self._runs = self._again = False
+        self._running = threading.Lock()
+        self._again = False
 
     def __call__(self) -> None:
         """Call the function, or have the thread that is in it call it again."""
-        with self._lock:
-            self._again = True
-            if self._runs:
-                return
-            self._runs = True
-        while True:
-            with self._lock:
-                if not self._again:
-                    self._runs = False
-                    return
-                self._again = False
+        self._again = True
+        while self._again and self._running.acquire(blocking=False):
             try:
+                self._again = False
                 self._function()
-            except BaseException:
-                with self._lock:
-                    self._runs = False
-                raise
+            finally:
+                self._running.release()

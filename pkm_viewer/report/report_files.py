@@ -10,6 +10,7 @@ import re
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -59,12 +60,10 @@ def _draw(recording: Recording, report: Report, files: Mapping[str, Path], given
         environment = {**os.environ, "PYTHONPATH": path}  # the packages that this process has
         drawing = subprocess.Popen(command, stdin=handed_over, env=environment, start_new_session=True)
     try:
-        while True:
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                drawing.wait(_LOOK)
-                break
+        while drawing.poll() is None:
             if given_up():
                 return False
+            time.sleep(_LOOK)
     finally:
         if drawing.poll() is None:
             drawing.kill()
