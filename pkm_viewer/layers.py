@@ -28,6 +28,7 @@ def layer_files(text: str) -> list[Path]:
 
 class Layers:
     """Shows surfaces in the base frame, each with a check box.
+
     In the files, a scene's extras have the name (`layer`) and the `unit` of its quantity, and of a layer that moves how
     many surfaces in a row are one thing on its way from one end to the other (`moving`).
     """

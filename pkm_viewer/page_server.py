@@ -150,6 +150,7 @@ def _address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
 
 class PageServer(viser.ViserServer):
     """A viser server on the first free port from `port` on, with a `url`; PkmError: no such host, no free port.
+
     `operate` says who may command: `local` browsers on this computer, `everyone`, or `nobody`. PkmError also where the
     viser version is not the one that is guarded here.
     """

@@ -27,10 +27,11 @@ _LOG = logging.getLogger(__name__)
 
 
 def requested(name: str, own: str, folders: Sequence[str]) -> str:
-    """The name, or the path of the file, of the motion that a request names. A file that may not be requested is never
-    opened, and the answer is the same whether it exists or not: MotionFileError, as for one that is too large. `name`
-    is a shipped motion, "auto", `own` (the motion that the run was started with), or a file in one of the folders,
-    subfolders included, by its path or within its folder.
+    """The name, or the path of the file, of the motion that a request names.
+
+    A file that may not be requested is never opened, and the answer is the same whether it exists or not:
+    MotionFileError, as for one that is too large. `name` is a shipped motion, "auto", `own` (the motion that the run
+    was started with), or a file in one of the folders, subfolders included, by its path or within its folder.
     """
     if name in (AUTO, *motion_names()):
         return name

@@ -189,9 +189,10 @@ class Brakes:
 
 
 class EndStops:
-    """Critically damped springs beyond the range of each joint; they push, and never pull back. They are as hard as the
-    integration step [s] allows. Range ends `lower`, `upper` (n,) [rad or m], `inertia` at each joint (n,) [kg m^2 or
-    kg].
+    """Critically damped springs beyond the range of each joint; they push, and never pull back.
+
+    They are as hard as the integration step [s] allows. Range ends `lower`, `upper` (n,) [rad or m], `inertia` at each
+    joint (n,) [kg m^2 or kg].
     """
 
     def __init__(self, lower: Array, upper: Array, inertia: Array, step: float) -> None:
@@ -210,6 +211,7 @@ class EndStops:
 
 class Encoder:
     """Rounds positions to steps and adds Gaussian noise, reproducibly by `seed`; ValueError: a number is negative.
+
     `resolution` is the size of one step [rad or m at the joint], 0 for none; `position_noise` [rad or m] and
     `velocity_noise` [rad/s or m/s] are standard deviations. Each is a number for all actuators or (n,).
     """

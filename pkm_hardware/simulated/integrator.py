@@ -147,9 +147,10 @@ class CompiledIntegrator(Integrator):
 
 
 class PassingIntegrator(Integrator):
-    """An `Integrator` in the platform's coordinates, and near singularities of type 1 in the actuators'. Both have the
-    same equations of motion, in coordinates that are regular where they are used: a hand-over changes neither positions
-    nor velocities. PkmError where the robot has more actuators than degrees of freedom.
+    """An `Integrator` in the platform's coordinates, and near singularities of type 1 in the actuators'.
+
+    Both have the same equations of motion, in coordinates that are regular where they are used: a hand-over changes
+    neither positions nor velocities. PkmError where the robot has more actuators than degrees of freedom.
     """
 
     def __init__(self, dynamics: Dynamics, payload: Inertial | None, touch: Touch = NOTHING) -> None:
@@ -259,9 +260,10 @@ class ActuatorIntegrator(Integrator):
 
 
 class GeneralIntegrator(Integrator):
-    """An `Integrator` for any motion space. Within a step all joints are integrated beside the platform, so that no
-    loop needs to be closed (the joint form of `pkm_dynamics.simulation`). After it forward kinematics places the
-    platform, so it cannot leave its motion space.
+    """An `Integrator` for any motion space.
+
+    Within a step all joints are integrated beside the platform, so that no loop needs to be closed (the joint form of
+    `pkm_dynamics.simulation`). After it forward kinematics places the platform, so it cannot leave its motion space.
     """
 
     def __init__(self, dynamics: Dynamics, payload: Inertial | None, touch: Touch = NOTHING) -> None:

@@ -43,9 +43,10 @@ class Hole:
 
 @dataclass(frozen=True)
 class Plane:
-    """A half-space: a point of its surface and the outward normal, base frame. `stiffness` [N/m] and `damping` [s/m]
-    are those of one touching point: k p (1 + d p') with the penetration p. `friction` is Coulomb's coefficient, in full
-    from the sliding speed `creep` [m/s] on.
+    """A half-space: a point of its surface and the outward normal, base frame.
+
+    `stiffness` [N/m] and `damping` [s/m] are those of one touching point: k p (1 + d p') with the penetration p.
+    `friction` is Coulomb's coefficient, in full from the sliding speed `creep` [m/s] on.
     """
 
     point: tuple[float, float, float]
