@@ -32,7 +32,7 @@ from rclpy.node import Node
 
 from bench.running import running
 from bench.tables import table
-from pkm_bringup.nodes.motion_player.run_streams import loop_figures
+from pkm_bringup.nodes.motion_run import loop_figures
 from pkm_control.ros.motion_messages import seconds as seconds_of
 from pkm_description.ros import topics
 from pkm_interfaces.msg import LoopStatistics as LoopMessage

@@ -42,9 +42,8 @@ from pkm_dynamics import Dynamics
 from pkm_dynamics.dynamics import shared_dynamics
 from pkm_dynamics.motion_limits import ActuatorLimits
 from pkm_hardware.machine import CommandMode
-from pkm_hardware.realism import HEAVIER, RESERVE
-from pkm_hardware.simulated.imperfections import heavier, realistic_encoder
-from pkm_hardware.simulated.simulated_machine import SimulatedMachine
+from pkm_hardware.machine_kinds import HEAVIER, RESERVE
+from pkm_hardware.simulated.simulated_machine import SimulatedMachine, heavier, realistic_encoder
 from pkm_hardware.simulated.surroundings import Surroundings
 from pkm_kinematics.kernels.compiled_rotations import displacement_between
 from pkm_runtime.errors import PkmError

@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from pkm_bringup import start
 from pkm_bringup.command_line.outputs import check_host, check_report
 from pkm_client.settings import SETTING, SETTINGS, typed_value
 from pkm_control.controllers.force.force_file import read_force_file
@@ -22,12 +23,14 @@ from pkm_control.space.tool import read_tools
 from pkm_description.load import expand, xacro_arguments
 from pkm_description.urdf.frame_prefix import prefix_frames
 from pkm_hardware.machine_file import check_kind, read_machine_file
-from pkm_hardware.machine_kinds import KINDS, LOOPBACK, SIMULATED
-from pkm_hardware.realism import (
+from pkm_hardware.machine_kinds import (
     DELAY,
     FIRST_MOVE,
+    KINDS,
+    LOOPBACK,
     NOTE,
     RESERVE,
+    SIMULATED,
     USUAL_RESERVE,
     payload_note,
     reserve_of_drives,
@@ -39,7 +42,7 @@ Parameter = bool | int | float | str | list[str]  # of a node
 
 @dataclass(frozen=True)
 class NodeSpec:
-    """A node: its module, executable, parameters (name -> setting that sets it) and remappings.
+    """A node: its parameters (name -> setting that sets it) and remappings.
 
     `fixed`: parameters that follow from several settings. `wanted`: whether these values ask for the node. `holds`:
     names of the nodes, where the process has several. A node that ends by itself ends the run, unless it is not
@@ -48,8 +51,6 @@ class NodeSpec:
     """
 
     name: str
-    executable: str
-    module: str
     parameters: Mapping[str, str] = field(default_factory=dict)
     fixed: Callable[[Values], Mapping[str, Parameter]] = lambda values: {}
     remappings: Mapping[str, str] = field(default_factory=dict)
@@ -59,6 +60,16 @@ class NodeSpec:
     last: bool = True
     keeps_time: bool = False
     holds: tuple[str, ...] = ()
+
+    @property
+    def executable(self) -> str:
+        """Name of the program."""
+        return f"{self.name}_node"
+
+    @property
+    def module(self) -> str:
+        """Name of the module with its `main`."""
+        return start.NODES[self.executable]
 
     @property
     def nodes(self) -> tuple[str, ...]:
@@ -92,7 +103,6 @@ def reserve(values: Values) -> float:
 
 
 def _notes(values: Values) -> list[str]:
-    """The conditions of a run for the report."""
     law = f"{values['controller']}, {values['natural_frequency']} rad/s asked, damping {values['damping']}"
     described = [f"described with {values['xacro_args']}"] if values["xacro_args"] else []
     if values["controller"] == POSITION:
@@ -105,7 +115,6 @@ def _notes(values: Values) -> list[str]:
 
 
 def _of_controller(values: Values) -> dict[str, Parameter]:
-    """The controller's parameters that describe the machine."""
     found: dict[str, Parameter] = {}
     if _realistic(values):
         found["command_delay"] = float(DELAY)  # periods
@@ -115,7 +124,6 @@ def _of_controller(values: Values) -> dict[str, Parameter]:
 
 
 def _named(*names: str, **others: str) -> Mapping[str, str]:
-    """Parameters by the settings that set them: of the same name, and others."""
     return {**{name: name for name in names}, **others}
 
 
@@ -136,7 +144,8 @@ PAGE = _named("host", "port", "operate", "browser", "motion", "layers")
 PLAYER = _named(
     "motion", "cycles", "most_waypoints", "report", "rate", "stay", "hardware_file", "tool_file", "keep_out_file"
 )
-_FROM_HARDWARE = {"actuated_joint_states": "hardware/joint_states", "joint_commands": "hardware/joint_commands"}
+_MEASURED = {"actuated_joint_states": "hardware/joint_states"}
+_FROM_HARDWARE = {**_MEASURED, "joint_commands": "hardware/joint_commands"}
 
 
 def _one_process(values: Values) -> bool:
@@ -146,7 +155,6 @@ def _one_process(values: Values) -> bool:
 
 
 def _alone(values: Values) -> dict[str, Parameter]:
-    """Further parameters of a controller whose machine is in another process."""
     delay = 1.0 + (DELAY if _realistic(values) else 0.0)  # periods: the way over ROS is one
     return {**_of_controller(values), "command_delay": delay}
 
@@ -154,60 +162,33 @@ def _alone(values: Values) -> dict[str, Parameter]:
 NODES = (
     NodeSpec(
         "control",
-        "control_node",
-        "pkm_bringup.nodes.control_node",
         {**HARDWARE, **CONTROLLER},
         _of_controller,
         _FROM_HARDWARE,
-        wanted=_one_process,
+        _one_process,
         keeps_time=True,
         holds=("hardware", "controller"),
     ),
     NodeSpec(
         "hardware",
-        "hardware_node",
-        "pkm_bringup.nodes.hardware_node",
         HARDWARE,
         wanted=lambda values: values["hardware"] != "none" and not _one_process(values),
         keeps_time=True,
     ),
-    NodeSpec(
-        "kinematics",
-        "kinematics_node",
-        "pkm_kinematics.ros.kinematics_node",
-        {"publish_rate": "publish_rate"},
-        remappings={"actuated_joint_states": "hardware/joint_states"},
-    ),
-    NodeSpec("dynamics", "dynamics_node", "pkm_dynamics.ros.dynamics_node", {"publish_rate": "publish_rate"}),
+    NodeSpec("kinematics", _named("publish_rate"), remappings=_MEASURED),
+    NodeSpec("dynamics", _named("publish_rate")),
     NodeSpec(
         "controller",
-        "controller_node",
-        "pkm_bringup.nodes.controller_node",
         CONTROLLER,
         _alone,
         _FROM_HARDWARE,
-        wanted=lambda values: values["controller"] != "none" and not _one_process(values),
+        lambda values: values["controller"] != "none" and not _one_process(values),
         keeps_time=True,
     ),
-    NodeSpec(
-        "page",
-        "page_node",
-        "pkm_bringup.nodes.page_node",
-        PAGE,
-        wanted=_is("page", "true"),
-        needed=False,
-    ),
-    NodeSpec(
-        "joystick",
-        "joystick_node",
-        "pkm_bringup.nodes.joystick_node",
-        wanted=_is("joystick", "true"),
-        needed=False,
-    ),
+    NodeSpec("page", PAGE, wanted=_is("page", "true"), needed=False),
+    NodeSpec("joystick", wanted=_is("joystick", "true"), needed=False),
     NodeSpec(
         "motion_player",
-        "motion_player_node",
-        "pkm_bringup.nodes.motion_player_node",
         PLAYER,
         lambda values: {
             "notes": _notes(values),
@@ -216,21 +197,14 @@ NODES = (
             "first_move": 1.0 if values["hardware"] in (SIMULATED, "none") else FIRST_MOVE,
             "wait_for_page": values["page"] == "true" and values["browser"] == "true",  # for a person
         },
-        {"actuated_joint_states": "hardware/joint_states"},
-        wanted=lambda values: (
-            values["controller"] != "none" and (motion_of(values) != "none" or values["stay"] == "true")
-        ),
+        _MEASURED,
+        lambda values: values["controller"] != "none" and (motion_of(values) != "none" or values["stay"] == "true"),
         leads=True,
         last=False,
     ),
 )
-
-DESCRIPTION = NodeSpec(
-    "description",
-    "description_node",
-    "pkm_description.ros.description_node",
-)
-"""Publishes /robot_description where robot_state_publisher does not run; its parameter is `description(values)`."""
+# Publishes /robot_description where robot_state_publisher does not run; its parameter is `description(values)`
+DESCRIPTION = NodeSpec("description")
 
 
 def defaults(**changed: str) -> dict[str, str]:
@@ -247,9 +221,7 @@ def nodes(values: Values) -> list[NodeSpec]:
 
 
 def parameters(node: NodeSpec, values: Values) -> dict[str, Parameter]:
-    """The parameters of a node, each of the type of its default; ValueError: a value of another type. The node that
-    leads the run also gets the names of the others, to wait for.
-    """
+    """The parameters of a node, typed as their defaults (else ValueError); a leader's name nodes to wait for."""
     typed: dict[str, Parameter] = {}
     for name, setting in node.parameters.items():
         text, default = values[setting], typed_value(SETTING[setting].default)
@@ -276,10 +248,7 @@ def motion_of(values: Values) -> str:
 
 def check(values: Values) -> None:
     """Refuse values that no run can have, before anything is started; the robot's file is read by `description`.
-
-    ValueError: a setting that is none of its choices, no number, or out of its span; nothing to do; a report that
-    cannot be written, a host that cannot be listened on. MotionFileError, ConfigurationError: a file that cannot be
-    used.
+    ValueError: a setting, report or host that cannot be. MotionFileError, ConfigurationError: a file that cannot.
     """
     for one in SETTINGS:
         text = values[one.name]
@@ -307,7 +276,6 @@ def check(values: Values) -> None:
 
 
 def _check_machine(values: Values) -> None:
-    """Refuse a machine whose file, law or rate does not fit it."""
     kind, law = values["hardware"], values["controller"]
     if kind in KINDS and law not in (POSITION, "none"):
         raise ValueError(
@@ -335,8 +303,6 @@ def _check_machine(values: Values) -> None:
 
 
 def description(values: Values) -> str:
-    """The robot's URDF+ text: files are expanded here, before the nodes start, which take plain text alone.
-    DescriptionError: there is no such robot, its file cannot be expanded, or no frame can have the prefix.
-    """
+    """The robot's URDF+ text, files expanded; DescriptionError: no such robot, or no frame can have the prefix."""
     text = expand(values["robot"], xacro_arguments(values["xacro_args"]))[0]
     return prefix_frames(text, values["frame_prefix"])

@@ -12,10 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 COMMANDS = {  # word: module, and what it does
-    "run": (
-        "pkm_bringup.runner",
-        "bring a robot to life over ROS: machine, kinematics, dynamics, controller, page",
-    ),
+    "run": ("pkm_bringup.runner", "bring a robot to life over ROS: machine, kinematics, dynamics, controller, page"),
     "simulate": ("pkm_bringup.simulate_command", "the same in one process, without ROS"),
     "play": ("pkm_bringup.command_line.play", "run a motion on a machine of your own, without ROS"),
     "servo-setup": ("pkm_bringup.command_line.servo_setup", "find signs and offsets of hobby servos, one by one"),
@@ -69,10 +66,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _as_value(word: str) -> str:
-    """A word of a command line; one such as -1mm or -2:2deg with a space before it, or argparse takes it for an option.
-
-    That takes plain negative numbers as what they are, and whoever reads numbers with units passes over the space.
-    """
+    """A word; one such as -1mm or -2:2deg with a space before it, or argparse takes it for an option."""
     return f" {word}" if re.match(r"-\.?\d", word) and not re.fullmatch(r"-\d*\.?\d*", word) else word
 
 

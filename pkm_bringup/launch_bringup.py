@@ -23,13 +23,7 @@ import rclpy
 import rclpy.node
 from ament_index_python.packages import PackageNotFoundError, get_package_share_directory
 from launch import LaunchContext, LaunchDescription
-from launch.actions import (
-    DeclareLaunchArgument,
-    EmitEvent,
-    OpaqueCoroutine,
-    OpaqueFunction,
-    SetEnvironmentVariable,
-)
+from launch.actions import DeclareLaunchArgument, EmitEvent, OpaqueCoroutine, OpaqueFunction, SetEnvironmentVariable
 from launch.events import Shutdown
 from launch.events.process import ProcessExited
 from launch.logging import get_logger
@@ -47,8 +41,8 @@ from pkm_description.load import load_mechanism, xacro_arguments
 from pkm_description.ros import topics
 from pkm_description.ros.process import LAUNCHER
 from pkm_description.ros.transport import transport_environment
-from pkm_viewer import rviz_view
-from pkm_viewer.layer_files import layer_files
+from pkm_viewer import fitting
+from pkm_viewer.layers import layer_files
 
 _ENDS = {"sigterm_timeout": "40", "sigkill_timeout": "5"}  # s, after SIGINT: a report may be drawn on a busy computer
 _MANAGER_PATIENCE = "30"  # s, of the spawners, with the controller manager
@@ -89,9 +83,7 @@ SETTINGS = (
 
 
 def bring_up(**defaults: str) -> LaunchDescription:
-    """The launch description of a robot: every setting an argument, whose default may be changed here by name.
-    The browser page is off by default, since RViz shows the robot; it needs `pip install viser trimesh`.
-    """
+    """The launch description of a robot: every setting an argument, whose default may be changed here by name."""
     default = {**{one.name: one.default for one in SETTINGS}, "page": "false", **defaults}
     arguments = [
         DeclareLaunchArgument(
@@ -104,7 +96,6 @@ def bring_up(**defaults: str) -> LaunchDescription:
 
 
 def _actions(names: list[str], context: LaunchContext) -> list[Any]:
-    """The nodes and handlers that the values of the launch arguments ask for."""
     values = {name: LaunchConfiguration(name).perform(context) for name in names}
     found: list[Any] = [SetEnvironmentVariable(*pair) for pair in transport_environment(os.environ).items()]
     found.append(SetEnvironmentVariable(LAUNCHER, str(os.getpid())))
@@ -184,7 +175,6 @@ def _processor_time(pid: int) -> float:
 
 
 def _ended(name: str, ends: Callable[[int], bool], event: ProcessExited, context: LaunchContext) -> list[Any]:
-    """The end of the run, where the end of a node with this exit code means that."""
     if context.is_shutdown or not ends(event.returncode):
         return []
     reason = f"{name} ended with code {event.returncode}"
@@ -194,12 +184,10 @@ def _ended(name: str, ends: Callable[[int], bool], event: ProcessExited, context
 
 
 def _ends_all(name: str) -> Callable[..., Any]:
-    """For a node that nothing works without."""
     return partial(_ended, name, lambda code: True)
 
 
 def _node(spec: bringup.NodeSpec, values: bringup.Values, **texts: ParameterValue) -> Node:
-    """A node of ours, with text parameters besides those declared."""
     parameters = {**bringup.parameters(spec, values), **texts}
     remappings = dict(spec.remappings)
     if values["ros2_control"] == "true":
@@ -242,7 +230,6 @@ def _machine_on_topics(values: bringup.Values) -> bool:
 
 
 def _wanted(values: bringup.Values) -> list[str]:
-    """The controllers that are to be active, besides the broadcaster."""
     return values["controllers"].replace(",", " ").split()
 
 
@@ -280,7 +267,6 @@ def _controller_manager(values: bringup.Values) -> list[Any]:
 
 
 def _fitted_controllers(values: bringup.Values) -> str:
-    """Write config/controllers.yaml for the robot at hand to a temporary file and return its path."""
     template = ros2_control.read_parameters(f"{get_package_share_directory('pkm_control')}/config/controllers.yaml")
     mechanism = load_mechanism(values["robot"], xacro_arguments(values["xacro_args"]))
     rate, frequency = float(values["rate"]), float(values["natural_frequency"])
@@ -292,31 +278,27 @@ def _fitted_controllers(values: bringup.Values) -> str:
 
 
 def _rviz(values: bringup.Values) -> Node:
-    """RViz with rviz/pkm.rviz fitted to the robot at hand, or with the user's own file as it is."""
     path = values["rviz_file"] or _temporary(".rviz")
     if not values["rviz_file"]:
-        template = rviz_view.read_view(f"{get_package_share_directory('pkm_control')}/rviz/pkm.rviz")
+        template = ros2_control.read_parameters(f"{get_package_share_directory('pkm_control')}/rviz/pkm.rviz")
         mechanism = load_mechanism(bringup.description(values))
-        rviz_view.write_view(rviz_view.fitted_view(template, mechanism), path)
+        ros2_control.write_parameters(fitting.fitted_view(template, mechanism), path)
     return _other("rviz2", "rviz2", values, arguments=["-d", path])
 
 
 def _layers(values: bringup.Values) -> Node:
-    """The node that shows surfaces of an analysis in RViz."""
     files = ",".join(str(path) for path in layer_files(values["layers"]))
     own_parameters = {"files": files, "frame_prefix": values["frame_prefix"]}
     return _other("pkm_control", "layers_node", values, own_parameters, output="screen")
 
 
 def _temporary(suffix: str) -> str:
-    """The path of a new temporary file, which is removed when the launch ends."""
     with tempfile.NamedTemporaryFile(prefix="pkm_", suffix=suffix, delete=False) as file:
         atexit.register(Path(file.name).unlink, missing_ok=True)
         return file.name
 
 
 def _robot_state_publisher(values: bringup.Values) -> Node:
-    """The node that publishes /robot_description, and /tf from joint_states."""
     own_parameters = {"robot_description": _text(values), "publish_frequency": float(values["publish_rate"])}
     name = "robot_state_publisher"
     return _other(name, name, values, own_parameters, on_exit=_ends_all(name))
@@ -325,7 +307,6 @@ def _robot_state_publisher(values: bringup.Values) -> Node:
 def _other(
     package: str, executable: str, values: bringup.Values, parameters: dict[str, Any] | None = None, **more: Any
 ) -> Node:
-    """A node beside those of `bringup.py`."""
     own_parameters = {**(parameters or {}), "use_sim_time": values["use_sim_time"] == "true"}
     place = values["namespace"]
     return Node(package=package, executable=executable, namespace=place, parameters=[own_parameters], **more, **_ENDS)

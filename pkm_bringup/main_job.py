@@ -32,8 +32,8 @@ from pkm_dynamics import Dynamics
 from pkm_dynamics.dynamics import shared_dynamics
 from pkm_dynamics.motion_limits import ActuatorLimits
 from pkm_hardware.machine import NO_COMMAND, Machine
+from pkm_hardware.machine_kinds import USUAL_RESERVE
 from pkm_hardware.make_machine import limits_by_file
-from pkm_hardware.realism import USUAL_RESERVE
 from pkm_hardware.simulated.simulated_machine import SimulatedMachine
 from pkm_kinematics import Kinematics
 from pkm_runtime.fixed_rate import FixedRateLoop
@@ -79,7 +79,6 @@ def planned(
     keep_out_file: str = "",
 ) -> Plan:
     """The plan of a motion, by its name or the path of its file; the same object each time, as `shared_mechanism`'s.
-
     `reserve` is the share of actuator velocity and effort that is left to the controller. The limits of `machine_file`
     hold as well. Files are paths, empty for none.
     """

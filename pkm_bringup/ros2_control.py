@@ -20,15 +20,10 @@ from pkm_dynamics.motion_limits import ActuatorLimits
 from pkm_kinematics import Kinematics
 from pkm_kinematics.kernels.regularity import SINGULAR_BELOW
 
+# Where the driven joints are published; `joint_states` itself belongs to the kinematics node
 MEASURED_STATES = "joint_state_broadcaster/joint_states"
-"""Where joint_state_broadcaster publishes the driven joints; `joint_states` itself belongs to the kinematics node."""
-
-FORWARD = "forward_effort_controller"
-"""The controller that hands on what it is given; our own controller commands through it."""
-
-TRAJECTORY = "joint_trajectory_controller"
-"""The standard controller that closes one loop per drive."""
-
+FORWARD = "forward_effort_controller"  # hands on what it is given; our own controller commands through it
+TRAJECTORY = "joint_trajectory_controller"  # the standard one, that closes one loop per drive
 DELAY = 2.5  # periods, from a reading to the middle of the time in which its effort acts: two topics and two loops
 
 LEAST_BANDWIDTH = 10.0  # rad/s: below, a robot sags by centimetres before the integrals carry it
@@ -47,19 +42,11 @@ def controller_parameters(
 ) -> dict[str, Any]:
     """Parameters of ros2_control's nodes for a robot, by node.
 
-    Args:
-        template: parameters by node. Every node that has `joints` gets the driven joints, every one that has `gains`
-            gets those of `effort_gains`, every one that has `constraints` gets tolerances for each joint; the
-            controller manager gets the rate, and cuts efforts to the drives' limits, where those are as many newtons
-            either way. The rest stays as it is.
-        rate: of the controller manager [Hz].
-        natural_frequency: of the tracking error [rad/s].
-        interface: what the controllers command: effort, or position without gains.
-        wanted: controllers that are to be active; all where None. Others that cannot hold the robot are left out.
-
-    Raises:
-        UnequalDrivesError: by effort, a wanted controller cannot hold the robot.
-        SingularHomeError: by effort, there are no gains for it.
+    In the `template`, every node that has `joints` gets the driven joints, every one that has `gains` gets those of
+    `effort_gains` (which raises errors), every one that has `constraints` gets tolerances for each joint; the
+    controller manager gets the `rate` [Hz], and cuts efforts to the drives' limits, where those are as many newtons
+    either way. `natural_frequency` of the tracking error [rad/s]. `interface`: what controllers command, effort, or
+    position without gains. `wanted`: controllers to be active, None: all; others that cannot hold it are left out.
     """
     found: dict[str, Any] = copy.deepcopy(dict(template))
     for name, node in list(found.items()):
@@ -79,7 +66,7 @@ def controller_parameters(
             try:
                 parameters["gains"] = effort_gains(mechanism, natural_frequency, rate) if interface == "effort" else {}
             except (UnequalDrivesError, SingularHomeError):
-                if wanted is None or _own_name(name) in wanted:
+                if wanted is None or name.split("/")[-1] in wanted:
                     raise
                 _leave_out(found, name)
                 continue
@@ -99,16 +86,11 @@ def _one_bound_each(mechanism: Mechanism) -> bool:
     return bool(np.all(limits.least_effort == -limits.most_effort))
 
 
-def _own_name(node: str) -> str:
-    """The name of a node without the namespaces that a parameter file gives it."""
-    return node.split("/")[-1]
-
-
 def _leave_out(parameters: dict[str, Any], node: str) -> None:
     """Take a controller out of the parameters of nodes, the controller manager's among them."""
     del parameters[node]
     for other in parameters.values():
-        other[_PARAMETERS].pop(_own_name(node), None)
+        other[_PARAMETERS].pop(node.split("/")[-1], None)
 
 
 def tolerances(mechanism: Mechanism) -> dict[str, dict[str, float]]:
@@ -122,7 +104,7 @@ def tolerances(mechanism: Mechanism) -> dict[str, dict[str, float]]:
 
 
 def effort_gains(mechanism: Mechanism, natural_frequency: float, rate: float) -> dict[str, dict[str, Any]]:
-    """PID gains for each driven joint in effort mode, as parameters by joint.
+    """PID gains for each driven joint in effort mode, as parameters by joint; `rate` of the controller manager [Hz].
 
     Every joint's gains are multiples of the inertia I that its drive feels at home while the others stand still. The
     robot as a whole is lighter than that in some directions and heavier in others, by factors l, the eigenvalues of
@@ -131,14 +113,9 @@ def effort_gains(mechanism: Mechanism, natural_frequency: float, rate: float) ->
     p = d^2 l / 3 and i = d^3 l^2 / 27 give three poles at d l / 3 in the heaviest one, and others more damping. The
     integral carries the weight; it and the output stay within the drive's limit.
 
-    Args:
-        natural_frequency: of the tracking error [rad/s]: three times the pole of a direction with l = 1.
-        rate: of the controller manager [Hz].
-
-    Raises:
-        SingularHomeError: there is no such inertia.
-        UnequalDrivesError: the drives are redundant, so that integrals of single joints push against each other; or the
-            directions differ so much that the slowest would have a bandwidth of less than `LEAST_BANDWIDTH`.
+    `natural_frequency` [rad/s] is three times the pole of a direction with l = 1. SingularHomeError: there is no such
+    inertia. UnequalDrivesError: the drives are redundant, so that integrals of single joints push against each other;
+    or the directions differ so much that the slowest would have a bandwidth of less than `LEAST_BANDWIDTH`.
     """
     kinematics = Kinematics(mechanism)
     mass = actuator_mass_matrix(kinematics, Dynamics(kinematics), kinematics.home)
@@ -183,18 +160,18 @@ def effort_gains(mechanism: Mechanism, natural_frequency: float, rate: float) ->
 def controller_names(parameters: Mapping[str, Any]) -> list[str]:
     """Names of the controllers in a manager's parameters, given by node; ValueError: no controller manager."""
     for node, entry in parameters.items():
-        if _own_name(node) == "controller_manager":
+        if node.split("/")[-1] == "controller_manager":
             return [name for name, value in entry[_PARAMETERS].items() if isinstance(value, dict) and "type" in value]
     raise ValueError("no controller_manager in the parameters of the controllers")
 
 
 def read_parameters(path: str | Path) -> dict[str, Any]:
-    """The content of a parameter file of ROS, by node."""
+    """The content of a file of ROS in YAML: parameters by node, or a view of RViz."""
     return dict(yaml.safe_load(Path(path).read_text(encoding="utf-8")))
 
 
 def write_parameters(parameters: Mapping[str, Any], path: str | Path) -> None:
-    """Write a parameter file of ROS."""
+    """Write such a file."""
     Path(path).write_text(yaml.safe_dump(dict(parameters), sort_keys=False), encoding="utf-8")
 
 

@@ -26,7 +26,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from types import FrameType
-from typing import IO, Any, Protocol
+from typing import IO, Any
 
 import yaml
 
@@ -70,7 +70,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         words = {spec.name: ros_arguments(spec, values) for spec in specs}
         alone = only_one(values["namespace"])
         with progress("loading libraries"):  # heavy: what is wrong with the options is said before
-            preparing = importlib.import_module("pkm_bringup.prepare")
+            preparing = importlib.import_module("pkm_bringup.warm_kernels")
         preparing.compile_apart(text, [spec for spec in specs if spec.needed], values)
         dynamics = preparing.build(text)
     except (PkmError, ValueError) as error:
@@ -108,7 +108,7 @@ def _run(
     gate = Gate()
 
     def start(spec: bringup.NodeSpec) -> None:
-        group.start(spec, Forked(spec, words[spec.name], gate), spec.leads and values["stay"] != "true")
+        group.start(spec, forked(spec, words[spec.name], gate), spec.leads and values["stay"] != "true")
 
     for spec in specs:
         if not spec.needed:  # these import libraries of their own, for seconds, while this process goes on
@@ -164,16 +164,13 @@ def only_one(namespace: str) -> IO[str]:
 
 
 def runtime_folder() -> tuple[Path, str]:
-    """Folder by which this user's processes, and nobody else's, find each other, and a name for this computer.
-
-    The system's runtime folder of the user, or the user's cache, which several computers may share. PkmError where
-    others can write to each of them.
+    """Folder by which this user's processes, and nobody else's, find each other, and a name for this computer where
+    several may share it. PkmError where others can write to each of them.
     """
-    given = os.environ.get("XDG_RUNTIME_DIR")
-    for place in [given] if given else [f"/run/user/{os.getuid()}"]:
-        with contextlib.suppress(OSError):
-            if is_safe(os.lstat(place)) and os.access(place, os.W_OK):
-                return Path(place), ""
+    place = os.environ.get("XDG_RUNTIME_DIR") or f"/run/user/{os.getuid()}"
+    with contextlib.suppress(OSError):
+        if is_safe(os.lstat(place)) and os.access(place, os.W_OK):
+            return Path(place), ""
     problems = []
     temporary = Path(tempfile.gettempdir()) / f"pkm_{os.getuid()}"
     for folder in (cache_files.folders()[-1], temporary):
@@ -208,9 +205,7 @@ def write_parameters(file: Path, **parameters: str) -> Path:
 
 
 def read_settings(arguments: Sequence[str] | None = None) -> dict[str, str]:
-    """The value of every setting, as text by name, from command line options, by default the process's own.
-    At a terminal, the page is opened and the robot stays; a script wants the end of the motion.
-    """
+    """The value of every setting, as text by name, from command line options, by default the process's own."""
     at_terminal = sys.stdin.isatty() and sys.stdout.isatty()
     given = vars(parser(at_terminal).parse_args(arguments))
     if (given["motion"] == "none" or bringup.motion_of(given) == "none") and "stay" not in options.chosen(
@@ -222,13 +217,13 @@ def read_settings(arguments: Sequence[str] | None = None) -> dict[str, str]:
 
 def parser(at_terminal: bool = False) -> argparse.ArgumentParser:
     """The command line: every setting an option, its name with hyphens, under the heading of its group."""
+    robots = textwrap.fill(f"The robots of the gallery: {', '.join(robot_names())}.", 100)
     p = options.parser(
         "run",
         "Bring a robot to life over ROS: simulated machine, kinematics, dynamics, controller, browser page,\n"
         "motion. Ctrl-C ends everything, and reports what was done.",
         "The same settings are launch arguments, with underscores: ros2 launch pkm_control pkm.launch.py robot:=delta\n"
-        + "\n"
-        + textwrap.fill(f"The robots of the gallery: {', '.join(robot_names())}.", 100),
+        f"\n{robots}",
     )
     groups = {group: p.add_argument_group(group) for group in dict.fromkeys(one.group for one in SETTINGS[2:])}
     options.add_robot(p, "delta")
@@ -257,22 +252,9 @@ def ros_arguments(spec: bringup.NodeSpec, values: bringup.Values) -> list[str]:
     return arguments
 
 
-class Process(Protocol):
-    """The part of `subprocess.Popen` that a group needs."""
-
-    @property
-    def pid(self) -> int:
-        """Its number."""
-
-    def poll(self) -> int | None:
-        """Its exit code, None while it runs."""
-
-
 class Gate:
-    """Holds forked processes until it is opened here, or until this process is gone.
-
-    Participants of DDS that come up together receive each other's first announcements; one that is there long before
-    the others may have to wait for the next, which is seconds later.
+    """Holds forked processes until it is opened here, or until this process is gone: participants of DDS that come up
+    together receive each other's first announcements; another may have to wait seconds for the next.
     """
 
     def __init__(self) -> None:
@@ -291,13 +273,9 @@ class Gate:
         os.read(self._inner, 1)
 
 
-class Forked(Child):
-    """A node in a process that is forked from this one, before ROS is initialised. The node is imported at once, and
-    begins when the gate is open.
-    """
-
-    def __init__(self, spec: bringup.NodeSpec, arguments: Sequence[str], gate: Gate) -> None:
-        super().__init__(partial(_become, spec, arguments, gate))
+def forked(spec: bringup.NodeSpec, arguments: Sequence[str], gate: Gate) -> Child:
+    """A node in a forked process, before ROS is initialised: imported at once, it begins when the gate is open."""
+    return Child(partial(_become, spec, arguments, gate))
 
 
 def _become(spec: bringup.NodeSpec, arguments: Sequence[str], gate: Gate) -> int | None:
@@ -327,7 +305,7 @@ class ProcessGroup:
 
     def __init__(self, patience: tuple[float, float, float] = _PATIENCE) -> None:
         self._patience = patience
-        self.processes: dict[str, Process] = {}
+        self.processes: dict[str, Child] = {}
         self._specs: dict[str, bringup.NodeSpec] = {}
         self._leader = ""
         self._stopping = False
@@ -335,7 +313,7 @@ class ProcessGroup:
         self._asked_at = 0.0  # s, monotonic: first
         self.killed: list[str] = []  # names of processes that did not end otherwise
 
-    def start(self, spec: bringup.NodeSpec, process: Process, leads: bool = False) -> None:
+    def start(self, spec: bringup.NodeSpec, process: Child, leads: bool = False) -> None:
         """Add the process of a node that has just started. When one that `leads` ends, the run is over."""
         self._specs[spec.name] = spec
         self.processes[spec.name] = process
@@ -344,14 +322,14 @@ class ProcessGroup:
 
     def code_of_leader(self) -> int:
         """Exit code of the leading node, once it has ended by itself or was asked to; else 0."""
-        leads = next((name for name, spec in self._specs.items() if spec.leads), "")
-        code = self.processes[leads].poll() if leads else None
-        return code if code is not None and code > 0 else 0
+        return max([0, *(code for code in self._codes_of_leader() if code is not None)])
 
     def leader_was_cut_off(self) -> bool:
         """Whether the leading node was still starting when it was asked to end, and has reported nothing."""
-        leaders = (self.processes[name] for name, spec in self._specs.items() if spec.leads)
-        return any(process.poll() == -signal.SIGINT for process in leaders)
+        return -signal.SIGINT in self._codes_of_leader()
+
+    def _codes_of_leader(self) -> list[int | None]:
+        return [self.processes[name].poll() for name, spec in self._specs.items() if spec.leads]
 
     def ask_to_stop(self, number: int = 0, frame: FrameType | None = None) -> None:
         """Signal handler: end the run at the next look; the second signal, without waiting for a report."""
@@ -369,9 +347,7 @@ class ProcessGroup:
             self._asked += 1
 
     def wait(self) -> int:
-        """Wait until the run is over, by the nodes' rules in `bringup.py`.
-        Returns 0 when asked to stop or the leader ended well, else the exit code of a process.
-        """
+        """Wait until the run is over; 0 when asked to stop or the leader ended well, else an exit code."""
         running = dict(self.processes)
         while not self._stopping:
             if is_measured() and self._leader in running and len(running) > 1:
@@ -384,21 +360,18 @@ class ProcessGroup:
                 del running[name]
                 if name == self._leader and code >= 0:
                     return code
-                if name == self._leader:
-                    print(f"pkm run: {name} ended with code {code}; stopping the others", file=sys.stderr, flush=True)
-                    say_fault(f"{name} ended with code {code}")
-                    return 1
-                if self._specs[name].stops_run(code):
-                    print(f"pkm run: {name} ended with code {code}; stopping the others", file=sys.stderr, flush=True)
-                    say_fault(f"{name} ended with code {code}")
-                    return code if code > 0 else 1
+                ended = f"{name} ended with code {code}"
+                if self._specs[name].stops_run(code, leads=name == self._leader):
+                    print(f"pkm run: {ended}; stopping the others", file=sys.stderr, flush=True)
+                    say_fault(ended)
+                    return max(code, 1)
                 if code != 0:
-                    print(f"pkm run: {name} ended with code {code}; going on without it", file=sys.stderr, flush=True)
+                    print(f"pkm run: {ended}; going on without it", file=sys.stderr, flush=True)
             time.sleep(0.05)
         return 0
 
     @staticmethod
-    def _signal(processes: Iterable[Process], number: int) -> None:
+    def _signal(processes: Iterable[Child], number: int) -> None:
         for process in processes:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(process.pid, number)
@@ -424,7 +397,7 @@ class ProcessGroup:
             if not alive:
                 return
 
-    def _has_drives(self, alive: Sequence[Process], began: float) -> bool:
+    def _has_drives(self, alive: Sequence[Child], began: float) -> bool:
         """Whether one of them may still be disabling drives; its report is waited for."""
         names = (name for name, process in self.processes.items() if process in alive)
         return time.monotonic() - began < _TELLING and any("hardware" in self._specs[name].nodes for name in names)

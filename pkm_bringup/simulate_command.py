@@ -73,8 +73,8 @@ def parser() -> argparse.ArgumentParser:
 
 
 def read_options(arguments: Sequence[str] | None = None) -> Options:
-    """The options of a command line, by default the process's own. Ends the process where it is wrong.
-    A natural frequency that the rate does not permit is lowered with a notice, as in the controller's node.
+    """The options of a command line, which ends the process where it is wrong. A natural frequency that the rate does
+    not permit is lowered with a notice, as in the controller's node.
     """
     command = parser()
     given = Options(**vars(command.parse_args(arguments)))
@@ -102,19 +102,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (PkmError, ValueError) as error:
         print(f"pkm simulate: {error}", file=sys.stderr)
         return 2
-    run_in_one_process = importlib.import_module(_RUN).run_in_one_process
-    simulate = importlib.import_module(_JOB).simulate
-    return int(
-        run_in_one_process(
-            given.robot,
-            given.xacro_args,
-            lambda mechanism, interruption: simulate(mechanism, given, interruption),
-        )
-    )
+    run, simulate = importlib.import_module(_RUN).run_in_one_process, importlib.import_module(_JOB).simulate
+    return int(run(given.robot, given.xacro_args, lambda mechanism, ends: simulate(mechanism, given, ends)))
 
 
 def _check(given: Options) -> None:
-    """Refuse at once what can be refused without the robot."""
     check_report(given.report)
     if given.page:
         check_host(given.host)

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from pkm_bringup.command_line.one_process import Interruption
@@ -13,7 +15,7 @@ from pkm_control.loop.control_loop import ControlLoop, Period, switch_on
 from pkm_control.motion.files.default_motion import motion_named
 from pkm_control.robot_loop import build_loop, planner_of
 from pkm_description.mechanism import Array, Mechanism
-from pkm_hardware.realism import NOTE, payload_note
+from pkm_hardware.machine_kinds import NOTE, payload_note
 from pkm_hardware.simulated.simulated_machine import SimulatedMachine
 from pkm_kinematics.making import KERNELS, making
 from pkm_runtime.optional import PAGE, PAGE_REMEDY, NotInstalledError, need
@@ -26,27 +28,24 @@ from pkm_viewer.viewer_process import ViewerProcess
 _PICTURE_EVERY = 0.02  # s of machine time between two updates of the page
 
 
-class _Watcher:
-    """Passes some of the control periods on to the page."""
+def _watcher(viewer: ViewerProcess, loop: ControlLoop) -> Callable[[Period], None]:
+    """What passes some of the control periods on to the page."""
+    machine, shown = loop.machine, [-np.inf]  # s, of machine time
 
-    def __init__(self, viewer: ViewerProcess, loop: ControlLoop) -> None:
-        self._viewer = viewer
-        self._loop = loop
-        self._next = 0.0
-
-    def __call__(self, period: Period) -> None:
-        machine, action = self._loop.machine, period.action
-        if machine.time < self._next or action.measured is None or action.reference is None:
+    def watch(period: Period) -> None:
+        action = period.action
+        if machine.time < shown[0] + _PICTURE_EVERY or action.measured is None or action.reference is None:
             return
-        self._next = machine.time + _PICTURE_EVERY
+        shown[0] = machine.time
         error = float(np.linalg.norm(action.measured.pose[:3] - action.reference.pose[:3]))
         speed = float(np.linalg.norm(action.measured.twist[:3]))
         joints, pose = action.measured.joints, action.measured.pose
         if isinstance(machine, SimulatedMachine):  # which knows better than its encoders
             joints, pose = machine.joints, machine.pose
-        by_effort = self._loop.controller.commands == "effort"
-        efforts = action.command if by_effort else np.full_like(action.command, np.nan)
-        self._viewer.update(joints, pose, machine.time, error, speed, efforts)
+        efforts = action.command if loop.controller.commands == "effort" else np.full_like(action.command, np.nan)
+        viewer.update(joints, pose, machine.time, error, speed, efforts)
+
+    return watch
 
 
 def simulate(mechanism: Mechanism, options: Options, interruption: Interruption) -> tuple[str, ...]:
@@ -68,7 +67,7 @@ def simulate(mechanism: Mechanism, options: Options, interruption: Interruption)
         if options.page:
             with progress("opening the page"):
                 viewer = _open_page(loop, options, job.cycle.sampled(250.0).pose[:, :3])
-        watch = _Watcher(viewer, loop) if viewer is not None else None
+        watch = _watcher(viewer, loop) if viewer is not None else None
         times = f"{options.cycles} cycle" + "s" * (options.cycles != 1)
         long = f"{options.cycles * job.cycle.duration:.3g} s"
         print(f"running {times} at {options.rate:.0f} Hz, which takes {long}; Ctrl-C ends the run", flush=True)
@@ -101,13 +100,8 @@ def _conditions(options: Options) -> tuple[str, ...]:
         return ("commanded by position; the machine is at its commanded position (loopback), and has no efforts",)
     law = f"{options.controller} at {options.natural_frequency:g} rad/s, damping {options.damping:g}"
     described = f"described with {options.xacro_args}" if options.xacro_args else ""
-    conditions = (
-        law,
-        NOTE if options.realistic else "",
-        described,
-        payload_note(options.hidden_payload),
-    )
-    return tuple(condition for condition in conditions if condition)
+    conditions = law, NOTE if options.realistic else "", described, payload_note(options.hidden_payload)
+    return tuple(filter(None, conditions))
 
 
 def _warm_up(loop: ControlLoop, options: Options) -> None:

@@ -9,7 +9,7 @@ import os
 import signal
 import sys
 
-NODES = {
+NODES = {  # modules by the names of their executables, each with a `main`
     "kinematics_node": "pkm_kinematics.ros.kinematics_node",
     "dynamics_node": "pkm_dynamics.ros.dynamics_node",
     "layers_node": "pkm_analysis.ros.layers_node",
@@ -22,7 +22,6 @@ NODES = {
     "description_node": "pkm_description.ros.description_node",
     "machine_watch_node": "pkm_bringup.nodes.machine_watch_node",
 }
-"""Modules by the names of their executables, each with a `main`."""
 
 
 def _run(module: str) -> int:

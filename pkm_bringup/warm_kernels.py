@@ -1,50 +1,160 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`pkm warm`: compiles and caches every kernel, so that the first call of a node is as quick as the next.
+"""Objects and kernels of one robot, made before they are needed: for its nodes, and by `pkm warm`.
 
-A first report is drawn, too, for which matplotlib looks through all fonts; and all modules are compiled to bytecode.
-`./pkm` and `colcon build` do this; after an installation by pip, kernels are compiled when they are first called.
+Importing libraries, building the robot, loading or compiling its kernels and planning its motion take seconds; seven
+nodes that each do it at the same time take half a minute on two cores. So all are forked from a process with the
+imports and objects made here, and find them through `shared_mechanism`, `shared_kinematics`, `shared_dynamics` and
+`planned`. `pkm warm` compiles and caches every kernel, draws a first report, for which matplotlib looks through all
+fonts, and compiles all modules to bytecode. `./pkm` and `colcon build` do this; after an installation by pip, kernels
+are compiled when they are first called.
 """
 
 from __future__ import annotations
 
 import argparse
 import compileall
+import contextlib
+import gc
+import hashlib
 import importlib
 import math
 import os
+import signal
 import sys
 import tempfile
 import time
 from collections.abc import Sequence
+from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
 
-from pkm_bringup.main_job import plan_cycle, run_motion, simulated_loop
-from pkm_bringup.prepare import exercise, interrupt_silently, note_compiled, warm_up_controller
+from pkm_bringup import bringup
+from pkm_bringup.main_job import plan_cycle, planned, run_motion, simulated_loop
 from pkm_client import options
 from pkm_control.controllers.law_settings import LAWS
-from pkm_control.loop.control_loop import ControlLoop, switch_on
+from pkm_control.loop.control_loop import ControlLoop, switch_on, warm_up
 from pkm_control.motion.files.default_motion import motion_named
 from pkm_control.motion.files.shipped import AUTO
 from pkm_control.motion.planning import MotionPlanner
+from pkm_control.robot_loop import build_follower
+from pkm_control.simulation_setup import ControllerSettings
 from pkm_description import load_mechanism
+from pkm_description.from_urdf import shared_mechanism
 from pkm_description.load import xacro_arguments
 from pkm_description.mechanism import Mechanism
+from pkm_description.urdf import cache_files
 from pkm_dynamics import Dynamics
+from pkm_dynamics.dynamics import shared_dynamics
+from pkm_dynamics.motion_limits import ActuatorLimits
 from pkm_hardware.machine_kinds import SIMULATED
-from pkm_kinematics.making import making
-from pkm_runtime.child_processes import Child
+from pkm_hardware.simulated.simulated_machine import SimulatedMachine
+from pkm_kinematics.forward.tracker import AssemblyModeTracker
+from pkm_kinematics.making import KERNELS, making
+from pkm_runtime.child_processes import Child, end_with_parent
 from pkm_runtime.errors import PkmError
 from pkm_runtime.kernels.kernel_cache import COMPILING
 from pkm_viewer.report.report import Report
 
-ANALYSES = "pkm_analysis.warm"  # which control does not import; found by name
+_COMPILED = ("pkm_runtime", "pkm_kinematics", "pkm_dynamics", "pkm_hardware", "pkm_control")  # that have kernels
+_MARKS = 200  # of what was compiled; older ones go
 
+ANALYSES = "pkm_analysis.warm"  # which control does not import; found by name
+# Robots with kernels that the Delta lacks: iterated limbs, configuration-dependent motion space, redundancy, a chain
 KINDS = ("quattro", "tripod_3prs", "cable_8", "capaman")
-"""Robots that take kernels which the Delta does not: limbs solved by iteration, a motion space that turns, redundant
-drives, a platform that hangs on a chain of joints."""
+
+
+def build(text: str) -> Dynamics:
+    """The robot of a description (URDF+), which all nodes share; PkmError where there is none in it."""
+    with making("building the robot"):
+        return shared_dynamics(shared_mechanism(text))
+
+
+def compile_apart(text: str, specs: Sequence[bringup.NodeSpec], values: bringup.Values) -> None:
+    """Compile a robot's kernels in another process, where the sources changed since they were compiled: it leaves a
+    hundred megabytes and more there, and all nodes are forked from this one. Errors occur again here, to be reported.
+    """
+    mark = _mark(text, values["controller"], values["hardware"])
+    if mark is None or mark.exists():
+        return
+
+    def compile_all() -> None:
+        interrupt_silently()
+        load(build(text), specs, values)
+
+    if Child(compile_all, silent=True).wait(math.inf) == 0:  # else it fails again where it can be reported
+        note_compiled(text, values["controller"], values["hardware"])
+
+
+def interrupt_silently() -> None:
+    """Let a child end with its parent, and silently by Ctrl-C: its parent reports it."""
+    end_with_parent()
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+def note_compiled(text: str, controller: str, hardware: str) -> None:
+    """Note that kernels for a description, law and machine are compiled: `compile_apart` then skips them."""
+    mark = _mark(text, controller, hardware)
+    if mark is not None:
+        with contextlib.suppress(OSError):
+            cache_files.write(mark, b"")
+
+
+def _mark(*what: str) -> Path | None:
+    packages = Path(__file__).resolve().parents[1]
+    sources = sorted(file for name in _COMPILED for file in (packages / name).rglob("*.py"))
+    times = [(str(file), (found := file.stat()).st_mtime_ns, found.st_size) for file in sources]
+    digest = hashlib.sha256(repr((what, times, sys.version, version("numba"))).encode(errors="surrogatepass"))
+    for folder in cache_files.folders():
+        with contextlib.suppress(OSError):
+            if os.access(cache_files.made(folder), os.W_OK):
+                for old in sorted(folder.glob("*.compiled"), key=lambda file: file.stat().st_mtime)[:-_MARKS]:
+                    old.unlink(missing_ok=True)
+                return folder / f"{digest.hexdigest()[:32]}.compiled"
+    return None
+
+
+def prepare(dynamics: Dynamics, specs: Sequence[bringup.NodeSpec], values: bringup.Values) -> None:
+    """Make what the nodes need and what does not depend on ROS, and import their modules; PkmError: unusable motion."""
+    load(dynamics, specs, values)
+    with making("importing the nodes"):
+        for spec in specs:
+            importlib.import_module(spec.module)
+    gc.collect()
+    gc.freeze()  # what is made stays in pages that the nodes share
+
+
+def load(dynamics: Dynamics, specs: Sequence[bringup.NodeSpec], values: bringup.Values) -> None:
+    """Load the kernels that nodes need, and plan the motion, as `prepare` does."""
+    wanted = {name for spec in specs for name in spec.nodes}
+    with making(KERNELS):
+        exercise(dynamics)
+        if "controller" in wanted:
+            warm_up_controller(dynamics, values["controller"])
+        if "hardware" in wanted and values["hardware"] == SIMULATED:
+            SimulatedMachine(dynamics, ActuatorLimits.of(dynamics.mechanism)).warm_up()
+    if "motion_player" in wanted and bringup.motion_of(values) != "none":
+        with making("planning the motion"):
+            files = values["hardware_file"], values["tool_file"], values["keep_out_file"]
+            planned(dynamics.mechanism, bringup.motion_of(values), bringup.reserve(values), *files)
+
+
+def exercise(dynamics: Dynamics) -> None:
+    """Call once the functions that the kinematics and dynamics nodes and the recorder of a run call."""
+    kinematics = dynamics.kinematics
+    home, still = np.array(kinematics.home), np.zeros(6)
+    positions = np.asarray(kinematics.inverse(home).actuated)
+    tracker = AssemblyModeTracker(kinematics)
+    tracker.observe(positions, np.zeros(len(positions)))
+    kinematics.forward(np.tile(positions, (2, 1)), near=np.tile(home, (2, 1)))
+    kinematics.singularity(home)
+    dynamics.inverse(home, still, still)
+
+
+def warm_up_controller(dynamics: Dynamics, law: str) -> None:
+    """Warm up a controller at home."""
+    warm_up(build_follower(dynamics.mechanism, ControllerSettings(law), dynamics), dynamics.kinematics)
 
 
 def warm_kernels(mechanism: Mechanism) -> float:
@@ -115,10 +225,8 @@ def _planner(loop: ControlLoop) -> MotionPlanner:
 
 
 def warm_modules() -> None:
-    """Keep the bytecode of all modules, also where PYTHONDONTWRITEBYTECODE is set, as in many containers: there every
-    process would compile all that it imports, a sixth of the time to the first inverse kinematics.
-    """
-    packages = Path(__file__).resolve().parents[2]
+    """Keep the bytecode of all modules, also where PYTHONDONTWRITEBYTECODE is set, as in many containers."""
+    packages = Path(__file__).resolve().parents[1]
     for folder in sorted(packages.glob("pkm_*/")):
         compileall.compile_dir(folder, quiet=2)  # what cannot be written is left out
     if find_spec("matplotlib") is not None:
@@ -135,7 +243,7 @@ def warm_report(mechanism: Mechanism) -> None:
     report = Report.of(recording, loop.kinematics)
     with tempfile.TemporaryDirectory(prefix="pkm_") as folder:
         files = {kind: Path(folder) / f"page.{kind}" for kind in ("png", "pdf", "html")}
-        importlib.import_module("pkm_viewer.report.page.write").write_page(recording, report, files)
+        importlib.import_module("pkm_viewer.report.page").write_page(recording, report, files)
 
 
 def parser() -> argparse.ArgumentParser:

@@ -40,7 +40,7 @@ from pkm_control.space.tool import Tool, read_tools, tool_named
 from pkm_description import load_mechanism
 from pkm_description.mechanism import Array, Inertial, Mechanism
 from pkm_dynamics.dynamics import shared_dynamics
-from pkm_hardware.realism import USUAL_RESERVE
+from pkm_hardware.machine_kinds import USUAL_RESERVE
 from pkm_kinematics import Configuration, ForwardSolution, Kinematics
 from pkm_kinematics.kernels.compiled_rotations import displacement_between
 from pkm_runtime.optional import ROS, ROS_REMEDY, need

@@ -24,8 +24,7 @@ from pkm_hardware.machine_file import read_machine_file
 from pkm_hardware.machine_kinds import SIMULATED
 from pkm_hardware.make_machine import limits_by_file, make_drives, make_machine
 from pkm_hardware.simulated.drive_parts import Encoder
-from pkm_hardware.simulated.imperfections import realistic_machine
-from pkm_hardware.simulated.simulated_machine import SimulatedMachine
+from pkm_hardware.simulated.simulated_machine import SimulatedMachine, realistic_machine
 from pkm_kinematics import Kinematics
 
 

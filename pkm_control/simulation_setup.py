@@ -16,8 +16,7 @@ from pkm_control.controllers.law_settings import (
     POSITION,
     highest_natural_frequency,
 )
-from pkm_hardware.machine_kinds import LOOPBACK, SIMULATED
-from pkm_hardware.realism import DELAY, RESERVE, USUAL_RESERVE
+from pkm_hardware.machine_kinds import DELAY, LOOPBACK, RESERVE, SIMULATED, USUAL_RESERVE
 
 STALE_PERIODS = 5  # control periods without a new reading after which efforts stop
 Fallback = Literal["zero", "gravity"]

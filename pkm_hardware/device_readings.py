@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a device tells of its axes, in the coordinates of the joints: which readings count, and when they were taken."""
+"""Readings of a device in the coordinates of the joints: which are plausible, and when they were taken."""
 
 from __future__ import annotations
 
@@ -11,17 +11,44 @@ from numpy.typing import NDArray
 from pkm_description.mechanism import Array
 from pkm_dynamics.motion_limits import ActuatorLimits
 from pkm_hardware.drivers.driver import DeviceError, Driver, GivenUpError, Reading
-from pkm_hardware.machine_drives import Scale
-from pkm_hardware.reading_watch import ReadingWatch
+from pkm_hardware.machine_file import Scale
+from pkm_kinematics.kernels.short_vectors import first_beyond
+
+_FASTER = 1.5  # times its largest speed: what an actuator is believed to do
+_LATE = 0.005  # s, by which the time of a reading may be off
 
 _READINGS = 20  # of which two in a row have to agree before drives are enabled there
+
+
+class ReadingWatch:
+    """Whether a reading can follow the one before, within the actuators' speeds; always where a speed is unlimited."""
+
+    def __init__(self, limits: ActuatorLimits) -> None:
+        self._names, self._units = limits.names, limits.length_units
+        self._speeds = _FASTER * limits.velocity
+        self._last: Array | None = None
+
+    def check(self, positions: Array, elapsed: float) -> str:
+        """Why positions (n_actuated,) [rad or m] are implausible `elapsed` [s] after the last good ones, or empty."""
+        if self._last is None or not math.isfinite(elapsed):
+            return ""
+        moved = positions - self._last
+        k = first_beyond(moved, self._speeds * (max(elapsed, 0.0) + _LATE))
+        if k < 0 or math.isnan(moved[k]):
+            return ""
+        unit = self._units[k]
+        return f"the reading of {self._names[k]} jumps by {abs(moved[k]):.4g} {unit}, faster than it can move"
+
+    def accept(self, positions: Array) -> None:
+        """Go on from positions (n_actuated,) [rad or m]."""
+        self._last = positions.copy()
 
 
 class DeviceReadings:
     """`last` is the last reading that counts: machine time [s] at which it was taken, positions and velocities (n,).
 
-    A reading that no actuator could have reached is dropped, so that its time stands still; `dropped` counts them, and
-    `doubt` says why the last of them was. `fresh`: whether the last one that came counted. Where time does not pass by
+    A reading that no actuator could have reached is dropped, so that its time stands still; `dropped` counts them,
+    `why_dropped` is of the last of them. `fresh`: whether the last one that came counted. Where time does not pass by
     itself (not `real`), a reading is as old as its period.
     """
 
@@ -33,7 +60,7 @@ class DeviceReadings:
     def restart(self, now: float, home: Array) -> None:
         """Begin anew with joints that are believed to be at home (n_actuated,)."""
         self.last = (now, home.copy(), np.zeros_like(home))
-        self.dropped, self.doubt, self.fresh = 0, "", True
+        self.dropped, self.why_dropped, self.fresh = 0, "", True
         self._blind: NDArray[np.bool_] | None = None  # axes whose encoders have not found their index
         self._watch = ReadingWatch(self._limits)
 
@@ -64,12 +91,10 @@ class DeviceReadings:
                 agreed = 1
             if agreed == 2:
                 return
-        raise DeviceError(f"no two readings{driver.where} agree: {self.doubt or driver.notice or 'none comes'}")
+        raise DeviceError(f"no two readings{driver.where} agree: {self.why_dropped or driver.notice or 'none comes'}")
 
     def take(self, reading: Reading, scale: Scale, now: float, began: float) -> bool:
-        """Accept a reading if it is new and plausible; whether it was. The period began at machine time `now` [s], and
-        at `began` [s, `time.monotonic`].
-        """
+        """Whether a reading is new and plausible: accepted, in a period from `now`, or `began` (monotonic) [s]."""
         self.fresh = reading.time > self._asked and self._accept(reading, scale, now, began)
         return self.fresh
 
@@ -87,8 +112,8 @@ class DeviceReadings:
                 self._watch = ReadingWatch(self._limits)
             self._blind, judged = blind, np.where(blind, last, positions)
         elapsed = taken - before
-        if doubt := self._watch.check(judged, max(elapsed, reading.time - self._asked)):
-            self.dropped, self.doubt = self.dropped + 1, doubt
+        if why := self._watch.check(judged, max(elapsed, reading.time - self._asked)):
+            self.dropped, self.why_dropped = self.dropped + 1, why
             return False
         self._watch.accept(judged)
         if reading.velocities is not None:

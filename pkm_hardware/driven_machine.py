@@ -27,7 +27,7 @@ from pkm_hardware.machine import (
     MachineState,
     drives_may_be_on,
 )
-from pkm_hardware.machine_drives import Drives
+from pkm_hardware.machine_file import Drives
 from pkm_hardware.position_limiter import PositionLimiter
 
 _AGAIN = 1.0  # s between two attempts to disable drives that did not obey
@@ -124,7 +124,7 @@ class DrivenMachine(Machine):
     def shut_down(self) -> str:
         """Disable the drives, check it and close the line; the warning if that failed, else empty."""
         with self._turning_off():
-            mine = self._lock.acquire(timeout=_LAST_WORD)  # drives are disabled without it, too
+            acquired = self._lock.acquire(timeout=_LAST_WORD)  # drives are disabled without it, too
             try:
                 if self._ended is None:
                     self._let_go()
@@ -138,7 +138,7 @@ class DrivenMachine(Machine):
                         self._driver.close()
                 return self._ended
             finally:
-                if mine:
+                if acquired:
                     self._lock.release()
 
     @contextlib.contextmanager
@@ -174,7 +174,7 @@ class DrivenMachine(Machine):
         if not self._homed and self.lifecycle is Lifecycle.INACTIVE:
             return "positions are unknown: activate, and the axes are homed"
         seen = self._readings
-        dropped = f"{seen.dropped} readings were dropped: {seen.doubt}" if seen.dropped else ""
+        dropped = f"{seen.dropped} readings were dropped: {seen.why_dropped}" if seen.dropped else ""
         return "; ".join(words for words in (self._driver.notice, dropped) if words)
 
     @property
@@ -240,7 +240,6 @@ class DrivenMachine(Machine):
         self._readings.confirm(self._driver, self._scale, self.time, self._began)
 
     def _trade(self, targets: Array | None) -> Reading:
-        """Exchange targets (n_actuated,), in the device's units, and reading with the device."""
         reading = self._driver.exchange(targets)
         self._readings.take(reading, self._scale, self.time, self._began)
         return reading
@@ -312,13 +311,11 @@ class DrivenMachine(Machine):
         self._released = False
 
     def _let_go(self) -> None:
-        """Send no more commands."""
         self._released = True
         self._homing = None
         self._readings.rest()
 
     def _tell_off(self, always: bool = False) -> str:
-        """Disable the drives where they may be on; the warning if that failed."""
         if not (self._may_be_on or always):
             return ""
         try:
@@ -356,6 +353,5 @@ class DrivenMachine(Machine):
         self.lifecycle = Lifecycle.FAULT
 
     def _warn(self, warning: str) -> None:
-        """Add to the fault that drives may be on."""
         if warning and warning not in self.fault:
             self.fault = f"{self.fault}; {warning}" if self.fault else warning

@@ -56,9 +56,7 @@ class _Phase(Enum):
 
 
 class Homing:
-    """Homes axes in the given order: `targets`, then `observe`, once per period, until `done`.
-    `found` has the device's position at the reference of each axis that is done.
-    """
+    """Homes axes in order: `targets`, then `observe`, each period, until `done`; `found`: device positions there."""
 
     def __init__(self, axes: Sequence[AxisHoming]) -> None:
         self._left = list(axes)

@@ -137,10 +137,9 @@ class Machine(ABC):
         self.lifecycle = Lifecycle.FAULT
 
     def shut_down(self) -> str:
-        """Disable the drives, check it and release the device: the last call of every way out.
-
-        It may be called in any state, from any thread and more than once, and raises nothing. Returns the warning that
-        the drives could not be disabled, else empty.
+        """Disable the drives, check it and release the device: the last call of every way out. It may be called in any
+        state, from any thread and more than once, and raises nothing. Returns the warning that the drives could not be
+        disabled, else empty.
         """
         try:
             self.deactivate()
@@ -208,7 +207,6 @@ class Machine(ABC):
     @abstractmethod
     def write(self, command: Array, answers: float | None = None) -> None:
         """Set the command (n_actuated,), in the units of the command mode, that the drives follow from now on.
-
         `answers`: machine time of the reading that it answers [s], where known; it dates commands that jitter.
         ValueError where the command has another shape or is not finite: the one before stays.
         """
@@ -232,7 +230,6 @@ class Machine(ABC):
         return
 
     def _checked(self, command: Array) -> Array:
-        """A copy of a command that can be followed."""
         command = np.array(command, dtype=np.float64)
         if command.shape != (len(self.limits.names),):
             raise ValueError(f"a command has shape {command.shape} for {len(self.limits.names)} actuators")

@@ -16,14 +16,52 @@ import numpy as np
 from pkm_description.mechanism import Array, Mechanism
 from pkm_description.urdf.unit_slips import FAST, FAST_SLIDE, LARGE, looks_like_degrees
 from pkm_dynamics.motion_limits import ActuatorLimits
+from pkm_hardware.drivers.driver import Driver
 from pkm_hardware.homing import METHODS, AxisHoming
-from pkm_hardware.machine_drives import Scale
 from pkm_hardware.machine_kinds import KINDS, LOOPBACK
 from pkm_runtime.errors import ConfigurationError
 from pkm_runtime.optional import need
 from pkm_runtime.yaml_section import Section, read_yaml
 
 _TURN = 2.0 * math.pi
+
+FASTER = 1.2  # times the actuator's largest speed: with less, a drive that lags could not catch up
+
+
+@dataclass(frozen=True, eq=False)
+class Scale:
+    """device = zero + units * (joint - offset), each (n_actuated,); `units` have the sign of the direction."""
+
+    units: Array
+    offset: Array
+    zero: Array
+
+    @staticmethod
+    def one_to_one(n: int) -> Scale:
+        """The scale of a device that speaks the units of the joints."""
+        return Scale(np.ones(n), np.zeros(n), np.zeros(n))
+
+    def to_device(self, joints: Array) -> Array:
+        """The device's positions (n_actuated,) in its units for joint positions (n_actuated,) [rad or m]."""
+        return np.asarray(self.zero + self.units * (joints - self.offset))
+
+    def to_joints(self, device: Array) -> Array:
+        """Joint positions (n_actuated,) [rad or m] for the device's (n_actuated,) in its units."""
+        return np.asarray(self.offset + (device - self.zero) / self.units)
+
+
+@dataclass(frozen=True, eq=False)
+class Drives:
+    """A machine's driver, its scale, its home position (n_actuated,) [rad or m] and the axes that need homing.
+    For messages, `axes` names each actuator as the device does and `unit` is what the device counts in, where known.
+    """
+
+    driver: Driver
+    scale: Scale
+    home: Array
+    homing: tuple[AxisHoming, ...] = ()
+    axes: tuple[str, ...] = ()
+    unit: str = ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,9 +146,7 @@ def read_machine_file(path: str | Path) -> MachineFile:
 
 
 def check_kind(kind: str, file: MachineFile | None) -> None:
-    """Refuse a kind of machine (one of `KINDS`) with a missing or wrong file (ConfigurationError) or library.
-    A loopback needs no file, and takes that of any kind. NotInstalledError: a library is missing.
-    """
+    """Refuse a kind with a wrong file (ConfigurationError), or without library; a loopback takes any."""
     if file is None and kind != LOOPBACK:
         remedy = "docs/hardware.md shows how to write it"
         raise ConfigurationError("hardware_file", "", f"hardware '{kind}' needs one", remedy)
@@ -121,20 +157,16 @@ def check_kind(kind: str, file: MachineFile | None) -> None:
 
 def _limits_of(section: Section) -> tuple[float, float, float, float]:
     inf = math.inf
-    lower = section.number("lower") if section.has("lower") else -inf
-    upper = section.number("upper") if section.has("upper") else inf
+    lower, upper = section.number("lower", -inf), section.number("upper", inf)
     if not lower < upper:
         raise section.wrong("lower", f"{lower:g} is not below upper, {upper:g}", "give the range as lower < upper")
-    velocity = section.number("velocity", bounds=(1e-9, 1e9)) if section.has("velocity") else inf
-    acceleration = section.number("acceleration", bounds=(1e-9, 1e9)) if section.has("acceleration") else inf
+    velocity, acceleration = (section.number(key, inf, (1e-9, 1e9)) for key in ("velocity", "acceleration"))
     return lower, upper, velocity, acceleration
 
 
 def scale_of(sections: Sequence[Section], units: Sequence[float], zero: Sequence[float]) -> Scale:
-    """The scale of a device; ConfigurationError where a sign or an offset makes no sense.
-
-    `sections` have `sign` and `offset`: the joint's position at the device's zero. `units` of the device for each rad
-    or m of the joint are positive, `zero` is in its units.
+    """The scale of a device by `sign` and `offset` (the joint's position at the device's zero) of the sections; `units`
+    of the device for each rad or m of the joint are positive, `zero` is in its units.
     """
     signs = [section.sign("sign") for section in sections]
     offsets = [section.number("offset", 0.0) for section in sections]
@@ -159,15 +191,12 @@ def homing_of(sections: Sequence[Section]) -> tuple[AxisHoming, ...]:
             travel=one.number("travel", _TURN, (1e-6, 1e6)),
             back_off=one.number("back_off", 0.05, (0.0, 1e3)),
             lag=one.number("lag", 0.1, (1e-6, 1e3)),
-            load=one.number("load", bounds=(0.0, 1e9)) if one.has("load") else math.inf,
+            load=one.number("load", math.inf, (0.0, 1e9)),
         )
         order = one.whole("order", i, (0, 1000))
         one.finish()
         axes.append((order, axis))
     return tuple(axis for _, axis in sorted(axes, key=lambda pair: pair[0]))
-
-
-FASTER = 1.2  # times the actuator's largest speed: with less, a drive that lags could not catch up
 
 
 @dataclass(frozen=True, eq=False)
@@ -181,18 +210,13 @@ class DeviceLimits:
 
 
 def device_limits(file: MachineFile, mechanism: Mechanism, scale: Scale, homing: Sequence[AxisHoming]) -> DeviceLimits:
-    """The limits of the description and the file in the device's units; `current` is the file's alone.
-
-    The ranges of axes with `homing` are unknown, since the device does not know their position. ConfigurationError: a
-    current makes no sense.
+    """The limits of the description and the file in the device's units; `current` is the file's alone. Ranges of axes
+    with `homing` are infinite: the device does not know their position. ConfigurationError: a current makes no sense.
     """
     limits = file.lowered(ActuatorLimits.of(mechanism))
     ends = np.stack([scale.to_device(limits.lower), scale.to_device(limits.upper)])
     lowest, highest = ends.min(axis=0), ends.max(axis=0)
     for axis in homing:
         lowest[axis.actuator], highest[axis.actuator] = -np.inf, np.inf
-    current = [
-        section.number("current", bounds=(1e-3, 1e5)) if section.has("current") else np.inf
-        for section in file.of(mechanism)
-    ]
+    current = [section.number("current", np.inf, (1e-3, 1e5)) for section in file.of(mechanism)]
     return DeviceLimits(lowest, highest, limits.velocity * np.abs(scale.units), np.array(current))

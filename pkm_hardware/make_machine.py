@@ -11,8 +11,7 @@ import numpy as np
 from pkm_description.mechanism import Mechanism
 from pkm_dynamics.motion_limits import ActuatorLimits
 from pkm_hardware.driven_machine import DrivenMachine
-from pkm_hardware.machine_drives import Drives
-from pkm_hardware.machine_file import MachineFile, check_kind, read_machine_file
+from pkm_hardware.machine_file import Drives, MachineFile, check_kind, read_machine_file
 from pkm_hardware.machine_kinds import KINDS, LOOPBACK
 from pkm_kinematics import Kinematics
 
@@ -39,9 +38,7 @@ def limits_by_file(mechanism: Mechanism, path: str) -> ActuatorLimits:
 
 
 def make_drives(kind: str, kinematics: Kinematics, file: MachineFile | None, simulate: bool = False) -> Drives:
-    """Driver and scale by kind (one of `KINDS`) and file, as `check_kind` permits them; no device is opened.
-    With `simulate` the device is a simulated one in this process, which stands at home.
-    """
+    """Driver and scale by kind and file, as `check_kind` permits; `simulate`: a device in this process."""
     check_kind(kind, file)
     home = np.array(kinematics.inverse(kinematics.home).actuated, dtype=np.float64)
     drives: Drives = importlib.import_module(KINDS[kind].module).drives(file, kinematics.mechanism, home)

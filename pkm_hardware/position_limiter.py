@@ -65,9 +65,8 @@ class PositionLimiter:
 
 
 def _brakable(gap: Array, steepest: Array, dt: float) -> Array:
-    """Highest rate from which rest is reached within a gap, in whole periods of constant rate.
-
-    From (n - 1 + f) a dt, 0 <= f < 1, the way to rest is a dt^2 (n (n - 1) / 2 + n f).
+    """Highest rate from which rest is reached within a gap, in whole periods of constant rate. From (n - 1 + f) a dt, 0
+    <= f < 1, the way to rest is a dt^2 (n (n - 1) / 2 + n f).
     """
     rate = np.full_like(gap, np.inf)
     finite = np.isfinite(steepest)

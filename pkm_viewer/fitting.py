@@ -1,15 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """Fits RViz and the browser to the size of a robot, which varies by a factor of ten and more.
-Corners of boxes are the lowest and highest x, y, z [m], in the base frame.
+Corners of boxes are the lowest and highest x, y, z [m], in the base frame. Nothing here imports ROS.
 """
 
 from __future__ import annotations
 
+import copy
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from pkm_description.mechanism import Array
+from pkm_description.mechanism import Array, Mechanism
+from pkm_description.picture import extent
 
 FLOOR_CELLS = 20  # on a side, no less than a quarter of it under the robot
 _FLAT = 0.3  # a robot less high than this fraction of its width is looked at from above
@@ -19,6 +23,8 @@ _NARROW = 0.75  # aspect of a picture
 _MARGIN = 1.12  # around what is seen
 _CENTRINGS = 4  # what is near looks larger, so the middle of the picture is found step by step
 _AZIMUTH = -0.85  # rad: from the right, a little from the front
+
+_DISTANCE = 1.5  # of the eye, in diagonals of the robot: RViz looks 45 degrees wide
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,3 +89,33 @@ def round_length(value: float) -> float:
     """The largest of 1, 2, 5, times a power of ten, that is not above a length."""
     power = 10.0 ** np.floor(np.log10(value))
     return rounded(max(step for step in (1.0, 2.0, 5.0) if step * power <= value * (1.0 + 1e-9)) * power)
+
+
+def fitted_view(template: Mapping[str, Any], mechanism: Mechanism) -> dict[str, Any]:
+    """The RViz configuration in `template` with frame, view, grid, axes and path that suit a robot at home."""
+    found: dict[str, Any] = copy.deepcopy(dict(template))
+    manager = found["Visualization Manager"]
+    low, high = extent(mechanism)
+    size, floor = diagonal(low, high), floor_under(low, high)
+    middle = 0.5 * (low + high)
+    manager["Global Options"]["Fixed Frame"] = mechanism.base_link
+    view = manager["Views"]["Current"]
+    view["Distance"] = rounded(_DISTANCE * size)
+    view["Focal Point"] = _vector(middle)
+    if is_flat(low, high):
+        view["Pitch"] = 1.0
+    for display in manager["Displays"]:
+        kind = display["Class"].rpartition("/")[2]
+        if kind == "Grid":
+            display["Cell Size"] = floor.cell
+            display["Plane Cell Count"] = FLOOR_CELLS
+            display["Offset"] = _vector(floor.middle)
+        elif kind == "TF":
+            display["Marker Scale"] = rounded(0.2 * size)
+        elif kind == "Path":
+            display["Line Width"] = rounded(0.004 * size)
+    return found
+
+
+def _vector(values: np.ndarray) -> dict[str, float]:
+    return {axis: round(float(value), 4) for axis, value in zip("XYZ", values, strict=True)}

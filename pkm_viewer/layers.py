@@ -3,22 +3,32 @@
 
 from __future__ import annotations
 
+import importlib
 import itertools
 import threading
 from collections.abc import Iterable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import trimesh
-
-from pkm_viewer.page_server import PageServer
+if TYPE_CHECKING:
+    from pkm_viewer.page_server import PageServer
 
 EVERY = 0.1  # s, between two steps of what moves
 
 
+def layer_files(text: str) -> list[Path]:
+    """Sorted paths of layers from names, separated by commas, of files or of folders that hold some."""
+    found: list[Path] = []
+    for name in filter(None, (word.strip() for word in text.split(","))):
+        path = Path(name)
+        found += sorted(path.glob("*.glb")) if path.is_dir() else [path]
+    return found
+
+
 class Layers:
     """Shows surfaces in the base frame, each with a check box.
+
     In the files, a scene's extras have the name (`layer`) and the `unit` of its quantity, and of a layer that moves how
     many surfaces in a row are one thing on its way from one end to the other (`moving`).
     """
@@ -34,6 +44,7 @@ class Layers:
                 self.left_out.append(f"layer {path.name}: {type(error).__name__}: {str(error)[:200]}")
 
     def _add(self, server: PageServer, number: int, path: Path) -> None:
+        trimesh = importlib.import_module("trimesh")  # late: a launch for RViz lists files without it
         scene: Any = trimesh.load(str(path), force="scene", process=False)
         title, unit = str(scene.metadata["layer"]), str(scene.metadata["unit"])
         moving, steps = int(scene.metadata.get("moving", 0)), []

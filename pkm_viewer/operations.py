@@ -3,16 +3,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from pkm_control.operation.answer import Answer, OperatorRequests
 from pkm_description.mechanism import Array
 
+# Kinds of singularities, in the order of `Readings.distances`
 DISTANCES = ("type 1 (serial)", "type 2 (parallel)", "of the constraints", "inside a limb")
-"""Kinds of singularities, in the order of `Readings.distances`."""
 IDLE = ("HOLDING", "JOGGING")  # modes of the controller in which it takes targets to jog to
+
+MOTION_KEYS = ("motion", "cycles", "file", "number")  # of the player's diagnostics: what was begun last, see `Motion`
+PAGE_KEY = "page"  # of the page's diagnostics: how far it is
+SERVED, OPENING, SEEN = "served", "a browser is being opened", "seen"
 
 
 @dataclass(frozen=True)
@@ -52,12 +56,19 @@ class Operations(OperatorRequests, Protocol):
     motions: Sequence[str]  # names that `play` takes, the one to begin with first
 
     def emergency_stop_at_once(self, then: Callable[[Answer], None]) -> None:
-        """Disable the drives at once, until a reset, whatever other calls wait for; never waits itself.
-        `then` gets the answer when it comes, in any thread.
-        """
+        """Disable the drives at once, until a reset, without waiting; `then` gets the answer later, in any thread."""
 
     def play(self, motion: str, cycles: int) -> Answer:
         """Plan a motion and begin it."""
 
     def jog_to(self, pose: Array) -> Answer:
         """Move the platform to a pose (7,) slowly."""
+
+
+def motion_of(values: Mapping[str, str]) -> Motion | None:
+    """The motion in the values of a player's diagnostics; None where none has begun."""
+    try:
+        name, cycles, source, number = (values[key] for key in MOTION_KEYS)
+        return Motion(name, int(cycles), source, int(number))
+    except (KeyError, ValueError):
+        return None

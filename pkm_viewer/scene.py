@@ -91,16 +91,14 @@ class Scene:
         positions = np.asarray(positions, dtype=np.float64).reshape(-1, 3)
         self._planned = positions[np.isfinite(positions).all(axis=1)]
         self._lines("/planned", self._planned, _PLANNED_COLOUR, 2.0)
-        for client in self._server.get_clients().values():
-            self._fit(client)
+        self._fit_all()
 
     def hold_in_view(self, points: Array) -> None:
         """Keep points (n, 3) [m] in the picture besides the robot: the ends of the handles that drag it."""
         if np.array_equal(points, self._handles):
             return
         self._handles = np.array(points, dtype=np.float64).reshape(-1, 3)
-        for client in self._server.get_clients().values():
-            self._fit(client)
+        self._fit_all()
 
     def _light(self) -> None:
         scene = self._server.scene
@@ -124,22 +122,19 @@ class Scene:
         for k, visual in enumerate(visuals):
             try:
                 shape = _shape(visual)
-                if (
-                    visual.shape == "mesh" and getattr(shape.visual, "kind", None) is not None
-                ):  # it has colours of its own
+                own_colours = visual.shape == "mesh" and getattr(shape.visual, "kind", None) is not None
+                if own_colours:
                     scene.add_mesh_trimesh(f"{node[visual.link]}/{k}", shape, cast_shadow=False, receive_shadow=False)
                 else:
                     self._add_plain(f"{node[visual.link]}/{k}", shape, visual)
             except Exception as error:  # readers of meshes raise what they like
-                self.left_out.append(
-                    f"{visual.shape} of link {visual.link!r}: {type(error).__name__}: {str(error)[:200]}"
-                )
+                why = f"{type(error).__name__}: {str(error)[:200]}"
+                self.left_out.append(f"{visual.shape} of link {visual.link!r}: {why}")
                 continue
             corners = trimesh.bounds.corners(shape.bounds)
             self.corners[visual.link] = np.vstack((self.corners.get(visual.link, np.empty((0, 3))), corners))
 
     def _add_plain(self, name: str, shape: trimesh.Trimesh, visual: Visual) -> None:
-        """Draw a shape in its one colour."""
         *colour, opacity = (round(255 * channel) for channel in visual.colour)
         shape = trimesh.graph.smooth_shade(shape, angle=_SHARP)
         self._server.scene.add_mesh_simple(
@@ -183,8 +178,7 @@ class Scene:
         camera.near, camera.far, camera.fov = 0.01 * size, 100.0 * size, _FOV
         eye, middle = fitting.view_of(self._shown(), _FOV, 1.0)
         camera.position, camera.look_at = tuple(eye), tuple(middle)
-        for client in self._server.get_clients().values():
-            self._fit(client)
+        self._fit_all()
 
     def _widen(self, poses: Mapping[str, Array], moved: Sequence[str]) -> None:
         """Step back where links leave the picture, as arms do that swing out."""
@@ -201,8 +195,7 @@ class Scene:
         further = points[out[:, 0]] + _GROWS * size * _DIRECTIONS[out[:, 1]]
         self._points = np.vstack((self._points, further))
         self._reached = np.maximum(self._reached, (further @ _DIRECTIONS.T).max(axis=0))
-        for client in self._server.get_clients().values():
-            self._fit(client)
+        self._fit_all()
 
     def _shown(self) -> Array:
         """Points (n, 3) around the robot and its handles, and on its planned path."""
@@ -220,6 +213,10 @@ class Scene:
     def _resized(self, client: Any) -> None:
         placed = self._placed_clients.get(client.client_id)
         if placed is not None and placed[1:] != (client.camera.image_width, client.camera.image_height):
+            self._fit(client)
+
+    def _fit_all(self) -> None:
+        for client in self._server.get_clients().values():
             self._fit(client)
 
     def _fit(self, client: Any) -> None:
@@ -257,7 +254,6 @@ class Scene:
                 self._lines("/trail", np.array(self.trail), _TRAIL_COLOUR, 3.0)
 
     def _lines(self, name: str, points: Array, colour: tuple[int, int, int], width: float) -> None:
-        """Draw a line through points (n, 3) in the place of the one that has this name."""
         if len(points) < 2:
             points = np.zeros((2, 3))  # nothing to be seen
         segments = np.stack([points[:-1], points[1:]], axis=1).astype(np.float32)
@@ -265,7 +261,6 @@ class Scene:
 
 
 def _shape(visual: Visual) -> trimesh.Trimesh:
-    """A visual as triangles in the frame of its link."""
     size = [float(value) for value in visual.size]
     if visual.shape == "box":
         shape = trimesh.creation.box(extents=size)

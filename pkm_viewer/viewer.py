@@ -3,7 +3,7 @@
 
 Needs no screen and no ROS. Every joint of the tree is set from `joint_states`, passive ones included, so the picture
 shows the loops closed as the solver closed them. Controls are made for each browser that may command, and for no other:
-see `admission.py` and `operations.py`. Those of the drives' power exist before all others, which need kernels.
+see `page_server.py` and `operations.py`. Those of the drives' power exist before all others, which need kernels.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ import numpy as np
 from numpy.typing import NDArray
 from viser._messages import RunJavascriptMessage
 
-from pkm_control.operation.answer import Answer
 from pkm_description.joint_geometry import home_positions
 from pkm_description.mechanism import Array, Mechanism
 from pkm_description.picture import link_poses
@@ -30,16 +29,12 @@ from pkm_viewer.operations import IDLE, Operations, Readings
 from pkm_viewer.page_server import THIS_COMPUTER, PageServer
 from pkm_viewer.panels import markup
 from pkm_viewer.panels.asking import PageRequests
-from pkm_viewer.panels.capture import Capture
-from pkm_viewer.panels.distance_bars import LimitsPanel
+from pkm_viewer.panels.controls import PowerPanel, RunPanel
 from pkm_viewer.panels.jog_panel import JogPanel, handle_ends
-from pkm_viewer.panels.joints import JointsPanel
-from pkm_viewer.panels.open_pages import OpenPages
+from pkm_viewer.panels.limits import JointsPanel, LimitsPanel
 from pkm_viewer.panels.plots import PlotsPanel
-from pkm_viewer.panels.power import PowerPanel
-from pkm_viewer.panels.record import RecordPanel
-from pkm_viewer.panels.run import RunPanel
-from pkm_viewer.panels.situation import StatusPanel
+from pkm_viewer.panels.record import Capture, RecordPanel
+from pkm_viewer.panels.situation import OpenPages, StatusPanel
 from pkm_viewer.scene import Scene
 
 _TEXTS_EVERY, _PLOTS_EVERY = 0.2, 0.4  # s
@@ -48,19 +43,7 @@ _ORDER = {"status": 0.0, "pages": 0.3, "power": 0.5, "run": 1.0, "jog": 2.0, "re
 _WIDTH, _WIDTH_MEASURED = 320, 310  # pixels
 _WATCHES = "This browser may watch. Commands are taken from others: see the argument operate."
 _TAKES_JOGS = (*IDLE, "")  # modes in which there are handles: while a motion runs they would trail behind, of no use
-_FOLD_SHEET = """(() => {
-  if (window.sheetWasFolded) return;  // a page that connects anew stays as it is
-  window.sheetWasFolded = true;
-  const narrow = matchMedia("(max-width: 36em)");  // where viser makes a sheet of its panels
-  const fold = tries => {
-    if (!narrow.matches) return;
-    const sheet = document.querySelector('div[style*="position: fixed"][style*="max-height: 60%"]');
-    if (sheet) sheet.querySelector('[style*="cursor: pointer"]').click();
-    else if (tries) setTimeout(fold, 50, tries - 1);
-  };
-  fold(100);
-  narrow.addEventListener("change", () => fold(100));
-})()"""  # viser's starts unfolded, over the lower part of the robot's picture
+_FOLD_SHEET = Path(__file__).with_name("fold_sheet.js")
 _STANDS = ("HOLDING", "TRACKING", "PAUSED", "STOPPED", "WAITING", "")  # modes in which the handles follow the robot
 
 
@@ -93,7 +76,7 @@ class RobotViewer:
         self._index: dict[tuple[str, ...], tuple[NDArray[np.int64], NDArray[np.int64]]] = {}
         self._readings = Readings()
         self._next_texts = self._next_plots = self._next_unseen = 0.0  # s, monotonic
-        self._desk: PageRequests | None = None
+        self._requests: PageRequests | None = None
         self._space: JogSpace | None = None
         self._pages: OpenPages | None = None
         self._modes: tuple[Sequence[str], str] = ((), "")
@@ -107,15 +90,14 @@ class RobotViewer:
         if initial:
             self.update(list(initial), np.array(list(initial.values())))
         if planned is not None:
-            self.show_planned(planned)
+            self.scene.show_planned(planned)
 
     def _arrange(self) -> None:
-        """Make what everybody sees."""
         gui = self.server.gui
         gui.configure_theme(show_logo=False, show_share_button=False, brand_color=(21, 101, 192))
         gui.main_panel.dock_right()
         gui.main_panel.set_width(_WIDTH)
-        gui._websock_interface.queue_message(RunJavascriptMessage(source=_FOLD_SHEET))
+        gui._websock_interface.queue_message(RunJavascriptMessage(source=_FOLD_SHEET.read_text()))
         self.status = StatusPanel(self.server, self._mechanism, _ORDER["status"])
         measured = gui.add_panel()
         with measured.add_tab("Measured"):
@@ -157,9 +139,7 @@ class RobotViewer:
             self.plots.take(readings)
 
     def update(self, joint_names: Sequence[str], positions: Array, platform_pose: Array | None = None) -> None:
-        """Show joint positions (n,) [rad or m], and add the platform's pose (7,), base frame, to its trail.
-        Joints of other robots and what is not finite are left out.
-        """
+        """Show joints (n,) [rad or m], finite ones of this robot, and add the platform's pose (7,) to its trail."""
         key = tuple(joint_names)
         if key not in self._index:
             pairs = [(i, self._column[name]) for i, name in enumerate(key) if name in self._column]
@@ -191,14 +171,6 @@ class RobotViewer:
             self._next_plots = now + _PLOTS_EVERY
             self.plots.draw()
 
-    def show_planned(self, positions: Array) -> None:
-        """Draw the path (n, 3) [m] that the platform is to take; none for fewer than two points."""
-        self.scene.show_planned(positions)
-
-    def warn(self, faults: str) -> None:
-        """Show faults on a red ground above all else; an empty text removes them."""
-        self.status.warn(faults)
-
     def show_modes(self, labels: Sequence[str], present: str) -> None:
         """Offer working modes by their labels; `present` is the robot's."""
         self._modes = labels, present
@@ -213,8 +185,8 @@ class RobotViewer:
 
     def attend(self, operations: Operations) -> None:
         """Give the browsers that may command the power of the drives."""
-        self._desk = PageRequests(self.server, operations, self.status.answer)
-        self._pages = OpenPages(self._desk, _ORDER["pages"])
+        self._requests = PageRequests(self.server, operations, self.status.answer)
+        self._pages = OpenPages(self._requests, _ORDER["pages"])
         self.status.make_room()
         self.server.on_client_connect(self._on_connect)
         self.server.on_client_disconnect(self._on_disconnect)
@@ -223,15 +195,15 @@ class RobotViewer:
         """Give all controls to the browsers that may command."""
         home = space.kinematics.singularity(space.kinematics.home)
         of_home = (home.type1, home.type2, home.constraint_hold, home.limb_regularity)
-        self.limits.compare_with(tuple(float(distance) for distance in of_home))
-        if self._desk is None:
+        self.limits.home = tuple(float(distance) for distance in of_home)
+        if self._requests is None:
             self.attend(operations)
         self._space = space
         self._seed = [self._column[name] for name in space.kinematics.joint_names]
         self.server.on_client_connect(self._welcome)
 
     def _on_connect(self, client: Any) -> None:
-        if self._desk is None or self._pages is None:
+        if self._requests is None or self._pages is None:
             return
         operates = self.server.may_operate(client.client_id)
         with self._lock:
@@ -239,17 +211,17 @@ class RobotViewer:
         if not operates:
             client.gui.add_html(markup.block(_WATCHES), order=_ORDER["run"])
             return
-        power = PowerPanel(client, self._desk, _ORDER["power"])
+        power = PowerPanel(client, self._requests, _ORDER["power"])
         with self._lock:
             self._power[client.client_id] = power
 
     def _welcome(self, client: Any) -> None:
-        if self._desk is None or self._space is None or not self.server.may_operate(client.client_id):
+        if self._requests is None or self._space is None or not self.server.may_operate(client.client_id):
             return
-        run = RunPanel(client, self._desk, _ORDER["run"])
-        jog = JogPanel(client, self._desk, self._space, self._seeds, self.scene.size, _ORDER["jog"])
+        run = RunPanel(client, self._requests, _ORDER["run"])
+        jog = JogPanel(client, self._requests, self._space, self._seeds, self.scene.size, _ORDER["jog"])
         self.scene.hold_in_view(handle_ends(self._space, self.scene.size))
-        RecordPanel(client, self._desk, self.capture, f"{self._mechanism.name}.csv", _ORDER["record"])
+        RecordPanel(client, self._requests, self.capture, f"{self._mechanism.name}.csv", _ORDER["record"])
         run.show_modes(*self._modes)
         with self._lock:
             self._controls[client.client_id] = (run, jog)
@@ -262,7 +234,6 @@ class RobotViewer:
                 self._pages.on_disconnect(client)
 
     def _seeds(self) -> Array:
-        """Joint positions of the kinematics."""
         return self._joints[self._seed]
 
     def _panels(self) -> list[tuple[RunPanel, JogPanel]]:
@@ -283,7 +254,3 @@ class RobotViewer:
                 jog.let(readings.mode in _TAKES_JOGS)
                 if readings.pose is not None and readings.mode in _STANDS:
                     jog.follow(readings.pose, self._seeds())
-
-    def tell(self, answer: Answer) -> None:
-        """Show everybody a text."""
-        self.status.answer(answer)

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from pkm_bringup.command_line import cycle_search
-from pkm_bringup.command_line.cycle_places import LIFT, CannotPickError, Places, pick_and_place
+from pkm_bringup.command_line.cycle_search import LIFT, CannotPickError, Places, pick_and_place
 from pkm_client import options
 from pkm_control.motion.files.default_motion import motion_named
 from pkm_control.motion.files.motion_file import MotionFile
@@ -28,7 +28,7 @@ from pkm_description.load import xacro_arguments
 from pkm_description.mechanism import Array, Inertial
 from pkm_dynamics import Dynamics
 from pkm_dynamics.motion_limits import ActuatorLimits
-from pkm_hardware.realism import USUAL_RESERVE
+from pkm_hardware.machine_kinds import USUAL_RESERVE
 from pkm_kinematics import Kinematics
 from pkm_kinematics.making import making
 from pkm_runtime.errors import PkmError
@@ -121,7 +121,6 @@ def as_text(figures: Figures) -> str:
 
 
 def _of_platform(figures: Figures) -> str:
-    """Speed and acceleration of its translation and rotation, where it has them."""
     moves = (figures.platform_speed, figures.platform_acceleration, "m")
     turns = (figures.platform_turn_rate, figures.platform_turn_acceleration, "rad")
     done = [(speed, more, unit) for speed, more, unit in (moves, turns) if speed > _STILL]
@@ -168,56 +167,34 @@ def parser() -> argparse.ArgumentParser:
         default="base",
         help="frame of both places; home: relative to the home pose",
     )
-    places.add_argument(
-        "--turn", type=options.number, default=0.0, metavar="DEG", help="turn about z from pick to place [deg]"
-    )
-    places.add_argument(
-        "--lift", type=options.not_negative, metavar="M", help=f"lift before moving across [m]; {LIFT:g} if possible"
-    )
-    places.add_argument(
-        "--rounding", type=options.not_negative, metavar="M", help="rounding of the corners [m]; default: the lift"
-    )
-    places.add_argument("--dwell", type=options.not_negative, default=0.02, metavar="S", help="rest at each place [s]")
+    for name, kind, default, unit, text in (
+        ("--turn", options.number, 0.0, "DEG", "turn about z from pick to place [deg]"),
+        ("--lift", options.not_negative, None, "M", f"lift before moving across [m]; {LIFT:g} if possible"),
+        ("--rounding", options.not_negative, None, "M", "rounding of the corners [m]; default: the lift"),
+        ("--dwell", options.not_negative, 0.02, "S", "rest at each place [s]"),
+    ):
+        places.add_argument(name, type=kind, default=default, metavar=unit, help=text)
     options.add(places, "motion", help=options.MOTION)
     options.add(places, "tool_file")
     load = p.add_argument_group("load")
-    load.add_argument(
-        "--payload", type=options.not_negative, default=0.0, metavar="KG", help="mass at the platform's origin [kg]"
-    )
-    load.add_argument(
-        "--reserve",
-        type=options.share,
-        default=USUAL_RESERVE,
-        metavar="SHARE",
-        help="share of efforts and speeds reserved for the controller, 0 to 0.9",
-    )
-    _add_search(p.add_argument_group("search"))
+    text = "mass at the platform's origin [kg]"
+    load.add_argument("--payload", type=options.not_negative, default=0.0, metavar="KG", help=text)
+    text = "share of efforts and speeds reserved for the controller, 0 to 0.9"
+    load.add_argument("--reserve", type=options.share, default=USUAL_RESERVE, metavar="SHARE", help=text)
+    free = p.add_argument_group("search")
+    text = "search for the fastest lift and rounding of the corners"
+    free.add_argument("--optimise", action=options.Switch, default=False, help=text)
+    for name, kind, default, unit, text in (
+        ("--clearance", options.positive, None, "M", "smallest allowed lift [m]; default: --lift"),
+        ("--highest", options.positive, None, "M", "largest allowed lift [m]; default: four times the smallest"),
+        ("--shift", options.not_negative, 0.0, "M", "largest displacement of both places [m]"),
+        ("--candidates", options.count, 60, "N", "cycles to plan, at most"),
+    ):
+        free.add_argument(name, type=kind, default=default, metavar=unit, help=text)
     output = p.add_argument_group("output")
     output.add_argument("--json", action="store_true", help="print the figures as JSON")
     output.add_argument("--write", metavar="FILE", help="write the cycle as a motion file")
     return p
-
-
-def _add_search(free: argparse._ArgumentGroup) -> None:
-    free.add_argument(
-        "--optimise",
-        action=options.Switch,
-        default=False,
-        help="search for the fastest lift and rounding of the corners",
-    )
-    free.add_argument(
-        "--clearance", type=options.positive, metavar="M", help="smallest allowed lift [m]; default: --lift"
-    )
-    free.add_argument(
-        "--highest",
-        type=options.positive,
-        metavar="M",
-        help="largest allowed lift [m]; default: four times the smallest",
-    )
-    free.add_argument(
-        "--shift", type=options.not_negative, default=0.0, metavar="M", help="largest displacement of both places [m]"
-    )
-    free.add_argument("--candidates", type=options.count, default=60, metavar="N", help="cycles to plan, at most")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -261,7 +238,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _places(command: argparse.ArgumentParser, given: argparse.Namespace, kinematics: Kinematics) -> Places | None:
-    """The places of the command line, or the defaults of a search; None where a file is timed."""
     if given.pick is None:
         return cycle_search.usual_places(kinematics, given.dwell) if given.optimise else None
     turn = math.radians(given.turn)
@@ -272,7 +248,6 @@ def _places(command: argparse.ArgumentParser, given: argparse.Namespace, kinemat
 
 
 def _optimised(given: argparse.Namespace, dynamics: Dynamics, places: Places) -> tuple[Places, str, dict[str, Any]]:
-    """The fastest places, and the result of the search in words and in JSON."""
     least = given.clearance or places.lift or LIFT
     freedom = cycle_search.Freedom(least, given.highest or 4.0 * least, given.shift, given.candidates)
     look = cycle_search.CycleSearch(planner_of(dynamics, given.payload, given.reserve), places, freedom)

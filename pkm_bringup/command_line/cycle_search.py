@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The fastest cycle between two places: height, rounding of the corners, and position of the line are free.
+"""The cycle between two places, as far as a robot can do it, and the fastest: height, rounding and shift are free.
 
 A search without derivatives over two to five numbers: a coarse grid of heights and corners, then the simplex of Nelder
 and Mead within the bounds. Every candidate is planned as it would be run, by the one planner, so the result keeps all
@@ -17,13 +17,18 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 from scipy.optimize import minimize
+from scipy.spatial.transform import Rotation
 
-from pkm_bringup.command_line.cycle_places import CannotPickError, Places, moves, pick_and_place
+from pkm_control.motion.files.hints import in_metres, looks_like_millimetres
 from pkm_control.motion.files.motion_file import MotionFile
 from pkm_control.motion.planning import MotionPlanner
 from pkm_description.mechanism import Array
+from pkm_dynamics.motion_limits import PlatformLimits
 from pkm_kinematics import Kinematics
 from pkm_runtime.errors import PkmError
+
+LIFT = 0.025  # m, as in the cycle that ships
+_IN_SPACE = 1e-6  # part of a direction that may lie outside the motion space
 
 _ENDLESS = 1e3  # s: of a cycle that cannot be planned
 _GRID = ((0.0, 0.5, 1.0), (0.5, 1.0))  # shares of the range of heights; of the lift, of corners
@@ -33,10 +38,100 @@ _AXES = "xyz"
 _HALF = 0.1525  # m: half the way of the cycle that ships
 
 
+class CannotPickError(PkmError):
+    """The robot cannot do the requested cycle."""
+
+
+@dataclass(frozen=True)
+class Places:
+    """Ends of a cycle: points [m], `turn` about z between them [rad], `lift` [m] (None: chosen to suit), ..."""
+
+    pick: Array
+    place: Array
+    from_home: bool
+    turn: float
+    lift: float | None
+    rounding: float | None  # m; None: as much as the lift
+    dwell: float  # s, at either place
+
+
+def _stations(pick: Array, place: Array, lift: float) -> tuple[list[Array], list[str]]:
+    """Poses (7,) of a cycle, and their names."""
+    if not lift > 0.0:
+        return [pick, place, pick], ["pick", "place", "pick"]
+    raised = np.array([0.0, 0.0, lift, 0.0, 0.0, 0.0, 0.0])
+    return (
+        [pick, pick + raised, place + raised, place, place + raised, pick + raised, pick],
+        ["pick", "lifted", "above place", "place", "lifted", "above pick", "pick"],
+    )
+
+
+def pick_and_place(kinematics: Kinematics, places: Places) -> MotionFile:
+    """The cycle between two places, base frame; `CannotPickError` where the robot lacks a degree of freedom for it."""
+    home = np.asarray(kinematics.home, dtype=np.float64)
+    name, space = kinematics.mechanism.name, np.asarray(kinematics.subspace(home))
+    if not np.linalg.norm(space[:3], axis=0).max() > 1e-9:
+        raise CannotPickError(
+            f"{name} only turns, so it cannot carry anything from place to place; without --pick and --place its own "
+            "motion is timed"
+        )
+    origin = home[:3] if places.from_home else np.zeros(3)
+    pick, place = places.pick + origin, places.place + origin
+    _require_metres(kinematics, places)
+    _require(kinematics, np.concatenate([place - pick, np.zeros(3)]), "from --pick to --place")
+    _require(kinematics, np.concatenate([pick - home[:3], np.zeros(3)]), "from home to --pick")
+    if places.turn:
+        _require(kinematics, np.array([0.0, 0.0, 0.0, 0.0, 0.0, 1.0]), "by --turn about z")
+    up = np.array([0.0, 0.0, 1.0])
+    lift = places.lift
+    if lift is None:
+        lift = LIFT if moves(kinematics, np.concatenate([up, np.zeros(3)])) else 0.0
+    elif lift > 0.0:
+        _require(kinematics, np.concatenate([up, np.zeros(3)]), "up, by --lift")
+    turned = (Rotation.from_rotvec([0.0, 0.0, places.turn]) * Rotation.from_quat(home[3:])).as_quat()
+    at_pick, at_place = np.concatenate([pick, home[3:]]), np.concatenate([place, turned])
+    stations, labels = _stations(at_pick, at_place, lift)
+    stops = np.array([label in ("pick", "place") for label in labels])
+    dwells = np.where(stops, places.dwell, 0.0)
+    dwells[-1] = 0.0  # the next cycle begins with it
+    blends = np.where(stops, 0.0, lift if places.rounding is None else places.rounding)
+    named, free = tuple(labels), PlatformLimits.none()
+    return MotionFile.through("pick and place", np.array(stations), named, free, blends=blends, dwells=dwells)
+
+
+def moves(kinematics: Kinematics, direction: Array) -> bool:
+    """Whether a direction of the platform (6,), base axes, lies in the motion space at home."""
+    space = np.asarray(kinematics.subspace(np.asarray(kinematics.home)))
+    scale = np.array([1.0] * 3 + [kinematics.characteristic_length] * 3)
+    missing = scale * (direction - space @ np.linalg.lstsq(space, direction, rcond=None)[0])
+    return bool(np.linalg.norm(missing) <= _IN_SPACE * max(float(np.linalg.norm(scale * direction)), 1e-12))
+
+
+def _require_metres(kinematics: Kinematics, places: Places) -> None:
+    size = float(kinematics.engine.size)
+    for name, point in (("--pick", places.pick), ("--place", places.place)):
+        if looks_like_millimetres(kinematics, point):
+            given = " ".join(f"{x:g}" for x in point)
+            raise CannotPickError(
+                f"{name} {given} is {np.linalg.norm(point):.4g} m away, and {kinematics.mechanism.name} measures about "
+                f"{size:.2g} m; places are in metres: if these are mm, give {name} {in_metres(point)}"
+            )
+    if places.lift is not None and looks_like_millimetres(kinematics, places.lift):
+        raise CannotPickError(f"--lift {places.lift:g} is in metres: if this is mm, give --lift {places.lift / 1e3:g}")
+
+
+def _require(kinematics: Kinematics, direction: Array, what: str) -> None:
+    if kinematics.constant_space and not moves(kinematics, direction):
+        mechanism = kinematics.mechanism
+        raise CannotPickError(
+            f"{mechanism.name} cannot move {what}: its platform has {mechanism.mobility.platform} degrees of freedom "
+            f"({mechanism.mobility.motion})"
+        )
+
+
 @dataclass(frozen=True)
 class Freedom:
     """Ranges of the search: lifts from `clearance` to `highest` [m], and a `shift` of both places along each axis [m].
-
     Corners are rounded by as much as the lift at most. Where the robot cannot go up, the shift alone is free.
     """
 
@@ -44,12 +139,6 @@ class Freedom:
     highest: float
     shift: float = 0.0
     candidates: int = 60
-
-    def problem(self) -> str:
-        """Why it makes no sense; empty where it does."""
-        if not 0.0 < self.clearance <= self.highest:
-            return f"the lift cannot be from {self.clearance:g} to {self.highest:g} m"
-        return ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,11 +166,7 @@ class Choice:
 
 @dataclass(eq=False)
 class CycleSearch:
-    """Searches for the fastest cycle.
-
-    `tried` counts candidates; `best` is the fastest so far, `first` the requested one. Another thread may call
-    `in_words` meanwhile.
-    """
+    """Searches for the fastest cycle (`best`; `first`: as requested); threads may call `in_words` meanwhile."""
 
     planner: MotionPlanner
     places: Places
@@ -92,15 +177,10 @@ class CycleSearch:
     _known: dict[tuple[float, ...], float] = field(default_factory=dict)
 
     def run(self) -> tuple[Choice, Choice]:
-        """Search; return the requested cycle and the fastest.
-
-        Raises:
-            CannotPickError: nothing is free.
-            PkmError: the robot cannot do the requested cycle.
-        """
-        problem = self.freedom.problem()
-        if problem:
-            raise CannotPickError(problem)
+        """The requested cycle and the fastest. CannotPickError: nothing is free; PkmError: it cannot do the first."""
+        free = self.freedom
+        if not 0.0 < free.clearance <= free.highest:
+            raise CannotPickError(f"the lift cannot be from {free.clearance:g} to {free.highest:g} m")
         kinematics = self.planner.kinematics
         lifts = self.places.lift != 0.0 and moves(kinematics, np.array((0.0, 0.0, 1.0, 0.0, 0.0, 0.0)))
         axes = [k for k in range(3) if self.freedom.shift > 0.0 and moves(kinematics, np.eye(6)[k])]
@@ -131,7 +211,6 @@ class CycleSearch:
         return f"{self.tried} of {self.freedom.candidates} cycles, {60.0 / self.best.duration:.1f} per minute so far"
 
     def _placed(self, x: Array, lifts: bool, axes: Sequence[int]) -> Places:
-        """The places for shares (n,) of the ranges."""
         places, rest = self.places, list(x)
         if lifts:
             lift = self.freedom.clearance + rest.pop(0) * (self.freedom.highest - self.freedom.clearance)
@@ -161,7 +240,6 @@ class CycleSearch:
 
 
 def _away(start: Array, k: int) -> Array:
-    """A step along one number, to the side where there is room."""
     step = np.zeros_like(start)
     step[k] = _STEP if start[k] <= 0.5 else -_STEP
     return step
@@ -194,10 +272,7 @@ def as_file(motion: MotionFile) -> str:
 
 
 def usual_places(kinematics: Kinematics, dwell: float) -> Places:
-    """The places of the shipped cycle, about home, with a dwell at either [s].
-
-    They lie along x, or along y where the robot does not move along x; `CannotPickError` where it moves along neither.
-    """
+    """The shipped cycle's places, along x or else y, with a dwell [s]; CannotPickError: it moves along neither."""
     for axis in range(2):
         if moves(kinematics, np.eye(6)[axis]):
             half = _HALF * np.eye(3)[axis]

@@ -12,9 +12,8 @@ from pathlib import Path
 
 import numpy as np
 
-from pkm_bringup.command_line.one_process import Interruption, run_in_one_process
+from pkm_bringup.command_line.one_process import Guardian, Interruption, run_in_one_process
 from pkm_bringup.command_line.outputs import check_report
-from pkm_bringup.guardian import Guardian
 from pkm_bringup.main_job import Ready, make_ready, plan_cycle, run_motion
 from pkm_client import options
 from pkm_control.controllers.law_settings import POSITION
@@ -28,11 +27,9 @@ from pkm_control.simulation_setup import MachineSettings
 from pkm_description.mechanism import Mechanism
 from pkm_dynamics import Dynamics
 from pkm_hardware.machine import Lifecycle, Machine
-from pkm_hardware.machine_drives import Drives
-from pkm_hardware.machine_file import MachineFile, check_kind, read_machine_file
-from pkm_hardware.machine_kinds import LOOPBACK
+from pkm_hardware.machine_file import Drives, MachineFile, check_kind, read_machine_file
+from pkm_hardware.machine_kinds import FIRST_MOVE, LOOPBACK, USUAL_RESERVE
 from pkm_hardware.make_machine import limits_of, make_drives, make_machine
-from pkm_hardware.realism import FIRST_MOVE, USUAL_RESERVE
 from pkm_kinematics import Kinematics
 from pkm_kinematics.making import KERNELS, making
 from pkm_runtime.errors import PkmError
@@ -134,14 +131,8 @@ def play(
 
 
 def _driven(
-    loop: ControlLoop,
-    resting: Ready,
-    approach: Ready,
-    cycle: Ready,
-    interruption: Interruption,
-    realtime: bool,
+    loop: ControlLoop, resting: Ready, approach: Ready, cycle: Ready, interruption: Interruption, realtime: bool
 ) -> Recording:
-    """Enable the drives, run the three motions, and disable the drives; the recording of the last."""
     pace = FixedRateLoop(loop.rate)
     stopped = interruption.is_set
     loop.machine.unwanted = stopped
@@ -168,7 +159,6 @@ def _driven(
 
 
 def _position_loop(dynamics: Dynamics, kind: str, file: MachineFile, simulate: bool = False) -> ControlLoop:
-    """Control loop of a machine that takes positions, with the position law."""
     machine = make_machine(kind, dynamics.kinematics, file, simulate)
     return ControlLoop.of(machine, make_controller(POSITION, dynamics, machine.limits, 1.0 / file.rate), file.rate)
 
@@ -192,7 +182,6 @@ def _require_outputs(drives: Drives | None, names: Sequence[str]) -> None:
 
 
 def _sent(drives: Drives | None, recording: Recording) -> tuple[str, ...]:
-    """What the device would have been sent: ends and home, of each actuator whose axis has a name."""
     if drives is None or not len(recording):
         return ()
     ends = np.stack([drives.scale.to_device(recording.tally.lowest), drives.scale.to_device(recording.tally.highest)])
@@ -213,7 +202,6 @@ def _rehearse(dynamics: Dynamics, planner: MotionPlanner, file: MachineFile) -> 
 
 
 def _home(machine: Machine, interruption: Interruption) -> None:
-    """Let the axes find their references, where they need to."""
     loop = FixedRateLoop(1.0 / 0.02)
     loop.restart()
     notice = ""

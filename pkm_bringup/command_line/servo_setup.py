@@ -35,21 +35,8 @@ _PERIOD = 0.02  # s
 _SPEED = 200.0  # us/s
 _WATCHDOG = 1.0  # s, after which the board ends the pulses where this program is gone
 _SMALL = 1e-4  # rad or m
-_FILE: dict[str, Any] = {  # of a machine of which nothing is known yet
-    "machine": "servos",
-    "port": "/dev/ttyUSB0",
-    "baud": 115200,
-    "rate": 50,
-    "defaults": {
-        "pulse_zero": 1500,
-        "pulse_per_unit": 637,
-        "pulse_min": 800,
-        "pulse_max": 2200,
-        "velocity": 5.0,
-        "acceleration": 100.0,
-    },
-    "actuators": {},
-}
+# Of a machine of which nothing is known yet
+_FILE: dict[str, Any] = yaml.safe_load(Path(__file__).with_name("unknown_servos.yaml").read_text())
 Ask = Callable[[str], str]
 
 
@@ -161,7 +148,6 @@ def sense(mechanism: Mechanism, joint: Joint) -> str:
 
 
 def _number(ask: Ask, text: str, default: float) -> float:
-    """A number that is asked for until there is one."""
     while True:
         answer = ask(f"{text}? [{default:g}] ").strip()
         try:

@@ -20,18 +20,15 @@ from geometry_msgs.msg import InertiaStamped
 from lifecycle_msgs.msg import State
 from rclpy.action import ActionServer, CancelResponse, GoalResponse
 from rclpy.node import Node
-from rclpy.publisher import Publisher
 from rclpy.task import Future
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray
 from trajectory_msgs.msg import MultiDOFJointTrajectory
 
 from pkm_bringup.bringup import CONTROLLER
+from pkm_bringup.nodes.controller_services import ConveyorTopics, MeasurementService, OperatorServices
 from pkm_bringup.nodes.controller_thread import ControllerThread
-from pkm_bringup.nodes.conveyor_topics import ConveyorTopics
-from pkm_bringup.nodes.measurement_service import MeasurementService
-from pkm_bringup.nodes.node_settings import declare_settings
-from pkm_bringup.nodes.operator_services import OperatorServices
+from pkm_bringup.nodes.node_parts import declare_settings
 from pkm_bringup.nodes.shared_loop import SharedLoop
 from pkm_control.controllers.force.force_file import read_force_file
 from pkm_control.controllers.law_settings import POSITION
@@ -84,7 +81,9 @@ class ControllerNode(Node):
         self._set: dict[str, float] = {}  # outputs
         self._outputs_set = 0
         self._space: KeepOuts | None = None
-        self._commands = self._command_publisher(self._value("forward_to"))
+        forward_to = self._value("forward_to")
+        kind, topic = (Float64MultiArray, forward_to) if forward_to else (JointState, topics.JOINT_COMMANDS)
+        self._commands = self.create_publisher(kind, topic, topics.STREAM_OUT)
         self._reference = self.create_publisher(PlatformReference, topics.PLATFORM_REFERENCE, topics.STREAM_OUT)
         self._state = self.create_publisher(ControllerState, topics.CONTROLLER_STATE, topics.STREAM_OUT)
         self._outputs = self.create_publisher(Outputs, topics.OUTPUTS, topics.LATCHED)
@@ -93,11 +92,15 @@ class ControllerNode(Node):
         self._alone = None if shared else ControllerThread(self, self._controls, self._priority, self.publish)
         self._description = RobotDescription(self, self._build, self._busy)
         self._controls.problem = self._description.problem
-        self._queue = GoalQueue(self._controls, self._start_settings, self._refuse)
+
+        def start_settings() -> tuple[float, float]:
+            return self._value("start_delay"), self._value("start_tolerance")
+
+        self._queue = GoalQueue(self._controls, start_settings, self._refuse)
         self._operator = OperatorServices(self, self._controls, Operator(self._controls, self._queue.withdraw_waiting))
         file = Path(self._value("measurement_file"))
         self._measurements = MeasurementService(self, self._controls, file, self._operator.beside)
-        if self._value("forward_to"):
+        if forward_to:
             self.create_subscription(State, topics.COMMANDERS_STATE, self._hear_commanders, topics.LATCHED)
         self.create_subscription(PlatformTrajectory, topics.PLATFORM_TRAJECTORY, self._take, topics.EVENTS)
         multi_dof = topics.MULTI_DOF_TRAJECTORY
@@ -131,12 +134,6 @@ class ControllerNode(Node):
         declare(self, "start_delay", START_DELAY, "from a motion to be run at once to its beginning, s", (0.0, 10.0))
         declare(self, "start_tolerance", START_TOLERANCE, "largest jump at a motion's start, m and rad", (0.0, 1.0))
         declare(self, "state_rate", 100.0, "rate of controller_state, Hz", (0.1, 2000.0))
-
-    def _command_publisher(self, forward_to: str) -> Publisher:
-        """The publisher of commands: to the machine, or to a forward controller."""
-        if forward_to:
-            return self.create_publisher(Float64MultiArray, forward_to, topics.STREAM_OUT)
-        return self.create_publisher(JointState, topics.JOINT_COMMANDS, topics.STREAM_OUT)
 
     def _value(self, name: str) -> Any:
         return self.get_parameter(name).value
@@ -218,7 +215,6 @@ class ControllerNode(Node):
         self._payload.publish(message)
 
     def _streams(self, mechanism: Mechanism) -> Callable[[Any, Any], None]:
-        """The function that publishes commands of a robot."""
         names = list(mechanism.actuated_joints)
         field = "position" if self._value("law") == POSITION else "effort"
 
@@ -233,11 +229,8 @@ class ControllerNode(Node):
         return forwarded if self._value("forward_to") else RowPublisher(self._commands, command, len(names)).publish
 
     def _busy(self) -> str:
-        """Why no other robot can be taken now."""
-        if self._shared is not None:
-            return self._shared.busy
-        assert self._alone is not None
-        return self._alone.busy
+        loop = self._shared or self._alone
+        return loop.busy if loop else ""
 
     # What the loop does, as topics
 
@@ -270,9 +263,6 @@ class ControllerNode(Node):
 
     # Motions
 
-    def _start_settings(self) -> tuple[float, float]:
-        return self._value("start_delay"), self._value("start_tolerance")
-
     def _refuse(self, problem: str) -> None:
         self.get_logger().error(f"trajectory refused: {problem}")
 
@@ -280,10 +270,8 @@ class ControllerNode(Node):
         self._put(message, lambda: motion_messages.points_of(message))
 
     def _take_multi_dof(self, message: MultiDOFJointTrajectory) -> None:
-        def points() -> MotionPoints:
-            return motion_messages.points_of_multi_dof(message, self._controls.kinematics.mechanism.platform_link)
-
-        self._put(message, points)
+        read = motion_messages.points_of_multi_dof
+        self._put(message, lambda: read(message, self._controls.kinematics.mechanism.platform_link))
 
     def _put(
         self,
@@ -292,13 +280,10 @@ class ControllerNode(Node):
         tolerances: Tolerances | None = None,
         age: float = 0.0,
     ) -> GoalRequest:
-        """Queue a trajectory, if it can be read at all."""
         self._controls.problem = self._description.problem
 
-        def on_the_loops_clock() -> MotionPoints:
-            return points().starting(self._loop_time)
-
-        goal = GoalRequest(on_the_loops_clock, tolerances or Tolerances(), time.monotonic() - age)
+        age_at = time.monotonic() - age
+        goal = GoalRequest(lambda: points().starting(self._loop_time), tolerances or Tolerances(), age_at)
         try:
             motion_messages.require_readable(message, self._controls.kinematics.mechanism.base_link)
         except PkmError as error:
@@ -308,13 +293,10 @@ class ControllerNode(Node):
         return goal
 
     def _hear_commanders(self, message: State) -> None:
-        heeded = message.id == State.PRIMARY_STATE_ACTIVE
-        self._controls.unheeded = (
-            "" if heeded else "the controllers of ros2_control are not active: no command is passed on"
-        )
+        unheeded = "the controllers of ros2_control are not active: no command is passed on"
+        self._controls.unheeded = "" if message.id == State.PRIMARY_STATE_ACTIVE else unheeded
 
     def _loop_time(self, stamp: float) -> float:
-        """A time of this node's clock on the loop's [s]."""
         return stamp if self._shared is None else self._shared.loop_time(stamp)
 
     def _offered(self, request: Any) -> GoalResponse:
@@ -381,14 +363,12 @@ class ControllerNode(Node):
                 handle.publish_feedback(message)
 
     def _situation(self) -> Situation | None:
-        """The newest one; None before there is one."""
         try:
             return self._controls.ready().situation
         except PkmError:
             return None
 
     def _tell_of_stops(self, now: Situation | None) -> None:
-        """Log when and why the platform is no longer held, and when it is again."""
         stopped = now is not None and now.mode is Mode.STOPPED
         if stopped and not self._stopped:
             self.get_logger().error(f"stopped: {now.action.reason if now else ''}")
@@ -436,7 +416,3 @@ class ControllerNode(Node):
 def main(args: list[str] | None = None) -> int:
     """Entry point."""
     return run_node(ControllerNode, args)
-
-
-if __name__ == "__main__":
-    raise SystemExit(main())

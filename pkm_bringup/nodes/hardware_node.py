@@ -25,10 +25,8 @@ from sensor_msgs.msg import JointState
 from std_srvs.srv import Trigger
 
 from pkm_bringup.bringup import HARDWARE
-from pkm_bringup.nodes.loop_monitor import LoopMonitor, loop_scheduling
 from pkm_bringup.nodes.machine_thread import MachineThread, states_message
-from pkm_bringup.nodes.node_settings import declare_settings
-from pkm_bringup.nodes.prompt_thread import RequestThread
+from pkm_bringup.nodes.node_parts import LoopMonitor, RequestThread, declare_settings, loop_scheduling
 from pkm_bringup.nodes.shared_loop import SharedLoop
 from pkm_control.controllers.force.force_file import read_force_file
 from pkm_control.loop import requests
@@ -167,7 +165,7 @@ class HardwareNode(LifecycleNode):
         if shared is None:
             priority = 0 if self._given["simulate"] else self._given["realtime_priority"]  # as in `SharedLoop`
             scheduling = loop_scheduling(self, priority)
-            self._alone = MachineThread(self, self._rate, self._states, self._feel, self._monitor, scheduling)
+            self._alone = MachineThread(self, self._rate, self._states, self._publish_wrench, self._monitor, scheduling)
             self._machine: MachineThread | _SharedMachine = self._alone
         else:
             self._machine = _SharedMachine(shared)
@@ -181,7 +179,6 @@ class HardwareNode(LifecycleNode):
         self._diagnostics = diagnostics.Diagnostics(self, self._report, self._description)
 
     def _declared(self) -> MachineSettings:
-        """Declare the parameters that are no settings of a run; the machine's settings by them all."""
         timeout = "machine time without a command after which brakes close, s; a machine's file has its own"
         step, given = "one step of an encoder, rad or m; 0: exact", self._given
         return MachineSettings(
@@ -195,10 +192,6 @@ class HardwareNode(LifecycleNode):
             file=given["hardware_file"],
             **{name: given[name] for name in ("realistic", "hidden_payload", "simulate", "force_file")},
         )
-
-    @property
-    def _begins_by_itself(self) -> bool:
-        return self._start == "active" or (self._start == "auto" and self._settings.kind == SIMULATED)
 
     # The robot
 
@@ -219,11 +212,10 @@ class HardwareNode(LifecycleNode):
         if self._start == "manual" and self._settings.kind == SIMULATED:
             return
         self.trigger_configure()
-        if self._begins_by_itself:
+        if self._start == "active" or (self._start == "auto" and self._settings.kind == SIMULATED):
             self.trigger_activate()
 
     def _busy(self) -> str:
-        """Why no other robot can be taken now."""
         return "the machine is configured; clean it up first" if self._machine.running else ""
 
     # Life cycle, as controller_manager would call it on a SystemInterface
@@ -336,13 +328,11 @@ class HardwareNode(LifecycleNode):
         self._follow_lifecycle()
 
     def _follow_lifecycle(self) -> None:
-        """Make the node inactive when the machine's drives are off: to be enabled anew."""
         active = self._state_machine.current_state[0] == State.PRIMARY_STATE_ACTIVE
         if active and not (self._machine.running and self._machine.lifecycle is Lifecycle.ACTIVE):
             self.trigger_deactivate()
 
     def _tell(self, life: Lifecycle) -> None:
-        """Publish whether the drives follow commands."""
         self._published, self._published_at = life, time.monotonic()
         if self.context.ok():
             self._life.publish(State(id=_LIFE[life], label=life.value))
@@ -350,23 +340,22 @@ class HardwareNode(LifecycleNode):
     def publish(self, now: Situation, stamp: Any) -> None:
         """Publish the reading of one period of the shared loop, and its life cycle where that has changed."""
         state = now.state
-        if (state.lifecycle is not self._published or not now.readable) and (
-            life := self._lifecycle
-        ) is not self._published:
-            self._tell(life)
+        if state.lifecycle is not self._published or not now.readable:
+            life = self._lifecycle
+            if life is not self._published:
+                self._tell(life)
         if self._rows is None or state.lifecycle not in (Lifecycle.INACTIVE, Lifecycle.ACTIVE) or not now.readable:
             return
         self._rows.publish(stamp, np.concatenate((state.positions, state.velocities, state.efforts)))
         if state.wrench is not None:
-            self._feel(state.wrench, stamp)
+            self._publish_wrench(state.wrench, stamp)
 
-    def _feel(self, wrench: Array, stamp: Any) -> None:
+    def _publish_wrench(self, wrench: Array, stamp: Any) -> None:
         message = WrenchStamped(wrench=messages.to_wrench(wrench))
         message.header.stamp, message.header.frame_id = stamp, self._sensor_frame
         self._wrenches.publish(message)
 
     def _note_periods(self) -> None:
-        """Count the periods of the shared loop."""
         if self._shared is not None:
             self._monitor.cycles(self._shared.process.figures())
 

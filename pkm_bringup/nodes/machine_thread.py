@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """A machine that is commanded over topics: its loop is a thread of the hardware node.
 
-Commands come from one node. Where a second one publishes them the machine stops, as for an emergency: messages do not
-identify their sender.
+Commands and effects of motions are taken by that loop, once per period, instead of by the node's executor. Commands
+come from one node. Where a second one publishes them the machine stops, as for an emergency: messages do not identify
+their sender.
 
 Stamps are the machine's own time on the node's clock: they advance by one period each cycle, and approach the clock
 where that was set, or where the machine's time stood still. Simulated machines are patient: after a stall of the
@@ -15,26 +16,162 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
 import numpy as np
 from builtin_interfaces.msg import Time
+from geometry_msgs.msg import InertiaStamped
 from numpy.typing import NDArray
 from rclpy.impl.implementation_singleton import rclpy_implementation
 from rclpy.node import Node
 from rclpy.publisher import Publisher
 from sensor_msgs.msg import JointState
 
-from pkm_bringup.nodes.loop_monitor import LoopMonitor
-from pkm_bringup.nodes.machine_inboxes import CommandInbox, EffectsInbox
+from pkm_bringup.nodes.node_parts import LoopMonitor
+from pkm_description.mechanism import Array, Inertial
+from pkm_description.ros import messages, topics
+from pkm_description.ros.messages import RequestError
 from pkm_description.ros.parameters import declare
 from pkm_description.ros.stamps import FollowingStamps
-from pkm_description.ros.streams.raw_rows import RowPublisher
+from pkm_description.ros.streams.polled import PolledSubscription
+from pkm_description.ros.streams.raw_rows import RawRows, RowPublisher, read_message
+from pkm_description.ros.streams.sources import Sources
+from pkm_dynamics.ros.dynamics_services import payload_of
 from pkm_hardware.machine import EMERGENCY_STOP, CommandMode, Lifecycle, Machine, MachineState
+from pkm_interfaces.msg import Outputs
+from pkm_runtime.errors import PkmError
 from pkm_runtime.fixed_rate import FixedRateLoop
 from pkm_runtime.scheduling import LoopScheduling
+
+_FIELDS = (("effort", CommandMode.EFFORT), ("velocity", CommandMode.VELOCITY), ("position", CommandMode.POSITION))
+
+# Of a joint's range: commanded positions further from where the joint is are old targets, before others were taken.
+_FIRST_STEP = 0.002  # since the drives are on, where the commander begins at its reading
+_NEXT_STEP = 0.02  # after a silence, in which the commander went on
+
+
+class CommandInbox:
+    """Takes JointState commands of one node; where several publish them, of none.
+    `heard` is true once one was usable; `refused` counts the unusable ones, `problem` says why the last of them was.
+    """
+
+    def __init__(self, node: Node) -> None:
+        self.heard = False
+        self.stamp = 0.0  # s, of the newest usable command: that of the state it answers; 0 where it has none
+        self.arrival = 0.0  # s, on the monotonic clock
+        self.refused = 0
+        self.problem = ""
+        self.sources = Sources(node, topics.HARDWARE_COMMANDS, "commands")
+        self._commands = PolledSubscription(
+            node, JointState, topics.HARDWARE_COMMANDS, topics.STREAM_IN, raw=True, sources=self.sources
+        )
+        self._names: tuple[str, ...] = ()
+        self._readers: dict[CommandMode, RawRows] = {}
+
+    def newest(self, names: Sequence[str]) -> tuple[CommandMode, Array] | None:
+        """The command (n_actuated,) since the last call, and its mode; None where none came."""
+        data = self._commands.take()
+        if data is None:
+            return None
+        if self.sources.problem:
+            self.refuse(self.sources.problem)
+            return None
+        if self._names != tuple(names):
+            self._names, self._readers = tuple(names), {}
+        try:
+            mode = self._mode_of(data)
+            stamp, values = self._readers[mode].row(data)
+        except PkmError as error:  # ros2_control sends NaN until a controller commands; a bad one is refused
+            self.refuse(str(error))
+            return None
+        self.heard, self.problem = True, ""
+        self.arrival = time.monotonic()
+        self.stamp = stamp.sec + 1e-9 * stamp.nanosec
+        return mode, values
+
+    def _mode_of(self, data: bytes) -> CommandMode:
+        """The mode of a serialised command, by its publisher, whose reader exists then."""
+        for mode, reader in self._readers.items():
+            if reader.knows(data):
+                return mode
+        message = read_message(data, JointState)
+        for field, mode in _FIELDS:
+            if len(getattr(message, field)):
+                read = partial(_values_of, self._names, field)
+                self._readers.setdefault(mode, RawRows(JointState, read))
+                return mode
+        raise RequestError("a command without values")
+
+    def refuse(self, problem: str) -> None:
+        """Count an unusable command, with the reason."""
+        self.refused += 1
+        self.problem = problem
+
+
+def _values_of(names: Sequence[str], field: str, message: JointState) -> Array:
+    return messages.joint_values(message, names, field, "command")
+
+
+class EffectsInbox:
+    """Hands outputs and payloads to a machine, also those that came before it existed; `lock` guards it."""
+
+    def __init__(self, node: Node, machine: Callable[[], Machine | None], lock: threading.Lock) -> None:
+        self._node = node
+        self._machine = machine
+        self._lock = lock
+        self._outputs: dict[str, float] = {}
+        self._payload: Inertial | None = None
+        self._warned: set[str] = set()  # problems, once each
+        node.create_subscription(Outputs, topics.OUTPUTS, self._set, topics.LATCHED_EVENTS)
+        node.create_subscription(InertiaStamped, topics.PAYLOAD, self._carry, topics.LATCHED)
+
+    def pass_on(self, machine: Machine) -> None:
+        """Bring a new machine up to date; its lock is held, or nobody uses it yet."""
+        for name, value in self._outputs.items():
+            self._set_one(machine, name, value)
+        if self._payload is not None:
+            machine.carry(self._payload)
+
+    def _set(self, message: Outputs) -> None:
+        if len(message.names) != len(message.values):
+            self._warn(f"outputs refused: {len(message.names)} names but {len(message.values)} values")
+            return
+        self._outputs = dict(zip(message.names, message.values, strict=True))
+        with self._lock:
+            machine = self._machine()
+            if machine is not None:
+                for name, value in self._outputs.items():
+                    self._set_one(machine, name, value)
+
+    def _set_one(self, machine: Machine, name: str, value: float) -> None:
+        if machine.outputs.get(name) == value:
+            return
+        problem = machine.output_problem(name)
+        if problem:
+            self._warn(problem)
+        else:
+            machine.set_output(name, value)
+
+    def _carry(self, message: InertiaStamped) -> None:
+        try:
+            payload = payload_of(message.inertia)
+        except PkmError as error:
+            self._warn(f"payload refused: {error}")
+            return
+        if payload is None and self._payload is None:
+            return
+        self._payload = payload
+        with self._lock:
+            machine = self._machine()
+            if machine is not None:
+                machine.carry(payload)
+
+    def _warn(self, problem: str) -> None:
+        if problem not in self._warned:
+            self._warned.add(problem)
+            self._node.get_logger().warning(problem)
 
 
 def states_message(names: list[str], stamp: Any, numbers: NDArray[np.float64]) -> JointState:
@@ -45,26 +182,19 @@ def states_message(names: list[str], stamp: Any, numbers: NDArray[np.float64]) -
     return message
 
 
-# Of a joint's range: commanded positions further from where the joint is are old targets, before others were taken.
-_FIRST_STEP = 0.002  # since the drives are on, where the commander begins at its reading
-_NEXT_STEP = 0.02  # after a silence, in which the commander went on
-
-
 class MachineThread:
-    """Each period: read, publish, take the newest command, let the period pass; at `rate` [Hz].
-    `states` publishes JointState, `feel` a wrench with its stamp.
-    """
+    """Each period: read, publish, take the newest command, let the period pass, with its stamps."""
 
     def __init__(
         self,
         node: Node,
         rate: float,
         states: Publisher,
-        feel: Callable[[NDArray[np.float64], Time], None],
+        publish_wrench: Callable[[NDArray[np.float64], Time], None],
         monitor: LoopMonitor,
         scheduling: LoopScheduling,
     ) -> None:
-        self._node, self._rate, self._states, self._feel = node, rate, states, feel
+        self._node, self._rate, self._states, self._publish_wrench = node, rate, states, publish_wrench
         self._monitor, self._scheduling = monitor, scheduling
         catch_up = "most time made up after a stall, s"
         self._catch_up = declare(node, "catch_up", 0.002, catch_up, (0.0, 1.0), fixed=True)
@@ -233,7 +363,7 @@ class MachineThread:
         stamp = Time(sec=seconds, nanosec=nanoseconds)
         states.publish(stamp, np.concatenate((state.positions, state.velocities, state.efforts)))
         if state.wrench is not None:
-            self._feel(state.wrench, stamp)
+            self._publish_wrench(state.wrench, stamp)
 
     def _keep_to_one_commander(self, machine: Machine) -> None:
         """Stop a machine that two nodes command: a second node's efforts throw it, whatever the controller does."""
@@ -242,7 +372,6 @@ class MachineThread:
             machine.emergency_stop(f"{problem}; end all but one, then reset")
 
     def _write(self, machine: Machine, names: list[str], positions: NDArray[np.float64], epoch: int) -> None:
-        """Give the newest command to the machine, if one has come."""
         command: Any = self.inbox.newest(names)
         if machine.lifecycle is not Lifecycle.ACTIVE or machine.silent_for:
             self._following = False

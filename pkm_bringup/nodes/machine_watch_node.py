@@ -95,7 +95,6 @@ class MachineWatchNode(Node):
             self._next_try = 0.0  # a real machine waits for its first command, but not for long
 
     def _needed(self) -> list[str]:
-        """Topics that must not fall silent."""
         return [topic for topic in self._streams if topic == topics.HARDWARE_STATES or self._forward in self._wanted]
 
     def _look(self) -> None:
@@ -121,10 +120,8 @@ class MachineWatchNode(Node):
                 self._begin(self._start(), now)
 
     def _drives_off(self) -> str:
-        """Why the drives follow nothing; empty where they do, or no report says."""
-        return (
-            "" if self._drives in ("", Lifecycle.ACTIVE.value) else f"the drives are off: the machine is {self._drives}"
-        )
+        on = self._drives in ("", Lifecycle.ACTIVE.value)
+        return "" if on else f"the drives are off: the machine is {self._drives}"
 
     def _senseless(self) -> str:
         """The command that was not finite in two consecutive looks; empty where it is."""
@@ -140,7 +137,6 @@ class MachineWatchNode(Node):
         self._task = self.executor.create_task(work)
 
     def _unavailable(self) -> bool:
-        """Whether the controller manager is missing, which is then logged."""
         missing = not all(one.service_is_ready() for one in (self._list, self._switch, self._set_component))
         if missing:
             self._problem = "the controller manager is not there"
@@ -153,7 +149,6 @@ class MachineWatchNode(Node):
         self._commanders.publish(State(id=state[0], label=state[1].value))
 
     async def _start(self) -> None:
-        """Activate the hardware, then the wanted controllers."""
         states = await self._states()
         absent = [name for name in self._wanted if states.get(name) not in ("inactive", "active")]
         if absent:
@@ -172,7 +167,6 @@ class MachineWatchNode(Node):
         self.get_logger().info(f"the machine is back: {', '.join(self._wanted)} active")
 
     async def _stop(self, why: str) -> None:
-        """Stop all commands, and let the controllers abort their goals."""
         self._stopped = self._problem = why
         self.get_logger().error(f"{why}: controllers are deactivated")
         self._set_running(False)
@@ -183,7 +177,6 @@ class MachineWatchNode(Node):
             await self._switched(deactivate=active)
 
     async def _states(self) -> dict[str, str]:
-        """State of every controller that is loaded."""
         answer = await self._list.call_async(ListControllers.Request())
         return {one.name: one.state for one in answer.controller}
 
@@ -197,7 +190,6 @@ class MachineWatchNode(Node):
         return bool((await self._switch.call_async(request)).ok)
 
     async def _all_components(self, state: int) -> bool:
-        """Whether every hardware component is now in a state."""
         answer = await self._components.call_async(ListHardwareComponents.Request())
         well = True
         for component in answer.component:
@@ -216,7 +208,3 @@ class MachineWatchNode(Node):
 def main(args: list[str] | None = None) -> int:
     """Entry point."""
     return run_node(MachineWatchNode, args)
-
-
-if __name__ == "__main__":
-    raise SystemExit(main())

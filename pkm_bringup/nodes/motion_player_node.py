@@ -27,11 +27,9 @@ from rclpy.task import Future
 from pkm_bringup.bringup import PLAYER
 from pkm_bringup.command_line.measured import reported_fault, say_cut_off, say_measured
 from pkm_bringup.main_job import Plan, planned
-from pkm_bringup.nodes.motion_player import about
-from pkm_bringup.nodes.motion_player.motion_run import MotionRun, Order
-from pkm_bringup.nodes.motion_player.requested_motions import WITHIN, Planning, PlanningError, requested
-from pkm_bringup.nodes.motion_player.run_streams import RunStreams, loop_figures
-from pkm_bringup.nodes.node_settings import declare_settings
+from pkm_bringup.nodes.motion_run import MotionRun, Order, RunStreams, loop_figures
+from pkm_bringup.nodes.node_parts import declare_settings
+from pkm_bringup.nodes.requested_motions import WITHIN, Planning, PlanningError, requested
 from pkm_bringup.nodes.silences import Silences
 from pkm_description.mechanism import Mechanism
 from pkm_description.ros import diagnostics, messages, topics
@@ -45,6 +43,7 @@ from pkm_interfaces.action import FollowPlatformTrajectory
 from pkm_interfaces.msg import LoopStatistics, PlatformReference
 from pkm_interfaces.srv import PlayMotion
 from pkm_runtime.errors import PkmError
+from pkm_viewer.operations import MOTION_KEYS, PAGE_KEY, SEEN, SERVED
 from pkm_viewer.report.recording import Run
 from pkm_viewer.report.report import Report
 from pkm_viewer.report.report_files import publish_report
@@ -103,7 +102,6 @@ class MotionPlayer(Node):
             self.create_service(PlayMotion, topics.PLAY_MOTION, self._asked, callback_group=ReentrantCallbackGroup())
 
     def _declare(self) -> list[str]:
-        """Declare the parameters; the nodes that it waits for."""
         given = declare_settings(self, PLAYER, report="", stay=False)
         self._motion, self._cycles, self._most = given["motion"], given["cycles"], given["most_waypoints"]
         self._report, self._rate, self._stay = given["report"], given["rate"], given["stay"]
@@ -137,7 +135,6 @@ class MotionPlayer(Node):
         self._accept(order, order.plan)
 
     def _accept(self, order: Order, plan: Plan) -> None:
-        """Make ready for a planned motion."""
         for note in plan.job.cycle.notes:
             self.get_logger().info(note)
         self._show(plan)
@@ -145,7 +142,6 @@ class MotionPlayer(Node):
         self._streams = RunStreams(self, plan.planner.kinematics.actuated_names)
 
     def _tick(self) -> None:
-        """Take what was published since; begin as soon as all nodes are ready."""
         if self.exit_code is not None:
             return
         for name in self._silences.begun(time.monotonic()):
@@ -168,7 +164,6 @@ class MotionPlayer(Node):
     # Requests
 
     async def _asked(self, request: PlayMotion.Request, response: PlayMotion.Response) -> PlayMotion.Response:
-        """Plan a motion outside the executor, and answer when it begins."""
         problem = self._why_not(request)
         order: Order | None = None
         if not problem:
@@ -183,7 +178,6 @@ class MotionPlayer(Node):
         return response
 
     def _why_not(self, request: PlayMotion.Request) -> str:
-        """Why a request cannot even be considered; empty where it can."""
         if self._mechanism is None:
             return self._description.problem
         if self._run is not None or self._order is not None:
@@ -240,7 +234,6 @@ class MotionPlayer(Node):
             self.exit_code = 1
 
     def _diagnosed(self, message: DiagnosticArray) -> None:
-        """Note the state of the nodes that the motion needs."""
         for status in message.status:
             name = status.name.rpartition("/")[2]
             if status.hardware_id != self.get_namespace():
@@ -249,10 +242,9 @@ class MotionPlayer(Node):
                 self._health[name] = (status.level, status.message)
                 if self._silences.hear(name, time.monotonic()):
                     self.get_logger().info(f"{name} is back")
-            self._page = next((one.value for one in status.values if one.key == about.PAGE), self._page)
+            self._page = next((one.value for one in status.values if one.key == PAGE_KEY), self._page)
 
     def _faulty_nodes(self) -> list[str]:
-        """Problems of the nodes that the motion needs."""
         ill = [f"{name} {self._reported(name)}" for name, (level, _) in self._health.items() if level not in _WELL]
         if not self._client.server_is_ready():
             ill.append("the controller does not offer its action")
@@ -266,13 +258,15 @@ class MotionPlayer(Node):
             problem = f"the motion does not begin after {_PATIENCE:.0f} s: {'; '.join(ill)}"
             self.get_logger().error(problem)
             self._give_up(problem)
-            if any(told == _NEVER for told in self._health.values()):  # it would not come for another motion either
+            if any(
+                reported == _NEVER for reported in self._health.values()
+            ):  # it would not come for another motion either
                 self.exit_code = 1
         return not ill
 
     def _page_is_there(self) -> bool:
         """Whether a person who wants to see the first motion can, or has been waited for long enough."""
-        if not self._wait_for_page or self._begun or self._page in (about.SERVED, about.SEEN):
+        if not self._wait_for_page or self._begun or self._page in (SERVED, SEEN):
             return True
         now = time.monotonic()
         if not self._page_since:
@@ -282,7 +276,6 @@ class MotionPlayer(Node):
         return now - self._page_since > _PAGE_PATIENCE
 
     def _give_up(self, problem: str) -> None:
-        """End what has not begun."""
         if self._streams is not None:
             self._streams.stop()
         if self._order is not None:
@@ -325,7 +318,6 @@ class MotionPlayer(Node):
             self._finish(run)
 
     def _looped(self, message: LoopStatistics) -> None:
-        """Keep the statistics of the machine's loop during a motion."""
         self._loops.append(message)
         if len(self._loops) > _KEPT_LOOPS or (self._run is None and len(self._loops) > 2):
             del self._loops[0]
@@ -334,11 +326,10 @@ class MotionPlayer(Node):
     # The motion
 
     def _begin(self, order: Order, streams: RunStreams, reference: PlatformReference) -> None:
-        """Run the motion, from its start."""
         self._well_at = time.monotonic()
         self._begun += 1
         source = order.plan.motion.source if order.plan is not None else ""
-        self._last = dict(zip(about.MOTION, (order.motion, order.cycles, source, self._begun), strict=True))
+        self._last = dict(zip(MOTION_KEYS, (order.motion, order.cycles, source, self._begun), strict=True))
         self._diagnostics.update_soon()
         self._run = MotionRun(order, self._client, streams, self._tolerance, self._first_move)
         self._order = self._streams = None
@@ -350,7 +341,6 @@ class MotionPlayer(Node):
         run.begin(messages.pose_of(reference.pose), lambda: self._recorder(run))
 
     def _recorder(self, run: MotionRun) -> RunRecorder:
-        """The recorder of the motion, which begins now."""
         kinematics, cycle, cycles = run.plan.planner.kinematics, run.plan.job.cycle, run.order.cycles
         self.get_logger().info(f"{cycles} cycles of {cycle.duration:.4f} s, {60.0 / cycle.duration:.1f} per minute")
         notes = tuple(note for note in self._notes if note)
@@ -360,7 +350,6 @@ class MotionPlayer(Node):
         return RunRecorder(kinematics, ActuatorLimits.of(kinematics.mechanism), about)
 
     def _show(self, plan: Plan) -> None:
-        """Publish the path that the platform is to take."""
         cycle = plan.job.cycle
         message = PathMessage()
         message.header.frame_id = plan.planner.kinematics.mechanism.base_link
@@ -391,7 +380,6 @@ class MotionPlayer(Node):
             self.exit_code = 1
 
     def _finish(self, run: MotionRun) -> None:
-        """Report, and end; or wait for the next motion while the report is written."""
         code = 0 if run.completed and not run.fault else 1
         self._failed = self._failed or bool(run.fault)
         run.take(everything=True)
@@ -409,7 +397,6 @@ class MotionPlayer(Node):
         self.exit_code = code
 
     def _publish(self, run: MotionRun, recorder: RunRecorder, loops: list[LoopStatistics]) -> bool:
-        """Print and write the report; false, and said why, where it cannot be."""
         try:
             self._write(run, recorder, loops)
         except Exception as error:  # of a thread, too, which nobody waits for
@@ -435,7 +422,7 @@ class MotionPlayer(Node):
             recording = recording.about(recording.run.motion, notes)
         report = Report.of(recording, run.plan.planner.kinematics)
         loop = loop_figures(loops, recording.tally.first_wake, recording.tally.last_wake)
-        report = report.with_loop(loop) if loop is not None else report
+        report = replace(report, loop=loop) if loop is not None else report
         folder = Path(self._report) / self.get_namespace().strip("/")  # two robots of one kind write two reports
         publish_report(recording, report, folder if self._report else None)
 
@@ -452,7 +439,3 @@ def main(args: list[str] | None = None) -> int:
         say_cut_off()
         return 0
     return code
-
-
-if __name__ == "__main__":
-    raise SystemExit(main())

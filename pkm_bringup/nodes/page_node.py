@@ -8,24 +8,26 @@ import os
 import threading
 import time
 import webbrowser
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from diagnostic_msgs.msg import DiagnosticArray
-from geometry_msgs.msg import Vector3
+from geometry_msgs.msg import PoseStamped, Vector3
 from lifecycle_msgs.msg import State
 from nav_msgs.msg import Path
 from rclpy.node import Node
 from sensor_msgs.msg import JointState
+from std_msgs.msg import Empty
+from std_srvs.srv import Trigger
 
 from pkm_bringup.bringup import PAGE
-from pkm_bringup.nodes.motion_player import about
-from pkm_bringup.nodes.node_settings import declare_settings
-from pkm_bringup.nodes.page_operations import PageOperations
+from pkm_bringup.nodes.node_parts import declare_settings
+from pkm_control.motion.files.shipped import AUTO, motion_names
 from pkm_control.operation.answer import Answer
-from pkm_description.mechanism import Mechanism
+from pkm_control.ros.operator_calls import LONG_PATIENCE, OperatorCalls
+from pkm_description.mechanism import Array, Mechanism
 from pkm_description.ros import diagnostics, messages, topics
 from pkm_description.ros.parameters import declare
 from pkm_description.ros.periodic import steady_timer
@@ -33,10 +35,11 @@ from pkm_description.ros.process import run_node
 from pkm_description.ros.robot_description import RobotDescription
 from pkm_description.ros.streams.polled import PolledSubscription
 from pkm_interfaces.msg import ControllerState, PlatformState, SolveStatus
+from pkm_interfaces.srv import PlayMotion, SolveInverse
 from pkm_kinematics.kinematics import shared_kinematics
 from pkm_viewer.jog_space import JogSpace
-from pkm_viewer.layer_files import layer_files
-from pkm_viewer.operations import IDLE, Motion, Readings
+from pkm_viewer.layers import layer_files
+from pkm_viewer.operations import IDLE, OPENING, PAGE_KEY, SEEN, SERVED, Motion, Readings, motion_of
 from pkm_viewer.viewer import RobotViewer
 
 _MOVED = 1e-3  # m and rad-like, from where working modes were asked for, until they are asked for again
@@ -46,6 +49,86 @@ _PLAYER = "motion_player"
 _MODES = {
     getattr(ControllerState, name): name for name in ("WAITING", "HOLDING", "TRACKING", "STOPPED", "PAUSED", "JOGGING")
 }
+
+
+class PageOperations(OperatorCalls):
+    """`Operations` over ROS: calls come from threads of the page, answers through the node's executor."""
+
+    def __init__(self, node: Node, base_link: str, motion: str, mode: Callable[[], str]) -> None:
+        self._node = node
+        self._base_link = base_link
+        self._mode = mode
+        current = [motion] if motion not in ("", "none") else []
+        self.motions: Sequence[str] = tuple(dict.fromkeys((*current, AUTO, *motion_names())))
+        super().__init__(node, self._call)
+        self._stop_drives = node.create_publisher(Empty, topics.EMERGENCY_STOP, topics.EVENTS)
+        self._play = node.create_client(PlayMotion, topics.PLAY_MOTION)
+        self._inverse = node.create_client(SolveInverse, topics.SOLVE_INVERSE)
+        self._target = node.create_publisher(PoseStamped, topics.JOG_POSE, topics.EVENTS)
+
+    def close(self) -> None:
+        """End the clients, and release waiting callers."""
+        for client in (*self.triggers.values(), self.speed, self.mode, self._play, self._inverse):
+            self._node.destroy_client(client)
+        for publisher in (self._target, self._stop_drives):
+            self._node.destroy_publisher(publisher)
+
+    def emergency_stop_at_once(self, then: Callable[[Answer], None]) -> None:
+        """Disable the drives at once: by topic, which needs no answer, and by service, for the answer."""
+        self._stop_drives.publish(Empty())
+        client = self.triggers[topics.STOP_DRIVES]
+        if not client.service_is_ready():
+            then(Answer(False, "emergency stop: sent, but there is no machine that answers"))
+            return
+        then(Answer(False, "emergency stop: sent, not yet answered"))
+
+        def answered(future: Any) -> None:
+            response = future.result()
+            then(Answer(response.success, f"emergency stop: {response.message}"))
+
+        client.call_async(Trigger.Request()).add_done_callback(answered)
+
+    def play(self, motion: str, cycles: int) -> Answer:
+        """Plan a motion and begin it."""
+        request = PlayMotion.Request(motion=motion, cycles=cycles)
+        answer = self._call(self._play, request, LONG_PATIENCE)
+        if answer.success:
+            return Answer(True, f"{motion}: {cycles} x {answer.duration:.2f} s")
+        return Answer(False, answer.message)
+
+    def jog_to(self, pose: Array) -> Answer:
+        """Move the platform to a pose (7,) slowly, where no motion runs."""
+        mode = self._mode()
+        if mode not in IDLE:
+            return Answer(False, f"the controller is {mode.lower() or 'silent'}: stop what runs before you jog")
+        message = PoseStamped(pose=messages.to_pose(pose))
+        message.header.frame_id = self._base_link
+        message.header.stamp = self._node.get_clock().now().to_msg()
+        self._target.publish(message)
+        return Answer(True)
+
+    def ask_modes(self, pose: Array, then: Callable[[list[str]], None]) -> None:
+        """Request the possible working modes at a pose (7,) without waiting; `then` gets their labels."""
+        if not self._inverse.service_is_ready():
+            return
+        request = SolveInverse.Request(poses=[messages.to_pose(pose)], all_modes=True)
+
+        def answered(future: Any) -> None:
+            solutions = future.result().solutions
+            then([one.working_mode for one in solutions if len(one.actuated) and one.working_mode])
+
+        self._inverse.call_async(request).add_done_callback(answered)
+
+    def _call(self, client: Any, request: Any, patience: float) -> Any:
+        if not client.service_is_ready():
+            return Answer(False, f"'{client.srv_name.rpartition('/')[2]}' is not available")
+        done = threading.Event()
+        future = client.call_async(request)
+        future.add_done_callback(lambda _: done.set())
+        if not done.wait(patience):
+            client.remove_pending_request(future)
+            return Answer(False, f"'{client.srv_name.rpartition('/')[2]}' does not answer")
+        return future.result()
 
 
 class PageNode(Node):
@@ -66,16 +149,11 @@ class PageNode(Node):
         self._planned: Path | None = None
         self._diagnostics: diagnostics.Diagnostics | None = None
         self._last: Motion | None = None  # that was begun
-        self._progress = about.SERVED
+        self._progress = SERVED
         self._description = RobotDescription(self, self._build)
-        self._inputs = [
-            PolledSubscription(self, kind, topic, topics.STREAM_IN)
-            for kind, topic in (
-                (JointState, topics.JOINT_STATES),
-                (PlatformState, topics.PLATFORM_STATE),
-                (ControllerState, topics.CONTROLLER_STATE),
-            )
-        ]
+        kinds = {JointState: topics.JOINT_STATES, PlatformState: topics.PLATFORM_STATE}
+        kinds[ControllerState] = topics.CONTROLLER_STATE
+        self._inputs = [PolledSubscription(self, kind, topic, topics.STREAM_IN) for kind, topic in kinds.items()]
         self._machine = ""  # its life cycle
         self._faults: dict[str, str] = {}  # node: what it reports as an error
         self.create_subscription(State, topics.MACHINE_STATE, self._hear_machine, topics.LATCHED)
@@ -106,13 +184,12 @@ class PageNode(Node):
         arguments = (viewer, self._operations, mechanism)
         threading.Thread(target=self._prepare, args=arguments, name="controls", daemon=True).start()
         if self._browser and (os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")):
-            self._progress = about.OPENING
+            self._progress = OPENING
             threading.Thread(target=webbrowser.open, args=(viewer.url,), name="browser", daemon=True).start()
         viewer.server.on_client_connect(lambda client: self._seen())
 
     def _seen(self) -> None:
-        """Publish that somebody sees the robot; from a thread of the page."""
-        self._progress = about.SEEN
+        self._progress = SEEN
         if self._diagnostics is not None:
             self._diagnostics.update_soon()
 
@@ -126,13 +203,12 @@ class PageNode(Node):
             viewer.operate(operations, JogSpace(shared_kinematics(mechanism)))
         except Exception as error:  # the page shows the robot without them
             self.get_logger().error(f"the page has no controls: {type(error).__name__}: {error}")
-            viewer.tell(Answer(False, f"no controls: {error}"))
+            viewer.status.answer(Answer(False, f"no controls: {error}"))
 
     def _hear_machine(self, message: State) -> None:
         self._machine = message.label
 
     def _diagnosed(self, message: DiagnosticArray) -> None:
-        """Note which nodes of this robot report an error."""
         for status in message.status:
             name = status.name.rpartition("/")[2]
             if status.hardware_id == self.get_namespace() and name != self.get_name():
@@ -140,17 +216,16 @@ class PageNode(Node):
                 if status.level == diagnostics.ERROR:
                     self._faults[name] = status.message
                 if name == _PLAYER:
-                    self._last = about.motion_of({one.key: one.value for one in status.values}) or self._last
+                    self._last = motion_of({one.key: one.value for one in status.values}) or self._last
 
     def _plan(self, message: Path) -> None:
-        """Show the path that the platform is to take."""
         self._planned = message
         if self._viewer is not None:
-            self._viewer.show_planned(np.array([messages.vector_of(one.pose.position) for one in message.poses]))
+            self._viewer.scene.show_planned(np.array([messages.vector_of(one.pose.position) for one in message.poses]))
 
     def _draw(self) -> None:
         if self._viewer is not None:
-            self._viewer.warn("; ".join(f"{name}: {why}" for name, why in sorted(self._faults.items())))
+            self._viewer.status.warn("; ".join(f"{name}: {why}" for name, why in sorted(self._faults.items())))
         self._newest = [one.take() or last for one, last in zip(self._inputs, self._newest, strict=True)]
         joints, platform, controller = self._newest
         if self._viewer is None:
@@ -191,29 +266,19 @@ class PageNode(Node):
         self._operations.ask_modes(pose, lambda labels: viewer.show_modes(labels[:_MOST_MODES], present))
 
     def _mode(self) -> str:
-        """The mode of the controller; empty where it is unknown."""
         controller = self._newest[2]
         return "" if controller is None else _MODES.get(controller.mode, "")
 
     def _report(self) -> diagnostics.Report:
         if self._viewer is None:
             return diagnostics.ERROR, self._description.problem, {}
-        values = {"visuals left out": len(self._viewer.left_out), about.PAGE: self._progress}
+        values = {"visuals left out": len(self._viewer.left_out), PAGE_KEY: self._progress}
         return diagnostics.OK, f"shown at {self._viewer.url}", values
 
 
 def _readings(platform: PlatformState, controller: ControllerState | None, time: float) -> Readings:
-    """The page's readings of the newest states, at a time [s]."""
     known = platform.status.code in (SolveStatus.CONVERGED, SolveStatus.JOINT_LIMIT)  # else its pose means nothing
-    distances = tuple(
-        value if known and math.isfinite(value) else None
-        for value in (
-            platform.type1_distance,
-            platform.type2_distance,
-            platform.constraint_distance,
-            platform.limb_distance,
-        )
-    )
+    distances = [getattr(platform, f"{kind}_distance") for kind in ("type1", "type2", "constraint", "limb")]
     found: dict[str, Any] = {}
     if controller is not None:
         found = {
@@ -230,7 +295,7 @@ def _readings(platform: PlatformState, controller: ControllerState | None, time:
         time=time,
         pose=messages.pose_of(platform.pose) if known else None,
         speed=float(np.linalg.norm(messages.vector_of(platform.twist.linear))) if known else None,
-        distances=distances,
+        distances=tuple(value if known and math.isfinite(value) else None for value in distances),
         units=(platform.type1_unit, platform.type2_unit, "", ""),
         limit=(platform.limit_joint, platform.limit_margin) if known and platform.limit_joint else None,
         **found,
@@ -238,7 +303,6 @@ def _readings(platform: PlatformState, controller: ControllerState | None, time:
 
 
 def _length_of(vector: Vector3) -> float | None:
-    """Length of a vector, None where it is not known."""
     length = float(np.linalg.norm(messages.vector_of(vector)))
     return length if math.isfinite(length) else None
 
@@ -246,7 +310,3 @@ def _length_of(vector: Vector3) -> float | None:
 def main(args: list[str] | None = None) -> int:
     """Entry point."""
     return run_node(PageNode, args)
-
-
-if __name__ == "__main__":
-    raise SystemExit(main())

@@ -50,12 +50,7 @@ class SharedLoop:
         self._build()
 
     def offer_controller(
-        self,
-        mechanism: Mechanism,
-        settings: ControllerSettings,
-        planning: Planning,
-        priority: int,
-        node: Any,
+        self, mechanism: Mechanism, settings: ControllerSettings, planning: Planning, priority: int, node: Any
     ) -> None:
         """The controller node knows its robot."""
         self._controller = mechanism, settings, planning, priority, node

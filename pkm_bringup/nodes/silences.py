@@ -35,9 +35,7 @@ class Silences:
 
 
 class Health:
-    """Judges streams by the arrival of their messages.
-    A stream has stopped after `silence` [s] without a message; all are trusted once they have flowed for `steady` [s].
-    """
+    """A stream has stopped after `silence` [s] without a message; all are trusted once they flowed for `steady` [s]."""
 
     def __init__(self, silence: float, steady: float) -> None:
         self._silence, self._steady = silence, steady

@@ -10,7 +10,7 @@ import numpy as np
 from pkm_control.controllers.controller import Controller, Measured
 from pkm_control.loop.platform_observer import PlatformObserver
 from pkm_description.mechanism import Array
-from pkm_hardware.reading_watch import ReadingWatch
+from pkm_hardware.device_readings import ReadingWatch
 from pkm_kinematics import Kinematics
 from pkm_kinematics.kernels.short_vectors import magnitude
 

@@ -37,7 +37,7 @@ from pkm_description.rotations import pose_distance
 from pkm_dynamics import Dynamics, Efforts
 from pkm_dynamics.motion_limits import ActuatorLimits, PlatformLimits
 from pkm_dynamics.weight import Carried, pulling
-from pkm_hardware.realism import USUAL_RESERVE
+from pkm_hardware.machine_kinds import USUAL_RESERVE
 from pkm_kinematics import Configuration, Kinematics, Status
 
 _HOME_MODE = 0  # the working mode of home

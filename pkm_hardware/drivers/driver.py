@@ -49,17 +49,12 @@ class Reading:
 
 
 def output_name(name: str) -> bool:
-    """Whether an output may be called so.
-
-    It begins with a letter or an underscore, goes on with these, digits, points, slashes or hyphens, and has 64
-    characters at most.
-    """
+    """Whether an output may be called so: letters, digits and _./-, 64 at most, beginning with a letter or _."""
     return _NAME.fullmatch(name) is not None
 
 
 class Driver(ABC):
     """Talks to a device, in the device's units. Every call returns within a bounded time, or raises `DeviceError`.
-
     `notice`: what is worth a warning, in words, or empty. `resting`: what the device does when no command came for too
     long, in words; empty: its drives are off. `unwanted`: whether drives that are being enabled are to be off; a driver
     asks it between two drives, and between two questions to one.
@@ -72,22 +67,18 @@ class Driver(ABC):
         self.unwanted: Callable[[], bool] = lambda: False
 
     def _require_wanted(self) -> None:
-        """Raise GivenUpError where the drives are to be off."""
         if self.unwanted():
             raise GivenUpError
 
     def simulate(self, positions: Array) -> None:
-        """Speak to a simulated device, on a pseudo terminal, in place of the real one; it stands at positions
-        (n_actuated,) until it is commanded. Call it before `open`.
-        """
+        """Before `open`: speak to a simulated device, which stands at positions (n_actuated,) until it is commanded."""
         raise NotImplementedError
 
     @abstractmethod
     def open(self, home: Array) -> None:
-        """Connect; disable the drives and confirm that they are off; read and correct the device's settings.
-
-        Devices that measure no position take `home` (n_actuated,) as true. DeviceError: there is no contact, or the
-        device's own limits are tighter than the machine's.
+        """Connect; disable the drives and confirm that they are off; read and correct the device's settings. Devices
+        that measure no position take `home` (n_actuated,) as true. DeviceError: there is no contact, or the device's
+        own limits are tighter than the machine's.
         """
 
     @abstractmethod
@@ -108,7 +99,6 @@ class Driver(ABC):
     @abstractmethod
     def disable(self) -> None:
         """Disable the drives and close the brakes: tell every drive, whatever the others do, and ask whether it is off.
-
         Where not all confirm, they are told again for `TELLING`, then a DeviceError names the drives that may still be
         on; a watchdog stays armed until all have confirmed. It may be called any time after `open`, during any other
         call.
@@ -124,6 +114,4 @@ class Driver(ABC):
 
     @abstractmethod
     def exchange(self, positions: Array | None) -> Reading:
-        """Send target positions (n_actuated,), if any, and return the newest reading.
-        DeviceError: the device has been silent for too long, is gone, or reports an error.
-        """
+        """Send targets (n_actuated,), if any; the newest reading. DeviceError: too long silent, gone, an error."""

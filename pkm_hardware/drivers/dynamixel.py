@@ -17,20 +17,12 @@ import serial
 from dynamixel_sdk import COMM_SUCCESS, GroupSyncRead, GroupSyncWrite, PacketHandler, PortHandler
 
 from pkm_description.mechanism import Array, Mechanism
-from pkm_hardware.devices.dynamixel_bus import SimulatedDynamixels
+from pkm_hardware.devices import SimulatedDynamixels
 from pkm_hardware.drivers.driver import TELLING, DeviceError, Driver, Reading
-from pkm_hardware.machine_drives import Drives
-from pkm_hardware.machine_file import FASTER, DeviceLimits, MachineFile, device_limits, homing_of, scale_of
+from pkm_hardware.machine_file import FASTER, DeviceLimits, Drives, MachineFile, device_limits, homing_of, scale_of
 
-DRIVE_MODE, OPERATING_MODE, CURRENT_LIMIT, VELOCITY_LIMIT, MAX_POSITION, MIN_POSITION, SETTINGS_END = (
-    10,
-    11,
-    38,
-    44,
-    48,
-    52,
-    56,
-)
+DRIVE_MODE, OPERATING_MODE, CURRENT_LIMIT, VELOCITY_LIMIT = 10, 11, 38, 44
+MAX_POSITION, MIN_POSITION, SETTINGS_END = 48, 52, 56
 TORQUE_ENABLE, STATUS_RETURN, HARDWARE_ERROR, BUS_WATCHDOG, STATE_END = 64, 68, 70, 98, 99
 GOAL_CURRENT, PROFILE_ACCELERATION, PROFILE_VELOCITY, GOAL_POSITION, PRESENT = 102, 108, 112, 116, 126
 PRESENT_BYTES = 10  # current (2), velocity (4), position (4)
@@ -177,17 +169,15 @@ class DynamixelDriver(Driver):
                 writer.txPacket()
 
     def _is_off(self, one: int) -> bool:
-        """Whether a drive says that its torque is off."""
         with contextlib.suppress(_FullError):
             state = self._bytes(one, TORQUE_ENABLE, STATE_END)
             return state is not None and state[0] == 0
         return False
 
     def _settle(self) -> None:
-        """Read and correct the settings of the drives, torque off; DeviceError: limits tighter than the machine's."""
         changes = []
         for k, one in enumerate(self._ids):
-            lowest, highest = _whole(self._limits.lowest[k], self._limits.highest[k])
+            lowest, highest = np.ceil(self._limits.lowest[k]), np.floor(self._limits.highest[k])
             settings = self._need(one, DRIVE_MODE, SETTINGS_END)
             current = float(self._limits.current[k])
             allowed = [BY_POSITION] if lowest >= 0 and highest < COUNTS else []
@@ -254,7 +244,6 @@ class DynamixelDriver(Driver):
         return self._last
 
     def _judge(self, one: int, state: bytes) -> None:
-        """Refuse a drive that is in a wrong state."""
         if error := state[HARDWARE_ERROR - TORQUE_ENABLE]:
             words = [word for bit, word in _ERRORS.items() if error >> bit & 1] or [f"status {error}"]
             raise DeviceError(f"drive {one} on {self._name} reports: {', '.join(words)}; switch it off and on")
@@ -303,7 +292,6 @@ class DynamixelDriver(Driver):
         return Reading(position, now, velocity * _VELOCITY_UNIT, current)
 
     def _bytes(self, one: int, begin: int, end: int) -> bytes | None:
-        """A part of a drive's control table; None where it does not answer."""
         with self._line():
             row, result, _ = self._packets.readTxRx(self._port, one, begin, end - begin)
         return bytes(row) if result == COMM_SUCCESS and len(row) == end - begin else None
@@ -352,16 +340,7 @@ def _named(ids: Sequence[int]) -> str:
 
 
 def _signed(row: bytes, at: int) -> int:
-    """A value of four bytes."""
     return int.from_bytes(row[at : at + 4], "little", signed=True)
-
-
-def _whole(lowest: float, highest: float) -> tuple[float, float]:
-    """Whole counts within a range; infinite ends stay infinite."""
-    return (
-        math.ceil(lowest) if math.isfinite(lowest) else lowest,
-        math.floor(highest) if math.isfinite(highest) else highest,
-    )
 
 
 def drives(file: MachineFile, mechanism: Mechanism, home: Array) -> Drives:

@@ -9,8 +9,7 @@ import numpy as np
 
 from pkm_description.mechanism import Array, Mechanism
 from pkm_hardware.drivers.driver import Driver, Reading
-from pkm_hardware.machine_drives import Drives, Scale
-from pkm_hardware.machine_file import MachineFile
+from pkm_hardware.machine_file import Drives, MachineFile, Scale
 
 
 class LoopbackDriver(Driver):

@@ -16,12 +16,10 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from pkm_description.mechanism import Array, Mechanism
-from pkm_hardware.devices.odrive_board import SimulatedODrive
-from pkm_hardware.drivers.checked_lines import CLOSED_LOOP, IDLE, INDEX_SEARCH, exclusive_or
+from pkm_hardware.devices import SimulatedODrive
 from pkm_hardware.drivers.driver import TELLING, DeviceError, Driver, Reading
-from pkm_hardware.drivers.serial_line import SerialLine
-from pkm_hardware.machine_drives import Drives
-from pkm_hardware.machine_file import FASTER, DeviceLimits, MachineFile, device_limits, homing_of, scale_of
+from pkm_hardware.drivers.serial_line import CLOSED_LOOP, IDLE, INDEX_SEARCH, SerialLine, exclusive_or
+from pkm_hardware.machine_file import FASTER, DeviceLimits, Drives, MachineFile, device_limits, homing_of, scale_of
 
 _AWAY = 1e-4  # turns: a target further from where an axis stands asks it to move
 _PATIENCE = 0.004  # s, for an answer within a period; a later one is taken in the next
@@ -59,7 +57,7 @@ _ERRORS = {
     28: "THERMISTOR_DISCONNECTED",
     30: "CALIBRATION_ERROR",
 }
-"""The bits of `active_errors` on firmware 0.6, by the names of ODrive's own header for Arduino (`ODriveEnums.h`)."""
+# The bits of `active_errors` on firmware 0.6, by the names of ODrive's own header for Arduino (`ODriveEnums.h`)
 
 
 def error_names(value: str | None) -> str:
@@ -91,7 +89,7 @@ class Board:
     since: float | None = None  # when the oldest question was asked that has no good answer, s
     question: str = ""  # that is open; empty: none
     garbled: int = 0
-    turn: int = field(default=0)  # which axis and question is the next, of those that take turns
+    turn: int = 0  # which axis and question is the next, of those that take turns
     awaited: int = 0  # answers to questions of which several are open
     asked: float = 0.0  # when the question was asked that was answered last, s
     late: dict[str, tuple[str, float]] = field(default_factory=dict)  # answers nobody waited for, and when asked, s
@@ -139,16 +137,14 @@ class Board:
         self.line.write(b"\n" + b"".join(map(with_checksum, words * times)))  # ends a line left in the middle
 
     def says_idle(self) -> bool:
-        """Whether every axis says that it is idle. One question follows the other's answer: while a board sends one, it
-        drops the next. An answer does not name its question, and may be late: older ones come before a position.
-        """
+        """Whether every axis says that it is idle."""
+        # while a board sends an answer, it drops the next question; answers may be late: older ones precede a position
         if self._answer(f"f {self.axes[0][1]}", _is_place) is None:
             return False
         questions = [f"r axis{axis}.current_state" for _, axis in self.axes]
         return all(self._answer(one, lambda text: not _is_place(text)) == str(IDLE) for one in questions)
 
     def _answer(self, question: str, fits: Callable[[str], bool]) -> str | None:
-        """Ask, and pass over what does not fit; None where nothing comes that does."""
         self.line.write(with_checksum(question))
         self.awaited += 1
         until = time.monotonic() + _ANSWER
@@ -184,6 +180,7 @@ class Properties:
     load: tuple[str, ...]
 
 
+@dataclass(eq=False)
 class ODriveDriver(Driver):
     """Sends positions [turns]; reads positions and velocities.
 
@@ -195,25 +192,18 @@ class ODriveDriver(Driver):
     silence of the computer after which axes disable themselves [s]; `current`: property that limits an axis' current.
     """
 
-    def __init__(
-        self,
-        boards: Sequence[Board],
-        silence: float,
-        error: str,
-        properties: Properties,
-        limits: DeviceLimits,
-        watchdog: float,
-        current: str,
-    ) -> None:
+    boards: Sequence[Board]
+    silence: float
+    error: str
+    properties: Properties
+    limits: DeviceLimits
+    watchdog: float
+    current: str
+
+    def __post_init__(self) -> None:
+        """Begin with axes of which nothing is known."""
         super().__init__()
-        n = len(properties.switch)
-        self._boards = boards
-        self._silence = silence
-        self._error = error
-        self._properties = properties
-        self._limits = limits
-        self._watchdog = watchdog
-        self._current = current
+        n = len(self.properties.switch)
         self._changed = ""
         self._gone: dict[str, str] = {}  # the error of each board that could not be reached
         self._times = np.zeros(n)  # s: when each was asked for its position that answered
@@ -222,53 +212,51 @@ class ODriveDriver(Driver):
         self._velocities = np.zeros(n)
         self._switches = np.zeros(n, dtype=bool)
         self._loads = np.zeros(n)
-        self._blind = np.array([bool(name) for name in properties.index])  # without its index
+        self._blind = np.array([bool(name) for name in self.properties.index])  # without its index
         self._searching = np.zeros(n, dtype=bool)
 
     def simulate(self, positions: Array) -> None:
-        """Motors at these positions; those with a switch or an index have it `_REFERENCE` further, which has no names
-        but those of the firmware. They have no stops.
-        """
-        for board in self._boards:
+        """Motors without stops at these positions; a switch or an index is `_REFERENCE` further."""
+        for board in self.boards:
             device = SimulatedODrive()
             for actuator, number in board.axes:
                 axis = device.axes[number]
-                axis.values[self._current] = axis.values["config.motor.current_soft_max"]
+                axis.values[self.current] = axis.values["config.motor.current_soft_max"]
                 axis.place = float(positions[actuator])
                 axis.stops = (-_FAR, _FAR)
                 axis.switch_below, axis.switch_above = axis.place - _REFERENCE, axis.place + _REFERENCE
-                if self._properties.index[actuator]:
+                if self.properties.index[actuator]:
                     axis.index = axis.place + _REFERENCE
             board.line.port = device.switch_on()
 
     def open(self, home: Array) -> None:
         """Open the lines, set every axis idle, clear old errors, correct the settings, and read the positions."""
         self._positions, self._changed = np.full(len(home), np.nan), ""
-        self._blind[:] = [bool(name) for name in self._properties.index]
-        for board in self._boards:
+        self._blind[:] = [bool(name) for name in self.properties.index]
+        for board in self.boards:
             board.line.open()
             board.garbled = 0
         if silent := self._let_go(_GREETING):
             raise DeviceError(f"no ODrive answers on {silent[0].line.port}: has it power, and is the baud rate right?")
-        for board in self._boards:
+        for board in self.boards:
             board.line.write(with_checksum("sc"))
         self._settle()
         until = time.monotonic() + _GREETING
         while not np.isfinite(self._positions).all():
             self._look()
             if time.monotonic() > until:
-                missing = next(b for b in self._boards if any(math.isnan(self._positions[i]) for i, _ in b.axes))
+                missing = next(b for b in self.boards if any(math.isnan(self._positions[i]) for i, _ in b.axes))
                 raise DeviceError(f"no answer from the ODrive on {missing.line.port}: is the baud rate right?")
 
     def close(self) -> None:
         """Close the lines."""
-        for board in self._boards:
+        for board in self.boards:
             board.line.close()
 
     @property
     def where(self) -> str:
         """The ports."""
-        return " on " + ", ".join(board.line.port for board in self._boards)
+        return " on " + ", ".join(board.line.port for board in self.boards)
 
     def enable(self, positions: Array) -> None:
         """Closed loop, at the positions; the ODrive releases its own mechanical brake, where it has one."""
@@ -276,7 +264,7 @@ class ODriveDriver(Driver):
         self._settle()
         seeing = [
             (board, i, axis, f"p {axis} {positions[i]:.6f} 0 0")
-            for board in self._boards
+            for board in self.boards
             for i, axis in board.axes
             if self._sees(board, i)
         ]
@@ -291,27 +279,23 @@ class ODriveDriver(Driver):
 
     def _arm(self, board: Board, axis: int, place: str) -> None:
         """Arm the watchdog of an axis; a target position (`place`) feeds it."""
-        self._set(board, f"axis{axis}.config.watchdog_timeout", f"{self._watchdog:g}")
+        self._set(board, f"axis{axis}.config.watchdog_timeout", f"{self.watchdog:g}")
         board.line.write(with_checksum(place))
         self._set(board, f"axis{axis}.config.enable_watchdog", "1")
 
     def _settle(self) -> None:
-        """Read and correct the settings of every axis; DeviceError: no answer, or limits tighter than the machine's."""
         changes = []
-        for board in self._boards:
+        for board in self.boards:
             for actuator, axis in board.axes:
                 prefix = f"axis{axis}.controller.config"
-                for name, allowed in (
-                    ("control_mode", (_BY_POSITION,)),
-                    ("input_mode", (_PASSED_ON, _FILTERED)),
-                ):
+                for name, allowed in (("control_mode", (_BY_POSITION,)), ("input_mode", (_PASSED_ON, _FILTERED))):
                     value = f"{self._number(board, f'{prefix}.{name}'):g}"
                     if value not in allowed:
                         self._set(board, f"{prefix}.{name}", allowed[0])
                         changes.append(f"{board.line.port}: {prefix}.{name} was {value}, now {allowed[0]}")
-                speed, current = float(self._limits.speed[actuator]), float(self._limits.current[actuator])
+                speed, current = float(self.limits.speed[actuator]), float(self.limits.current[actuator])
                 changes += self._narrow(board, f"{prefix}.vel_limit", speed, FASTER, "turns/s")
-                changes += self._narrow(board, f"axis{axis}.{self._current}", current, 1.0, "A")
+                changes += self._narrow(board, f"axis{axis}.{self.current}", current, 1.0, "A")
         if changes:
             self._changed = "; ".join(changes)
         self.notice = self._changed
@@ -332,18 +316,10 @@ class ODriveDriver(Driver):
         return [f"{board.line.port}: {name} was {limit:g}, now {margin * value:.4g} {unit}"]
 
     def _number(self, board: Board, name: str) -> float:
-        """A property that has to be there."""
-        answer = self._asked(board, f"r {name}", time.monotonic() + self._silence)
-        try:
-            return float({"True": "1", "False": "0"}.get(answer or "", answer or "nothing"))
-        except ValueError:
-            raise DeviceError(
-                f"the ODrive on {board.line.port} answers '{answer or 'nothing'}' for {name}, not a number"
-            ) from None
+        return _number_in(board, name, self._asked(board, f"r {name}", time.monotonic() + self.silence))
 
     def _set(self, board: Board, name: str, value: str) -> None:
-        """Set a property, and verify it."""
-        until = time.monotonic() + self._silence
+        until = time.monotonic() + self.silence
         while True:
             board.line.write(with_checksum(f"w {name} {value}"))
             if math.isclose(self._number(board, name), float(value), rel_tol=1e-4, abs_tol=1e-9):
@@ -358,8 +334,8 @@ class ODriveDriver(Driver):
             for one, place in places:
                 one.line.write(with_checksum(place))
             if time.monotonic() > until:
-                answer = self._asked(board, f"r axis{axis}.{self._error}", until + self._silence)
-                why = f"{self._error} {answer}{self._named(answer)}"
+                answer = self._asked(board, f"r axis{axis}.{self.error}", until + self.silence)
+                why = f"{self.error} {answer}{self._named(answer)}"
                 problem = f"does not enter closed loop ({why}): is it calibrated?"
                 raise DeviceError(f"{board.line.port}: axis{axis} {problem}")
         board.late.clear()  # they are of the state before
@@ -367,8 +343,8 @@ class ODriveDriver(Driver):
     def _sees(self, board: Board, actuator: int) -> bool:
         """Whether an axis needs no index, or has found it."""
         if self._blind[actuator]:
-            name = self._properties.index[actuator]
-            answer = self._asked(board, f"r {name}", time.monotonic() + self._silence)
+            name = self.properties.index[actuator]
+            answer = self._asked(board, f"r {name}", time.monotonic() + self.silence)
             self._blind[actuator] = not _true(answer)
         return not self._blind[actuator]
 
@@ -383,7 +359,7 @@ class ODriveDriver(Driver):
         """Tell every axis to be idle for `patience` [s]; the boards that do not confirm it."""
         self._gone = {}
         until = time.monotonic() + patience
-        left, times = list(self._boards), 1
+        left, times = list(self.boards), 1
         while True:
             for board in left:
                 with self._noted(board):
@@ -405,7 +381,6 @@ class ODriveDriver(Driver):
 
     @contextlib.contextmanager
     def _noted(self, board: Board) -> Iterator[None]:
-        """Note that a board is gone, and go on with the others."""
         try:
             yield
         except DeviceError as error:
@@ -417,14 +392,14 @@ class ODriveDriver(Driver):
     def exchange(self, positions: Array | None) -> Reading:
         """Send positions [turns], which also feeds the board's watchdog, and read."""
         if positions is not None:
-            for board in self._boards:
+            for board in self.boards:
                 rows = [self._order(actuator, axis, positions) for actuator, axis in board.axes]
                 board.line.write(b"".join(with_checksum(row) for row in rows if row))
         self._look()
-        garbled = sum(board.garbled for board in self._boards)
+        garbled = sum(board.garbled for board in self.boards)
         nonsense = f"{garbled} answers of the ODrives made no sense" if garbled else ""
         self.notice = "; ".join(words for words in (self._changed, nonsense) if words)
-        asked = self._properties
+        asked = self.properties
         return Reading(
             self._positions.copy(),
             float(self._times.min()),
@@ -435,7 +410,6 @@ class ODriveDriver(Driver):
         )
 
     def _order(self, actuator: int, axis: int, positions: Array) -> str:
-        """The command of an axis in a period: a target, or an index search; empty: none."""
         if not self._blind[actuator]:
             return f"p {axis} {positions[actuator]:.6f} 0 0"
         if self._searching[actuator] or abs(positions[actuator] - self._positions[actuator]) < _AWAY:
@@ -444,8 +418,7 @@ class ODriveDriver(Driver):
         return f"w axis{axis}.requested_state {INDEX_SEARCH}"
 
     def _look(self) -> None:
-        """Ask every axis for its position, and one of each board whether all is well."""
-        for board in self._boards:
+        for board in self.boards:
             for actuator, axis in board.axes:
                 self._ask_more(board, actuator, axis)  # before the position, which is then where the stop was met
                 place = f"f {axis}"
@@ -454,21 +427,21 @@ class ODriveDriver(Driver):
                     self._positions[actuator], self._velocities[actuator] = self._numbers(board, answer)
             self._ask_in_turn(board)
             # only now: an answer that came while this computer stalled has been read
-            if board.since is not None and time.monotonic() - board.since > self._silence:
+            if board.since is not None and time.monotonic() - board.since > self.silence:
                 seen = f"; {board.garbled} answers made no sense" if board.garbled else ""
-                raise DeviceError(f"the ODrive on {board.line.port} has not answered for {self._silence:g} s{seen}")
+                raise DeviceError(f"the ODrive on {board.line.port} has not answered for {self.silence:g} s{seen}")
 
     def _ask_in_turn(self, board: Board) -> None:
         """Ask one axis for its error or its state: a board's axes and these questions take turns."""
         actuator, axis = board.axes[board.turn // 2 % len(board.axes)]
         of_state = board.turn % 2 == 1
-        found = board.ask_or_late(f"r axis{axis}.{'current_state' if of_state else self._error}", _PATIENCE)
+        found = board.ask_or_late(f"r axis{axis}.{'current_state' if of_state else self.error}", _PATIENCE)
         if found is None:
             return
         answer, _ = found
         board.turn += 1
         if of_state and self._held[actuator] and answer != str(CLOSED_LOOP):
-            error = self._asked(board, f"r axis{axis}.{self._error}", time.monotonic() + self._silence)
+            error = self._asked(board, f"r axis{axis}.{self.error}", time.monotonic() + self.silence)
             if error not in (None, "0"):
                 raise self._reported(board, axis, error)
             raise DeviceError(f"{board.line.port}: axis{axis} has disabled its torque by itself: its state is {answer}")
@@ -476,26 +449,20 @@ class ODriveDriver(Driver):
             raise self._reported(board, axis, answer)
 
     def _reported(self, board: Board, axis: int, error: str | None) -> DeviceError:
-        what = f"axis{axis}.{self._error} is {error}{self._named(error)}"
+        what = f"axis{axis}.{self.error} is {error}{self._named(error)}"
         return DeviceError(f"the ODrive on {board.line.port} reports: {what}")
 
     def _named(self, error: str | None) -> str:
-        return error_names(error) if self._error == _ACTIVE_ERRORS else ""
+        return error_names(error) if self.error == _ACTIVE_ERRORS else ""
 
     def _ask_more(self, board: Board, actuator: int, axis: int) -> None:
-        """Ask an axis for what homing needs."""
-        asked = self._properties
+        asked = self.properties
         switch = board.ask(f"r {asked.switch[actuator]}", _PATIENCE) if asked.switch[actuator] else None
         if switch is not None:
             self._switches[actuator] = _true(switch)
         load = board.ask(f"r {asked.load[actuator]}", _PATIENCE) if asked.load[actuator] else None
         if load is not None:
-            try:
-                self._loads[actuator] = float(load)
-            except ValueError:
-                raise DeviceError(
-                    f"the ODrive on {board.line.port} answers '{load}' for {asked.load[actuator]}, not a number"
-                ) from None
+            self._loads[actuator] = _number_in(board, asked.load[actuator], load)
         if self._searching[actuator] and _true(board.ask(f"r {asked.index[actuator]}", _PATIENCE)):
             self._take_up(board, actuator, axis)
 
@@ -521,9 +488,8 @@ class ODriveDriver(Driver):
         try:
             position, velocity = (float(word) for word in answer.split())
         except ValueError:
-            raise DeviceError(
-                f"the ODrive on {board.line.port} answers '{answer}', not position and velocity"
-            ) from None
+            port = board.line.port
+            raise DeviceError(f"the ODrive on {port} answers '{answer}', not position and velocity") from None
         return position, velocity
 
     def _asked(self, board: Board, question: str, until: float) -> str | None:
@@ -533,6 +499,14 @@ class ODriveDriver(Driver):
             if answer is not None:
                 return answer
         return None
+
+
+def _number_in(board: Board, name: str, answer: str | None) -> float:
+    try:
+        return float({"True": "1", "False": "0"}.get(answer or "", answer or "nothing"))
+    except ValueError:
+        port = board.line.port
+        raise DeviceError(f"the ODrive on {port} answers '{answer or 'nothing'}' for {name}, not a number") from None
 
 
 def _is_place(answer: str) -> bool:

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A serial port that never blocks for long: bytes out, whole lines in. Needs nothing but a POSIX system."""
+"""A serial port that never blocks for long, and the checksum of lines that drivers and boards agree on.
+
+A line of the servo board is a text, an asterisk, and the exclusive or of the text's bytes as two hexadecimal digits.
+"""
 
 from __future__ import annotations
 
@@ -9,12 +12,17 @@ import os
 import select
 import termios
 import time
+from functools import reduce
+from operator import xor
 
 from pkm_hardware.drivers.driver import DeviceError
 
 _LONGEST = 512  # bytes of a line; what goes on without an end is no line
 _WRITE_PATIENCE = 0.05  # s, for the system to take bytes
 _AT_ONCE = 4096
+
+PROTOCOL = 1  # of the servo board
+IDLE, INDEX_SEARCH, CLOSED_LOOP = 1, 6, 8  # states of an axis of an ODrive
 
 
 class SerialLine:
@@ -80,9 +88,7 @@ class SerialLine:
                 raise self._gone(error) from error
 
     def lines(self, wait: float = 0.0) -> list[bytes]:
-        """Whole lines received, without their ends; bytes that are no text are left to the reader to refuse.
-        Waits for the first bytes up to `wait` [s]. DeviceError where the port is gone.
-        """
+        """Whole lines received within `wait` [s], without ends, text or not. DeviceError where the port is gone."""
         if self._file < 0:
             raise DeviceError(f"{self.port} is not open")
         try:
@@ -106,3 +112,24 @@ class SerialLine:
     def _gone(self, error: OSError) -> DeviceError:
         self.close()
         return DeviceError(f"{self.port} is gone ({error.strerror}): was it unplugged?")
+
+
+def with_checksum(text: str) -> bytes:
+    """The line of a text, with checksum and end."""
+    return f"{text}*{exclusive_or(text.encode('ascii')):02X}\n".encode("ascii")
+
+
+def without_checksum(line: bytes) -> str | None:
+    """The text of a line without its end; None where the checksum is wrong."""
+    body, star, digits = line.rpartition(b"*")
+    try:
+        if not star or len(digits) != 2 or int(digits, 16) != exclusive_or(body):
+            return None
+        return body.decode("ascii")
+    except ValueError:
+        return None
+
+
+def exclusive_or(data: bytes) -> int:
+    """Of all bytes."""
+    return reduce(xor, data, 0)

@@ -10,17 +10,15 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from pkm_description.mechanism import Array, Mechanism
-from pkm_hardware.devices.servo_board import SimulatedServoBoard
-from pkm_hardware.drivers.checked_lines import PROTOCOL, with_checksum, without_checksum
+from pkm_hardware.devices import SimulatedServoBoard
 from pkm_hardware.drivers.driver import TELLING, DeviceError, Driver, Reading, output_name
-from pkm_hardware.drivers.serial_line import SerialLine
-from pkm_hardware.machine_drives import Drives, Scale
-from pkm_hardware.machine_file import MachineFile, scale_of
+from pkm_hardware.drivers.serial_line import PROTOCOL, SerialLine, with_checksum, without_checksum
+from pkm_hardware.machine_file import Drives, MachineFile, Scale, scale_of
 from pkm_runtime.yaml_section import Section
 
 _GREETING_PATIENCE = 4.0  # s: a board that resets when its port is opened takes two of them
@@ -44,39 +42,29 @@ class ServoOutput:
         return round(self.off + min(max(value, 0.0), 1.0) * (self.on - self.off))
 
 
+@dataclass(eq=False)
 class ServoDriver(Driver):
-    """Sends pulses, reads acknowledgements. Servos report no position: the reading is the command.
-
-    Args:
-        channels: of the board, one per actuator.
-        pulses: shortest and longest pulse of each actuator (n_actuated, 2) [us].
-        silence: of the board that is a fault [s].
-        watchdog: silence after which the board does `on_silence` by itself [s]: `release` or `hold`.
-        outputs: by name; without pulses until they are set.
+    """Sends pulses, reads acknowledgements. Servos report no position: the reading is the command. `channels` of the
+    board, one per actuator, with their shortest and longest `pulses` (n_actuated, 2) [us]. `silence` of the board that
+    is a fault [s]; `watchdog`: silence after which the board does `on_silence` by itself [s], `release` or `hold`.
+    `outputs` have no pulses until they are set.
     """
 
-    def __init__(
-        self,
-        line: SerialLine,
-        channels: tuple[int, ...],
-        pulses: Array,
-        silence: float = 0.3,
-        watchdog: float = 0.5,
-        on_silence: str = RELEASE,
-        outputs: Mapping[str, ServoOutput] | None = None,
-    ) -> None:
+    line: SerialLine
+    channels: tuple[int, ...]
+    pulses: Array
+    silence: float = 0.3
+    watchdog: float = 0.5
+    on_silence: str = RELEASE
+    outputs: Mapping[str, ServoOutput] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Begin with the outputs unset."""
         super().__init__()
-        self._line = line
-        self._channels = channels
-        self._pulses = pulses
-        self._silence = silence
-        self._watchdog = watchdog
-        self._on_silence = on_silence
-        self.resting = "the servos hold their last pulses" if on_silence == HOLD else ""
-        self._outputs = outputs or {}
+        self.resting = "the servos hold their last pulses" if self.on_silence == HOLD else ""
         self._set: dict[int, int] = {}  # pulses of the outputs, by channel
-        self._highest = max((*channels, *(output.channel for output in self._outputs.values())))
-        self._positions = pulses.mean(axis=1)
+        self._highest = max((*self.channels, *(output.channel for output in self.outputs.values())))
+        self._positions = self.pulses.mean(axis=1)
         self._on = False
         self._number = 0
         self._unanswered: float | None = None  # when the oldest line was sent that has no acknowledgement, s
@@ -85,13 +73,13 @@ class ServoDriver(Driver):
 
     def simulate(self, positions: Array) -> None:
         """A board whose servos follow their pulses at once."""
-        self._line.port = SimulatedServoBoard(self._highest + 1).switch_on()
+        self.line.port = SimulatedServoBoard(self._highest + 1).switch_on()
 
     def open(self, home: Array) -> None:
         """Open the port, wait for the board's greeting, and switch the servos off."""
         self._positions = home.copy()
         self._on, self._unanswered, self._garbled, self.notice = False, None, 0, ""
-        self._line.open()
+        self.line.open()
         until = time.monotonic() + _GREETING_PATIENCE
         channels = None
         while channels is None:
@@ -99,21 +87,20 @@ class ServoDriver(Driver):
             if time.monotonic() > until:
                 seen = f", only {self._garbled} lines that make no sense" if self._garbled else ""
                 raise DeviceError(
-                    f"no servo board answers on {self._line.port}{seen}: is the sketch on it, and "
-                    f"{self._line.baud} its baud rate?"
+                    f"no servo board answers on {self.line.port}{seen}: is the sketch on it, and "
+                    f"{self.line.baud} its baud rate?"
                 )
-            self._line.write(with_checksum("H"))
+            self.line.write(with_checksum("H"))
             channels = self._greeting(time.monotonic() + _GREETING_EVERY)
         if self._highest >= channels:
-            raise DeviceError(f"{self._line.port}: the board has {channels} channels, no {self._highest}")
+            raise DeviceError(f"{self.line.port}: the board has {channels} channels, no {self._highest}")
         self._garbled = 0
         self.disable()
-        self._line.write(with_checksum(f"W {round(1e3 * self._watchdog)} {int(self._on_silence == HOLD)}"))
+        self.line.write(with_checksum(f"W {round(1e3 * self.watchdog)} {int(self.on_silence == HOLD)}"))
 
     def _greeting(self, until: float) -> int | None:
-        """The number of channels that the board announces; None where it has not in time."""
         while (left := until - time.monotonic()) > 0.0:
-            for line in self._line.lines(left):
+            for line in self.line.lines(left):
                 words = (without_checksum(line) or "").split()
                 if len(words) == 4 and words[:2] == ["H", "pkm"] and words[2].isdigit() and words[3].isdigit():
                     if int(words[2]) != PROTOCOL:
@@ -124,14 +111,14 @@ class ServoDriver(Driver):
 
     def close(self) -> None:
         """Close the port."""
-        self._line.close()
+        self.line.close()
 
     def enable(self, positions: Array) -> None:
         """Servos on, and the brake open, where the board has one; they go to the positions at once."""
         self._require_wanted()
         self._on = True
         self._send(positions)
-        self._line.write(with_checksum("B 1"))
+        self.line.write(with_checksum("B 1"))
 
     def disable(self) -> None:
         """The brake closed, pulses off; most servos are limp then."""
@@ -144,26 +131,24 @@ class ServoDriver(Driver):
                     return
             except DeviceError as error:
                 why = str(error)
-            if time.monotonic() > until or not self._line.is_open:
+            if time.monotonic() > until or not self.line.is_open:
                 break
             times = 10  # short lines, of which some arrive where much is garbled
-        named = ", ".join(f"channel {channel}" for channel in self._channels)
-        raise DeviceError(f"the servo board on {self._line.port} may still drive {named}: {why}")
+        named = ", ".join(f"channel {channel}" for channel in self.channels)
+        raise DeviceError(f"the servo board on {self.line.port} may still drive {named}: {why}")
 
     def _is_off(self, times: int) -> bool:
-        """Tell the board to switch off, and return whether it says that it has. Acknowledgements have no number but
-        those of pulses, and may be late: only what comes between two of these counts; they ask for no pulses either.
-        """
+        # acknowledgements have no number but those of pulses, which ask for none either: what comes between two counts
         first, last = self._next_number(), self._next_number()
         none = " ".join("0" * (self._highest + 1))
         words = ["B 0", "R"] * times + [f"P {first} {none}", "B 0", "R", f"P {last} {none}"]
         data = b"\n" + b"".join(map(with_checksum, words))  # ends a line that was left in the middle
-        self._line.write(data)
+        self.line.write(data)
         wanted = [f"A {first}", "A B", "A R", f"A {last}"]
         heard: list[str] = []
-        until = time.monotonic() + _ANSWER + 2.0 * 10.0 * len(data) / self._line.baud
+        until = time.monotonic() + _ANSWER + 2.0 * 10.0 * len(data) / self.line.baud
         while (left := until - time.monotonic()) > 0.0:
-            texts = [without_checksum(line) or "" for line in self._line.lines(left)]
+            texts = [without_checksum(line) or "" for line in self.line.lines(left)]
             heard = [*heard, *(text for text in texts if not text.startswith("E watchdog"))]
             if any(heard[k : k + 4] == wanted for k in range(len(heard) - 3)):
                 return True
@@ -175,24 +160,24 @@ class ServoDriver(Driver):
 
     def output_problem(self, name: str) -> str:
         """Why an output cannot be set: the machine's file does not name it."""
-        if name in self._outputs:
+        if name in self.outputs:
             return ""
-        return f"the machine has no output '{name}'; its file names {', '.join(self._outputs) or 'none'}"
+        return f"the machine has no output '{name}'; its file names {', '.join(self.outputs) or 'none'}"
 
     def set_output(self, name: str, value: float) -> None:
         """Give an output the pulse of a value, 0 to 1, with the next exchange."""
-        output = self._outputs[name]
+        output = self.outputs[name]
         self._set[output.channel] = output.pulse(value)
 
     def exchange(self, positions: Array | None) -> Reading:
         """Send the pulses of positions [us] and read the board's lines; returns the command."""
-        for line in self._line.lines():
+        for line in self.line.lines():
             self._hear(line)
         # by the newest question: a stall of this computer is no silence of the board
-        if self._on and self._unanswered is not None and self._asked - self._unanswered > self._silence:
+        if self._on and self._unanswered is not None and self._asked - self._unanswered > self.silence:
             seen = f"; {self._garbled} lines made no sense: look at baud rate and ground" if self._garbled else ""
             raise DeviceError(
-                f"the servo board on {self._line.port} has not answered for {self._silence:g} s"
+                f"the servo board on {self.line.port} has not answered for {self.silence:g} s"
                 f"{seen or ': has it power?'}"
             )
         if self._on:
@@ -200,13 +185,13 @@ class ServoDriver(Driver):
         return Reading(self._positions.copy(), time.monotonic())
 
     def _send(self, positions: Array) -> None:
-        self._positions = np.clip(positions, self._pulses[:, 0], self._pulses[:, 1])
+        self._positions = np.clip(positions, self.pulses[:, 0], self.pulses[:, 1])
         row = [0] * (self._highest + 1)
         for channel, pulse in self._set.items():
             row[channel] = pulse
-        for channel, pulse in zip(self._channels, self._positions, strict=True):
+        for channel, pulse in zip(self.channels, self._positions, strict=True):
             row[channel] = round(float(pulse))
-        self._line.write(with_checksum(f"P {self._next_number()} {' '.join(map(str, row))}"))
+        self.line.write(with_checksum(f"P {self._next_number()} {' '.join(map(str, row))}"))
         self._asked = time.monotonic()
         if self._unanswered is None:
             self._unanswered = self._asked
@@ -224,7 +209,7 @@ class ServoDriver(Driver):
             self._garbled += 1
             self.notice = f"the servo board got {self._garbled} lines that made no sense"
         elif word == "E":
-            raise DeviceError(f"the servo board on {self._line.port} reports: {rest}")
+            raise DeviceError(f"the servo board on {self.line.port} reports: {rest}")
 
 
 def drives(file: MachineFile, mechanism: Mechanism, home: Array) -> Drives:
@@ -291,7 +276,6 @@ def _check_reach(section: Section, reach: float, per_unit: float, unit: str) -> 
 
 
 def _outputs_of(top: Section) -> dict[str, ServoOutput]:
-    """The outputs of a machine's file by name."""
     found = {}
     for name, values in top.mapping("outputs").items():
         if not output_name(str(name)):

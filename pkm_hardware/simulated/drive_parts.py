@@ -1,18 +1,148 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Parts of a simulated drive beside its motor: brakes, which close when no commands come, end stops, encoders."""
+"""Parts of a simulated drive: its control loops, brakes, which close when no commands come, end stops, encoders."""
 
 from __future__ import annotations
+
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from pkm_description.mechanism import Array
-from pkm_hardware.kernels.platform_step import stop_efforts
+from pkm_hardware.platform_kernels import stop_efforts
+
+_LONGEST = 0.05  # s, between two commands: slower commands are no path
+_GOES_ON = 2.0  # times that time without a new command after the end of a way: the drive stops there
+_MEAN_OF = 50  # commands: the time between two, and their lateness
+_SHORTEST = 0.5  # of the time between two commands: the least that a way takes
 
 CAPACITY = 1.5  # of an actuator's largest effort: what its brake holds, as brakes of servo motors do
 
-
 _SWEEPS = 30  # over the actuators
 _STICKS = 0.02  # rad/s and m/s: actuators that are no faster stick
+
+
+class DriveLoop:
+    """Cascade of a position and a velocity loop, as in well-tuned servo drives that know their load.
+
+    The mass matrix (n, n) [kg m^2, kg m, kg] scales the gains, so that the bandwidth [rad/s] is that of the velocity
+    loop in every direction; the position loop has a quarter of it, which makes the pair critically damped. As drives do
+    that receive positions at a fixed rate, it interpolates from one to the next in the time between them, so that it
+    arrives when the next one comes (taken as steps, positions of 100 Hz would saturate the drives). A command's time
+    follows from the reading that it answers: one that comes later than others after its reading has less time left, so
+    that jitter on the way causes no motion. The rate of the interpolation, low-passed at the bandwidth, is fed forward.
+    """
+
+    def __init__(self, mass: Array, bandwidth: float = 300.0) -> None:
+        self.mass = np.asarray(mass, dtype=np.float64)
+        self.bandwidth = bandwidth
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget past commands."""
+        self._way: _Way | None = None
+        self._of: float | None = None  # s, of the reading that the last command answered
+        self._between = 0.0  # s, between two commands, on average
+        self._late = 0.0  # s, of commands after their readings, on average
+        self._count = 0  # of commands
+        self._feedforward = np.zeros(len(self.mass))
+
+    def take(self, command: Array, of: float, time: float) -> None:
+        """Go to a position (n,) [rad or m] in the time between two commands; `of` [s]: its reading, `time` [s]: now."""
+        late = time - of
+        if not 0.0 <= late <= _LONGEST:  # the sender has another clock
+            of, late = time, 0.0
+        if self._of is None or self._way is None:
+            self._way, self._of, self._late = _Way.rest(command), of, late
+        elif of > self._of:
+            gap, self._of = min(of - self._of, _LONGEST), of
+            self._count += 1
+            share = 1.0 / min(self._count, _MEAN_OF)
+            self._between += share * (gap - self._between)
+            self._late += share * (late - self._late)
+            self._way = self._way.on(np.array(command), gap, self._between, self._late - late)
+        elif self._way.before is None:
+            self._way = _Way.rest(command)
+        else:  # the same reading: the newer command takes the place of the last
+            way = self._way.before
+            self._way = way.on(np.array(command), self._way.gap, self._between, self._late - late)
+
+    @property
+    def setpoint(self) -> Array | None:
+        """The interpolated command (n,) [rad or m]; None before the first command."""
+        return None if self._way is None else self._way.at()
+
+    def velocity(self, command: Array, velocities: Array, gravity: Array) -> Array:
+        """Efforts (n,) that follow velocity commands, from measured `velocities`; `gravity` (n,) carries the load."""
+        return gravity + self.bandwidth * self.mass @ (command - velocities)
+
+    def position(self, positions: Array, velocities: Array, gravity: Array, dt: float) -> Array:
+        """Efforts (n,) [N m or N] for the next dt [s] that follow position commands, or hold before the first.
+        `positions` (n,) [rad or m] and `velocities` (n,) are measured; the efforts `gravity` (n,) carry the load.
+        """
+        if self._way is None:
+            self._way = _Way.rest(positions)
+        before = self._way.at()
+        self._way.passed += dt
+        setpoint = self._way.at()
+        self._feedforward += min(1.0, self.bandwidth * dt) * ((setpoint - before) / dt - self._feedforward)
+        wanted = self._feedforward + 0.25 * self.bandwidth * (setpoint - positions)
+        return self.velocity(wanted, velocities, gravity)
+
+
+@dataclass
+class _Way:
+    """Cubic from one commanded position to the next, which begins with the present rate.
+
+    It ends with the rate that the last chord and its bend predict, as far as the chord before was bent that way, too: a
+    stop does not lead back. It goes on with that rate for a while where the next command is late. Positions (n,) [rad
+    or m], rates `rate`, `last` and `chord` (n,) a second, `bend` (n,) a second squared; times [s].
+    """
+
+    start: Array
+    rate: Array
+    end: Array
+    last: Array
+    chord: Array
+    bend: Array
+    duration: float
+    goal: Array  # that was commanded: the end, or passed already by then
+    goes_on: float = 0.0  # after the end
+    gap: float = 0.0  # between the readings that its command and the one before answer
+    before: _Way | None = None
+    passed: float = 0.0
+
+    @classmethod
+    def rest(cls, place: Array) -> _Way:
+        still = np.zeros(len(place))
+        return cls(np.array(place), still, np.array(place), still, still, still, 1.0, np.array(place))
+
+    def on(self, goal: Array, gap: float, between: float, early: float) -> _Way:
+        """The way from here to a goal (n,) [rad or m]. `gap` [s] between the readings that it and the last one answer,
+        `between` [s] two commands, usually; `early` [s]: how much sooner after its reading it came than others do.
+        """
+        chord = (goal - self.goal) / gap
+        bend = 2.0 * (chord - self.chord) / (gap + (self.gap or gap))
+        most = np.where(bend * self.bend > 0.0, 2.0 * np.abs(self.bend), 0.0)
+        last = chord + 0.5 * gap * np.clip(bend, -most, most)
+        left = between + early
+        duration = max(left, _SHORTEST * between)
+        end, before = goal + (duration - left) * last, replace(self, before=None)
+        return _Way(self.at(), self._rate(), end, last, chord, bend, duration, goal, _GOES_ON * between, gap, before)
+
+    def at(self) -> Array:
+        s = self.passed / self.duration
+        if s > 1.0:
+            return self.end + min(self.passed - self.duration, self.goes_on) * self.last
+        bend = (1.0 - s) * (self.rate * self.duration) - s * (self.last * self.duration)
+        return self.start + s * s * (3.0 - 2.0 * s) * (self.end - self.start) + s * (1.0 - s) * bend
+
+    def _rate(self) -> Array:
+        s = self.passed / self.duration
+        if s >= 1.0:
+            return self.last if self.passed - self.duration < self.goes_on else np.zeros_like(self.last)
+        chord = (self.end - self.start) / self.duration
+        rise = (1.0 - s) * (1.0 - 3.0 * s) * self.rate - s * (2.0 - 3.0 * s) * self.last
+        return np.asarray(6.0 * s * (1.0 - s) * chord + rise)
 
 
 class Brakes:
@@ -25,7 +155,7 @@ class Brakes:
     """
 
     def __init__(self, mass: Array, effort: Array) -> None:
-        self.mass = mass
+        self.set_mass(mass)
         self.capacity = CAPACITY * np.asarray(effort, dtype=np.float64)
         self.closed = False
         self.holding = False  # closed, and nothing moves any more
@@ -52,13 +182,8 @@ class Brakes:
                 given[i] = min(max(given[i] - slip / mobility[i, i], -self.capacity[i]), self.capacity[i])
         return given
 
-    @property
-    def mass(self) -> Array:
-        """Mass matrix in the actuators (n, n), which changes with the pose."""
-        return self._mass
-
-    @mass.setter
-    def mass(self, mass: Array) -> None:
+    def set_mass(self, mass: Array) -> None:
+        """Set the mass matrix in the actuators (n, n), which changes with the pose."""
         self._mass = np.asarray(mass, dtype=np.float64)
         self._mobility = np.linalg.pinv(self._mass)
 

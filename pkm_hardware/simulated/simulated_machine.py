@@ -5,12 +5,11 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import replace
 
 import numpy as np
 
-from pkm_description.mechanism import Array, Drive, Inertial
+from pkm_description.mechanism import Array, Drive, Inertial, Mechanism
 from pkm_description.rotations import rotation_from_quaternion
 from pkm_dynamics import Dynamics
 from pkm_dynamics.actuator_inertia import actuator_mass_matrix, free_inertia
@@ -18,8 +17,8 @@ from pkm_dynamics.distribution import Distribution, Sharing
 from pkm_dynamics.motion_limits import ActuatorLimits
 from pkm_dynamics.weight import together
 from pkm_hardware.machine import EMERGENCY_STOP, CommandMode, Lifecycle, LifecycleError, Machine, MachineState
-from pkm_hardware.simulated.drive_loop import DriveLoop
-from pkm_hardware.simulated.drive_parts import Brakes, Encoder, EndStops
+from pkm_hardware.machine_kinds import DELAY, HEAVIER, LINEAR_STEP, NOISE_STEPS, SEED, STEPS_PER_TURN, VELOCITY_NOISE
+from pkm_hardware.simulated.drive_parts import Brakes, DriveLoop, Encoder, EndStops
 from pkm_hardware.simulated.integrator import make_integrator
 from pkm_hardware.simulated.surroundings import STEP, Surroundings
 from pkm_kinematics.kernels.short_vectors import first_beyond, limit
@@ -29,25 +28,8 @@ _RUNAWAY = 20.0  # times the velocity limit of an actuator: faster than any fall
 _OFF = 0.05  # rad, and of the characteristic length: the most that drives may be off their commands,
 _AWAY_FOR, _FAR_FOR = 0.05, 0.5  # s: for so long if they do not come nearer, and if they do
 _SETTLES = 0.005  # s: damping over stiffness of a transmission
+_LONGEST_STEP = 1e-3  # s, of the integration; a longer one is divided
 _RUNAWAY_UNLIMITED = 1.0e3  # rad/s or m/s, where the description sets no limit
-
-
-@dataclass(frozen=True)
-class Integration:
-    """Steps [s] of at most 1 ms, in which a longer one is divided; "semi-implicit" has one evaluation in each."""
-
-    max_step: float = 1e-3
-    method: Literal["rk4", "semi-implicit"] = "rk4"
-
-    def __post_init__(self) -> None:
-        """Check it."""
-        if not 0.0 < self.max_step <= 1e-3:
-            raise ValueError(f"max_step is {self.max_step} s; give a step greater than zero and at most 1 ms")
-        if self.method not in ("rk4", "semi-implicit"):
-            raise ValueError(f"method is '{self.method}', not 'rk4' or 'semi-implicit'")
-
-
-_USUAL = Integration()
 
 
 class SimulatedMachine(Machine):
@@ -71,7 +53,6 @@ class SimulatedMachine(Machine):
         flexible: drives give way as their `stiffness` in the description says. Encoders sit on the motors, which are
             ahead of their joints by what the transmissions, damped springs without mass, are wound up by, and whose
             rotors are accelerated by that, too.
-        integration: how it is integrated in time.
     """
 
     def __init__(
@@ -84,7 +65,6 @@ class SimulatedMachine(Machine):
         payload: Inertial | None = None,
         delay: int = 0,
         flexible: bool = False,
-        integration: Integration = _USUAL,
     ) -> None:
         if delay < 0:
             raise ValueError(f"delay is {delay} commands; give zero or more")
@@ -92,10 +72,10 @@ class SimulatedMachine(Machine):
         self.kinematics = kinematics = dynamics.kinematics
         self.dynamics = dynamics
         self.command_timeout = command_timeout
-        self._max_step = integration.max_step
+        self._max_step = _LONGEST_STEP
         self._mode = command_mode
         self._encoder = encoder
-        self._made_of = dynamics, integration.method == "rk4", payload
+        self._made_of = dynamics, payload
         self._robot = make_integrator(*self._made_of)
         self._surroundings: Surroundings | None = None
         self._seed = np.array(kinematics.home_joints, dtype=np.float64)
@@ -124,8 +104,8 @@ class SimulatedMachine(Machine):
         self._command: Array | None = None
         self._command_time = -math.inf
         self._drive: DriveLoop | None = None
-        self._stops: EndStops | None = None
-        self._brakes: Brakes | None = None
+        self._stops: EndStops  # both from `configure` on
+        self._brakes: Brakes
 
     def surround(self, surroundings: Surroundings) -> None:
         """Add solids, and a force-torque sensor between platform and contact; LifecycleError if it is active."""
@@ -138,7 +118,7 @@ class SimulatedMachine(Machine):
 
     def carry(self, payload: Inertial | None) -> None:
         """Add a payload (platform's frame) beside the hidden one, which moves with the platform from now on."""
-        self._robot.carry(together(self._made_of[2], payload))
+        self._robot.carry(together(self._made_of[1], payload))
 
     # Life cycle
 
@@ -182,8 +162,7 @@ class SimulatedMachine(Machine):
         self._command_time = self.time - 1.001 * self.command_timeout
         if self._drive is not None:
             self._drive.reset()
-        if self._brakes is not None:
-            self._brakes.open()
+        self._brakes.open()
         self.lifecycle = Lifecycle.ACTIVE
 
     def deactivate(self) -> None:
@@ -229,7 +208,7 @@ class SimulatedMachine(Machine):
     @property
     def silent_for(self) -> float:
         """Time without a command [s] while brakes are closed for that reason; 0 where they are open."""
-        closed = self.lifecycle is Lifecycle.ACTIVE and self._brakes is not None and self._brakes.closed
+        closed = self.lifecycle is Lifecycle.ACTIVE and self._brakes.closed
         return self.time - self._command_time if closed else 0.0
 
     @property
@@ -308,16 +287,15 @@ class SimulatedMachine(Machine):
     # Inside
 
     def _integrate(self, h: float) -> bool:
-        assert self._brakes is not None
         if self._mode is CommandMode.EFFORT and self.time - self._command_time > self.command_timeout:
             if not self._brakes.closed:
                 mass = actuator_mass_matrix(self.kinematics, self.dynamics, self.pose)
-                self._brakes.mass = mass if np.isfinite(mass).all() else self._brakes.mass
+                if np.isfinite(mass).all():
+                    self._brakes.set_mass(mass)
             braking = self._brakes.efforts(self._robot.velocities, h)
             if self._brakes.holding:
                 self._halt()
                 return True
-            assert self._stops is not None
             self._efforts = np.zeros(len(self.limits.names))
             stops = braking + self._stops.efforts(self._robot.positions, self._robot.velocities)
         else:
@@ -371,7 +349,6 @@ class SimulatedMachine(Machine):
         )
 
     def _forget(self) -> None:
-        """Drop every command, including delayed ones."""
         self._command = None
         self._away_for = self._far_for = 0.0
         self._sent.clear()
@@ -390,31 +367,23 @@ class SimulatedMachine(Machine):
         return joints, np.array(motion.velocities, dtype=np.float64)
 
     def _weight(self) -> Array:
-        """Efforts (n_actuated,) that carry the robot at its pose."""
         passing = self._robot.passing
         if passing is not None:
             return passing.weight()
         still = np.zeros(6)
-        answer = self.dynamics.inverse(
-            self.dynamics.kinematics.at(self.pose, seed=self._seed, mode=self._robot.mode),
-            still,
-            still,
-            distribution=Distribution(),
-        )
+        there = self.dynamics.kinematics.at(self.pose, seed=self._seed, mode=self._robot.mode)
+        answer = self.dynamics.inverse(there, still, still, distribution=Distribution())
         return np.asarray(answer.effort, dtype=np.float64)
 
     def _pulling(self, wanted: Array) -> Array:
         """Efforts that drives of one-sided actuators give where their loops, one by one, want `wanted`."""
         assert self._sharing is not None
-        shared = self._sharing.share(
-            np.asarray(self.kinematics.at(self.pose, seed=self._seed).forward_jacobian), wanted
-        )
+        jacobian = self.kinematics.at(self.pose, seed=self._seed).forward_jacobian
+        shared = self._sharing.share(np.asarray(jacobian), wanted)
         return shared if np.isfinite(shared).all() else wanted
 
     def _drive_efforts(self, h: float) -> tuple[Array, Array]:
-        """Efforts of the drives, within their limits, and of the end stops."""
         assert self._drive is not None
-        assert self._stops is not None
         positions, velocities = self._robot.positions, self._robot.velocities
         silent = self._command is None or self.time - self._command_time > self.command_timeout
         if self._mode is CommandMode.EFFORT:
@@ -450,3 +419,40 @@ class SimulatedMachine(Machine):
 
 def _place(pose: Array) -> str:
     return f"({', '.join(fixed(value, 4) for value in pose[:3])}) m"
+
+
+def realistic_machine(
+    mechanism: Mechanism, command_timeout: float = math.inf, payload: Inertial | None = None
+) -> SimulatedMachine:
+    """A machine with encoders, a delay, links heavier than described, and drives that give way where the description
+    says how; the same each time. Without a `write` for longer than `command_timeout` [s], brakes close. `payload`, in
+    the platform's frame, is unknown to the controller.
+    """
+    limits = ActuatorLimits.of(mechanism)
+    return SimulatedMachine(
+        Dynamics(heavier(mechanism, HEAVIER)),
+        limits,
+        encoder=realistic_encoder(limits),
+        command_timeout=command_timeout,
+        payload=payload,
+        delay=DELAY,
+        flexible=True,
+    )
+
+
+def realistic_encoder(limits: ActuatorLimits) -> Encoder:
+    """Encoders with the steps and the noise of `pkm_hardware.machine_kinds`, for rotary or linear drives."""
+    slides = np.array([unit == "m" for unit in limits.length_units])
+    resolution = np.where(slides, LINEAR_STEP, 2.0 * math.pi / STEPS_PER_TURN)
+    turning, sliding = VELOCITY_NOISE
+    return Encoder(resolution, NOISE_STEPS * resolution, np.where(slides, sliding, turning), SEED)
+
+
+def heavier(mechanism: Mechanism, factor: float) -> Mechanism:
+    """The same robot with the mass and inertia of every link times a factor > 0; drives and friction stay."""
+
+    def times(one: Inertial) -> Inertial:
+        return replace(one, mass=factor * one.mass, inertia=factor * np.asarray(one.inertia))
+
+    links = tuple(replace(link, inertial=times(link.inertial)) for link in mechanism.links)
+    return replace(mechanism, links=links)

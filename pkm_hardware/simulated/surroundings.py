@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from pkm_description.mechanism import Array
 from pkm_description.rotations import transform_from_pose
-from pkm_hardware.kernels.contact import COLUMNS, POINT, contact_wrench, penetration
+from pkm_hardware.platform_kernels import COLUMNS, POINT, contact_wrench, penetration
 
 STEP = 2.5e-4  # s: the longest integration step of a machine that may touch something
 CONTACT_STIFFNESS = 2.0e4  # N/m
@@ -58,7 +58,7 @@ class Plane:
     hole: Hole | None = None
 
     def row(self) -> Array:
-        """The row (COLUMNS,) of `pkm_hardware/kernels/contact.py`; ValueError where a number makes no sense."""
+        """The row (COLUMNS,) of `pkm_hardware/platform_kernels.py`; ValueError where a number makes no sense."""
         normal = np.asarray(self.normal, dtype=np.float64)
         length = float(np.linalg.norm(normal))
         if not (np.isfinite(length) and length > 0.0 and np.isfinite(self.point).all()):

@@ -18,7 +18,7 @@ class PageRequests:
     def __init__(self, server: PageServer, operations: Operations, answered: Callable[[Answer | None], None]) -> None:
         self.operations = operations
         self._server = server
-        self._answered = answered
+        self.tell = answered  # shows a text without a request
         self.last_client: int | None = None  # the browser whose request was admitted last
 
     def admits(self, event: Any) -> bool:
@@ -34,12 +34,8 @@ class PageRequests:
             answer = request()
         except Exception as error:  # whatever is behind: a thread of the web server must not end for it
             answer = Answer(False, f"{type(error).__name__}: {error}")
-        self._answered(answer)
+        self.tell(answer)
         return answer
-
-    def tell(self, answer: Answer | None) -> None:
-        """Show a text without a request."""
-        self._answered(answer)
 
 
 class Newest:
@@ -47,25 +43,15 @@ class Newest:
 
     def __init__(self, function: Callable[[], None]) -> None:
         self._function = function
-        self._lock = threading.Lock()
-        self._runs = self._again = False
+        self._running = threading.Lock()
+        self._again = False
 
     def __call__(self) -> None:
         """Call the function, or have the thread that is in it call it again."""
-        with self._lock:
-            self._again = True
-            if self._runs:
-                return
-            self._runs = True
-        while True:
-            with self._lock:
-                if not self._again:
-                    self._runs = False
-                    return
-                self._again = False
+        self._again = True
+        while self._again and self._running.acquire(blocking=False):
             try:
+                self._again = False
                 self._function()
-            except BaseException:
-                with self._lock:
-                    self._runs = False
-                raise
+            finally:
+                self._running.release()

@@ -38,20 +38,18 @@ def _words(one: Coordinate) -> str:
 
 
 class JogPanel:
-    """Sliders and gizmo make the same request: that the platform go to a pose.
-    `joints` returns all joint positions (n_joints,) [rad or m]; `size` [m] is the robot's, `order` that of the sliders.
-    """
+    """Sliders and gizmo, which request poses; `joints` returns all joints, `size` [m] is the robot's."""
 
     def __init__(
         self,
         client: Any,
-        desk: PageRequests,
+        requests: PageRequests,
         space: JogSpace,
         joints: Callable[[], Array],
         size: float,
         order: float,
     ) -> None:
-        self._desk = desk
+        self._requests = requests
         self._space = space
         self._joints = joints
         self._touched = 0.0  # s, monotonic
@@ -101,7 +99,7 @@ class JogPanel:
 
     async def _slider_moved(self, k: int, event: Any) -> None:
         """Note a slider's position, on the page's own thread, before it can follow the robot; act on another."""
-        if not self._desk.admits(event):
+        if not self._requests.admits(event):
             return
         self._touched = time.monotonic()
         self._moved_slider = k, float(self._sliders[k].value)
@@ -150,8 +148,7 @@ class JogPanel:
         return gizmos
 
     async def _gizmo_moved(self, gizmo: Any, event: Any) -> None:
-        """As with a slider."""
-        if not self._desk.admits(event):
+        if not self._requests.admits(event):
             return
         self._touched = time.monotonic()
         if event.phase == "update":
@@ -182,13 +179,13 @@ class JogPanel:
     def _go(self, target: Target, asked: str, held: Any = None) -> None:
         """Request a pose, in words `asked`, and move all controls but the held one there."""
         if target.problem:
-            self._desk.tell(Answer(False, f"the platform cannot be at {asked}: {target.problem}"))
+            self._requests.tell(Answer(False, f"the platform cannot be at {asked}: {target.problem}"))
             return
-        answer = self._desk.operations.jog_to(target.pose)
+        answer = self._requests.operations.jog_to(target.pose)
         if not answer.success:
-            self._desk.tell(Answer(False, f"{asked}: {answer.message}"))
+            self._requests.tell(Answer(False, f"{asked}: {answer.message}"))
             return
-        self._desk.tell(None)
+        self._requests.tell(None)
         self._place(target.pose, target.coordinates, held)
 
     def _place(self, pose: Array, coordinates: Array, held: Any = None) -> None:

@@ -53,9 +53,7 @@ def table(rows: dict[str, str]) -> str:
 
 
 def bar_row(name: str, share: float, colour: str, text: str, marker: bool = False) -> str:
-    """A row of HTML: a bar, filled by `share` (0 to 1), with a name before and a value behind it.
-    With `marker` the bar is empty, with a mark at the share.
-    """
+    """A row with a bar filled by `share` (0 to 1), a name before and a value behind; `marker`: a mark at the share."""
     percent = 100.0 * min(max(share, 0.0), 1.0)
     if marker:
         inner = f"left:calc({percent:.1f}% - 3px);width:6px;background:{colour}"

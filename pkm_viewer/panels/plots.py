@@ -85,15 +85,10 @@ class PlotsPanel:
         curves = sum(not end_of(line) for line in lines)
         wider = min(_WIDER, _WIDEST / max(curves - 1, 1))
         for k, line in enumerate(lines):
-            end = end_of(line)
-            series.append(
-                uplot.Series(
-                    label=line,
-                    stroke=_LIMIT if end else _COLOURS[k % len(_COLOURS)],
-                    width=1.0 if end else _THIN + wider * (curves - 1 - k),
-                    **({"dash": (6.0, 4.0)} if end else {}),
-                )
-            )
+            look: Any = {"stroke": _COLOURS[k % len(_COLOURS)], "width": _THIN + wider * (curves - 1 - k)}
+            if end_of(line):
+                look = {"stroke": _LIMIT, "width": 1.0, "dash": (6.0, 4.0)}
+            series.append(uplot.Series(label=line, **look))
         nothing = np.array([-_SPAN, 0.0])
         data = (nothing, *(np.full(2, 100.0 if line == "limit" else -100.0 if end_of(line) else 0.0) for line in lines))
         return server.gui.add_uplot(

@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The present state of the robot, its faults, and the answer to the last request."""
+"""The present state of the robot, its faults, the answer to the last request, and which pages are open."""
 
 from __future__ import annotations
+
+import contextlib
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,13 +16,9 @@ from pkm_runtime.describable import fixed
 from pkm_viewer.operations import Readings
 from pkm_viewer.page_server import PageServer
 from pkm_viewer.panels import markup
+from pkm_viewer.panels.asking import PageRequests
 
-_COLOURS = {
-    "TRACKING": markup.GREEN,
-    "JOGGING": markup.BLUE,
-    "PAUSED": markup.AMBER,
-    "STOPPED": markup.RED,
-}
+_COLOURS = {"TRACKING": markup.GREEN, "JOGGING": markup.BLUE, "PAUSED": markup.AMBER, "STOPPED": markup.RED}
 _MACHINE = {  # state of its life cycle: colour, and what that means
     "unconfigured": (markup.GREY, "the drives are off"),
     "inactive": (markup.AMBER, "the drives are off"),
@@ -112,3 +111,46 @@ class StatusPanel:
         content = markup.block("".join(parts))
         if content != self._html.content:
             self._html.content = content
+
+
+class OpenPages:
+    """The pages that are open, numbered as they came; `order` is that of the line among the others."""
+
+    def __init__(self, requests: PageRequests, order: float) -> None:
+        self._requests, self._order = requests, order
+        self._lines: dict[int, Any] = {}
+        self._operators: set[int] = set()
+
+    def on_connect(self, client: Any, operates: bool) -> None:
+        """Add a browser, which may command or not."""
+        self._lines[client.client_id] = client.gui.add_html("", order=self._order, visible=False)
+        if operates:
+            self._operators.add(client.client_id)
+
+    def on_disconnect(self, client: Any) -> None:
+        """Remove a browser."""
+        self._lines.pop(client.client_id, None)
+        self._operators.discard(client.client_id)
+
+    def draw(self) -> None:
+        """Update the lines."""
+        number = {client: k for k, client in enumerate(sorted(self._lines), start=1)}
+        for client, line in list(self._lines.items()):
+            with contextlib.suppress(KeyError):  # a browser that leaves meanwhile
+                text = self._text(client, number)
+                content = markup.block(markup.escaped(text))
+                if line.visible != bool(text):
+                    line.visible = bool(text)
+                if text and line.content != content:
+                    line.content = content
+
+    def _text(self, client: int, number: dict[int, int]) -> str:
+        if len(number) < 2:
+            return ""
+        may = "all" if len(self._operators) == len(number) else str(len(self._operators))
+        text = f"This is page {number[client]} of {len(number)}, of which {may} may command."
+        last = self._requests.last_client
+        if last is None:
+            return text
+        where = "this one" if last == client else f"page {number[last]}" if last in number else "one that is closed"
+        return f"{text} The last command came from {where}."

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The recording of a run: rows of control periods with their meaning."""
+"""The recording of a run: rows of control periods in bounded memory, figures over them all, and their meaning."""
 
 from __future__ import annotations
 
@@ -14,11 +14,136 @@ from numpy.typing import NDArray
 from pkm_description.mechanism import Array
 from pkm_dynamics.motion_limits import ActuatorLimits
 from pkm_runtime.whole_files import whole
-from pkm_viewer.report.rows import Rows, RowStore, Tally, width
+
+MOST = 65_536  # rows that are kept of a whole run; of a longer one every second, then every fourth, ...
+RECENT = 8192  # rows that are kept of its end, every one
+_HEAD = 17  # time, wake, period, reference (7), measured (7)
 
 _AT_ONCE = 128  # rows that are stored together
 MOST_MARKS = 20_000  # of a run
 ENDING_OTHERS = "ending other programs"  # of `Run.remedies`
+
+
+def width(n_actuated: int) -> int:
+    """Number of columns of a row: `_HEAD`, then positions, velocities, efforts and saturations of the actuators."""
+    return _HEAD + 4 * n_actuated
+
+
+class Rows:
+    """Control periods of a run, one row each: a view of a table (n, `width(n_actuated)`), and its columns.
+
+    `times` (n,) [s] on the trajectory's clock; `wakes` (n,) [s] of the loop, monotonic, NaN where not run in real
+    time; `periods` (n,) [s] from the previous wake, NaN in the first. `reference` and `measured` are poses (n, 7), base
+    frame. Of the actuators (n, n_actuated): `positions`, `velocities`, applied `efforts`, and whether an effort was cut
+    to its limit (`saturated`).
+    """
+
+    def __init__(self, table: Array) -> None:
+        self.table = table
+        self.times, self.wakes, self.periods = table[:, 0], table[:, 1], table[:, 2]
+        self.reference, self.measured = table[:, 3:10], table[:, 10:17]
+        self.positions, self.velocities, self.efforts, saturated = np.split(table[:, _HEAD:], 4, axis=1)
+        self.saturated: NDArray[np.bool_] = saturated > 0.0
+
+    def __len__(self) -> int:
+        """Return the number of rows."""
+        return len(self.table)
+
+    def __reduce__(self) -> tuple[type[Rows], tuple[Array]]:
+        """Pickle the table alone."""
+        return Rows, (self.table,)
+
+
+def tracking_errors(rows: Rows) -> tuple[Array, Array]:
+    """Position error (n,) [m] and attitude error (n,) [rad] of the platform in every row."""
+    position = np.linalg.norm(rows.measured[:, :3] - rows.reference[:, :3], axis=1)
+    (x, y, z, w), (a, b, c, d) = rows.reference[:, 3:].T, rows.measured[:, 3:].T
+    vector = w * a - d * x - (y * c - z * b), w * b - d * y - (z * a - x * c), w * c - d * z - (x * b - y * a)
+    scalar = w * d + x * a + y * b + z * c
+    return position, 2.0 * np.arctan2(np.sqrt(sum(v * v for v in vector)), np.abs(scalar))
+
+
+class Tally:
+    """Figures over every row of a run, kept or not: `count`, and the rest per actuator (n_actuated,) or scalar."""
+
+    def __init__(self, n_actuated: int) -> None:
+        self.count = 0
+        self.first_time = self.last_time = 0.0
+        self.first_wake = self.last_wake = np.nan
+        self.shortest_period, self.longest_period = np.inf, 0.0
+        self.error_squares, self.error_max = np.zeros(2), np.zeros(2)  # of position, of attitude
+        self.effort_squares, self.effort_max = np.zeros(n_actuated), np.zeros(n_actuated)
+        self.velocity_squares, self.velocity_max = np.zeros(n_actuated), np.zeros(n_actuated)
+        self.lowest, self.highest = np.full(n_actuated, np.inf), np.full(n_actuated, -np.inf)  # positions
+        self.saturated = np.zeros(n_actuated, dtype=np.int64)
+
+    def add(self, table: Array) -> None:
+        """Count rows (k, width)."""
+        rows = Rows(table)
+        if not len(rows):
+            return
+        if not self.count:
+            self.first_time, self.first_wake = float(rows.times[0]), float(rows.wakes[0])
+        self.last_time, self.last_wake = float(rows.times[-1]), float(rows.wakes[-1])
+        self.count += len(rows)
+        periods = rows.periods[np.isfinite(rows.periods)]
+        if len(periods):
+            self.shortest_period = min(self.shortest_period, float(periods.min()))
+            self.longest_period = max(self.longest_period, float(periods.max()))
+        errors = np.column_stack(tracking_errors(rows))
+        self.error_squares += (errors**2).sum(axis=0)
+        self.error_max = np.maximum(self.error_max, errors.max(axis=0))
+        self.effort_squares += (rows.efforts**2).sum(axis=0)
+        self.effort_max = np.maximum(self.effort_max, np.abs(rows.efforts).max(axis=0))
+        self.velocity_squares += (rows.velocities**2).sum(axis=0)
+        self.velocity_max = np.maximum(self.velocity_max, np.abs(rows.velocities).max(axis=0))
+        self.lowest = np.minimum(self.lowest, rows.positions.min(axis=0))
+        self.highest = np.maximum(self.highest, rows.positions.max(axis=0))
+        self.saturated += rows.saturated.sum(axis=0)
+
+    def rms(self, squares: Array) -> Array:
+        """Root of the mean of summed squares."""
+        return np.asarray(np.sqrt(squares / max(self.count, 1)))
+
+
+class RowStore:
+    """Rows in bounded memory: of a long run every second row is dropped, again and again, but of the first `expected`
+    rows none while the loop runs.
+    """
+
+    def __init__(self, n_actuated: int, expected: int = 0) -> None:
+        self.every = 1  # of the rows that came, those that are kept
+        while expected > MOST * self.every:
+            self.every *= 2
+        self.tally = Tally(n_actuated)
+        self._table = np.empty((MOST, width(n_actuated)))  # takes memory as it is written
+        self._recent = np.empty((RECENT, width(n_actuated)))
+        self._kept = 0
+
+    def parts(self) -> tuple[Rows, Rows, Tally, int]:
+        """The fields of a `Recording` from `rows` to `every`."""
+        count, at = self.tally.count, self.tally.count % RECENT
+        if self.every == 1:
+            recent = self._table[max(0, self._kept - RECENT) : self._kept]
+        elif count < RECENT:
+            recent = self._recent[:count]
+        else:
+            recent = np.vstack([self._recent[at:], self._recent[:at]])
+        return Rows(self._table[: self._kept]), Rows(recent), self.tally, self.every
+
+    def add(self, table: Array) -> None:
+        """Add rows (k, width), the oldest first; k is at most `RECENT`."""
+        at = np.arange(self.tally.count, self.tally.count + len(table))
+        self.tally.add(table)
+        self._recent[at % RECENT] = table
+        while self._kept + np.count_nonzero(at % self.every == 0) > len(self._table):
+            self.every *= 2
+            self._kept = (self._kept + 1) // 2
+            for column in range(self._table.shape[1]):  # one after the other: a copy of all would double the memory
+                self._table[: self._kept, column] = self._table[: 2 * self._kept : 2, column].copy()
+        kept = table[at % self.every == 0]
+        self._table[self._kept : self._kept + len(kept)] = kept
+        self._kept += len(kept)
 
 
 @dataclass(frozen=True)
@@ -63,11 +188,9 @@ class Mark:
 
 @dataclass(frozen=True, eq=False)
 class Recording:
-    """The recording of a run.
-
-    `rows`: of the whole run; of a long one only each second, fourth, ... period (`every`) has one. `recent`: its end,
-    with every period. `tally`: figures over every period. `missed`: deadlines of the loop, None where they were not
-    counted. `faults`: why it ended early, in order.
+    """The recording of a run. `rows`: of the whole run; of a long one only each second, fourth, ... period (`every`)
+    has one. `recent`: its end, with every period. `tally`: figures over every period. `missed`: deadlines of the loop,
+    None where they were not counted. `faults`: why it ended early, in order.
     """
 
     run: Run
@@ -96,7 +219,6 @@ class Recording:
         return replace(self, run=replace(self.run, motion=motion, notes=notes, remedies=remedies))
 
     def _outputs(self, times: Array) -> dict[str, Array]:
-        """Value of each output at times (n,), NaN before it was first set."""
         found = {}
         for name in dict.fromkeys(mark.name for mark in self.marks):
             marks = [mark for mark in self.marks if mark.name == name]
@@ -124,10 +246,7 @@ class Recording:
 
 
 class Recorder:
-    """Collects the periods of a loop in preallocated memory, so that recording does not disturb the loop.
-
-    `expected` is the largest number of periods; 0: nothing is recorded.
-    """
+    """Collects at most `expected` periods of a loop in preallocated memory, so that recording does not disturb it."""
 
     def __init__(self, limits: ActuatorLimits, expected: int) -> None:
         self._limits = limits
@@ -152,16 +271,7 @@ class Recorder:
         efforts: Array,
         saturated: NDArray[np.bool_],
     ) -> None:
-        """Add one control period; no effect after the expected number.
-
-        Args:
-            time: on the trajectory's clock [s].
-            wake: of the loop, on the monotonic clock [s]; NaN where it does not run in real time.
-            poses: of the platform, reference and measured, (7,) each.
-            readings: positions and velocities of the actuators, (n_actuated,) each.
-            efforts: as applied (n_actuated,).
-            saturated: whether they are at their limits (n_actuated,).
-        """
+        """Add a control period, as in `Rows`; `poses`: reference, measured; `readings`: positions, velocities."""
         if not self._left:
             return
         self._left -= 1
@@ -178,18 +288,7 @@ class Recorder:
     def recording(self, run: Run, missed: int = 0, faults: tuple[str, ...] = ()) -> Recording:
         """The recording so far; `missed` counts deadlines of the loop, `faults` say why it ended early."""
         self._flush()
-        store = self._store
-        return Recording(
-            run,
-            self._limits,
-            store.rows,
-            store.recent,
-            store.tally,
-            store.every,
-            missed,
-            faults,
-            marks=tuple(self._marks),
-        )
+        return Recording(run, self._limits, *self._store.parts(), missed, faults, marks=tuple(self._marks))
 
     def _flush(self) -> None:
         self._store.add(self._buffer[: self._waiting])

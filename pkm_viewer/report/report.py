@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The figures of a run, as numbers and as text. `page/` draws them."""
+"""The figures of a run, as numbers and as text."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 from pkm_description.mechanism import Array
 from pkm_kinematics import Kinematics
 from pkm_runtime.fixed_rate import LoopStatistics
-from pkm_viewer.report.margins import Margins, margins_along
 from pkm_viewer.report.recording import Mark, Recording, Run
+
+_POSES = 240  # at which the margins are computed; each takes a fraction of a millisecond
 
 _SLOW = 0.98  # of the rate that was wanted: below, the computer did not keep up
 _AT_LIMITS = 0.2  # of the periods: a drive that is saturated in more is not what a plan within limits meets
@@ -21,6 +22,54 @@ _LATE = 0.05  # of the deadlines: above, likewise
 _WHOLE = 0.99  # of its periods: less is a recording with gaps
 _EASY = 0.7  # of the rate that was reached: what the computer keeps
 _RATES = (10, 20, 50, 100, 200, 250, 500, 800, 1000, 2000, 4000)  # Hz, of which one is proposed
+
+
+@dataclass(frozen=True, eq=False)
+class Margins:
+    """Margins at `times` (k,) [s]; `type1` and `type2` (k,) as shares of those at home: 1 as at home, 0 singular.
+
+    `stop` (k,): of the joint that is nearest to an end of its range, as a share of the half range: 1 in the middle, 0
+    at the end, negative beyond; infinite where no joint has a range. `stop_joint`: its name where it is nearest, with
+    `stop_distance` left [rad or m, `stop_unit`].
+    """
+
+    times: Array
+    type1: Array
+    type2: Array
+    stop: Array
+    stop_joint: str
+    stop_distance: float
+    stop_unit: str
+
+
+def margins_along(kinematics: Kinematics, recording: Recording) -> Margins:
+    """Margins at evenly spread times of the last cycles, passive joints included; NaN where a pose has no solution."""
+    rows = recording.recent
+    at = np.unique(np.linspace(0, len(rows) - 1, _POSES).round().astype(np.int64))
+    poses = np.ascontiguousarray(rows.reference[at] if not recording.faults else rows.measured[at])
+    home = kinematics.singularity(np.asarray(kinematics.home))
+    there = kinematics.singularity(poses, mode=0)
+    joints = np.asarray(kinematics.inverse(poses, mode=0).joints, dtype=np.float64)
+    engine = kinematics.engine
+    lower, upper = engine.ranges.limits
+    left = np.minimum(joints - lower, upper - joints)
+    shares = engine.ranges.shares(joints)
+    known = np.where(np.isnan(shares), np.inf, shares)
+    row, column = np.unravel_index(int(np.argmin(known)), known.shape)
+    return Margins(
+        times=rows.times[at],
+        type1=np.asarray(there.type1) / _or_nan(home.type1),
+        type2=np.asarray(there.type2) / _or_nan(home.type2),
+        stop=known.min(axis=1),
+        stop_joint=engine.joint_names[column] if np.isfinite(known[row, column]) else "",
+        stop_distance=float(left[row, column]),
+        stop_unit="rad" if engine.joint_turning[column] else "m",
+    )
+
+
+def _or_nan(value: Array) -> float:
+    number = float(value)
+    return number if np.isfinite(number) and number > 0.0 else np.nan
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,8 +97,8 @@ class Report:
     """Figures of a run; errors in m and rad, efforts in N m or N, speeds in rad/s or m/s per actuator.
 
     `cycles_run` counts parts of a cycle, `cycles_done` whole ones; `cycles_per_minute` is of the clock where the run
-    was in real time (`realtime`), else of the motion, and 0 where not one cycle was done. `loop`: None where there was
-    none in real time, or where its deadlines were not counted. `marks`: outputs that were set.
+    was in real time (`realtime`), which shows a slow computer, else of the motion, and 0 where not one cycle was done.
+    `loop`: None where there was none in real time, or where its deadlines were not counted. `marks`: outputs set.
     """
 
     run: Run
@@ -76,11 +125,7 @@ class Report:
 
     @staticmethod
     def of(recording: Recording, kinematics: Kinematics | None = None) -> Report:
-        """The figures of a recording, with margins where `kinematics` is given.
-
-        Cycles per minute are those of the clock where the run was in real time: a computer that is too slow shows.
-        Raises `ValueError` where not a single control period took place.
-        """
+        """The figures of a recording, with margins where `kinematics` is given; ValueError where it is empty."""
         if not len(recording):
             raise ValueError("the recording is empty: no control period took place")
         tally, run, limits = recording.tally, recording.run, recording.limits
@@ -114,10 +159,6 @@ class Report:
             passed=round(moved * run.rate) + 1,
             missed=recording.missed or 0,
         )
-
-    def with_loop(self, loop: LoopStatistics) -> Report:
-        """This report with the figures of another loop, such as the machine's."""
-        return replace(self, loop=loop)
 
     @property
     def has_efforts(self) -> bool:
@@ -167,43 +208,40 @@ class Report:
         return [remark for _, remark in self._remarks()]
 
     def _remarks(self) -> list[tuple[str, str]]:
-        """The remarks, each with its subject."""
-        about_drives = [("drives", remark) for remark in self._of_drives()]
-        return about_drives + [("computer", remark) for remark in self._of_computer()]
+        found = (("drives", self._of_drives()), ("computer", self._of_computer()))
+        return [(subject, remark) for subject, remark in found if remark]
 
-    def _of_drives(self) -> list[str]:
-        """A sentence where a drive was at its limits for much of the run."""
+    def _of_drives(self) -> str:
         most = int(np.argmax(self.saturated_periods))
         share = self.saturated_periods[most] / max(self.recorded, 1)
         if share <= _AT_LIMITS:
-            return []
+            return ""
         limits = "at its limit of effort" if self.has_efforts else "held back by its limits"
-        return [
+        return (
             f"{self.actuated_names[most]} was {limits} in {share:.0%} of the periods: the motion or the payload "
             f"needs more than the drives give. The platform was up to {1e3 * self.position_max:.3g} mm and "
             f"{1e3 * self.attitude_max:.3g} mrad off."
-        ]
+        )
 
-    def _of_computer(self) -> list[str]:
-        """That the loop stood still, or that the computer was too slow for it."""
+    def _of_computer(self) -> str:
         if self.loop is None:
-            return []
+            return ""
         ended = " That may be why the run ended early." if self.faults else ""
         if self.loop.deviation_max > _STOOD:
             still = f"The loop stood still for {self.loop.deviation_max:.1f} s"
-            return [f"{still}: something stopped it, or the computer.{ended}"]
+            return f"{still}: something stopped it, or the computer.{ended}"
         if not self.slow:
-            return []
+            return ""
         easy = max([rate for rate in _RATES if rate <= _EASY * self.loop.rate], default=_RATES[0])
         pace = longer = ""  # where it caught up
         if self.loop.rate < _SLOW * self.run.rate:
             pace = f"ran at {self.loop.rate:.0f} Hz instead of {self.run.rate:.0f} Hz and "
             longer = ", and the motion of a simulated machine took longer"
-        return [
+        return (
             f"The computer was too slow for the loop, which {pace}missed {self.loop.missed} of {self.loop.deadlines} "
             f"deadlines.{ended} Commands came late: errors and efforts are larger than the controller's own{longer}. "
             f"What helps: {', '.join(self.run.remedies).replace('{rate}', str(easy))}."
-        ]
+        )
 
     def lines(self) -> list[tuple[str, str]]:
         """The figures as pairs of name and value, in reading order."""
@@ -221,10 +259,9 @@ class Report:
                 text = f"peak {_figures(use.peak[i])}, RMS {_figures(use.rms[i])} {use.units[i]}"
                 if np.isfinite(use.limit[i]):
                     text += f"; {use.peak_share[i]:.0%} and {use.rms_share[i]:.0%} of {use.limit[i]:.4g}"
-                if what == "effort" and self.saturated_periods[i]:
-                    text += f"; saturated in {self.saturated_periods[i]} periods"
-                elif not self.has_efforts and self.saturated_periods[i]:
-                    text += f"; held back by its limits in {self.saturated_periods[i]} periods"
+                if self.saturated_periods[i] and what == used[0][0]:
+                    held = "saturated" if self.has_efforts else "held back by its limits"
+                    text += f"; {held} in {self.saturated_periods[i]} periods"
                 rows.append((f"{what} of {name}", text))
         rows += self._margin_lines()
         for output in dict.fromkeys(mark.name for mark in self.marks):
@@ -250,9 +287,8 @@ class Report:
         if self.margins.stop_joint:
             left = f"{self.margins.stop_distance:.3g} {self.margins.stop_unit}"
             share = f"{float(np.min(self.margins.stop)):.0%} of its half range"
-            rows.append(
-                ("margin to joint limits", f"{left} left to {self.margins.stop_joint}, {share}: the lowest share")
-            )
+            text = f"{left} left to {self.margins.stop_joint}, {share}: the lowest share"
+            rows.append(("margin to joint limits", text))
         return rows
 
     def __str__(self) -> str:
@@ -265,7 +301,6 @@ class Report:
 
 
 def _figures(value: float) -> str:
-    """A number to three significant figures, without a power of ten where there is no need for one."""
     return f"{value:.0f}" if 1e3 <= value < 1e6 else f"{value:.3g}"
 
 

@@ -10,6 +10,7 @@ import re
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -24,11 +25,10 @@ _PACKAGES = str(Path(__file__).parents[2])
 def publish_report(
     recording: Recording, report: Report, directory: Path | None, given_up: Callable[[], bool] = lambda: False
 ) -> list[Path]:
-    """Print a report, and write the page and the table (CSV) into a directory; return the files.
-
-    Files are named after robot and motion; those of an earlier run of the same are replaced. The directory is made
-    where it is missing; None: nothing is written. Raises `ReportError` where table or page cannot be written. Without
-    the page, as where that is `given_up`, which is asked while it is drawn, the table is there.
+    """Print a report, and write the page and the table (CSV) into a directory; return the files. Files are named after
+    robot and motion; those of an earlier run of the same are replaced. The directory is made where it is missing; None:
+    nothing is written. Raises `ReportError` where table or page cannot be written. Without the page, as where that is
+    `given_up`, which is asked while it is drawn, the table is there.
     """
     _say(f"\n{report}")
     if directory is None:
@@ -55,17 +55,15 @@ def _draw(recording: Recording, report: Report, files: Mapping[str, Path], given
     with tempfile.TemporaryFile() as handed_over:
         pickle.dump((recording, report, dict(files)), handed_over, protocol=pickle.HIGHEST_PROTOCOL)
         handed_over.seek(0)
-        command = [sys.executable, "-m", "pkm_viewer.report.page.write"]
+        command = [sys.executable, "-m", "pkm_viewer.report.page"]
         path = os.pathsep.join(filter(None, (_PACKAGES, os.environ.get("PYTHONPATH", ""))))
         environment = {**os.environ, "PYTHONPATH": path}  # the packages that this process has
         drawing = subprocess.Popen(command, stdin=handed_over, env=environment, start_new_session=True)
     try:
-        while True:
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                drawing.wait(_LOOK)
-                break
+        while drawing.poll() is None:
             if given_up():
                 return False
+            time.sleep(_LOOK)
     finally:
         if drawing.poll() is None:
             drawing.kill()

@@ -8,8 +8,7 @@ import numpy as np
 from pkm_description.mechanism import Array
 from pkm_dynamics.motion_limits import ActuatorLimits
 from pkm_kinematics import Kinematics
-from pkm_viewer.report.recording import MOST_MARKS, Mark, Recording, Run
-from pkm_viewer.report.rows import RowStore
+from pkm_viewer.report.recording import MOST_MARKS, Mark, Recording, RowStore, Run
 
 _AT_ONCE = 256  # rows whose platform pose is computed together
 _OLDEST = 4096  # stamps that wait for their counterpart before they are given up
@@ -18,10 +17,9 @@ _OLDEST = 4096  # stamps that wait for their counterpart before they are given u
 class RunRecorder:
     """Matches references with readings by their stamps, and finds the platform's pose from the readings.
 
-    The pose that is compared with the reference is the one that forward kinematics finds near it. All is computed as
-    it comes, a few hundred rows at once, so that the end of a long run leaves nothing to do; memory is bounded.
-    The recording goes from the row before the first motion to the planned end, or, where that comes later, to the last
-    motion. An effort at its limit counts as saturated.
+    The pose that is compared with the reference is the one that forward kinematics finds near it. All is computed as it
+    comes, a few hundred rows at once; memory is bounded. The recording goes from the row before the first motion to the
+    planned end or the last motion, whichever is later. An effort at its limit counts as saturated.
     """
 
     def __init__(self, kinematics: Kinematics, limits: ActuatorLimits, run: Run) -> None:
@@ -54,10 +52,7 @@ class RunRecorder:
         self._references.setdefault(stamp, (pose, moves))
 
     def reading(self, stamp: int, positions: Array, velocities: Array, efforts: Array, published: float) -> None:
-        """Note a reading of the actuators, (n_actuated,) each, at a stamp [ns], published at a time [s].
-
-        The first reading with a stamp counts: while the machine waits for a command it repeats its state.
-        """
+        """Note a reading (n_actuated,) each, at a stamp [ns], published at a time [s]: the first of a stamp."""
         self._readings.setdefault(stamp, (positions, velocities, efforts, published))
 
     def advance(self, everything: bool = False) -> None:
@@ -86,11 +81,8 @@ class RunRecorder:
     def recording(self, faults: tuple[str, ...] = ()) -> Recording:
         """The recording, without a row where nothing moved; `faults` say why it ended early."""
         self.advance(everything=True)
-        store = self._store
         marks = tuple(Mark(1e-9 * (stamp - self._epoch), name, value) for stamp, name, value in self._marks)
-        return Recording(
-            self._run, self._limits, store.rows, store.recent, store.tally, store.every, None, faults, marks=marks
-        )
+        return Recording(self._run, self._limits, *self._store.parts(), None, faults, marks=marks)
 
     def _compute(self) -> None:
         matched, self._matched = self._matched, []

@@ -40,7 +40,7 @@ def test_names_that_are_scripts_are_shown_and_not_run() -> None:
         robot.motion, robot.mode = Motion(STRANGE, 1, STRANGE, 1), STRANGE
         browser.size(*DESKTOP)
         page = Page(browser, robot)
-        robot.viewer.warn(STRANGE)
+        robot.viewer.status.warn(STRANGE)
         page.press("Stop")
         robot.wait(lambda: browser.run("document.body.innerText.split('window.owned=1').length > 4"))
         assert browser.run("window.owned === undefined")

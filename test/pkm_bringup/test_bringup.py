@@ -16,10 +16,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from pkm_bringup import bringup, prepare, runner
+from pkm_bringup import bringup, runner, warm_kernels
 from pkm_bringup.bringup import NodeSpec
 from pkm_bringup.command_line.measured import forget_measured, reported_fault
-from pkm_bringup.runner import Forked, Gate, ProcessGroup, main, read_settings, ros_arguments, write_parameters
+from pkm_bringup.runner import Gate, ProcessGroup, forked, main, read_settings, ros_arguments, write_parameters
 from pkm_bringup.start import NODES
 from pkm_description import DescriptionError, PkmError, load_mechanism, mechanism_from_urdf, robot_names
 from pkm_description.urdf import cache_files
@@ -55,7 +55,7 @@ def test_executables_are_entry_points() -> None:
     setup = (Path(__file__).parents[2] / "setup.py").read_text()
     for node in ALL_NODES:
         assert f'"{node.executable} = pkm_bringup.start:node"' in setup
-        assert NODES[node.executable] == node.module
+        assert node.executable in NODES
 
 
 def test_settings_explain_themselves() -> None:
@@ -116,7 +116,7 @@ STUBBORN = "import signal, time; signal.signal(signal.SIGINT, signal.SIG_IGN); p
 
 def test_stopping_ends_even_a_stubborn_process() -> None:
     group = ProcessGroup(patience=(0.5, 2.0, 2.0))
-    group.start(NodeSpec("stubborn", "", ""), started([sys.executable, "-c", STUBBORN]))
+    group.start(NodeSpec("stubborn"), started([sys.executable, "-c", STUBBORN]))
     process = group.processes["stubborn"]
     time.sleep(0.5)
     group.stop()
@@ -126,7 +126,7 @@ def test_stopping_ends_even_a_stubborn_process() -> None:
 def test_who_asks_twice_does_not_wait(capfd: pytest.CaptureFixture[str]) -> None:
     """A node that ends slowly is named after a second; a second Ctrl-C goes on to the next signal at once."""
     group = ProcessGroup(patience=(30.0, 2.0, 2.0))
-    group.start(NodeSpec("stubborn", "", ""), started([sys.executable, "-c", STUBBORN]))
+    group.start(NodeSpec("stubborn"), started([sys.executable, "-c", STUBBORN]))
     time.sleep(0.5)
     group.ask_to_stop()
     threading.Timer(1.5, group.ask_to_stop).start()
@@ -149,7 +149,7 @@ time.sleep(60)
 
 def test_what_a_terminal_sends_and_a_launch_hands_on_is_one_wish() -> None:
     group = ProcessGroup(patience=(30.0, 2.0, 2.0))
-    group.start(NodeSpec("slow", "", ""), started([sys.executable, "-c", SLOW]))
+    group.start(NodeSpec("slow"), started([sys.executable, "-c", SLOW]))
     time.sleep(0.5)
     group.ask_to_stop()
     threading.Timer(0.3, group.ask_to_stop).start()
@@ -190,7 +190,7 @@ from pkm_bringup.runner import ProcessGroup
 slow = "import signal, time, pathlib; signal.signal(signal.SIGINT, lambda *_: (time.sleep(2.0), " \
     "pathlib.Path('{tmp_path}/report').write_text('x'), exit(0)));\\nwhile True: time.sleep(0.1)"
 group = ProcessGroup()
-group.start(NodeSpec("slow", "", ""), subprocess.Popen([sys.executable, "-c", slow], start_new_session=True))
+group.start(NodeSpec("slow"), subprocess.Popen([sys.executable, "-c", slow], start_new_session=True))
 signal.signal(signal.SIGHUP, group.ask_to_stop)
 print("up", flush=True)
 code = group.wait()
@@ -211,7 +211,7 @@ raise SystemExit(code)
 def test_a_leader_that_was_still_starting_is_known() -> None:
     group = ProcessGroup()
     asleep = "import signal, time; signal.signal(signal.SIGINT, signal.SIG_DFL); time.sleep(60)"
-    group.start(NodeSpec("leader", "", "", leads=True), started([sys.executable, "-c", asleep]))
+    group.start(NodeSpec("leader", leads=True), started([sys.executable, "-c", asleep]))
     time.sleep(0.5)
     assert not group.leader_was_cut_off()
     group.stop()
@@ -220,8 +220,8 @@ def test_a_leader_that_was_still_starting_is_known() -> None:
 
 def test_the_leader_ends_the_run() -> None:
     group = ProcessGroup()
-    group.start(NodeSpec("sleeper", "", ""), started([sys.executable, "-c", "import time; time.sleep(60)"]))
-    group.start(NodeSpec("leader", "", ""), started([sys.executable, "-c", "raise SystemExit(3)"]), leads=True)
+    group.start(NodeSpec("sleeper"), started([sys.executable, "-c", "import time; time.sleep(60)"]))
+    group.start(NodeSpec("leader"), started([sys.executable, "-c", "raise SystemExit(3)"]), leads=True)
     assert group.wait() == 3
     group.stop()
     assert all(p.poll() is not None for p in group.processes.values())
@@ -239,17 +239,14 @@ def test_while_the_leader_writes_its_report_the_others_end(
         "    return 3\n"
     )
     monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setitem(NODES, "leader_node", "node_that_reports")
     gate, group = Gate(), ProcessGroup()
     other = started(["sleep", "60"])  # Python may miss a signal while it starts
     ended: list[float] = []
     watch = threading.Thread(target=lambda: (other.wait(), ended.append(time.monotonic())))
     watch.start()
-    group.start(NodeSpec("hardware", "", ""), other)
-    group.start(
-        NodeSpec("leader", "leader", "node_that_reports"),
-        Forked(NodeSpec("leader", "", "node_that_reports"), [], gate),
-        leads=True,
-    )
+    group.start(NodeSpec("hardware"), other)
+    group.start(NodeSpec("leader"), forked(NodeSpec("leader"), [], gate), leads=True)
     try:
         gate.open()
         assert group.wait() == 3
@@ -263,7 +260,7 @@ def test_while_the_leader_writes_its_report_the_others_end(
 
 def test_an_unexpected_end_is_told(capfd: pytest.CaptureFixture[str]) -> None:
     group = ProcessGroup()
-    group.start(NodeSpec("broken", "", ""), started([sys.executable, "-c", "raise SystemExit(7)"]))
+    group.start(NodeSpec("broken"), started([sys.executable, "-c", "raise SystemExit(7)"]))
     assert group.wait() == 7
     assert "broken ended with code 7" in capfd.readouterr().err
     assert reported_fault() == "broken ended with code 7"
@@ -274,7 +271,7 @@ def test_an_unexpected_end_is_told(capfd: pytest.CaptureFixture[str]) -> None:
 def test_a_node_that_is_killed_ends_the_run_with_one() -> None:
     group = ProcessGroup()
     killed = started(["sleep", "60"])
-    group.start(NodeSpec("killed", "", ""), killed)
+    group.start(NodeSpec("killed"), killed)
     killed.kill()
     assert group.wait() == 1
     assert reported_fault() == "killed ended with code -9"
@@ -285,7 +282,7 @@ def test_a_picture_does_not_end_the_run(capfd: pytest.CaptureFixture[str]) -> No
     page = next(node for node in bringup.NODES if node.name == "page")
     group = ProcessGroup()
     group.start(page, started([sys.executable, "-c", "raise SystemExit(7)"]))
-    group.start(NodeSpec("leader", "", ""), started([sys.executable, "-c", "import time; time.sleep(1)"]), leads=True)
+    group.start(NodeSpec("leader"), started([sys.executable, "-c", "import time; time.sleep(1)"]), leads=True)
     assert group.wait() == 0
     assert capfd.readouterr().err.count("page ended with code 7; going on without it") == 1
 
@@ -312,8 +309,9 @@ def test_a_forked_node_is_a_process_of_its_own(
 ) -> None:
     (tmp_path / f"node_{code}.py").write_text(NODE_THAT_ENDS.format(how=how))
     monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setitem(NODES, "n_node", f"node_{code}")
     gate = Gate()
-    process = Forked(NodeSpec("n", "n_node", f"node_{code}"), ["--ros-args", "-p", "rate:=3"], gate)
+    process = forked(NodeSpec("n"), ["--ros-args", "-p", "rate:=3"], gate)
     assert process.pid != os.getpid()
     time.sleep(0.2)
     assert process.poll() is None, "the gate was not open yet"
@@ -489,8 +487,9 @@ def test_nodes_die_with_a_killed_runner(tmp_path: Path) -> None:
     (tmp_path / "node_that_sleeps.py").write_text("import time\n\ndef main():\n    time.sleep(60)\n")
     script = (
         f"import sys, time; sys.path.insert(0, {str(tmp_path)!r});"
-        "from pkm_bringup.runner import Forked, Gate, bringup; gate = Gate(); gate.open();"
-        "print(Forked(bringup.NodeSpec('node', '', 'node_that_sleeps'), [], gate).pid, flush=True); time.sleep(60)"
+        "from pkm_bringup.runner import Gate, bringup, forked; gate = Gate(); gate.open();"
+        "bringup.start.NODES['node_node'] = 'node_that_sleeps';"
+        "print(forked(bringup.NodeSpec('node'), [], gate).pid, flush=True); time.sleep(60)"
     )
     running = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
     assert running.stdout is not None
@@ -509,19 +508,19 @@ def test_what_is_to_be_compiled_is_compiled_by_another_process_once(tmp_path: Pa
     values = bringup.defaults(motion="circle")
     text, specs = bringup.description(values), [spec for spec in bringup.nodes(values) if spec.needed]
     done = tmp_path / "done"
-    monkeypatch.setattr(prepare, "load", lambda *_: done.write_text(str(os.getpid())))
-    prepare.compile_apart(text, specs, values)
+    monkeypatch.setattr(warm_kernels, "load", lambda *_: done.write_text(str(os.getpid())))
+    warm_kernels.compile_apart(text, specs, values)
     assert done.read_text() != str(os.getpid())
     done.unlink()
-    prepare.compile_apart(text, specs, values)
+    warm_kernels.compile_apart(text, specs, values)
     assert not done.exists()
-    prepare.compile_apart(text, specs, bringup.defaults(controller="pd_gravity"))
+    warm_kernels.compile_apart(text, specs, bringup.defaults(controller="pd_gravity"))
     assert done.exists()
     done.unlink()
-    monkeypatch.setattr(prepare, "load", lambda *_: done.write_text("begun") and 1 / 0)
+    monkeypatch.setattr(warm_kernels, "load", lambda *_: done.write_text("begun") and 1 / 0)
     for _ in range(2):  # what failed is not noted as done
-        prepare.compile_apart("no robot", specs, values)
-        prepare.compile_apart(text + " ", specs, values)
+        warm_kernels.compile_apart("no robot", specs, values)
+        warm_kernels.compile_apart(text + " ", specs, values)
         assert done.exists()
         done.unlink()
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from pkm_bringup.command_line.cycle import cycle_figures, main
-from pkm_bringup.command_line.cycle_places import Places, pick_and_place
+from pkm_bringup.command_line.cycle_search import Places, pick_and_place
 from pkm_bringup.main_job import plan_cycle
 from pkm_control.motion.files.motion_file import read_motion_file
 from pkm_control.motion.planning import MotionPlanner

@@ -14,19 +14,18 @@ from pkm_control.motion.planning import MotionPlanner
 from pkm_description import load_mechanism
 from pkm_dynamics import Dynamics
 from pkm_dynamics.motion_limits import ActuatorLimits
-from pkm_hardware import realism
+from pkm_hardware import machine_kinds
 from pkm_hardware.simulated.drive_parts import Encoder
-from pkm_hardware.simulated.imperfections import heavier, realistic_encoder, realistic_machine
-from pkm_hardware.simulated.simulated_machine import SimulatedMachine
+from pkm_hardware.simulated.simulated_machine import SimulatedMachine, heavier, realistic_encoder, realistic_machine
 from pkm_viewer.report.report import Report
 
 
 def test_links_are_heavier_and_nothing_else_is(mechanism, dynamics) -> None:
-    other = Dynamics(heavier(mechanism, realism.HEAVIER))
+    other = Dynamics(heavier(mechanism, machine_kinds.HEAVIER))
     home = np.asarray(dynamics.kinematics.home)
     np.testing.assert_allclose(other.kinematics.home, home)
     weight = dynamics.gravity(home).effort
-    np.testing.assert_allclose(other.gravity(home).effort, realism.HEAVIER * np.asarray(weight), rtol=1e-9)
+    np.testing.assert_allclose(other.gravity(home).effort, machine_kinds.HEAVIER * np.asarray(weight), rtol=1e-9)
     assert ActuatorLimits.of(other.mechanism).effort == pytest.approx(ActuatorLimits.of(mechanism).effort)
 
 
@@ -49,7 +48,7 @@ def test_a_command_acts_when_the_next_has_come(dynamics, limits) -> None:
 
 def test_encoders_differ_for_what_turns_and_what_slides() -> None:
     encoder = realistic_encoder(ActuatorLimits.of(load_mechanism("hexaglide")))
-    assert np.unique(encoder.resolution) == pytest.approx(realism.LINEAR_STEP)
+    assert np.unique(encoder.resolution) == pytest.approx(machine_kinds.LINEAR_STEP)
     mixed = Encoder(np.array([0.01, 0.0]))
     np.testing.assert_allclose(mixed.read(np.array([0.123, 0.123]), np.zeros(2))[0], [0.12, 0.123])
 
@@ -60,7 +59,7 @@ def test_controllers_bear_it_and_the_run_is_the_same_each_time(name: str) -> Non
     errors = []
     for _ in range(2):
         loop = simulated_loop(mechanism, machine=realistic_machine(mechanism))
-        planner = MotionPlanner(loop.kinematics, loop.dynamics, loop.limits, reserve=realism.RESERVE)
+        planner = MotionPlanner(loop.kinematics, loop.dynamics, loop.limits, reserve=machine_kinds.RESERVE)
         job = plan_cycle(planner, motion_named("auto", loop.kinematics))
         switch_on(loop)
         run_motion(loop, job.approach, recorded=False)
@@ -82,8 +81,8 @@ def test_a_run_over_ros_tells_its_nodes() -> None:
     assert bringup.parameters(nodes["control"], on)["command_delay"] == 1.0
     assert "command_delay" not in bringup.parameters(nodes["control"], off)
     player = bringup.parameters(nodes["motion_player"], on)
-    assert realism.NOTE in player["notes"]
-    assert player["reserve"] == realism.RESERVE
-    assert realism.NOTE not in bringup.parameters(nodes["motion_player"], off)["notes"]
+    assert machine_kinds.NOTE in player["notes"]
+    assert player["reserve"] == machine_kinds.RESERVE
+    assert machine_kinds.NOTE not in bringup.parameters(nodes["motion_player"], off)["notes"]
     yours = bringup.defaults(realistic="true", hardware="none")
-    assert realism.NOTE not in bringup.parameters(nodes["motion_player"], yours)["notes"]
+    assert machine_kinds.NOTE not in bringup.parameters(nodes["motion_player"], yours)["notes"]

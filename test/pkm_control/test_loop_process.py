@@ -30,7 +30,7 @@ from pkm_control.robot_loop import build_robot_loop
 from pkm_control.simulation_setup import ControllerSettings, MachineSettings
 from pkm_dynamics.dynamics import shared_dynamics
 from pkm_dynamics.motion_limits import ActuatorLimits
-from pkm_hardware.devices.servo_board import SimulatedServoBoard
+from pkm_hardware.devices import SimulatedServoBoard
 from pkm_hardware.machine import Lifecycle, MachineState
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "docs" / "examples"

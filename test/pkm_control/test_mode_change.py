@@ -14,7 +14,7 @@ from pkm_control.loop.follower import HALTED
 from pkm_control.loop.mode_transition import ModeTransitionError
 from pkm_control.loop.modes import Mode, Outcome
 from pkm_control.loop.recovery import RecoveryError, continue_change, recovery_pose
-from pkm_hardware.simulated.imperfections import realistic_machine
+from pkm_hardware.simulated.simulated_machine import realistic_machine
 from pkm_kinematics.forward.tracker import AssemblyModeTracker
 from pkm_kinematics.kernels.compiled_rotations import displace, displacement_between
 from pkm_runtime.errors import PkmError

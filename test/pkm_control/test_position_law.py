@@ -26,10 +26,9 @@ from pkm_description.load import expand
 from pkm_dynamics import Dynamics
 from pkm_dynamics.motion_limits import ActuatorLimits
 from pkm_hardware.machine import CommandMode
-from pkm_hardware.machine_kinds import LOOPBACK
+from pkm_hardware.machine_kinds import LOOPBACK, reserve_of_drives
 from pkm_hardware.make_machine import make_machine
 from pkm_hardware.position_limiter import PositionLimiter
-from pkm_hardware.realism import reserve_of_drives
 from pkm_hardware.simulated.simulated_machine import SimulatedMachine
 from pkm_kinematics import Kinematics
 

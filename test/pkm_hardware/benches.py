@@ -14,9 +14,7 @@ from pathlib import Path
 import pytest
 
 from pkm_description import load_mechanism
-from pkm_hardware.devices.odrive_board import SimulatedODrive
-from pkm_hardware.devices.pseudo_terminal import SimulatedDevice
-from pkm_hardware.devices.servo_board import SimulatedServoBoard
+from pkm_hardware.devices import SimulatedDevice, SimulatedODrive, SimulatedServoBoard
 from pkm_hardware.driven_machine import DrivenMachine
 from pkm_hardware.machine_file import read_machine_file
 from pkm_hardware.make_machine import make_machine
@@ -125,7 +123,7 @@ class DynamixelBench(Bench):
         # dynamixel-sdk may be missing: nothing of it is needed before
         pytest.importorskip("dynamixel_sdk")
         pytest.importorskip("serial")
-        from pkm_hardware.devices.dynamixel_bus import SimulatedDynamixels
+        from pkm_hardware.devices import SimulatedDynamixels
 
         self.bus = SimulatedDynamixels(range(1, 7))
         return [self.bus]

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from pkm_description import load_mechanism
-from pkm_hardware.devices.servo_board import SimulatedServoBoard
+from pkm_hardware.devices import SimulatedServoBoard
 from pkm_hardware.machine import Lifecycle, Machine
 from pkm_kinematics import Kinematics
 

@@ -15,7 +15,7 @@ import pytest
 pytest.importorskip("dynamixel_sdk", reason="dynamixel-sdk is not installed")
 pytest.importorskip("serial", reason="pyserial, which dynamixel-sdk needs, is not installed")
 
-from pkm_hardware.devices.dynamixel_bus import SimulatedDynamixels
+from pkm_hardware.devices import SimulatedDynamixels
 from pkm_hardware.driven_machine import DrivenMachine
 from pkm_hardware.machine import Lifecycle
 from pkm_hardware.machine_file import read_machine_file

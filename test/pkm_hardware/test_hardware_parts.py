@@ -4,8 +4,7 @@
 import numpy as np
 import pytest
 
-from pkm_hardware.simulated.drive_loop import DriveLoop
-from pkm_hardware.simulated.drive_parts import Encoder, EndStops
+from pkm_hardware.simulated.drive_parts import DriveLoop, Encoder, EndStops
 
 INERTIA = np.array([0.5])
 NONE = np.zeros(1)

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from pkm_description import load_mechanism
-from pkm_hardware.devices.odrive_board import SimulatedODrive
+from pkm_hardware.devices import SimulatedODrive
 from pkm_hardware.driven_machine import DrivenMachine
 from pkm_hardware.drivers.odrive import error_names, with_checksum, without_checksum
 from pkm_hardware.machine import Lifecycle
@@ -367,7 +367,7 @@ def test_an_axis_that_lets_go_says_why_itself(biglide: Kinematics, board: Simula
     machine.activate()
     run_until(machine, lambda: False, 0.1, 0.01)
     board.axes[1].errors, board.axes[1].state = 256, 1
-    machine._driver._boards[0].turn = 3  # the next question is for the state of this axis
+    machine._driver.boards[0].turn = 3  # the next question is for the state of this axis
     run_until(machine, lambda: bool(machine.fault), 1.0, 0.01)
     assert "axis1.active_errors is 256" in machine.fault
 

@@ -10,7 +10,7 @@ from pkm_dynamics import Dynamics
 from pkm_dynamics.actuator_dynamics import ActuatorDynamics
 from pkm_dynamics.energy import energy
 from pkm_dynamics.motion_limits import ActuatorLimits
-from pkm_hardware.simulated.compiled_integrator import PassingIntegrator
+from pkm_hardware.simulated.integrator import PassingIntegrator
 from pkm_hardware.simulated.simulated_machine import SimulatedMachine
 
 H = 1e-3  # s
@@ -20,7 +20,7 @@ H = 1e-3  # s
 def test_it_passes_into_another_working_mode(of_gallery, name: str, mode: int, passages: int) -> None:
     k = of_gallery[name].kinematics
     dynamics = Dynamics(k, friction=False)
-    robot, twin = PassingIntegrator(dynamics, True, None), ActuatorDynamics(dynamics)
+    robot, twin = PassingIntegrator(dynamics, None), ActuatorDynamics(dynamics)
     assert robot.place(np.array(k.home)) == ""
     begin, goal = robot.positions.copy(), np.array(k.inverse(k.home, mode=mode).actuated)
     passed, was, gains = 0, False, []
@@ -50,7 +50,7 @@ def test_a_hand_over_changes_no_energy(of_gallery) -> None:
     dynamics = Dynamics(k, friction=False)
 
     def swing(h: float) -> tuple[float, list[bool]]:
-        robot = PassingIntegrator(dynamics, True, None)
+        robot = PassingIntegrator(dynamics, None)
         robot.place(np.array(k.home))
         rates = np.array(k.inverse(k.home, mode=1).actuated) - robot.positions
         robot.twist[:] = k.at(np.array(k.home)).platform_twist(3.0 * rates)

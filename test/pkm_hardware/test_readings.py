@@ -16,7 +16,7 @@ from pkm_hardware.driven_machine import DrivenMachine
 from pkm_hardware.drivers.driver import Reading
 from pkm_hardware.drivers.loopback import LoopbackDriver
 from pkm_hardware.machine import Lifecycle
-from pkm_hardware.machine_drives import Drives, Scale
+from pkm_hardware.machine_file import Drives, Scale
 
 from .benches import BENCHES, Bench, robot
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pkm_hardware.devices.servo_board import SimulatedServoBoard
+from pkm_hardware.devices import SimulatedServoBoard
 from pkm_hardware.driven_machine import DrivenMachine
-from pkm_hardware.drivers.checked_lines import with_checksum, without_checksum
+from pkm_hardware.drivers.serial_line import with_checksum, without_checksum
 from pkm_hardware.machine import Lifecycle
 from pkm_hardware.machine_file import read_machine_file
 from pkm_hardware.make_machine import make_machine

@@ -15,7 +15,7 @@ from pkm_bringup.command_line import servo_setup
 from pkm_control.robot_loop import build_machine, last_resort
 from pkm_control.simulation_setup import MachineSettings
 from pkm_description import load_mechanism
-from pkm_hardware.devices.servo_board import SimulatedServoBoard
+from pkm_hardware.devices import SimulatedServoBoard
 from pkm_hardware.machine import Lifecycle
 from pkm_hardware.machine_file import read_machine_file
 from pkm_hardware.make_machine import make_machine

@@ -8,7 +8,7 @@ from pkm_description.mechanism import Inertial
 from pkm_dynamics import Dynamics
 from pkm_hardware.machine import CommandMode, Lifecycle, LifecycleError
 from pkm_hardware.simulated.drive_parts import CAPACITY, Encoder
-from pkm_hardware.simulated.simulated_machine import Integration, SimulatedMachine
+from pkm_hardware.simulated.simulated_machine import SimulatedMachine
 
 
 def energy(machine: SimulatedMachine, dynamics: Dynamics) -> float:
@@ -69,7 +69,7 @@ def test_a_free_fall_keeps_its_energy(mechanism, kinematics, limits) -> None:
     dynamics = Dynamics(kinematics, friction=False)
 
     def drift(dt: float) -> float:
-        machine = active(kinematics, dynamics, limits, integration=Integration(dt))
+        machine = active(kinematics, dynamics, limits)
         done, work = 0.0, 0.0
         for _ in range(round(0.16 / dt)):
             weight = dynamics.gravity(machine.pose).effort
@@ -89,17 +89,15 @@ def test_a_free_fall_keeps_its_energy(mechanism, kinematics, limits) -> None:
 
 
 def test_rk4_converges_with_its_order(kinematics, dynamics, limits) -> None:
-    def fall(dt: float, method: str) -> np.ndarray:
-        machine = active(kinematics, Dynamics(kinematics, friction=False), limits, integration=Integration(dt, method))
+    def fall(dt: float) -> np.ndarray:
+        machine = active(kinematics, Dynamics(kinematics, friction=False), limits)
         machine.write(np.array([30.0, -20.0, 5.0]))
         run(machine, 0.064, dt)
         return machine.pose[:3]
 
-    reference = fall(1.25e-4, "rk4")
-    errors = [np.linalg.norm(fall(dt, "rk4") - reference) for dt in (1e-3, 5e-4)]
+    reference = fall(1.25e-4)
+    errors = [np.linalg.norm(fall(dt) - reference) for dt in (1e-3, 5e-4)]
     assert errors[0] < 1e-9 or errors[1] < errors[0] / 8.0  # 16 in the limit
-    first = [np.linalg.norm(fall(dt, "semi-implicit") - reference) for dt in (1e-3, 5e-4)]
-    assert first[1] == pytest.approx(first[0] / 2.0, rel=0.1)
 
 
 def test_joints_stay_those_of_the_pose(kinematics, dynamics, limits) -> None:
@@ -275,12 +273,6 @@ def test_encoders_are_read_not_the_truth(kinematics, dynamics, limits) -> None:
     readings = np.array([machine.read().positions for _ in range(20)])
     np.testing.assert_allclose(readings / 0.01, np.round(readings / 0.01), atol=1e-9)
     assert readings.std() > 0.0
-
-
-@pytest.mark.parametrize("settings", [{"max_step": 2e-3}, {"max_step": 0.0}, {"method": "euler"}])
-def test_settings_that_make_no_sense_are_refused(settings) -> None:
-    with pytest.raises(ValueError, match=r"max_step|method"):
-        Integration(**settings)
 
 
 @pytest.mark.parametrize("dt", [0.0, -1e-3, float("nan"), float("inf")])

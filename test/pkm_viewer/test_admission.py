@@ -18,11 +18,14 @@ viser = pytest.importorskip("viser")
 from websockets.sync.client import connect  # noqa: E402
 
 from pkm_control.operation.answer import Answer  # noqa: E402
-from pkm_viewer.admission import is_admitted, may_operate  # noqa: E402
 from pkm_viewer.jog_space import JogSpace  # noqa: E402
 from pkm_viewer.operations import Readings  # noqa: E402
-from pkm_viewer.page_server import free_port  # noqa: E402
-from pkm_viewer.panels.power import DISABLE, EMERGENCY_STOP, ENABLE, RESET  # noqa: E402
+from pkm_viewer.page_server import (  # noqa: E402
+    free_port,
+    is_admitted,
+    may_operate,
+)
+from pkm_viewer.panels.controls import DISABLE, EMERGENCY_STOP, ENABLE, RESET  # noqa: E402
 from pkm_viewer.viewer import RobotViewer  # noqa: E402
 
 CAMERA: dict[str, Any] = {

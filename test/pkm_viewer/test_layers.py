@@ -13,7 +13,7 @@ pytest.importorskip("viser", reason="viser, which shows the page, is not install
 import trimesh
 
 from pkm_description import load_mechanism
-from pkm_viewer.layer_files import layer_files
+from pkm_viewer.layers import layer_files
 from pkm_viewer.viewer import RobotViewer
 
 

@@ -21,16 +21,13 @@ from matplotlib.text import Text
 
 from pkm_control.control_errors import ReportError
 from pkm_dynamics.motion_limits import ActuatorLimits
-from pkm_viewer.report.margins import Margins
-from pkm_viewer.report.page.figure import page, style
-from pkm_viewer.report.page.html import html
-from pkm_viewer.report.page.panels import colour, line_styles
-from pkm_viewer.report.page.panels import path as path_panel
-from pkm_viewer.report.page.series import envelope, rotation_vectors, turns, widest_plane
-from pkm_viewer.report.recording import Recorder, Recording, Run
-from pkm_viewer.report.report import Report
+from pkm_viewer.report.page import html
+from pkm_viewer.report.page_figure import page, style
+from pkm_viewer.report.page_panels import colour, envelope, line_styles, rotation_vectors, turns, widest_plane
+from pkm_viewer.report.page_panels import path as path_panel
+from pkm_viewer.report.recording import MOST, Recorder, Recording, Run
+from pkm_viewer.report.report import Margins, Report
 from pkm_viewer.report.report_files import publish_report
-from pkm_viewer.report.rows import MOST
 
 LIMITS = ActuatorLimits(
     ("a", "b"),
@@ -434,7 +431,7 @@ print([name for name in sys.modules if name.startswith("matplotlib")])
 
 def test_nothing_is_drawn_with_before_there_is_a_report() -> None:
     program = "import sys, pkm_bringup.simulated_job; print([n for n in sys.modules if n.startswith('matplotlib')])"
-    program += "; import pkm_viewer.report.page.write; print('matplotlib.pyplot' in sys.modules)"
+    program += "; import pkm_viewer.report.page; print('matplotlib.pyplot' in sys.modules)"
     said = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
     assert said.split("\n")[:2] == ["[]", "False"]
 
@@ -458,7 +455,7 @@ def test_ten_minutes_at_a_kilohertz_are_bounded_and_written_in_seconds(tmp_path:
     times = 1e-3 * np.arange(1, n)
     for begin in range(0, n - 1, part):  # as the loop would, in larger pieces
         t = times[begin : begin + part]
-        rows = np.zeros((len(t), store.rows.table.shape[1]))
+        rows = np.zeros((len(t), store._table.shape[1]))
         rows[:, 0], rows[:, 1], rows[:, 2], rows[:, [9, 16]] = t, t, 1e-3, 1.0
         rows[:, 3] = np.sin(t)
         rows[:, 10] = np.sin(t) + 1e-3 * np.sin(50.0 * t)

@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pkm_viewer.report import rows
+from pkm_viewer.report import recording
 from pkm_viewer.report.recording import Run
 from pkm_viewer.report.run_recorder import RunRecorder
 
@@ -72,8 +72,8 @@ def test_only_stamps_that_both_have_make_a_row_and_the_first_reading_counts(reco
 
 
 def test_a_long_run_keeps_fewer_rows_not_more_memory(kinematics, limits, monkeypatch) -> None:
-    monkeypatch.setattr(rows, "MOST", 400)
-    monkeypatch.setattr(rows, "RECENT", 1100)
+    monkeypatch.setattr(recording, "MOST", 400)
+    monkeypatch.setattr(recording, "RECENT", 1100)
     recorder = recording_of(kinematics, limits, 10.0)
     for begin in range(0, 3000, 100):
         feed(recorder, kinematics, range(begin, begin + 100))

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from pkm_bringup.ros2_control import read_parameters, write_parameters
 from pkm_description import load_mechanism
 from pkm_description.picture import extent
-from pkm_viewer.rviz_view import fitted_view, read_view, write_view
+from pkm_viewer.fitting import fitted_view
 
 SHIPPED = Path(__file__).parents[2] / "rviz" / "pkm.rviz"
 ROBOTS = ("agile_eye", "delta", "five_bar", "gough_stewart", "hexaglide", "tricept")  # small and large, flat and high
@@ -20,7 +21,7 @@ HALF_ANGLE = np.radians(22.5)  # RViz looks 45 degrees high
 
 @pytest.fixture(scope="module")
 def shipped() -> dict[str, Any]:
-    return read_view(SHIPPED)
+    return read_parameters(SHIPPED)
 
 
 def looked_at(view: dict[str, Any]) -> tuple[np.ndarray, float]:
@@ -57,6 +58,6 @@ def test_displays_follow_the_size(shipped: dict[str, Any]) -> None:
 
 def test_a_written_view_is_read_back(shipped: dict[str, Any], tmp_path: Path) -> None:
     view = fitted_view(shipped, load_mechanism("five_bar"))
-    write_view(view, tmp_path / "view.rviz")
-    assert read_view(tmp_path / "view.rviz") == view
-    assert shipped == read_view(SHIPPED)  # the template is left alone
+    write_parameters(view, tmp_path / "view.rviz")
+    assert read_parameters(tmp_path / "view.rviz") == view
+    assert shipped == read_parameters(SHIPPED)  # the template is left alone

@@ -19,7 +19,7 @@ pytest.importorskip("matplotlib", reason="matplotlib, which draws reports, is no
 
 from dataclasses import replace
 
-from pkm_viewer.report.page.write import write_page
+from pkm_viewer.report.page import write_page
 from pkm_viewer.report.report import Report
 from pkm_viewer.viewer import RobotViewer
 
@@ -78,7 +78,7 @@ def test_the_panels_of_the_page_show_texts_alone() -> None:
             limit=(STRANGE, 0.5), clearance=0.1, motion=Motion(STRANGE, 1, STRANGE, 1),
         )  # fmt: skip
         viewer.show(readings)
-        viewer.warn(STRANGE)
+        viewer.status.warn(STRANGE)
         contents = [
             handle.content
             for handle in viewer.server.gui._gui_input_handle_from_uuid.values()

@@ -32,8 +32,8 @@ from pkm_viewer.jog_space import JogSpace  # noqa: E402
 from pkm_viewer.operations import Readings  # noqa: E402
 from pkm_viewer.page_server import PageServer, refusal  # noqa: E402
 from pkm_viewer.panels.asking import PageRequests  # noqa: E402
+from pkm_viewer.panels.controls import RunPanel  # noqa: E402
 from pkm_viewer.panels.jog_panel import JogPanel  # noqa: E402
-from pkm_viewer.panels.run import RunPanel  # noqa: E402
 from pkm_viewer.panels.situation import StatusPanel  # noqa: E402
 from pkm_viewer.viewer import RobotViewer  # noqa: E402
 from pkm_viewer.viewer_process import ViewerProcess  # noqa: E402
@@ -118,8 +118,8 @@ def test_nonsense_does_not_move_the_picture(viewer, kinematics) -> None:
     viewer.show(Readings(time=1.0, error=0.001, speed=2.0, efforts=np.ones(3), reason="<script>alert(1)</script>"))
     assert "&lt;script&gt;" in viewer.status.content
     assert "<script" not in viewer.status.content
-    viewer.show_planned(np.zeros((1, 3)))
-    viewer.show_planned(np.zeros((2, 3)))
+    viewer.scene.show_planned(np.zeros((1, 3)))
+    viewer.scene.show_planned(np.zeros((2, 3)))
 
 
 def test_the_process_serves_and_ends(mechanism, kinematics) -> None:
@@ -429,10 +429,10 @@ def test_a_refused_slider_names_what_was_asked() -> None:
     kinematics = Kinematics(load_mechanism("gough_stewart"))
     space = JogSpace(kinematics)
     refusing = SimpleNamespace(jog_to=lambda pose: Answer(False, "no way"))
-    desk = SimpleNamespace(admits=lambda event: True, tell=told.append, operations=refusing)
+    requests = SimpleNamespace(admits=lambda event: True, tell=told.append, operations=refusing)
     panel = object.__new__(JogPanel)
     pitch = next(one for one in space.all if one.name == "platform_pitch")
-    panel._space, panel._desk, panel._rows = space, desk, {pitch.index: pitch}
+    panel._space, panel._requests, panel._rows = space, requests, {pitch.index: pitch}
     panel._coordinates, panel._joints = np.array([one.home for one in space.all]), lambda: kinematics.home_joints
     panel._moved_slider = pitch.index, 20.0
     panel._slide()

@@ -6,8 +6,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pkm_bringup.nodes.loop_monitor import LoopMonitor
-from pkm_bringup.nodes.motion_player.run_streams import loop_figures
+from pkm_bringup.nodes.motion_run import loop_figures
+from pkm_bringup.nodes.node_parts import LoopMonitor
 from pkm_control.loop.shared_rows import Figures
 from pkm_interfaces.msg import LoopStatistics
 from pkm_runtime.fixed_rate import deviation_counts

@@ -13,14 +13,14 @@ import pytest
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
 from rcl_interfaces.msg import Log
 
-from pkm_bringup.nodes import motion_player_node
-from pkm_bringup.nodes.motion_player import about, requested_motions
-from pkm_bringup.nodes.motion_player.motion_run import MotionRun, Order
+from pkm_bringup.nodes import motion_player_node, requested_motions
 from pkm_bringup.nodes.motion_player_node import MotionPlayer
+from pkm_bringup.nodes.motion_run import MotionRun, Order
 from pkm_control.loop.modes import Outcome
 from pkm_description import load_mechanism
 from pkm_description.ros import topics
 from pkm_interfaces.srv import PlayMotion
+from pkm_viewer.operations import OPENING, PAGE_KEY, SEEN
 
 from .conftest import Graph
 
@@ -319,15 +319,15 @@ def test_the_first_motion_waits_for_the_page_but_not_for_long(graph: Graph, monk
     assert not player._page_is_there()
 
     def page(progress: str) -> None:
-        values = [KeyValue(key=about.PAGE, value=progress)]
+        values = [KeyValue(key=PAGE_KEY, value=progress)]
         status = DiagnosticStatus(name=f"{graph.namespace}/page", hardware_id=graph.namespace, values=values)
         publisher.publish(DiagnosticArray(status=[status]))
         graph.wait(lambda: player._page == progress)
 
-    page(about.OPENING)
+    page(OPENING)
     player._page_since = 0.0
     assert not player._page_is_there()
-    page(about.SEEN)
+    page(SEEN)
     assert player._page_is_there()
     player._page, player._begun = "", 1
     assert player._page_is_there()  # later motions are asked for by who sees the page, or does not want it

@@ -21,7 +21,7 @@ from pkm_control.loop.modes import Mode, Outcome
 from pkm_control.ros.motion_messages import duration_message
 from pkm_description import load_mechanism
 from pkm_description.ros import messages, topics
-from pkm_hardware.devices.servo_board import SimulatedServoBoard
+from pkm_hardware.devices import SimulatedServoBoard
 from pkm_interfaces.action import FollowPlatformTrajectory
 from pkm_interfaces.msg import ControllerState, PlatformTrajectory, PlatformTrajectoryPoint
 from pkm_kinematics import Kinematics

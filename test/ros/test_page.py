@@ -28,8 +28,8 @@ from .conftest import Graph
 pytest.importorskip("viser", reason="viser, which shows the page, is not installed")
 
 from pkm_bringup.nodes import motion_player_node
-from pkm_bringup.nodes.motion_player.motion_run import MotionRun, Order
 from pkm_bringup.nodes.motion_player_node import MotionPlayer
+from pkm_bringup.nodes.motion_run import MotionRun, Order
 from pkm_bringup.nodes.page_node import PageNode
 from pkm_control.operation.answer import Answer
 from pkm_viewer.operations import Motion
@@ -137,7 +137,7 @@ def test_the_drives_power_is_offered_before_a_reading_has_come(graph: Graph) -> 
     state = graph.client.create_publisher(State, topics.MACHINE_STATE, topics.LATCHED)
     state.publish(State(id=State.PRIMARY_STATE_INACTIVE, label="inactive"))
     graph.wait(lambda: page._viewer is not None and "the drives are off" in page._viewer.status.content)
-    assert page._viewer._desk is not None
+    assert page._viewer._requests is not None
     state.publish(State(id=State.PRIMARY_STATE_UNCONFIGURED, label="fault"))
     graph.wait(lambda: "until a reset" in page._viewer.status.content)
 

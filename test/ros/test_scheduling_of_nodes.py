@@ -17,8 +17,8 @@ from pathlib import Path
 import rclpy
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
-from pkm_bringup.nodes.loop_monitor import loop_scheduling
-from pkm_bringup.nodes.node_settings import declare_settings
+from pkm_bringup.nodes.node_parts import loop_scheduling
+from pkm_bringup.nodes.node_parts import declare_settings
 
 def refuse(*_):
     raise PermissionError(1, "Operation not permitted")

@@ -18,7 +18,7 @@ from pkm_control.motion.rounded_path import RoundedPath
 from pkm_description.mechanism import Array, Inertial
 from pkm_dynamics import Dynamics
 from pkm_dynamics.motion_limits import ActuatorLimits, PlatformLimits
-from pkm_hardware.realism import USUAL_RESERVE
+from pkm_hardware.machine_kinds import USUAL_RESERVE
 from pkm_kinematics import Kinematics
 
 RATE = 1000.0  # Hz

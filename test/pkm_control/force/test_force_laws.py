@@ -22,9 +22,8 @@ from pkm_description.mechanism import Array, Inertial
 from pkm_dynamics import Dynamics
 from pkm_dynamics.motion_limits import ActuatorLimits
 from pkm_hardware.machine import CommandMode
-from pkm_hardware.realism import HEAVIER
-from pkm_hardware.simulated.imperfections import heavier
-from pkm_hardware.simulated.simulated_machine import SimulatedMachine
+from pkm_hardware.machine_kinds import HEAVIER
+from pkm_hardware.simulated.simulated_machine import SimulatedMachine, heavier
 from pkm_hardware.simulated.surroundings import Hole, Plane, Surroundings, peg
 from pkm_kinematics.kernels.compiled_rotations import displace, displacement_between
 

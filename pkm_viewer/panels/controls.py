@@ -1,25 +1,78 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Controls of the motion, its speed, a stop, the working mode. One panel for each browser that may command."""
+"""Controls of the drives' power and of the motion. One panel of each for each browser that may command.
+
+The emergency stop is there three times: as a button of the panel, over the picture, where it stays when the panel is
+folded or scrolled, and as a key.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
+from string import Template
 from typing import Any
+
+from viser._messages import RunJavascriptMessage
 
 from pkm_control.operation.answer import Answer
 from pkm_viewer.operations import Motion, Readings
 from pkm_viewer.panels.asking import Newest, PageRequests
 
+EMERGENCY_STOP, ENABLE, DISABLE, RESET = "Emergency stop", "Enable drives", "Disable drives", "Reset"
+_KEY = "escape"
+_HINT = "Turn the drives off at once, until a reset. Key: Escape"
+_OFFERED = {  # states of the machine in which a button makes sense
+    ENABLE: ("unconfigured", "inactive"),
+    DISABLE: ("active",),
+    RESET: ("fault",),
+}
+_OVER_ALL = Template(Path(__file__).with_name("emergency_stop.js").read_text())
+
 _START, _PAUSE, _RESUME = "Start", "Pause", "Resume"
 _MOST_CYCLES = 100_000
+
+
+class PowerPanel:
+    """Emergency stop, and those of enable, disable and reset that make sense; `order` is that among the panels."""
+
+    def __init__(self, client: Any, requests: PageRequests, order: float) -> None:
+        self._requests = requests
+        gui, ask = client.gui, requests.operations
+        stop = gui.add_button(EMERGENCY_STOP, color="red", order=order, hint=_HINT)
+        key = gui.add_command(EMERGENCY_STOP, description=_HINT, hotkey=_KEY)
+        gui._websock_interface.queue_message(
+            RunJavascriptMessage(source=_OVER_ALL.substitute(label=EMERGENCY_STOP, hint=_HINT))
+        )
+        stop.on_click(self._stop)
+        key.on_trigger(self._stop)
+        self._buttons = {}
+        for k, (label, request) in enumerate(((ENABLE, ask.enable), (DISABLE, ask.disable), (RESET, ask.reset))):
+            button = gui.add_button(label, order=order + 0.1 * (k + 1), visible=False)
+            button.on_click(self._asked(request))
+            self._buttons[label] = button
+
+    async def _stop(self, event: Any) -> None:
+        """Stop at once. Viser awaits this itself: its threads may all wait for answers of others."""
+        if self._requests.admits(event):
+            self._requests.operations.emergency_stop_at_once(self._requests.tell)
+
+    def _asked(self, request: Any) -> Any:
+        return lambda event: self._requests.ask(request) if self._requests.admits(event) else None
+
+    def show(self, readings: Readings) -> None:
+        """Offer what makes sense in the machine's state."""
+        for label, button in self._buttons.items():
+            offered = readings.machine in _OFFERED[label]
+            if button.visible != offered:
+                button.visible = offered
 
 
 class RunPanel:
     """Stop, start, pause, resume, recover, speed, motion, cycles, working mode; `order` is that among the panels."""
 
-    def __init__(self, client: Any, desk: PageRequests, order: float) -> None:
-        self._desk = desk
-        ask = desk.operations
+    def __init__(self, client: Any, requests: PageRequests, order: float) -> None:
+        self._requests = requests
+        ask = requests.operations
         gui = client.gui
         stop = gui.add_button("Stop", color="orange", order=order, hint="End whatever moves, and hold")
         self._recover = gui.add_button("Recover", color="yellow", order=order + 0.1, visible=False)
@@ -32,8 +85,8 @@ class RunPanel:
         self._set_speed = Newest(lambda: self._ask_quietly(lambda: ask.set_speed(0.01 * float(self._speed.value))))
         self._speed_is = 1.0
         self._begun: Motion | None = None  # which the fields show, until another one is chosen
-        stop.on_click(self._checked(lambda: desk.ask(ask.stop)))
-        self._recover.on_click(self._checked(lambda: desk.ask(ask.recover)))
+        stop.on_click(self._checked(lambda: requests.ask(ask.stop)))
+        self._recover.on_click(self._checked(lambda: requests.ask(ask.recover)))
         go.on_click(lambda event: self._pressed(event, str(go.value)))
         self._speed.on_update(self._checked(self._set_speed))
         self._modes.on_update(self._checked(self._change_mode))
@@ -52,7 +105,6 @@ class RunPanel:
             self._speed.value = round(100.0 * share)
 
     def _show_motion(self, motion: Motion) -> None:
-        """Show the motion that was begun, here or elsewhere."""
         self._begun = motion
         if motion.name not in self._motion.options:
             self._motion.options = (motion.name, *self._motion.options)
@@ -76,28 +128,28 @@ class RunPanel:
         self._modes.visible = True
 
     def _checked(self, action: Any) -> Any:
-        return lambda event: action() if self._desk.admits(event) else None
+        return lambda event: action() if self._requests.admits(event) else None
 
     def _pressed(self, event: Any, button: str) -> None:
-        if not self._desk.admits(event):
+        if not self._requests.admits(event):
             return
-        ask = self._desk.operations
+        ask = self._requests.operations
         if button == _PAUSE:
-            self._desk.ask(ask.pause)
+            self._requests.ask(ask.pause)
         elif button == _RESUME:
-            self._desk.ask(ask.resume)
+            self._requests.ask(ask.resume)
         else:
             motion, cycles = str(self._motion.value), int(self._cycles.value)
-            self._desk.tell(Answer(True, f"planning {motion} ..."))
-            self._desk.ask(lambda: ask.play(motion, cycles))
+            self._requests.tell(Answer(True, f"planning {motion} ..."))
+            self._requests.ask(lambda: ask.play(motion, cycles))
 
     def _change_mode(self) -> None:
         wanted, before = str(self._modes.value), self._mode
         if wanted in ("", before):
             return
         self._mode = wanted  # halted on its way, the robot can be sent back to where it came from
-        self._desk.tell(Answer(True, f"looking for a way to working mode {wanted} ..."))
-        answer = self._desk.ask(lambda: self._desk.operations.change_working_mode(wanted))
+        self._requests.tell(Answer(True, f"looking for a way to working mode {wanted} ..."))
+        answer = self._requests.ask(lambda: self._requests.operations.change_working_mode(wanted))
         if not answer.success and self._mode == wanted:
             self._mode = self._modes.value = before
 
@@ -105,4 +157,4 @@ class RunPanel:
         """Make a request of which only a refusal is shown."""
         answer = request()
         if not answer.success:
-            self._desk.tell(answer)
+            self._requests.tell(answer)

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from pkm_bringup.nodes.joystick_hand import Hand
+from pkm_bringup.nodes.joystick_node import Hand
 
 HAND = Hand((1, 0, 4, -1, -1, 3), held=4, fast=5, linear=0.1, angular=0.3, faster=2.0, dead_zone=0.1)
 HELD = [0, 0, 0, 0, 1, 0]

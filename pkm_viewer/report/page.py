@@ -1,30 +1,29 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The page as one self-contained HTML file: the picture as SVG within it, and every figure as a table."""
+"""The page of a run's report in files, as PNG, PDF and one self-contained HTML file with every figure as a table.
+
+Heavy, with matplotlib: import it late. As a program, it draws a recording and a report that it reads, pickled.
+"""
 
 from __future__ import annotations
 
 import io
+import pickle
+import sys
+from collections.abc import Mapping
 from html import escape
+from pathlib import Path
 
 import numpy as np
 from matplotlib.figure import Figure
 
+from pkm_runtime.whole_files import whole, write_whole
+from pkm_viewer.report.page_figure import page, style
+from pkm_viewer.report.recording import Recording
 from pkm_viewer.report.report import Report, Use
 
-_CSS = """
-body { font: 15px/1.5 system-ui, sans-serif; color: #1d2733; background: #f3f6f9; margin: 0; }
-main { max-width: 62rem; margin: 0 auto; padding: 1.5rem; }
-h1 { margin: 0 0 1rem; } h2 { font-size: 1.05rem; margin: 1.6rem 0 .5rem; }
-section, .sheet { background: #fff; border-radius: .5rem; padding: .3rem 1.4rem 1.2rem; margin-top: 1rem; }
-.sheet { padding: 0; overflow: hidden; } .sheet svg { width: 100%; height: auto; display: block; }
-table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; }
-th, td { text-align: left; padding: .25rem .8rem .25rem 0; border-bottom: 1px solid #e4e9ee; vertical-align: top; }
-.wide { overflow-x: auto; } th { font-weight: 600; } td.number, th.number { text-align: right; }
-.fault { background: #fbe9ea; color: #c0182b; border: 1px solid #c0182b; border-radius: .5rem; padding: .6rem 1.2rem;
-  font-weight: 600; } .remark { background: #fdf3e1; color: #8a5200; border: 1px solid #8a5200;
-  border-radius: .5rem; padding: .6rem 1.2rem; } .bad { color: #c0182b; font-weight: 600; }
-@media print { body { background: #fff; } section, .sheet { break-inside: avoid; } }
-"""
+_CSS = Path(__file__).with_name("page.css")
+
+_DOTS = 150  # per inch
 
 
 def html(figure: Figure, report: Report) -> str:
@@ -38,15 +37,16 @@ def html(figure: Figure, report: Report) -> str:
     faults = "".join(f'<p class="fault">The run ended early: {escape(fault)}</p>' for fault in report.faults)
     faults += "".join(f'<p class="remark">{escape(remark)}</p>' for remark in report.remarks())
     of_actuators = {f"{what} of {actuator}" for what in ("effort", "speed") for actuator in report.actuated_names}
+    bad = {"fault": ' class="bad"'}
     figures = "".join(
-        f"<tr><th>{escape(key)}</th><td{_bad(key == 'fault')}>{escape(value)}</td></tr>"
+        f"<tr><th>{escape(key)}</th><td{bad.get(key, '')}>{escape(value)}</td></tr>"
         for key, value in report.lines()
         if key not in of_actuators
     )
     return (
         '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>{name}: what the run measured</title><style>{_CSS}</style></head>\n<body><main>"
+        f"<title>{name}: what the run measured</title><style>{_CSS.read_text()}</style></head>\n<body><main>"
         f"<h1>{name}: what the run measured</h1>{faults}"
         f'<div class="sheet">{picture}</div>\n<section><h2>Figures</h2><table>{figures}</table>'
         f"<h2>Actuators</h2>{_actuators(report)}</section></main></body></html>\n"
@@ -54,7 +54,6 @@ def html(figure: Figure, report: Report) -> str:
 
 
 def _actuators(report: Report) -> str:
-    """Use of the limits by each actuator; of efforts only where the drives report them."""
     use = ("RMS", "limit", "peak", "RMS")
     measured = report.has_efforts
     head = ("", *(("effort, peak", *use, "saturated") if measured else ("held back",)), "speed, peak", *use)
@@ -83,5 +82,20 @@ def _use(use: Use, i: int) -> list[str]:
     ]
 
 
-def _bad(condition: bool) -> str:
-    return ' class="bad"' if condition else ""
+def write_page(recording: Recording, report: Report, files: Mapping[str, Path]) -> None:
+    """Draw the page of a run and write it to the files "png", "pdf" and "html"."""
+    with style():
+        figure = page(recording, report)
+        with whole(files["png"]) as part:
+            figure.savefig(part, dpi=_DOTS)
+        with whole(files["pdf"]) as part:
+            title = f"{report.run.robot}: what a run measured"
+            figure.savefig(part, metadata={"CreationDate": None, "Title": title})
+        write_whole(files["html"], html(figure, report))
+
+
+if __name__ == "__main__":
+    try:
+        write_page(*pickle.load(sys.stdin.buffer))
+    except OSError as problem:
+        sys.exit(f"the page of the report: {problem.strerror}")

@@ -6,7 +6,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from pathlib import Path
 
 import numpy as np
 from matplotlib import rc_context
@@ -15,48 +15,20 @@ from matplotlib.figure import Figure
 from matplotlib.gridspec import GridSpec
 from matplotlib.patches import FancyBboxPatch, Rectangle
 
-from pkm_viewer.report.page import panels
-from pkm_viewer.report.page.panels import BAD, FAINT, INK, SOFT, WARNING
-from pkm_viewer.report.page.series import moves, turns
-from pkm_viewer.report.recording import Recording
+from pkm_viewer.report import page_panels as panels
+from pkm_viewer.report.page_panels import BAD, INK, SOFT, WARNING, moves, turns
+from pkm_viewer.report.recording import Recording, Rows
 from pkm_viewer.report.report import Report
-from pkm_viewer.report.rows import Rows
 
 _A4 = (8.27, 11.69)  # inches
 _CYCLES = 2.0  # that are drawn against time, at the end of the run
-_STYLE: Any = {
-    "font.family": "DejaVu Sans",
-    "font.size": 7.5,
-    "axes.edgecolor": "#aab4be",
-    "axes.labelcolor": SOFT,
-    "axes.linewidth": 0.7,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.grid": True,
-    "axes.axisbelow": True,
-    "axes.formatter.useoffset": False,
-    "grid.color": FAINT,
-    "grid.linewidth": 0.7,
-    "xtick.color": SOFT,
-    "ytick.color": SOFT,
-    "xtick.labelsize": 7,
-    "ytick.labelsize": 7,
-    "xtick.major.width": 0.6,
-    "ytick.major.width": 0.6,
-    "legend.fontsize": 6.5,
-    "legend.frameon": False,
-    "legend.handlelength": 1.6,
-    "legend.columnspacing": 1.2,
-    "svg.hashsalt": "pkm",
-    "text.parse_math": False,  # names are names
-    "path.simplify_threshold": 0.3,
-}
+_STYLE = Path(__file__).with_name("page.mplstyle")
 
 
 @contextmanager
 def style() -> Iterator[None]:
     """The look of the page, for drawing and for writing."""
-    with rc_context(_STYLE):
+    with rc_context(fname=_STYLE):
         yield
 
 
@@ -87,7 +59,6 @@ def page(recording: Recording, report: Report) -> Figure:
 
 
 def _errors(figure: Figure, grid: GridSpec, recording: Recording) -> None:
-    """The errors side by side; only the one that exists for a platform that only turns, or never does."""
     titles = ("Position error of the platform", "Orientation error of the platform")
     drawn = [which for which in (0, 1) if panels.has_error(recording, which)] or [0]
     for which in drawn:
@@ -102,7 +73,6 @@ def _last_cycles(recording: Recording) -> Rows:
 
 
 def _place(figure: Figure, axes: list, rows: Rows) -> None:
-    """The platform's position and orientation; without those that it does not change."""
     names, wanted = "xyz", rows.reference
     turning, moving = turns(wanted), moves(wanted)
     places = 1e3 * wanted[:, :3], 1e3 * rows.measured[:, :3]
@@ -121,7 +91,6 @@ def _place(figure: Figure, axes: list, rows: Rows) -> None:
 
 
 def _in_lines(notes: Sequence[str], width: int = 130, lines: int = 3) -> list[str]:
-    """Whole notes in the lines of the head; the number of further notes is said, none is cut off."""
     for kept in range(len(notes), 0, -1):
         left = len(notes) - kept
         rest = [f"{left} more in the table of figures"] if left else []
@@ -190,7 +159,6 @@ def _box(figure: Figure, y: float, text: str, colours: tuple[str, str], bold: bo
 
 
 def _tiles(report: Report) -> list[tuple[str, str, str, bool]]:
-    """Key figures: value, unit, name, and whether it is an alarm."""
     reached = f"{report.cycles_per_minute:.1f}" if report.cycles_done else "–"
     effort, speed = float(report.effort.peak_share.max()), float(report.speed.peak_share.max())
     saturated = bool(report.saturated_periods.any())
@@ -199,12 +167,7 @@ def _tiles(report: Report) -> list[tuple[str, str, str, bool]]:
         held = int(report.saturated_periods.max())
         drives = (f"{held}", "periods", "held back by their limits", saturated)
     return [
-        (
-            reached,
-            f"plan {report.planned_per_minute:.1f}",
-            "cycles per minute",
-            report.cycles_done < report.run.cycles,
-        ),
+        (reached, f"plan {report.planned_per_minute:.1f}", "cycles per minute", report.cycles_done < report.run.cycles),
         _error_tile("position error", "m", report.position_max, report.position_rms),
         _error_tile("orientation error", "rad", report.attitude_max, report.attitude_rms),
         drives,

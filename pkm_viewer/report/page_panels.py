@@ -1,21 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The panels of the page, each drawn into axes that it is given."""
+"""The panels of the report's page, each drawn into axes that it is given, and the series that they draw."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from mpl_toolkits.mplot3d import Axes3D
+from scipy.spatial.transform import Rotation
 
 from pkm_description.mechanism import Array
-from pkm_viewer.report.page.series import envelope, rms_and_max, rotation_vectors, widest_plane
-from pkm_viewer.report.recording import Recording
+from pkm_viewer.report.recording import Recording, Rows, tracking_errors
 from pkm_viewer.report.report import Report, Use
-from pkm_viewer.report.rows import Rows, tracking_errors
+
+BINS = 1200  # a panel is not that many pixels wide
+_STILL = 1e-6  # m
+_UNTURNED = 1e-3  # rad
 
 INK, SOFT, FAINT = "#1d2733", "#5c6b7a", "#e4e9ee"
 ASKED, DONE, BAD, WARNING = "#8fb3e6", "#b3471b", "#c0182b", "#8a5200"
@@ -32,6 +36,63 @@ _MOST_MARKS = 30  # in one panel
 _FEW_CYCLES = 6  # up to so many, errors are drawn as they are
 
 
+def envelope(x: Array, y: Array) -> tuple[Array, Array]:
+    """At most 2 `BINS` points of a curve x, y (n,) that draw the same picture: lowest and highest of each bin."""
+    if len(x) <= 2 * BINS:
+        return x, y
+    edges = np.linspace(0, len(x), BINS + 1).astype(np.int64)
+    picked = []
+    for begin, end in pairwise(edges):
+        part = y[begin:end]
+        low, high = begin + int(np.argmin(part)), begin + int(np.argmax(part))
+        picked += [min(low, high), max(low, high)]
+    return x[picked], y[picked]
+
+
+def rms_and_max(x: Array, y: Array, bins: int) -> tuple[Array, Array, Array]:
+    """The middle (bins,) of each bin, and the RMS and the maximum of y (n,) in it."""
+    edges = np.linspace(0, len(x), bins + 1).astype(np.int64)
+    parts = [slice(begin, end) for begin, end in pairwise(edges) if end > begin]
+    rms = np.array([np.sqrt(np.mean(y[part] ** 2)) for part in parts])
+    return np.array([x[part].mean() for part in parts]), rms, np.array([y[part].max() for part in parts])
+
+
+def moves(poses: Array) -> bool:
+    """Whether the position changes along poses (n, 7)."""
+    return bool(np.ptp(poses[:, :3], axis=0).max() > _STILL)
+
+
+def turns(poses: Array) -> bool:
+    """Whether the orientation changes along poses (n, 7)."""
+    return bool(np.abs(rotation_vectors(poses, poses[0])).max() > _UNTURNED)
+
+
+def rotation_vectors(poses: Array, start: Array) -> Array:
+    """Rotation vectors (n, 3) [rad], base axes, from a pose (7,) to poses (n, 7), without jumps; NaN stays."""
+    turned = np.full((len(poses), 3), np.nan)
+    known = np.isfinite(poses[:, 3:]).all(axis=1)
+    turned[known] = (Rotation.from_quat(poses[known, 3:]) * Rotation.from_quat(start[3:]).inv()).as_rotvec()
+    angle = np.linalg.norm(turned, axis=1)
+    jumps = np.flatnonzero(np.linalg.norm(np.diff(turned, axis=0), axis=1) > np.pi)
+    for jump in jumps:
+        axis = turned[jump + 1] / angle[jump + 1]
+        rounds = np.round((turned[jump] - turned[jump + 1]) @ axis / (2.0 * np.pi))
+        after = slice(jump + 1, None)
+        units = turned[after] / np.maximum(np.linalg.norm(turned[after], axis=1, keepdims=True), 1e-12)
+        turned[after] += 2.0 * np.pi * rounds * units * np.sign(units @ axis)[:, None]
+    return np.asarray(turned, dtype=np.float64)
+
+
+def widest_plane(points: Array) -> tuple[int, int, int]:
+    """The two coordinates in which points (n, 3) extend most, in order, and the third."""
+    spans = np.ptp(points, axis=0)
+    third = int(np.argmin(spans))
+    if np.isclose(spans[2], spans[third]) and np.allclose(np.delete(spans, int(np.argmax(spans))), spans[third]):
+        third = 1 if int(np.argmax(spans)) != 1 else 0  # a straight line: show its height
+    first, second = (axis for axis in range(3) if axis != third)
+    return first, second, third
+
+
 def colour(actuator: int) -> str:
     """The colour of an actuator."""
     return _ACTUATORS[actuator % len(_ACTUATORS)]
@@ -46,7 +107,6 @@ def titled(axes: Axes, title: str, x: str = "time [s]", y: str = "") -> None:
 
 def path(figure: Figure, axes: Axes, wanted: Array, measured: Array, words: tuple[str, str, Sequence[str]]) -> None:
     """Draw points (n, 3), reference and measured, in the plane of largest extent; if spatial, an inset shows all.
-
     `words` are title, unit, and names of the three coordinates.
     """
     title, unit, names = words
@@ -79,9 +139,8 @@ def path(figure: Figure, axes: Axes, wanted: Array, measured: Array, words: tupl
 
 
 def _fit(axes: Axes, low: Array, high: Array, ratio: float, inset: bool) -> tuple[float, float]:
-    """Set limits of equal scale that show points between corners `low` and `high` (2,), clear of legend and inset.
-
-    The legend is below, the inset takes the upper right corner; returns the shares of width and height that it gets.
+    """Set limits of equal scale that show points between corners `low` and `high` (2,), clear of legend and inset. The
+    legend is below, the inset takes the upper right corner; returns the shares of width and height that it gets.
     `ratio` is width over height of the axes.
     """
     least = 0.02 * max(float((high - low).max()), 1e-9)
@@ -146,13 +205,11 @@ def fine_unit(value: float, unit: str) -> tuple[float, str]:
 
 
 def actuators(axes: Axes, times: Array, values: Array, use: Use, words: tuple[str, str]) -> None:
-    """Efforts or speeds (n, n_actuated) against times (n,) [s] with their limits, held from one time to the next.
-
-    Of actuators of different units, as shares of the limits. `words` are title and quantity.
+    """Efforts or speeds (n, n_actuated) against times (n,) [s] with their limits, held from one time to the next. Of
+    actuators of different units, as shares of the limits. `words` are title and quantity.
     """
     title, what = words
-    mixed = len(set(use.units)) > 1
-    scale = 100.0 / use.limit if mixed and np.isfinite(use.limit).all() else np.ones(values.shape[1])
+    scale = _scale(use)
     for k, look in enumerate(line_styles(values * scale)):
         x, y = _steps(times, values[:, k] * scale[k])
         axes.plot(x, y, color=colour(k), **look)
@@ -172,11 +229,15 @@ def actuators(axes: Axes, times: Array, values: Array, use: Use, words: tuple[st
     titled(axes, title, y=f"{what} [{unit}]")
 
 
-def line_styles(curves: Array) -> list[dict[str, Any]]:
-    """Keywords of `Axes.plot` for each of the curves (k, n), so that all are seen where they coincide.
+def _scale(use: Use) -> Array:
+    mixed = len(set(use.units)) > 1 and np.isfinite(use.limit).all()
+    return 100.0 / use.limit if mixed else np.ones(len(use.limit))
 
-    Identical limbs do the same. The first of such curves is drawn through, and the others leave gaps over it, each in
-    another place; where they are many, the first are wider, too.
+
+def line_styles(curves: Array) -> list[dict[str, Any]]:
+    """Keywords of `Axes.plot` for each of the curves (k, n), so that all are seen where they coincide. Identical limbs
+    do the same. The first of such curves is drawn through, and the others leave gaps over it, each in another place;
+    where they are many, the first are wider, too.
     """
     n = curves.shape[1]
     near = _COINCIDE * max(float(np.ptp(curves)), 1e-12) if curves.size else 0.0
@@ -209,9 +270,7 @@ def marks(axes: Axes, recording: Recording) -> None:
 
 def saturations(axes: Axes, rows: Rows, use: Use) -> None:
     """Mark the efforts that were cut to their limits."""
-    mixed = len(set(use.units)) > 1 and np.isfinite(use.limit).all()
-    scale = 100.0 / use.limit if mixed else np.ones(len(use.limit))
-    saturated = rows.saturated
+    scale, saturated = _scale(use), rows.saturated
     for k in np.flatnonzero(saturated.any(axis=0)):
         at = saturated[:, k]
         axes.plot(rows.times[at], rows.efforts[at, k] * scale[k], ".", color=BAD, markersize=4.0, zorder=5)
@@ -263,7 +322,6 @@ def use_of_limits(axes: Axes, report: Report) -> None:
 
 
 def _name_rows(axes: Axes, names: Sequence[str]) -> None:
-    """Put the actuators' names before their rows, in their colours."""
     n, longest = len(names), max(len(name) for name in names)
     axes.set_yticks(np.arange(n), names, fontsize=min(7.0 if n <= 6 else 6.0, 75.0 / longest))
     for k, label in enumerate(axes.get_yticklabels()):
@@ -273,7 +331,6 @@ def _name_rows(axes: Axes, names: Sequence[str]) -> None:
 
 
 def _nothing_to_draw(axes: Axes, title: str, why: str) -> None:
-    """Say in an empty panel why it is empty."""
     titled(axes, title, "")
     axes.text(0.5, 0.5, why, ha="center", va="center", transform=axes.transAxes, color=SOFT)
     axes.set_xticks([])
@@ -302,12 +359,11 @@ def margins(axes: Axes, report: Report) -> None:
             highest = max(highest, float(values[np.isfinite(values)].max()))
     axes.axhline(0.0, color=BAD, linewidth=1.0)
     axes.set_ylim(min(0.0, axes.get_ylim()[0]) - 0.03 * highest, 1.2 * highest)
-    letters = sum(len(label) for values, _, label, _ in drawn if np.isfinite(values).any())
-    axes.legend(loc="upper left", ncols=3, fontsize=min(6.0, 6.0 * 46.0 / max(letters, 1)), borderaxespad=0.2)
+    characters = sum(len(label) for values, _, label, _ in drawn if np.isfinite(values).any())
+    axes.legend(loc="upper left", ncols=3, fontsize=min(6.0, 6.0 * 46.0 / max(characters, 1)), borderaxespad=0.2)
 
 
 def _steps(times: Array, values: Array) -> tuple[Array, Array]:
-    """Points of a line that holds each value until the next."""
     if len(times) > 3000:
         return envelope(times, values)
     return np.repeat(times, 2)[1:], np.repeat(values, 2)[:-1]

@@ -50,11 +50,10 @@ def requested(name: str, own: str, folders: Sequence[str]) -> str:
 
 
 def _file(name: str, own: str, folders: Sequence[str]) -> str | None:
-    """The path of a file that may be requested, links followed; None where there is none."""
     try:
-        mine = Path(own).resolve() if own not in ("", "none", AUTO, *motion_names()) else None
-        if mine is not None and (name == own or Path(name).resolve() == mine):
-            return str(mine) if stat.S_ISREG(mine.stat().st_mode) else None
+        started_with = Path(own).resolve() if own not in ("", "none", AUTO, *motion_names()) else None
+        if started_with is not None and (name == own or Path(name).resolve() == started_with):
+            return str(started_with) if stat.S_ISREG(started_with.stat().st_mode) else None
         for folder in folders:
             inside = Path(folder).resolve()
             path = (inside / name).resolve()
@@ -127,13 +126,11 @@ class Planning:
 
 
 def _lines(path: str) -> int:
-    """Number of waypoints of a file, if it is a motion."""
     with open(path, "rb") as file:
         return sum(1 for line in file if line.strip(b", \t\r\n") and not line.lstrip().startswith(b"#")) - 1
 
 
 def _version(path: str) -> tuple[int, int] | None:
-    """Time and size of a file; None where it is none."""
     try:
         found = os.stat(path)
     except OSError:

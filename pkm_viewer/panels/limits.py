@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Distances from singularities, joint limits and effort limits."""
+"""Distances from singularities, joint limits and effort limits, and the passive joints."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 
 from pkm_description.mechanism import Array, Joint, Mechanism
 from pkm_viewer.operations import DISTANCES, Readings
@@ -21,24 +22,15 @@ class LimitsPanel:
 
     def __init__(self, server: PageServer, mechanism: Mechanism) -> None:
         self._joints = [mechanism.joint_named[name] for name in mechanism.actuated_joints]
-        self._home: tuple[float | None, ...] = (None,) * len(DISTANCES)
+        self.home: tuple[float | None, ...] = (None,) * len(DISTANCES)  # distances from singularities there
         self._html = server.gui.add_html("")
-
-    @property
-    def content(self) -> str:
-        """The HTML that is shown."""
-        return str(self._html.content)
-
-    def compare_with(self, home: tuple[float | None, ...]) -> None:
-        """Set the distances from singularities (`DISTANCES`) that the robot has at home."""
-        self._home = home
 
     def show(self, readings: Readings, positions: Array) -> None:
         """Show readings, with the actuated joints at `positions` (n_actuated,) [rad or m]."""
         parts = []
         rows = [
             _distance_row(name, now, home, unit)
-            for name, now, home, unit in zip(DISTANCES, readings.distances, self._home, readings.units, strict=True)
+            for name, now, home, unit in zip(DISTANCES, readings.distances, self.home, readings.units, strict=True)
             if now is not None and math.isfinite(now)
         ]
         if rows:
@@ -109,5 +101,29 @@ def written(joint: Joint, position: float) -> str:
 
 
 def _plain(value: float) -> str:
-    """A number with at most one decimal, and three figures of a small one."""
     return f"{value:.1f}" if abs(value) >= 10.0 else f"{value:.2f}"
+
+
+class JointsPanel:
+    """Values and limits of the passive joints with one degree of freedom, limb after limb."""
+
+    def __init__(self, server: PageServer, mechanism: Mechanism) -> None:
+        driven = {*mechanism.actuated_joints, *mechanism.platform_chain}
+        self._joints = [joint for joint in mechanism.joints if joint.type.dof == 1 and joint.name not in driven]
+        self._html = None
+        if self._joints:
+            with server.gui.add_folder("Passive joints", expand_by_default=False):
+                self._html = server.gui.add_html("")
+
+    def show(self, positions: Mapping[str, float]) -> None:
+        """Show positions by name [rad or m]."""
+        if self._html is None:
+            return
+        rows = {}
+        for joint in self._joints:
+            low, high = joint.limits.lower, joint.limits.upper
+            text = written(joint, positions[joint.name])
+            if low > -1e6 and high < 1e6:
+                text += f"  ({written(joint, low)} to {written(joint, high)})"
+            rows[joint.name] = text
+        self._html.content = markup.block(markup.table(rows))

@@ -1,18 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Published data of a run, for the recorder, and the figures of the machine's loop over its time."""
+"""One motion on the running robot, from the platform's present pose to the last reading, and its published data."""
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from geometry_msgs.msg import InertiaStamped
+from rclpy.action import ActionClient
 from rclpy.node import Node
 from sensor_msgs.msg import JointState
 
+from pkm_bringup.main_job import Plan
+from pkm_control.loop.followed_motion import Tolerances
+from pkm_control.loop.modes import Outcome
+from pkm_control.operation.motion_points import MotionPoints
 from pkm_control.ros import motion_messages
 from pkm_description.mechanism import Array, Inertial
 from pkm_description.ros import messages, topics
@@ -20,9 +27,13 @@ from pkm_description.ros.streams.polled import PolledSubscription
 from pkm_description.ros.streams.raw_rows import RawRows
 from pkm_dynamics.ros.dynamics_services import payload_of
 from pkm_interfaces.msg import LoopStatistics, Outputs, PlatformReference
+from pkm_runtime.errors import PkmError
 from pkm_runtime.fixed_rate import LoopStatistics as LoopFigures
 from pkm_runtime.fixed_rate import deviation_quantile
 from pkm_viewer.report.run_recorder import RunRecorder
+
+_EVERYTHING = 20000  # messages: twice what the queues hold
+_SETTLING = 0.2  # s, for the last readings to come
 
 
 class RunStreams:
@@ -98,10 +109,9 @@ class RunStreams:
 
 
 def loop_figures(heard: Sequence[LoopStatistics], begin: float, end: float) -> LoopFigures | None:
-    """The figures of a loop between two times [s], of its messages in the order of their stamps.
-
-    p50 and p99 are of all its periods, as its messages count them. A loop that begins anew, as after a fault, counts
-    from zero again: what came after that is not of the run. None where fewer than two messages are.
+    """The figures of a loop between two times [s], of its messages in the order of their stamps. p50 and p99 are of all
+    its periods, as its messages count them. A loop that begins anew, as after a fault, counts from zero again: what
+    came after that is not of the run. None where fewer than two messages are.
     """
     stamps = np.array([motion_messages.seconds(one.header.stamp) for one in heard])
     first = max(int(np.searchsorted(stamps, begin)) - 1, 0)
@@ -126,3 +136,106 @@ def loop_figures(heard: Sequence[LoopStatistics], begin: float, end: float) -> L
         wakes=cycles,
         missed=int(of_run[-1].missed_deadlines) - int(of_run[0].missed_deadlines),
     )
+
+
+@dataclass
+class Order:
+    """A request for a motion, how often, and a callback when it begins (empty text) or cannot."""
+
+    motion: str
+    cycles: int
+    told: Callable[[str], None]
+    plan: Plan | None = None
+    asked: float = field(default_factory=time.monotonic)  # s, on the monotonic clock
+
+
+class MotionRun:
+    """Leads the platform to the start of a motion, runs it, and records it. `tolerance` [m]: distance from the path
+    that ends the run, 0: any. `first_move`: fraction of its planned speed for the move to the start.
+    """
+
+    def __init__(
+        self, order: Order, client: ActionClient, streams: RunStreams, tolerance: float, first_move: float = 1.0
+    ) -> None:
+        assert order.plan is not None
+        self.order = order
+        self.plan = order.plan
+        self.streams = streams
+        self.recorder: RunRecorder | None = None
+        self.fault = ""
+        self.stopped = ""  # by what, where it was ended on purpose
+        self.completed = False
+        self.ended_at = 0.0  # s, on the monotonic clock; 0: the motion has not ended
+        self._client = client
+        self._tolerance = tolerance
+        self._first_move = first_move
+        self._goal: Any = None  # the handle of the motion that runs
+        self._answered = False
+
+    def begin(self, here: Array, recorder: Callable[[], RunRecorder]) -> None:
+        """Run the motion from pose `here` (7,); `recorder` makes its recorder when the motion itself begins."""
+        start = self.plan.job.cycle.start
+
+        def play() -> None:
+            self.recorder = recorder()
+            self._go(MotionPoints.of(self.plan.job.cycle, self.order.cycles), self._complete)
+
+        if self.plan.planner.same(here, start):
+            play()
+            return
+        try:
+            way = self.plan.planner.carrying(self.streams.payload).between(here, start)
+        except PkmError as error:
+            self.end(f"the way to the start of the motion: {error}")
+            return
+        self._go(MotionPoints.of(way).at_speed(self._first_move), play)
+
+    def take(self, everything: bool = False) -> None:
+        """Take what was published since; the last of it comes a little after the result."""
+        records = not self.ended_at or time.monotonic() - self.ended_at < _SETTLING
+        self.streams.take(self.recorder if records else None, *((_EVERYTHING,) if everything else ()))
+
+    def end(self, fault: str = "") -> None:
+        """Note the end; where there is a fault, have the controller hold, if it still answers."""
+        if self.ended_at:
+            return
+        if fault and self._goal is not None:
+            self._goal.cancel_goal_async()
+        self.fault = fault
+        self.ended_at = time.monotonic()
+        self._tell(fault)
+
+    def _complete(self) -> None:
+        self.completed = True
+        self.end()
+
+    def _go(self, points: MotionPoints, then: Callable[[], None]) -> None:
+        base_link = self.plan.planner.kinematics.mechanism.base_link
+        allowed = Tolerances(path_position=self._tolerance or math.inf)
+        age = time.monotonic() - self.order.asked
+        goal = motion_messages.goal_message(points, allowed, base_link, age)
+
+        def answered(sent: Any) -> None:
+            self._goal = sent.result()
+            self._goal.get_result_async().add_done_callback(lambda done: self._done(done, then))
+
+        sending = self._client.send_goal_async(goal, feedback_callback=lambda _: self._tell(""))
+        sending.add_done_callback(answered)
+
+    def _done(self, done: Any, then: Callable[[], None]) -> None:
+        result = done.result().result
+        if self.ended_at:
+            return
+        if result.error_code == Outcome.PREEMPTED:  # on request: no fault
+            self.stopped = result.error_string or "another motion took over"
+            self._tell(f"the motion was ended: {self.stopped}")
+            self.end()
+        elif result.error_code != Outcome.SUCCESSFUL:
+            self.end(f"{Outcome(result.error_code).name}: {result.error_string}")
+        else:
+            then()
+
+    def _tell(self, problem: str) -> None:
+        if not self._answered:
+            self._answered = True
+            self.order.told(problem)
