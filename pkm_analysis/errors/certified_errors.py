@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -29,14 +29,13 @@ from pkm_analysis.analysed_robot import Robot
 from pkm_analysis.analysis_errors import AnalysisError
 from pkm_analysis.domain import Domain
 from pkm_analysis.errors.enclosed_graph import Enclosed, EnclosedGraph, EnclosedRods, rods_of
-from pkm_analysis.errors.error_budget import ErrorModel, grown, turns
+from pkm_analysis.errors.error_budget import ErrorModel, Machine, grown, plays_of
 from pkm_analysis.errors.tolerances import Tolerances
 from pkm_analysis.plottable import Plottable
 from pkm_analysis.requirements.grammar import shown
-from pkm_description.mechanism import Array, Joint, JointType, Loop
+from pkm_description.mechanism import Array
 from pkm_description.rotations import transform_from_pose
 from pkm_kinematics.geometry import GeometricParameters, GraphModel
-from pkm_kinematics.geometry.graph_model import ORIGIN, SUCCESSOR
 from pkm_kinematics.status import closes
 
 AT_ONCE = 256  # boxes
@@ -69,7 +68,8 @@ class ProvedErrors(Plottable):
     """Whether no pose of a box is missed by more than a bound [m].
 
     `largest` [m] is what is proved of those boxes that yielded, `point` (c,) task coordinates of a pose that a machine
-    within the tolerances misses by more, by `missed`; `open_boxes` (k, c, 2) are undecided, `share` is what is proved.
+    within the tolerances, `machine`, misses by more, by `missed`; `open_boxes` (k, c, 2) are undecided, `share` is what
+    is proved.
     """
 
     _picture: ClassVar[str] = "error_pictures.proof_picture"
@@ -88,6 +88,7 @@ class ProvedErrors(Plottable):
     open_boxes: Array
     point: Array | None
     missed: float
+    machine: Machine | None = None
 
     @property
     def ok(self) -> bool:
@@ -110,6 +111,7 @@ class ProvedErrors(Plottable):
         return {
             **self._plain("robot", "verdict", "bound", "largest", "share", "boxes", "seconds", "labels", "missed"),
             "point": None if self.point is None else dict(zip(self.labels, self.point.tolist(), strict=True)),
+            "machine": None if self.machine is None else self.machine.to_dict(),
             "undecided_boxes": self.open_boxes.tolist(),
         }
 
@@ -140,7 +142,7 @@ def prove_pose_error(
     todo, done, left = [np.stack((lower, upper), axis=1)], [], []
     boxes, proved, largest = 0, 0.0, 0.0
     least = resolution * np.where(varies, upper - lower, 1.0)
-    point, missed = None, 0.0
+    point, missed, machine = None, 0.0, None
     while todo and boxes < most_boxes and point is None:
         part = np.array([todo.pop() for _ in range(min(AT_ONCE, len(todo)))])
         boxes += len(part)
@@ -153,9 +155,9 @@ def prove_pose_error(
         done += list(part[good])
         centres = 0.5 * (part[~good, :, 0] + part[~good, :, 1])
         if len(centres):
-            k, off = enclosure.counterexample(task, centres, bound)
+            k, missed, machine = enclosure.counterexample(task, centres, bound)
             if k is not None:
-                point, missed = centres[k], off
+                point = centres[k]
         for box in part[~good]:
             side = np.where(varies, (box[:, 1] - box[:, 0]) / np.where(least > 0.0, least, 1.0), 0.0)
             at = int(np.argmax(side))
@@ -172,7 +174,7 @@ def prove_pose_error(
     return ProvedErrors(
         robot.mechanism.name, verdict, bound, largest, proved, boxes, time.monotonic() - began, task.labels,
         tuple(c.unit for c in task.all), np.stack((lower, upper), axis=1), np.array(done).reshape(-1, len(lower), 2),
-        np.array(left).reshape(-1, len(lower), 2), point, missed,
+        np.array(left).reshape(-1, len(lower), 2), point, missed, machine,
     )  # fmt: skip
 
 
@@ -323,21 +325,15 @@ class _Enclosure:
         return bounds
 
     def _plays(self) -> list[tuple[int, Array, float]]:
-        """Of each passive joint with clearance: its place, a projection (3, 3) on where it can go, and how far [m]."""
-        model, found = self.model, []
+        """Of each passive joint with clearance: its place, a projection (3, 3) on where it can go, and how far [m].
+
+        Where a rod's length is all that counts, its second axis moves the same end, in a direction not known.
+        """
         centres = {rod.second: rod.centre for rod in self.rods or ()}
-        passive = [j for j in model.joints if not j.actuated and j.type is not JointType.FIXED]
-        movable: list[Joint | Loop] = [*passive, *model.loops]
-        for one in movable:
-            k = model.place_at[one.name, SUCCESSOR if isinstance(one, Loop) else ORIGIN]
-            size = self.tolerances.play(one.name)
-            if size == 0.0:
-                continue
-            axis = one.axis2 if isinstance(one, Loop) else one.axis
-            across = np.eye(3) - np.outer(axis, axis) if turns(one) and k not in centres else np.eye(3)
-            # Where a rod's length is all that counts, its second axis moves the same end, in a direction not known.
-            found.append((centres.get(k, k), across, size))
-        return found
+        return [
+            (centres.get(place, place), np.eye(3) if place in centres else across, size)
+            for place, across, size in plays_of(self.model, self.tolerances).values()
+        ]
 
     def _sources(self, by_place: list[Enclosed]) -> Iterator[tuple[Array, Array, float]]:
         """Of each error: the gaps (n, m, k) by its components, how far these are from it (n, m), and its size.
@@ -354,23 +350,27 @@ class _Enclosure:
             part = by_place[place].part(..., slice(0, 3))
             yield part.middle @ across, np.linalg.norm(part.radius, axis=2), t
 
-    def counterexample(self, task: Any, centres: Array, bound: float) -> tuple[int | None, float]:
-        """A centre (its number) that a machine within the tolerances misses by more than the bound, and by how much."""
+    def counterexample(self, task: Any, centres: Array, bound: float) -> tuple[int | None, float, Machine | None]:
+        """A centre (its number) that a machine within the tolerances misses by more than the bound, by how much, which.
+
+        Where play locks the loops of an overconstrained robot, a machine without it is tried.
+        """
         poses = task.poses(np.where(np.isfinite(centres), centres, 0.0))[0]
         there = np.flatnonzero(closes(self.robot.kinematics.at(poses, mode=self.robot.mode).status))[:8]
         if not len(there):
-            return None, 0.0
+            return None, 0.0, None
         model = ErrorModel(self.robot, self.tolerances, poses[there])
-        worst = model.worst_machines()
-        for k, (values, read) in enumerate(worst):
-            displaced = GraphModel(self.mechanism, self.parameters.displacements(values))
-            start = model.states.rows(slice(k, k + 1))
-            start.q[:, self.drives] += read
-            end, gap = displaced.closed(start, self.drives)
-            off = float(np.linalg.norm(end.platform[0, :3, 3] - model.states.platform[k, :3, 3]))
-            if gap[0] < 1e-9 * displaced.length and off > bound * (1.0 + 1e-9):
-                return int(there[k]), off
-        return None, 0.0
+        for k, worst in enumerate(model.worst_machines()):
+            tight = replace(worst, play={name: np.zeros(3) for name in worst.play}, change=0.0)
+            for machine in (worst, tight) if self.plays or worst.change else (worst,):
+                displaced = GraphModel(self.mechanism, model.displacements(machine))
+                start = model.states.rows(slice(k, k + 1))
+                start.q[:, self.drives] += machine.read
+                end, gap = displaced.closed(start, self.drives)
+                off = float(np.linalg.norm(end.platform[0, :3, 3] - model.states.platform[k, :3, 3]))
+                if gap[0] < 1e-9 * displaced.length and off > bound * (1.0 + 1e-9):
+                    return int(there[k]), off, machine
+        return None, 0.0, None
 
 
 def _bounded(off: Array, radius: Array, b: Array) -> Array:

@@ -148,6 +148,24 @@ def shown_size(value: float, unit: str) -> str:
     return {"m": f"{1e3 * value:.4g} mm", "rad": f"{np.degrees(value):.4g} deg"}.get(unit, f"{value:.4g} {unit}")
 
 
+@dataclass(frozen=True, eq=False)
+class Machine:
+    """One machine: its parameters [m, rad], what its drives misread (n,), and how far (3,) each loose joint is apart.
+
+    `play` [m] is in the axes of the joint's frame, `change` [K] by how much all bodies are warmer.
+    """
+
+    parameters: dict[str, float]
+    read: Array
+    play: dict[str, Array]
+    change: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """What is wrong with it, for JSON."""
+        play = {name: apart.tolist() for name, apart in self.play.items()}
+        return {"parameters": self.parameters, "readings": self.read.tolist(), "play": play, "change": self.change}
+
+
 class ErrorModel:
     """The sources of error of a robot at configurations: of poses (n, 7), or in its workspace around home."""
 
@@ -255,17 +273,35 @@ class ErrorModel:
         total = self.parameters.sensitivity(self.states, [grown(self.parameters.model, t)])[1][:, :, 0]
         return [Source("growth by warmth", THERMAL, "K", t.change, total, one_way=True)] if total.any() else []
 
-    def worst_machines(self) -> list[tuple[dict[str, float], Array]]:
-        """For each configuration, parameters and errors of the drives' readings that put the position off most."""
+    def worst_machines(self) -> list[Machine]:
+        """For each configuration, the machine that puts the position off most, to first order."""
         sources = [one for one in self.sources() if one.kind in (GEOMETRY, SENSORS)]
-        effects = np.array([one.effects[:, :3] for one in sources]).transpose(1, 2, 0)
+        effects = np.array([one.effects[:, :3] for one in sources]).reshape(len(sources), len(self.poses), 3)
+        model, plays = self.parameters.model, plays_of(self.parameters.model, self.tolerances)
+        moves = [_translated(len(model.places), {place: axis}) for place, _, _ in plays.values() for axis in np.eye(3)]
+        loose = self.parameters.sensitivity(self.states, [*moves, grown(model, self.tolerances)])[1][:, :3]
         found = []
         for k in range(len(self.poses)):
-            signs = _largest(effects[k : k + 1], np.zeros((1, 3)))[1][0]
+            by_play = [
+                size * loose[k, :, 3 * i : 3 * i + 3] @ across for i, (_, across, size) in enumerate(plays.values())
+            ]
+            signs, pushes, warm = _farthest(effects[:, k].T, by_play, self.tolerances.change * loose[k, :, -1])
             drawn = {one.name: float(sign * one.size) for one, sign in zip(sources, signs, strict=True)}
-            read = [drawn.pop(f"sensor of {name}", 0.0) for name in self.mechanism.actuated_joints]
-            found.append((drawn, np.array(read)))
+            read = np.array([drawn.pop(f"sensor of {name}", 0.0) for name in self.mechanism.actuated_joints])
+            apart = {
+                name: size * across @ push
+                for (name, (_, across, size)), push in zip(plays.items(), pushes, strict=True)
+            }
+            found.append(Machine(drawn, read, apart, self.tolerances.change if warm else 0.0))
         return found
+
+    def displacements(self, machine: Machine) -> Array:
+        """Displacements (n_places, 6) of the parts of a machine."""
+        model = self.parameters.model
+        total = self.parameters.displacements(machine.parameters)
+        for name, (place, _, _) in plays_of(model, self.tolerances).items():
+            total[place, :3] += machine.play[name]
+        return np.asarray(total + machine.change * grown(model, self.tolerances).weights)
 
     def budget(self) -> ErrorBudget:
         """The errors at the configurations. Raises `AnalysisError` where nothing is wrong."""
@@ -301,6 +337,20 @@ def _translated(places: int, by: Mapping[int, Array]) -> GeometricParameter:
     return GeometricParameter("", "offset", "m", weights)
 
 
+def plays_of(model: GraphModel, tolerances: Tolerances) -> dict[str, tuple[int, Array, float]]:
+    """Of each passive joint with clearance: its place, a projection (3, 3) on where it can go, and how far [m]."""
+    found = {}
+    passive = [j for j in model.joints if not j.actuated and j.type is not JointType.FIXED]
+    movable: list[Joint | Loop] = [*passive, *model.loops]
+    for one in movable:
+        size = tolerances.play(one.name)
+        axis = one.axis2 if isinstance(one, Loop) else one.axis
+        across = np.eye(3) - np.outer(axis, axis) if turns(one) else np.eye(3)
+        if size > 0.0:
+            found[one.name] = model.place_at[one.name, SUCCESSOR if isinstance(one, Loop) else ORIGIN], across, size
+    return found
+
+
 def grown(model: GraphModel, tolerances: Tolerances) -> GeometricParameter:
     """All bodies larger by their expansion for 1 K, as a displacement of the places on them."""
     by = {}
@@ -317,16 +367,40 @@ def turns(one: Joint | Loop | None) -> bool:
     return one is not None and one.type in (LoopType.REVOLUTE, LoopType.CYLINDRICAL)
 
 
+def _farthest(effects: Array, balls: Sequence[Array], one_way: Array) -> tuple[Array, list[Array], bool]:
+    """The longest sum of effects (3, k) with signs, images (3, 3) of unit vectors, and (3,) or nothing; what makes it.
+
+    Sought as in `_largest`: the signs (k,), the unit vectors (3,), and whether `one_way` is in it.
+    """
+    best, found = -1.0, (np.ones(effects.shape[1]), [np.zeros(3) for _ in balls], False)
+    for start in _starts():
+        along = start
+        for _ in range(20):
+            signs = np.where(along @ effects < 0.0, -1.0, 1.0)
+            pulls = [along @ ball for ball in balls]
+            pushes = [pull / max(float(np.linalg.norm(pull)), 1e-300) for pull in pulls]
+            used = bool(along @ one_way > 0.0)
+            total = effects @ signs + used * one_way
+            total = total + np.sum([ball @ push for ball, push in zip(balls, pushes, strict=True)], axis=0)
+            along = total / max(float(np.linalg.norm(total)), 1e-300)
+        if (size := float(np.linalg.norm(total))) > best:
+            best, found = size, (signs, pushes, used)
+    return found
+
+
+def _starts() -> list[Array]:
+    random = np.random.default_rng(0).standard_normal((DIRECTIONS, 3))
+    return [*np.eye(3), *(-np.eye(3)), *(random / np.linalg.norm(random, axis=1, keepdims=True))]
+
+
 def _largest(effects: Array, offset: Array) -> tuple[Array, Array]:
     """Largest length (n,) of offset (n, 3) plus effects (n, 3, k) with signs of their own, and these signs (n, k).
 
     The sum is largest where each effect points along it: signs are exchanged until none changes, from many directions.
     """
     n = len(effects)
-    random = np.random.default_rng(0).standard_normal((DIRECTIONS, 3))
-    starts: Sequence[Array] = [*np.eye(3), *(-np.eye(3)), *(random / np.linalg.norm(random, axis=1, keepdims=True))]
     best, chosen = np.full(n, -1.0), np.ones((n, effects.shape[2]))
-    for start in starts:
+    for start in _starts():
         along = np.tile(start, (n, 1))
         for _ in range(20):
             signs = np.where(np.einsum("nik,ni->nk", effects, along) < 0.0, -1.0, 1.0)

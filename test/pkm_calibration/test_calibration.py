@@ -280,9 +280,18 @@ def test_measurements_that_do_not_fit_say_why() -> None:
     ):
         with pytest.raises(MeasurementError, match=problem):
             calibrate(mechanism, replace(good, **change))
+    flat = replace(measured("delta", n=60)[2], drives=measured("delta", n=60)[2].drives[:, [0, 2, 1]])
+    with pytest.raises(MeasurementError, match="columns limb2_arm and limb3_arm look swapped"):
+        calibrate(mechanism, flat)  # a turned measuring frame nearly fits
     few = good.rows(np.arange(1))
     with pytest.raises(MeasurementError, match="too few"):
         calibrate(mechanism, replace(few, attitude=np.full((1, 3, 3), np.nan)))
+
+
+def test_a_result_that_no_pose_validates_warns() -> None:
+    mechanism, _, good = measured("delta", n=12)
+    assert any("nothing validates" in note for note in calibrate(mechanism, good.rows(np.arange(9))).notes)
+    assert not any("nothing validates" in note for note in calibrate(mechanism, good).notes)
 
 
 def test_rows_that_repeat_others_are_left_out_and_said() -> None:
