@@ -14,8 +14,7 @@ if TYPE_CHECKING:
 
     from pkm_analysis.errors.allocation import Allocation
     from pkm_analysis.errors.certified_errors import ProvedErrors
-    from pkm_analysis.errors.error_budget import ErrorBudget
-    from pkm_analysis.errors.error_sampling import SampledErrors
+    from pkm_analysis.errors.error_budget import ErrorBudget, SampledErrors
 
 BARS = 24
 KINDS = {"geometry": COLOURS[0], "sensors": COLOURS[2], "clearance": COLOURS[3], "thermal": COLOURS[1]}

@@ -11,9 +11,8 @@ spectral radius is below one, e <= (I - R)^-1 b; if that lies within the box for
 that continues the drawing's stays in it (Krawczyk, 1969; for manipulators Goldsztejn, Chabert and Caro, 2015). Boxes of
 poses that do not yield are halved.
 
-Geometric parameters, sensors and clearances count, each joint anywhere within its own; so does warmth, up to the change
-that is given. Of an overconstrained robot there are more rows than unknowns, and C is a left inverse: what follows
-holds for all machines whose loops close.
+Of an overconstrained robot there are more rows than unknowns, and C is a left inverse: what follows holds for all
+machines whose loops close.
 """
 
 from __future__ import annotations
@@ -48,11 +47,7 @@ PROVED, REFUTED, UNDECIDED = "proved", "refuted", "undecided"
 
 
 def _directions() -> Array:
-    """Unit vectors (k, 3) through the middles of the cells of a cube's surface, one of each opposite two.
-
-    No direction is farther than the square root of 2 over `FACE` from one of them or its opposite: a face is at a
-    distance of 1 or more from the centre.
-    """
+    """Unit vectors (k, 3), one of each opposite two: none is farther than the square root of 2 over `FACE` from one."""
     ticks = (2.0 * np.arange(FACE) + 1.0) / FACE - 1.0
     a, b = (one.ravel() for one in np.meshgrid(ticks, ticks))
     faces = [np.roll(np.column_stack((np.ones_like(a), a, b)), k, axis=1) for k in range(3)]
@@ -127,12 +122,7 @@ def prove_pose_error(
 ) -> ProvedErrors:
     """Whether machines within tolerances miss no pose of a box by more than `bound` [m], with drives as drawn.
 
-    Args:
-        resolution: of the box's sides, below which boxes are not halved.
-
-    Raises:
-        AnalysisError: the robot is not of the kind that can be enclosed: its drives are redundant, or a body turns
-            idly; or the box is not within its workspace.
+    Boxes are halved down to `resolution` of the whole one's sides.
     """
     began = time.monotonic()
     task = robot.coordinates
@@ -179,8 +169,6 @@ def prove_pose_error(
 
 
 class _Enclosure:
-    """Upper bounds of the position error over boxes."""
-
     def __init__(self, robot: Robot, tolerances: Tolerances) -> None:
         self.robot, self.mechanism = robot, robot.mechanism
         self.parameters = GeometricParameters(self.mechanism)
@@ -188,11 +176,12 @@ class _Enclosure:
         drives = self.model.columns_of(self.mechanism.actuated_joints)
         # Held drives leave as many unknowns as there are independent equations.
         if self.model.independent + len(drives) != self.model.size + (6 if self.model.free_platform else 0):
-            raise AnalysisError(
-                f"pose_error of {self.mechanism.name}",
-                "its drives are more than its degrees of freedom, or a body turns idly",
-                "ask for machines at random: pkm analyse ROBOT errors --machines 1000",
-            )
+            about = f"pose_error of {self.mechanism.name}"
+            if len(drives) > self.mechanism.mobility.platform:
+                problem = "its drives are more than its degrees of freedom: errors strain it"
+                raise AnalysisError(about, problem, "ask for its stiffness: pkm analyse ROBOT stiffness")
+            remedy = "ask for machines at random: pkm analyse ROBOT errors --machines 1000"
+            raise AnalysisError(about, "a body turns idly, and its position is not determined", remedy)
         self.tolerances = tolerances
         self.rods = rods_of(self.model)
         self.chosen = [(one, t) for one in self.parameters.all if (t := tolerances.of(one.name, one.unit)) > 0.0]

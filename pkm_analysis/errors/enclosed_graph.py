@@ -97,12 +97,8 @@ def turned(axis: Array, angle: Array, width: Array) -> Enclosed:
 class EnclosedGraph:
     """Bodies, and derivatives of the gaps, of a model whose joints, platform and places are within boxes.
 
-    Args:
-        model: as drawn.
-        q: joint coordinates (n, size), middle and radius.
-        position: of the platform (n, 3).
-        attitude: of the platform (n, 3, 3).
-        shifts: radii (n_places, 2) of the places' displacements: translation [m] in each direction, and angle [rad].
+    `model` is as drawn, `q` (n, size), `position` (n, 3) and `attitude` (n, 3, 3) of the platform. `shifts`
+    (n_places, 2) are radii of the places' displacements: translation [m] in each direction, and angle [rad].
     """
 
     def __init__(self, model: GraphModel, q: Enclosed, position: Enclosed, attitude: Enclosed, shifts: Array) -> None:
@@ -149,14 +145,11 @@ class EnclosedGraph:
 
     def _at(self, link: int, place: int) -> tuple[Enclosed, Enclosed]:
         R, p = self.bodies[link]
-        inner = _repeated(self.frames[place], len(R.middle))
-        return R @ inner.part(slice(None), slice(0, 3), slice(0, 3)), p + self._reach(link, place)
+        return R @ self.frames[place].part(slice(0, 3), slice(0, 3)), p + self._reach(link, place)
 
     def _reach(self, link: int, place: int) -> Enclosed:
-        """From a link's origin to a place on it."""
         R = self.bodies[link][0]
-        inner = _repeated(self.frames[place], len(R.middle))
-        return (R @ inner.part(slice(None), slice(0, 3), slice(3, 4))).part(..., 0)
+        return (R @ self.frames[place].part(slice(0, 3), slice(3, 4))).part(..., 0)
 
     def _arm(self, link: int, place: int) -> Enclosed | None:
         """From the origin of a free platform to a place on a body that it carries; None for other bodies."""
@@ -188,16 +181,14 @@ class EnclosedGraph:
 
     def _held(self, rows: list[Enclosed], by_place: list[list[Enclosed]]) -> None:
         """A platform that hangs on a limb is where the one that is given is: six rows more."""
-        model, (attitude, position) = self.model, self.moved
+        model, attitude = self.model, self.moved[0]
         R, p = self.bodies[model.platform]
         pairs = _turned_together(R, attitude)
         ends = (End(1.0, model.platform, -1, p, True),)
         J = self._by_rates(ends, pairs)
-        for axis in range(3):
-            unit = exact(np.tile(np.eye(3)[axis], (len(position.middle), 1)))
-            none = exact(np.zeros_like(position.middle))
-            _put(J, model.size + axis, -1.0, unit, None, pairs)
-            _put(J, model.size + 3 + axis, -1.0, none, unit, pairs)
+        for at, unit in enumerate(map(exact, np.eye(3)), start=model.size):
+            _put(J, at, -1.0, unit, None, pairs)
+            _put(J, at + 3, -1.0, exact(np.zeros(3)), unit, pairs)
         rows.append(J)
         for k, place in enumerate(model.places):
             by_place[k].append(self._by_place(k, place.side, ends, pairs))
@@ -212,7 +203,7 @@ class EnclosedGraph:
                     linear = axis if slides else crossed(axis, end.point - point)
                     _put(J, at, end.sign, linear, None if slides else axis, pairs)
             if end.arm is not None:
-                for at, unit in enumerate((exact(np.tile(one, (n, 1))) for one in np.eye(3)), start=model.size):
+                for at, unit in enumerate(map(exact, np.eye(3)), start=model.size):
                     _put(J, at, end.sign, unit, None, pairs)
                     _put(J, at + 3, end.sign, crossed(unit, end.arm), unit, pairs)
         return J
@@ -237,12 +228,12 @@ class EnclosedGraph:
             if not moves:
                 continue
             R, p = self._at(link, k)
-            before = self.bodies[link][0] @ exact(np.tile(model.nominal[k][:3, :3], (n, 1, 1)))
+            before = self.bodies[link][0] @ exact(model.nominal[k][:3, :3])
+            still = end.own and side != ORIGIN
             for axis in range(3):
                 _put(J, axis, end.sign, before.part(..., axis), None, pairs)
                 about = R.part(..., axis)
-                still = end.own and side != ORIGIN
-                linear = exact(np.zeros((n, 3))) if still else crossed(about, end.point - p)
+                linear = exact(np.zeros(3)) if still else crossed(about, end.point - p)
                 _put(J, 3 + axis, end.sign, linear, about, pairs)
         return J
 
@@ -271,16 +262,11 @@ def _transposed(R: Enclosed) -> Enclosed:
     return Enclosed(np.swapaxes(R.middle, 1, 2), np.swapaxes(R.radius, 1, 2))
 
 
-def _repeated(frame: Enclosed, n: int) -> Enclosed:
-    return Enclosed(np.tile(frame.middle, (n, 1, 1)), np.tile(frame.radius, (n, 1, 1)))
-
-
 @dataclass(frozen=True)
 class Rod:
-    """A rod from the centre of a universal joint to the ball of a loop: numbers of its places.
+    """A rod from a universal joint (places `centre` and `second` of its axes) to the ball of a loop.
 
-    `centre` is that of the universal joint's first axis, `second` that of its other one, `slide` that of a prismatic
-    joint on the way to the ball, -1 without one, whose joint coordinate is `column`.
+    `slide` is the place of a prismatic joint on the way, -1 without one, `column` its coordinate.
     """
 
     loop: int
@@ -356,7 +342,7 @@ class EnclosedRods(EnclosedGraph):
             self._length(J, places, row, rod, loop.name)
             for k in {rod.centre, ball, *(j for j, *_ in self.axes if model.carried[body, j])}:
                 before = self.bodies[model.links[model.places[k].link]][0]
-                axes = before @ Enclosed(*(np.tile(x, (n, 1, 1)) for x in (model.nominal[k][:3, :3], np.zeros((3, 3)))))
+                axes = before @ exact(model.nominal[k][:3, :3])
                 sign = 1.0 if k == ball else -1.0
                 turn, at_place = self._at(model.links[model.places[k].link], k)
                 for axis in range(3):
@@ -368,36 +354,25 @@ class EnclosedRods(EnclosedGraph):
 
     def _length(self, J: Enclosed, places: list[Enclosed], row: int, rod: Rod, loop: str) -> None:
         """The rod's own length: by its drive, and by the places on it."""
-        model, n = self.model, len(self.q.middle)
+        model = self.model
         end = model.place_at[loop, PREDECESSOR]
-        point = self.frames[end].part(slice(0, 3), slice(3, 4))
-        vector = Enclosed(*(np.tile(x, (n, 1, 1)) for x in point))
+        point = self.frames[end].part(slice(0, 3), 3)
         if rod.slide < 0:
-            along = _unit(vector.part(..., 0))
-            own = along
+            own = _unit(point.part(None))
         else:
             frame, axis = self.frames[rod.slide], model.joints[rod.slide].axis
-            q = self.q.part(..., rod.column)
-            inner = Enclosed(
-                vector.middle[..., 0] + q.middle[:, None] * axis,
-                vector.radius[..., 0] + q.radius[:, None] * np.abs(axis),
-            )
-            R = Enclosed(*(np.tile(x[:3, :3], (n, 1, 1)) for x in frame))
-            turned_ = (R @ inner.part(..., None)).part(..., 0)
-            whole = turned_ + Enclosed(*(np.tile(x[:3, 3], (n, 1)) for x in frame))
-            along = _unit(whole)  # before the slide
-            own = (_transposed(R) @ along.part(..., None)).part(..., 0)  # in the slide's own axes
-            _set(J, row, rod.column, dotted(own, Enclosed(np.tile(axis, (n, 1)), np.zeros((n, 3)))), -1.0)
-            before = model.nominal[rod.slide][:3, :3]
-            for k in range(3):
-                unit = Enclosed(np.tile(before[:, k], (n, 1)), np.zeros((n, 3)))
-                _set(places[rod.slide], row, k, dotted(along, unit), -1.0)
-                about = crossed(Enclosed(np.tile(np.eye(3)[k], (n, 1)), np.zeros((n, 3))), inner)
-                _set(places[rod.slide], row, 3 + k, dotted(own, about), -1.0)
-        before = model.nominal[end][:3, :3]
+            q = self.q.part(..., rod.column, None)
+            inner = Enclosed(point.middle + q.middle * axis, point.radius + q.radius * np.abs(axis))
+            R = frame.part(slice(0, 3), slice(0, 3))
+            along = _unit((R @ inner.part(..., None)).part(..., 0) + frame.part(slice(0, 3), 3))  # before the slide
+            own = (_transposed(R.part(None)) @ along.part(..., None)).part(..., 0)  # in the slide's own axes
+            _set(J, row, rod.column, dotted(own, exact(axis)), -1.0)
+            for k, unit in enumerate(np.eye(3)):
+                before = exact(model.nominal[rod.slide][:3, k])
+                _set(places[rod.slide], row, k, dotted(along, before), -1.0)
+                _set(places[rod.slide], row, 3 + k, dotted(own, crossed(exact(unit), inner)), -1.0)
         for k in range(3):
-            unit = Enclosed(np.tile(before[:, k], (n, 1)), np.zeros((n, 3)))
-            _set(places[end], row, k, dotted(own, unit), -1.0)
+            _set(places[end], row, k, dotted(own, exact(model.nominal[end][:3, k])), -1.0)
 
 
 def _unit(vector: Enclosed) -> Enclosed:

@@ -189,11 +189,7 @@ class _Assembly(NamedTuple):
 
 
 class Structure:
-    """The robot's bodies with their beams, from which models at poses are made.
-
-    Args:
-        drives: stiffness [N m/rad or N/m] of the drives of which the description says none.
-    """
+    """The robot's bodies with their beams; `drives` is the stiffness [N m/rad or N/m] where none is described."""
 
     def __init__(self, mechanism: Mechanism, drives: float | None = None) -> None:
         self.mechanism = mechanism
@@ -247,11 +243,7 @@ class Structure:
         return found
 
     def model(self, pose: Array, values: dict[str, Array]) -> ElasticModel:
-        """The structure at poses (..., 4, 4) of the platform and positions (...) of the joints.
-
-        Raises:
-            DiffersError: it is not the same structure at all of them.
-        """
+        """The structure at poses (..., 4, 4) of the platform and positions (...) of the joints."""
         m, poses = self.mechanism, self.poses(pose, values)
         placed = [self._tree_joint(joint, poses) for joint in self.joints]
         placed += [self._loop(one, poses) for one in self.loops]
@@ -339,7 +331,6 @@ class Structure:
         return _first((to_body[..., :3, :3] @ placed.frame[..., 2:])[..., 0]) if placed.one.type in _TURNING else None
 
     def _pieces(self, k: int, poses: dict[str, Array], placed: list[_Placed]) -> list[Piece]:
-        """The beams of a body in its frame: the described ones, else those of its visuals."""
         if k in self._constant_pieces:
             return self._constant_pieces[k]
         m, found, body = self.mechanism, [], self.bodies[k]
@@ -513,7 +504,6 @@ def _point(frame: Array, point: Array) -> Array:
 
 
 def _inverse(frame: Array) -> Array:
-    """Inverses (..., 4, 4) of frames."""
     found = np.array(frame)
     found[..., :3, :3] = R = np.swapaxes(frame[..., :3, :3], -1, -2)
     found[..., :3, 3] = -(R @ frame[..., :3, 3:])[..., 0]

@@ -34,11 +34,7 @@ class DiffersError(Exception):
 
 
 def alike(found: ArrayLike) -> bool:
-    """Whether something is so at all poses.
-
-    Raises:
-        DiffersError: it is so at some of them.
-    """
+    """Whether something is so at all poses; `DiffersError` where it is so at some of them."""
     if isinstance(found, bool | np.bool_):
         return bool(found)
     all_of, any_of = bool(np.all(found)), bool(np.any(found))
@@ -76,11 +72,7 @@ class Body(NamedTuple):
 
 
 def described(link: Link, frame: Array, joints: Sequence[Array]) -> list[Piece]:
-    """The beams that the description says of a link, in a frame in which its own is `frame` (4, 4).
-
-    Raises:
-        AnalysisError: a beam has no ends, and the link not two joints at different points.
-    """
+    """The beams that the description says of a link, in a frame in which its own is `frame` (4, 4)."""
     found = []
     for beam in link.beams:
         if beam.section is None:

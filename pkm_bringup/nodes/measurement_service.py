@@ -12,7 +12,7 @@ import numpy as np
 from rclpy.node import Node
 from rclpy.task import Future
 
-from pkm_calibration.robots.measured_rows import append_measurement
+from pkm_calibration.measurements import append_measurement
 from pkm_control.control_errors import GoalError
 from pkm_control.loop.running_loop import Controls, RunningLoop
 from pkm_control.operation.answer import Answer

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 from pkm_calibration import calibrate_command
-from pkm_calibration.robots.calibration import calibrate
-from pkm_calibration.robots.measurements import MeasurementError, parse_measurements
-from pkm_calibration.robots.plan import plan_poses
+from pkm_calibration.calibration import calibrate
+from pkm_calibration.measurements import MeasurementError, parse_measurements
+from pkm_calibration.plan import plan_poses
 from pkm_description import load_mechanism
 from pkm_description.corrections import Displacement, corrected
 from pkm_description.mechanism import Array

@@ -14,7 +14,7 @@ from pkm_analysis.command_line.analyse import main
 from pkm_analysis.drawing.mode_pictures import FRAMES, SIDES
 from pkm_analysis.drawing.stiffness_picture import LARGE, POINTS
 from pkm_analysis.layer_file import read_layer
-from pkm_analysis.stiffness.mode_shapes import LOWEST, ModeShapes
+from pkm_analysis.stiffness.stiffness_files import LOWEST, ModeShapes
 from pkm_description import load_mechanism
 from pkm_description.picture import View
 

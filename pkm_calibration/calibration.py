@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pkm_calibration.estimation import Estimate, estimate
-from pkm_calibration.robots.measured_robot import MeasuredRobot
-from pkm_calibration.robots.measurements import SIGMA, MeasurementError, Measurements
+from pkm_calibration.measured_robot import MeasuredRobot
+from pkm_calibration.measurements import SIGMA, MeasurementError, Measurements
 from pkm_description.corrections import Displacement, corrections_text
 from pkm_description.mechanism import Array, Mechanism, frozen
 from pkm_description.rotations import rotation_from_vector, transform
@@ -96,17 +96,12 @@ def calibrate(
     seed: int = 0,
     only: Sequence[str] = (),
 ) -> Calibration:
-    """Find where a robot's joints sit.
+    """Find where a robot's joints sit, or raise a `PkmError` with the reason why these measurements do not say it.
 
     Args:
         kept: share of the rows by which the answer is judged; 0 uses all.
         ideal_joints: see `GeometricParameters`.
-        seed: of the rows that are kept.
         only: patterns of the parameters that may be off, as `*: zero of *`; all of them where none is given.
-
-    Raises:
-        MeasurementError: the measurements cannot be used, with the reason.
-        PkmError: a pattern of `only` fits no parameter.
     """
     notes: list[str] = []
     measured = _without_copies(measured, notes)
@@ -160,7 +155,6 @@ def _judged(judge: MeasuredRobot, total: Array, noise: float, notes: list[str]) 
 
 
 def _check_count(mechanism: Mechanism, measured: Measurements) -> None:
-    """Refuse measurements that are too few."""
     spare = max(0, len(mechanism.actuated_joints) - mechanism.mobility.platform)
     count = measured.count + len(measured) * spare
     if count < FEWEST or len(measured) < FEWEST_ROWS:
@@ -183,8 +177,7 @@ def _estimated(
 ) -> tuple[Estimate, Array, States]:
     """The estimate, displacements (n_places, 6) that close the loops, and the configurations with them.
 
-    A measuring frame that was found from the measurements takes part, so that intervals contain what it leaves open;
-    `fit.frame` is then the better one.
+    A measuring frame that was found takes part, so that intervals contain it; `fit.frame` is then the better one.
     """
     names, first = [one.name for one in chosen], fit.frame
     scales = np.array([EXPECTED[one.unit] for one in chosen])
@@ -221,7 +214,6 @@ def _estimated(
 def _refusals(
     found: Estimate, measured: Measurements, before: Mapping[str, float], judged: Mapping[str, float]
 ) -> list[str]:
-    """Why the answer is not to be used."""
     reasons = []
     if measured.known_noise and found.rms_after > UNEXPLAINED:
         reasons.append(
@@ -368,7 +360,6 @@ def _aligned(predicted: Array, measured: Array) -> Array:
 
 
 def _why(robot: MeasuredRobot, predicted: Array, miss: float) -> tuple[str, str]:
-    """What is probably wrong with positions that do not fit, and the remedy."""
     measured, problem = robot.measured, _far(miss)
     there = np.isfinite(measured.position)
     spread = float(np.nanstd(np.where(there, predicted, np.nan))), float(np.nanstd(measured.position))
@@ -423,7 +414,6 @@ def _cycles(robot: MeasuredRobot) -> Iterator[list[str]]:
 
 
 def _check_distances(robot: MeasuredRobot, predicted: Array) -> None:
-    """Refuse distances that are far from the drawing's."""
     measured = robot.measured
     there = np.isfinite(measured.distance)
     if not there.any():
