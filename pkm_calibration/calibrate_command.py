@@ -143,8 +143,8 @@ def _same(one: str | Path, other: str | Path) -> bool:
 
 
 def _plan(given: argparse.Namespace) -> int:
+    from pkm_calibration.calibration_report import shown
     from pkm_calibration.plan import plan_poses
-    from pkm_calibration.report import shown
 
     mechanism = load_mechanism(given.robot, xacro_arguments(given.xacro_args))
     with progress(f"planning poses of {mechanism.name}"):
@@ -173,9 +173,9 @@ def _plan(given: argparse.Namespace) -> int:
 
 def _calibrate(given: argparse.Namespace) -> int:
     from pkm_calibration.calibration import calibrate
+    from pkm_calibration.calibration_report import as_numbers, in_words
     from pkm_calibration.estimation import ContradictionError
     from pkm_calibration.measurements import read_measurements
-    from pkm_calibration.report import as_numbers, in_words
 
     mechanism = load_mechanism(given.robot, xacro_arguments(given.xacro_args))
     measured = read_measurements(given.data, mechanism)
@@ -194,7 +194,7 @@ def _calibrate(given: argparse.Namespace) -> int:
 
         write_whole(Path(given.urdf), corrected(mechanism, found.displacements).urdf)
     if given.report:
-        from pkm_calibration.report import write_page
+        from pkm_calibration.calibration_report import write_page
 
         write_page(given.report, found, numbers)
     files = {"report": given.report}
@@ -220,16 +220,16 @@ def _told(
 
 
 def _calibrate_printer(given: argparse.Namespace) -> int:
+    from pkm_calibration.calibration_report import printer_words, settings_text
     from pkm_calibration.printer_calibration import calibrate_printer, printer_numbers
     from pkm_calibration.printer_files import read_klipper, read_mcode
-    from pkm_calibration.report import printer_words, settings_text
 
     printer = read_mcode(given.printer) if begins_with_mcode(given.printer) else read_klipper(given.printer)
     with progress(f"calibrating {given.printer}"):
         found = calibrate_printer(printer)
     numbers = _numbers(given, printer_numbers(found))
     if given.report:
-        from pkm_calibration.report import write_printer_page
+        from pkm_calibration.calibration_report import write_printer_page
 
         write_printer_page(given.report, found, numbers)
     if given.output and not found.reasons:

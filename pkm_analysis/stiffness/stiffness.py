@@ -378,13 +378,8 @@ def _inverse(principal: tuple[Array, Array], length: float) -> Array:
 def _numbers_under_load(found: Stiffness) -> dict[str, Any]:
     shares = [{"kind": kind, "part": name, "of": value} for (kind, name), value in found.buckling.shares.items()]
     lines = [
-        {
-            "joint": name,
-            "tension": found.tensions[name],
-            "end_tensions": list(line.tensions),
-            "unstretched": line.length,
-            "sag": line.sag,
-        }
+        {"joint": name, "tension": found.tensions[name], "end_tensions": list(line.tensions)}
+        | {"unstretched": line.length, "sag": line.sag}
         for name, line in found.lines.items()
     ]
     compliance, stiffness = found.loaded_compliance.tolist(), found.loaded_stiffness.tolist()

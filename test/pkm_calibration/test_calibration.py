@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import re
 import timeit
 from dataclasses import replace
 from pathlib import Path
@@ -200,6 +201,9 @@ def test_the_corrected_robot_is_where_it_was_measured(tmp_path: Path) -> None:
     assert answer["verdict"] == "accepted"
     assert answer["parameters"].keys() == answer["interval95"].keys()
     assert "Errors of the drawing" in page.read_text()
+    strongest = re.search(r"Strongest correlations.*?<td>([+-][\d.]+)</td>", page.read_text(), re.DOTALL)
+    assert strongest is not None
+    assert 0.5 < abs(float(strongest[1])) < 1.0
     for source, arguments in (("gough_stewart", {"corrections": str(corrections)}), (tmp_path / "corrected.urdf", {})):
         kinematics = Kinematics(load_mechanism(source, arguments))
         poses = [transform(p, R) for p, R in zip(measurements.position, measurements.attitude, strict=True)]

@@ -223,6 +223,7 @@ def _with_half(value: float, half: float, unit: str) -> str:
 
 SHOWN = 0.08  # of the picture: the longest arrow
 MOST = 45  # parameters in the bar chart
+PAIRS = 30  # of parameters, in the table of correlations
 
 
 def _parameter_table(found: Calibration) -> Table:
@@ -232,6 +233,15 @@ def _parameter_table(found: Calibration) -> Table:
         interval = f"{factor * low:.4f} to {factor * high:.4f} {unit}"
         rows.append([one.name, f"{factor * value:.4f} {unit}", interval, "no" if one.name in e.unidentified else "yes"])
     return Table("Errors of the drawing", ["parameter", "value", "95 % interval", "told apart"], rows)
+
+
+def _correlations(found: Calibration) -> Table:
+    """The pairs of parameters that the measurements tell apart least."""
+    names, R = found.estimate.names, found.estimate.correlations
+    one, other = np.triu_indices(len(R), 1)
+    strongest = np.argsort(-np.abs(R[one, other]), kind="stable")[:PAIRS]
+    rows = [[names[one[k]], names[other[k]], f"{R[one[k], other[k]]:+.4f}"] for k in strongest]
+    return Table("Strongest correlations", ["parameter", "parameter", "correlation"], rows)
 
 
 def _on_robot(axes: Axes, found: Calibration) -> None:
@@ -291,5 +301,5 @@ def write_page(path: Path, found: Calibration, numbers: str) -> None:
     robot, bars = figure.subplots(1, 2, width_ratios=(1.1, 1.0))
     _on_robot(robot, found)
     _bars(bars, found)
-    page = _Page(in_words(found), [_parameter_table(found)], as_numbers(found), figure)
+    page = _Page(in_words(found), [_parameter_table(found), _correlations(found)], as_numbers(found), figure)
     write_report(path, f"Calibration of {found.mechanism.name}", [page], [figure], list(found.notes), numbers)
