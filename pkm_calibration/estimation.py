@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
+from scipy import special
 
 from pkm_description.mechanism import Array
 from pkm_runtime.errors import PkmError
@@ -159,8 +159,6 @@ def _robust(fit: _Fit, members: NDArray[np.int64]) -> _Fit:
 
 
 class _Fit:
-    """One minimisation, over the residuals that count."""
-
     def __init__(
         self, residuals: Residuals, values: Array, scales: Array, width: Array,
         there: NDArray[np.bool_], known: bool,
@@ -236,7 +234,7 @@ class _Fit:
         # Where all are worse than was said, none is an outlier for that.
         size = size / max(self.noise if self.known else LEAST_NOISE, middle)
         level = SURE / self.r.size
-        most = stats.norm.isf(0.5 * level) if self.known else stats.t.isf(0.5 * level, freedoms)
+        most = -special.ndtri(0.5 * level) if self.known else -special.stdtrit(freedoms, 0.5 * level)
         far = (size > most) & free
         far &= size > WORST * size[free].max(initial=0.0)  # the worst first: they make others look bad
         return list(dict.fromkeys(labels[self.there][far].tolist()))
@@ -254,7 +252,7 @@ class _Fit:
         hidden = np.vstack((Vt[~seen], full[len(s) :]))
         scaled = (Vt[seen].T * (self.noise / s[seen]) ** 2) @ Vt[seen]
         covariance = (scaled + UNSEEN**2 * hidden.T @ hidden) * np.outer(self.scales, self.scales)
-        reach = 1.96 if self.known or freedoms < 1 else float(stats.t.ppf(0.975, freedoms))
+        reach = 1.96 if self.known or freedoms < 1 else float(special.stdtrit(freedoms, 0.975))
         half = reach * np.sqrt(np.diag(covariance))
         part = np.linalg.norm(hidden, axis=0) if len(hidden) else np.zeros(len(names))
         return Estimate(

@@ -97,7 +97,7 @@ def _stiffness(given: argparse.Namespace, mechanism: Mechanism, sweeps: Sweeps) 
     at = values_of(analysis.robot.coordinates, given.at)
     wrench = given.wrench and [*given.wrench, *[0.0] * (6 - len(given.wrench))]
     found = analysis.stiffness(at, payload=given.payload, wrench=wrench, tension=given.tension)
-    shapes = importlib.import_module("pkm_analysis.stiffness.mode_shapes")
+    shapes = importlib.import_module("pkm_analysis.stiffness.stiffness_files")
     modes = [shapes.ModeShapes(found)] if given.vibrations or len(found.vibrations.frequency) else []
     if given.vibrations:
         to = Path(given.vibrations)
@@ -352,8 +352,7 @@ def _errors(given: argparse.Namespace, mechanism: Mechanism, sweeps: Sweeps) -> 
         return Found(robot.name, "tolerances", [allocation.allocate(model, goal, given.criterion)])
     results: list[Any] = [model.budget()]
     if given.machines:
-        sampling = importlib.import_module("pkm_analysis.errors.error_sampling")
-        results.append(sampling.sampled_errors(model, given.machines, given.random or 0))
+        results.append(room.sampled_errors(model, given.machines, given.random or 0))
     numbers = {**results[0].to_dict(), **({"machines": results[1].to_dict()} if given.machines else {})}
     return Found(robot.name, "errors of pose", results, numbers)
 

@@ -75,11 +75,7 @@ class Allocation(Plottable):
 def allocate(model: ErrorModel, goal: float, criterion: str = EXPECTED) -> Allocation:
     """The cheapest grades with a position error of at most `goal` [m] at all configurations of a model.
 
-    Args:
-        criterion: "expected": the root of the mean square; "worst": a bound of the worst case, the sum of all effects.
-
-    Raises:
-        AnalysisError: the finest grades do not reach it, with what they reach.
+    `criterion`: "expected", the root of the mean square, or "worst", a bound of the worst case, the sum of all effects.
     """
     from scipy.optimize import Bounds, LinearConstraint, milp
 

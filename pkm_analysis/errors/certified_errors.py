@@ -11,16 +11,15 @@ spectral radius is below one, e <= (I - R)^-1 b; if that lies within the box for
 that continues the drawing's stays in it (Krawczyk, 1969; for manipulators Goldsztejn, Chabert and Caro, 2015). Boxes of
 poses that do not yield are halved.
 
-Geometric parameters, sensors and clearances count, each joint anywhere within its own; so does warmth, up to the change
-that is given. Of an overconstrained robot there are more rows than unknowns, and C is a left inverse: what follows
-holds for all machines whose loops close.
+Of an overconstrained robot there are more rows than unknowns, and C is a left inverse: what follows holds for all
+machines whose loops close.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -29,14 +28,13 @@ from pkm_analysis.analysed_robot import Robot
 from pkm_analysis.analysis_errors import AnalysisError
 from pkm_analysis.domain import Domain
 from pkm_analysis.errors.enclosed_graph import Enclosed, EnclosedGraph, EnclosedRods, rods_of
-from pkm_analysis.errors.error_budget import ErrorModel, grown, turns
+from pkm_analysis.errors.error_budget import ErrorModel, Machine, grown, plays_of
 from pkm_analysis.errors.tolerances import Tolerances
 from pkm_analysis.plottable import Plottable
 from pkm_analysis.requirements.grammar import shown
-from pkm_description.mechanism import Array, Joint, JointType, Loop
+from pkm_description.mechanism import Array
 from pkm_description.rotations import transform_from_pose
 from pkm_kinematics.geometry import GeometricParameters, GraphModel
-from pkm_kinematics.geometry.graph_model import ORIGIN, SUCCESSOR
 from pkm_kinematics.status import closes
 
 AT_ONCE = 256  # boxes
@@ -49,11 +47,7 @@ PROVED, REFUTED, UNDECIDED = "proved", "refuted", "undecided"
 
 
 def _directions() -> Array:
-    """Unit vectors (k, 3) through the middles of the cells of a cube's surface, one of each opposite two.
-
-    No direction is farther than the square root of 2 over `FACE` from one of them or its opposite: a face is at a
-    distance of 1 or more from the centre.
-    """
+    """Unit vectors (k, 3), one of each opposite two: none is farther than the square root of 2 over `FACE` from one."""
     ticks = (2.0 * np.arange(FACE) + 1.0) / FACE - 1.0
     a, b = (one.ravel() for one in np.meshgrid(ticks, ticks))
     faces = [np.roll(np.column_stack((np.ones_like(a), a, b)), k, axis=1) for k in range(3)]
@@ -69,7 +63,8 @@ class ProvedErrors(Plottable):
     """Whether no pose of a box is missed by more than a bound [m].
 
     `largest` [m] is what is proved of those boxes that yielded, `point` (c,) task coordinates of a pose that a machine
-    within the tolerances misses by more, by `missed`; `open_boxes` (k, c, 2) are undecided, `share` is what is proved.
+    within the tolerances, `machine`, misses by more, by `missed`; `open_boxes` (k, c, 2) are undecided, `share` is what
+    is proved.
     """
 
     _picture: ClassVar[str] = "proof_pictures.proved_errors_picture"
@@ -88,6 +83,7 @@ class ProvedErrors(Plottable):
     open_boxes: Array
     point: Array | None
     missed: float
+    machine: Machine | None = None
 
     @property
     def ok(self) -> bool:
@@ -110,6 +106,7 @@ class ProvedErrors(Plottable):
         return {
             **self._plain("robot", "verdict", "bound", "largest", "share", "boxes", "seconds", "labels", "missed"),
             "point": None if self.point is None else dict(zip(self.labels, self.point.tolist(), strict=True)),
+            "machine": None if self.machine is None else self.machine.to_dict(),
             "undecided_boxes": self.open_boxes.tolist(),
         }
 
@@ -125,12 +122,7 @@ def prove_pose_error(
 ) -> ProvedErrors:
     """Whether machines within tolerances miss no pose of a box by more than `bound` [m], with drives as drawn.
 
-    Args:
-        resolution: of the box's sides, below which boxes are not halved.
-
-    Raises:
-        AnalysisError: the robot is not of the kind that can be enclosed: its drives are redundant, or a body turns
-            idly; or the box is not within its workspace.
+    Boxes are halved down to `resolution` of the whole one's sides.
     """
     began = time.monotonic()
     task = robot.coordinates
@@ -140,7 +132,7 @@ def prove_pose_error(
     todo, done, left = [np.stack((lower, upper), axis=1)], [], []
     boxes, proved, largest = 0, 0.0, 0.0
     least = resolution * np.where(varies, upper - lower, 1.0)
-    point, missed = None, 0.0
+    point, missed, machine = None, 0.0, None
     while todo and boxes < most_boxes and point is None:
         part = np.array([todo.pop() for _ in range(min(AT_ONCE, len(todo)))])
         boxes += len(part)
@@ -153,9 +145,9 @@ def prove_pose_error(
         done += list(part[good])
         centres = 0.5 * (part[~good, :, 0] + part[~good, :, 1])
         if len(centres):
-            k, off = enclosure.counterexample(task, centres, bound)
+            k, missed, machine = enclosure.counterexample(task, centres, bound)
             if k is not None:
-                point, missed = centres[k], off
+                point = centres[k]
         for box in part[~good]:
             side = np.where(varies, (box[:, 1] - box[:, 0]) / np.where(least > 0.0, least, 1.0), 0.0)
             at = int(np.argmax(side))
@@ -172,13 +164,11 @@ def prove_pose_error(
     return ProvedErrors(
         robot.mechanism.name, verdict, bound, largest, proved, boxes, time.monotonic() - began, task.labels,
         tuple(c.unit for c in task.all), np.stack((lower, upper), axis=1), np.array(done).reshape(-1, len(lower), 2),
-        np.array(left).reshape(-1, len(lower), 2), point, missed,
+        np.array(left).reshape(-1, len(lower), 2), point, missed, machine,
     )  # fmt: skip
 
 
 class _Enclosure:
-    """Upper bounds of the position error over boxes."""
-
     def __init__(self, robot: Robot, tolerances: Tolerances) -> None:
         self.robot, self.mechanism = robot, robot.mechanism
         self.parameters = GeometricParameters(self.mechanism)
@@ -186,11 +176,12 @@ class _Enclosure:
         drives = self.model.columns_of(self.mechanism.actuated_joints)
         # Held drives leave as many unknowns as there are independent equations.
         if self.model.independent + len(drives) != self.model.size + (6 if self.model.free_platform else 0):
-            raise AnalysisError(
-                f"pose_error of {self.mechanism.name}",
-                "its drives are more than its degrees of freedom, or a body turns idly",
-                "ask for machines at random: pkm analyse ROBOT errors --machines 1000",
-            )
+            about = f"pose_error of {self.mechanism.name}"
+            if len(drives) > self.mechanism.mobility.platform:
+                problem = "its drives are more than its degrees of freedom: errors strain it"
+                raise AnalysisError(about, problem, "ask for its stiffness: pkm analyse ROBOT stiffness")
+            remedy = "ask for machines at random: pkm analyse ROBOT errors --machines 1000"
+            raise AnalysisError(about, "a body turns idly, and its position is not determined", remedy)
         self.tolerances = tolerances
         self.rods = rods_of(self.model)
         self.chosen = [(one, t) for one in self.parameters.all if (t := tolerances.of(one.name, one.unit)) > 0.0]
@@ -323,21 +314,15 @@ class _Enclosure:
         return bounds
 
     def _plays(self) -> list[tuple[int, Array, float]]:
-        """Of each passive joint with clearance: its place, a projection (3, 3) on where it can go, and how far [m]."""
-        model, found = self.model, []
+        """Of each passive joint with clearance: its place, a projection (3, 3) on where it can go, and how far [m].
+
+        Where a rod's length is all that counts, its second axis moves the same end, in a direction not known.
+        """
         centres = {rod.second: rod.centre for rod in self.rods or ()}
-        passive = [j for j in model.joints if not j.actuated and j.type is not JointType.FIXED]
-        movable: list[Joint | Loop] = [*passive, *model.loops]
-        for one in movable:
-            k = model.place_at[one.name, SUCCESSOR if isinstance(one, Loop) else ORIGIN]
-            size = self.tolerances.play(one.name)
-            if size == 0.0:
-                continue
-            axis = one.axis2 if isinstance(one, Loop) else one.axis
-            across = np.eye(3) - np.outer(axis, axis) if turns(one) and k not in centres else np.eye(3)
-            # Where a rod's length is all that counts, its second axis moves the same end, in a direction not known.
-            found.append((centres.get(k, k), across, size))
-        return found
+        return [
+            (centres.get(place, place), np.eye(3) if place in centres else across, size)
+            for place, across, size in plays_of(self.model, self.tolerances).values()
+        ]
 
     def _sources(self, by_place: list[Enclosed]) -> Iterator[tuple[Array, Array, float]]:
         """Of each error: the gaps (n, m, k) by its components, how far these are from it (n, m), and its size.
@@ -354,23 +339,27 @@ class _Enclosure:
             part = by_place[place].part(..., slice(0, 3))
             yield part.middle @ across, np.linalg.norm(part.radius, axis=2), t
 
-    def counterexample(self, task: Any, centres: Array, bound: float) -> tuple[int | None, float]:
-        """A centre (its number) that a machine within the tolerances misses by more than the bound, and by how much."""
+    def counterexample(self, task: Any, centres: Array, bound: float) -> tuple[int | None, float, Machine | None]:
+        """A centre (its number) that a machine within the tolerances misses by more than the bound, by how much, which.
+
+        Where play locks the loops of an overconstrained robot, a machine without it is tried.
+        """
         poses = task.poses(np.where(np.isfinite(centres), centres, 0.0))[0]
         there = np.flatnonzero(closes(self.robot.kinematics.at(poses, mode=self.robot.mode).status))[:8]
         if not len(there):
-            return None, 0.0
+            return None, 0.0, None
         model = ErrorModel(self.robot, self.tolerances, poses[there])
-        worst = model.worst_machines()
-        for k, (values, read) in enumerate(worst):
-            displaced = GraphModel(self.mechanism, self.parameters.displacements(values))
-            start = model.states.rows(slice(k, k + 1))
-            start.q[:, self.drives] += read
-            end, gap = displaced.closed(start, self.drives)
-            off = float(np.linalg.norm(end.platform[0, :3, 3] - model.states.platform[k, :3, 3]))
-            if gap[0] < 1e-9 * displaced.length and off > bound * (1.0 + 1e-9):
-                return int(there[k]), off
-        return None, 0.0
+        for k, worst in enumerate(model.worst_machines()):
+            tight = replace(worst, play={name: np.zeros(3) for name in worst.play}, change=0.0)
+            for machine in (worst, tight) if self.plays or worst.change else (worst,):
+                displaced = GraphModel(self.mechanism, model.displacements(machine))
+                start = model.states.rows(slice(k, k + 1))
+                start.q[:, self.drives] += machine.read
+                end, gap = displaced.closed(start, self.drives)
+                off = float(np.linalg.norm(end.platform[0, :3, 3] - model.states.platform[k, :3, 3]))
+                if gap[0] < 1e-9 * displaced.length and off > bound * (1.0 + 1e-9):
+                    return int(there[k]), off, machine
+        return None, 0.0, None
 
 
 def _bounded(off: Array, radius: Array, b: Array) -> Array:

@@ -17,9 +17,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pkm_analysis.analysis_errors import AnalysisError
-from pkm_description.joint_geometry import frame_along, freedoms
-from pkm_description.mechanism import Array, JointType, LoopType
+from pkm_description.joint_geometry import frame_along
+from pkm_description.mechanism import Array, JointType, Loop, LoopType
 from pkm_description.rotations import skew
 from pkm_kinematics.geometry import GraphModel
 from pkm_kinematics.geometry.graph_model import ORIGIN, PREDECESSOR, SUCCESSOR, rotations
@@ -55,7 +54,19 @@ class Enclosed(NamedTuple):
         return Enclosed(self.middle[at], self.radius[at])  # type: ignore[index]
 
 
-Ends = Sequence[tuple[float, int, int, Enclosed]]  # of a loop: sign, link, place on it, and that place's origin (n, 3)
+@dataclass(frozen=True)
+class End:
+    """A side of a loop: a link, a place on it, a point (n, 3) that moves with the link, and whether it is the place's.
+
+    `arm` (n, 3) goes to the point from the origin of a free platform that carries the link.
+    """
+
+    sign: float
+    link: int
+    place: int
+    point: Enclosed
+    own: bool
+    arm: Enclosed | None = None
 
 
 def exact(values: Array) -> Enclosed:
@@ -86,12 +97,8 @@ def turned(axis: Array, angle: Array, width: Array) -> Enclosed:
 class EnclosedGraph:
     """Bodies, and derivatives of the gaps, of a model whose joints, platform and places are within boxes.
 
-    Args:
-        model: as drawn.
-        q: joint coordinates (n, size), middle and radius.
-        position: of the platform (n, 3).
-        attitude: of the platform (n, 3, 3).
-        shifts: radii (n_places, 2) of the places' displacements: translation [m] in each direction, and angle [rad].
+    `model` is as drawn, `q` (n, size), `position` (n, 3) and `attitude` (n, 3, 3) of the platform. `shifts`
+    (n_places, 2) are radii of the places' displacements: translation [m] in each direction, and angle [rad].
     """
 
     def __init__(self, model: GraphModel, q: Enclosed, position: Enclosed, attitude: Enclosed, shifts: Array) -> None:
@@ -100,27 +107,37 @@ class EnclosedGraph:
         still = exact(np.tile(np.eye(3), (n, 1, 1))), exact(np.zeros((n, 3)))
         self.bodies: dict[int, tuple[Enclosed, Enclosed]] = {0: still}
         self.moved = attitude, position
+        self.arms: dict[int, Enclosed] = {}  # of bodies on a free platform: from its origin
         if model.free_platform:
             self.bodies[model.platform] = self.moved
+            self.arms[model.platform] = still[1]
         self.axes: list[tuple[int, int, bool, Enclosed, Enclosed]] = []  # joint, column, slides, axis, point
         for k, joint in enumerate(model.joints):
             if model.links[joint.parent] not in self.bodies or not self.places_joint(k):
                 continue
-            R, p = self._at(model.links[joint.parent], k)
-            for freedom in freedoms(joint):
-                if joint.mimic is not None:
-                    raise AnalysisError(joint.name, "a geared joint is not enclosed", "ask for machines at random")
-                at = model.column[freedom.name]
-                axis = _applied(R, freedom.axis)
-                self.axes.append((k, at, freedom.slides, axis, p))
-                if freedom.slides:
-                    along = Enclosed(axis.middle * q.middle[:, at, None], np.zeros((n, 3)))
-                    reach = np.abs(axis.middle) * q.radius[:, at, None]
-                    reach = reach + axis.radius * (np.abs(q.middle[:, at]) + q.radius[:, at])[:, None]
-                    p = p + Enclosed(along.middle, reach)
-                else:
-                    R = R @ turned(freedom.axis, q.middle[:, at], q.radius[:, at])
-            self.bodies[model.links[joint.child]] = R, p
+            self._joint(k, model.links[joint.parent], model.links[joint.child], q)
+
+    def _joint(self, k: int, parent: int, child: int, q: Enclosed) -> None:
+        """Where a joint's child is, and the axes that move it, by the rate of their coordinate."""
+        R, p = self._at(parent, k)
+        arm = self._arm(parent, k)
+        for step in self.model.steps[k]:
+            middle, radius = step.factor * q.middle[:, step.column] + step.offset, q.radius[:, step.column]
+            radius = abs(step.factor) * radius
+            axis = _applied(R, step.axis)
+            rate = Enclosed(step.factor * axis.middle, abs(step.factor) * axis.radius)
+            self.axes.append((k, step.column, step.slides, rate, p))
+            if step.slides:
+                reach = np.abs(axis.middle) * radius[:, None]
+                reach = reach + axis.radius * (np.abs(middle) + radius)[:, None]
+                along = Enclosed(axis.middle * middle[:, None], reach)
+                p = p + along
+                arm = None if arm is None else arm + along
+            else:
+                R = R @ turned(step.axis, middle, radius)
+        self.bodies[child] = R, p
+        if arm is not None:
+            self.arms[child] = arm
 
     def places_joint(self, joint: int) -> bool:
         """Whether what a joint carries is needed."""
@@ -128,12 +145,15 @@ class EnclosedGraph:
 
     def _at(self, link: int, place: int) -> tuple[Enclosed, Enclosed]:
         R, p = self.bodies[link]
-        frame = self.frames[place]
-        n = len(R.middle)
-        inner = Enclosed(np.tile(frame.middle, (n, 1, 1)), np.tile(frame.radius, (n, 1, 1)))
-        return R @ inner.part(slice(None), slice(0, 3), slice(0, 3)), p + (
-            R @ inner.part(slice(None), slice(0, 3), slice(3, 4))
-        ).part(..., 0)
+        return R @ self.frames[place].part(slice(0, 3), slice(0, 3)), p + self._reach(link, place)
+
+    def _reach(self, link: int, place: int) -> Enclosed:
+        R = self.bodies[link][0]
+        return (R @ self.frames[place].part(slice(0, 3), slice(3, 4))).part(..., 0)
+
+    def _arm(self, link: int, place: int) -> Enclosed | None:
+        """From the origin of a free platform to a place on a body that it carries; None for other bodies."""
+        return self.arms[link] + self._reach(link, place) if link in self.arms else None
 
     def derivatives(self) -> tuple[Enclosed, list[Enclosed]]:
         """Of the gaps (n, m, size + 6) by coordinates and the platform, and (n, m, 6) by each place's displacement."""
@@ -146,98 +166,107 @@ class EnclosedGraph:
             R1, p1 = self._at(first, here)
             R2, p2 = self._at(second, there)
             pairs = self._directions(loop, R1, R2)
-            gap = loop.type in (LoopType.SPHERICAL, LoopType.UNIVERSAL, LoopType.REVOLUTE)
-            if not gap:
-                raise AnalysisError(
-                    loop.name, f"a {loop.type.value} loop is not enclosed", "ask for machines at random"
-                )
-            ends = ((1.0, second, there, p2), (-1.0, first, here, p1))
-            rows.append(self._by_rates(ends, pairs))
+            across = _held_directions(loop)
+            kept, one = None, End(-1.0, first, here, p1, True, self._arm(first, here))
+            if across is not None:  # in directions of the first body, its point at the other end counts
+                kept = _transposed(_applied(R1, across.T))
+                one = End(-1.0, first, here, p2, False, None if one.arm is None else p2 - self.moved[1])
+            ends = (End(1.0, second, there, p2, True, self._arm(second, there)), one)
+            rows.append(_along(kept, self._by_rates(ends, pairs)))
             for k, place in enumerate(model.places):
-                by_place[k].append(self._by_place(k, place.side, ends, pairs))
+                by_place[k].append(_along(kept, self._by_place(k, place.side, ends, pairs)))
         if not model.free_platform:
             self._held(rows, by_place)
         return _stacked(rows), [_stacked(parts) for parts in by_place]
 
     def _held(self, rows: list[Enclosed], by_place: list[list[Enclosed]]) -> None:
         """A platform that hangs on a limb is where the one that is given is: six rows more."""
-        model, (attitude, position) = self.model, self.moved
+        model, attitude = self.model, self.moved[0]
         R, p = self.bodies[model.platform]
-        pairs = [crossed(_applied(R, np.eye(3)[k]), _applied(attitude, np.eye(3)[k - 2])) for k in range(3)]
-        ends = ((1.0, model.platform, -1, p),)
+        pairs = _turned_together(R, attitude)
+        ends = (End(1.0, model.platform, -1, p, True),)
         J = self._by_rates(ends, pairs)
-        for axis in range(3):
-            unit = exact(np.tile(np.eye(3)[axis], (len(position.middle), 1)))
-            none = exact(np.zeros_like(position.middle))
-            _put(J, model.size + axis, -1.0, unit, None, pairs)
-            _put(J, model.size + 3 + axis, -1.0, none, unit, pairs)
+        for at, unit in enumerate(map(exact, np.eye(3)), start=model.size):
+            _put(J, at, -1.0, unit, None, pairs)
+            _put(J, at + 3, -1.0, exact(np.zeros(3)), unit, pairs)
         rows.append(J)
         for k, place in enumerate(model.places):
             by_place[k].append(self._by_place(k, place.side, ends, pairs))
 
-    def _by_rates(self, ends: Ends, pairs: list[Enclosed]) -> Enclosed:
+    def _by_rates(self, ends: Sequence[End], pairs: list[Enclosed]) -> Enclosed:
         """Derivative (n, m, size + 6) of a loop's gaps by coordinates and the platform."""
-        model, n = self.model, len(ends[0][3].middle)
+        model, n = self.model, len(ends[0].point.middle)
         J = Enclosed(*(np.zeros((n, 3 + len(pairs), model.size + 6)) for _ in range(2)))
-        for sign, link, place, end in ends:
+        for end in ends:
             for k, at, slides, axis, point in self.axes:
-                if model.carried[link, k]:
-                    linear = axis if slides else crossed(axis, end - point)
-                    _put(J, at, sign, linear, None if slides else axis, pairs)
-            if model.carried[link, -1]:
-                self._by_platform(J, link, place, sign, pairs)
+                if model.carried[end.link, k]:
+                    linear = axis if slides else crossed(axis, end.point - point)
+                    _put(J, at, end.sign, linear, None if slides else axis, pairs)
+            if end.arm is not None:
+                for at, unit in enumerate(map(exact, np.eye(3)), start=model.size):
+                    _put(J, at, end.sign, unit, None, pairs)
+                    _put(J, at + 3, end.sign, crossed(unit, end.arm), unit, pairs)
         return J
 
-    def _directions(self, loop: object, R1: Enclosed, R2: Enclosed) -> list[Enclosed]:
+    def _directions(self, loop: Loop, R1: Enclosed, R2: Enclosed) -> list[Enclosed]:
         """For each row of directions, image x fixed: what an angular velocity is multiplied by."""
-        kind = loop.type  # type: ignore[attr-defined]
-        if kind is LoopType.SPHERICAL:
+        if loop.type is LoopType.SPHERICAL:
             return []
-        image = _applied(R2, loop.axis2)  # type: ignore[attr-defined]
-        fixed = [loop.axis] if kind is LoopType.UNIVERSAL else list(frame_along(loop.axis).T[:2])  # type: ignore[attr-defined]
+        if loop.type in (LoopType.PRISMATIC, LoopType.FIXED):
+            return _turned_together(R2, R1)
+        image = _applied(R2, loop.axis2)
+        fixed = [loop.axis] if loop.type is LoopType.UNIVERSAL else list(frame_along(loop.axis).T[:2])
         return [crossed(image, _applied(R1, one)) for one in fixed]
 
-    def _by_platform(self, J: Enclosed, link: int, place: int, sign: float, pairs: list[Enclosed]) -> None:
-        model = self.model
-        n, size = len(J.middle), model.size
-        R = self.bodies[model.platform][0]
-        if link != model.platform:
-            raise AnalysisError(
-                model.mechanism.name, "bodies are attached to its platform", "ask for machines at random"
-            )
-        frame = self.frames[place]
-        inner = Enclosed(np.tile(frame.middle[:3, 3:], (n, 1, 1)), np.tile(frame.radius[:3, 3:], (n, 1, 1)))
-        arm = (R @ inner).part(..., 0)
-        for axis in range(3):
-            unit = exact(np.tile(np.eye(3)[axis], (n, 1)))
-            _put(J, size + axis, sign, unit, None, pairs)
-            _put(J, size + 3 + axis, sign, crossed(unit, arm), unit, pairs)
-
-    def _by_place(self, k: int, side: str, ends: Ends, pairs: list[Enclosed]) -> Enclosed:
+    def _by_place(self, k: int, side: str, ends: Sequence[End], pairs: list[Enclosed]) -> Enclosed:
         """Derivative (n, m, 6) of a loop's gaps by a place's displacement."""
-        model, n = self.model, len(ends[0][3].middle)
+        model, n = self.model, len(ends[0].point.middle)
         J = Enclosed(*(np.zeros((n, 3 + len(pairs), 6)) for _ in range(2)))
         link = model.links[model.places[k].link]
-        for sign, body, own, end in ends:
-            moves = bool(model.carried[body, k]) if side == ORIGIN else own == k
+        for end in ends:
+            moves = bool(model.carried[end.link, k]) if side == ORIGIN else end.place == k
             if not moves:
                 continue
             R, p = self._at(link, k)
-            before = self.bodies[link][0] @ exact(np.tile(model.nominal[k][:3, :3], (n, 1, 1)))
+            before = self.bodies[link][0] @ exact(model.nominal[k][:3, :3])
+            still = end.own and side != ORIGIN
             for axis in range(3):
-                _put(J, axis, sign, before.part(..., axis), None, pairs)
+                _put(J, axis, end.sign, before.part(..., axis), None, pairs)
                 about = R.part(..., axis)
-                linear = crossed(about, end - p) if side == ORIGIN else exact(np.zeros((n, 3)))
-                _put(J, 3 + axis, sign, linear, about, pairs)
+                linear = exact(np.zeros(3)) if still else crossed(about, end.point - p)
+                _put(J, 3 + axis, end.sign, linear, about, pairs)
         return J
+
+
+def _held_directions(loop: Loop) -> Array | None:
+    """Directions (k, 3) of the predecessor's frame in which the ends of a loop that slides stay together."""
+    if loop.type is LoopType.PLANAR:
+        return loop.axis[None]
+    return frame_along(loop.axis).T[:2] if loop.type in (LoopType.CYLINDRICAL, LoopType.PRISMATIC) else None
+
+
+def _along(directions: Enclosed | None, J: Enclosed) -> Enclosed:
+    """Derivatives whose first three rows are taken along directions (n, k, 3), if any."""
+    if directions is None:
+        return J
+    linear = directions @ J.part(slice(None), slice(0, 3))
+    return _stacked([linear, J.part(slice(None), slice(3, None))])
+
+
+def _turned_together(R: Enclosed, other: Enclosed) -> list[Enclosed]:
+    """Rows of two rotations that are equal: each axis of one is across the next one of the other."""
+    return [crossed(R.part(..., k), other.part(..., k - 2)) for k in range(3)]
+
+
+def _transposed(R: Enclosed) -> Enclosed:
+    return Enclosed(np.swapaxes(R.middle, 1, 2), np.swapaxes(R.radius, 1, 2))
 
 
 @dataclass(frozen=True)
 class Rod:
-    """A rod from the centre of a universal joint to the ball of a loop: numbers of its places.
+    """A rod from a universal joint (places `centre` and `second` of its axes) to the ball of a loop.
 
-    `centre` is that of the universal joint's first axis, `second` that of its other one, `slide` that of a prismatic
-    joint on the way to the ball, -1 without one, whose joint coordinate is `column`.
+    `slide` is the place of a prismatic joint on the way, -1 without one, `column` its coordinate.
     """
 
     loop: int
@@ -259,6 +288,8 @@ def rods_of(model: GraphModel) -> list[Rod] | None:
         at, slide, column = parent.get(loop.predecessor, -1), -1, -1
         if at >= 0 and model.joints[at].type is JointType.PRISMATIC:
             slide, column = at, model.column.get(model.joints[at].name, -1)
+            if column < 0 or not model.joints[at].actuated:
+                return None
             at = parent.get(model.joints[at].parent, -1)
         second = model.joints[at] if at >= 0 else None
         first = model.joints[parent[second.parent]] if second is not None and second.parent in parent else None
@@ -269,7 +300,7 @@ def rods_of(model: GraphModel) -> list[Rod] | None:
         driven = set(model.mechanism.actuated_joints)
         ancestors = {model.joints[k].name for k in np.flatnonzero(model.carried[model.links[first.parent], :-1])}
         moved = {name for name in ancestors if model.mechanism.joint_named[name].type is not JointType.FIXED}
-        if not (meets and across) or first.actuated or second.actuated or not moved <= driven or column < -1:
+        if not (meets and across) or first.actuated or second.actuated or not moved <= driven:
             return None
         found.append(Rod(number, parent[second.parent], at, slide, column))
     return found
@@ -301,9 +332,7 @@ class EnclosedRods(EnclosedGraph):
             c = self._at(body, rod.centre)[1]
             b = self._at(model.platform, ball)[1]
             n_ = _unit(b - c)
-            R = self.bodies[model.platform][0]
-            inner = self.frames[ball].part(slice(0, 3), slice(3, 4))
-            arm = (R @ Enclosed(np.tile(inner.middle, (n, 1, 1)), np.tile(inner.radius, (n, 1, 1)))).part(..., 0)
+            arm = self._reach(model.platform, ball)
             _set(J, row, slice(model.size, model.size + 3), n_)
             _set(J, row, slice(model.size + 3, model.size + 6), crossed(arm, n_))
             for k, at, slides, turns, point in self.axes:
@@ -313,7 +342,7 @@ class EnclosedRods(EnclosedGraph):
             self._length(J, places, row, rod, loop.name)
             for k in {rod.centre, ball, *(j for j, *_ in self.axes if model.carried[body, j])}:
                 before = self.bodies[model.links[model.places[k].link]][0]
-                axes = before @ Enclosed(*(np.tile(x, (n, 1, 1)) for x in (model.nominal[k][:3, :3], np.zeros((3, 3)))))
+                axes = before @ exact(model.nominal[k][:3, :3])
                 sign = 1.0 if k == ball else -1.0
                 turn, at_place = self._at(model.links[model.places[k].link], k)
                 for axis in range(3):
@@ -325,37 +354,25 @@ class EnclosedRods(EnclosedGraph):
 
     def _length(self, J: Enclosed, places: list[Enclosed], row: int, rod: Rod, loop: str) -> None:
         """The rod's own length: by its drive, and by the places on it."""
-        model, n = self.model, len(self.q.middle)
+        model = self.model
         end = model.place_at[loop, PREDECESSOR]
-        point = self.frames[end].part(slice(0, 3), slice(3, 4))
-        vector = Enclosed(*(np.tile(x, (n, 1, 1)) for x in point))
+        point = self.frames[end].part(slice(0, 3), 3)
         if rod.slide < 0:
-            along = _unit(vector.part(..., 0))
-            own = along
+            own = _unit(point.part(None))
         else:
             frame, axis = self.frames[rod.slide], model.joints[rod.slide].axis
-            q = self.q.part(..., rod.column)
-            inner = Enclosed(
-                vector.middle[..., 0] + q.middle[:, None] * axis,
-                vector.radius[..., 0] + q.radius[:, None] * np.abs(axis),
-            )
-            R = Enclosed(*(np.tile(x[:3, :3], (n, 1, 1)) for x in frame))
-            turned_ = (R @ inner.part(..., None)).part(..., 0)
-            whole = turned_ + Enclosed(*(np.tile(x[:3, 3], (n, 1)) for x in frame))
-            along = _unit(whole)  # before the slide
-            back = Enclosed(np.swapaxes(R.middle, 1, 2), np.swapaxes(R.radius, 1, 2))
-            own = (back @ along.part(..., None)).part(..., 0)  # in the slide's own axes
-            _set(J, row, rod.column, dotted(own, Enclosed(np.tile(axis, (n, 1)), np.zeros((n, 3)))), -1.0)
-            before = model.nominal[rod.slide][:3, :3]
-            for k in range(3):
-                unit = Enclosed(np.tile(before[:, k], (n, 1)), np.zeros((n, 3)))
-                _set(places[rod.slide], row, k, dotted(along, unit), -1.0)
-                about = crossed(Enclosed(np.tile(np.eye(3)[k], (n, 1)), np.zeros((n, 3))), inner)
-                _set(places[rod.slide], row, 3 + k, dotted(own, about), -1.0)
-        before = model.nominal[end][:3, :3]
+            q = self.q.part(..., rod.column, None)
+            inner = Enclosed(point.middle + q.middle * axis, point.radius + q.radius * np.abs(axis))
+            R = frame.part(slice(0, 3), slice(0, 3))
+            along = _unit((R @ inner.part(..., None)).part(..., 0) + frame.part(slice(0, 3), 3))  # before the slide
+            own = (_transposed(R.part(None)) @ along.part(..., None)).part(..., 0)  # in the slide's own axes
+            _set(J, row, rod.column, dotted(own, exact(axis)), -1.0)
+            for k, unit in enumerate(np.eye(3)):
+                before = exact(model.nominal[rod.slide][:3, k])
+                _set(places[rod.slide], row, k, dotted(along, before), -1.0)
+                _set(places[rod.slide], row, 3 + k, dotted(own, crossed(exact(unit), inner)), -1.0)
         for k in range(3):
-            unit = Enclosed(np.tile(before[:, k], (n, 1)), np.zeros((n, 3)))
-            _set(places[end], row, k, dotted(own, unit), -1.0)
+            _set(places[end], row, k, dotted(own, exact(model.nominal[end][:3, k])), -1.0)
 
 
 def _unit(vector: Enclosed) -> Enclosed:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -20,7 +21,7 @@ from pkm_analysis.errors.tolerances import NORMAL, Tolerances
 from pkm_analysis.plottable import Plottable, Table
 from pkm_description.mechanism import Array, Joint, JointType, Loop, LoopType
 from pkm_kinematics.geometry import GeometricParameter, GeometricParameters, GraphModel, States
-from pkm_kinematics.geometry.graph_model import ORIGIN, SUCCESSOR
+from pkm_kinematics.geometry.graph_model import ORIGIN, SUCCESSOR, rotation_vectors
 from pkm_kinematics.status import closes
 
 DIRECTIONS = 64  # from which the worst case is sought
@@ -111,16 +112,8 @@ class ErrorBudget(Plottable):
         for one, share in zip(self.sources, self.shares(), strict=True):
             effect = one.effects[self.at_worst]
             moved, turned = 1e3 * np.linalg.norm(effect[:3]), np.degrees(np.linalg.norm(effect[3:]))
-            rows.append(
-                [
-                    one.name,
-                    one.kind,
-                    shown_size(one.size, one.unit),
-                    f"{moved:.4g} mm",
-                    f"{turned:.3g} deg",
-                    f"{100.0 * share:.2f} %",
-                ]
-            )
+            sizes = [f"{moved:.4g} mm", f"{turned:.3g} deg", f"{100.0 * share:.2f} %"]
+            rows.append([one.name, one.kind, shown_size(one.size, one.unit), *sizes])
         return [Table("Sources of error", ["source", "kind", "tolerance", "position", "rotation", "share"], rows)]
 
     def to_dict(self) -> dict[str, Any]:
@@ -146,6 +139,24 @@ class ErrorBudget(Plottable):
 def shown_size(value: float, unit: str) -> str:
     """A size in the unit that a person uses."""
     return {"m": f"{1e3 * value:.4g} mm", "rad": f"{np.degrees(value):.4g} deg"}.get(unit, f"{value:.4g} {unit}")
+
+
+@dataclass(frozen=True, eq=False)
+class Machine:
+    """One machine: its parameters [m, rad], what its drives misread (n,), and how far (3,) each loose joint is apart.
+
+    `play` [m] is in the axes of the joint's frame, `change` [K] by how much all bodies are warmer.
+    """
+
+    parameters: dict[str, float]
+    read: Array
+    play: dict[str, Array]
+    change: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """What is wrong with it, for JSON."""
+        play = {name: apart.tolist() for name, apart in self.play.items()}
+        return {"parameters": self.parameters, "readings": self.read.tolist(), "play": play, "change": self.change}
 
 
 class ErrorModel:
@@ -255,17 +266,35 @@ class ErrorModel:
         total = self.parameters.sensitivity(self.states, [grown(self.parameters.model, t)])[1][:, :, 0]
         return [Source("growth by warmth", THERMAL, "K", t.change, total, one_way=True)] if total.any() else []
 
-    def worst_machines(self) -> list[tuple[dict[str, float], Array]]:
-        """For each configuration, parameters and errors of the drives' readings that put the position off most."""
+    def worst_machines(self) -> list[Machine]:
+        """For each configuration, the machine that puts the position off most, to first order."""
         sources = [one for one in self.sources() if one.kind in (GEOMETRY, SENSORS)]
-        effects = np.array([one.effects[:, :3] for one in sources]).transpose(1, 2, 0)
+        effects = np.array([one.effects[:, :3] for one in sources]).reshape(len(sources), len(self.poses), 3)
+        model, plays = self.parameters.model, plays_of(self.parameters.model, self.tolerances)
+        moves = [_translated(len(model.places), {place: axis}) for place, _, _ in plays.values() for axis in np.eye(3)]
+        loose = self.parameters.sensitivity(self.states, [*moves, grown(model, self.tolerances)])[1][:, :3]
         found = []
         for k in range(len(self.poses)):
-            signs = _largest(effects[k : k + 1], np.zeros((1, 3)))[1][0]
+            by_play = [
+                size * loose[k, :, 3 * i : 3 * i + 3] @ across for i, (_, across, size) in enumerate(plays.values())
+            ]
+            signs, pushes, warm = _farthest(effects[:, k].T, by_play, self.tolerances.change * loose[k, :, -1])
             drawn = {one.name: float(sign * one.size) for one, sign in zip(sources, signs, strict=True)}
-            read = [drawn.pop(f"sensor of {name}", 0.0) for name in self.mechanism.actuated_joints]
-            found.append((drawn, np.array(read)))
+            read = np.array([drawn.pop(f"sensor of {name}", 0.0) for name in self.mechanism.actuated_joints])
+            apart = {
+                name: size * across @ push
+                for (name, (_, across, size)), push in zip(plays.items(), pushes, strict=True)
+            }
+            found.append(Machine(drawn, read, apart, self.tolerances.change if warm else 0.0))
         return found
+
+    def displacements(self, machine: Machine) -> Array:
+        """Displacements (n_places, 6) of the parts of a machine."""
+        model = self.parameters.model
+        total = self.parameters.displacements(machine.parameters)
+        for name, (place, _, _) in plays_of(model, self.tolerances).items():
+            total[place, :3] += machine.play[name]
+        return np.asarray(total + machine.change * grown(model, self.tolerances).weights)
 
     def budget(self) -> ErrorBudget:
         """The errors at the configurations. Raises `AnalysisError` where nothing is wrong."""
@@ -274,11 +303,7 @@ class ErrorModel:
             raise AnalysisError("tolerances", "none of them moves the platform", "give tolerances above zero")
         free = [one for one in sources if not one.one_way]
         n = len(self.poses)
-        systematic = (
-            np.sum([one.effects for one in sources if one.one_way], axis=0)
-            if len(free) < len(sources)
-            else np.zeros((n, 6))
-        )
+        systematic = np.zeros((n, 6)) + sum(one.effects for one in sources if one.one_way)
         effects = np.array([one.effects for one in free]).reshape(-1, n, 6).transpose(1, 2, 0)
         worst = np.column_stack(
             [_largest(effects[:, part], systematic[:, part])[0] for part in (slice(0, 3), slice(3, 6))]
@@ -301,6 +326,20 @@ def _translated(places: int, by: Mapping[int, Array]) -> GeometricParameter:
     return GeometricParameter("", "offset", "m", weights)
 
 
+def plays_of(model: GraphModel, tolerances: Tolerances) -> dict[str, tuple[int, Array, float]]:
+    """Of each passive joint with clearance: its place, a projection (3, 3) on where it can go, and how far [m]."""
+    found = {}
+    passive = [j for j in model.joints if not j.actuated and j.type is not JointType.FIXED]
+    movable: list[Joint | Loop] = [*passive, *model.loops]
+    for one in movable:
+        size = tolerances.play(one.name)
+        axis = one.axis2 if isinstance(one, Loop) else one.axis
+        across = np.eye(3) - np.outer(axis, axis) if turns(one) else np.eye(3)
+        if size > 0.0:
+            found[one.name] = model.place_at[one.name, SUCCESSOR if isinstance(one, Loop) else ORIGIN], across, size
+    return found
+
+
 def grown(model: GraphModel, tolerances: Tolerances) -> GeometricParameter:
     """All bodies larger by their expansion for 1 K, as a displacement of the places on them."""
     by = {}
@@ -317,16 +356,40 @@ def turns(one: Joint | Loop | None) -> bool:
     return one is not None and one.type in (LoopType.REVOLUTE, LoopType.CYLINDRICAL)
 
 
+def _farthest(effects: Array, balls: Sequence[Array], one_way: Array) -> tuple[Array, list[Array], bool]:
+    """The longest sum of effects (3, k) with signs, images (3, 3) of unit vectors, and (3,) or nothing; what makes it.
+
+    Sought as in `_largest`: the signs (k,), the unit vectors (3,), and whether `one_way` is in it.
+    """
+    best, found = -1.0, (np.ones(effects.shape[1]), [np.zeros(3) for _ in balls], False)
+    for start in _starts():
+        along = start
+        for _ in range(20):
+            signs = np.where(along @ effects < 0.0, -1.0, 1.0)
+            pulls = [along @ ball for ball in balls]
+            pushes = [pull / max(float(np.linalg.norm(pull)), 1e-300) for pull in pulls]
+            used = bool(along @ one_way > 0.0)
+            total = effects @ signs + used * one_way
+            total = total + np.sum([ball @ push for ball, push in zip(balls, pushes, strict=True)], axis=0)
+            along = total / max(float(np.linalg.norm(total)), 1e-300)
+        if (size := float(np.linalg.norm(total))) > best:
+            best, found = size, (signs, pushes, used)
+    return found
+
+
+def _starts() -> list[Array]:
+    random = np.random.default_rng(0).standard_normal((DIRECTIONS, 3))
+    return [*np.eye(3), *(-np.eye(3)), *(random / np.linalg.norm(random, axis=1, keepdims=True))]
+
+
 def _largest(effects: Array, offset: Array) -> tuple[Array, Array]:
     """Largest length (n,) of offset (n, 3) plus effects (n, 3, k) with signs of their own, and these signs (n, k).
 
     The sum is largest where each effect points along it: signs are exchanged until none changes, from many directions.
     """
     n = len(effects)
-    random = np.random.default_rng(0).standard_normal((DIRECTIONS, 3))
-    starts: Sequence[Array] = [*np.eye(3), *(-np.eye(3)), *(random / np.linalg.norm(random, axis=1, keepdims=True))]
     best, chosen = np.full(n, -1.0), np.ones((n, effects.shape[2]))
-    for start in starts:
+    for start in _starts():
         along = np.tile(start, (n, 1))
         for _ in range(20):
             signs = np.where(np.einsum("nik,ni->nk", effects, along) < 0.0, -1.0, 1.0)
@@ -339,3 +402,109 @@ def _largest(effects: Array, offset: Array) -> tuple[Array, Array]:
         better = size[:, 0] > best
         best[better], chosen[better] = size[better, 0], signs[better]
     return best, chosen
+
+
+CHUNK = 10  # machines
+QUANTILES = (0.5, 0.9, 0.95, 0.99)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class SampledErrors(Plottable):
+    """Errors (machines, n, 2) of position [m] and rotation [rad] of machines at n configurations; NaN: no closure."""
+
+    _picture: ClassVar[str] = "error_pictures.sampled_picture"
+
+    robot: str
+    poses: Array
+    errors: Array
+    expected: Array  # (n, 2) root mean squares, first order
+
+    def _summary(self) -> str:
+        at = 1e3 * self.quantile(0.95)[0]
+        return f"{self.robot}: 95 % of {len(self.errors)} machines are within {at:.4g} mm everywhere"
+
+    def quantile(self, share: float) -> Array:
+        """Errors (2,) that a share of the machines does not exceed at any configuration."""
+        return np.asarray(np.nanquantile(np.nanmax(self.errors, axis=1), share, axis=0))
+
+    @property
+    def rms(self) -> Array:
+        """Root mean squares (n, 2) over the machines."""
+        return np.asarray(np.sqrt(np.nanmean(self.errors**2, axis=0)))
+
+    def _details(self) -> list[str]:
+        ratio = self.rms[:, 0] / np.maximum(self.expected[:, 0], 1e-300)
+        lines = [
+            f"{100 * share:g} % within {1e3 * self.quantile(share)[0]:.4g} mm and "
+            f"{np.degrees(self.quantile(share)[1]):.4g} deg"
+            for share in QUANTILES
+        ]
+        lines.append(f"root mean square over that of first order: {ratio.min():.4f} to {ratio.max():.4f}")
+        lost = int(np.isnan(self.errors).any(axis=(1, 2)).sum())
+        return lines + ([f"{lost} machines cannot close their loops somewhere"] if lost else [])
+
+    @property
+    def tables(self) -> list[Table]:
+        """Quantiles."""
+        rows = [
+            [f"{100 * s:g} %", f"{1e3 * self.quantile(s)[0]:.4g} mm", f"{np.degrees(self.quantile(s)[1]):.4g} deg"]
+            for s in QUANTILES
+        ]
+        return [Table("Machines within", ["share", "position", "rotation"], rows)]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The numbers, in m and rad."""
+        return {
+            **self._plain("robot", "poses", "rms", "expected"),
+            "machines": len(self.errors),
+            "quantiles": {f"{share:g}": self.quantile(share).tolist() for share in QUANTILES},
+        }
+
+
+def sampled_errors(model: ErrorModel, machines: int, seed: int = 0) -> SampledErrors:
+    """Errors of machines with parameters and sensor readings at random, over all cores or the sweeps' cluster."""
+    sources = [one for one in model.sources() if one.kind in (GEOMETRY, SENSORS)]
+    names, sizes = [one.name for one in sources], np.array([one.size for one in sources])
+    kinds = [one.kind for one in sources]
+    normal = model.tolerances.distribution == NORMAL
+    call = partial(_chunk, model.parameters, model.states, names, kinds, sizes, normal, seed)
+    chunks = [(k, min(CHUNK, machines - k)) for k in range(0, machines, CHUNK)]
+    question = repr(
+        ("sampled errors", model.mechanism.urdf, names, sizes.tolist(), normal, seed, model.states.q.tolist())
+    )
+    parts = model.robot.sweeps.map(call, chunks, f"errors of {machines} machines", len(chunks), question)
+    errors = np.concatenate(list(parts))
+    variance = np.sum([one.effects**2 for one in sources], axis=0) / (9.0 if normal else 3.0)
+    expected = np.sqrt(np.column_stack((variance[:, :3].sum(axis=1), variance[:, 3:].sum(axis=1))))
+    return SampledErrors(model.mechanism.name, model.poses, errors, expected)
+
+
+def _chunk(
+    parameters: GeometricParameters,
+    states: States,
+    names: list[str],
+    kinds: list[str],
+    sizes: Array,
+    normal: bool,
+    seed: int,
+    chunk: tuple[int, int],
+) -> Array:
+    first, count = chunk
+    random = np.random.default_rng([seed, first])
+    model = GraphModel(parameters.mechanism)
+    drives = model.columns_of(parameters.mechanism.actuated_joints)
+    found = np.full((count, len(states), 2), np.nan)
+    for k in range(count):
+        drawn = sizes * (random.standard_normal(len(sizes)) / 3.0 if normal else random.uniform(-1.0, 1.0, len(sizes)))
+        values = {name: v for name, v, kind in zip(names, drawn, kinds, strict=True) if kind == GEOMETRY}
+        read = dict(zip(names, drawn, strict=True))
+        model.displace(parameters.displacements(values))
+        start = States(states.q.copy(), states.platform)
+        for column, name in zip(drives, parameters.mechanism.actuated_joints, strict=True):
+            start.q[:, column] += read.get(f"sensor of {name}", 0.0)
+        ends, gap = model.closed(start, drives)
+        moved = np.linalg.norm(ends.platform[:, :3, 3] - states.platform[:, :3, 3], axis=1)
+        turn = ends.platform[:, :3, :3] @ np.swapaxes(states.platform[:, :3, :3], 1, 2)
+        turned = np.linalg.norm(rotation_vectors(turn), axis=1)
+        found[k] = np.where((gap < 1e-5 * model.length)[:, None], np.column_stack((moved, turned)), np.nan)
+    return found

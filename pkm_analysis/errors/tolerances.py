@@ -1,25 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What may be wrong with a machine, and by how much: one YAML file::
-
-    lengths: 0.05 mm          # lengths, mounts and offsets, each way, of all parts not named below
-    angles: 0.02 deg          # directions of axes
-    sensors: 0.005 deg        # readings of the drives, or a mapping by drive
-    clearance: 0.01 mm        # radial play of passive joints, or a mapping by joint or loop
-    thermal:
-      change: 10              # K, by which all bodies become warmer
-      expansion: 12e-6        # 1/K
-      bodies:                 # other values of single bodies [1/K]
-        limb1_a_rod: 1e-6
-    parameters:               # by name, `*` for anything; the last that fits counts
-      "*: length of *_rod": 0.02 mm
-      "limb1: zero of arm": 0.01 deg
-    distribution: uniform     # or normal: the tolerance is then three standard deviations
-    grades:                   # for --reach: parts of the tolerances above, and what each costs
-      - [1.0, 1.0]
-      - [0.5, 2.0]
-      - [0.2, 5.0]
-    costs:                    # times as much, by parameter
-      "*: tilt of *": 3.0
+"""What may be wrong with a machine, and by how much: one YAML file, which docs/errors.md describes.
 
 A number has a unit, but for costs, parts, K and 1/K. What is left out has the default of `Tolerances`.
 """

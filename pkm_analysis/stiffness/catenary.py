@@ -1,14 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """A line that hangs between two points, elastic and with mass: the elastic catenary, in its own upright plane.
 
-At its far end, `span` beside and `rise` above the near one, H and V are the force along and up that holds it there.
-With w its weight per length, W = w L0, V0 = V - W and T, T0 the tensions at both ends,
-
-    span = H L0 / EA + H / w (asinh(V / H) - asinh(V0 / H))
-    rise = (V + V0) L0 / (2 EA) + (T - T0) / w
-
-(Irvine, "Cable structures", MIT Press, 1981, section 1.4). All is written so that it holds for w = 0, too, where the
-line is straight, and for H = 0, where it is upright.
+At its far end, `span` beside and `rise` above the near one, H and V are the force along and up that holds it there;
+docs/stiffness.md has the equations. All is written so that it holds for w = 0, too, where the line is straight, and for
+H = 0, where it is upright.
 """
 
 from __future__ import annotations
@@ -98,11 +93,7 @@ class Line(NamedTuple):
 
 
 def hanging(span: float, rise: float, tension: float, weight: float, EA: float) -> Catenary:
-    """The line of which the mean of the forces at both ends, along the chord, is a tension [N] above zero.
-
-    Raises:
-        AnalysisError: there is none, or it is much longer than the chord.
-    """
+    """The line of which the mean of the forces at both ends, along the chord, is a tension [N] above zero."""
     chord = float(np.hypot(span, rise))
     if not (tension > 0.0 and chord > 0.0):
         raise AnalysisError(f"line under a tension of {tension:.4g} N", "it does not hang so", "give more than zero")

@@ -17,7 +17,7 @@ import numpy as np
 
 from pkm_analysis.analysis_errors import AnalysisError
 from pkm_analysis.stiffness.catenary import Line
-from pkm_analysis.stiffness.link_beams import Body, Hung, Piece, alike, body_of, described, drawn
+from pkm_analysis.stiffness.link_beams import Body, Hung, Piece, alike, body_of, described, dots, drawn, lengths
 from pkm_description.graph import rigid_with
 from pkm_description.joint_geometry import frame_along, freedoms
 from pkm_description.mechanism import Array, Bearing, Cable, Joint, JointType, Link, Loop, LoopType, Mechanism
@@ -189,11 +189,7 @@ class _Assembly(NamedTuple):
 
 
 class Structure:
-    """The robot's bodies with their beams, from which models at poses are made.
-
-    Args:
-        drives: stiffness [N m/rad or N/m] of the drives of which the description says none.
-    """
+    """The robot's bodies with their beams; `drives` is the stiffness [N m/rad or N/m] where none is described."""
 
     def __init__(self, mechanism: Mechanism, drives: float | None = None) -> None:
         self.mechanism = mechanism
@@ -217,6 +213,7 @@ class Structure:
         }
         self.body_of = {name: k for k, body in enumerate(self.bodies) for name in body}
         self._constant: dict[int, Body] = {}
+        self._constant_pieces: dict[int, list[Piece]] = {}
 
     @cached_property
     def _home(self) -> dict[str, float]:
@@ -246,11 +243,7 @@ class Structure:
         return found
 
     def model(self, pose: Array, values: dict[str, Array]) -> ElasticModel:
-        """The structure at poses (..., 4, 4) of the platform and positions (...) of the joints.
-
-        Raises:
-            DiffersError: it is not the same structure at all of them.
-        """
+        """The structure at poses (..., 4, 4) of the platform and positions (...) of the joints."""
         m, poses = self.mechanism, self.poses(pose, values)
         placed = [self._tree_joint(joint, poses) for joint in self.joints]
         placed += [self._loop(one, poses) for one in self.loops]
@@ -338,7 +331,8 @@ class Structure:
         return _first((to_body[..., :3, :3] @ placed.frame[..., 2:])[..., 0]) if placed.one.type in _TURNING else None
 
     def _pieces(self, k: int, poses: dict[str, Array], placed: list[_Placed]) -> list[Piece]:
-        """The beams of a body in its frame: the described ones, else those of its visuals."""
+        if k in self._constant_pieces:
+            return self._constant_pieces[k]
         m, found, body = self.mechanism, [], self.bodies[k]
         to_body = _inverse(poses[body[0]])
         ends = {m.base_link, m.platform_link} & {*body}
@@ -355,6 +349,9 @@ class Structure:
                 continue
             if (asked and any(beam.material for beam in link.beams)) or not link.beams:
                 found += drawn(link, frame, self._visuals.get(name, ()))
+        between_joints = any(beam.section and beam.ends is None for name in body for beam in m.link_named[name].beams)
+        if not between_joints or not any(p.one.type in _SLIDING for p in placed if {*body} & {*p.links}):
+            self._constant_pieces[k] = found  # the same at any pose
         return found
 
     def _why_rigid(self, link: Link) -> str:
@@ -403,10 +400,9 @@ class Structure:
             frame, ends = poses[self.bodies[k][0]], list[Array]()
             for piece in pieces[k]:
                 start, end = (_point(frame, point) - placed.point for point in (piece.start, piece.end))
-                direction = (end - start) / np.linalg.norm(end - start, axis=-1, keepdims=True)
-                along, across = ((axis * one).sum(axis=-1) for one in (start, end)), np.cross(axis, direction)
-                off = np.linalg.norm(np.cross(axis, start), axis=-1)
-                if alike((np.linalg.norm(across, axis=-1) < PARALLEL) & (off < 4.0 * piece.half)):
+                along = dots(axis, start), dots(axis, end)
+                parallel = np.abs(along[1] - along[0]) > np.sqrt(1.0 - PARALLEL**2) * lengths(end - start)
+                if alike(parallel & (lengths(start - along[0][..., None] * axis) < 4.0 * piece.half)):
                     ends += along
             if not ends:
                 return placed
@@ -508,7 +504,6 @@ def _point(frame: Array, point: Array) -> Array:
 
 
 def _inverse(frame: Array) -> Array:
-    """Inverses (..., 4, 4) of frames."""
     found = np.array(frame)
     found[..., :3, :3] = R = np.swapaxes(frame[..., :3, :3], -1, -2)
     found[..., :3, 3] = -(R @ frame[..., :3, 3:])[..., 0]

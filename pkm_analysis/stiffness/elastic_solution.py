@@ -1,24 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """How an elastic structure gives way: displacements, forces inside, compliance of the platform, shares of the parts.
 
-Every beam has six deformations, every joint its free and its elastic displacements: coordinates e (elastic) and q
-(free). A tree of beams and joints from the ground reaches all nodes; each beam or joint beyond it closes a cycle, and
-its six equations are A e + B q = 0. With the displacement of the node that carries load k, V_k = T_k e + S_k q, and the
-compliance C of e,
-
-    f = A^T m + sum T_k^T w_k        forces in the beams, elastic joints and drives
-    0 = B^T m + sum S_k^T w_k        nothing is transmitted along a free direction
-    A C f + B q = 0                  the cycles are closed
-
-m are the wrenches in the cut beams and joints. With m = m_p + N s, N a basis of what B^T m = 0 leaves, the third gives
+Equations and sources are those of docs/stiffness.md, for several loads w_k with displacements V_k = T_k e + S_k q. With
+the wrenches m = m_p + N s in the cut edges, N a basis of what B^T m = 0 leaves, the closed cycles A C f + B q = 0 give
 s; then q = -B^+ A C f. Nothing but C is ever inverted, so that rigid joints and bodies are exact, without penalties,
-and a freedom that moves nothing else (a rod that spins) rests. It is matrix structural analysis in the form of virtual
-joints (Pashkevich, Chablat and Wenger, "Stiffness analysis of overconstrained parallel manipulators", 2009; Klimchik,
-Pashkevich and Chablat, "Fundamentals of manipulator stiffness modeling using matrix structural analysis", 2019).
-
-A spring joins what is there already. With s the stretch of all springs per unit of the coordinates, k their stiffness,
-and z the coordinates under forces W of that structure, their forces t follow from t = k s (z - Z t), where Z are the
-coordinates for forces s^T. So soft springs are as exact as rigid joints.
+and a freedom that moves nothing else (a rod that spins) rests. With springs, t = k s (z - Z t): soft ones are as exact.
 """
 
 from __future__ import annotations
@@ -407,11 +393,7 @@ def _turned(matrix: Array) -> Array:
 
 
 def _parts(matrix: Array) -> tuple[Array, Array, Array]:
-    """Pseudo-inverses of matrices (..., m, n) of one rank, orthonormal bases of what is zero before and behind them.
-
-    Raises:
-        DiffersError: their ranks are not the same.
-    """
+    """Pseudo-inverses of matrices (..., m, n) of one rank, orthonormal bases of what is zero before and behind them."""
     U, values, Vt = np.linalg.svd(matrix)
     largest = values.max(axis=-1, initial=0.0, keepdims=True)
     kept = (values > RANK * np.maximum(largest, 1.0)).sum(axis=-1)

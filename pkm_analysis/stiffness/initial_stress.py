@@ -1,23 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """How the forces inside a structure change its stiffness, and the factor of the load at which it buckles.
 
-A structure of `elastic_solution` is a tree of beams and joints, cut where cycles close. Its elastic energy is quadratic
-in its coordinates z, also at large displacements: beams are chains of infinitely many hinges, whose energy is that of
-their curvature. What depends on the load are thus second derivatives of the motion alone. Along a path from the ground,
-let a coordinate i turn all beyond it by w_i, and a coordinate j farther out move it by v_j and w_j, all at one point O.
-Of a force F at O and a moment M the work has the second derivative
-
-    H_ij = F . (w_i x v_j) + M . (w_i x w_j) / 2
-
-for a moment that is semitangential, as those in cut joints are. Summed over all edges, each with the wrench that it
-carries, K + G with G = -H is the stiffness under load. As the platform's compliance is W W^T, with W = P R^T and the
-compliance of all coordinates R^T R, that under load is W (1 + R G R^T)^-1 W^T, and the largest eigenvalue of -R G R^T
-is one over the factor of the load at which the structure buckles. Inside a beam, curvature beyond the linear one that
-its ends determine is written in Legendre polynomials, which do not move its ends and store energy of their own.
-
-Sources: for joints Klimchik, Chablat and Pashkevich, "Stiffness modeling for perfect and non-perfect parallel
-manipulators under internal and external loadings", Mechanism and Machine Theory 79 (2014); for beams the geometrically
-exact one of Simo, "A finite strain beam formulation", Computer Methods in Applied Mechanics and Engineering 49 (1985).
+Equations and sources are those of "Under load" in docs/stiffness.md: second derivatives of the motion along the tree of
+`elastic_solution`, for moments that are semitangential, as those in cut joints are, and beams as chains of infinitely
+many hinges. The largest eigenvalue of -R G R^T is one over the factor.
 """
 
 from __future__ import annotations

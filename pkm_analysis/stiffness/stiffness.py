@@ -15,11 +15,19 @@ from scipy.spatial.transform import Rotation
 from pkm_analysis.analysis_errors import AnalysisError
 from pkm_analysis.plottable import Plottable, Table
 from pkm_analysis.stiffness.catenary import Catenary
-from pkm_analysis.stiffness.elastic_model import FREE, RIGID, SLIDE, ElasticModel, JointBetween, Mass, Structure
+from pkm_analysis.stiffness.elastic_model import (
+    FREE,
+    RIGID,
+    SLIDE,
+    ElasticModel,
+    JointBetween,
+    Mass,
+    SpringBetween,
+    Structure,
+)
 from pkm_analysis.stiffness.elastic_solution import ElasticSystem, Response
 from pkm_analysis.stiffness.initial_stress import Buckling, Loaded, loaded
 from pkm_analysis.stiffness.link_beams import DiffersError
-from pkm_analysis.stiffness.structure_numbers import finite, structure_numbers
 from pkm_description.mechanism import Array, Inertial
 from pkm_description.rotations import skew
 from pkm_dynamics import Distribution
@@ -30,6 +38,7 @@ from pkm_runtime.describable import counted, listed, vector
 
 if TYPE_CHECKING:
     from pkm_analysis.analysed_robot import Robot
+
 
 DIRECTIONS = ("x", "y", "z", "about x", "about y", "about z")
 STIFF = 1e-12  # of the largest compliance, turns at the robot's length: what does not give way
@@ -49,12 +58,8 @@ class Vibrations(NamedTuple):
 class Stiffness(Plottable):
     """How a robot at rest gives way at a pose; six-vectors are forces, then moments, or displacements, then turns.
 
-    Attributes:
-        pose: of the platform (7,), base frame.
-        payload: mass at the platform's origin [kg].
-        wrench: on the platform at its origin (6,) [N, N m].
-        efforts: of the drives [N m or N] where cables have to be taut, NaN where none within their ranges hold the
-            loads; else elasticity says them.
+    `payload` [kg] and `wrench` (6,) [N, N m] are at the platform's origin. `efforts` [N m or N] are those of the drives
+    where cables have to be taut, NaN where none within their ranges hold the loads; else elasticity says them.
     """
 
     _picture: ClassVar[str] = "elastic_pictures.stiffness_picture"
@@ -88,11 +93,7 @@ class Stiffness(Plottable):
 
     @cached_property
     def _stressed(self) -> Response:
-        """Of which the forces inside are those under all loads at this pose, cables taut.
-
-        Raises:
-            AnalysisError: no tensions within the ranges of the drives hold the loads.
-        """
+        """Of which the forces inside are those under all loads at this pose, cables taut."""
         if self.efforts is None:
             return self.system.held_here(self._loads)
         if np.isnan([*self.efforts.values()]).any():
@@ -110,11 +111,7 @@ class Stiffness(Plottable):
 
     @cached_property
     def lines(self) -> dict[str, Catenary]:
-        """How the lines hang, by their joints.
-
-        Raises:
-            AnalysisError: a line is not taut.
-        """
+        """How the lines hang, by their joints."""
         lines, gravity = self.model.lines, self.model.gravity
         return {name: lines[name].hung(tension, gravity)[0] for name, tension in self.tensions.items()}
 
@@ -250,9 +247,6 @@ class Stiffness(Plottable):
         """Wrench (6,) [N, N m] that a joint transmits under the loads: of parent or predecessor, at its point.
 
         Elasticity determines it in an overconstrained robot, where balance alone does not.
-
-        Raises:
-            AnalysisError: there is no such joint, or rigid parts leave its wrench open.
         """
         joints = {joint.name: k for k, joint in enumerate(self.model.joints)}
         if name not in joints:
@@ -262,8 +256,6 @@ class Stiffness(Plottable):
             problem = f"rigid parts leave {free - determined} of {counted(free, 'internal load')} open"
             raise AnalysisError(f"wrench of {name}", problem, "describe sections, bearings or drives")
         return self.system.transmitted(len(self.model.beams) + joints[name], self._stressed, self._loads)
-
-    # -- words --------------------------------------------------------------------------------------------------------
 
     def _summary(self) -> str:
         direction, most = self.softest
@@ -292,14 +284,8 @@ class Stiffness(Plottable):
             lines.append(f"under {vector(self.wrench[:3])} N, {vector(self.wrench[3:])} N m: {_moved(self.deflection)}")
         lines += _words_under_load(self)
         model = self.model
-        by_source: dict[str, list[str]] = {}
-        for link, source in model.sources.items():
-            by_source.setdefault(source, []).append(link)
-        lines += [f"beams {source}: {listed(links)}" for source, links in by_source.items()]
-        by_reason: dict[str, list[str]] = {}
-        for link, reason in model.rigid.items():
-            by_reason.setdefault(reason, []).append(link)
-        lines += [f"rigid, for {reason}: {listed(links)}" for reason, links in by_reason.items()]
+        lines += [f"beams {source}: {links}" for source, links in _grouped(model.sources)]
+        lines += [f"rigid, for {reason}: {links}" for reason, links in _grouped(model.rigid)]
         stiff_drives = [
             one.name for one in model.joints if one.driven is not None and np.isinf(one.stiffness[one.driven])
         ]
@@ -392,13 +378,8 @@ def _inverse(principal: tuple[Array, Array], length: float) -> Array:
 def _numbers_under_load(found: Stiffness) -> dict[str, Any]:
     shares = [{"kind": kind, "part": name, "of": value} for (kind, name), value in found.buckling.shares.items()]
     lines = [
-        {
-            "joint": name,
-            "tension": found.tensions[name],
-            "end_tensions": list(line.tensions),
-            "unstretched": line.length,
-            "sag": line.sag,
-        }
+        {"joint": name, "tension": found.tensions[name], "end_tensions": list(line.tensions)}
+        | {"unstretched": line.length, "sag": line.sag}
         for name, line in found.lines.items()
     ]
     compliance, stiffness = found.loaded_compliance.tolist(), found.loaded_stiffness.tolist()
@@ -429,6 +410,14 @@ def _bearing_rigid(joint: JointBetween) -> bool:
     return bool(np.isinf(held).all())
 
 
+def _grouped(about: dict[str, str]) -> list[tuple[str, str]]:
+    """What is said of links, and of which."""
+    found: dict[str, list[str]] = {}
+    for link, words in about.items():
+        found.setdefault(words, []).append(link)
+    return [(words, listed(links)) for words, links in found.items()]
+
+
 def _per_um(stiffness: float) -> str:
     return f"{1e-6 * stiffness:.4g} N/um"
 
@@ -443,11 +432,7 @@ def _moved(displacement: Array) -> str:
 class Stiffnesses:
     """Stiffness of one robot at many poses.
 
-    Args:
-        drives: stiffness [N m/rad or N/m] of the drives of which the description says none; None: they are rigid.
-
-    Raises:
-        AnalysisError: the stiffness of the drives is none.
+    `drives` [N m/rad or N/m] is that of the drives of which the description says none; with None these are rigid.
     """
 
     def __init__(self, robot: Robot, drives: float | None = None) -> None:
@@ -466,16 +451,10 @@ class Stiffnesses:
         wrench: ArrayLike | None = None,
         tension: float | None = None,
     ) -> Stiffness:
-        """The stiffness at a pose.
+        """The stiffness at a pose (7,); `AnalysisError` where the robot does not reach it, or is singular.
 
-        Args:
-            pose: one pose (7,), base frame.
-            payload: mass at the platform's origin [kg].
-            wrench: on the platform at its origin (6,) [N, N m].
-            tension: least one of cables [N], in place of the description's.
-
-        Raises:
-            AnalysisError: the robot does not reach the pose, it is singular there, or a load is none.
+        `payload` [kg] and `wrench` (6,) [N, N m] are at the platform's origin; `tension` [N] is the least one of
+        cables, in place of the description's.
         """
         kinematics: Kinematics = self.robot.kinematics
         given = np.zeros(6) if wrench is None else np.asarray(wrench, dtype=float)
@@ -509,9 +488,7 @@ class Stiffnesses:
     def over(self, at: Configuration, of: Callable[[ElasticSystem], Array]) -> Array:
         """What is asked of the structure at poses (n, 7), many at once; NaN where it is singular.
 
-        Args:
-            at: configurations that there are, all of them.
-            of: returns an array (..., k) of a structure at poses (...).
+        `at` are configurations that there are; `of` returns an array (..., k) of a structure at poses (...).
         """
         n = len(at.poses)
         if n > TOGETHER:
@@ -537,3 +514,84 @@ class Stiffnesses:
             at, wrench=wrench, payload=Inertial(payload), distribution=Distribution(bounds=(least, most))
         )
         return dict(zip(self.robot.kinematics.actuated_names, found.effort.tolist(), strict=True))
+
+
+def structure_numbers(m: ElasticModel) -> dict[str, Any]:
+    """Nodes, beams, joints, drives, cables, springs, masses and gravity of a structure at one pose."""
+    driven = [(j, j.driven) for j in m.joints if j.driven is not None]
+    return {
+        "nodes": [{"link": n.link, "at": n.point.tolist()} for n in m.nodes],
+        "beams": [
+            {
+                "link": b.piece.link,
+                "nodes": list(b.joins),
+                "from": b.piece.start.tolist(),
+                "to": b.piece.end.tolist(),
+                **{name: float(getattr(b.piece.section, name)) for name in ("E", "G", "A", "Iy", "Iz", "J")},
+                "y": b.piece.y.tolist(),
+                "source": b.piece.source,
+            }
+            for b in m.beams
+        ],
+        "joints": [_joint(j) for j in m.joints],
+        "drives": [
+            {"joint": j.name, "at": j.point.tolist(), "axis": j.twist(k).tolist(), "stiffness": finite(j.stiffness[k])}
+            for j, k in driven
+        ],
+        "cables": [
+            {
+                "joint": name,
+                "from": line.near.tolist(),
+                "to": line.far.tolist(),
+                "length": float(line.length),
+                "EA": line.cable.stiffness,
+                "mass": line.cable.mass,
+            }
+            for name, line in m.lines.items()
+        ],
+        "springs": [_spring(one) for one in m.springs],
+        "rigid_links": dict(m.rigid),
+        "masses": [
+            {
+                "link": one.link,
+                "node": one.node,
+                "mass": one.mass,
+                "at": one.point.tolist(),
+                "inertia": one.inertia.tolist(),
+            }
+            for one in m.masses
+        ],
+        "gravity": m.gravity.tolist(),
+    }
+
+
+def finite(value: float) -> float | None:
+    """None where it is infinite, which JSON cannot say."""
+    return float(value) if np.isfinite(value) else None
+
+
+def _joint(joint: JointBetween) -> dict[str, Any]:
+    held = [k for k, s in enumerate(joint.stiffness) if s != FREE and k != joint.driven]
+    found = {
+        "name": joint.name,
+        "type": joint.type,
+        "links": list(joint.links),
+        "nodes": list(joint.joins),
+        "at": joint.point.tolist(),
+        "free": [joint.twist(k).tolist() for k, s in enumerate(joint.stiffness) if s == FREE],
+        "stiffness": [{"axis": joint.twist(k).tolist(), "value": finite(joint.stiffness[k])} for k in held],
+    }
+    return found | ({"mimic": joint.leader, "multiplier": joint.multiplier} if joint.leader else {})
+
+
+def _spring(spring: SpringBetween) -> dict[str, Any]:
+    found = {
+        "name": spring.name,
+        "links": list(spring.links),
+        "nodes": list(spring.joins),
+        "at": spring.point.tolist(),
+        "axis": spring.axis.tolist(),
+        "stiffness": spring.stiffness,
+        "force": float(spring.force),
+    }
+    return found if spring.length is None else found | {"length": float(spring.length)}

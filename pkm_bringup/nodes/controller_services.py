@@ -19,7 +19,7 @@ from std_msgs.msg import Header
 from std_srvs.srv import Trigger
 
 from pkm_bringup.nodes.node_parts import RequestThread
-from pkm_calibration.robots.measured_rows import append_measurement
+from pkm_calibration.measurements import append_measurement
 from pkm_control.control_errors import GoalError
 from pkm_control.conveyor.belt import Belt
 from pkm_control.conveyor.conveyor_file import read_conveyors

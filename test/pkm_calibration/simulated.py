@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pkm_calibration.robots.measurements import Measurements
+from pkm_calibration.measurements import Measurements
 from pkm_description import load_mechanism
 from pkm_description.mechanism import Mechanism
 from pkm_description.rotations import rpy_from_rotation

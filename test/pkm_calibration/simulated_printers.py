@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from pkm_calibration.printers.printer_models import STEPPERS, LinearDelta, Model, RotaryDelta, nozzle
+from pkm_calibration.printer_models import STEPPERS, LinearDelta, Model, RotaryDelta, nozzle
 from pkm_description.mechanism import Array
 
 LINEAR = np.array([120.0, *[250.0] * 3, 210.0, 330.0, 90.0, *[270.0] * 3, 0.0])

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import re
 import timeit
 from dataclasses import replace
 from pathlib import Path
@@ -12,9 +13,9 @@ import numpy as np
 import pytest
 
 from pkm_calibration import calibrate_command
-from pkm_calibration.robots.calibration import calibrate
-from pkm_calibration.robots.measurements import MeasurementError, parse_measurements
-from pkm_calibration.robots.plan import plan_poses
+from pkm_calibration.calibration import calibrate
+from pkm_calibration.measurements import MeasurementError, parse_measurements
+from pkm_calibration.plan import plan_poses
 from pkm_description import load_mechanism
 from pkm_description.corrections import Displacement, corrected
 from pkm_description.mechanism import Array
@@ -202,6 +203,9 @@ def test_the_corrected_robot_is_where_it_was_measured(tmp_path: Path) -> None:
     assert answer["verdict"] == "accepted"
     assert answer["parameters"].keys() == answer["interval95"].keys()
     assert "Errors of the drawing" in page.read_text()
+    strongest = re.search(r"Strongest correlations.*?<td>([+-][\d.]+)</td>", page.read_text(), re.DOTALL)
+    assert strongest is not None
+    assert 0.5 < abs(float(strongest[1])) < 1.0
     for source, arguments in (("gough_stewart", {"corrections": str(corrections)}), (tmp_path / "corrected.urdf", {})):
         kinematics = Kinematics(load_mechanism(source, arguments))
         poses = [transform(p, R) for p, R in zip(measurements.position, measurements.attitude, strict=True)]
@@ -282,9 +286,18 @@ def test_measurements_that_do_not_fit_say_why() -> None:
     ):
         with pytest.raises(MeasurementError, match=problem):
             calibrate(mechanism, replace(good, **change))
+    flat = replace(measured("delta", n=60)[2], drives=measured("delta", n=60)[2].drives[:, [0, 2, 1]])
+    with pytest.raises(MeasurementError, match="columns limb2_arm and limb3_arm look swapped"):
+        calibrate(mechanism, flat)  # a turned measuring frame nearly fits
     few = good.rows(np.arange(1))
     with pytest.raises(MeasurementError, match="too few"):
         calibrate(mechanism, replace(few, attitude=np.full((1, 3, 3), np.nan)))
+
+
+def test_a_result_that_no_pose_validates_warns() -> None:
+    mechanism, _, good = measured("delta", n=12)
+    assert any("nothing validates" in note for note in calibrate(mechanism, good.rows(np.arange(9))).notes)
+    assert not any("nothing validates" in note for note in calibrate(mechanism, good).notes)
 
 
 def test_rows_that_repeat_others_are_left_out_and_said() -> None:

@@ -16,8 +16,8 @@ import pytest
 from scipy import optimize
 
 from pkm_calibration import calibrate_command
-from pkm_calibration.robots.calibration import calibrate
-from pkm_calibration.robots.measurements import parse_measurements
+from pkm_calibration.calibration import calibrate
+from pkm_calibration.measurements import parse_measurements
 from pkm_description import load_mechanism
 from pkm_description.mechanism import Array
 from pkm_runtime.errors import PkmError

@@ -9,8 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pkm_calibration.robots.measured_rows import append_measurement
-from pkm_calibration.robots.measurements import MeasurementError, read_measurements
+from pkm_calibration.measurements import MeasurementError, append_measurement, read_measurements
 from pkm_description import load_mechanism
 
 READ = np.array([0.1, 0.2, 0.3])

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from pkm_calibration.calibrate_command import main
-from pkm_calibration.printers.klipper_file import read_klipper
-from pkm_calibration.printers.printer_calibration import Calibrated, calibrate_printer
-from pkm_calibration.printers.printer_models import STEP, nozzle
+from pkm_calibration.printer_calibration import Calibrated, calibrate_printer
+from pkm_calibration.printer_files import read_klipper
+from pkm_calibration.printer_models import STEP, nozzle
 from test.pkm_calibration.simulated_printers import LINEAR, ROTARY, model_of, simulated
 
 OUTER = {f"distance{k}": -65.0 for k in range(6, 12)}

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from pkm_analysis import Analysis
-from pkm_analysis.stiffness.deflection_table import poses_along, poses_over, write_table
+from pkm_analysis.stiffness.stiffness_files import poses_along, poses_over, write_table
 from pkm_control.controllers.controller import Measured, Reference
 from pkm_control.controllers.laws import make_controller
 from pkm_control.loop.compensation import SETTLES, Compensation

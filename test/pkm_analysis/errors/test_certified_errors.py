@@ -53,6 +53,10 @@ def test_every_direction_is_near_one_of_those_that_are_asked() -> None:
         pytest.param("orthoglide", marks=pytest.mark.slow),
         "five_bar",
         "agile_eye",
+        "three_rpc",
+        "par2",
+        "quattro",
+        "carpal_wrist",
     ],
 )
 def test_derivatives_at_random_points_of_a_box_are_within_their_enclosures(name: str) -> None:
@@ -63,7 +67,7 @@ def test_derivatives_at_random_points_of_a_box_are_within_their_enclosures(name:
     wide = Enclosed(home.q, np.full((1, model.size), 0.01))
     platform = enclosure._platform(home.platform, np.full((1, 3), 0.01), np.array([0.01]))
     rods = rods_of(model)
-    assert (rods is None) == (name in ("tripod_3prs", "orthoglide", "five_bar", "agile_eye"))
+    assert (rods is None) == (name not in ("delta", "linear_delta", "hexa", "hexaglide", "gough_stewart"))
     for make in (EnclosedGraph, *([] if rods is None else [lambda m, *box: EnclosedRods(m, rods, *box)])):
         J, by_place = make(model, wide, *platform, enclosure.shifts).derivatives()
         for _ in range(n):
@@ -98,6 +102,9 @@ def _within(shifts: np.ndarray, random: np.random.Generator) -> np.ndarray:
         ("planar_3rrr", 0.001, 2e-4),
         ("tripteron", 0.005, 3e-4),
         ("five_bar", 0.002, 2e-4),  # its platform hangs on a limb
+        ("three_rpc", 0.001, 5e-4),  # cylindrical loops
+        ("par2", 0.001, 1e-3),  # geared joints
+        ("planar_mixed", 0.001, 1e-3),  # bodies on its platform
     ],
 )
 def test_no_machine_misses_a_proved_box_by_more_than_the_bound(name: str, half: float, bound: float) -> None:
@@ -111,11 +118,12 @@ def test_no_machine_misses_a_proved_box_by_more_than_the_bound(name: str, half: 
     model = ErrorModel(analysis.robot, FINE, task.poses(points)[0])
     drives = model.parameters.model.columns_of(model.mechanism.actuated_joints)
     off = []
-    for k, (values, _) in enumerate(model.worst_machines()):
+    for k, worst in enumerate(model.worst_machines()):
         for sign in (1.0, -1.0):
             for share in (1.0, 0.0):  # the worst machine, and others at random
                 drawn = {
-                    name: sign * value if share else value * random.uniform(-1.0, 1.0) for name, value in values.items()
+                    name: sign * value if share else value * random.uniform(-1.0, 1.0)
+                    for name, value in worst.parameters.items()
                 }
                 built = GraphModel(model.mechanism, model.parameters.displacements(drawn))
                 start = model.states.rows(slice(k, k + 1))
@@ -167,6 +175,35 @@ def test_planar_robots_of_legs_are_bounded_as_their_distance_equations_say(
             off = size * np.sign(steps @ [np.cos(direction), np.sin(direction)])
             largest = max(largest, float(np.linalg.norm(placed(off, lengths, at)[:2] - at[:2])))
     assert share * found.largest < largest <= found.largest
+    random, n = (
+        np.random.default_rng(0),
+        20_000,
+    )  # machines and poses at random, half of them with errors as large as may be
+    off = size * random.uniform(-1.0, 1.0, (n, len(base), 5))
+    off[: n // 2] = size * np.sign(off[: n // 2])
+    at = np.column_stack((home[:2, 3] + random.uniform(-half, half, (n, 2)), np.full(n, angle)))
+    lengths = _planar_gaps(base, pins, at)[0]
+    end = at.copy()
+    for _ in range(6):
+        found_lengths, J = _planar_gaps(base + off[:, :, :2], pins + off[:, :, 2:4], end)
+        gap = found_lengths - lengths - off[:, :, 4]
+        free = slice(0, 3 if turns else 2)
+        end[:, free] -= np.linalg.solve(J[:, :, free], gap[:, :, None])[:, :, 0]
+    assert np.abs(gap).max() < 1e-14
+    missed = np.linalg.norm(end[:, :2] - at[:, :2], axis=1)
+    assert 0.6 * found.largest < missed.max() <= found.largest
+
+
+def _planar_gaps(base: np.ndarray, pins: np.ndarray, at: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Leg lengths (n, k) at poses x, y, angle (n, 3), and their derivatives (n, k, 3)."""
+    c, s = np.cos(at[:, 2]), np.sin(at[:, 2])
+    R = np.stack((np.stack((c, -s), axis=1), np.stack((s, c), axis=1)), axis=1)
+    arms = np.broadcast_to(pins, (len(at), *pins.shape[-2:])) @ np.swapaxes(R, 1, 2)
+    legs = at[:, None, :2] + arms - base
+    lengths = np.linalg.norm(legs, axis=2)
+    along = legs / lengths[:, :, None]
+    turned = along[:, :, 1] * arms[:, :, 0] - along[:, :, 0] * arms[:, :, 1]
+    return lengths, np.concatenate((along, turned[:, :, None]), axis=2)
 
 
 @pytest.mark.parametrize(("name", "half"), [("delta", 1e-3), ("tripod_3prs", 2e-4), ("hexa", 1e-3)])
@@ -180,7 +217,8 @@ def test_play_and_warmth_are_in_the_proof(name: str, half: float) -> None:
     home = np.array([[c.home for c in task.all]])
     model = ErrorModel(analysis.robot, loose, task.poses(home)[0])
     graph, start = model.parameters.model, model.states
-    values, read = model.worst_machines()[0]
+    worst = model.worst_machines()[0]
+    values, read = worst.parameters, worst.read
     drives = graph.columns_of(model.mechanism.actuated_joints)
     passive = [j for j in graph.joints if not j.actuated and j.type is not JointType.FIXED]
     places = [graph.place_at[one.name, "origin"] for one in passive]
@@ -228,6 +266,37 @@ def test_what_does_not_hold_is_refuted_by_a_machine_and_a_pose() -> None:
     assert found.verdict == "refuted"
     assert found.point is not None
     assert found.missed > 1e-4
+
+
+@pytest.mark.parametrize(
+    ("name", "loose"),
+    [
+        ("delta", Tolerances(lengths=1e-5, angles=1e-5, clearance=5e-5)),
+        ("delta", Tolerances(lengths=1e-5, angles=1e-5, change=40.0)),
+        ("tripod_3prs", Tolerances(lengths=1e-5, angles=1e-5, clearance=5e-5)),
+    ],
+)
+def test_play_and_warmth_refute(name: str, loose: Tolerances) -> None:
+    """Between what tight machines reach and the bound that is proved: the one that is named closes, and is off."""
+    analysis = Analysis(load_mechanism(name))
+    robot, box = analysis.robot, analysis.box({})
+    task = robot.coordinates
+    home = ErrorModel(robot, loose, task.poses(np.array([[c.home for c in task.all]]))[0])
+    tight = ErrorModel(robot, Tolerances(lengths=1e-5, angles=1e-5), home.poses).budget().worst[0, 0]
+    proof = prove_pose_error(robot, box, loose, 1.0)
+    asked = 0.5 * (1.02 * tight + proof.largest)
+    found = prove_pose_error(robot, box, loose, 0.75 * asked + 0.25 * 1.02 * tight)
+    assert found.verdict == "refuted"
+    assert found.machine is not None
+    assert any(np.linalg.norm(apart) > 0.0 for apart in found.machine.play.values()) or found.machine.change
+    assert all(np.linalg.norm(apart) <= 5e-5 * (1.0 + 1e-9) for apart in found.machine.play.values())
+    start = home.states.rows(slice(0, 1))
+    drives = home.parameters.model.columns_of(robot.mechanism.actuated_joints)
+    end, gap = GraphModel(robot.mechanism, home.displacements(found.machine)).closed(start, drives)
+    assert gap[0] < 1e-10
+    assert np.linalg.norm(end.platform[0, :3, 3] - start.platform[0, :3, 3]) == pytest.approx(found.missed)
+    assert tight < found.bound < found.missed <= proof.largest
+    assert json.dumps(found.to_dict())
 
 
 def test_too_large_a_box_is_undecided_rather_than_wrong() -> None:

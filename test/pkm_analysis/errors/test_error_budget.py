@@ -15,8 +15,7 @@ from pkm_analysis import Robot
 from pkm_analysis.analysis_errors import AnalysisError
 from pkm_analysis.command_line.analyse import main
 from pkm_analysis.errors.allocation import WORST, allocate
-from pkm_analysis.errors.error_budget import CLEARANCE, SENSORS, THERMAL, ErrorModel, _largest
-from pkm_analysis.errors.error_sampling import sampled_errors
+from pkm_analysis.errors.error_budget import CLEARANCE, SENSORS, THERMAL, ErrorModel, _largest, sampled_errors
 from pkm_analysis.errors.tolerances import Tolerances, read_tolerances
 from pkm_description import load_mechanism
 from pkm_kinematics import Kinematics

@@ -13,7 +13,7 @@ from pkm_analysis import Analysis
 from pkm_analysis.command_line.analyse import main
 from pkm_analysis.drawing.elastic_pictures import FRAMES, LARGE, POINTS, SIDES
 from pkm_analysis.layer_file import read_layer
-from pkm_analysis.stiffness.mode_shapes import LOWEST, ModeShapes
+from pkm_analysis.stiffness.stiffness_files import LOWEST, ModeShapes
 from pkm_description import load_mechanism
 from pkm_description.picture import View
 

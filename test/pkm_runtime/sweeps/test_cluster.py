@@ -103,7 +103,9 @@ def test_a_scheduler_that_is_killed_is_one_error_without_tracebacks() -> None:
             with pytest.raises(UsageError, match=r"the sweep was lost: .*; check its workers; with a journal"):
                 list(sweeps.map(np.sin, [np.arange(4.0)]))
             time.sleep(1.0)  # Dask looks for the scheduler again
-            sweeps.close()
+            sweeps.close()  # as Dask does when it has looked long enough
+            with pytest.raises(UsageError, match=r"the sweep was lost: .* does not answer any more"):
+                list(sweeps.map(np.sin, [np.arange(4.0)]))
         finally:
             killer.join()
             logger.removeHandler(handler)

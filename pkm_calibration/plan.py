@@ -14,9 +14,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from pkm_calibration.robots.calibration import EXPECTED
-from pkm_calibration.robots.measured_robot import MeasuredRobot
-from pkm_calibration.robots.measurements import ATTITUDE, POSITION, SIGMA, MeasurementError, Measurements
+from pkm_calibration.calibration import EXPECTED
+from pkm_calibration.measured_robot import MeasuredRobot
+from pkm_calibration.measurements import ATTITUDE, POSITION, SIGMA, MeasurementError, Measurements
 from pkm_description.mechanism import Array, Mechanism
 from pkm_kinematics import Kinematics
 from pkm_kinematics.geometry import GeometricParameter, GeometricParameters, States
@@ -58,16 +58,7 @@ class Plan:
 
 
 def plan_poses(mechanism: Mechanism, count: int, kinds: tuple[str, ...] = ("position",), seed: int = 0) -> Plan:
-    """The poses worth measuring, of what is measured there.
-
-    Args:
-        count: how many, at most as many as candidates.
-        kinds: of `KINDS`: what will be measured at each, distances from the base's origin.
-        seed: of the candidates.
-
-    Raises:
-        MeasurementError: the robot takes no poses, or nothing that is asked for can be measured.
-    """
+    """The poses worth measuring where `kinds` of `KINDS` are measured at each, distances from the base's origin."""
     wrong = [kind for kind in kinds if kind not in KINDS]
     if wrong or not kinds:
         raise MeasurementError("--measure", f"there is no measurement {', '.join(wrong)}", f"give {', '.join(KINDS)}")
@@ -135,7 +126,6 @@ def _apart(mechanism: Mechanism, poses: Array, good: NDArray[np.bool_]) -> NDArr
 
 
 def _as_measured(states: States, parameters: GeometricParameters, kinds: tuple[str, ...]) -> Measurements:
-    """What the drawing would measure at configurations."""
     n, none = len(states), np.full(len(states), np.nan)
     position = np.full((n, 3), np.nan)
     if "position" in kinds:
@@ -152,7 +142,6 @@ def _as_measured(states: States, parameters: GeometricParameters, kinds: tuple[s
 
 
 def _blocks(J: Array, groups: NDArray[np.int64], n: int) -> Array:
-    """Information matrices (n, k, k) of the poses."""
     found = np.zeros((n, J.shape[1], J.shape[1]))
     for k in range(n):
         rows = J[groups == k]
@@ -165,7 +154,6 @@ def _information(blocks: Array, picked: NDArray[np.int64]) -> Array:
 
 
 def _gain(blocks: Array, inverse: Array) -> Array:
-    """By how much each pose would raise the logarithm of the determinant, to first order."""
     return np.asarray(np.einsum("nij,ji->n", blocks, inverse))
 
 

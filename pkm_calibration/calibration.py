@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pkm_calibration.estimation import Estimate, estimate
-from pkm_calibration.robots.measured_robot import MeasuredRobot
-from pkm_calibration.robots.measurements import SIGMA, MeasurementError, Measurements
+from pkm_calibration.measured_robot import MeasuredRobot
+from pkm_calibration.measurements import SIGMA, MeasurementError, Measurements
 from pkm_description.corrections import Displacement, corrections_text
 from pkm_description.mechanism import Array, Mechanism, frozen
 from pkm_description.rotations import rotation_from_vector, transform
@@ -32,12 +32,14 @@ ASTRAY = 0.05  # of the robot's size: measurements this far from the drawing are
 WEAK = 3.0  # times the error that is expected: measurements that are not further astray may be of a weak robot
 ALIGNED = 0.3  # of the misfit: a measuring frame that leaves less was meant
 SWAPPED = 0.3  # of the misfit: columns that leave less when exchanged were swapped
+MIRRORED = 0.5  # of what a measuring frame leaves: exchanged columns that leave less are the cause
 KEPT = 0.2  # of the rows, by which the answer is judged
 FAR = 10.0  # standard deviations: what is kept aside and misses by more was not measured well
 UNEXPLAINED = 4.0  # times the noise
 CHECKED = ("position", "attitude", "distance")
 IMPOSSIBLE = 0.2  # of the rows, at most, at whose readings the drawing cannot stand
 FEWEST_ROWS = 3  # different ones
+VALIDATED = 10  # of which some are kept aside
 FEWEST = 6  # numbers, beside those that drives read
 
 
@@ -94,17 +96,12 @@ def calibrate(
     seed: int = 0,
     only: Sequence[str] = (),
 ) -> Calibration:
-    """Find where a robot's joints sit.
+    """Find where a robot's joints sit, or raise a `PkmError` with the reason why these measurements do not say it.
 
     Args:
         kept: share of the rows by which the answer is judged; 0 uses all.
         ideal_joints: see `GeometricParameters`.
-        seed: of the rows that are kept.
         only: patterns of the parameters that may be off, as `*: zero of *`; all of them where none is given.
-
-    Raises:
-        MeasurementError: the measurements cannot be used, with the reason.
-        PkmError: a pattern of `only` fits no parameter.
     """
     notes: list[str] = []
     measured = _without_copies(measured, notes)
@@ -116,6 +113,11 @@ def calibrate(
         notes.append("attitudes were not measured: parameters that only rotate the platform stay as drawn")
     frame = _frame(robot, notes)
     aside = _aside(len(measured), kept, seed)
+    if kept and not len(aside):
+        notes.append(
+            f"WARNING: with fewer than {VALIDATED} poses none is kept aside, so nothing validates this result: "
+            "measure more"
+        )
     used = np.setdiff1d(np.arange(len(measured)), aside)
 
     def part(rows: NDArray[np.int64]) -> MeasuredRobot:
@@ -153,7 +155,6 @@ def _judged(judge: MeasuredRobot, total: Array, noise: float, notes: list[str]) 
 
 
 def _check_count(mechanism: Mechanism, measured: Measurements) -> None:
-    """Refuse measurements that are too few."""
     spare = max(0, len(mechanism.actuated_joints) - mechanism.mobility.platform)
     count = measured.count + len(measured) * spare
     if count < FEWEST or len(measured) < FEWEST_ROWS:
@@ -176,8 +177,7 @@ def _estimated(
 ) -> tuple[Estimate, Array, States]:
     """The estimate, displacements (n_places, 6) that close the loops, and the configurations with them.
 
-    A measuring frame that was found from the measurements takes part, so that intervals contain what it leaves open;
-    `fit.frame` is then the better one.
+    A measuring frame that was found takes part, so that intervals contain it; `fit.frame` is then the better one.
     """
     names, first = [one.name for one in chosen], fit.frame
     scales = np.array([EXPECTED[one.unit] for one in chosen])
@@ -214,7 +214,6 @@ def _estimated(
 def _refusals(
     found: Estimate, measured: Measurements, before: Mapping[str, float], judged: Mapping[str, float]
 ) -> list[str]:
-    """Why the answer is not to be used."""
     reasons = []
     if measured.known_noise and found.rms_after > UNEXPLAINED:
         reasons.append(
@@ -262,7 +261,7 @@ def _by_kind(robot: MeasuredRobot, displacements: Array, start: States, trusted:
 
 
 def _aside(n: int, share: float, seed: int) -> NDArray[np.int64]:
-    count = round(share * n) if n >= 10 else 0
+    count = round(share * n) if n >= VALIDATED else 0
     return np.sort(np.random.default_rng(seed).permutation(n)[:count])
 
 
@@ -305,6 +304,9 @@ def _frame(robot: MeasuredRobot, notes: list[str]) -> Array:
         frame = _aligned(predicted[whole], measured.position[whole])
         left = _miss((predicted - frame[:3, 3]) @ frame[:3, :3], measured.position)
         if left < ALIGNED * miss and left < ASTRAY * size:
+            # Exchanged drives mirror a flat cloud of points, which a turned frame nearly fits.
+            if names := _swapped_drives(robot, min(SWAPPED * miss, MIRRORED * left)):
+                raise MeasurementError(measured.source, *_swapped(miss, names))
             turn = np.degrees(np.arccos(np.clip(0.5 * (np.trace(frame[:3, :3]) - 1.0), -1.0, 1.0)))
             away = ", ".join(f"{1e3 * value:.1f}" for value in frame[:3, 3])
             notes.append(
@@ -358,8 +360,7 @@ def _aligned(predicted: Array, measured: Array) -> Array:
 
 
 def _why(robot: MeasuredRobot, predicted: Array, miss: float) -> tuple[str, str]:
-    """What is probably wrong with positions that do not fit, and the remedy."""
-    measured, problem = robot.measured, f"the median deviation of the positions from the drawing is {1e3 * miss:.3g} mm"
+    measured, problem = robot.measured, _far(miss)
     there = np.isfinite(measured.position)
     spread = float(np.nanstd(np.where(there, predicted, np.nan))), float(np.nanstd(measured.position))
     for name, factor in (("mm", 1e-3), ("cm", 1e-2), ("inches", 0.0254), ("m", 1e3)):
@@ -371,13 +372,27 @@ def _why(robot: MeasuredRobot, predicted: Array, miss: float) -> tuple[str, str]
     for one, other in combinations(range(3), 2):
         order = [other if k == one else one if k == other else k for k in range(3)]
         if _miss(predicted, measured.position[:, order]) < SWAPPED * miss:
-            return problem, f"columns {'xyz'[one]} and {'xyz'[other]} look swapped: swap their names"
+            return _swapped(miss, f"{'xyz'[one]} and {'xyz'[other]}")
+    if names := _swapped_drives(robot, SWAPPED * miss):
+        return _swapped(miss, names)
+    return problem, "check the robot, the frame (base) and the point (point_x, point_y, point_z)"
+
+
+def _far(miss: float) -> str:
+    return f"the median deviation of the positions from the drawing is {1e3 * miss:.3g} mm"
+
+
+def _swapped(miss: float, names: str) -> tuple[str, str]:
+    return _far(miss), f"columns {names} look swapped: swap their names"
+
+
+def _swapped_drives(robot: MeasuredRobot, below: float) -> str:
+    """Names of two drives whose columns, exchanged, leave a median deviation below this [m], or none."""
     for one, other in combinations(range(len(robot.drives)), 2):
         order = [other if k == one else one if k == other else k for k in range(len(robot.drives))]
-        if _miss_in_order(robot, order) < SWAPPED * miss:
-            names = [robot.mechanism.actuated_joints[k] for k in (one, other)]
-            return problem, f"columns {names[0]} and {names[1]} look swapped: swap their names"
-    return problem, "check the robot, the frame (base) and the point (point_x, point_y, point_z)"
+        if _miss_in_order(robot, order) < below:
+            return " and ".join(robot.mechanism.actuated_joints[k] for k in (one, other))
+    return ""
 
 
 def _miss_in_order(robot: MeasuredRobot, order: Sequence[int]) -> float:
@@ -399,7 +414,6 @@ def _cycles(robot: MeasuredRobot) -> Iterator[list[str]]:
 
 
 def _check_distances(robot: MeasuredRobot, predicted: Array) -> None:
-    """Refuse distances that are far from the drawing's."""
     measured = robot.measured
     there = np.isfinite(measured.distance)
     if not there.any():

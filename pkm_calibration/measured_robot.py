@@ -14,7 +14,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from pkm_calibration.robots.measurements import SIGMA, Measurements
+from pkm_calibration.measurements import SIGMA, Measurements
 from pkm_description.mechanism import Array
 from pkm_description.rotations import skew
 from pkm_kinematics.geometry import GeometricParameter, GeometricParameters, GraphModel, States
@@ -54,7 +54,6 @@ class MeasuredRobot:
         self._list()
 
     def _list(self) -> None:
-        """What is measured: rows, kinds and standard deviations of the residuals."""
         one, n = self.measured, len(self.measured)
         kinds, rows, sigma = [], [], []
 

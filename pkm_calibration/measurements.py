@@ -1,20 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What was measured on a robot: one CSV file, a row for each pose at which it stood.
 
-The first line names the columns, each with its unit in brackets if that is not m or rad: `limb1_arm [deg]`, `x [mm]`::
-
-    <a drive>                  what its encoder read
-    <any other joint>          what a sensor on that joint read
-    x y z                      the measured point in the measuring frame
-    height                     the same as z: above a plate
-    yaw pitch roll             attitude, R = Rz(yaw) Ry(pitch) Rx(roll)
-    qx qy qz qw                the same as a quaternion
-    distance                   from a point of the base to the measured point, as by a double ball bar
-    from_x from_y from_z       that point; the base's origin if left out
-    point_x point_y point_z    the measured point on the platform; the platform's origin if left out
-
-An empty cell was not measured. Lines that begin with `#` are comments, but `# sigma COLUMN [unit]: NUMBER` says how
-well a column is measured (standard deviation).
+docs/calibration.md describes the columns, units, empty cells and comments.
 """
 
 from __future__ import annotations
@@ -36,6 +23,7 @@ from pkm_description.joint_geometry import freedoms
 from pkm_description.mechanism import Array, Mechanism
 from pkm_description.rotations import rotation_from_quaternion, rotation_from_rpy
 from pkm_runtime.errors import PkmError
+from pkm_runtime.whole_files import write_whole
 
 LARGEST = 20_000_000  # bytes of a file
 UNITS = {"m": 1.0, "mm": 1e-3, "um": 1e-6, "cm": 1e-2, "in": 0.0254, "rad": 1.0, "mrad": 1e-3, "deg": math.pi / 180.0}
@@ -283,3 +271,78 @@ def _attitudes(values: Mapping[str, Array], n: int, lines: NDArray[np.int64], so
             )
         found[k] = rotation_from_quaternion(one) if quaternion else rotation_from_rpy(one[::-1])
     return found
+
+
+def append_measurement(
+    file: Path, mechanism: Mechanism, readings: Array, names: Sequence[str], values: Sequence[float]
+) -> int:
+    """Add a row to a CSV file that `read_measurements` reads, and make the file where there is none.
+
+    New columns are added to it; comments and units of its first line stay. Returns how many rows it has now. After a
+    `MeasurementError` the file is as it was.
+
+    Args:
+        readings: of the drives (n_actuated,) [rad, m], in the order of the description.
+        values: of the columns `names` [m, rad]; NaN was not measured.
+    """
+    if len(names) != len(values):
+        problem = f"{len(names)} names and {len(values)} values"
+        raise MeasurementError("the measurement", problem, "give a value for each name")
+    doubled = sorted(
+        {name for name in names if list(names).count(name) > 1} | set(names) & {*mechanism.actuated_joints}
+    )
+    if doubled:
+        problem = f"{', '.join(doubled)} is given twice"
+        raise MeasurementError("the measurement", problem, "name each column once; the drives are read")
+    row = dict(zip(names, values, strict=True)) | dict(zip(mechanism.actuated_joints, readings.tolist(), strict=True))
+    comments, heads, cells = _read(file)
+    known = [_name(head) for head in heads]
+    heads += [name for name in (*mechanism.actuated_joints, *names) if name not in known]
+    known = [_name(head) for head in heads]
+    cells = [line + [_default(name) for name in known[len(line) :]] for line in cells]
+    cells.append([_cell(head, name, row) for head, name in zip(heads, known, strict=True)])
+    text = _text(comments, [heads, *cells])
+    for one in (_text(comments, [heads, cells[-1]]), text):  # the row itself, and with the others
+        parse_measurements(one, mechanism, file.name)
+    write_whole(file, text)
+    return len(cells)
+
+
+def _read(file: Path) -> tuple[list[str], list[str], list[list[str]]]:
+    """Comments, the first line's cells and the others'; nothing where there is no file."""
+    try:
+        if not file.exists():
+            return [], [], []
+        if file.stat().st_size > LARGEST:
+            raise MeasurementError(str(file), f"is larger than {LARGEST // 10**6} MB", "start another file")
+        lines = file.read_text(encoding="utf-8-sig").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise MeasurementError(str(file), f"cannot be read ({error})", "give the path of a CSV file") from error
+    comments = [line for line in lines if line.lstrip().startswith("#")]
+    rows = list(csv.reader(line for line in lines if line.strip() and not line.lstrip().startswith("#")))
+    return comments, (rows[0] if rows else []), rows[1:]
+
+
+def _text(comments: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    made = io.StringIO()
+    made.writelines(f"{line}\n" for line in comments)
+    csv.writer(made, lineterminator="\n").writerows(rows)
+    return made.getvalue()
+
+
+def _name(head: str) -> str:
+    found = HEAD.match(head)
+    return found.group(1) if found else head
+
+
+def _default(name: str) -> str:
+    return "0" if name in (*FROM, *POINT) else ""
+
+
+def _cell(head: str, name: str, row: Mapping[str, float]) -> str:
+    """The value in the unit of its column; empty where it was not measured."""
+    value = row.get(name, math.nan)
+    if math.isnan(value):
+        return _default(name)
+    found = HEAD.match(head)
+    return f"{value / UNITS.get(found.group(2) or '' if found else '', 1.0):.12g}"

@@ -19,8 +19,8 @@ import scipy.special
 from numpy.typing import NDArray
 
 from pkm_calibration.estimation import ContradictionError, Estimate, estimate
-from pkm_calibration.printers.klipper_file import Printer
-from pkm_calibration.printers.printer_models import Words, nozzle
+from pkm_calibration.printer_files import Printer
+from pkm_calibration.printer_models import Words, nozzle
 from pkm_description.mechanism import Array
 from pkm_runtime.errors import PkmError
 
@@ -91,8 +91,6 @@ class Calibrated:
 
 
 class _Fit:
-    """Residuals of a printer over expected deviations, by all of its parameters."""
-
     def __init__(self, printer: Printer) -> None:
         m = printer.measured
         self.printer, self.start = printer, printer.values
@@ -252,7 +250,6 @@ def _without_answer(fit: _Fit, before: Array, reasons: list[str]) -> Calibrated:
 
 
 def _spoken(printer: Printer, texts: list[str]) -> tuple[str, ...]:
-    """Texts in words of the firmware."""
     for word, other in printer.spoken.items():
         texts = [text.replace(word, other) for text in texts]
     return tuple(texts)
@@ -391,7 +388,7 @@ def _listed(names: list[str]) -> str:
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
-def as_numbers(found: Calibrated) -> dict[str, Any]:
+def printer_numbers(found: Calibrated) -> dict[str, Any]:
     """The answer for JSON."""
     refused = bool(found.reasons)
     names = found.printer.measured.names

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A robot's compliance at many poses, as a file by which its controller leads the platform against what gives way.
+"""What is written of an elastic robot beside its numbers: its lowest vibrations to be looked at, and its compliance.
 
-What a file says between its poses is judged by the controller's own reader, which is found by its name: the control
-does not know analyses, nor they the control.
+A file of compliances at many poses lets the controller lead the platform against what gives way. It is judged by the
+controller's own reader, found by its name: the control does not know analyses, nor they the control.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy  # whose parts load when they are first used
@@ -20,10 +20,84 @@ from numpy.typing import ArrayLike
 
 from pkm_analysis.analysis_errors import AnalysisError, check_ending
 from pkm_analysis.domain import Domain, Range
-from pkm_analysis.stiffness.stiffness import Stiffness, Stiffnesses
+from pkm_analysis.plottable import Plottable, Table
+from pkm_analysis.stiffness.stiffness import DIRECTIONS, Stiffness, Stiffnesses
 from pkm_description.mechanism import Array
+from pkm_kinematics.solve.constraints import scaling
 from pkm_kinematics.status import Status
+from pkm_runtime.describable import vector
 from pkm_runtime.whole_files import write_whole
+
+LOWEST = 4  # that are shown
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ModeShapes(Plottable):
+    """The `LOWEST` vibrations of `of`, drives held, without rotors."""
+
+    _picture: ClassVar[str] = "mode_pictures.mode_picture"
+    of: Stiffness
+
+    def __post_init__(self) -> None:
+        """Refuse a robot that does not vibrate."""
+        if not len(self.of.vibrations.frequency):
+            problem = "nothing gives way, or nothing has a mass"
+            raise AnalysisError(f"vibrations of {self.of.robot.name}", problem, "describe sections, masses or drives")
+
+    @property
+    def frequency(self) -> Array:
+        """Hz (k,), the lowest first."""
+        return self.of.vibrations.frequency[:LOWEST]
+
+    @property
+    def shapes(self) -> Array:
+        """Displacements (n_nodes, 6, k) of the nodes at the platform's origin."""
+        return self.of.vibrations.shapes[:, :, :LOWEST]
+
+    @property
+    def platform(self) -> Array:
+        """The platform's twist (6, k) in each: its largest element is 1, turns at the robot's length."""
+        twists = self.shapes[self.of.model.platform]
+        scaled = twists * scaling(self.of.system.length)[:, None]
+        return np.asarray(scaled / np.maximum(np.abs(scaled).max(axis=0), 1e-12 * np.abs(self.shapes).max()))
+
+    @property
+    def names(self) -> list[str]:
+        """Number and frequency of each."""
+        return [f"mode {k}: {value:.4g} Hz" for k, value in enumerate(self.frequency, start=1)]
+
+    @property
+    def animation(self) -> str:
+        """The vibrations as a moving SVG picture, for a page."""
+        return str(importlib.import_module("pkm_analysis.drawing.mode_pictures").moving_picture(self))
+
+    def save(self, path: str | Path) -> Path:
+        """Write a .glb layer for the browser page, where the vibrations move, and for RViz, where they stand still."""
+        return Path(importlib.import_module("pkm_analysis.drawing.mode_pictures").write_moving_layer(self, path))
+
+    def _summary(self) -> str:
+        return f"of {self.of.robot.name} at {vector(np.round(self.of.pose[:3], 6))} m: the lowest natural vibrations"
+
+    def _details(self) -> list[str]:
+        lines = []
+        for name, twist in zip(self.names, self.platform.T, strict=True):
+            along = ", ".join(f"{d} {v:.3g}" for d, v in zip(DIRECTIONS, twist, strict=True) if abs(v) > 0.05)
+            lines.append(f"{name}, platform {along or 'at rest'}")
+        return lines
+
+    @property
+    def tables(self) -> list[Table]:
+        """What the platform does in each."""
+        rows = [
+            [name, *(f"{v:.3g}" if abs(v) > 5e-4 else "0" for v in twist)]
+            for name, twist in zip(self.names, self.platform.T, strict=True)
+        ]
+        return [Table("The platform in each vibration, turns at the robot's length", ["", *DIRECTIONS], rows)]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The numbers, for JSON."""
+        return {"frequency": self.frequency.tolist(), "shapes": self.shapes.tolist()}
+
 
 READER = "pkm_control.motion.compliance_table"  # reads the file, and interpolates in it
 POSES, CHECKS = 320, 40  # that are written; between them, where the file is judged
@@ -33,13 +107,10 @@ SEED = 3
 
 @dataclass(frozen=True)
 class DeflectionTable:
-    """What was written to a file, in words and numbers.
+    """What was written to a file: how many poses, and displacements of the platform's origin under weight and load [m].
 
-    Attributes:
-        poses: how many it has.
-        largest: displacement of the platform's origin under weight and load [m].
-        left: of that, what is across the directions in which the platform can move, so that no drive takes it back [m].
-        miss: largest error of a displacement at poses between those of the file [m], with how many these are.
+    Of the `largest` one, `left` is across the directions in which the platform can move, so that no drive takes it
+    back. `miss` is the largest error at `checks` poses between those of the file.
     """
 
     path: Path
@@ -87,9 +158,6 @@ def write_table(
     """Write the file for poses (n, 7), the last ones for its judgement; those that it does not reach are left out.
 
     `payload` [kg] and `wrench` (6,) [N, N m] at the platform's origin are there always.
-
-    Raises:
-        AnalysisError: too few poses are reached, or the controller cannot do with this robot.
     """
     path, robot = Path(path), stiffnesses.robot
     check_ending("table", path, (".json",))
@@ -130,7 +198,6 @@ def write_table(
 
 
 def _parts(one: Stiffness, without_drives: bool) -> tuple[Array, Array]:
-    """Displacement under the robot's weight alone, and compliance."""
     if without_drives:
         return one.with_rigid_drives()
     return one.sag - one.compliance[:, :3] @ (one.payload * one.robot.mechanism.gravity), one.compliance
