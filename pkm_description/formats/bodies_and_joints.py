@@ -54,6 +54,7 @@ OTHER_WORDS = {"ball": "spherical", "hinge": "revolute", "weld": "fixed", "3d": 
 EXACT = (LoopType.SPHERICAL, LoopType.REVOLUTE, LoopType.FIXED)  # whose frames need not be what is drawn
 TURNING = ("revolute", "continuous")
 FLOATS = "floating"
+REMARKED = "only in the remark, which other tools skip"
 
 
 @dataclass
@@ -201,7 +202,7 @@ class Assembly:
             for name, new in changed.items():
                 append(self.remark, "renamed", joint=new, was=name)
         if changed:
-            self.notes.append(f"names of joints, changed: {', '.join(f'{a} to {b}' for a, b in changed.items())}")
+            self.notes.append(f"joints are renamed: {', '.join(f'{a} to {b}' for a, b in changed.items())}")
 
     def name_back(self) -> None:
         """Give joints the names that the remark says they had."""
@@ -300,7 +301,7 @@ class _Apart:
                 body.meshes.append((visual.frame, str(visual.mesh), visual.size))
             else:
                 body.visuals.append(visual)
-        self.assembly.notes += left_out
+        self.assembly.notes += [f"left out: {visual}" for visual in left_out]
 
     def _joint(self, joint: Joint, values: Array) -> None:
         if joint.type.dof > 1:
@@ -372,28 +373,30 @@ class _Apart:
             body.inertial = replace(true, mass=mass, inertia=true.inertia + short * np.eye(3))
             light.append(body.name)
         if light:
-            self.assembly.notes.append(f"no mass or inertia, {SMALL:g} of the robot's instead: {', '.join(light)}")
+            self.assembly.notes.append(
+                f"bodies without mass or inertia get {SMALL:g} of the robot's: {', '.join(light)}"
+            )
 
     def _list_left_out(self) -> None:
         m, notes = self.mechanism, self.assembly.notes
         if m.unbuilt:
-            what = "coordinates of what floats" if isinstance(m, TreeModel) else "task coordinates"
-            notes.append(f"{what}, in the remark alone: {', '.join(m.unbuilt)}")
+            what = "coordinates of floating bodies" if isinstance(m, TreeModel) else "task coordinates"
+            notes.append(f"{REMARKED}: {what} {', '.join(m.unbuilt)}")
         drives = {name: m.joint_named[name].drive for name in m.actuated_joints}
         one_way = [n for n, d in drives.items() if d and (d.effort_range[0] >= 0.0 or d.effort_range[1] <= 0.0)]
         if one_way:
-            notes.append(f"drives that only pull or only push, in the remark alone: {', '.join(one_way)}")
+            notes.append(f"{REMARKED}: drives that only pull or only push, {', '.join(one_way)}")
         if m.springs:
-            notes.append(f"springs between links, in the remark alone: {', '.join(one.name for one in m.springs)}")
+            notes.append(f"{REMARKED}: springs between links, {', '.join(one.name for one in m.springs)}")
         if isinstance(m, TreeModel) and m.couplings:
-            notes.append(f"couplings of joints, in the remark alone: {', '.join(one.name for one in m.couplings)}")
+            notes.append(f"{REMARKED}: couplings of joints, {', '.join(one.name for one in m.couplings)}")
         beams = [link.name for link in m.links if link.beams]
         parts: list[Joint | Loop] = [*m.joints, *m.loops]
         bearings = [one.name for one in parts if one.bearing != RIGID]
         if beams or bearings:
-            notes.append(f"stiffness (beams and bearings): {', '.join(beams + bearings)}")
+            notes.append(f"left out: stiffness of beams and bearings, {', '.join(beams + bearings)}")
         if "<collision" in m.urdf:
-            notes.append("collision shapes")
+            notes.append("left out: collision shapes")
 
 
 def _kept(loop: Loop, as_drawn: Array, axis: Array) -> Array:

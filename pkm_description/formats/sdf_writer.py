@@ -11,6 +11,7 @@ import numpy as np
 
 from pkm_description.formats.bodies_and_joints import (
     FLOATS,
+    REMARKED,
     TURNING,
     WORLD,
     Body,
@@ -57,14 +58,14 @@ def to_sdf(mechanism: Mechanism | TreeModel, split: Sequence[str] = ()) -> tuple
     ET.indent(root)
     notes = [
         *assembly.notes,
-        "gravity (of the world, not of a model)",
-        "drives and their rotors' inertia, in the remark alone",
+        "left out: gravity, which is the world's",
+        f"{REMARKED}: drives and the inertia of their rotors",
     ]
     if rounded:
-        notes.append(f"by how much its numbers leave loops open, beside the joint alone: {', '.join(rounded)}")
+        notes.append(f"rounded numbers leave loops open, by a gap that other tools do not see: {', '.join(rounded)}")
     moved = [joint.name for joint in assembly.joints if joint.drawn]
     if moved:
-        notes.append(f"zero of joints that count from home instead, in the remark alone: {', '.join(moved)}")
+        notes.append(f"positions of these joints count from home: {', '.join(moved)}; {REMARKED}: what they are there")
     return ET.tostring(root, encoding="unicode") + "\n", notes
 
 

@@ -225,20 +225,22 @@ class _Tree:
         lost = [joint.name for joint in self.cut if _resists(joint) or _limited(joint)]
         if lost:
             self.assembly.notes.append(
-                f"not read: limits, damping, friction and springs where loops are cut: {', '.join(lost)}"
+                f"not read: limits, damping, friction and springs of joints at which loops are cut, {', '.join(lost)}"
             )
         for joint in self.cut:
             ends = (self.bodies[joint.parent].pose @ joint.first, self.bodies[joint.child].pose @ joint.second)
             gap = float(np.linalg.norm(ends[1][:3, 3] - ends[0][:3, 3]))
             if joint.kind in MEETING and gap > OPEN:
                 self.assembly.notes.append(
-                    f"as drawn, the ends of {joint.name} are {gap:.3g} m apart; closed from there"
+                    f"in the file the ends of {joint.name} are {gap:.3g} m apart: the loop is closed from there"
                 )
         if self.cut:
             self.assembly.notes.append(f"loops are cut at {', '.join(f'{j.name} ({j.kind})' for j in self.cut)}")
         lost = [joint.name for joint in self.assembly.joints if joint.armature and not joint.driven]
         if lost:
-            self.assembly.notes.append(f"for other tools alone: armature of joints without a drive: {', '.join(lost)}")
+            self.assembly.notes.append(
+                f"only written for other tools: armature of joints without a drive, {', '.join(lost)}"
+            )
         self._pkm()
         self._control()
         ET.indent(self.root)

@@ -13,6 +13,8 @@ from pkm_description.mjcf.mujoco_model import append, row
 from pkm_description.tree_model import TreeModel
 from pkm_description.urdf.xml_text import read_xml
 
+IN_YAML = {LoopType.REVOLUTE: "pin_loops", LoopType.SPHERICAL: "ball_loops"}
+NAMELESS = "left out: which bodies are base and platform, gravity and home"
 AXES = {LoopType.REVOLUTE, LoopType.CYLINDRICAL, LoopType.PRISMATIC, LoopType.PLANAR, LoopType.UNIVERSAL}
 
 
@@ -22,14 +24,14 @@ def to_tree(mechanism: Mechanism | TreeModel) -> tuple[str, list[str]]:
     for element in root.findall("pkm"):
         root.remove(element)
     names = ", ".join(loop.name for loop in mechanism.loops)
-    return _text(root), [*[f"loops: {names}"] * bool(names), "base, platform, gravity and home", *notes]
+    return _text(root), [*[f"left out: loops {names}"] * bool(names), NAMELESS, *notes]
 
 
 def to_constraints(mechanism: Mechanism | TreeModel) -> tuple[str, list[str]]:
     """URDF with a `<constraint>` for each loop; `<pkm>`, which others skip, says what our reader needs."""
     root, notes = _plain(mechanism, ours=("spring", "beam", "bearing"))
     if kept := [element.get("name", "") for element in root.findall("coupling")]:
-        notes.append(f"couplings of joints, in elements of our own: {', '.join(kept)}")
+        notes.append(f"only in elements that other tools skip: couplings of joints, {', '.join(kept)}")
     pkm = root.find("pkm")
     if pkm is not None:
         for element in pkm.findall("home"):
@@ -51,9 +53,9 @@ def to_constraints(mechanism: Mechanism | TreeModel) -> tuple[str, list[str]]:
 
 
 def to_yaml(mechanism: Mechanism | TreeModel) -> tuple[str, list[str]]:
-    """The loops as `loop_closures.yaml`, for the file that `to_tree` writes: hinges and balls."""
+    """The hinges and balls of loops as `loop_closures.yaml`, for the file that `to_tree` writes."""
     lines: list[str] = []
-    for key, kind in (("pin_loops", LoopType.REVOLUTE), ("ball_loops", LoopType.SPHERICAL)):
+    for kind, key in IN_YAML.items():
         loops = [loop for loop in mechanism.loops if loop.type is kind]
         lines += [f"{key}:"] if loops else []
         for loop in loops:
@@ -65,13 +67,12 @@ def to_yaml(mechanism: Mechanism | TreeModel) -> tuple[str, list[str]]:
                 lines.append(f"    {end}_xyz: {_numbers(frame[:3, 3])}")
                 if kind is LoopType.REVOLUTE:
                     lines.append(f"    {key_of_axis}: {_numbers(frame[:3, :3] @ axis)}")
-    left_out = [loop.name for loop in mechanism.loops if loop.type not in (LoopType.REVOLUTE, LoopType.SPHERICAL)]
-    if isinstance(mechanism, TreeModel):
-        left_out += [one.name for one in mechanism.couplings]
     lines.append(f"independent: [{', '.join(mechanism.actuated_joints)}]")
-    notes = ["base, platform, gravity and home"]
-    notes += [f"loops that are no hinge or ball: {', '.join(left_out)}"] if left_out else []
-    return "\n".join(lines) + "\n", notes
+    couplings = mechanism.couplings if isinstance(mechanism, TreeModel) else ()
+    others = [f"{one.name} ({one.type.value})" for one in mechanism.loops if one.type not in IN_YAML]
+    others += [f"{one.name} (coupling of joints)" for one in couplings]
+    notes = [f"left out, as this format has only hinges and balls: {', '.join(others)}"] if others else []
+    return "\n".join(lines) + "\n", [NAMELESS, *notes]
 
 
 def _plain(
@@ -94,7 +95,7 @@ def _plain(
     if isinstance(mechanism, TreeModel):
         for chain in mechanism.floating:
             _fold(root, chain)
-    return root, [f"{what}: {', '.join(names)}" for what, names in lost.items()]
+    return root, [f"left out: {what} {', '.join(names)}" for what, names in lost.items()]
 
 
 def _fold(root: ET.Element, chain: Sequence[Joint]) -> None:

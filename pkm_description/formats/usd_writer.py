@@ -42,8 +42,10 @@ def to_usd(mechanism: Mechanism | TreeModel, split: Sequence[str] = ()) -> tuple
     notes += assembly.notes
     damped = [joint.name for joint in assembly.joints if joint.damping]
     if damped:
-        notes.append(f"damping, but in Newton's words: {', '.join(damped)}")
-    notes += [f"mesh {file} of {body.name}" for body in assembly.bodies.values() for _, file, _ in body.meshes]
+        notes.append(f"only as attributes of Newton: damping of {', '.join(damped)}")
+    notes += [
+        f"left out: mesh {file} of {body.name}" for body in assembly.bodies.values() for _, file, _ in body.meshes
+    ]
     return _Writer(assembly, {joint.name for joint in cut}, mechanism.base_link).text(), notes
 
 

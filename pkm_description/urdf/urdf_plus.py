@@ -139,6 +139,12 @@ def parse(text: str, source: str = "", *, tree: bool = False) -> Description:
     return description
 
 
+def is_tree(text: str) -> bool:
+    """Whether a text says that it has no platform, by an empty `platform_link`, as trees are written."""
+    pkm = read_xml(text, "URDF text").find("pkm")
+    return pkm is not None and pkm.get("platform_link") == ""
+
+
 def _root(text: str, source: str) -> ET.Element:
     place = f"file {source}" if source else "URDF text"
     root = read_xml(text, place)
@@ -555,6 +561,9 @@ def _link_of_pkm(pkm: ET.Element, attribute: str, links: list[str], default: str
     name = pkm.get(attribute)
     if not name and default is not None:
         return default
+    if name == "":
+        problem, remedy = f"{attribute} is empty: the file is a tree", "load it with load_model, or write a link there"
+        raise DescriptionError("<pkm>", problem, remedy)
     if not name:
         raise DescriptionError("<pkm>", f"attribute {attribute} is missing", f'add {attribute}="..."')
     if name not in links:
