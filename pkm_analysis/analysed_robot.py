@@ -19,8 +19,8 @@ from pkm_description.mechanism import Array
 from pkm_dynamics import Dynamics
 from pkm_kinematics import Kinematics
 from pkm_kinematics.solve.robot_constants import refuse_redundant
+from pkm_runtime.chunks import slices
 from pkm_runtime.sweeps import Sweeps
-from pkm_runtime.sweeps.chunks import slices
 
 CHUNK, SLOW_CHUNK = 1 << 13, 1 << 7  # poses too few for a second core
 

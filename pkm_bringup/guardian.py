@@ -13,8 +13,7 @@ from collections.abc import Callable
 from functools import partial
 
 from pkm_hardware.machine import drives_may_be_on
-from pkm_runtime import ending_signals
-from pkm_runtime.child_processes import Child
+from pkm_runtime.child_processes import ENDING, Child
 
 _BEAT_EVERY = 0.25  # s
 _LOOK_EVERY = 0.1  # s
@@ -57,7 +56,7 @@ class Guardian:
     def _guard(self, end: socket.socket, turn_off: Callable[[], str]) -> None:
         """In the child: wait for what becomes of the parent."""
         os.setsid()
-        for number in ending_signals.ENDING:
+        for number in ENDING:
             signal.signal(number, signal.SIG_IGN)
         for first, last in ((3, end.fileno()), (end.fileno() + 1, os.sysconf("SC_OPEN_MAX"))):
             os.closerange(first, last)  # a line that stayed open here could not be taken away

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Processes that are forked from this one, with all that has been made and imported here."""
+"""Processes that are forked from this one, with all that has been made and imported here; and signals that end one."""
 
 from __future__ import annotations
 
@@ -91,3 +91,11 @@ def name_process(name: str) -> None:
     """Give this process a name for `ps` and `top`, which else show the parent's."""
     with contextlib.suppress(AttributeError, OSError):
         ctypes.CDLL(None).prctl(_PR_SET_NAME, name.encode()[:15], 0, 0, 0)
+
+
+_NAMES = ("HUP", "INT", "QUIT", "TERM", "USR1", "USR2", "ALRM", "VTALRM", "PROF", "IO", "PWR", "STKFLT", "XCPU")
+ENDING = (
+    *(getattr(signal, f"SIG{name}") for name in _NAMES if hasattr(signal, f"SIG{name}")),
+    *(range(signal.SIGRTMIN, signal.SIGRTMAX + 1) if hasattr(signal, "SIGRTMIN") else ()),
+)
+"""Not among them: those that cannot be heard, those of a program's own errors, and those that Python ignores."""

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lazy imports of a package's names: a wrong command line should not wait for solvers to be imported."""
+"""Imports of heavy libraries: when a name is first used, and without garbage collection."""
 
 from __future__ import annotations
 
+import gc
 import importlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 
@@ -15,6 +17,21 @@ def late(package: str, modules: Mapping[str, Sequence[str]]) -> Callable[[str], 
     def find(name: str) -> Any:
         if name not in where:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        return getattr(importlib.import_module(where[name]), name)
+        with uncollected():
+            return getattr(importlib.import_module(where[name]), name)
 
     return find
+
+
+@contextmanager
+def uncollected() -> Iterator[None]:
+    """For loops that keep their time, and for imports of libraries, of whose time a fifth goes into collecting their
+    hundred thousands of permanent objects.
+    """
+    was = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was:
+            gc.enable()

@@ -12,8 +12,7 @@ loses what is smaller than the root of rounding.
 
 from math import sqrt
 
-from pkm_runtime.kernels.compiled import compiled
-from pkm_runtime.kernels.selection import select_gt
+from pkm_runtime.kernels.compiled import compiled, select_gt
 
 # Singular values closer to each other than one part in 2^SQUARINGS are not told apart: the error is a third of a part.
 SQUARINGS = 14

@@ -18,8 +18,7 @@ from pkm_kinematics.kernels.rates.columns import anchor_twist, joint_columns
 from pkm_kinematics.kernels.records import CLOSED_FORM
 from pkm_kinematics.kernels.regularity import factorise, orientation
 from pkm_kinematics.kernels.vectors import dot, get
-from pkm_runtime.kernels.compiled import compiled
-from pkm_runtime.kernels.selection import select_gt
+from pkm_runtime.kernels.compiled import compiled, select_gt
 
 TAU = 6.283185307179586
 UNLIMITED = 1e12  # rad or m: a limit beyond it is none

@@ -14,8 +14,8 @@ from pkm_analysis.domain import Coordinate, Range
 from pkm_analysis.requirements.conditions import INSIDE, Membership
 from pkm_analysis.requirements.grammar import shown
 from pkm_description.mechanism import Array
+from pkm_runtime.chunks import slices
 from pkm_runtime.describable import listed
-from pkm_runtime.sweeps.chunks import slices
 
 REACHES = (2.0, 4.0, 8.0, 16.0, 32.0, 0.5, 0.1, 0.02)  # of the robot's size: search distances from home, in order
 COARSE = {1: 401, 2: 61, 3: 25}  # nodes along each coordinate in the search for the extent

@@ -13,7 +13,7 @@ from pkm_description import load_mechanism
 from pkm_description.load import xacro_arguments
 from pkm_description.mechanism import Mechanism
 from pkm_kinematics.making import making
-from pkm_runtime import ending_signals
+from pkm_runtime.child_processes import ENDING
 from pkm_runtime.errors import PkmError
 
 
@@ -71,7 +71,7 @@ def run_in_one_process(robot: str, xacro_args: str, job: Callable[[Mechanism, In
         Exit status: 0 done, 1 failed or drives may be on, 130 interrupted.
     """
     interruption = Interruption()
-    previous = {number: signal.signal(number, interruption.hear) for number in ending_signals.ENDING}
+    previous = {number: signal.signal(number, interruption.hear) for number in ENDING}
     try:
         with making("building the robot"):
             mechanism = load_mechanism(robot, xacro_arguments(xacro_args))

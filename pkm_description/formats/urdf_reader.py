@@ -29,7 +29,7 @@ from pkm_description.rotations import inverse_transform
 from pkm_description.urdf import urdf_plus
 from pkm_description.urdf.visuals import shapes_of
 from pkm_description.urdf.xml_text import read_xml
-from pkm_runtime import strict_yaml
+from pkm_runtime.yaml_section import YamlError, read_yaml_text
 
 TAGS = ("constraint", "loop_joint", "gazebo/joint")
 KEYS = {"closures", "pin_loops", "ball_loops", "closed_loop"}  # in a YAML file of loops
@@ -51,8 +51,8 @@ def read_loops_file(path: Path, text: str, expanded: Callable[[Path], str]) -> A
     """Bodies and joints of the URDF file beside a YAML file of loops, with these; `expanded` reads the former."""
     label = f"file {path}"
     try:
-        content = strict_yaml.read(text)
-    except strict_yaml.YamlError as error:
+        content = read_yaml_text(text)
+    except YamlError as error:
         raise DescriptionError(label, str(error), "correct the YAML at that line") from error
     if not isinstance(content, dict) or not content.keys() & KEYS:
         raise DescriptionError(label, "it defines no loop", f"write {' or '.join(sorted(KEYS))}, or give the URDF file")

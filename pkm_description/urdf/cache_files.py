@@ -11,8 +11,7 @@ import hashlib
 import os
 from pathlib import Path
 
-from pkm_runtime import safe_folders
-from pkm_runtime.whole_files import write_whole
+from pkm_runtime.whole_files import read_safely, safe_folder, write_whole
 
 MOST = 100  # files of a kind that are kept
 _DIGEST = hashlib.sha256().digest_size
@@ -27,12 +26,12 @@ def folders() -> tuple[Path, Path]:
 
 def made(folder: Path) -> Path:
     """One of the folders, created where missing; OSError where unusable."""
-    return safe_folders.made(folder, _sources(folder))
+    return safe_folder(folder, _sources(folder))
 
 
 def read(file: Path) -> bytes:
     """Content of a file in one of the folders; OSError where it is missing or others may have written it."""
-    return safe_folders.read(file.parent, file.name, _sources(file.parent))
+    return read_safely(file.parent, file.name, _sources(file.parent))
 
 
 def write(file: Path, content: bytes) -> None:

@@ -6,12 +6,15 @@ numba caches them beside their sources, or in the user's cache where that folder
 - the cache beside the sources serves users who cannot write there, so that an installation compiles for all;
 - where neither folder can be written, kernels go to a temporary folder, and a line says so; numba refuses the import;
 - loading a kernel does not make numba ready to compile one, nor ready to link it into others, which takes longer than
-  to load all that a Delta needs.
+  to load all that a Delta needs;
+- of several processes that need the same kernel, one compiles it, and the others wait and load it.
 """
 
 from __future__ import annotations
 
 import atexit
+import errno
+import fcntl
 import hashlib
 import logging
 import os
@@ -20,6 +23,7 @@ import shutil
 import sys
 import tempfile
 import time
+import zlib
 from contextlib import suppress
 from functools import cache, cached_property, partial
 from pathlib import Path
@@ -29,9 +33,56 @@ from llvmlite import binding
 from numba import core
 from numba.core.runtime import rtsys
 
-from pkm_runtime.kernels.compile_lock import CompileLock
-from pkm_runtime.kernels.purposes import purpose_of
-from pkm_runtime.safe_folders import is_safe
+from pkm_runtime.kernels import purpose_of
+from pkm_runtime.whole_files import is_safe
+
+_FILE = "compiling.lock"
+_PATIENCE = 60.0  # s; whoever cannot compile a kernel, and lives on, keeps others waiting no longer
+_POLL_EVERY = 0.02  # s
+
+
+class CompileLock:
+    """Which process compiles the kernel `name` of a cache folder; nests, as a kernel compiled for two signatures."""
+
+    def __init__(self, folder: str, name: str) -> None:
+        self._file = _open(folder)
+        self._byte = zlib.crc32(name.encode())
+        self._held = 0
+
+    def take(self) -> bool:
+        """Wait until no other process compiles this kernel; True where another did, and may have cached it."""
+        self._held += 1
+        if self._held > 1 or self._file is None:
+            return False
+        end = None
+        while True:
+            try:
+                fcntl.lockf(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, self._byte)
+                return end is not None
+            except OSError as error:
+                if error.errno not in (errno.EACCES, errno.EAGAIN):  # a file system without locks
+                    return False
+            now = time.monotonic()
+            end = end or now + _PATIENCE
+            if now > end:
+                return True
+            time.sleep(_POLL_EVERY)
+
+    def give(self) -> None:
+        """Free the lock."""
+        self._held = max(0, self._held - 1)
+        if self._held == 0 and self._file is not None:
+            fcntl.lockf(self._file, fcntl.LOCK_UN, 1, self._byte)
+
+
+@cache
+def _open(folder: str) -> int | None:
+    """The file of a folder, open as long as the process lives: closing it would free all of its locks."""
+    try:
+        return os.open(os.path.join(folder, _FILE), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+    except OSError:
+        return None
+
 
 caching: Any = core.caching
 codegen: Any = core.codegen

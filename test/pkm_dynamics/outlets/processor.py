@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pkm_runtime.codegen.gpu_code import OPTIONS
+from pkm_runtime.codegen.c_code import OPTIONS
 from pkm_runtime.shareable_arrays import empty_shareable
 
 COMPILER = shutil.which("g++") or shutil.which("clang++")
