@@ -38,7 +38,7 @@ from pkm_client.settings import SETTINGS, SWITCH
 from pkm_description import PkmError
 from pkm_description.gallery import robot_names
 from pkm_description.ros.transport import transport_environment
-from pkm_description.urdf import cache_files
+from pkm_description.urdf import robot_cache
 from pkm_runtime.child_processes import ENDING, Child, end_with_parent, name_process
 from pkm_runtime.optional import PAGE, PAGE_REMEDY, ROS, ROS_REMEDY, need
 from pkm_runtime.progress import progress
@@ -175,7 +175,7 @@ def runtime_folder() -> tuple[Path, str]:
                 return Path(place), ""
     problems = []
     temporary = Path(tempfile.gettempdir()) / f"pkm_{os.getuid()}"
-    for folder in (cache_files.folders()[-1], temporary):
+    for folder in (robot_cache.folders()[-1], temporary):
         try:
             return safe_folder(folder), f"{os.uname().nodename}_"
         except OSError as error:

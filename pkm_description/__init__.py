@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from pkm_description.description_error import DescriptionError
 from pkm_description.gallery import robot_names
 from pkm_runtime.errors import PkmError
-from pkm_runtime.late import late
+from pkm_runtime.optional import late
 
 if TYPE_CHECKING:
     from pkm_description.from_urdf import mechanism_from_urdf

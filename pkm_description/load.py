@@ -10,13 +10,13 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from pkm_description.description_error import DescriptionError
-from pkm_description.formats.marks import FORMATS, PARTS, USD, USD_HEAD, YAML
+from pkm_description.formats import FORMATS, PARTS, USD, USD_HEAD, YAML
 from pkm_description.from_urdf import mechanism_from_urdf
 from pkm_description.gallery import ROBOTS, robot_path
 from pkm_description.mechanism import Mechanism
 from pkm_description.tree_model import TreeModel, tree_of, tree_of_robot
-from pkm_description.urdf import robot_cache, urdf_plus, xacro_expansion
-from pkm_description.urdf.expansion_cache import expand_robot
+from pkm_description.urdf import urdf_plus, xacro_expansion
+from pkm_description.urdf.robot_cache import expand_robot, find_mechanism, keep_mechanism
 from pkm_description.urdf.xml_text import check_length, read_file, root_tag
 from pkm_runtime.errors import shortened
 
@@ -45,7 +45,7 @@ def load_mechanism(source: str | os.PathLike[str], xacro_args: Mapping[str, str]
     text, origin = expand(source, arguments)
     if not origin:
         return mechanism_from_urdf(text)
-    mechanism = robot_cache.find(text, origin)
+    mechanism = find_mechanism(text, origin)
     if mechanism is None:
         try:
             mechanism = mechanism_from_urdf(text, origin)
@@ -53,7 +53,7 @@ def load_mechanism(source: str | os.PathLike[str], xacro_args: Mapping[str, str]
             if Path(origin).suffix in (".urdf", ".xacro"):
                 raise
             raise error.of_file(f"{origin}, as URDF+ (pkm convert)") from error.__cause__
-        robot_cache.keep(mechanism)
+        keep_mechanism(mechanism)
     return mechanism
 
 
@@ -95,7 +95,7 @@ def _says_loops_otherwise(text: str) -> bool:
     """Whether a URDF text has loops in others' words, which a reader of their own takes."""
     if not any(f"<{tag}" in text for tag in ("constraint", "loop_joint", "gazebo")):
         return False
-    from pkm_description.formats.urdf_reader import is_others  # late, as below
+    from pkm_description.formats.urdf_dialects import is_others  # late, as below
 
     return is_others(text)
 

@@ -185,3 +185,14 @@ def pose_distance(first: Array, second: Array, length: float) -> Array:
     across = np.sqrt(np.minimum(apart[..., 3:].sum(axis=-1), opposite.sum(axis=-1)))
     angle = 4.0 * np.arcsin(np.minimum(0.5 * across, 1.0))
     return np.sqrt(apart[..., :3].sum(axis=-1) + (length * angle) ** 2)
+
+
+def transform_from_wxyz(pos: Array, wxyz: Array) -> Array:
+    """Transform (4, 4) from a position (3,) and a quaternion w x y z, as MuJoCo orders it, of any length."""
+    return transform(np.asarray(pos, dtype=np.float64), rotation_from_quaternion(np.roll(wxyz, -1)))
+
+
+def wxyz_from_rotation(rotation: Array) -> list[float]:
+    """Unit quaternion w x y z, as MuJoCo orders it, of a rotation (3, 3)."""
+    x, y, z, w = quaternion_from_rotation(rotation).tolist()
+    return [w, x, y, z]

@@ -13,7 +13,7 @@ from pathlib import Path
 from pkm_analysis.analysis_errors import AnalysisError, check_ending
 from pkm_analysis.zoo.examine import Finding, examine
 from pkm_analysis.zoo.specimens import TABLE, fetched, specimens
-from pkm_description.urdf.cache_files import folders
+from pkm_description.urdf.robot_cache import folders
 from pkm_runtime.errors import PkmError
 
 

@@ -12,7 +12,7 @@ from sensor_msgs.msg import JointState
 from pkm_control.conveyor.belt import Belt
 from pkm_control.conveyor.conveyor_file import read_conveyors
 from pkm_description.ros import topics
-from pkm_description.ros.streams.polled import PolledSubscription
+from pkm_description.ros.polled import PolledSubscription
 
 _MOST = 50  # readings of one topic in a period
 

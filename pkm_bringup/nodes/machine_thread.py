@@ -30,8 +30,8 @@ from sensor_msgs.msg import JointState
 from pkm_bringup.nodes.loop_monitor import LoopMonitor
 from pkm_bringup.nodes.machine_inboxes import CommandInbox, EffectsInbox
 from pkm_description.ros.parameters import declare
-from pkm_description.ros.stamps import FollowingStamps
-from pkm_description.ros.streams.raw_rows import RowPublisher
+from pkm_description.ros.periodic import FollowingStamps
+from pkm_description.ros.raw_rows import RowPublisher
 from pkm_hardware.machine import EMERGENCY_STOP, CommandMode, Lifecycle, Machine, MachineState
 from pkm_runtime.fixed_rate import FixedRateLoop
 from pkm_runtime.scheduling import LoopScheduling

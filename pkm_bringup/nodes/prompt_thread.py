@@ -14,7 +14,7 @@ from std_msgs.msg import Empty
 from std_srvs.srv import Trigger
 
 from pkm_description.ros import topics
-from pkm_description.ros.streams.polled import Unserved
+from pkm_description.ros.polled import Unserved
 
 _LONGEST = 5.0  # s, of one wait
 _AGAIN = 0.1  # s, after an error

@@ -17,9 +17,8 @@ from sensor_msgs.msg import JointState
 
 from pkm_description.mechanism import Array
 from pkm_description.ros import messages, topics
-from pkm_description.ros.streams.polled import PolledSubscription
-from pkm_description.ros.streams.raw_rows import RawRows
-from pkm_description.ros.streams.sources import Sources
+from pkm_description.ros.polled import PolledSubscription, Sources
+from pkm_description.ros.raw_rows import RawRows
 from pkm_dynamics.motion_limits import ActuatorLimits
 from pkm_hardware.machine import CommandMode, Lifecycle, Machine, MachineState
 from pkm_runtime.errors import PkmError

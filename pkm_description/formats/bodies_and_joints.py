@@ -34,7 +34,6 @@ from pkm_description.mechanism import (
     Mimic,
     Spring,
 )
-from pkm_description.mjcf.mujoco_model import append, row
 from pkm_description.rotations import (
     inverse_transform,
     rotation_from_vector,
@@ -44,7 +43,7 @@ from pkm_description.rotations import (
 )
 from pkm_description.tree_model import TreeModel
 from pkm_description.urdf.visuals import Visual, visuals_of
-from pkm_description.urdf.xml_text import read_xml
+from pkm_description.urdf.xml_text import append, read_xml, row
 
 WORLD = "world"
 SMALL = 1e-7  # of the robot's mass, and of that times its length squared: for bodies that have none

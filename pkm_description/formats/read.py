@@ -7,13 +7,13 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from pkm_description.description_error import DescriptionError
+from pkm_description.formats import USD_HEAD, YAML
 from pkm_description.formats.bodies_and_joints import Assembly
-from pkm_description.formats.marks import USD_HEAD, YAML
-from pkm_description.formats.sdf_reader import read_sdf
+from pkm_description.formats.mjcf_importer import read_mjcf
+from pkm_description.formats.sdf import read_sdf
 from pkm_description.formats.spanning_tree import tree_text
-from pkm_description.formats.urdf_reader import read_loops_file, read_urdf
-from pkm_description.formats.usd_reader import read_usd
-from pkm_description.mjcf.importer import read_mjcf
+from pkm_description.formats.urdf_dialects import read_loops_file, read_urdf
+from pkm_description.formats.usd import read_usd
 from pkm_description.urdf import urdf_plus, xacro_expansion
 from pkm_description.urdf.xml_text import read_file, root_tag
 

@@ -15,6 +15,7 @@ from dataclasses import replace
 import numpy as np
 
 from pkm_description.description_error import DescriptionError
+from pkm_description.formats import PARTS
 from pkm_description.formats.bodies_and_joints import (
     TURNING,
     WORLD,
@@ -26,12 +27,11 @@ from pkm_description.formats.bodies_and_joints import (
     of_joint,
     pose_attributes,
 )
-from pkm_description.formats.marks import PARTS
 from pkm_description.joint_geometry import position_at
 from pkm_description.mechanism import Array, Joint, JointType, Limits, Spring
-from pkm_description.mjcf.mujoco_model import append, row
 from pkm_description.rotations import inverse_transform
-from pkm_description.urdf import urdf_plus
+from pkm_description.urdf import elements
+from pkm_description.urdf.xml_text import append, row
 
 OPEN = 1e-6  # m, a gap that is told
 MEETING = ("spherical", "revolute", "continuous", "universal", "fixed")  # whose ends coincide
@@ -110,10 +110,10 @@ class _Tree:
                     joint.limits.velocity, joint.limits.effort,
                 )  # fmt: skip
             joint.first = joint.first @ inverse_transform(motion(joint, joint.drawn))
-        chain = [] if given.get("platform") else [urdf_plus.joint_of(e) for e in self.remark.findall("joint")]
+        chain = [] if given.get("platform") else [elements.joint_of(e) for e in self.remark.findall("joint")]
         between = {joint.child for joint in chain}
         for element in self.remark.findall("link"):
-            link = urdf_plus.link_of(element, True)
+            link = elements.link_of(element, True)
             if link.name in self.bodies or link.name in between:
                 self.bodies.setdefault(link.name, Body(link.name, np.eye(4))).inertial = link.inertial
         for virtual in chain:
@@ -218,8 +218,8 @@ class _Tree:
             for name, numbers in coupling.terms:
                 append(element, "joint", name=name, coefficients=row(numbers))
         if self.remark is not None:
-            said = {one.name for one in self.assembly.couplings}
-            self.root.extend(one for one in self.remark.findall("coupling") if one.get("name") not in said)
+            written = {one.name for one in self.assembly.couplings}
+            self.root.extend(one for one in self.remark.findall("coupling") if one.get("name") not in written)
             if not self.assembly.springs:
                 self.root.extend(self.remark.findall("spring"))
         lost = [joint.name for joint in self.cut if _resists(joint) or _limited(joint)]
@@ -351,8 +351,8 @@ class _Tree:
     def _control(self) -> None:
         """The drives: the remark's where it has the same, else efforts."""
         blocks = [] if self.remark is None else self.remark.findall("ros2_control")
-        said = [e.get("name", "") for b in blocks for e in b if e.find("command_interface") is not None]
-        if said == self.actuated:
+        driven = [e.get("name", "") for b in blocks for e in b if e.find("command_interface") is not None]
+        if driven == self.actuated:
             self.root.extend(blocks)
             return
         control = append(self.root, "ros2_control", name=self.assembly.name, type="system")

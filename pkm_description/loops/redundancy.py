@@ -155,10 +155,10 @@ class _Chosen:
     def take(self, name: str) -> None:
         """Add a joint, or one of its degrees of freedom; `DescriptionError` if it is no further coordinate."""
         label = f'<redundant joint="{name}">'
-        mine = [one for one in self.row if name in (one, self._joint[one].name)]
-        if not mine:
+        meant = [one for one in self.row if name in (one, self._joint[one].name)]
+        if not meant:
             raise DescriptionError(label, "no such joint", or_near(name, list(self.row), "name a moving joint"))
-        for one in mine:
+        for one in meant:
             if below := self._missing_below(one):
                 problem = f"{below} carries it, and is not redundant itself"
                 raise DescriptionError(label, problem, f"name {below} before it, or another joint")

@@ -8,8 +8,10 @@ gigabytes of text; so are texts that are longer, deeper or have more elements th
 from __future__ import annotations
 
 import contextlib
+import re
 import xml.etree.ElementTree as ET
 import xml.parsers.expat
+from collections.abc import Iterable
 from pathlib import Path
 
 from pkm_description.description_error import DescriptionError
@@ -73,6 +75,16 @@ def root_tag(text: str) -> str:
     return found[0] if found else ""
 
 
+def append(parent: ET.Element, tag: str, **attributes: str) -> ET.Element:
+    """A new element at the end of its parent."""
+    return ET.SubElement(parent, tag, attributes)
+
+
+def row(values: Iterable[float]) -> str:
+    """Numbers with all digits, a zero without sign."""
+    return " ".join(repr(float(v) + 0.0) for v in values)
+
+
 class _StopParsingError(Exception):
     """The root element has begun, or a document type, before which none is read."""
 
@@ -106,3 +118,30 @@ class _LimitedBuilder(ET.TreeBuilder):
     def doctype(self, name: str, pubid: str | None, system: str | None) -> None:
         """Refuse a document type before its entities are read."""
         raise DescriptionError(self._place, "it has a <!DOCTYPE>", "remove it; entities are not expanded")
+
+
+_REFERENCES = ("link", "reference", "base_link", "platform_link")  # attributes that name a link
+
+
+def prefix_frames(text: str, prefix: str) -> str:
+    """Rename the links of a robot, wherever its description names them. Joints keep their names.
+
+    Publishers and users of frames (robot_state_publisher, RViz, our nodes) read them from the description, and so
+    agree. The prefix has letters, digits, `_` and `/`, such as "left/"; empty, it changes nothing.
+    """
+    if not prefix:
+        return text
+    if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_/]*", prefix):
+        raise DescriptionError(
+            "frame_prefix", f"{prefix!r} is not a valid frame prefix", "use letters, digits, _ and /, as in left/"
+        )
+    root = read_xml(text, "robot description")
+    links = [(link, link.get("name", "")) for link in root.findall("link")]
+    names = {name for _, name in links}
+    for element in root.iter():
+        for attribute in _REFERENCES:
+            if element.get(attribute) in names:
+                element.set(attribute, prefix + element.get(attribute, ""))
+    for link, name in links:
+        link.set("name", prefix + name)
+    return ET.tostring(root, encoding="unicode")

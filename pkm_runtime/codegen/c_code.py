@@ -90,14 +90,14 @@ class CCode:
         """Give values without a group that of everything that needs them, "" where several do."""
         users: dict[int, set[str]] = {}
         for term in reversed(self.needed):
-            mine = self.groups.get(term.number)
-            if mine is None:
+            own = self.groups.get(term.number)
+            if own is None:
                 found = users.get(term.number, set())
-                mine = self.groups[term.number] = next(iter(found)) if len(found) == 1 else ""
+                own = self.groups[term.number] = next(iter(found)) if len(found) == 1 else ""
             if term.how[0] != "input":
                 for o in term.how[1:]:
                     if isinstance(o, int):
-                        users.setdefault(o, set()).add(mine)
+                        users.setdefault(o, set()).add(own)
         for term in self.needed:  # what several need may still be made of one limb's values alone
             if not self.groups[term.number] and term.how[0] != "input":
                 made_of = {self.groups[o] for o in term.how[1:] if isinstance(o, int)} - {""}
@@ -119,10 +119,10 @@ class CCode:
                 if head:
                     written += ["", f"    /* {part.title} */"]
                     head = False
-                mine = self.groups[term.number]
-                if mine and mine != group:
-                    written.append(f"    /* {titles[mine]} */")
-                    group = mine
+                own = self.groups[term.number]
+                if own and own != group:
+                    written.append(f"    /* {titles[own]} */")
+                    group = own
                 written += line
             written += self._checks(self._tests[decided : part.conditions], part.refusal)
             written += [line for place, number in part.results for line in self._assigned(f"{place} =", number)]

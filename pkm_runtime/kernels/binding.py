@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from math import prod
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
@@ -227,3 +228,23 @@ def with_fallback(quick: Callable[..., Any], general: Callable[..., Any], code: 
         return found
 
     return call
+
+
+BYTES = 64  # where memory must begin, else JAX copies it
+
+
+def empty_shareable(shape: tuple[int, ...]) -> NDArray[Any]:
+    """An array of doubles without values."""
+    n, whole = prod(shape), BYTES // 8
+    room = np.empty(n + whole)
+    first = -(room.ctypes.data // 8) % whole
+    return room[first : first + n].reshape(shape)
+
+
+def shareable(values: NDArray[Any]) -> NDArray[Any]:
+    """The same numbers, copied where they are not such."""
+    if values.flags.c_contiguous and values.ctypes.data % BYTES == 0:
+        return values
+    found = empty_shareable(values.shape)
+    found[...] = values
+    return found

@@ -12,10 +12,10 @@ import pytest
 
 from pkm_description import DescriptionError, load_mechanism
 from pkm_description.formats.convert import main
+from pkm_description.formats.mjcf_compiled import read_compiled
+from pkm_description.formats.mjcf_export import export_mjcf
+from pkm_description.formats.mjcf_model import read
 from pkm_description.formats.read import assembly_of, plus_text
-from pkm_description.mjcf.compiled_defaults import read_compiled
-from pkm_description.mjcf.export import export_mjcf
-from pkm_description.mjcf.reader import read
 from pkm_dynamics import Dynamics
 
 # A five-bar as MuJoCo users write it: degrees, drawn closed, one connect with an anchor, no platform of its own.

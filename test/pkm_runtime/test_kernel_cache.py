@@ -16,7 +16,7 @@ from pkm_description import load_mechanism
 from pkm_kinematics import Kinematics
 from pkm_kinematics.making import making
 from pkm_runtime import progress
-from pkm_runtime.kernels import PURPOSES
+from pkm_runtime.kernels import PURPOSES, kernel_cache
 from pkm_runtime.kernels.kernel_cache import COMPILING, CompileLock, Compiling
 
 for room in ("analysis", "analysis.proof", "control", "dynamics", "hardware", "kinematics"):
@@ -107,7 +107,7 @@ kept.KernelCache.save_overload = lambda *what: (time.sleep(1.0), keep(*what))
 
 def test_who_waits_in_vain_compiles(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The other process lives on, but could not compile the kernel."""
-    monkeypatch.setattr(kept, "_PATIENCE", 0.2)
+    monkeypatch.setattr(kernel_cache, "_PATIENCE", 0.2)
     holding = (
         "import sys; from pkm_runtime.kernels.kernel_cache import CompileLock; "
         "CompileLock(sys.argv[1], 'a').take(); print(); input()"
@@ -301,7 +301,7 @@ def test_what_a_first_inverse_does_without() -> None:
     imported, used = (set(line.split()) for line in done.stdout.splitlines())
     assert "pkm_kinematics.kernels.position.solve_poses" in imported
     late = {"scipy.linalg", "scipy.spatial", "scipy.special", "scipy.sparse", "matplotlib", "xacro"}
-    late |= {"pkm_kinematics.assembly", "pkm_description.mjcf.importer"}
+    late |= {"pkm_kinematics.assembly", "pkm_description.formats.mjcf_importer"}
     late |= {"numba.np.arrayobj", "numba.np.linalg", "numba.typed.typeddict"}
     assert not late & used
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from pkm_description import load, load_mechanism
-from pkm_description.urdf import cache_files, expansion_cache, robot_cache
+from pkm_description.urdf import robot_cache
 from pkm_runtime.whole_files import is_safe, read_safely, safe_folder
 
 Spoil = Callable[[Path, pytest.MonkeyPatch], None]
@@ -42,19 +42,19 @@ def test_robots_and_expansions_that_others_may_have_kept_are_not_used(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spoil: Spoil
 ) -> None:
     folder = tmp_path / "kept"
-    monkeypatch.setattr(cache_files, "folders", lambda: (folder,))
+    monkeypatch.setattr(robot_cache, "folders", lambda: (folder,))
     load_mechanism("five_bar")
     kept = {file.name: file.read_bytes() for file in folder.iterdir()}
     assert {Path(name).suffix for name in kept} == {".robot", ".expanded"}
     text = load_mechanism("five_bar").urdf
     source = str(load.find_robot("five_bar"))
-    assert robot_cache.find(text, source) is not None
+    assert robot_cache.find_mechanism(text, source) is not None
     spoil(folder, monkeypatch)
-    assert robot_cache.find(text, source) is None
+    assert robot_cache.find_mechanism(text, source) is None
     expanded: list[Path] = []
-    expand_file = expansion_cache.expand_file
+    expand_file = robot_cache.expand_file
     monkeypatch.setattr(
-        expansion_cache, "expand_file", lambda path, arguments: (expanded.append(path), expand_file(path, arguments))[1]
+        robot_cache, "expand_file", lambda path, arguments: (expanded.append(path), expand_file(path, arguments))[1]
     )
     assert load_mechanism("five_bar").urdf == text
     assert expanded

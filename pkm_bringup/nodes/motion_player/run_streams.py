@@ -16,8 +16,8 @@ from sensor_msgs.msg import JointState
 from pkm_control.ros import motion_messages
 from pkm_description.mechanism import Array, Inertial
 from pkm_description.ros import messages, topics
-from pkm_description.ros.streams.polled import PolledSubscription
-from pkm_description.ros.streams.raw_rows import RawRows
+from pkm_description.ros.polled import PolledSubscription
+from pkm_description.ros.raw_rows import RawRows
 from pkm_dynamics.ros.dynamics_services import payload_of
 from pkm_interfaces.msg import LoopStatistics, Outputs, PlatformReference
 from pkm_runtime.fixed_rate import LoopStatistics as LoopFigures

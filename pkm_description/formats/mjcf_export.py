@@ -27,13 +27,14 @@ import numpy as np
 
 from pkm_description.description_error import DescriptionError
 from pkm_description.formats.bodies_and_joints import WORLD, made_of
+from pkm_description.formats.mjcf_model import REMARK
 from pkm_description.joint_geometry import child_frame, frame_along, freedoms, home_positions
 from pkm_description.loops.closure import ClosureModel
 from pkm_description.mechanism import Array, Joint, JointType, Loop, LoopType, Mechanism
-from pkm_description.mjcf.mujoco_model import REMARK, append, quaternion, row
-from pkm_description.rotations import inverse_transform, transform
+from pkm_description.rotations import inverse_transform, transform, wxyz_from_rotation
 from pkm_description.tree_model import TreeModel
 from pkm_description.urdf.visuals import visuals_of
+from pkm_description.urdf.xml_text import append, row
 
 SMALL = 1e-7  # of the robot's mass, and of that times its length squared: where MuJoCo wants mass and there is none
 TIME_STEP = 0.002  # s, MuJoCo's own default
@@ -187,7 +188,7 @@ class _Export:
         back = inverse_transform(placed)
         if floats:
             append(body, "freejoint", name=joints[0].name.removesuffix("/x"))
-            self.qpos += [*map(float, placed[:3, 3]), *quaternion(placed[:3, :3])]
+            self.qpos += [*map(float, placed[:3, 3]), *wxyz_from_rotation(placed[:3, :3])]
         for joint, frame in zip(joints, frames, strict=True) if not floats else ():
             self._joint(body, joint, back @ frame)
         moving = any(joint.type is not JointType.FIXED for joint in joints)
@@ -229,7 +230,7 @@ class _Export:
             append(body, "joint", name=f"{joint.name}/turn", type="ball", pos=row(p))
             # a ball's quaternion is in the body's axes at zero, the floating joint's rotation in the joint's
             turned = R @ child_frame(joint, values)[:3, :3] @ R.T
-            self.qpos += [*(float(v) for v in values[:3]), *quaternion(turned)]
+            self.qpos += [*(float(v) for v in values[:3]), *wxyz_from_rotation(turned)]
 
     def _inertial(self, body: ET.Element, link: str, small: bool = False) -> None:
         inertial = self.inertials[link]
@@ -357,7 +358,7 @@ class _Export:
 
 
 def _write_inertial(body: ET.Element, mass: float, com: Array, axes: Array, moments: Array) -> None:
-    quat = row(quaternion(axes))
+    quat = row(wxyz_from_rotation(axes))
     append(body, "inertial", pos=row(com), quat=quat, mass=row([mass]), diaginertia=row(moments))
 
 
@@ -366,4 +367,4 @@ def _shifted(frame: Array, by: Array) -> Array:
 
 
 def _pose(frame: Array) -> dict[str, str]:
-    return {"pos": row(frame[:3, 3]), "quat": row(quaternion(frame[:3, :3]))}
+    return {"pos": row(frame[:3, 3]), "quat": row(wxyz_from_rotation(frame[:3, :3]))}

@@ -18,10 +18,8 @@ import numpy as np
 
 from pkm_description.description_error import DescriptionError
 from pkm_description.formats.bodies_and_joints import Assembly, Body, Connection, at, motion
-from pkm_description.joint_geometry import freedoms
-from pkm_description.mechanism import Array, Inertial, Joint, JointType, Limits, Mimic, Spring, frozen
-from pkm_description.mjcf.compiled_defaults import read_compiled
-from pkm_description.mjcf.mujoco_model import (
+from pkm_description.formats.mjcf_compiled import read_compiled
+from pkm_description.formats.mjcf_model import (
     REMARK,
     WORLD,
     MjcfBody,
@@ -30,12 +28,13 @@ from pkm_description.mjcf.mujoco_model import (
     MjcfGeom,
     MjcfJoint,
     MjcfModel,
-    frame_of,
-    quaternion,
+    NeedsCompilerError,
+    read,
 )
-from pkm_description.mjcf.reader import NeedsCompilerError, read
-from pkm_description.rotations import inverse_transform, rpy_from_rotation
-from pkm_description.urdf import urdf_plus
+from pkm_description.joint_geometry import freedoms
+from pkm_description.mechanism import Array, Inertial, Joint, JointType, Limits, Mimic, Spring, frozen
+from pkm_description.rotations import inverse_transform, rpy_from_rotation, transform_from_wxyz, wxyz_from_rotation
+from pkm_description.urdf import elements
 from pkm_description.urdf.visuals import Visual
 from pkm_description.urdf.xml_text import read_xml
 
@@ -118,8 +117,8 @@ class _Reader:
         return values
 
     def _free(self, joint: MjcfJoint, body: MjcfBody) -> Array:
-        values = self._taken([*body.frame[:3, 3], *quaternion(body.frame[:3, :3])])
-        pose = frame_of(np.array(values[:3]), np.array(values[3:]))
+        values = self._taken([*body.frame[:3, 3], *wxyz_from_rotation(body.frame[:3, :3])])
+        pose = transform_from_wxyz(np.array(values[:3]), np.array(values[3:]))
         free = Joint(joint.name, JointType.FLOATING, WORLD, body.name, np.eye(4), np.array([0.0, 0.0, 1.0]))
         self.assembly.add_chain(free, np.array([*values[:3], *rpy_from_rotation(pose[:3, :3])[::-1]]))
         return pose
@@ -130,7 +129,7 @@ class _Reader:
         self.assembly.joints.append(one)
         one.damping, one.friction, one.armature = joint.damping, joint.friction, joint.armature
         if joint.kind == "ball":
-            turned = frame_of(np.zeros(3), np.array(self._taken([1.0, 0.0, 0.0, 0.0])))
+            turned = transform_from_wxyz(np.zeros(3), np.array(self._taken([1.0, 0.0, 0.0, 0.0])))
             one.first = first @ turned
             return one
         if joint.kind not in ("hinge", "slide"):
@@ -182,7 +181,7 @@ class _Reader:
     def _believe(self, remark: ET.Element) -> None:
         """Take our own remark; the platform's coordinates are its, where MuJoCo has joints of a body."""
         self.assembly.remark = remark
-        chain = [urdf_plus.joint_of(element) for element in remark.findall("joint")]
+        chain = [elements.joint_of(element) for element in remark.findall("joint")]
         names = {freedom.name for joint in chain for freedom in freedoms(joint)}
         pkm = remark.find("pkm")
         platform = "" if pkm is None else pkm.get("platform_link", "")

@@ -1,28 +1,126 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads MJCF without MuJoCo: files that state their inertias and need no compiler."""
+"""A MuJoCo model as plain records, and their reader for files that state all and need no compiler.
+
+Frames are (4, 4) transforms.
+"""
 
 from __future__ import annotations
 
 import xml.etree.ElementTree as ET
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from pkm_description.description_error import DescriptionError
-from pkm_description.mechanism import Array
-from pkm_description.mjcf.mujoco_model import (
-    WORLD,
-    MjcfActuator,
-    MjcfBody,
-    MjcfClosure,
-    MjcfGear,
-    MjcfGeom,
-    MjcfJoint,
-    MjcfModel,
-    MjcfSpring,
-    frame_of,
-)
-from pkm_description.rotations import inverse_transform, rotation_about, transform
+from pkm_description.mechanism import Array, Coupling
+from pkm_description.rotations import inverse_transform, rotation_about, transform, transform_from_wxyz
+
+WORLD = "world"
+REMARK = "pkm"  # name of the <text> in <custom> that has what MJCF has no word for
+
+
+@dataclass
+class MjcfJoint:
+    """A joint: `kind` is hinge, slide, ball or free; `pos` and `axis` (3,) are in the body's frame."""
+
+    name: str
+    kind: str
+    pos: Array
+    axis: Array
+    limits: tuple[float, float] | None = None
+    damping: float = 0.0
+    friction: float = 0.0
+    armature: float = 0.0
+    reference: float = 0.0  # position at which the body stands as drawn
+    stiffness: float = 0.0  # of a spring that rests at the position `rest`
+    rest: float = 0.0
+
+
+@dataclass
+class MjcfGeom:
+    """A visual: `kind` is box, sphere, cylinder or capsule; `size` are radii and half lengths in MuJoCo's order."""
+
+    kind: str
+    size: list[float]
+    frame: Array
+    rgba: str
+
+
+@dataclass
+class MjcfBody:
+    """A body in its parent's frame, with its inertia (3, 3) about the centre of mass in body axes."""
+
+    name: str
+    parent: str
+    frame: Array
+    mass: float = 0.0
+    com: Array = field(default_factory=lambda: np.zeros(3))
+    inertia: Array = field(default_factory=lambda: np.zeros((3, 3)))
+    joints: list[MjcfJoint] = field(default_factory=list)
+    geoms: list[MjcfGeom] = field(default_factory=list)
+
+
+@dataclass
+class MjcfClosure:
+    """An equality constraint: `kind` is connect or weld; the two frames, each in its body, coincide."""
+
+    name: str
+    kind: str
+    first: str
+    second: str
+    first_frame: Array
+    second_frame: Array
+
+
+@dataclass
+class MjcfGear:
+    """An equality between joints: position(follower) = offset + ratio * position(leader)."""
+
+    follower: str
+    leader: str
+    offset: float
+    ratio: float
+
+
+@dataclass
+class MjcfActuator:
+    """A drive of a joint: `interface` is effort, position or velocity; `effort` its limit, infinite if none."""
+
+    joint: str
+    interface: str
+    effort: float = np.inf
+
+
+@dataclass
+class MjcfSpring:
+    """A spring between a point (3,) of one body and one of another, each in its body's frame."""
+
+    name: str
+    first: str
+    first_point: Array
+    second: str
+    second_point: Array
+    stiffness: float
+    length: float  # without force
+
+
+@dataclass
+class MjcfModel:
+    """A model; bodies in topological order, the world not among them. `home` are positions by MuJoCo's order."""
+
+    name: str
+    gravity: Array
+    bodies: list[MjcfBody] = field(default_factory=list)
+    closures: list[MjcfClosure] = field(default_factory=list)
+    gears: list[MjcfGear] = field(default_factory=list)
+    actuators: list[MjcfActuator] = field(default_factory=list)
+    springs: list[MjcfSpring] = field(default_factory=list)
+    couplings: list[Coupling] = field(default_factory=list)
+    locked: list[tuple[str, float]] = field(default_factory=list)  # joints held by equalities, and where
+    home: list[float] | None = None
+    notes: list[str] = field(default_factory=list)
+
 
 # What only MuJoCo's compiler resolves.
 COMPILED_TAGS = ("include", "frame", "replicate", "attach", "composite", "flexcomp", "asset/model")
@@ -94,7 +192,7 @@ class _Reader:
         pos = _numbers(given.get("pos", "0 0 0"), 3, label)
         turn = 1.0 if not self.degrees else np.pi / 180.0
         if "quat" in given:
-            return frame_of(pos, _direction(_numbers(given["quat"], 4, label), label))
+            return transform_from_wxyz(pos, _direction(_numbers(given["quat"], 4, label), label))
         rotation = np.eye(3)
         if "axisangle" in given:
             values = _numbers(given["axisangle"], 4, label)
@@ -227,7 +325,7 @@ class _Reader:
             else:
                 relative = _numbers(given.get("relpose", "0 1 0 0 0 0 0"), 7, label)
                 stated = np.linalg.norm(relative[3:]) > 0.0
-                first_frame = frame_of(relative[:3], relative[3:]) if stated else inverse_transform(between)
+                first_frame = transform_from_wxyz(relative[:3], relative[3:]) if stated else inverse_transform(between)
                 second_frame = np.eye(4)
         self.model.closures.append(MjcfClosure(name, element.tag, first, second, first_frame, second_frame))
 
