@@ -31,7 +31,6 @@ class _RobotArguments(argparse.Action):
     def __call__(
         self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, values: Any, option: str | None = None
     ) -> None:
-        """Add to what was given before."""
         before = getattr(namespace, self.dest, "")
         setattr(namespace, self.dest, f"{before} {with_corrections(values) if self.const else values}".strip())
 

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Corrections of a drawing: where a real machine's joints sit, beside where its description has them.
 
-A correction displaces a frame on its body: a tree joint's origin, or one of the frames of a loop. Calibration finds
-them, a small YAML file keeps them, and `load_mechanism(robot, {"corrections": FILE})` applies them: the description
-stays as it is. The corrected robot is a description like any other::
+Calibration finds displacements of frames on their bodies, a YAML file keeps them, and
+`load_mechanism(robot, {"corrections": FILE})` applies them; the corrected robot is a description like any other::
 
     robot: delta
     displacements:

@@ -10,10 +10,7 @@ from pkm_runtime.errors import PkmError, shortened
 
 
 class DescriptionError(PkmError):
-    """An unusable robot description: the element, its problem and the remedy.
-
-    Long quotations are shortened: a description may come from anywhere, and messages go to logs.
-    """
+    """An unusable robot description: the element, its problem and the remedy, long quotations shortened."""
 
     def __init__(self, element: str, problem: str, remedy: str) -> None:
         self.element = shortened(element)

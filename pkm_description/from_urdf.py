@@ -25,10 +25,8 @@ from pkm_description.urdf.xml_text import read_xml
 def mechanism_from_urdf(text: str, source: str = "") -> Mechanism:
     """Build a checked `Mechanism` from plain URDF+ text, such as text from the ROS graph.
 
-    The text is pure data: never a name or a path, no xacro, no MJCF, and no file is opened.
-
-    Args:
-        source: file of the text, for messages and meshes.
+    The text is pure data: never a name or a path, no xacro, no MJCF, and no file is opened. `source` is its file, for
+    messages and meshes.
 
     Raises:
         DescriptionError: the robot is unusable, or the text too large (see `pkm_description.urdf.xml_text`).

@@ -92,7 +92,6 @@ def expand_told(
 
 
 def _says_loops_otherwise(text: str) -> bool:
-    """Whether a URDF text has loops in others' words, which a reader of their own takes."""
     if not any(f"<{tag}" in text for tag in ("constraint", "loop_joint", "gazebo")):
         return False
     from pkm_description.formats.urdf_dialects import is_others  # late, as below
@@ -143,7 +142,6 @@ def _beside(path: Path) -> str:
 
 
 def _from_format(path: Path | None, arguments: Mapping[str, str] | None, text: str) -> tuple[str, str, list[str]]:
-    """URDF+ text of a text in another format, its file and what was not taken."""
     from pkm_description.formats.read import plus_text  # late: a tenth of this package's import, which few need
 
     plus, notes = plus_text(text, arguments, path)

@@ -20,10 +20,7 @@ UNIT = 1e-3  # a quaternion this near to unit length is meant to have it: single
 
 
 def with_unit_quaternions(poses: Array) -> Array:
-    """Poses (n, 7) with nearly unit quaternions normalised, the same array where none needs it.
-
-    The one place of this decision. Other quaternions, or those not finite, stay for solvers to refuse.
-    """
+    """Poses (n, 7) with nearly unit quaternions normalised; others stay for solvers to refuse."""
     if len(poses) == 1:  # most calls
         x, y, z, w = poses[0, 3:].tolist()
         if abs(x * x + y * y + z * z + w * w - 1.0) < EXACTLY:

@@ -11,10 +11,7 @@ ROUNDING = 1e-12  # SI units: what is shown as zero
 
 
 class MovedMethod:
-    """An attribute that people try in vain: reading it raises an error with what to ask instead.
-
-    A `__getattr__` could answer for every name, but would make every existing attribute slower to read.
-    """
+    """An attribute that people try in vain: reading it raises an error with what to ask instead."""
 
     def __init__(self, name: str, instead: str) -> None:
         self._name, self._instead = name, instead

@@ -62,9 +62,7 @@ def late(package: str, modules: Mapping[str, Sequence[str]]) -> Callable[[str], 
 
 @contextmanager
 def uncollected() -> Iterator[None]:
-    """For loops that keep their time, and for imports of libraries, of whose time a fifth goes into collecting their
-    hundred thousands of permanent objects.
-    """
+    """For loops that keep their time, and imports: a fifth of their time goes into collecting permanent objects."""
     was = gc.isenabled()
     gc.disable()
     try:

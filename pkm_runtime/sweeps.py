@@ -84,16 +84,11 @@ class Sweeps:
         total: int = 0,
         question: str | None = None,
     ) -> Iterator[Result]:
-        """Results of a function for each chunk, in the order of the chunks.
+        """Results of a function for each chunk, in order; it may be called in several threads or processes.
 
-        The function may be called in several threads or other processes; chunks are requested one by one and may be
-        endless.
-
-        Args:
-            what: description of the work, for progress messages.
-            total: number of chunks, 0 where unknown.
-            question: distinguishes this sweep from all others in the journal, whose results are arrays or tuples of
-                arrays; None: results are not stored.
+        `what` describes the work in progress messages, `total` is the number of chunks, 0 where unknown, and
+        `question` tells this sweep from others in the journal, whose results are arrays or tuples of these (None: not
+        stored).
         """
         if getattr(self._within, "chunk", False):
             yield from map(function, chunks)
@@ -399,8 +394,6 @@ def _called(key: str, pickled: bytes, stamp: str, chunk: Any) -> tuple[Any, floa
 
 
 class _Ready:
-    """A result that is ready."""
-
     def __init__(self, result: Any) -> None:
         self._result = result
 

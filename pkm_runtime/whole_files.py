@@ -41,11 +41,7 @@ def write_whole(file: str | Path, content: bytes | str) -> None:
 
 
 def is_safe(folder: os.stat_result, sources: os.stat_result | None = None) -> bool:
-    """Whether a folder's content can only come from this user, root, or the writers of `sources`, which it lies in.
-
-    The user's own group counts: on many systems it is theirs alone, elsewhere they have chosen to share what they
-    write.
-    """
+    """Whether a folder's content can only come from this user or group, root, or writers of `sources`."""
     if not stat.S_ISDIR(folder.st_mode):
         return False
     owners, allowed = {0, os.getuid()}, 0

@@ -153,7 +153,6 @@ class Section:
             raise where.wrong(_shown(key), "no such key", remedy)
 
     def _like(self, key: str, value: Any) -> Section:
-        """A section in the same place, of one value."""
         one = Section(self.source, self.element, {key: value})
         one._lines = self._lines
         return one
@@ -285,7 +284,6 @@ class _ShortRepr(reprlib.Repr):
         self.maxlevel = 2
 
     def repr_Located(self, value: Any, level: int) -> str:
-        """A mapping of a file."""
         return self.repr_dict(value, level)
 
 

@@ -69,11 +69,10 @@ class Body:
 
 @dataclass
 class Connection:
-    """A joint of a `kind` in `FREEDOMS`; `axis` (3,) and `axis2`, a universal joint's second, are in the joint's frame.
+    """A joint of a `kind` in `FREEDOMS`, `LOOSE` (which closes a loop) or `FLOATS` (of a floating body).
 
-    One that `closes` may have a kind in `LOOSE`, too, and one of `FLOATS` carries a body that floats. `drawn` is its
-    position in the drawing, which is home; `closes` says that the file takes it for the joint that closes a loop,
-    `driven` that it is never cut.
+    `axis` (3,) and a universal joint's `axis2` are in the joint's frame. `drawn` is its position in the drawing, which
+    is home; one that is `driven` is never cut.
     """
 
     name: str
@@ -148,10 +147,7 @@ class Assembly:
         child: tuple[str, Array],
         axes: tuple[Array, Array | None] | None = None,
     ) -> None:
-        """Add a joint that closes a loop between frames (4, 4) of two bodies.
-
-        `axes` (3,) are each in its frame; without the second it is parallel to the first as drawn.
-        """
+        """Close a loop between frames of two bodies; `axes` (3,) in each, the second parallel as drawn if None."""
         kind, label = OTHER_WORDS.get(kind, kind), f'<joint name="{name}">'
         if kind not in FREEDOMS and kind not in LOOSE:
             known = ", ".join([*FREEDOMS, *LOOSE])
@@ -249,10 +245,7 @@ def inertial_element(link: ET.Element, inertial: Inertial) -> None:
 
 
 def made_of(mechanism: Mechanism | TreeModel, split: Sequence[str] = ()) -> Assembly:
-    """The bodies and joints of a robot at home, every body that moves with mass, and the remark that says the rest.
-
-    Joints of the kinds in `split` (universal, spherical) become hinges one after the other.
-    """
+    """A robot at home as bodies with mass, joints and remark; joints of the kinds in `split` become hinges in a row."""
     return _Apart(mechanism, split).assembly
 
 
@@ -338,7 +331,6 @@ class _Apart:
         )
 
     def _remark(self, unbuilt: Sequence[str], virtual: Collection[str]) -> None:
-        """The piece of URDF+ that other tools skip."""
         source = read_xml(self.mechanism.urdf, "URDF text")
         remark = ET.Element("robot", name=self.mechanism.name)
         pkm = source.find("pkm")

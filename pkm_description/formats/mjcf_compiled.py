@@ -35,11 +35,7 @@ CONNECT, WELD, JOINT, TENDON = 0, 1, 2, 3  # of equalities; actuators number ten
 
 
 def read_compiled(text: str, path: Path | None, why: str) -> MjcfModel:
-    """The model as MuJoCo compiles it, in the records of `reader.read`; `why` explains the need for `mujoco`.
-
-    Files are included from the folder of `path`. Raises `DescriptionError` where the package is missing, MuJoCo refuses
-    the text, or an element has no counterpart.
-    """
+    """The model as MuJoCo compiles it, files included from beside `path`; `why` says what `mujoco` is needed for."""
     if find_spec("mujoco") is None:
         remedy = "pip install mujoco, or state inertias and attributes in full"
         raise DescriptionError("<mujoco>", f"only MuJoCo resolves {why}", remedy)

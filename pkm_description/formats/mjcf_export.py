@@ -1,7 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Write a robot as MJCF, so that it runs in MuJoCo.
-
-`pkm export delta -o delta.xml` writes a model that closes its loops at the keyframe `home`.
+"""Write a robot as MJCF, so that it runs in MuJoCo, with its loops closed at the keyframe `home`.
 
 Tree joints become MuJoCo joints of the same names. A massless link between joints (universal cross, virtual link of the
 platform's branch) becomes one more joint of the body behind it, because MuJoCo wants mass in every moving body. Loops
@@ -10,11 +8,9 @@ revolute loops. Other types become a small body with the loop's first degrees of
 constraint. Such bodies, and massless links that cannot be passed over, weigh `SMALL` of the robot.
 
 MuJoCo's soft constraints are as stiff as is stable at its usual time step (impedance 0.9999, time constant of two
-steps) with Newton's solver at a tolerance of 1e-12: accelerations agree with rigid loops to about one part in ten
-thousand. Motors take the
-joint effort [N m] or [N]; springs (as tendons), friction, damping and rotor inertia go along, ranges of the platform's
-virtual joints only where its branch takes degrees of freedom away, as an ankle does (else they are no stops). Visuals
-are primitives without contact; meshes are left out. What MJCF has no word for is a `<text>` that our reader believes.
+steps): accelerations agree with rigid loops to about one part in ten thousand. Ranges of the platform's virtual joints
+go along only where its branch takes degrees of freedom away, as an ankle does (else they are no stops). Visuals are
+primitives without contact. What MJCF has no word for is a `<text>` that our reader believes.
 """
 
 from __future__ import annotations
@@ -52,10 +48,7 @@ def export_mjcf(mechanism: Mechanism | TreeModel) -> str:
 
 
 def gap_in_mujoco(text: str, duration: float = 0.2) -> float:
-    """Largest gap [m or rad] of a loop in MuJoCo, whose constraints are soft, while a robot falls from home for [s].
-
-    Infinite where it finds the robot unstable.
-    """
+    """Largest gap [m or rad] of a loop while a robot falls from home in MuJoCo for [s]; infinite if unstable."""
     import mujoco  # an optional package
 
     mujoco.set_mju_user_warning(lambda _: None)  # else it writes into a file
@@ -249,7 +242,6 @@ class _Export:
         _write_inertial(body, mass, inertial.com, axes, moments)
 
     def _picture(self, body: ET.Element, link: str) -> None:
-        """Write a geom for every primitive of a link."""
         for visual in self.visuals:
             if visual.link == link and visual.shape != "mesh":
                 place = _pose(visual.frame) if (visual.frame != np.eye(4)).any() else {}
@@ -259,7 +251,6 @@ class _Export:
     # -- loops --------------------------------------------------------------------------------------------------------
 
     def _stubs(self, link: str) -> list[Loop]:
-        """Loops with predecessor `link` that need a body of their own."""
         simple = (LoopType.SPHERICAL, LoopType.FIXED, LoopType.REVOLUTE)
         return [loop for loop in self.mechanism.loops if loop.predecessor == link and loop.type not in simple]
 

@@ -3,9 +3,7 @@
 
 Bodies stay in the same frames; several joints of one body become a chain with massless bodies between, a ball one of
 three hinges about x, y, z, which are zero at home, a free joint three slides and three turns. `connect` becomes a ball,
-two between the same bodies a hinge, `weld` a fixed joint. Motors become effort interfaces, position and velocity servos
-those interfaces; tendons that are a spring between two sites become springs. The keyframe `home` (else the first, else
-the drawing) is home.
+two between the same bodies a hinge, `weld` a fixed joint. The keyframe `home`, else the first, is home.
 """
 
 from __future__ import annotations
@@ -42,11 +40,7 @@ SAME = 1e-6  # m, two points of a hinge are equally far apart in both bodies
 
 
 def read_mjcf(text: str, path: Path | None = None) -> Assembly:
-    """Bodies and joints of an MJCF text, `path` its file, if it has one.
-
-    Raises `DescriptionError` for what has no counterpart, or where the file needs MuJoCo's compiler and the package
-    `mujoco` is missing.
-    """
+    """Bodies and joints of an MJCF text, `path` its file; `DescriptionError` where it needs `mujoco`, too."""
     root = read_xml(text, "<mujoco>")
     try:
         model = read(root)
@@ -143,7 +137,6 @@ class _Reader:
         return one
 
     def _couple(self) -> None:
-        """Geared and driven joints."""
         joints = {joint.name: joint for joint in self.assembly.joints}
         driven = {drive.joint for drive in self.model.actuators}
         held: dict[str, float] = {}

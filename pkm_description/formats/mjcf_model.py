@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A MuJoCo model as plain records, and their reader for files that state all and need no compiler.
-
-Frames are (4, 4) transforms.
-"""
+"""A MuJoCo model as plain records with (4, 4) frames, and the reader of files that need no compiler."""
 
 from __future__ import annotations
 
@@ -134,11 +131,7 @@ class NeedsCompilerError(Exception):
 
 
 def read(root: ET.Element) -> MjcfModel:
-    """The model of a `<mujoco>` element with everything stated in full.
-
-    Raises `NeedsCompilerError` for what only MuJoCo resolves, such as a default or an include, and `DescriptionError`
-    for an element that is wrong or has no counterpart.
-    """
+    """The model of a `<mujoco>` stated in full; `NeedsCompilerError` for defaults, includes and the like."""
     return _Reader(root).model
 
 
@@ -384,14 +377,12 @@ def check_spring(given: Mapping[str, str], length: Sequence[str], label: str) ->
 
 
 def _number(given: Mapping[str, str], name: str, default: float, label: str) -> float:
-    """The first number of an attribute, or the default where it is left out."""
     if name not in given:
         return default
     return float(_numbers(" ".join(given[name].split()[:1]), 1, f"{label} {name}")[0])
 
 
 def _direction(vector: Array, label: str) -> Array:
-    """The vector at unit length."""
     length = float(np.linalg.norm(vector))
     if not 0.0 < length < np.inf:
         raise DescriptionError(label, "a direction has length zero", "write a vector with a length")

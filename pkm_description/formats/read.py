@@ -31,10 +31,7 @@ def assembly_of(text: str, path: Path | None = None) -> Assembly:
 
 
 def plus_text(text: str, arguments: Mapping[str, str] | None = None, path: Path | None = None) -> tuple[str, list[str]]:
-    """URDF+ text of a text, `path` its file, and what of it was not taken, in sentences.
-
-    `arguments` may name `platform`, `base` and the `actuated` joints. Raises `DescriptionError` with the file's name.
-    """
+    """URDF+ text of a text, `path` its file, and what of it was not taken; `arguments` as `tree_text` has them."""
     try:
         assembly = assembly_of(text, path)
         for tag, number in (
@@ -50,7 +47,6 @@ def plus_text(text: str, arguments: Mapping[str, str] | None = None, path: Path 
 
 
 def _urdf_text(path: Path) -> str:
-    """Text of a URDF file, expanded where it is xacro."""
     text = read_file(path)
     xacro = path.suffix == ".xacro" or xacro_expansion.needs_expansion(text)
     return xacro_expansion.expand_file(path, {}) if xacro else text

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""SDF, Gazebo's format, 1.4 to 1.12: a loop is a link with two parents.
-
-Poses are read relative to links, joints and frames. What is written is drawn at home, from where joints count.
-"""
+"""SDF, Gazebo's format, 1.4 to 1.12: a loop is a link with two parents. Written joints count from home."""
 
 from __future__ import annotations
 
@@ -74,7 +71,6 @@ class _Reader:
         self.open: list[str] = []
 
     def read(self, model: ET.Element, root: ET.Element) -> None:
-        """Read a whole model."""
         label = f'<model name="{self.assembly.name}">'
         for tag in ("include", "model"):
             if model.find(tag) is not None:
@@ -110,7 +106,6 @@ class _Reader:
     # -- frames -------------------------------------------------------------------------------------------------------
 
     def _pose_of(self, name: str, asked: str) -> Array:
-        """Pose in the model of a link, joint or frame as drawn."""
         if name in self.poses:
             return self.poses[name]
         if name == WORLD:
@@ -215,7 +210,6 @@ class _Reader:
     # -- joints -------------------------------------------------------------------------------------------------------
 
     def joint(self, element: ET.Element) -> None:
-        """Read one joint."""
         name = element.get("name", "")
         label = f'<joint name="{name}">'
         kind = element.get("type", "")
@@ -290,7 +284,6 @@ class _Reader:
             joint.mimic = Mimic(leader, ratio, offset - ratio * number("mimic/reference", 0.0))
 
     def _plugins(self, model: ET.Element) -> None:
-        """Joints that a controller of Gazebo drives."""
         joints = {joint.name: joint for joint in self.assembly.joints}
         for plugin in model.findall("plugin"):
             named = [(e.text or "").strip() for e in plugin.iter("joint_name")]
@@ -326,10 +319,7 @@ TYPES = {"spherical": "ball"}
 
 
 def to_sdf(mechanism: Mechanism | TreeModel, split: Sequence[str] = ()) -> tuple[str, list[str]]:
-    """SDF text of a robot at home, and a sentence for everything it does not say.
-
-    Joints of the kinds in `split` (universal, spherical) become hinges one after the other.
-    """
+    """SDF text of a robot at home, and notes; joints of the kinds in `split` become hinges in a row."""
     assembly = made_of(mechanism, split)
     assembly.rename(lambda name: f"{name}_joint" if name in assembly.bodies else name)
     rounded: list[str] = []  # loops that their numbers leave open

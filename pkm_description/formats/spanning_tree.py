@@ -161,7 +161,6 @@ class _Tree:
         return chosen
 
     def _platform(self) -> str:
-        """The body that most joints of loops end at."""
         between: dict[str, list[int]] = {}  # ends of joints that close loops, and of joints in loops
         for joint in self.cut:
             ways = [self._way(joint.parent), self._way(joint.child)]
@@ -189,7 +188,6 @@ class _Tree:
         return most[0]
 
     def _way(self, body: str) -> set[str]:
-        """Joints of the tree from the base to a body."""
         found = set()
         while body != self.base:
             joint, turned = self.tree[body]
@@ -200,7 +198,6 @@ class _Tree:
     # -- URDF+ --------------------------------------------------------------------------------------------------------
 
     def text(self) -> str:
-        """The URDF+ text, and notes on the cut."""
         used = {name for name in self.bodies if name in self.tree or name == self.base}
         for body in self.bodies.values():
             if body.name in used:
@@ -369,10 +366,7 @@ class _Tree:
 def spanning(
     assembly: Assembly, base: str, own: bool = True
 ) -> tuple[dict[str, tuple[Connection, bool]], list[Connection]]:
-    """Joints of the tree by the body they carry, with whether they are turned round, and those that are cut.
-
-    The file's `own` cuts are kept, unless this is false.
-    """
+    """Joints of the tree by the body they carry, and whether turned; those cut: the file's `own`, or a choice."""
     group = {name: name for name in assembly.bodies}
 
     def leader(name: str) -> str:
@@ -438,7 +432,6 @@ def _worth(joint: Connection, followed: set[str], own: bool) -> float:
 
 
 def _reversed(joint: Connection) -> Connection:
-    """The same joint seen from its child."""
     axis, axis2 = (-joint.axis2, -joint.axis) if joint.kind == "universal" else (-joint.axis, joint.axis2)
     turned = replace(joint, parent=joint.child, child=joint.parent, first=joint.second, second=joint.first)
     return replace(turned, axis=axis, axis2=axis2)

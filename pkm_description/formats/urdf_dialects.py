@@ -147,7 +147,6 @@ class _Reader:
             placed.add(joint.child)
 
     def _closure(self, element: ET.Element) -> None:
-        """A `<constraint>` or `<loop_joint>` of any spelling."""
         name = element.get("name", "")
         label = f'<{element.tag} name="{name}">'
         ends = [*element.findall("link1"), *element.findall("link2")]
@@ -189,7 +188,6 @@ def _joint_of(element: ET.Element) -> Connection:
 
 
 def _loops_of(reader: _Reader, content: dict[str, Any], label: str) -> None:
-    """Close the loops of a YAML file, and drive what it drives."""
     assembly = reader.assembly
     base = inverse_transform(assembly.bodies[assembly.base].pose)
     for n, one in enumerate(content.get("closures") or (), 1):
@@ -220,7 +218,6 @@ def _loops_of(reader: _Reader, content: dict[str, Any], label: str) -> None:
 
 
 def _vector(loop: dict[str, Any], key: str, name: str) -> Array:
-    """The three numbers of a key of a loop."""
     values = np.array([float(v) for v in loop[key]])
     if len(values) != 3 or not np.isfinite(values).all():
         raise DescriptionError(f"loop {name}", f"{key} {loop[key]} is not made of 3 finite numbers", "write 3, in m")

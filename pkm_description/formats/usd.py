@@ -312,10 +312,7 @@ WRITTEN_SHAPES = {"box": "Cube", "sphere": "Sphere", "cylinder": "Cylinder"}
 
 
 def to_usd(mechanism: Mechanism | TreeModel, split: Sequence[str] = ()) -> tuple[str, list[str]]:
-    """USD text of a robot at home, and a sentence for everything it does not say.
-
-    Universal joints, which USD has not, and joints of the kinds in `split` become hinges one after the other.
-    """
+    """USD text of a robot at home, and notes; universal joints and kinds in `split` become hinges in a row."""
     assembly = made_of(mechanism, ("universal", *split))
     cut = spanning(assembly, mechanism.base_link, own=False)[1]
     notes = [f"loops are cut at {', '.join(f'{joint.name} ({joint.kind})' for joint in cut)}"] * bool(cut)
@@ -390,7 +387,6 @@ class _Writer:
         self.lines += [f"{'    ' * self.depth}{line}" if line else "" for line in lines]
 
     def _prim(self, kind: str, name: str, schemas: Iterable[str] = ()) -> _Block:
-        """A prim, whose contents are written within the block."""
         words = ", ".join(f'"{one}"' for one in schemas)
         self._line(f'def {kind} "{name}"' + (f" (prepend apiSchemas = [{words}])" if words else ""), "{")
         return _Block(self)
@@ -505,7 +501,6 @@ class _Block:
 
 
 def _identifier(name: str, taken: set[str]) -> str:
-    """An identifier of USD that is not taken, which it then is."""
     found = re.sub(r"\W", "_", name, flags=re.ASCII)
     if not found or found[0].isdigit():
         found = f"_{found}"

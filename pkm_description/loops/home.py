@@ -66,7 +66,6 @@ class _Search:
 
     @property
     def goes_on(self) -> bool:
-        """Whether another start is allowed."""
         return self._left > 0 and self.seconds < LONGEST
 
     def counted(self, equations: Equations, joints: int) -> Equations:
@@ -138,10 +137,7 @@ def _start(model: ClosureModel, request: HomeRequest) -> Array:
 
 
 def _limb_by_limb(search: _Search, request: HomeRequest, start: Array, pose: Array) -> tuple[Array, bool]:
-    """Bring the platform home with the joints that carry it, then close each limb alone.
-
-    Returns coordinates (size,), and False where the platform gets there but a limb does not.
-    """
+    """Bring the platform home, then close each limb alone: coordinates (size,), False if a limb stays open."""
     model = search.model
     named = {loop.name: loop for loop in model.loops}
     carrier = next((limb for limb in request.limbs if set(limb.joints) & set(request.path)), None)
@@ -349,7 +345,6 @@ def _check(search: _Search, request: HomeRequest, q: Array, gap: float, what: st
 
 
 def _check_limits(model: ClosureModel, q: Array, joints: Sequence[Joint], what: str) -> None:
-    """Refuse a home with one of some joints outside its range."""
     lower, upper = bounds(model)
     for joint in joints:
         block = model.slices[joint.name]
@@ -407,7 +402,6 @@ class _Side:
         return self
 
     def span(self) -> tuple[float, float]:
-        """Least and greatest length."""
         rigid = self.end - self.start
         if not self.slides:
             return float(np.linalg.norm(rigid)), float(np.linalg.norm(rigid))
@@ -433,11 +427,7 @@ def unclosable(
     placed: tuple[str, Array] | None,
     allowance: float,
 ) -> Iterator[Gap]:
-    """Gaps of the loops that no joint positions close.
-
-    `placed` is the platform link with its home pose (4, 4) in the base frame, if described; `allowance` [m] is for
-    rounded numbers.
-    """
+    """Gaps of loops that no positions close, more than `allowance` [m]; `placed` is the platform at home (4, 4)."""
     carrier = {joint.child: joint for joint in joints}
 
     def path(link: str) -> list[Joint]:
@@ -496,7 +486,6 @@ def _sides(loop: Loop, up: Sequence[Joint], down: Sequence[Joint]) -> Iterator[_
 
 
 def _gap_of(loop: Loop, sides: list[_Side], allowance: float) -> Gap | None:
-    """The side too long for the others, if there is one."""
     spans = [side.span() for side in sides]
     for k, (least, _) in enumerate(spans):
         available = sum(most for other, (_, most) in enumerate(spans) if other != k)

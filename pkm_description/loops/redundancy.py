@@ -81,10 +81,7 @@ def followed(named: Mapping[str, Array], redundant: str) -> Array:
 def home_at_rest(
     model: ClosureModel, home: Array, platform: str, redundant: Sequence[str], initial: Mapping[str, float]
 ) -> Array:
-    """Home (size,) with driven redundant joints at `initial` positions, by name, else zero, the platform where it is.
-
-    The search for home moves whatever closes the loops. Unchanged where they do not close like this.
-    """
+    """Home (size,) with driven redundant joints at `initial`, else zero; unchanged where it then stays open."""
     rows = {f.name: model.slices[joint.name].start + k for joint in model.free for k, f in enumerate(freedoms(joint))}
     held, pose, q = [rows[name] for name in redundant], model.pose_of(platform, home), home.copy()
     q[held] = [initial.get(name, 0.0) for name in redundant]
@@ -113,10 +110,7 @@ def _check_drives(model: ClosureModel, counted: Mobility, motions: Array, actuat
 
 
 def _check_platform(counted: Mobility, platform: str, others: Sequence[str]) -> None:
-    """Refuse a platform beside a link that has all degrees of freedom: that one may have been meant.
-
-    So has the body on the half plates of an H4.
-    """
+    """Refuse a platform beside a link that has all degrees of freedom, as on an H4: that one may have been meant."""
     if not others:
         return
     some = " or ".join(repr(name) for name in others[:2])
@@ -130,8 +124,6 @@ def _check_platform(counted: Mobility, platform: str, others: Sequence[str]) -> 
 
 
 class _Chosen:
-    """Redundant degrees of freedom as they are chosen."""
-
     def __init__(
         self, model: ClosureModel, motions: Array, of_platform: Array, held: Array, platform: str, chain: Sequence[str]
     ) -> None:
@@ -168,7 +160,6 @@ class _Chosen:
             self.add(one)
 
     def add(self, name: str) -> None:
-        """Add a degree of freedom."""
         self._seen = np.vstack((self._seen, self._motions[self.row[name]]))
         self.names.append(name)
 

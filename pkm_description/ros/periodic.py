@@ -63,10 +63,7 @@ _STEPPED = 1.0  # s off: the clock was set, or everything stood still
 
 
 class FollowingStamps:
-    """Stamps of a loop's own times, which advance steadily but follow the `clock` [ns].
-
-    They approach a clock that is ahead or behind, as after a stall, gradually, and one that was set at once.
-    """
+    """Stamps of a loop's steady times that approach the `clock` [ns] gradually, and at once where it was set."""
 
     def __init__(self, clock: Callable[[], int]) -> None:
         self._clock = clock

@@ -33,10 +33,7 @@ class Unserved(CallbackGroup):
 
 
 class PolledSubscription:
-    """A subscription without a callback. May be polled from one thread other than the executor's.
-
-    With `raw` messages stay bytes (`deserialize_message`). `sources` get the number of publishers at each poll.
-    """
+    """A subscription to poll from one thread. `raw` messages stay bytes; `sources` get the number of publishers."""
 
     def __init__(
         self,
@@ -68,10 +65,7 @@ class PolledSubscription:
         return None if taken is None else (taken[0], 1e-9 * taken[1]["source_timestamp"])
 
     def take_all(self, most: int = 500, until: float = math.inf) -> list[tuple[Any, float]]:
-        """Waiting messages as by `take_timed`, oldest first, until one published after `until` [s, system clock].
-
-        At most `most`: on a busy computer messages come as fast as they are taken.
-        """
+        """At most `most` waiting messages as by `take_timed`, until one published after `until` [s, system clock]."""
         messages: list[tuple[Any, float]] = []
         while len(messages) < most and (message := self.take_timed()) is not None:
             messages.append(message)
@@ -109,10 +103,7 @@ class Sources:
         self.sure = False
 
     def check(self, count: int) -> None:
-        """Look again if `count`, the number of publishers by the node's subscription, has changed: a cheap check.
-
-        An event of the middleware would wake the node's executor with every message.
-        """
+        """Look again if `count`, the number of publishers by the subscription, has changed: cheaper than events."""
         if count != self._count:
             self._count = count
             self.look()

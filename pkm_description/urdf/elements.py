@@ -173,7 +173,6 @@ _SECTIONS = (  # what is given, and what it may be given with
 
 
 def _beam(element: ET.Element, label: str) -> Beam:
-    """How a link bends: its section and material, its ends."""
     y = vector_of(element, "y", label) if element.get("y") else None
     if y is not None and np.linalg.norm(y) < ZERO_LENGTH:
         raise DescriptionError(label, "the length of y is zero", 'write a direction, for example y="0 1 0"')
@@ -227,7 +226,6 @@ def _positive(element: ET.Element, attribute: str, label: str) -> float:
 
 
 def _bearing(element: ET.Element, label: str) -> Bearing:
-    """Stiffness of what a joint holds."""
     child = element.find("bearing")
     if child is None:
         return RIGID

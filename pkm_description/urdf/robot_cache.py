@@ -84,7 +84,6 @@ class _Frozen(pickle.Pickler):
     """Pickles arrays with their read-only flag."""
 
     def reducer_override(self, value: Any) -> Any:
-        """How a value is pickled."""
         if type(value) is np.ndarray and not value.flags.writeable and value.dtype == np.float64:
             return frozen, (value.copy(),)
         return NotImplemented

@@ -59,10 +59,7 @@ class Suspect:
 
 
 def suspects(description: Description, root: ElementTree.Element) -> list[Suspect]:
-    """All numbers of a description that look like another unit's, joint limits first.
-
-    Then positions at home, `rpy`, lengths, slides. `root` is the text as XML, with angles as written.
-    """
+    """Numbers that look like another unit's, limits first; `root` is the text with angles as written."""
     return [*_angles(description, root), *_lengths(description), *_slides(description)]
 
 
@@ -177,10 +174,7 @@ def numbers(text: str) -> Iterator[Written]:
 
 
 def blamed(path: Path, arguments: Mapping[str, str] | None, slip: Slip) -> list[Written]:
-    """Numbers of a xacro file which, turned into radians or metres, explain all slips of this factor in its expansion.
-
-    Empty where there are none.
-    """
+    """Numbers of a xacro file which, turned into radians or metres, explain all slips of this factor; or none."""
     text = read_file(path)
     tries = 0
 
@@ -216,16 +210,12 @@ def turned(text: str, changed: Sequence[Written], factor: float) -> str:
 
 
 def _in_radians(text: str, number: Written, slip: Slip) -> bool:
-    """Whether its expression already turns a number of degrees into radians."""
     around = text[max(0, number.start - 20) : number.start]
     return slip is Slip.DEGREES and bool(re.search(r"radians\(\s*$", around))
 
 
 def taken_as_radians(text: str) -> list[Written]:
-    """Whole values of properties or macro arguments that look like degrees and enter cosines, sines and tangents.
-
-    Directly or through other properties.
-    """
+    """Whole values of properties or arguments that look like degrees and enter cosines, sines and tangents."""
     bare = _COMMENT.sub("", text)
     literals = _literals(text)
     signs = {name for name, found in literals.items() if all(abs(one.value) <= 1.0 for one in found)}

@@ -43,7 +43,7 @@ class Visual:
 
 
 class _UnusableError(Exception):
-    """A visual that cannot be drawn, with the reason."""
+    pass
 
 
 def visuals_of(mechanism: Described) -> tuple[list[Visual], list[str]]:

@@ -90,8 +90,6 @@ class _StopParsingError(Exception):
 
 
 class _LimitedBuilder(ET.TreeBuilder):
-    """Builds the tree within the limits."""
-
     def __init__(self, place: str) -> None:
         super().__init__()
         self._place = place
@@ -99,7 +97,6 @@ class _LimitedBuilder(ET.TreeBuilder):
         self._elements = 0
 
     def start(self, tag: str, attrs: dict[str, str]) -> ET.Element:
-        """Open an element."""
         self._depth += 1
         self._elements += 1
         if self._depth > DEPTH:
@@ -111,7 +108,6 @@ class _LimitedBuilder(ET.TreeBuilder):
         return super().start(tag, attrs)
 
     def end(self, tag: str) -> ET.Element:
-        """Close an element."""
         self._depth -= 1
         return super().end(tag)
 
@@ -124,11 +120,7 @@ _REFERENCES = ("link", "reference", "base_link", "platform_link")  # attributes 
 
 
 def prefix_frames(text: str, prefix: str) -> str:
-    """Rename the links of a robot, wherever its description names them. Joints keep their names.
-
-    Publishers and users of frames (robot_state_publisher, RViz, our nodes) read them from the description, and so
-    agree. The prefix has letters, digits, `_` and `/`, such as "left/"; empty, it changes nothing.
-    """
+    """Rename the links of a robot, wherever they are named, by a prefix such as "left/"; not its joints."""
     if not prefix:
         return text
     if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_/]*", prefix):

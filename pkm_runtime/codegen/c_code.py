@@ -42,10 +42,7 @@ Test = tuple[str, int | Constant, int | Constant]  # comparison that must hold, 
 
 @dataclass
 class Part:
-    """A stretch of a recording: what it computes, up to which term and which comparison, and its end.
-
-    `refusal` is the statement where a comparison comes out otherwise; `results` pairs places in C with numbers.
-    """
+    """A stretch of a recording, up to a term and a comparison, with its `results` by place in C."""
 
     title: str
     terms: int
@@ -256,10 +253,7 @@ def quoted(text: str) -> str:
 
 
 def harmless(text: str) -> str:
-    """Text from a file for comments of C and Python and between double quotes of Python: one line that ends neither.
-
-    Python reads its escapes as what they stand for.
-    """
+    """Text from a file for comments of C and Python and strings of Python: one line that ends neither."""
     quoted = text.replace("\\", "\\\\").replace('"', '\\"')
     plain = "".join(one if one.isprintable() else ascii(one)[1:-1] for one in quoted)
     return plain.replace("*/", r"*\x2f").replace("/*", r"/\x2a")
@@ -307,10 +301,7 @@ def launch(kernel: Any, n: int, *arguments: Any) -> None:
 
 
 class GpuCode:
-    """A recording of one input array as a function of columns, as `VectorCode` has it, a thread for each row.
-
-    `cupy` is CuPy, or what does as it does.
-    """
+    """A recording of one array as a function of columns, as `VectorCode`, a thread for each row."""
 
     def __init__(self, recording: Recording, cupy: Any) -> None:
         self._cupy, self._width, tape = cupy, len(recording.results), recording.tape
@@ -330,10 +321,7 @@ class GpuCode:
         return self._cupy.RawModule(code=self.source, options=OPTIONS).get_function("columns")
 
     def __call__(self, columns: Array, out: Array) -> None:
-        """Fill `out` (results + 1, n) from `columns` (k, n) of `inputs`, both in the computer's memory.
-
-        The last is 1 where all comparisons came out as recorded, else 0.
-        """
+        """Fill `out` (results + 1, n), whose last row is 1 where comparisons came out as recorded."""
         there, found = self._cupy.asarray(np.ascontiguousarray(columns)), self._cupy.empty(out.shape, dtype=np.float64)
         launch(self._kernel, columns.shape[1], there, found)
         out[:] = self._cupy.asnumpy(found)

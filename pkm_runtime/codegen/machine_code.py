@@ -146,17 +146,14 @@ class _Writer:
         self.suffix = "f64" if lanes == 1 else f"v{lanes}f64"
 
     def all(self, kind: str, value: str) -> str:
-        """The same value in every lane."""
         return value if self.lanes == 1 else f"<{', '.join([f'{kind} {value}'] * self.lanes)}>"
 
     def name(self, operand: int | float) -> str:
-        """A term by its number, or a constant."""
         if isinstance(operand, int):
             return f"%t{operand}"
         return self.all("double", f"0x{struct.unpack('<Q', struct.pack('<d', operand))[0]:016X}")
 
     def declared(self, whats: set[str]) -> list[str]:
-        """Declarations of functions."""
         found = []
         for what in sorted(whats):
             kind, name = (
@@ -166,7 +163,6 @@ class _Writer:
         return found
 
     def term(self, term: Term) -> list[str]:
-        """A term that is no input."""
         what, *operands = term.how
         me, k, names = self.name(term.number), term.number, [self.name(o) for o in operands]
         if what == "negated":
@@ -217,7 +213,6 @@ def _functions(needed: Sequence[Term]) -> set[str]:
 
 
 def _for_one_row(recording: Recording, needed: Sequence[Term]) -> str:
-    """The function of `MachineCode`."""
     writer, lines = _Writer(1), []
     for term in needed:
         if term.how[0] == "input":
@@ -241,7 +236,6 @@ def _for_one_row(recording: Recording, needed: Sequence[Term]) -> str:
 
 
 def _for_columns(recording: Recording, needed: Sequence[Term], inputs: Sequence[int]) -> str:
-    """The function of `VectorCode`: a loop over LANES rows at a time."""
     writer, lines = _Writer(LANES), []
     for term in needed:
         if term.how[0] == "input":

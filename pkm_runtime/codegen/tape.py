@@ -66,10 +66,7 @@ class Tape:
         self._terms: dict[tuple[Any, ...], Term] = {}
 
     def inputs(self, array: int, values: Array, varying: Iterable[int], first: int = 0) -> Array:
-        """Numbers (n,) of an input array from `first` on, as objects: terms if in `varying`, else constants.
-
-        `array` is the array's index among the inputs; comparisons are decided by `values`.
-        """
+        """Numbers (n,) of an input array from `first` on: terms if in `varying`, else constants."""
         numbers = values.astype(object)
         for k in varying:
             numbers[k] = self._term(("input", array, first + int(k)), float(values[k]))
@@ -278,7 +275,6 @@ class _Records(list[SimpleNamespace]):
 
     @property
     def shape(self) -> tuple[int]:
-        """Number of rows, as a NumPy array has it."""
         return (len(self),)
 
 

@@ -178,10 +178,7 @@ def call_code(typing: Any, address: Any, *arrays: Any) -> Any:
 
 
 class Prepared:
-    """A kernel compiled for the types of an example, which is not run.
-
-    It trusts its caller: types, axes and contiguity are those of the example. Arrays only read may be read-only.
-    """
+    """A kernel compiled for the types, axes and contiguity of an example, which callers must keep to; not run by it."""
 
     def __init__(self, kernel: Any, *example: Any) -> None:
         types = tuple(kernel.typeof_pyval(value) for value in example)
@@ -190,10 +187,7 @@ class Prepared:
 
 
 class WithScratch(Prepared):
-    """A prepared, thread-safe kernel of a model, data and more: `call(model, ...)` gives it data that is reused.
-
-    For kernels whose results do not depend on what earlier calls left in the data. `make` gives new data.
-    """
+    """A prepared, thread-safe kernel that gets data from `make`, reused: results must not depend on it."""
 
     def __init__(self, kernel: Any, make: Callable[[], Any], model: Any, *others: Any) -> None:
         super().__init__(kernel, model, make(), *others)

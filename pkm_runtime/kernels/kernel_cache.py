@@ -106,11 +106,9 @@ class _Locator(caching._SourceFileBackedLocatorMixin, caching._CacheLocator):
         self._folder = writable_folder(os.path.dirname(os.path.abspath(file)))
 
     def get_cache_path(self) -> str:
-        """The folder."""
         return self._folder
 
     def ensure_cache_path(self) -> None:
-        """Make the folder, if somebody removed it."""
         os.makedirs(self._folder, exist_ok=True)
 
     def get_source_stamp(self) -> str:
@@ -119,7 +117,6 @@ class _Locator(caching._SourceFileBackedLocatorMixin, caching._CacheLocator):
 
     @classmethod
     def from_function(cls, function: Any, file: str) -> _Locator | None:
-        """The locator; None for a function without a file."""
         return cls(function, file) if os.path.exists(file) else None
 
 
@@ -213,10 +210,7 @@ _WHAT = "compiling kernels, once on this computer"
 
 
 class Compiling:
-    """Tells on stderr that kernels are compiled, where it takes long: dozens of them, a second each, once.
-
-    It has no thread: it looks at the clock where a kernel begins and ends.
-    """
+    """Tells on stderr where compiling takes long, without a thread: it looks when a kernel begins or ends."""
 
     def __init__(self) -> None:
         self._open = 0  # kernels that are being compiled, each for another
