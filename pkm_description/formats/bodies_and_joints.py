@@ -42,8 +42,9 @@ from pkm_description.rotations import (
     vector_from_rotation,
 )
 from pkm_description.tree_model import TreeModel
+from pkm_description.urdf.elements import SIX
 from pkm_description.urdf.visuals import Visual, visuals_of
-from pkm_description.urdf.xml_text import append, read_xml, row
+from pkm_description.urdf.xml_text import append, append_home, read_xml, row
 
 WORLD = "world"
 SMALL = 1e-7  # of the robot's mass, and of that times its length squared: for bodies that have none
@@ -186,13 +187,8 @@ class Assembly:
 
     def rename(self, allowed: Callable[[str], str]) -> None:
         """Give joints names that a format allows, and remark on what they were."""
-        names = {joint.name: allowed(joint.name) for joint in self.joints}
-        for joint in self.joints:
-            joint.name = names[joint.name]
-            if joint.mimic:
-                joint.mimic = replace(joint.mimic, joint=names[joint.mimic.joint])
-        self.drives = {names[name]: interface for name, interface in self.drives.items()}
-        changed = {name: new for name, new in names.items() if name != new}
+        changed = {joint.name: new for joint in self.joints if (new := allowed(joint.name)) != joint.name}
+        self._call(changed)
         if self.remark is not None:
             for name, new in changed.items():
                 append(self.remark, "renamed", joint=new, was=name)
@@ -202,7 +198,9 @@ class Assembly:
     def name_back(self) -> None:
         """Give joints the names that the remark says they had."""
         found = [] if self.remark is None else self.remark.findall("renamed")
-        names = {e.get("joint", ""): e.get("was", "") for e in found}
+        self._call({e.get("joint", ""): e.get("was", "") for e in found})
+
+    def _call(self, names: dict[str, str]) -> None:
         for joint in self.joints:
             joint.name = names.get(joint.name, joint.name)
             if joint.mimic:
@@ -239,9 +237,8 @@ def inertial_element(link: ET.Element, inertial: Inertial) -> None:
     element = append(link, "inertial")
     append(element, "origin", xyz=row(inertial.com))
     append(element, "mass", value=repr(float(inertial.mass)))
-    keys = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
-    values = inertial.inertia[np.triu_indices(3)]
-    append(element, "inertia", **{key: repr(float(value)) for key, value in zip(keys, values, strict=True)})
+    values = zip(SIX, inertial.inertia[np.triu_indices(3)], strict=True)
+    append(element, "inertia", **{key: repr(float(value)) for key, value in values})
 
 
 def made_of(mechanism: Mechanism | TreeModel, split: Sequence[str] = ()) -> Assembly:
@@ -336,9 +333,7 @@ class _Apart:
         pkm = source.find("pkm")
         given = {} if pkm is None else dict(pkm.attrib)
         given |= {"base_link": self.mechanism.base_link, "platform_link": self.mechanism.platform_link}
-        home = append(append(remark, "pkm", **given), "home")
-        for name, value in self.home.items():
-            append(home, "joint", name=name, position=repr(value))
+        append_home(append(remark, "pkm", **given), self.home)
         remark.extend([*source.findall("ros2_control"), *source.findall("spring"), *source.findall("coupling")])
         remark.extend(e for e in source.findall("link") if e.get("name") in virtual)
         remark.extend(e for e in source.findall("joint") if e.get("name") in unbuilt)

@@ -131,7 +131,7 @@ class _Export:
         append(keyframe, "key", name="home", qpos=row(self.qpos))
         remark = made_of(m).remark
         assert remark is not None
-        for name in set(self.bodies) - {link.name for link in m.links}:
+        for name in sorted(set(self.bodies) - {link.name for link in m.links}):
             append(remark, "link", name=name)
         floating = {name for chain in self.floating for one in chain for name in (one.name, one.child)}
         for element in [e for e in remark if e.tag in ("link", "joint") and e.get("name") in floating]:

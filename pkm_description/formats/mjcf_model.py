@@ -12,6 +12,7 @@ import numpy as np
 from pkm_description.description_error import DescriptionError
 from pkm_description.mechanism import Array, Coupling
 from pkm_description.rotations import inverse_transform, rotation_about, transform, transform_from_wxyz
+from pkm_description.urdf.elements import numbers_of
 
 WORLD = "world"
 REMARK = "pkm"  # name of the <text> in <custom> that has what MJCF has no word for
@@ -390,12 +391,4 @@ def _direction(vector: Array, label: str) -> Array:
 
 
 def _numbers(text: str, count: int, label: str) -> Array:
-    try:
-        values = np.array([float(v) for v in text.split()])
-    except ValueError:
-        values = np.zeros(0)
-    if len(values) == count and not (np.abs(values) < LARGEST).all():
-        raise DescriptionError(label, f'"{text}" is not finite, or beyond {LARGEST:g}', "write finite numbers")
-    if len(values) != count:
-        raise DescriptionError(label, f'"{text}" is not made of {count} numbers', f"write {count} numbers")
-    return values
+    return numbers_of(text, label, "", count, LARGEST)

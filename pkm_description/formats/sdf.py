@@ -27,7 +27,7 @@ from pkm_description.formats.spanning_tree import SAME
 from pkm_description.mechanism import Array, Inertial, Limits, Mechanism, Mimic, frozen, symmetric_of
 from pkm_description.rotations import rotation_from_quaternion, rotation_from_rpy, rpy_from_rotation, transform
 from pkm_description.tree_model import TreeModel
-from pkm_description.urdf.elements import inertia_problem
+from pkm_description.urdf.elements import LARGEST, SIX, inertia_problem, numbers_of
 from pkm_description.urdf.visuals import GREY, Visual
 from pkm_description.urdf.xml_text import append, read_xml, row
 
@@ -162,11 +162,11 @@ class _Reader:
             raise DescriptionError(f"{label} <inertial>", "auto: it has no values", "write mass, pose and inertia")
         frame = self._frame(inertial.find("pose"), f"{label} <inertial>")
         mass = inertial.find("mass")
-        six = []
-        for key, default in (("ixx", 1.0), ("ixy", 0.0), ("ixz", 0.0), ("iyy", 1.0), ("iyz", 0.0), ("izz", 1.0)):
+        six = np.eye(3)[np.triu_indices(3)]  # what SDF means where it says nothing
+        for n, key in enumerate(SIX):
             one = inertial.find(f"inertia/{key}")
-            six.append(default if one is None else float(_numbers(one, 1, f"{label} <{key}>")[0]))
-        inertia = frame[:3, :3] @ symmetric_of(np.array(six)) @ frame[:3, :3].T
+            six[n] = six[n] if one is None else _numbers(one, 1, f"{label} <{key}>")[0]
+        inertia = frame[:3, :3] @ symmetric_of(six) @ frame[:3, :3].T
         weight = 1.0 if mass is None else float(_numbers(mass, 1, f"{label} <mass>")[0])
         found = Inertial(weight, frozen(frame[:3, 3]), frozen(0.5 * (inertia + inertia.T)))
         problem = inertia_problem(found)
@@ -263,7 +263,7 @@ class _Reader:
     def _dynamics(self, joint: Connection, axis: ET.Element, label: str) -> None:
         def number(path: str, default: float) -> float:
             found = axis.find(path)
-            return default if found is None else float(_numbers(found, 1, f"{label} <{path}>", largest=np.inf)[0])
+            return default if found is None else float(_numbers(found, 1, f"{label} <{path}>", np.inf)[0])
 
         low, high = number("limit/lower", -np.inf), number("limit/upper", np.inf)
         effort, velocity = number("limit/effort", -1.0), number("limit/velocity", -1.0)
@@ -299,19 +299,6 @@ def _text(element: ET.Element, tag: str, label: str) -> str:
     if not text:
         raise DescriptionError(label, f"no <{tag}>", f"add <{tag}>name of a link</{tag}>")
     return text
-
-
-def _numbers(element: ET.Element, count: int, label: str, largest: float = 1e9) -> Array:
-    text = (element.text or "").strip()
-    try:
-        values = np.array([float(word) for word in text.split()])
-    except ValueError:
-        values = np.zeros(0)
-    if len(values) == count and not (np.abs(values) <= largest).all():
-        raise DescriptionError(label, f'"{text[:80]}" is not finite, or beyond {largest:g}', "write finite numbers")
-    if len(values) != count:
-        raise DescriptionError(label, f'"{text[:80]}" is not made of {count} number(s)', f"write {count}, in SI units")
-    return values
 
 
 NAMESPACE = "pkm"  # of our own element; libsdformat keeps elements with a prefix and does not read them
@@ -367,15 +354,8 @@ def _link(model: ET.Element, body: Body) -> None:
         append(inertial, "pose").text = row([*body.inertial.com, 0.0, 0.0, 0.0])
         append(inertial, "mass").text = row([body.inertial.mass])
         inertia = append(inertial, "inertia")
-        for key, at in (
-            ("ixx", (0, 0)),
-            ("ixy", (0, 1)),
-            ("ixz", (0, 2)),
-            ("iyy", (1, 1)),
-            ("iyz", (1, 2)),
-            ("izz", (2, 2)),
-        ):
-            append(inertia, key).text = row([body.inertial.inertia[at]])
+        for key, value in zip(SIX, body.inertial.inertia[np.triu_indices(3)], strict=True):
+            append(inertia, key).text = row([value])
     for n, visual in enumerate(body.visuals):
         shape = _visual(link, n, visual.frame, visual.shape, row(visual.colour))
         if visual.shape == "box":
@@ -433,3 +413,7 @@ def _joint(model: ET.Element, joint: Connection) -> None:
             append(mimic, "multiplier").text = row([joint.mimic.multiplier])
             append(mimic, "offset").text = row([joint.mimic.offset])
             append(mimic, "reference").text = row([0.0])
+
+
+def _numbers(element: ET.Element, count: int, label: str, largest: float = LARGEST) -> Array:
+    return numbers_of((element.text or "").strip(), label, "", count, largest, largest < np.inf)

@@ -31,7 +31,7 @@ from pkm_description.joint_geometry import position_at
 from pkm_description.mechanism import Array, Joint, JointType, Limits, Spring
 from pkm_description.rotations import inverse_transform
 from pkm_description.urdf import elements
-from pkm_description.urdf.xml_text import append, row
+from pkm_description.urdf.xml_text import append, append_home, row
 
 OPEN = 1e-6  # m, a gap that is told
 MEETING = ("spherical", "revolute", "continuous", "universal", "fixed")  # whose ends coincide
@@ -338,9 +338,7 @@ class _Tree:
         given = {} if self.pkm is None else dict(self.pkm.attrib)
         given |= {"base_link": self.base, "platform_link": self.platform}
         given.setdefault("gravity", row(self.assembly.gravity))
-        home = append(append(self.root, "pkm", **given), "home")
-        for name, value in self.home.items():
-            append(home, "joint", name=name, position=repr(float(value)))
+        home = append_home(append(self.root, "pkm", **given), self.home)
         several = tuple(f"{joint.name}/" for joint in self.assembly.joints if joint.kind in SEVERAL)
         remarked = [] if self.pkm is None else self.pkm.findall("home/joint")
         home.extend(element for element in remarked if element.get("name", "").startswith(several))

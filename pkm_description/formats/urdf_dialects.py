@@ -38,7 +38,7 @@ from pkm_description.rotations import inverse_transform
 from pkm_description.tree_model import TreeModel
 from pkm_description.urdf import elements
 from pkm_description.urdf.visuals import shapes_of
-from pkm_description.urdf.xml_text import append, read_xml, row
+from pkm_description.urdf.xml_text import append, append_home, read_xml, row
 from pkm_runtime.yaml_section import YamlError, read_yaml_text
 
 TAGS = ("constraint", "loop_joint", "gazebo/joint")
@@ -272,11 +272,7 @@ def to_constraints(mechanism: Mechanism | TreeModel) -> tuple[str, list[str]]:
         notes.append(f"only in elements that other tools skip: couplings of joints, {', '.join(kept)}")
     pkm = root.find("pkm")
     if pkm is not None:
-        for element in pkm.findall("home"):
-            pkm.remove(element)
-        home = append(pkm, "home")
-        for name, value in home_positions(mechanism).items():
-            append(home, "joint", name=name, position=repr(value))
+        append_home(pkm, home_positions(mechanism))
     for loop in mechanism.loops:
         element = append(root, "constraint", name=loop.name, type=f"{loop.type.value}_joint")
         for end, link, frame, axis in (

@@ -12,7 +12,8 @@ from __future__ import annotations
 import math
 import re
 import xml.etree.ElementTree as ET
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -386,10 +387,14 @@ class _Writer:
     def _line(self, *lines: str) -> None:
         self.lines += [f"{'    ' * self.depth}{line}" if line else "" for line in lines]
 
-    def _prim(self, kind: str, name: str, schemas: Iterable[str] = ()) -> _Block:
+    @contextmanager
+    def _prim(self, kind: str, name: str, schemas: Iterable[str] = ()) -> Iterator[None]:
         words = ", ".join(f'"{one}"' for one in schemas)
         self._line(f'def {kind} "{name}"' + (f" (prepend apiSchemas = [{words}])" if words else ""), "{")
-        return _Block(self)
+        self.depth += 1
+        yield
+        self.depth -= 1
+        self._line("}")
 
     def _place(self, frame: Array, size: Array | None = None) -> None:
         self._line(f"quatd xformOp:orient = {_tuple(wxyz_from_rotation(frame[:3, :3]))}")
@@ -459,20 +464,20 @@ class _Writer:
         limits = joint.limits
         self._line('uniform token physics:axis = "Z"')
         for key, value in (("lower", limits.lower), ("upper", limits.upper)):
-            self._line(f"float physics:{key}Limit = {_number(unit * value)}")
+            self._line(f"float physics:{key}Limit = {_text(unit * value)}")
         if pushed:
             head = f"drive:{drive}:physics"
-            self._line(f'uniform token {head}:type = "force"', f"float {head}:maxForce = {_number(limits.effort)}")
-            self._line(f"float {head}:stiffness = {_number(joint.spring_stiffness / unit)}")
+            self._line(f'uniform token {head}:type = "force"', f"float {head}:maxForce = {_text(limits.effort)}")
+            self._line(f"float {head}:stiffness = {_text(joint.spring_stiffness / unit)}")
             self._line(f"float {head}:damping = 0")
-            self._line(f"float {head}:targetPosition = {_number(unit * joint.spring_reference)}")
-        self._line(f"float physxJoint:armature = {_number(joint.armature)}")
-        self._line(f"float physxJoint:jointFriction = {_number(joint.friction)}")
-        self._line(f"float newton:damping = {_number(joint.damping / unit)}")
-        self._line(f"float newton:armature = {_number(joint.armature)}")
-        self._line(f"float newton:friction = {_number(joint.friction)}")
+            self._line(f"float {head}:targetPosition = {_text(unit * joint.spring_reference)}")
+        self._line(f"float physxJoint:armature = {_text(joint.armature)}")
+        self._line(f"float physxJoint:jointFriction = {_text(joint.friction)}")
+        self._line(f"float newton:damping = {_text(joint.damping / unit)}")
+        self._line(f"float newton:armature = {_text(joint.armature)}")
+        self._line(f"float newton:friction = {_text(joint.friction)}")
         if math.isfinite(limits.velocity):
-            self._line(f"float physxJoint:maxJointVelocity = {_number(unit * limits.velocity)}")
+            self._line(f"float physxJoint:maxJointVelocity = {_text(unit * limits.velocity)}")
         exact = [
             limits.lower, limits.upper, limits.velocity, limits.effort, joint.damping, joint.friction,
             joint.armature, joint.spring_stiffness, joint.spring_reference, joint.drawn,
@@ -481,23 +486,9 @@ class _Writer:
         if joint.mimic:
             leader = f"/{self.root}/{self.scope}/{self.joints[joint.mimic.joint]}"
             self._line(f"rel newton:mimicJoint = <{leader}>")
-            self._line(f"float newton:mimicCoef0 = {_number(unit * joint.mimic.offset)}")
-            self._line(f"float newton:mimicCoef1 = {_number(joint.mimic.multiplier)}")
+            self._line(f"float newton:mimicCoef0 = {_text(unit * joint.mimic.offset)}")
+            self._line(f"float newton:mimicCoef1 = {_text(joint.mimic.multiplier)}")
             self._line(f"double2 pkm:mimic = {_tuple((joint.mimic.multiplier, joint.mimic.offset))}")
-
-
-class _Block:
-    """The braces of a prim."""
-
-    def __init__(self, writer: _Writer) -> None:
-        self.writer = writer
-
-    def __enter__(self) -> None:
-        self.writer.depth += 1
-
-    def __exit__(self, *_: object) -> None:
-        self.writer.depth -= 1
-        self.writer._line("}")
 
 
 def _identifier(name: str, taken: set[str]) -> str:
@@ -510,16 +501,16 @@ def _identifier(name: str, taken: set[str]) -> str:
     return found
 
 
-def _number(value: float) -> str:
+def _text(value: float) -> str:
     return repr(float(value) + 0.0)
 
 
 def _tuple(values: Iterable[float]) -> str:
-    return f"({', '.join(_number(value) for value in values)})"
+    return f"({', '.join(_text(value) for value in values)})"
 
 
 def _list(values: Iterable[float]) -> str:
-    return f"[{', '.join(_number(value) for value in values)}]"
+    return f"[{', '.join(_text(value) for value in values)}]"
 
 
 def _quoted(text: str) -> str:

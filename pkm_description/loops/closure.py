@@ -227,15 +227,10 @@ def loop_equations(loop: Loop, first: Array, second: Array, twist: Array, length
     across = frame_along(axis).T[:2]
     if kind is LoopType.UNIVERSAL:
         return np.append(gap, axis @ image), np.vstack((linear, cross(image, axis) @ angular))
-    if kind is LoopType.REVOLUTE:
+    held = {LoopType.REVOLUTE: np.eye(3), LoopType.CYLINDRICAL: across, LoopType.PLANAR: axis[None]}.get(kind)
+    if held is not None:
         tilt, tilt_rows = _alignment(axis, image, across, angular)
-        return np.concatenate((gap, tilt)), np.vstack((linear, tilt_rows))
-    if kind is LoopType.CYLINDRICAL:
-        tilt, tilt_rows = _alignment(axis, image, across, angular)
-        return np.concatenate((across @ gap, tilt)), np.vstack((across @ linear, tilt_rows))
-    if kind is LoopType.PLANAR:
-        tilt, tilt_rows = _alignment(axis, image, across, angular)
-        return np.append(axis @ gap, tilt), np.vstack((axis @ linear, tilt_rows))
+        return np.concatenate((held @ gap, tilt)), np.vstack((held @ linear, tilt_rows))
     turn = vector_from_rotation(relative)
     if kind is LoopType.PRISMATIC:
         return np.concatenate((across @ gap, turn)), np.vstack((across @ linear, angular))

@@ -93,7 +93,7 @@ def find_home(model: ClosureModel, request: HomeRequest) -> Array:
     target = request.pose
 
     def equations(values: Array) -> tuple[Array, Array]:
-        return _stacked(model.closure(values), model.pose_error(values, request.platform, target))
+        return stacked(model.closure(values), model.pose_error(values, request.platform, target))
 
     q, closes = _limb_by_limb(search, request, start, target)
     gap = _gap(equations(q)[0])
@@ -146,7 +146,7 @@ def _limb_by_limb(search: _Search, request: HomeRequest, start: Array, pose: Arr
     inner = [one for name in loops if not {(one := named[name]).predecessor, one.successor} & others]
 
     def carried(values: Array) -> tuple[Array, Array]:
-        return _stacked(model.closure(values, inner), model.pose_error(values, request.platform, pose))
+        return stacked(model.closure(values, inner), model.pose_error(values, request.platform, pose))
 
     alone = search.counted(carried, len(model.placed_for(inner)) + len(request.path))
     q, gap = _best(search, alone, _columns(model, joints), start, start, BRANCH_STARTS if carrier is None else STARTS)
@@ -276,7 +276,8 @@ def _gap(residual: Array) -> float:
     return float(np.abs(residual).max(initial=0.0))
 
 
-def _stacked(first: tuple[Array, Array], second: tuple[Array, Array]) -> tuple[Array, Array]:
+def stacked(first: tuple[Array, Array], second: tuple[Array, Array]) -> tuple[Array, Array]:
+    """Two sets of equations as one."""
     return np.concatenate((first[0], second[0])), np.vstack((first[1], second[1]))
 
 

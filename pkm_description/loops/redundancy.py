@@ -17,7 +17,7 @@ from pkm_description.description_error import DescriptionError, or_near
 from pkm_description.graph import platform_chain
 from pkm_description.joint_geometry import freedoms
 from pkm_description.loops.closure import RANK, ClosureModel, null_space, rank
-from pkm_description.loops.home import CLOSED, bounds, close
+from pkm_description.loops.home import CLOSED, bounds, close, stacked
 from pkm_description.loops.limb_partition import LimbGraph
 from pkm_description.loops.mobility import generic_configurations, whole_platforms
 from pkm_description.mechanism import Array, Joint, Mobility
@@ -89,8 +89,7 @@ def home_at_rest(
     columns[held] = False
 
     def equations(values: Array) -> tuple[Array, Array]:
-        (gap, J), (miss, G) = model.closure(values), model.pose_error(values, platform, pose)
-        return np.concatenate((gap, miss)), np.vstack((J, G))
+        return stacked(model.closure(values), model.pose_error(values, platform, pose))
 
     found, gap = close(model, equations, columns, q)
     lower, upper = bounds(model)

@@ -6,7 +6,6 @@ from __future__ import annotations
 import math
 import xml.etree.ElementTree as ET
 from collections.abc import Sequence
-from math import pi
 from typing import TypeVar
 
 import numpy as np
@@ -29,10 +28,12 @@ from pkm_description.mechanism import (
     Section,
     Spring,
     frozen,
+    symmetric_of,
 )
 from pkm_description.rotations import rotation_from_rpy, transform
 
 ZERO_LENGTH = 1e-9
+SIX = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
 
 
 LARGEST = 1e9  # of any number but a limit: beyond it, squares and products of a solver overflow
@@ -52,23 +53,20 @@ def flag(element: ET.Element, label: str, attribute: str) -> bool:
     return text in ("true", "1")
 
 
-def numbers_of(text: str, label: str, what: str, count: int, largest: float = LARGEST) -> Array:
+def numbers_of(text: str, label: str, what: str, count: int, largest: float = LARGEST, finite: bool = True) -> Array:
     """So many numbers (count,) of a text; `label` and `what` name it in messages."""
-    parts = text.split()
+    quoted = f'{what}{"=" if what else ""}"{text}"'
     try:
-        values = np.array([float(part) for part in parts])
+        values = np.array([float(part) for part in text.split()])
     except ValueError:
-        raise DescriptionError(
-            label, f'{what}="{text}" is not made of numbers', f"write {count} number(s), with a point as decimal sign"
-        ) from None
+        remedy = f"write {count} number(s), with a point as decimal sign"
+        raise DescriptionError(label, f"{quoted} is not made of numbers", remedy) from None
     if len(values) != count:
-        raise DescriptionError(
-            label, f'{what}="{text}" has {len(values)} number(s)', f"write {count}, separated by spaces"
-        )
-    if not np.isfinite(values).all():
-        raise DescriptionError(label, f'{what}="{text}" is not finite', "write finite numbers")
+        raise DescriptionError(label, f"{quoted} has {len(values)} number(s)", f"write {count}, separated by spaces")
+    if np.isnan(values).any() or (finite and np.isinf(values).any()):
+        raise DescriptionError(label, f"{quoted} is not finite", "write finite numbers")
     if (np.abs(values) > largest).any():
-        raise DescriptionError(label, f'{what}="{text}" is larger than {largest:g}', "write SI units: m, rad, kg, N")
+        raise DescriptionError(label, f"{quoted} is larger than {largest:g}", "write SI units: m, rad, kg, N")
     return values
 
 
@@ -138,30 +136,18 @@ def link_of(element: ET.Element, accept_invalid: bool) -> Link:
     if mass_element is None:
         raise DescriptionError(label, "<inertial> has no <mass>", 'add <mass value="..."/> or remove <inertial>')
     mass = number_of(mass_element, "value", f"{label} <mass>")
-    inertia = np.zeros((3, 3))
-    if inertia_element is not None:
+    six = np.zeros(6)
+    if inertia_element is not None:  # URDF wants all six; products of inertia that are left out are zero
         place = f"{label} <inertia>"
-        for (row, column), key in zip(
-            ((0, 0), (0, 1), (0, 2), (1, 1), (1, 2), (2, 2)), ("ixx", "ixy", "ixz", "iyy", "iyz", "izz"), strict=True
-        ):
-            # URDF wants all six; products of inertia that are left out are zero.
-            value = number_of(inertia_element, key, place, default=None if row == column else 0.0)
-            inertia[row, column] = inertia[column, row] = value
+        defaults = (None, 0.0, 0.0, None, 0.0, None)
+        six = np.array([number_of(inertia_element, *one) for one in zip(SIX, [place] * 6, defaults, strict=True)])
     frame = _origin(child, f"{label} <inertial>")
-    rotated = frame[:3, :3] @ inertia @ frame[:3, :3].T
+    rotated = frame[:3, :3] @ symmetric_of(six) @ frame[:3, :3].T
     inertial = Inertial(mass, frozen(frame[:3, 3]), frozen(0.5 * (rotated + rotated.T)))
     problem = inertia_problem(inertial)
     if problem and not (accept_invalid and mass >= 0.0):
-        raise DescriptionError(
-            label,
-            problem,
-            "correct mass or inertia"
-            + (
-                '; for a published table with this error, write <pkm accept_invalid_inertia="true">'
-                if mass >= 0
-                else ""
-            ),
-        )
+        published = '; for a published table with this error, write <pkm accept_invalid_inertia="true">'
+        raise DescriptionError(label, problem, f"correct mass or inertia{published if mass >= 0 else ''}")
     return Link(name, inertial, beams)
 
 
@@ -453,8 +439,8 @@ Numbers = tuple[float, float, float, float]  # A, Iy, Iz, J
 
 def tube(radius: float, inner: float = 0.0) -> Numbers:
     """A round tube or bar."""
-    bending = 0.25 * pi * (radius**4 - inner**4)
-    return pi * (radius**2 - inner**2), bending, bending, 2.0 * bending
+    bending = 0.25 * math.pi * (radius**4 - inner**4)
+    return math.pi * (radius**2 - inner**2), bending, bending, 2.0 * bending
 
 
 def rectangle(width: float, height: float) -> Numbers:

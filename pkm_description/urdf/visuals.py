@@ -14,8 +14,10 @@ from pathlib import Path, PurePosixPath
 
 import numpy as np
 
+from pkm_description.description_error import DescriptionError
 from pkm_description.mechanism import Array, Described, Mechanism
 from pkm_description.rotations import rotation_from_rpy, transform
+from pkm_description.urdf.elements import numbers_of
 from pkm_description.urdf.xacro_expansion import PACKAGE
 from pkm_description.urdf.xml_text import read_xml
 
@@ -158,9 +160,6 @@ def _colour(material: ET.Element | None, palette: dict[str, ET.Element]) -> tupl
 
 def _row(text: str, count: int, what: str) -> Array:
     try:
-        values = np.array([float(word) for word in text.split()])
-    except ValueError:
-        values = np.zeros(0)
-    if len(values) != count or not (np.abs(values) < 1e6).all():
-        raise _UnusableError(f"{what}={text[:80]!r} is not made of {count} number(s) below 1e6")
-    return values
+        return numbers_of(text, "", what, count, 1e6)
+    except DescriptionError as error:
+        raise _UnusableError(error.problem) from error

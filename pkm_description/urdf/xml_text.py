@@ -11,7 +11,7 @@ import contextlib
 import re
 import xml.etree.ElementTree as ET
 import xml.parsers.expat
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from pkm_description.description_error import DescriptionError
@@ -78,6 +78,16 @@ def root_tag(text: str) -> str:
 def append(parent: ET.Element, tag: str, **attributes: str) -> ET.Element:
     """A new element at the end of its parent."""
     return ET.SubElement(parent, tag, attributes)
+
+
+def append_home(pkm: ET.Element, positions: Mapping[str, float]) -> ET.Element:
+    """A `<home>` with positions by degree of freedom, in place of what there was."""
+    for element in pkm.findall("home"):
+        pkm.remove(element)
+    home = append(pkm, "home")
+    for name, value in positions.items():
+        append(home, "joint", name=name, position=repr(float(value)))
+    return home
 
 
 def row(values: Iterable[float]) -> str:
