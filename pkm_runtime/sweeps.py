@@ -12,7 +12,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, TypeVar
@@ -128,7 +128,7 @@ class Sweeps:
                 self._within.chunk = False
 
         if pool is None:
-            return lambda chunk: _Ready(timed(chunk))
+            return lambda chunk: _ready(timed(chunk))
         return lambda chunk: pool.submit(timed, chunk)
 
     def _kept(self, begin: Callable[[Any], Pending[Any]], question: str | None) -> Callable[[Any], Pending[Any]]:
@@ -142,7 +142,7 @@ class Sweeps:
             key = key_of(asked, chunk)
             found = journal.find(key)
             if found is not None:
-                return _Ready((True, (found, 0.0)))
+                return _ready((True, (found, 0.0)))
             return _Noted(begin(chunk), journal, key)
 
         return look
@@ -393,15 +393,10 @@ def _called(key: str, pickled: bytes, stamp: str, chunk: Any) -> tuple[Any, floa
     return function(chunk), time.perf_counter() - began
 
 
-class _Ready:
-    def __init__(self, result: Any) -> None:
-        self._result = result
-
-    def result(self) -> Any:
-        return self._result
-
-    def cancel(self) -> None:
-        return None
+def _ready(result: Any) -> Pending[Any]:
+    future: Future[Any] = Future()
+    future.set_result(result)
+    return future
 
 
 class _Noted:

@@ -17,14 +17,13 @@ from pkm_description.formats.mjcf_model import (
     MjcfBody,
     MjcfClosure,
     MjcfGear,
-    MjcfGeom,
     MjcfJoint,
     MjcfModel,
-    MjcfSpring,
     check_spring,
     joint_stiffness,
+    visual_of,
 )
-from pkm_description.mechanism import Array, Coupling
+from pkm_description.mechanism import Array, Coupling, Spring
 from pkm_description.rotations import transform, transform_from_wxyz
 from pkm_description.urdf.xml_text import read_xml
 
@@ -132,7 +131,8 @@ def _body(m: Any, i: int, names: list[str], joints: list[str]) -> MjcfBody:
         if kind:
             rgba = " ".join(f"{v:.3g}" for v in m.geom_rgba[g])
             size = [float(v) for v in m.geom_size[g]]
-            body.geoms.append(MjcfGeom(kind, size, transform_from_wxyz(m.geom_pos[g], m.geom_quat[g]), rgba))
+            frame = transform_from_wxyz(m.geom_pos[g], m.geom_quat[g])
+            body.visuals.append(visual_of(body.name, kind, size, frame, rgba))
     return body
 
 
@@ -230,7 +230,7 @@ def _tendon(m: Any, i: int, names: list[str], model: MjcfModel, used: bool) -> N
     first, second = (int(m.wrap_objid[k]) for k in parts)
     ends = [(names[m.site_bodyid[site]], np.array(m.site_pos[site])) for site in (first, second)]
     rest = float(m.tendon_lengthspring[i][0])
-    model.springs.append(MjcfSpring(name, *ends[0], *ends[1], stiffness[0], rest))
+    model.springs.append(Spring(name, stiffness[0], *ends[0], *ends[1], rest))
 
 
 def _actuator(m: Any, i: int, joints: list[str], model: MjcfModel) -> None:

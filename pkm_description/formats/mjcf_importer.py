@@ -23,17 +23,15 @@ from pkm_description.formats.mjcf_model import (
     MjcfBody,
     MjcfClosure,
     MjcfGear,
-    MjcfGeom,
     MjcfJoint,
     MjcfModel,
     NeedsCompilerError,
     read,
 )
 from pkm_description.joint_geometry import freedoms
-from pkm_description.mechanism import Array, Inertial, Joint, JointType, Limits, Mimic, Spring, frozen
+from pkm_description.mechanism import Array, Inertial, Joint, JointType, Limits, Mimic, frozen
 from pkm_description.rotations import inverse_transform, rpy_from_rotation, transform_from_wxyz, wxyz_from_rotation
 from pkm_description.urdf import elements
-from pkm_description.urdf.visuals import Visual
 from pkm_description.urdf.xml_text import read_xml
 
 SAME = 1e-6  # m, two points of a hinge are equally far apart in both bodies
@@ -67,10 +65,7 @@ class _Reader:
         self._couple()
         for closure, kind, axes in _hinges(model.closures):
             self._closure(closure, kind, axes)
-        for s in model.springs:
-            self.assembly.springs.append(
-                Spring(s.name, s.stiffness, s.first, s.first_point, s.second, s.second_point, s.length)
-            )
+        self.assembly.springs += model.springs
         self.assembly.couplings += model.couplings
         if remark is not None:
             self._believe(remark)
@@ -98,7 +93,7 @@ class _Reader:
         if body.joints and not body.mass and body.name not in self.weighted:
             self.assembly.notes.append(f"no mass is stated, which MuJoCo refuses: {body.name}")
         inertial = Inertial(body.mass, frozen(body.com), frozen(body.inertia))
-        bodies[body.name] = Body(body.name, pose, inertial, [_visual(body.name, geom) for geom in body.geoms])
+        bodies[body.name] = Body(body.name, pose, inertial, body.visuals)
 
     def _taken(self, drawn: Sequence[float]) -> list[float]:
         """The next positions of the keyframe, else those as drawn."""
@@ -182,18 +177,6 @@ class _Reader:
             self.assembly.joints.remove(joint)
             if joint.child != platform:
                 del self.assembly.bodies[joint.child]
-
-
-def _visual(body: str, geom: MjcfGeom) -> Visual:
-    """A geom as a visual; MuJoCo writes half lengths."""
-    if geom.kind == "box":
-        shape, size = "box", 2.0 * np.array(geom.size[:3])
-    elif geom.kind == "sphere":
-        shape, size = "sphere", np.array(geom.size[:1])
-    else:
-        shape, size = "cylinder", np.array([geom.size[0], 2.0 * geom.size[1]])
-    red, green, blue, opacity = (float(word) for word in geom.rgba.split())
-    return Visual(body, geom.frame, shape, size, (red, green, blue, opacity))
 
 
 def _hinges(closures: Sequence[MjcfClosure]) -> list[tuple[MjcfClosure, str, tuple[Array, Array] | None]]:

@@ -10,9 +10,10 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from pkm_description.description_error import DescriptionError
-from pkm_description.mechanism import Array, Coupling
+from pkm_description.mechanism import Array, Coupling, Spring
 from pkm_description.rotations import inverse_transform, rotation_about, transform, transform_from_wxyz
 from pkm_description.urdf.elements import numbers_of
+from pkm_description.urdf.visuals import GREY, Visual
 
 WORLD = "world"
 REMARK = "pkm"  # name of the <text> in <custom> that has what MJCF has no word for
@@ -36,16 +37,6 @@ class MjcfJoint:
 
 
 @dataclass
-class MjcfGeom:
-    """A visual: `kind` is box, sphere, cylinder or capsule; `size` are radii and half lengths in MuJoCo's order."""
-
-    kind: str
-    size: list[float]
-    frame: Array
-    rgba: str
-
-
-@dataclass
 class MjcfBody:
     """A body in its parent's frame, with its inertia (3, 3) about the centre of mass in body axes."""
 
@@ -56,7 +47,7 @@ class MjcfBody:
     com: Array = field(default_factory=lambda: np.zeros(3))
     inertia: Array = field(default_factory=lambda: np.zeros((3, 3)))
     joints: list[MjcfJoint] = field(default_factory=list)
-    geoms: list[MjcfGeom] = field(default_factory=list)
+    visuals: list[Visual] = field(default_factory=list)
 
 
 @dataclass
@@ -91,19 +82,6 @@ class MjcfActuator:
 
 
 @dataclass
-class MjcfSpring:
-    """A spring between a point (3,) of one body and one of another, each in its body's frame."""
-
-    name: str
-    first: str
-    first_point: Array
-    second: str
-    second_point: Array
-    stiffness: float
-    length: float  # without force
-
-
-@dataclass
 class MjcfModel:
     """A model; bodies in topological order, the world not among them. `home` are positions by MuJoCo's order."""
 
@@ -113,7 +91,7 @@ class MjcfModel:
     closures: list[MjcfClosure] = field(default_factory=list)
     gears: list[MjcfGear] = field(default_factory=list)
     actuators: list[MjcfActuator] = field(default_factory=list)
-    springs: list[MjcfSpring] = field(default_factory=list)
+    springs: list[Spring] = field(default_factory=list)
     couplings: list[Coupling] = field(default_factory=list)
     locked: list[tuple[str, float]] = field(default_factory=list)  # joints held by equalities, and where
     home: list[float] | None = None
@@ -272,8 +250,7 @@ class _Reader:
             size = [float(v) for v in _numbers(given["size"], len(given["size"].split()), label)]
             if len(size) < SIZES[kind]:
                 raise DescriptionError(label, f"a {kind} of {len(size)} number(s)", f"write {SIZES[kind]} as its size")
-            frame = self._frame(given, label)
-            body.geoms.append(MjcfGeom(kind, size, frame, given.get("rgba", "0.6 0.6 0.6 1")))
+            body.visuals.append(visual_of(body.name, kind, size, self._frame(given, label), given.get("rgba", "")))
 
     def _sites(self, element: ET.Element, body: str) -> None:
         for site in element.findall("site"):
@@ -339,7 +316,7 @@ class _Reader:
         check_spring(given, length, label)
         (first, one), (second, other) = (at for _, at in ends if at is not None)
         k, rest = _number(given, "stiffness", 0.0, label), float(_numbers(length[0], 1, label)[0])
-        self.model.springs.append(MjcfSpring(name, first, one[:3, 3], second, other[:3, 3], k, rest))
+        self.model.springs.append(Spring(name, k, first, one[:3, 3], second, other[:3, 3], rest))
 
     def _actuator(self, element: ET.Element) -> None:
         given = self._attributes(element)
@@ -352,6 +329,16 @@ class _Reader:
         span = given.get("forcerange") or (given.get("ctrlrange") if INTERFACES[element.tag] == "effort" else None)
         limit = abs(gear) * max(abs(v) for v in _numbers(span, 2, label)) if span else np.inf
         self.model.actuators.append(MjcfActuator(given["joint"], INTERFACES[element.tag], float(limit) or np.inf))
+
+
+def visual_of(body: str, kind: str, size: Sequence[float], frame: Array, rgba: str) -> Visual:
+    """A geom as a visual; MuJoCo's `size` has radii and half lengths, and a capsule is drawn as a cylinder."""
+    shape, extent = {
+        "box": ("box", 2.0 * np.array(size[:3])),
+        "sphere": ("sphere", np.array(size[:1])),
+    }.get(kind) or ("cylinder", np.array([size[0], 2.0 * size[1]]))
+    red, green, blue, opacity = (float(word) for word in rgba.split()) if rgba else GREY
+    return Visual(body, frame, shape, extent, (red, green, blue, opacity))
 
 
 def joint_stiffness(values: Sequence[str], kind: str, label: str) -> float:

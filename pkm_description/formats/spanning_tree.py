@@ -51,14 +51,13 @@ def tree_text(assembly: Assembly, arguments: Mapping[str, str] | None = None) ->
 
 class _Tree:
     def __init__(self, assembly: Assembly, given: dict[str, str]) -> None:
+        self.assembly = assembly
         unknown = given.keys() - set(PARTS)
         if unknown:
-            raise DescriptionError(
-                f"<{assembly.name}>",
+            raise self._error(
                 f"unknown argument(s) {', '.join(sorted(unknown))}",
                 f"it takes {', '.join(PARTS)}",
             )
-        self.assembly = assembly
         self.without_platform = given.get("platform") == ""
         self.bodies = assembly.bodies
         self.remark = assembly.remark
@@ -87,10 +86,11 @@ class _Tree:
             self.platform = given.get("platform") or self._said("platform_link") or self._platform()
         for what, name in (("platform", self.platform), ("base", self.base)):
             if name and name not in self.bodies:
-                raise DescriptionError(
-                    f"<{assembly.name}>", f"no body {name!r} for the {what}", "name an existing body"
-                )
+                raise self._error(f"no body {name!r} for the {what}", "name an existing body")
         self.root = ET.Element("robot", name=assembly.name)
+
+    def _error(self, problem: str, remedy: str) -> DescriptionError:
+        return DescriptionError(f"<{self.assembly.name}>", problem, remedy)
 
     def _said(self, attribute: str) -> str:
         return self.pkm.get(attribute, "") if self.pkm is not None else ""
@@ -131,8 +131,7 @@ class _Tree:
     def _base(self) -> str:
         fixed = [j for j in self.assembly.joints if WORLD in (j.parent, j.child)]
         if not fixed:
-            raise DescriptionError(
-                f"<{self.assembly.name}>",
+            raise self._error(
                 "no body is fixed to the world",
                 f'name the base: load_mechanism(file, {{"base": "{next(iter(self.bodies), "...")}"}}), or --base',
             )
@@ -149,8 +148,7 @@ class _Tree:
         else:
             chosen = [name.strip() for name in names.split(",") if name.strip()]
         if not chosen and not self.without_platform:
-            raise DescriptionError(
-                f"<{self.assembly.name}>",
+            raise self._error(
                 "it drives no joint",
                 'name the driven joints: load_mechanism(file, {"actuated": "one,two"}), or --actuated one,two',
             )
@@ -175,13 +173,10 @@ class _Tree:
                     between[body][0] += joint.closes
                     between[body][1] += 1
         if not self.cut:
-            raise DescriptionError(
-                f"<{self.assembly.name}>", "its joints close no loop", "add a loop: this robot is a tree"
-            )
+            raise self._error("its joints close no loop", "add a loop: this robot is a tree")
         most = [body for body, count in between.items() if count == max(between.values()) and any(count)]
         if len(most) != 1:
-            raise DescriptionError(
-                f"<{self.assembly.name}>",
+            raise self._error(
                 f"several bodies could be the platform: {', '.join(most)}",
                 f'name it: load_mechanism(file, {{"platform": "{most[0]}"}}), or --platform {most[0]}',
             )

@@ -87,7 +87,7 @@ def vector_of(element: ET.Element, attribute: str, label: str, default: str = "0
     return frozen(numbers_of(element.get(attribute, default), label, attribute, 3))
 
 
-def _origin(parent: ET.Element, label: str) -> Array:
+def origin_of(parent: ET.Element, label: str) -> Array:
     """Transform (4, 4) of the `<origin>` child; the identity where there is none."""
     element = parent.find("origin")
     if element is None:
@@ -141,7 +141,7 @@ def link_of(element: ET.Element, accept_invalid: bool) -> Link:
         place = f"{label} <inertia>"
         defaults = (None, 0.0, 0.0, None, 0.0, None)
         six = np.array([number_of(inertia_element, *one) for one in zip(SIX, [place] * 6, defaults, strict=True)])
-    frame = _origin(child, f"{label} <inertial>")
+    frame = origin_of(child, f"{label} <inertial>")
     rotated = frame[:3, :3] @ symmetric_of(six) @ frame[:3, :3].T
     inertial = Inertial(mass, frozen(frame[:3, 3]), frozen(0.5 * (rotated + rotated.T)))
     problem = inertia_problem(inertial)
@@ -232,50 +232,38 @@ def joint_of(element: ET.Element) -> Joint:
     label = f'<joint name="{name}">'
     kind = _type(element, JointType, label)
     axis = None if kind is JointType.FIXED else axis_of(element, "axis", label)  # exporters write one of zeros
-    dynamics = element.find("dynamics")
-    damping = friction = stiffness = reference = armature = 0.0
-    if dynamics is not None:
-        damping = number_of(dynamics, "damping", f"{label} <dynamics>", default=0.0)
-        friction = number_of(dynamics, "friction", f"{label} <dynamics>", default=0.0)
-        if damping < 0.0 or friction < 0.0:
-            raise DescriptionError(f"{label} <dynamics>", "friction is negative", "write damping and friction >= 0")
-        armature = number_of(dynamics, "armature", f"{label} <dynamics>", default=0.0)
-        if armature < 0.0:
-            raise DescriptionError(f"{label} <dynamics>", "armature is negative", "write it >= 0")
-        stiffness = number_of(dynamics, "spring_stiffness", f"{label} <dynamics>", default=0.0)
-        reference = number_of(dynamics, "spring_reference", f"{label} <dynamics>", default=0.0)
-        if stiffness < 0.0:
-            raise DescriptionError(f"{label} <dynamics>", "spring_stiffness is negative", "write it >= 0")
-        if stiffness > 0.0 and kind.dof != 1:
-            raise DescriptionError(
-                f"{label} <dynamics>",
-                f"a {kind.value} joint cannot have a spring",
-                "write a <spring> between links",
-            )
+    place, dynamics = f"{label} <dynamics>", element.find("dynamics")
+    given = ET.Element("dynamics") if dynamics is None else dynamics
+    sizes = {key: number_of(given, key, place, 0.0) for key in ("damping", "friction", "armature", "spring_stiffness")}
+    for key, size in sizes.items():
+        if size < 0.0:
+            raise DescriptionError(place, f"{key} is negative", "write it >= 0")
+    if sizes["spring_stiffness"] and kind.dof != 1:
+        raise DescriptionError(place, f"a {kind.value} joint cannot have a spring", "write a <spring> between links")
     return Joint(
         name=name,
         type=kind,
-        parent=_link_name(element, "parent", label),
-        child=_link_name(element, "child", label),
-        origin=_origin(element, label),
+        parent=_end(element, "parent", label, 'add <parent link="..."/>').get("link", ""),
+        child=_end(element, "child", label, 'add <child link="..."/>').get("link", ""),
+        origin=origin_of(element, label),
         axis=frozen((1.0, 0.0, 0.0)) if axis is None else axis,
         limits=_limits(element, kind, label),
-        viscous_friction=damping,
-        coulomb_friction=friction,
+        viscous_friction=sizes["damping"],
+        coulomb_friction=sizes["friction"],
         mimic=_mimic(element, label),
         bearing=_bearing(element, label),
-        spring_stiffness=stiffness,
-        spring_reference=reference,
-        other_armature=armature,
+        spring_stiffness=sizes["spring_stiffness"],
+        spring_reference=number_of(given, "spring_reference", place, 0.0),
+        other_armature=sizes["armature"],
     )
 
 
-def _link_name(element: ET.Element, tag: str, label: str) -> str:
-    child = element.find(tag)
-    name = child.get("link") if child is not None else None
-    if not name:
-        raise DescriptionError(label, f"no <{tag}> link", f'add <{tag} link="..."/>')
-    return name
+def _end(element: ET.Element, tag: str, label: str, remedy: str) -> ET.Element:
+    """The child `tag`, which must name a link."""
+    end = element.find(tag)
+    if end is None or not end.get("link"):
+        raise DescriptionError(label, f"no <{tag}> link", remedy)
+    return end
 
 
 def _limits(element: ET.Element, kind: JointType, label: str) -> Limits:
@@ -324,10 +312,8 @@ def loop_of(element: ET.Element) -> Loop:
     kind = _type(element, LoopType, label)
     sides = []
     for tag in ("predecessor", "successor"):
-        side = element.find(tag)
-        if side is None or not side.get("link"):
-            raise DescriptionError(label, f"no <{tag}> link", f'add <{tag} link="..."><origin xyz="..."/></{tag}>')
-        sides.append((side.get("link", ""), _origin(side, f"{label} <{tag}>")))
+        end = _end(element, tag, label, f'add <{tag} link="..."><origin xyz="..."/></{tag}>')
+        sides.append((end.get("link", ""), origin_of(end, f"{label} <{tag}>")))
     axis, axis2 = axis_of(element, "axis", label), axis_of(element, "axis2", label)
     if kind in _NEEDS_AXIS and axis is None:
         raise DescriptionError(label, f"a {kind.value} loop needs an axis", 'add <axis xyz="..."/>')
@@ -364,9 +350,7 @@ def spring_of(element: ET.Element) -> Spring:
         raise DescriptionError(label, f"there is no attribute {key!r}", remedy)
     ends: list[tuple[str, Array]] = []
     for tag in ("from", "to"):
-        end = element.find(tag)
-        if end is None or not end.get("link"):
-            raise DescriptionError(label, f"no <{tag}> link", f'add <{tag} link="..." xyz="..."/>')
+        end = _end(element, tag, label, f'add <{tag} link="..." xyz="..."/>')
         ends.append((end.get("link", ""), vector_of(end, "xyz", f"{label} <{tag}>")))
     stiffness, rest = number_of(element, "stiffness", label), number_of(element, "rest_length", label, 0.0)
     for what, value in (("stiffness", stiffness), ("rest_length", rest)):
