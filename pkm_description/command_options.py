@@ -16,13 +16,15 @@ from pkm_description.description_error import DescriptionError
 from pkm_runtime.errors import UsageError
 from pkm_runtime.whole_files import write_whole
 
-if TYPE_CHECKING:
-    from pkm_description.mechanism import Mechanism
-
 ROBOT = "a robot of the gallery, or the path of a .urdf.xacro or .urdf file"
 XACRO_ARGS = "arguments of the robot's xacro file: 'name:=value name:=value' (pkm check ROBOT --args)"
 _COMMENTS = {".md": "\n<!-- {} -->"} | dict.fromkeys((".c", ".h", ".hpp", ".comp", ".ino"), "/* {} */")
 CORRECTIONS = "file of corrections: the robot as it was built (pkm calibrate)"
+_DIGEST = re.compile(r'^#define \w+_DIGEST "(\w+)"$', re.MULTILINE)
+
+
+if TYPE_CHECKING:
+    from pkm_description.mechanism import Mechanism
 
 
 class _RobotArguments(argparse.Action):
@@ -82,9 +84,6 @@ def write_files(folder: Path, files: Mapping[str, str], command: str) -> None:
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         comment = _COMMENTS.get(Path(name).suffix, "# {}")
         write_whole(folder / name, f"{text}{comment.format(mark)}\n")
-
-
-_DIGEST = re.compile(r'^#define \w+_DIGEST "(\w+)"$', re.MULTILINE)
 
 
 def digest_of(mechanism: Mechanism) -> str:

@@ -111,8 +111,8 @@ class Section:
     E: float
     G: float
     A: float
-    Iy: float
-    Iz: float
+    Iy: float  # resists bending across the plane of the axis and the section's y
+    Iz: float  # resists bending in that plane
     J: float
 
 
@@ -483,7 +483,7 @@ class Mechanism(Describable):
         """Tree joints by name."""
         return {joint.name: joint for joint in self.joints}
 
-    @cached_property
+    @cached_property  # infinite without limit; by default minus and plus the limit
     def effort_range(self) -> tuple[Array, Array]:
         """Least and largest efforts of the actuated joints, both (n_actuated,) [N m or N]; of one sign for a cable."""
         joints = [self.joint_named[name] for name in self.actuated_joints]

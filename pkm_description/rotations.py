@@ -19,6 +19,7 @@ EXACTLY = 1e-12  # a quaternion this near to unit length has it: kernels divide 
 UNIT = 1e-3  # a quaternion this near to unit length is meant to have it: single precision, and four figures by hand
 
 
+# the one place of this decision
 def with_unit_quaternions(poses: Array) -> Array:
     """Poses (n, 7) with nearly unit quaternions normalised; others stay for solvers to refuse."""
     if len(poses) == 1:  # most calls

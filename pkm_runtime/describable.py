@@ -10,7 +10,7 @@ SHOWN = 16  # entries of one kind that a line lists before it says how many more
 ROUNDING = 1e-12  # SI units: what is shown as zero
 
 
-class MovedMethod:
+class MovedMethod:  # a `__getattr__` for every name would make every existing attribute slower to read
     """An attribute that people try in vain: reading it raises an error with what to ask instead."""
 
     def __init__(self, name: str, instead: str) -> None:

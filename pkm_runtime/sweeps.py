@@ -175,6 +175,8 @@ def duration(seconds: float) -> str:
     return f"{minutes:.0f} min" if minutes < 99.5 else f"{minutes / 60.0:.1f} h"
 
 
+# A chunk is identified by a hash of the question and of the function's argument. The file is an SQLite database: each
+# chunk is there as a whole or not at all, however the process ends.
 class Journal:
     """Results of chunks in a file, created where missing, which several processes may share."""
 
@@ -220,6 +222,8 @@ class Journal:
             self._file.close()
 
 
+# The function travels with each chunk and is unpickled once per worker. A lost worker loses nothing: no chunk depends
+# on what another worker holds, and the scheduler reassigns its chunks.
 class Cluster:
     """Workers of a Dask scheduler, as tcp://host:8786; `UsageError` where Dask is missing or nobody answers."""
 

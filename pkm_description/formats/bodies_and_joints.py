@@ -93,7 +93,7 @@ class Connection:
     mimic: Mimic | None = None
     drawn: float = 0.0
     driven: bool = False
-    closes: bool = False
+    closes: bool = False  # the file takes it for the joint that closes a loop
 
 
 @dataclass

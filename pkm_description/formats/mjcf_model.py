@@ -17,6 +17,11 @@ from pkm_description.urdf.visuals import GREY, Visual
 
 WORLD = "world"
 REMARK = "pkm"  # name of the <text> in <custom> that has what MJCF has no word for
+# What only MuJoCo's compiler resolves.
+COMPILED_TAGS = ("include", "frame", "replicate", "attach", "composite", "flexcomp", "asset/model")
+LARGEST = 1e18  # of any number
+SIZES = {"box": 3, "sphere": 1, "cylinder": 2, "capsule": 2}  # numbers that the size of a geom has
+INTERFACES = {"motor": "effort", "general": "effort", "position": "position", "velocity": "velocity"}
 
 
 @dataclass
@@ -96,13 +101,6 @@ class MjcfModel:
     locked: list[tuple[str, float]] = field(default_factory=list)  # joints held by equalities, and where
     home: list[float] | None = None
     notes: list[str] = field(default_factory=list)
-
-
-# What only MuJoCo's compiler resolves.
-COMPILED_TAGS = ("include", "frame", "replicate", "attach", "composite", "flexcomp", "asset/model")
-LARGEST = 1e18  # of any number
-SIZES = {"box": 3, "sphere": 1, "cylinder": 2, "capsule": 2}  # numbers that the size of a geom has
-INTERFACES = {"motor": "effort", "general": "effort", "position": "position", "velocity": "velocity"}
 
 
 class NeedsCompilerError(Exception):

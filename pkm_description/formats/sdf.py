@@ -37,6 +37,8 @@ LONGEST = 300  # frames, each relative to the next
 ROUNDED = 1e-4  # m and rad, of a loop as drawn
 ENDLESS = 1e15  # limits beyond it are none: SDF writes 1e16
 READ = {"link", "joint", "frame", "pose", "static", "self_collide", "allow_auto_disable", "enable_wind", "plugin"}
+NAMESPACE = "pkm"  # of our own element; libsdformat keeps elements with a prefix and does not read them
+TYPES = {"spherical": "ball"}
 
 
 def read_sdf(text: str, place: str = "<sdf>") -> Assembly:
@@ -299,10 +301,6 @@ def _text(element: ET.Element, tag: str, label: str) -> str:
     if not text:
         raise DescriptionError(label, f"no <{tag}>", f"add <{tag}>name of a link</{tag}>")
     return text
-
-
-NAMESPACE = "pkm"  # of our own element; libsdformat keeps elements with a prefix and does not read them
-TYPES = {"spherical": "ball"}
 
 
 def to_sdf(mechanism: Mechanism | TreeModel, split: Sequence[str] = ()) -> tuple[str, list[str]]:

@@ -44,6 +44,9 @@ from pkm_runtime.yaml_section import YamlError, read_yaml_text
 TAGS = ("constraint", "loop_joint", "gazebo/joint")
 KEYS = {"closures", "pin_loops", "ball_loops", "closed_loop"}  # in a YAML file of loops
 AXES = dict(zip("XYZ", np.eye(3), strict=True))
+IN_YAML = {LoopType.REVOLUTE: "pin_loops", LoopType.SPHERICAL: "ball_loops"}
+NAMELESS = "left out: which bodies are base and platform, gravity and home"
+WITH_AXES = {LoopType.REVOLUTE, LoopType.CYLINDRICAL, LoopType.PRISMATIC, LoopType.PLANAR, LoopType.UNIVERSAL}
 
 
 def is_others(text: str) -> bool:
@@ -249,11 +252,6 @@ def _retype(assembly: Assembly, name: str, kind: str) -> None:
     joint.kind, letters = kind.lower(), kind.removeprefix("UJOINT_")
     if letters != kind:
         joint.kind, joint.axis, joint.axis2 = "universal", AXES[letters[0]], AXES[letters[1]]
-
-
-IN_YAML = {LoopType.REVOLUTE: "pin_loops", LoopType.SPHERICAL: "ball_loops"}
-NAMELESS = "left out: which bodies are base and platform, gravity and home"
-WITH_AXES = {LoopType.REVOLUTE, LoopType.CYLINDRICAL, LoopType.PRISMATIC, LoopType.PLANAR, LoopType.UNIVERSAL}
 
 
 def to_tree(mechanism: Mechanism | TreeModel) -> tuple[str, list[str]]:

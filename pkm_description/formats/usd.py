@@ -51,6 +51,8 @@ SHAPES = {"Cube": ("box", ("size",)), "Sphere": ("sphere", ("radius",)), "Cylind
 AXES = dict(zip("XYZ", np.eye(3), strict=True))
 SMALLEST_UNIT = 1e-9  # m or kg
 SINGLE = 1e-6  # relative: what single precision keeps of a number
+WRITTEN_KINDS = {"revolute": "Revolute", "continuous": "Revolute", "prismatic": "Prismatic", "spherical": "Spherical"}
+WRITTEN_SHAPES = {"box": "Cube", "sphere": "Sphere", "cylinder": "Cylinder"}
 
 
 def read_usd(text: str, path: Path | None = None) -> Assembly:
@@ -306,10 +308,6 @@ def _quaternion(value: Any) -> Array:
 def _same(single: Any, exact: Any) -> bool:
     """Whether numbers of single precision are those of full precision."""
     return bool(np.allclose(np.array(single), np.array(exact), rtol=SINGLE, atol=SINGLE))
-
-
-WRITTEN_KINDS = {"revolute": "Revolute", "continuous": "Revolute", "prismatic": "Prismatic", "spherical": "Spherical"}
-WRITTEN_SHAPES = {"box": "Cube", "sphere": "Sphere", "cylinder": "Cylinder"}
 
 
 def to_usd(mechanism: Mechanism | TreeModel, split: Sequence[str] = ()) -> tuple[str, list[str]]:

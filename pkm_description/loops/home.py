@@ -31,11 +31,11 @@ STARTS = 60
 BRANCH_STARTS = 6  # for the platform's own branch: six joints at most that hardly miss a pose that they can take
 ITERATIONS = 60
 WITHIN_LIMITS = 1e-6  # rad, and of the characteristic length: a joint this little outside its range is at its end
-
 WORK = 40_000  # joints placed, all evaluations together, after which no new start is tried; a robot takes some hundreds
 LONGEST = 10.0  # s, after which no new start is tried either; the slowest of the gallery takes a fraction of one
-
 Equations = Callable[[Array], tuple[Array, Array]]
+TURNING = (LoopType.SPHERICAL, LoopType.UNIVERSAL, LoopType.REVOLUTE, LoopType.FIXED)  # cut joints that do not slide
+MOST_SLIDES = 6  # in one side; beyond, their corners are too many to be worth the while
 
 
 @dataclass(frozen=True)
@@ -362,10 +362,6 @@ def _worst_loop(model: ClosureModel, q: Array) -> tuple[str, float]:
     misses = [(_gap(model.closure(q, [loop])[0]), loop.name) for loop in model.loops]
     miss, name = max(misses)
     return name, miss * model.length
-
-
-TURNING = (LoopType.SPHERICAL, LoopType.UNIVERSAL, LoopType.REVOLUTE, LoopType.FIXED)  # cut joints that do not slide
-MOST_SLIDES = 6  # in one side; beyond, their corners are too many to be worth the while
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,8 @@ from rclpy.node import Node
 from rclpy.timer import Timer
 
 _SWITCH_INTERVAL = 1e-3  # s, after which a thread that waits for the interpreter gets it; Python's default is 5 ms
+_FOLLOWS = 0.02  # s per s: so much quicker than planned may a motion be that runs on the time of stamps
+_STEPPED = 1.0  # s off: the clock was set, or everything stood still
 
 
 def steady_timer(node: Node, period: float, callback: Callable[[], None]) -> Timer:
@@ -56,10 +58,6 @@ class OwnThread:
                     self._failed = repr(error)
                     self._node.get_logger().error(f"{type(error).__name__}: {error}")
             due = max(due + (self._period if pause is None else pause), time.monotonic())
-
-
-_FOLLOWS = 0.02  # s per s: so much quicker than planned may a motion be that runs on the time of stamps
-_STEPPED = 1.0  # s off: the clock was set, or everything stood still
 
 
 class FollowingStamps:

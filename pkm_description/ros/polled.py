@@ -16,6 +16,10 @@ from rclpy.callback_groups import CallbackGroup
 from rclpy.node import Node
 from rclpy.qos import QoSProfile
 
+_PATIENCE = 5.0  # s, that a node which starts may take to tell its name
+_REMEMBERED = 30.0  # s: longer than the middleware remembers a node that was killed
+_NAMELESS = "_NODE_NAME_UNKNOWN_"  # of a node whose publisher is known before itself
+
 
 class Unserved(CallbackGroup):
     """A callback group that no executor serves."""
@@ -76,11 +80,6 @@ class PolledSubscription:
     def close(self) -> None:
         """Stop listening."""
         self._node.destroy_subscription(self._subscription)
-
-
-_PATIENCE = 5.0  # s, that a node which starts may take to tell its name
-_REMEMBERED = 30.0  # s: longer than the middleware remembers a node that was killed
-_NAMELESS = "_NODE_NAME_UNKNOWN_"  # of a node whose publisher is known before itself
 
 
 class Sources:

@@ -34,15 +34,30 @@ from pkm_description.rotations import rotation_from_rpy, transform
 
 ZERO_LENGTH = 1e-9
 SIX = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
-
-
 LARGEST = 1e9  # of any number but a limit: beyond it, squares and products of a solver overflow
-
-
 SPRING = ("name", "stiffness", "rest_length", "preload")  # attributes
-
-
 Kind = TypeVar("Kind", JointType, LoopType)
+_SECTIONS = (  # what is given, and what it may be given with
+    (("radius",), ("inner_radius",)),
+    (("width", "height"), ("thickness",)),
+    (("A", "Iy", "Iz", "J"), ()),
+)
+_NEEDS_AXIS = {LoopType.UNIVERSAL, LoopType.REVOLUTE, LoopType.CYLINDRICAL, LoopType.PRISMATIC, LoopType.PLANAR}
+# Tables are printed with few digits: a moment may miss by this part of the largest one.
+ROUNDING = 1e-4
+# kg m^2, kg or m: products of numbers beyond it overflow. No body has them, a slip of units does.
+HEAVIEST = 1e50
+# Young's and shear modulus [Pa], usual values at room temperature; carbon is a tube of mostly lengthwise fibres.
+MATERIALS = {
+    "steel": (210e9, 80.8e9),
+    "stainless_steel": (193e9, 75e9),
+    "cast_iron": (110e9, 44e9),
+    "aluminium": (70e9, 26.3e9),
+    "titanium": (114e9, 43e9),
+    "brass": (100e9, 37e9),
+    "carbon": (120e9, 5e9),
+}
+Numbers = tuple[float, float, float, float]  # A, Iy, Iz, J
 
 
 def flag(element: ET.Element, label: str, attribute: str) -> bool:
@@ -149,13 +164,6 @@ def link_of(element: ET.Element, accept_invalid: bool) -> Link:
         published = '; for a published table with this error, write <pkm accept_invalid_inertia="true">'
         raise DescriptionError(label, problem, f"correct mass or inertia{published if mass >= 0 else ''}")
     return Link(name, inertial, beams)
-
-
-_SECTIONS = (  # what is given, and what it may be given with
-    (("radius",), ("inner_radius",)),
-    (("width", "height"), ("thickness",)),
-    (("A", "Iy", "Iz", "J"), ()),
-)
 
 
 def _beam(element: ET.Element, label: str) -> Beam:
@@ -302,9 +310,6 @@ def _mimic(element: ET.Element, label: str) -> Mimic | None:
     return Mimic(joint, number_of(mimic, "multiplier", place, 1.0), number_of(mimic, "offset", place, 0.0))
 
 
-_NEEDS_AXIS = {LoopType.UNIVERSAL, LoopType.REVOLUTE, LoopType.CYLINDRICAL, LoopType.PRISMATIC, LoopType.PLANAR}
-
-
 def loop_of(element: ET.Element) -> Loop:
     """The closure of a `<loop>`."""
     name = element.get("name", "")
@@ -379,13 +384,10 @@ def coupling_of(element: ET.Element, joints: Sequence[Joint]) -> Coupling:
     return Coupling(name, tuple(terms), number_of(element, "offset", label, 0.0))
 
 
-# Tables are printed with few digits: a moment may miss by this part of the largest one.
-ROUNDING = 1e-4
-
-# kg m^2, kg or m: products of numbers beyond it overflow. No body has them, a slip of units does.
-HEAVIEST = 1e50
-
-
+# A body of positive density has a positive mass, a positive semi-definite inertia about its centre of mass, and moments
+# of which the largest is at most the sum of the others; point masses and thin rods are limits of such bodies and pass.
+# Traversaro, Brossette, Escande, Nori, "Identification of fully physical consistent inertial parameters using
+# optimization on manifolds", IROS 2016.
 def inertia_problem(inertial: Inertial) -> str | None:
     """Reason why no body can have an inertial, or None where it is possible."""
     if inertial.mass < 0.0:
@@ -407,26 +409,14 @@ def inertia_problem(inertial: Inertial) -> str | None:
     return None
 
 
-# Young's and shear modulus [Pa], usual values at room temperature; carbon is a tube of mostly lengthwise fibres.
-MATERIALS = {
-    "steel": (210e9, 80.8e9),
-    "stainless_steel": (193e9, 75e9),
-    "cast_iron": (110e9, 44e9),
-    "aluminium": (70e9, 26.3e9),
-    "titanium": (114e9, 43e9),
-    "brass": (100e9, 37e9),
-    "carbon": (120e9, 5e9),
-}
-
-Numbers = tuple[float, float, float, float]  # A, Iy, Iz, J
-
-
 def tube(radius: float, inner: float = 0.0) -> Numbers:
     """A round tube or bar."""
     bending = 0.25 * math.pi * (radius**4 - inner**4)
     return math.pi * (radius**2 - inner**2), bending, bending, 2.0 * bending
 
 
+# Its torsion constant is Saint-Venant's, by the approximation in Young and Budynas, "Roark's formulas for stress and
+# strain", 7th ed., table 10.1; that of thin walls, below, is Bredt's.
 def rectangle(width: float, height: float) -> Numbers:
     """A solid rectangle, its width along y."""
     a, b = max(width, height), min(width, height)

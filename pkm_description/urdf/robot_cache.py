@@ -117,6 +117,8 @@ def _code_state() -> str:
     return repr((sys.version, np.__version__, times))
 
 
+# A xacro file may depend on anything that its expressions read, so that users' files are expanded each time. Those of
+# the gallery depend on their arguments, each other and xacro alone, which a test ensures.
 def expand_robot(path: Path, arguments: Mapping[str, str] | None = None) -> str:
     """Plain URDF+ text of a gallery robot's xacro file, with values of `<xacro:arg>` by name."""
     wanted = [_xacro_state(), path.name, sorted((name, str(value)) for name, value in (arguments or {}).items())]

@@ -33,6 +33,17 @@ LARGE = 50.0  # m
 FAST = 60.0  # rad/s, 570 turns a minute: limbs do not swing as fast; slow drives in deg/s have such numbers
 FAST_SLIDE = 20.0  # m/s
 BESIDE, OTHERS = 5.0, 100.0  # m, and times what the lengths of the same robot commonly are: one slip among metres
+MOST = 40  # expansions, each a tenth of a second
+_COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
+_TAG = re.compile(r"<([\w:]+)((?:\s+[\w:.]+\s*=\s*(?:\"[^\"]*\"|'[^']*'))*)\s*/?>")
+_ATTRIBUTE = re.compile(r"([\w:.]+)\s*=\s*(?:\"([^\"]*)\"|'([^']*)')")
+_NUMBER = re.compile(r"(?<![\w.])(?:(?<![\w)\]}.])-)?\d+\.?\d*(?:[eE][-+]?\d+)?(?![\w.])")
+_TRIGONOMETRIC = {"cos", "sin", "tan"}
+_EXPRESSION = re.compile(r"\$\{([^{}]*)\}")
+_SET = re.compile(
+    r"<xacro:(?:property|arg)\s+name\s*=\s*[\"'](\w+)[\"']\s+(?:value|default)\s*=\s*[\"']\$\{([^{}]*)\}[\"']"
+)
+_GIVEN = re.compile(r"(\w+)\s*=\s*[\"']\$\{([^{}]*)\}[\"']")  # arguments in calls of macros
 
 
 class Slip(Enum):
@@ -128,18 +139,6 @@ def _ends(joint: Joint) -> Iterator[tuple[str, float]]:
 
 
 LEAST = {Slip.DEGREES: ANGLE, Slip.MILLIMETRES: 10.0, Slip.SLIDE: 10.0}  # as written; below are counts and indices
-MOST = 40  # expansions, each a tenth of a second
-
-_COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
-_TAG = re.compile(r"<([\w:]+)((?:\s+[\w:.]+\s*=\s*(?:\"[^\"]*\"|'[^']*'))*)\s*/?>")
-_ATTRIBUTE = re.compile(r"([\w:.]+)\s*=\s*(?:\"([^\"]*)\"|'([^']*)')")
-_NUMBER = re.compile(r"(?<![\w.])(?:(?<![\w)\]}.])-)?\d+\.?\d*(?:[eE][-+]?\d+)?(?![\w.])")
-_TRIGONOMETRIC = {"cos", "sin", "tan"}
-_EXPRESSION = re.compile(r"\$\{([^{}]*)\}")
-_SET = re.compile(
-    r"<xacro:(?:property|arg)\s+name\s*=\s*[\"'](\w+)[\"']\s+(?:value|default)\s*=\s*[\"']\$\{([^{}]*)\}[\"']"
-)
-_GIVEN = re.compile(r"(\w+)\s*=\s*[\"']\$\{([^{}]*)\}[\"']")  # arguments in calls of macros
 
 
 @dataclass(frozen=True)

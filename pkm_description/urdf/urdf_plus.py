@@ -47,8 +47,6 @@ from pkm_description.urdf.xml_text import read_xml
 # At most. The largest robot of the gallery has 32 links and 9 loops, none of the literature more than a few dozen; 60
 # loops take seconds to close, also where they cannot be, so that a text from a topic does not hold a node for minutes.
 PARTS = {"link": 500, "joint": 500, "loop": 60, "spring": 500, "coupling": 500}
-
-
 NAME = 200  # characters of a name, at most
 
 

@@ -19,6 +19,7 @@ from pkm_description.description_error import DescriptionError
 LETTERS = 10_000_000  # of a text; the longest of the gallery has 31,000
 DEPTH = 200  # elements within elements; bodies of MJCF nest, those of URDF do not
 ELEMENTS = 100_000
+_REFERENCES = ("link", "reference", "base_link", "platform_link")  # attributes that name a link
 
 
 def read_xml(text: str, place: str) -> ET.Element:
@@ -124,9 +125,6 @@ class _LimitedBuilder(ET.TreeBuilder):
     def doctype(self, name: str, pubid: str | None, system: str | None) -> None:
         """Refuse a document type before its entities are read."""
         raise DescriptionError(self._place, "it has a <!DOCTYPE>", "remove it; entities are not expanded")
-
-
-_REFERENCES = ("link", "reference", "base_link", "platform_link")  # attributes that name a link
 
 
 def prefix_frames(text: str, prefix: str) -> str:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Recordings as C99 that people can read: named values, a comment where each limb begins, nothing beyond `math.h`."""
+"""Recordings as C99 that people can read, with `math.h` alone; and as kernels of GPUs, by NVRTC through CuPy."""
 
 from __future__ import annotations
 
@@ -36,8 +36,32 @@ HOLDS = {
     "==": ("==", "!="),
     "!=": ("!=", "=="),
 }
-
 Test = tuple[str, int | Constant, int | Constant]  # comparison that must hold, left, right
+THREADS = 128  # of a block
+BLOCKS = 65535  # at most; more rows than threads are taken in turns
+OPTIONS = ("-std=c++17", "-default-device", "-diag-suppress=222")  # functions are the device's; infinity is 1e308 * 10
+HEAD = """\
+#ifdef __CUDACC_RTC__
+#define HUGE_VAL (1e308 * 10.0)
+#define INFINITY HUGE_VAL
+#define NAN (HUGE_VAL - HUGE_VAL)
+#define NULL 0
+#define DBL_DIG 15
+#endif
+"""
+ROWS = """\
+    const long long stride = (long long)blockDim.x * gridDim.x;
+    for (long long i = (long long)blockIdx.x * blockDim.x + threadIdx.x; i < n; i += stride)"""
+COLUMNS = """
+extern "C" __global__ void columns(long long n, const double *__restrict__ in, double *__restrict__ out)
+{{
+{rows} {{
+        double same = 1.0;
+{body}
+        out[{width} * n + i] = same;
+    }}
+}}
+"""
 
 
 @dataclass
@@ -47,7 +71,7 @@ class Part:
     title: str
     terms: int
     conditions: int
-    refusal: str
+    refusal: str  # the statement where a comparison comes out otherwise
     results: list[tuple[str, Number]] = field(default_factory=list)
 
 
@@ -254,36 +278,10 @@ def quoted(text: str) -> str:
 
 def harmless(text: str) -> str:
     """Text from a file for comments of C and Python and strings of Python: one line that ends neither."""
+    # Python reads these escapes as what they stand for
     quoted = text.replace("\\", "\\\\").replace('"', '\\"')
     plain = "".join(one if one.isprintable() else ascii(one)[1:-1] for one in quoted)
     return plain.replace("*/", r"*\x2f").replace("/*", r"/\x2a")
-
-
-THREADS = 128  # of a block
-BLOCKS = 65535  # at most; more rows than threads are taken in turns
-OPTIONS = ("-std=c++17", "-default-device", "-diag-suppress=222")  # functions are the device's; infinity is 1e308 * 10
-HEAD = """\
-#ifdef __CUDACC_RTC__
-#define HUGE_VAL (1e308 * 10.0)
-#define INFINITY HUGE_VAL
-#define NAN (HUGE_VAL - HUGE_VAL)
-#define NULL 0
-#define DBL_DIG 15
-#endif
-"""
-ROWS = """\
-    const long long stride = (long long)blockDim.x * gridDim.x;
-    for (long long i = (long long)blockIdx.x * blockDim.x + threadIdx.x; i < n; i += stride)"""
-COLUMNS = """
-extern "C" __global__ void columns(long long n, const double *__restrict__ in, double *__restrict__ out)
-{{
-{rows} {{
-        double same = 1.0;
-{body}
-        out[{width} * n + i] = same;
-    }}
-}}
-"""
 
 
 def cupy_with_gpu(purpose: str) -> Any:

@@ -21,6 +21,21 @@ from pkm_runtime.kernels.binding import ANOTHER_BRANCH
 _DEGREE = 13  # in t^2: the series of Chebyshev falls by a factor of 25 from term to term
 _FOLD = sqrt(2.0) - 1.0  # tan(pi / 8): beyond, pi / 4 is taken off
 _LEAST = 1e-300  # in place of a zero denominator
+# The assembly written here has pointers without a type, which LLVM reads since version 16.
+AVAILABLE = hasattr(llvm, "create_pass_builder") and llvm.llvm_version_info[0] >= 16
+LANES = 4  # numbers of `VectorCode` in one instruction
+OPERATIONS = {"+": "fadd", "-": "fsub", "*": "fmul", "/": "fdiv"}
+# what processors do in one instruction; all else is a function of the C library
+INTRINSICS = {"sqrt": "sqrt", "fabs": "fabs", "max": "maxnum", "min": "minnum", "worse": "maximum", "floor": "floor"}
+ARITY = {"max": 2, "min": 2, "worse": 2, "atan2": 2, "hypot": 2}
+CONDITIONS = {  # comparison: LLVM's name where it must hold, and where it must not (NaN: holds never)
+    "<": ("olt", "uge"),
+    "<=": ("ole", "ugt"),
+    ">": ("ogt", "ule"),
+    ">=": ("oge", "ult"),
+    "==": ("oeq", "une"),
+    "!=": ("une", "oeq"),
+}
 
 
 @cache
@@ -35,6 +50,8 @@ def _coefficients() -> tuple[float, ...]:
     return tuple(map(float, fit.convert(kind=Polynomial).coef))
 
 
+# Within 4 ulp, in operations that are the same for all arguments: recorded, it serves a whole vector register, where
+# the C library's serves one pair at a time.
 def arc_tangent(y: Number, x: Number) -> Number:
     """Angle [rad] of the point (x, y), -pi to pi, without a decision on the tape; 0 for (-0.0, 0.0) and (0.0, -0.0)."""
     ax, ay = abs(x), abs(y)
@@ -51,24 +68,6 @@ def arc_tangent(y: Number, x: Number) -> Number:
     angle = select_larger(ay, ax, 0.5 * pi - angle, angle)
     angle = select_larger(0.0, x, pi - angle, angle)
     return select_larger(0.0, y, -angle, angle)
-
-
-# The assembly written here has pointers without a type, which LLVM reads since version 16.
-AVAILABLE = hasattr(llvm, "create_pass_builder") and llvm.llvm_version_info[0] >= 16
-
-LANES = 4  # numbers of `VectorCode` in one instruction
-OPERATIONS = {"+": "fadd", "-": "fsub", "*": "fmul", "/": "fdiv"}
-# what processors do in one instruction; all else is a function of the C library
-INTRINSICS = {"sqrt": "sqrt", "fabs": "fabs", "max": "maxnum", "min": "minnum", "worse": "maximum", "floor": "floor"}
-ARITY = {"max": 2, "min": 2, "worse": 2, "atan2": 2, "hypot": 2}
-CONDITIONS = {  # comparison: LLVM's name where it must hold, and where it must not (NaN: holds never)
-    "<": ("olt", "uge"),
-    "<=": ("ole", "ugt"),
-    ">": ("ogt", "ule"),
-    ">=": ("oge", "ult"),
-    "==": ("oeq", "une"),
-    "!=": ("une", "oeq"),
-}
 
 
 class MachineCode:

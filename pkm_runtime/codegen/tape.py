@@ -23,7 +23,6 @@ from pkm_runtime.kernels.binding import ByAddress
 from pkm_runtime.kernels.compiled import nan_max, select_gt
 
 Array = NDArray[Any]
-
 SIGNS: dict[str, Callable[[float, float], float]] = {
     "+": operator.add,
     "-": operator.sub,
@@ -41,7 +40,6 @@ COMPARISONS: dict[str, Callable[[float, float], bool]] = {
 FUNCTIONS: dict[str, Callable[..., float]] = {
     name: getattr(math, name) for name in ("sqrt", "fabs", "sin", "cos", "tanh", "atan2", "hypot", "floor")
 }
-
 Number = Any  # a Term or a float: what kernels compute with while they are recorded
 
 

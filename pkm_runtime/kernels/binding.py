@@ -24,6 +24,8 @@ from numpy.typing import DTypeLike, NDArray
 
 Same = TypeVar("Same", bound="ByAddress")
 WORD = 8  # bytes of an address or a length
+ANOTHER_BRANCH = -1  # what the code returns where a comparison comes out otherwise than it was recorded
+BYTES = 64  # where memory must begin, else JAX copies it
 
 
 class ArraysType(types.Type):
@@ -157,9 +159,6 @@ def _array_at(context: Any, builder: Any, kind: ArraysType, address: Any, name: 
     return made._getvalue()
 
 
-ANOTHER_BRANCH = -1  # what the code returns where a comparison comes out otherwise than it was recorded
-
-
 @intrinsic
 def call_code(typing: Any, address: Any, *arrays: Any) -> Any:
     """In a kernel: call machine code at an address with contiguous float64 arrays, results last; its return value."""
@@ -177,7 +176,7 @@ def call_code(typing: Any, address: Any, *arrays: Any) -> Any:
     return types.int64(types.int64, types.StarArgTuple.from_types(arrays)), generate
 
 
-class Prepared:
+class Prepared:  # arrays that it only reads may be read-only
     """A kernel compiled for the types, axes and contiguity of an example, which callers must keep to; not run by it."""
 
     def __init__(self, kernel: Any, *example: Any) -> None:
@@ -222,9 +221,6 @@ def with_fallback(quick: Callable[..., Any], general: Callable[..., Any], code: 
         return found
 
     return call
-
-
-BYTES = 64  # where memory must begin, else JAX copies it
 
 
 def empty_shareable(shape: tuple[int, ...]) -> NDArray[Any]:

@@ -39,8 +39,22 @@ from pkm_runtime.whole_files import is_safe
 _FILE = "compiling.lock"
 _PATIENCE = 60.0  # s; whoever cannot compile a kernel, and lives on, keeps others waiting no longer
 _POLL_EVERY = 0.02  # s
+caching: Any = core.caching
+codegen: Any = core.codegen
+config: Any = core.config
+_LOG = logging.getLogger(__name__)  # without a handler, warnings are lines on stderr
+_COUNTING = b"NRT_"  # how symbols of numba's reference counting begin, which few kernels use
+_SILENT_FOR = 2.0  # s of compiling; what takes longer is told
+_AGAIN_AFTER = 10.0  # s
+_BEGAN = time.monotonic()
+_IMPORT = re.compile(r"^from (pkm_[\w.]+) import (\([^)]*\)|.*)$", re.MULTILINE)
+_NAME = re.compile(r"\w+")
+_ALL_BUT_DONE = 0.95  # computers differ
+_WHAT = "compiling kernels, once on this computer"
 
 
+# One byte of a file in the cache folder, free again when its process ends, however it ends. Kernels wait for those that
+# they call, which never call them: no deadlock.
 class CompileLock:
     """Which process compiles the kernel `name` of a cache folder; nests, as a kernel compiled for two signatures."""
 
@@ -82,19 +96,6 @@ def _open(folder: str) -> int | None:
         return os.open(os.path.join(folder, _FILE), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
     except OSError:
         return None
-
-
-caching: Any = core.caching
-codegen: Any = core.codegen
-config: Any = core.config
-_LOG = logging.getLogger(__name__)  # without a handler, warnings are lines on stderr
-_COUNTING = b"NRT_"  # how symbols of numba's reference counting begin, which few kernels use
-_SILENT_FOR = 2.0  # s of compiling; what takes longer is told
-_AGAIN_AFTER = 10.0  # s
-_BEGAN = time.monotonic()
-_IMPORT = re.compile(r"^from (pkm_[\w.]+) import (\([^)]*\)|.*)$", re.MULTILINE)
-_NAME = re.compile(r"\w+")
-_ALL_BUT_DONE = 0.95  # computers differ
 
 
 class _Locator(caching._SourceFileBackedLocatorMixin, caching._CacheLocator):
@@ -204,9 +205,6 @@ class _OneKernel(caching.FunctionCache):
             super()._save_overload(sig, data)
         except OSError as error:
             _say_that_nothing_is_kept(str(error))
-
-
-_WHAT = "compiling kernels, once on this computer"
 
 
 class Compiling:
