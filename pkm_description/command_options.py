@@ -4,15 +4,11 @@
 from __future__ import annotations
 
 import argparse
-import hashlib
-import re
 import shlex
-import xml.etree.ElementTree as ET
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from pkm_description.description_error import DescriptionError
 from pkm_runtime.errors import UsageError
 from pkm_runtime.whole_files import write_whole
 
@@ -20,11 +16,6 @@ ROBOT = "a robot of the gallery, or the path of a .urdf.xacro or .urdf file"
 XACRO_ARGS = "arguments of the robot's xacro file: 'name:=value name:=value' (pkm check ROBOT --args)"
 _COMMENTS = {".md": "\n<!-- {} -->"} | dict.fromkeys((".c", ".h", ".hpp", ".comp", ".ino"), "/* {} */")
 CORRECTIONS = "file of corrections: the robot as it was built (pkm calibrate)"
-_DIGEST = re.compile(r'^#define \w+_DIGEST "(\w+)"$', re.MULTILINE)
-
-
-if TYPE_CHECKING:
-    from pkm_description.mechanism import Mechanism
 
 
 class _RobotArguments(argparse.Action):
@@ -84,26 +75,3 @@ def write_files(folder: Path, files: Mapping[str, str], command: str) -> None:
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         comment = _COMMENTS.get(Path(name).suffix, "# {}")
         write_whole(folder / name, f"{text}{comment.format(mark)}\n")
-
-
-def digest_of(mechanism: Mechanism) -> str:
-    """Digest of a robot's description: of its expanded text, without comments and the space between elements."""
-    text = ET.canonicalize(mechanism.urdf, strip_text=True)
-    return hashlib.sha256(text.encode()).hexdigest()[:32]
-
-
-def compare_exported(mechanism: Mechanism, folder: str | Path) -> str:
-    """One line on the code in a folder of `pkm export`: of this description, or `DescriptionError`."""
-    files = sorted([*Path(folder).glob("*.h"), *Path(folder).glob("src/*.h")])
-    headers = {file: file.read_text(encoding="utf-8", errors="replace") for file in files}
-    found = {file: match[1] for file, text in headers.items() if (match := _DIGEST.search(text))}
-    if not found:
-        raise DescriptionError(str(folder), "it has no header of pkm export", "name the folder of the export")
-    for file, digest in found.items():
-        if digest != digest_of(mechanism):
-            raise DescriptionError(
-                str(file),
-                f"it was made from another description than the current one of {mechanism.name}",
-                f"export it again: pkm export {mechanism.name} --to c -o {folder}",
-            )
-    return f"{', '.join(map(str, found))}: made from this description"

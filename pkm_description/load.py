@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From a name, a file or a text to a checked, immutable `Mechanism` or `TreeModel`."""
+"""From a name, a file or a text to a checked, immutable `Mechanism` or `TreeModel`; whether exported code is of it."""
 
 from __future__ import annotations
 
 import difflib
+import hashlib
 import os
+import re
 import shlex
+import xml.etree.ElementTree as ET
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -20,6 +23,7 @@ from pkm_description.urdf.robot_cache import expand_robot, find_mechanism, keep_
 from pkm_description.urdf.xml_text import check_length, read_file, root_tag
 from pkm_runtime.errors import shortened
 
+_DIGEST = re.compile(r'^#define \w+_DIGEST "(\w+)"$', re.MULTILINE)
 CORRECTIONS = "corrections"  # among the arguments of a robot: a file of corrections
 
 
@@ -160,3 +164,26 @@ def load_model(source: str | os.PathLike[str], xacro_args: Mapping[str, str] | N
     if description.platform_link:
         return tree_of_robot(load_mechanism(source, arguments), origin)
     return tree_of(description, origin, text)
+
+
+def digest_of(mechanism: Mechanism) -> str:
+    """Digest of a robot's description: of its expanded text, without comments and the space between elements."""
+    text = ET.canonicalize(mechanism.urdf, strip_text=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+
+def compare_exported(mechanism: Mechanism, folder: str | Path) -> str:
+    """One line on the code in a folder of `pkm export`: of this description, or `DescriptionError`."""
+    files = sorted([*Path(folder).glob("*.h"), *Path(folder).glob("src/*.h")])
+    headers = {file: file.read_text(encoding="utf-8", errors="replace") for file in files}
+    found = {file: match[1] for file, text in headers.items() if (match := _DIGEST.search(text))}
+    if not found:
+        raise DescriptionError(str(folder), "it has no header of pkm export", "name the folder of the export")
+    for file, digest in found.items():
+        if digest != digest_of(mechanism):
+            raise DescriptionError(
+                str(file),
+                f"it was made from another description than the current one of {mechanism.name}",
+                f"export it again: pkm export {mechanism.name} --to c -o {folder}",
+            )
+    return f"{', '.join(map(str, found))}: made from this description"
