@@ -397,15 +397,20 @@ def _kept(loop: Loop, as_drawn: Array, axis: Array) -> Array:
     return transform(own[:3, 3], R)
 
 
+def pose_of_body(bodies: dict[str, Body], name: str) -> Array:
+    """Pose (4, 4) of a body as drawn; the world may be missing among them."""
+    return np.eye(4) if name == WORLD and name not in bodies else bodies[name].pose
+
+
 def parent_frame_as_drawn(bodies: dict[str, Body], joint: Connection) -> Array:
     """`first` of a joint whose frame the file gives in the child alone."""
-    back = inverse_transform(bodies[joint.parent].pose)
-    return back @ bodies[joint.child].pose @ joint.second @ inverse_transform(motion(joint, joint.drawn))
+    back = inverse_transform(pose_of_body(bodies, joint.parent))
+    return back @ pose_of_body(bodies, joint.child) @ joint.second @ inverse_transform(motion(joint, joint.drawn))
 
 
 def position_as_drawn(bodies: dict[str, Body], joint: Connection) -> float:
     """Position of a joint of one degree of freedom in the drawing; zero for others."""
-    ends = (bodies[joint.parent].pose @ joint.first, bodies[joint.child].pose @ joint.second)
+    ends = pose_of_body(bodies, joint.parent) @ joint.first, pose_of_body(bodies, joint.child) @ joint.second
     between = inverse_transform(ends[0]) @ ends[1]
     if joint.kind == "prismatic":
         return float(joint.axis @ between[:3, 3])

@@ -22,6 +22,7 @@ from pkm_description.formats.bodies_and_joints import (
     Connection,
     made_of,
     parent_frame_as_drawn,
+    pose_of_body,
 )
 from pkm_description.formats.spanning_tree import SAME
 from pkm_description.mechanism import Array, Inertial, Limits, Mechanism, Mimic, frozen, symmetric_of
@@ -221,11 +222,10 @@ class _Reader:
             raise DescriptionError(label, f"a joint of type {kind!r} is not supported", f"use one of {known}")
         ends = [self._body_at(_text(element, tag, label), label) for tag in ("parent", "child")]
         pose = self._pose_of(name, label)
-        child = np.eye(4) if ends[1] == WORLD else self.assembly.bodies[ends[1]].pose
+        child = pose_of_body(self.assembly.bodies, ends[1])
         second = np.linalg.inv(child) @ pose
         joint = Connection(name, kind, ends[0], ends[1], np.eye(4), second)
-        bodies = {**self.assembly.bodies, WORLD: Body(WORLD, np.eye(4))}
-        joint.first = parent_frame_as_drawn(bodies, joint)
+        joint.first = parent_frame_as_drawn(self.assembly.bodies, joint)
         own = element.find("{urn:pkm}pose_in_parent")
         if own is not None and np.abs((exact := self._frame(own, label)) - joint.first).max() < ROUNDED:
             joint.first = exact

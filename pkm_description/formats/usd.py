@@ -123,10 +123,7 @@ class _Reader:
         if exact is not None:
             self.assembly.gravity = np.array(exact)
             return
-        size, way = (
-            prim.GetAttribute("physics:gravityMagnitude").Get(),
-            prim.GetAttribute("physics:gravityDirection").Get(),
-        )
+        size, way = (prim.GetAttribute(f"physics:gravity{part}").Get() for part in ("Magnitude", "Direction"))
         way = np.array((0.0, 0.0, 0.0) if way is None else way, dtype=np.float64)
         if size is not None and math.isfinite(size) and size >= 0.0 and way.any():
             self.assembly.gravity = way / np.linalg.norm(way) * size * self.metre
@@ -219,8 +216,7 @@ class _Reader:
         exact = prim.GetAttribute("pkm:frames").Get()
         if exact is not None:
             self._exact_frames(joint, np.array(exact))
-        bodies = {**self.assembly.bodies, WORLD: Body(WORLD, np.eye(4))}
-        joint.drawn = position_as_drawn(bodies, joint)
+        joint.drawn = position_as_drawn(self.assembly.bodies, joint)
         if joint.kind in ("continuous", "prismatic"):
             self._freedom(prim, joint)
         self.joints[label] = name

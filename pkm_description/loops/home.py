@@ -12,6 +12,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import product
 
 import numpy as np
@@ -158,16 +159,12 @@ def _limb_by_limb(search: _Search, request: HomeRequest, start: Array, pose: Arr
             continue
         columns = _columns(model, limb.joints)
         if columns.any() and limb.loops:
-            equations = _limb_equations(search, [named[name] for name in limb.loops])
+            own = [named[name] for name in limb.loops]
+            equations = search.counted(partial(model.closure, loops=own), len(model.placed_for(own)))
             q, gap = _best(search, equations, columns, q, start)
             if arrived and gap > ROUNDED:
                 return q, False
     return q, True
-
-
-def _limb_equations(search: _Search, loops: Sequence[Loop]) -> Equations:
-    model = search.model
-    return search.counted(lambda values: model.closure(values, loops), len(model.placed_for(loops)))
 
 
 def _columns(model: ClosureModel, joints: Sequence[str]) -> Array:

@@ -35,8 +35,8 @@ HERE = Path(__file__).resolve().parent / "__pycache__"
 
 def folders() -> tuple[Path, Path]:
     """Beside the sources, and the user's own; the first writable one is used."""
-    cache = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
-    return HERE, Path(cache) / "pkm_control"
+    users = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    return HERE, Path(users) / "pkm_control"
 
 
 def cache_folder(folder: Path) -> Path:
