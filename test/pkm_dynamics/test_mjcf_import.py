@@ -204,7 +204,7 @@ def test_both_readers_agree(robot: str) -> None:
         ('name="left_elbow" axis="0 0 1"', 'name="left_elbow" axis="0 0 1" stiffness="3 1"', "depends on its length"),
         ("<connect body1", "<distance geom1", "connect or weld"),
         ("<equality>", "<equalities>", "not well-formed"),
-        ('pos="0.2 0 0"', 'pos="0.2 0"', "3 numbers"),
+        ('pos="0.2 0 0"', 'pos="0.2 0"', "write 3"),
     ],
 )
 def test_what_cannot_be_used_is_named(old: str, new: str, words: str) -> None:
