@@ -129,7 +129,7 @@ def _body(m: Any, i: int, names: list[str], joints: list[str]) -> MjcfBody:
     for g in range(m.body_geomadr[i], m.body_geomadr[i] + m.body_geomnum[i]):
         kind = GEOMS.get(int(m.geom_type[g]), "")
         if kind:
-            rgba = " ".join(f"{v:.3g}" for v in m.geom_rgba[g])
+            rgba = [float(f"{v:.3g}") for v in m.geom_rgba[g]]
             size = [float(v) for v in m.geom_size[g]]
             frame = transform_from_wxyz(m.geom_pos[g], m.geom_quat[g])
             body.visuals.append(visual_of(body.name, kind, size, frame, rgba))

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import xml.etree.ElementTree as ET
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -248,7 +248,8 @@ class _Reader:
             size = [float(v) for v in _numbers(given["size"], len(given["size"].split()), label)]
             if len(size) < SIZES[kind]:
                 raise DescriptionError(label, f"a {kind} of {len(size)} number(s)", f"write {SIZES[kind]} as its size")
-            body.visuals.append(visual_of(body.name, kind, size, self._frame(given, label), given.get("rgba", "")))
+            colour = _numbers(given["rgba"], 4, f"{label} rgba") if "rgba" in given else GREY
+            body.visuals.append(visual_of(body.name, kind, size, self._frame(given, label), colour))
 
     def _sites(self, element: ET.Element, body: str) -> None:
         for site in element.findall("site"):
@@ -329,13 +330,13 @@ class _Reader:
         self.model.actuators.append(MjcfActuator(given["joint"], INTERFACES[element.tag], float(limit) or np.inf))
 
 
-def visual_of(body: str, kind: str, size: Sequence[float], frame: Array, rgba: str) -> Visual:
+def visual_of(body: str, kind: str, size: Sequence[float], frame: Array, rgba: Iterable[float]) -> Visual:
     """A geom as a visual; MuJoCo's `size` has radii and half lengths, and a capsule is drawn as a cylinder."""
     shape, extent = {
         "box": ("box", 2.0 * np.array(size[:3])),
         "sphere": ("sphere", np.array(size[:1])),
     }.get(kind) or ("cylinder", np.array([size[0], 2.0 * size[1]]))
-    red, green, blue, opacity = (float(word) for word in rgba.split()) if rgba else GREY
+    red, green, blue, opacity = map(float, rgba)
     return Visual(body, frame, shape, extent, (red, green, blue, opacity))
 
 
