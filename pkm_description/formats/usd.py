@@ -295,7 +295,6 @@ class _Reader:
 
 
 def _quaternion(value: Any) -> Array:
-    """Rotation (3, 3) of a quaternion of USD; none is that of a missing one."""
     if value is None or not any((value.real, *value.imaginary)):
         return np.eye(3)
     return transform_from_wxyz(np.zeros(3), np.array([value.real, *value.imaginary]))[:3, :3]

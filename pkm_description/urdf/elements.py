@@ -267,7 +267,6 @@ def joint_of(element: ET.Element) -> Joint:
 
 
 def _end(element: ET.Element, tag: str, label: str, remedy: str) -> ET.Element:
-    """The child `tag`, which must name a link."""
     end = element.find(tag)
     if end is None or not end.get("link"):
         raise DescriptionError(label, f"no <{tag}> link", remedy)
