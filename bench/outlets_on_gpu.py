@@ -18,7 +18,7 @@ from bench.many_poses import poses_around_home
 from pkm_description import load_mechanism
 from pkm_dynamics import Dynamics
 from pkm_dynamics.outlets.on_gpu import FUNCTIONS, GpuRobot
-from pkm_runtime.codegen.gpu_code import cupy_with_gpu
+from pkm_runtime.codegen.c_code import cupy_with_gpu
 from pkm_runtime.errors import PkmError
 
 WORK = (  # robot, function, how it is called

@@ -47,7 +47,7 @@ from pkm_control.ros.motion_messages import duration_message, trajectory_message
 from pkm_description import load_mechanism, robot_names
 from pkm_description.mechanism import Array
 from pkm_description.ros import messages, topics
-from pkm_description.ros.streams.polled import PolledSubscription
+from pkm_description.ros.polled import PolledSubscription
 from pkm_dynamics.motion_limits import ActuatorLimits
 from pkm_interfaces.action import FollowPlatformTrajectory
 from pkm_interfaces.msg import ControllerState

@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from pkm_description import load_mechanism
-from pkm_description.mjcf.export import export_mjcf
+from pkm_description.formats.mjcf_export import export_mjcf
 from pkm_dynamics import Dynamics
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pkm_runtime.late import late
+from pkm_runtime.optional import late
 
 if TYPE_CHECKING:
     from pkm_analysis.analysed_robot import Robot

@@ -47,7 +47,6 @@ from pkm_runtime.codegen import Recording, Tape, loose, trace
 from pkm_runtime.codegen.gpu_code import GpuCode
 from pkm_runtime.codegen.machine_code import LANES, VectorCode
 from pkm_runtime.sweeps import Sweeps
-from pkm_runtime.sweeps.chunks import slices
 
 SCRATCH = (8, 14, 14)  # of `pose_quantities`
 

@@ -30,7 +30,7 @@ from pkm_analysis.workspace.workspace import Workspace, workspace
 from pkm_description import Mechanism
 from pkm_description.mechanism import Array, Inertial
 from pkm_kinematics import Kinematics
-from pkm_runtime.codegen.gpu_code import cupy_with_gpu
+from pkm_runtime.codegen.c_code import cupy_with_gpu
 from pkm_runtime.describable import Describable
 from pkm_runtime.sweeps import Sweeps
 

@@ -22,9 +22,9 @@ from pkm_description.mechanism import Array, Joint, JointType, LoopType, Mechani
 from pkm_description.picture import link_poses
 from pkm_description.urdf.visuals import Visual, collisions_of, visuals_of
 from pkm_kinematics import Kinematics
+from pkm_runtime.chunks import slices
 from pkm_runtime.describable import Describable, listed
 from pkm_runtime.optional import optional_library
-from pkm_runtime.sweeps.chunks import slices
 
 ROWS = 1 << 10  # poses whose bounds are in memory at once
 TOUCHING = 1e-6  # of the robot's size

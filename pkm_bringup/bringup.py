@@ -21,7 +21,7 @@ from pkm_control.motion.files.shipped import AUTO, find_motion
 from pkm_control.space.keep_out_file import read_keep_outs
 from pkm_control.space.tool import read_tools
 from pkm_description.load import expand, xacro_arguments
-from pkm_description.urdf.frame_prefix import prefix_frames
+from pkm_description.urdf.xml_text import prefix_frames
 from pkm_hardware.machine_file import check_kind, read_machine_file
 from pkm_hardware.machine_kinds import (
     DELAY,

@@ -37,7 +37,7 @@ from pkm_hardware.make_machine import limits_by_file
 from pkm_hardware.simulated.simulated_machine import SimulatedMachine
 from pkm_kinematics import Kinematics
 from pkm_runtime.fixed_rate import FixedRateLoop
-from pkm_runtime.uncollected import uncollected
+from pkm_runtime.optional import uncollected
 from pkm_viewer.report.recording import Mark, Recorder, Recording, Run
 
 _LATER = 1.0  # s, for a driver to say what is wrong: it waits longer for a reading than the loop does

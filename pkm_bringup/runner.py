@@ -38,12 +38,11 @@ from pkm_client.settings import SETTINGS, SWITCH
 from pkm_description import PkmError
 from pkm_description.gallery import robot_names
 from pkm_description.ros.transport import transport_environment
-from pkm_description.urdf import cache_files
-from pkm_runtime import ending_signals, safe_folders
-from pkm_runtime.child_processes import Child, end_with_parent, name_process
+from pkm_description.urdf import robot_cache
+from pkm_runtime.child_processes import ENDING, Child, end_with_parent, name_process
 from pkm_runtime.optional import PAGE, PAGE_REMEDY, ROS, ROS_REMEDY, need
 from pkm_runtime.progress import progress
-from pkm_runtime.safe_folders import is_safe
+from pkm_runtime.whole_files import is_safe, safe_folder
 
 _PATIENCE = (30.0, 2.0, 1.0)  # s, after SIGINT (a report may be drawn, on a busy computer), SIGTERM and SIGKILL
 _INSISTING = 1.0  # s: a signal this long after the first one is another wish
@@ -115,7 +114,7 @@ def _run(
             start(spec)
     needed = [spec for spec in specs if spec.needed]
     prepare(needed)
-    for number in ending_signals.ENDING:
+    for number in ENDING:
         signal.signal(number, group.ask_to_stop)
     gc.enable()
     gate.open()
@@ -173,9 +172,9 @@ def runtime_folder() -> tuple[Path, str]:
             return Path(place), ""
     problems = []
     temporary = Path(tempfile.gettempdir()) / f"pkm_{os.getuid()}"
-    for folder in (cache_files.folders()[-1], temporary):
+    for folder in (robot_cache.folders()[-1], temporary):
         try:
-            return safe_folders.made(folder), f"{os.uname().nodename}_"
+            return safe_folder(folder), f"{os.uname().nodename}_"
         except OSError as error:
             problems.append(str(error))
     raise PkmError(f"there is no folder for this user's runs: {'; '.join(problems)}; set XDG_RUNTIME_DIR")
@@ -288,7 +287,7 @@ def _become(spec: bringup.NodeSpec, arguments: Sequence[str], gate: Gate) -> int
         os.nice(niceness)
     with contextlib.suppress(OSError):  # where the kernel weighs sessions, of which each node is one
         Path("/proc/self/autogroup").write_text(str(niceness))
-    for number in ending_signals.ENDING:
+    for number in ENDING:
         signal.signal(number, signal.SIG_DFL)
     with open(os.devnull) as nothing:
         os.dup2(nothing.fileno(), 0)

@@ -19,7 +19,7 @@ NODES = {  # modules by the names of their executables, each with a `main`
     "controller_node": "pkm_bringup.nodes.controller_node",
     "control_node": "pkm_bringup.nodes.control_node",
     "hardware_node": "pkm_bringup.nodes.hardware_node",
-    "description_node": "pkm_description.ros.description_node",
+    "description_node": "pkm_description.ros.robot_description",
     "machine_watch_node": "pkm_bringup.nodes.machine_watch_node",
 }
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Options shared by all commands with a robot: one name, one explanation. Imports nothing heavy."""
+"""Options shared by all commands with a robot, one explanation each; files that they write. Imports nothing heavy."""
 
 from __future__ import annotations
 
@@ -24,7 +24,6 @@ class _RobotArguments(argparse.Action):
     def __call__(
         self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, values: Any, option: str | None = None
     ) -> None:
-        """Add to what was given before."""
         before = getattr(namespace, self.dest, "")
         setattr(namespace, self.dest, f"{before} {with_corrections(values) if self.const else values}".strip())
 

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Corrections of a drawing: where a real machine's joints sit, beside where its description has them.
 
-A correction displaces a frame on its body: a tree joint's origin, or one of the frames of a loop. Calibration finds
-them, a small YAML file keeps them, and `load_mechanism(robot, {"corrections": FILE})` applies them: the description
-stays as it is. The corrected robot is a description like any other::
+Calibration finds displacements of frames on their bodies, a YAML file keeps them, and
+`load_mechanism(robot, {"corrections": FILE})` applies them; the corrected robot is a description like any other::
 
     robot: delta
     displacements:
@@ -32,6 +31,7 @@ from pkm_description.loops.closure import ClosureModel
 from pkm_description.loops.home import CLOSED, close
 from pkm_description.mechanism import Array, JointType, Mechanism, frozen
 from pkm_description.rotations import rotation_from_rpy, rotation_from_vector, rpy_from_rotation, transform
+from pkm_description.urdf.xml_text import append, append_home, row
 from pkm_runtime.yaml_section import Section, read_yaml
 
 PLACES = ("origin", "predecessor", "successor")
@@ -152,21 +152,16 @@ def corrected_text(mechanism: Mechanism, displacements: Sequence[Displacement], 
         for name in _free(root, mechanism, joints):
             homes.pop(name, None)
         homes |= _task_home(mechanism)
-    _set_home(root, homes)
+    pkm = root.find("pkm")
+    assert pkm is not None  # the robot was loaded from this text
+    append_home(pkm, homes)  # without a pose: drives stay where they start, and loops say where the platform is
     return ET.tostring(root, encoding="unicode")
 
 
 def _set_origin(holder: ET.Element, frame: Array) -> None:
-    origin = holder.find("origin")
-    if origin is None:
-        origin = ET.SubElement(holder, "origin")
-    origin.attrib.clear()
-    origin.set("xyz", _numbers(frame[:3, 3]))
-    origin.set("rpy", _numbers(_accurate_rpy(frame[:3, :3])))
-
-
-def _numbers(values: Array) -> str:
-    return " ".join(repr(float(value)) for value in values)
+    for origin in holder.findall("origin"):
+        holder.remove(origin)
+    append(holder, "origin", xyz=row(frame[:3, 3]), rpy=row(_accurate_rpy(frame[:3, :3])))
 
 
 def _accurate_rpy(rotation: Array) -> Array:
@@ -206,34 +201,22 @@ def _free(root: ET.Element, mechanism: Mechanism, joints: Mapping[str, ET.Elemen
     for name, direction in zip(NAMES, ("1 0 0", "0 1 0", "0 0 1", "0 0 1", "0 1 0", "1 0 0"), strict=True):
         child = mechanism.platform_link if name == "roll" else f"platform_{name}_frame"
         if name != "roll":
-            ET.SubElement(root, "link", name=child)
+            append(root, "link", name=child)
         kind = "revolute" if name in NAMES[3:] else "prismatic"
-        made = ET.SubElement(root, "joint", name=f"platform_{name}", type=kind)
-        ET.SubElement(made, "parent", link=parent)
-        ET.SubElement(made, "child", link=child)
-        ET.SubElement(made, "axis", xyz=direction)
+        made = append(root, "joint", name=f"platform_{name}", type=kind)
+        for tag, value in (("parent", {"link": parent}), ("child", {"link": child}), ("axis", {"xyz": direction})):
+            append(made, tag, **value)
         limit = limits.get(name)
         if limit is not None:
             made.append(limit)
         parent = child
-    return tuple(mechanism.virtual_chain)
+    return mechanism.virtual_chain
 
 
 def _task_home(mechanism: Mechanism) -> dict[str, float]:
     roll, pitch, yaw = rpy_from_rotation(mechanism.home[:3, :3])
     values = (*mechanism.home[:3, 3], yaw, pitch, roll)
     return {f"platform_{name}": float(value) for name, value in zip(NAMES, values, strict=True)}
-
-
-def _set_home(root: ET.Element, positions: Mapping[str, float]) -> None:
-    """Home without a pose: the drives stay where they start, and the loops say where the platform is."""
-    pkm = root.find("pkm")
-    assert pkm is not None  # the robot was loaded from this text
-    for old in pkm.findall("home"):
-        pkm.remove(old)
-    home = ET.SubElement(pkm, "home")
-    for name, value in positions.items():
-        ET.SubElement(home, "joint", name=name, position=repr(value))
 
 
 def corrected_from_file(mechanism: Mechanism, path: str | os.PathLike[str]) -> Mechanism:

@@ -6,20 +6,15 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
-from pkm_runtime.errors import PkmError, shortened
+from pkm_runtime.errors import UsageError
 
 
-class DescriptionError(PkmError):
-    """An unusable robot description: the element, its problem and the remedy.
-
-    Long quotations are shortened: a description may come from anywhere, and messages go to logs.
-    """
+class DescriptionError(UsageError):
+    """An unusable robot description: the element, its problem and the remedy, long quotations shortened."""
 
     def __init__(self, element: str, problem: str, remedy: str) -> None:
-        self.element = shortened(element)
-        self.problem = shortened(problem)
-        self.remedy = shortened(remedy)
-        super().__init__(f"{self.element}: {self.problem}; {self.remedy}")
+        super().__init__(element, problem, remedy)
+        self.element = self.about
 
     def of_file(self, path: object) -> DescriptionError:
         """The same, with the name of the file before the element, unless that is a file itself."""

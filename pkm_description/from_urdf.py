@@ -17,6 +17,7 @@ from pkm_description.loops.mobility import check_moves_mass, mobility
 from pkm_description.loops.redundancy import followed, home_at_rest, redundant_joints
 from pkm_description.mechanism import Array, Mechanism, frozen
 from pkm_description.urdf import urdf_plus
+from pkm_description.urdf.elements import ZERO_LENGTH, spring_label
 from pkm_description.urdf.unit_slips import Slip, Suspect, suspects
 from pkm_description.urdf.xml_text import read_xml
 
@@ -24,10 +25,8 @@ from pkm_description.urdf.xml_text import read_xml
 def mechanism_from_urdf(text: str, source: str = "") -> Mechanism:
     """Build a checked `Mechanism` from plain URDF+ text, such as text from the ROS graph.
 
-    The text is pure data: never a name or a path, no xacro, no MJCF, and no file is opened.
-
-    Args:
-        source: file of the text, for messages and meshes.
+    The text is pure data: never a name or a path, no xacro, no MJCF, and no file is opened. `source` is its file, for
+    messages and meshes.
 
     Raises:
         DescriptionError: the robot is unusable, or the text too large (see `pkm_description.urdf.xml_text`).
@@ -114,7 +113,7 @@ def _check_springs(
             problem = "it is a coordinate of the platform; such joints cannot have a spring"
             raise DescriptionError(f'<joint name="{joint.name}">', problem, "write a <spring> between links")
     for spring in description.springs:
-        label = urdf_plus.spring_label(spring)
+        label = spring_label(spring)
         for link in (spring.from_link, spring.to_link):
             if link in between:
                 problem = f"{link!r} is between coordinates of the platform and is not a body"
@@ -123,9 +122,7 @@ def _check_springs(
             model.pose_of(link, home) @ np.append(point, 1.0)
             for link, point in ((spring.from_link, spring.from_point), (spring.to_link, spring.to_point))
         )
-        if np.linalg.norm(second - first) < urdf_plus.ZERO_LENGTH and (
-            spring.preload != spring.stiffness * spring.rest_length
-        ):
+        if np.linalg.norm(second - first) < ZERO_LENGTH and (spring.preload != spring.stiffness * spring.rest_length):
             problem = "its ends coincide at home, so its force has no direction"
             raise DescriptionError(label, problem, "move an end, or remove rest_length and preload")
 

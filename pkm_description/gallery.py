@@ -42,5 +42,4 @@ def near_names(name: str, names: Iterable[str]) -> list[str]:
 
 
 def _examples() -> dict[str, str]:
-    """Files of the examples by name, in a clone of the repository; elsewhere none."""
     return {path.name.removesuffix(SUFFIX): f"docs/examples/{path.name}" for path in EXAMPLES.glob(f"*{SUFFIX}")}

@@ -78,12 +78,10 @@ def child_frame(joint: Joint, position: Array) -> Array:
 
 
 def position_at(joint: Joint, frame: Array) -> Array:
-    """Position (dof,) for a frame (4, 4) of the child link: the inverse of `child_frame`, angles within pi of zero.
-
-    Where the joint cannot reach the frame, each degree of freedom takes its own part of it.
-    """
+    """Position (dof,) for the child's frame (4, 4), the inverse of `child_frame`, angles within pi of zero."""
     if joint.type is JointType.FLOATING:
         return np.concatenate((frame[:3, 3], rpy_from_rotation(frame[:3, :3])[::-1]))
+    # where the joint cannot reach the frame, each degree of freedom takes its own part of it
     turned = vector_from_rotation(frame[:3, :3])
     return np.array([f.axis @ (frame[:3, 3] if f.slides else turned) for f in freedoms(joint)])
 

@@ -1,25 +1,29 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From a name, a file or a text to a checked, immutable `Mechanism` or `TreeModel`."""
+"""From a name, a file or a text to a checked, immutable `Mechanism` or `TreeModel`; whether exported code is of it."""
 
 from __future__ import annotations
 
 import difflib
+import hashlib
 import os
+import re
 import shlex
+import xml.etree.ElementTree as ET
 from collections.abc import Mapping
 from pathlib import Path
 
 from pkm_description.description_error import DescriptionError
-from pkm_description.formats.marks import FORMATS, PARTS, USD, USD_HEAD, YAML
+from pkm_description.formats import FORMATS, PARTS, USD, USD_HEAD, YAML
 from pkm_description.from_urdf import mechanism_from_urdf
 from pkm_description.gallery import ROBOTS, robot_path
 from pkm_description.mechanism import Mechanism
 from pkm_description.tree_model import TreeModel, tree_of, tree_of_robot
-from pkm_description.urdf import robot_cache, urdf_plus, xacro_expansion
-from pkm_description.urdf.expansion_cache import expand_robot
+from pkm_description.urdf import urdf_plus, xacro_expansion
+from pkm_description.urdf.robot_cache import expand_robot, find_mechanism, keep_mechanism
 from pkm_description.urdf.xml_text import check_length, read_file, root_tag
 from pkm_runtime.errors import shortened
 
+_DIGEST = re.compile(r'^#define \w+_DIGEST "(\w+)"$', re.MULTILINE)
 CORRECTIONS = "corrections"  # among the arguments of a robot: a file of corrections
 
 
@@ -45,7 +49,7 @@ def load_mechanism(source: str | os.PathLike[str], xacro_args: Mapping[str, str]
     text, origin = expand(source, arguments)
     if not origin:
         return mechanism_from_urdf(text)
-    mechanism = robot_cache.find(text, origin)
+    mechanism = find_mechanism(text, origin)
     if mechanism is None:
         try:
             mechanism = mechanism_from_urdf(text, origin)
@@ -53,7 +57,7 @@ def load_mechanism(source: str | os.PathLike[str], xacro_args: Mapping[str, str]
             if Path(origin).suffix in (".urdf", ".xacro"):
                 raise
             raise error.of_file(f"{origin}, as URDF+ (pkm convert)") from error.__cause__
-        robot_cache.keep(mechanism)
+        keep_mechanism(mechanism)
     return mechanism
 
 
@@ -92,10 +96,9 @@ def expand_told(
 
 
 def _says_loops_otherwise(text: str) -> bool:
-    """Whether a URDF text has loops in others' words, which a reader of their own takes."""
     if not any(f"<{tag}" in text for tag in ("constraint", "loop_joint", "gazebo")):
         return False
-    from pkm_description.formats.urdf_reader import is_others  # late, as below
+    from pkm_description.formats.urdf_dialects import is_others  # late, as below
 
     return is_others(text)
 
@@ -143,7 +146,6 @@ def _beside(path: Path) -> str:
 
 
 def _from_format(path: Path | None, arguments: Mapping[str, str] | None, text: str) -> tuple[str, str, list[str]]:
-    """URDF+ text of a text in another format, its file and what was not taken."""
     from pkm_description.formats.read import plus_text  # late: a tenth of this package's import, which few need
 
     plus, notes = plus_text(text, arguments, path)
@@ -162,3 +164,26 @@ def load_model(source: str | os.PathLike[str], xacro_args: Mapping[str, str] | N
     if description.platform_link:
         return tree_of_robot(load_mechanism(source, arguments), origin)
     return tree_of(description, origin, text)
+
+
+def digest_of(mechanism: Mechanism) -> str:
+    """Digest of a robot's description: of its expanded text, without comments and the space between elements."""
+    text = ET.canonicalize(mechanism.urdf, strip_text=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+
+def compare_exported(mechanism: Mechanism, folder: str | Path) -> str:
+    """One line on the code in a folder of `pkm export`: of this description, or `DescriptionError`."""
+    files = sorted([*Path(folder).glob("*.h"), *Path(folder).glob("src/*.h")])
+    headers = {file: file.read_text(encoding="utf-8", errors="replace") for file in files}
+    found = {file: match[1] for file, text in headers.items() if (match := _DIGEST.search(text))}
+    if not found:
+        raise DescriptionError(str(folder), "it has no header of pkm export", "name the folder of the export")
+    for file, digest in found.items():
+        if digest != digest_of(mechanism):
+            raise DescriptionError(
+                str(file),
+                f"it was made from another description than the current one of {mechanism.name}",
+                f"export it again: pkm export {mechanism.name} --to c -o {folder}",
+            )
+    return f"{', '.join(map(str, found))}: made from this description"

@@ -106,16 +106,13 @@ def symmetric_of(six: Array) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class Section:
-    """A material and a cross-section: Young's and shear modulus [Pa], area [m^2], second moments [m^4].
-
-    `Iz` resists bending in the plane of the axis and the section's y, `Iy` across it; `J` is the torsion constant.
-    """
+    """Young's and shear modulus [Pa], area [m^2], second moments about y and z, torsion constant `J` [m^4]."""
 
     E: float
     G: float
     A: float
-    Iy: float
-    Iz: float
+    Iy: float  # resists bending across the plane of the axis and the section's y
+    Iz: float  # resists bending in that plane
     J: float
 
 
@@ -238,10 +235,7 @@ class Mimic:
 
 @dataclass(frozen=True, eq=False)
 class Joint:
-    """A tree joint: `origin` (4, 4) places the joint frame in the parent link; `axis` (3,) is a unit vector in it.
-
-    The child link frame coincides with the joint frame at position zero.
-    """
+    """A tree joint: `origin` (4, 4) is the child's frame in the parent at zero; `axis` (3,) a unit vector in it."""
 
     name: str
     type: JointType
@@ -489,12 +483,9 @@ class Mechanism(Describable):
         """Tree joints by name."""
         return {joint.name: joint for joint in self.joints}
 
-    @cached_property
+    @cached_property  # infinite without limit; by default minus and plus the limit
     def effort_range(self) -> tuple[Array, Array]:
-        """Least and largest efforts of the actuated joints, both (n_actuated,) [N m or N], infinite without limit.
-
-        By default minus and plus the limit; of one sign where an actuator only pulls or only pushes.
-        """
+        """Least and largest efforts of the actuated joints, both (n_actuated,) [N m or N]; of one sign for a cable."""
         joints = [self.joint_named[name] for name in self.actuated_joints]
         limits = np.array([joint.limits.effort for joint in joints])
         ranges = np.array([(-np.inf, np.inf) if joint.drive is None else joint.drive.effort_range for joint in joints])

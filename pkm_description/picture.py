@@ -1,9 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A still picture of a robot, drawn with matplotlib from the primitives of its `<visual>` elements, without a screen.
-
-The view is along parallel rays, so that its scale bar holds everywhere across them.
-`python -m pkm_description.picture delta delta.png` draws a robot at home.
-"""
+"""A picture of a robot along parallel rays: `python -m pkm_description.picture delta delta.png`."""
 
 from __future__ import annotations
 
@@ -54,10 +50,7 @@ def extent(mechanism: Mechanism, joints: Array | None = None) -> tuple[Array, Ar
 
 
 class View:
-    """A view along parallel rays, true to lengths across them, that holds `points` (n, 3) [m], base frame.
-
-    Flat robots are seen from above.
-    """
+    """A view along parallel rays that holds `points` (n, 3) [m]; flat robots are seen from above."""
 
     def __init__(self, points: Array) -> None:
         spans = np.ptp(points, axis=0)
@@ -127,7 +120,6 @@ def _framed(mechanism: Mechanism) -> tuple[str, str]:
 
 
 def _draw_frame(axes: Axes, view: View, pose: Array, name: str) -> None:
-    """Three arrows, red, green, blue for x, y, z."""
     origin = view.seen(pose[:3, 3])
     length = 0.11 * view.size
     for letter, colour, axis in zip("xyz", ("#d62728", "#1f9d2c", "#1f4fd6"), pose[:3, :3].T, strict=True):

@@ -19,11 +19,9 @@ EXACTLY = 1e-12  # a quaternion this near to unit length has it: kernels divide 
 UNIT = 1e-3  # a quaternion this near to unit length is meant to have it: single precision, and four figures by hand
 
 
+# the one place of this decision
 def with_unit_quaternions(poses: Array) -> Array:
-    """Poses (n, 7) with nearly unit quaternions normalised, the same array where none needs it.
-
-    The one place of this decision. Other quaternions, or those not finite, stay for solvers to refuse.
-    """
+    """Poses (n, 7) with nearly unit quaternions normalised; others stay for solvers to refuse."""
     if len(poses) == 1:  # most calls
         x, y, z, w = poses[0, 3:].tolist()
         if abs(x * x + y * y + z * z + w * w - 1.0) < EXACTLY:
@@ -185,3 +183,14 @@ def pose_distance(first: Array, second: Array, length: float) -> Array:
     across = np.sqrt(np.minimum(apart[..., 3:].sum(axis=-1), opposite.sum(axis=-1)))
     angle = 4.0 * np.arcsin(np.minimum(0.5 * across, 1.0))
     return np.sqrt(apart[..., :3].sum(axis=-1) + (length * angle) ** 2)
+
+
+def transform_from_wxyz(pos: Array, wxyz: Array) -> Array:
+    """Transform (4, 4) from a position (3,) and a quaternion w x y z, as MuJoCo orders it, of any length."""
+    return transform(np.asarray(pos, dtype=np.float64), rotation_from_quaternion(np.roll(wxyz, -1)))
+
+
+def wxyz_from_rotation(rotation: Array) -> list[float]:
+    """Unit quaternion w x y z, as MuJoCo orders it, of a rotation (3, 3)."""
+    x, y, z, w = quaternion_from_rotation(rotation).tolist()
+    return [w, x, y, z]

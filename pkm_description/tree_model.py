@@ -121,10 +121,7 @@ class TreeModel(Describable):
         return tuple(self._cluster(members, loops) for members, loops in self._tied)
 
     def tied_to(self, names: Iterable[str]) -> list[tuple[set[str], list[Tie]]]:
-        """What is tied to some joints: names, loops and couplings of each cluster; a joint of none stands alone.
-
-        Raises `DescriptionError` for a joint that is not there.
-        """
+        """Names, loops and couplings of each cluster with one of some joints; a joint of none stands alone."""
         wanted = set(names)
         for name in sorted(wanted - self.joint_named.keys()):
             raise DescriptionError(
@@ -290,10 +287,7 @@ def tree_of_robot(m: Mechanism, origin: str) -> TreeModel:
 
 
 def tree_of(description: urdf_plus.Description, origin: str, text: str) -> TreeModel:
-    """The tree that a text without a platform describes, its loops closed.
-
-    Raises `DescriptionError` if they stay open, or lock a driven joint.
-    """
+    """The tree of a text without a platform, closed; refused if it stays open or locks a driven joint."""
     joints = ordered_tree(description.links, description.joints, description.base_link)
     started = TreeModel(
         description.name, description.base_link, description.gravity, tuple(description.links), joints,

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Dynamics of parallel robots: actuator efforts, direct dynamics, linear form."""
 
-from pkm_runtime.uncollected import uncollected
+from pkm_runtime.optional import uncollected
 
 with uncollected():
     from pkm_dynamics.accelerations import Accelerations

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pkm_description.mechanism import Array, Inertial, frozen
-from pkm_description.urdf.inertia import ROUNDING, inertia_problem
+from pkm_description.urdf.elements import ROUNDING, inertia_problem
 from pkm_dynamics.kernels.over_rows import check_branch, check_motions, inverse_dynamics_many
 from pkm_kinematics import Kinematics, Status
 from pkm_kinematics.batch import all_finite, numbers, wrong_shape

@@ -28,7 +28,7 @@ from pkm_kinematics.recorded_inverse import inverse_in_fixed_order
 from pkm_kinematics.recorded_space import Instead, motion_in_turning_space
 from pkm_kinematics.recordings_at_home import free_inputs, joint_inputs, joint_results, pose_inputs, rate_inputs
 from pkm_runtime.codegen import AVAILABLE, Recording, Tape, loose, trace
-from pkm_runtime.codegen.call_code import ANOTHER_BRANCH, call_code
+from pkm_runtime.kernels.binding import ANOTHER_BRANCH, call_code
 from pkm_runtime.kernels.compiled import allocating, compiled
 
 SOLVED = -2  # status of what the kernels need not look at, having passed over all that is not CONVERGED

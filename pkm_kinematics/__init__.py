@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Kinematics of parallel robots: every working and assembly mode, velocities, accelerations, singularities."""
 
-from pkm_runtime.uncollected import uncollected
+from pkm_runtime.optional import uncollected
 
 with uncollected():
     from pkm_kinematics.batch import ShapeError

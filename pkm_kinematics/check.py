@@ -22,14 +22,12 @@ from scipy.spatial.transform import Rotation
 
 from pkm_description.command_options import add_robot
 from pkm_description.description_error import DescriptionError
-from pkm_description.exported_digest import compare_exported
 from pkm_description.from_urdf import mechanism_from_urdf
 from pkm_description.graph import ordered_tree, platform_chain
-from pkm_description.load import CORRECTIONS, expand, find_robot, load_mechanism, xacro_arguments
+from pkm_description.load import CORRECTIONS, compare_exported, expand, find_robot, load_mechanism, xacro_arguments
 from pkm_description.loops.home import LONGEST
 from pkm_description.mechanism import Joint, Loop, Mechanism
-from pkm_description.urdf.numbers_in_source import Written, blamed, taken_as_radians
-from pkm_description.urdf.unit_slips import Slip, suspects
+from pkm_description.urdf.unit_slips import Slip, Written, blamed, suspects, taken_as_radians
 from pkm_description.urdf.urdf_plus import parse
 from pkm_description.urdf.xacro_expansion import Argument, arguments_of
 from pkm_description.urdf.xml_text import read_file, read_xml

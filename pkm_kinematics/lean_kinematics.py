@@ -23,9 +23,8 @@ from pkm_kinematics.solve.engine import Engine
 from pkm_kinematics.solve.working_modes import WorkingModes
 from pkm_kinematics.status import Status, closes
 from pkm_runtime.codegen import MachineCode
-from pkm_runtime.codegen.call_code import ANOTHER_BRANCH
 from pkm_runtime.errors import PkmError
-from pkm_runtime.kernels.binding import bind, with_fallback
+from pkm_runtime.kernels.binding import ANOTHER_BRANCH, bind, with_fallback
 
 
 def lean_inverse(modes: WorkingModes, mode: int, joints: Array | None) -> Callable[[Array, Array], int]:

@@ -32,9 +32,8 @@ from pkm_kinematics.recorded_space import FIRM, RecordedSpace
 from pkm_kinematics.recordings_at_home import joint_inputs, joint_results, pose_inputs
 from pkm_kinematics.solve.engine import Engine
 from pkm_runtime.codegen import Recording, Tape, loose, trace
-from pkm_runtime.codegen.call_code import ANOTHER_BRANCH, call_code
 from pkm_runtime.codegen.tape import Number, Term, call, extreme
-from pkm_runtime.kernels.by_address import ByAddress, arrays_type
+from pkm_runtime.kernels.binding import ANOTHER_BRANCH, ByAddress, arrays_type, call_code
 from pkm_runtime.kernels.compiled import compiled
 
 # What a step gives: the pose after it; then, before it, the largest error of an actuated joint; the turn [rad] and the

@@ -8,8 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
-from pkm_description.urdf.numbers_in_source import Written
-from pkm_description.urdf.unit_slips import LARGE, Slip, Suspect
+from pkm_description.urdf.unit_slips import LARGE, Slip, Suspect, Written
 from pkm_kinematics.verdicts import Verdict
 from pkm_runtime.describable import listed
 

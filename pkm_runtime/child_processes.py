@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Processes that are forked from this one, with all that has been made and imported here."""
+"""Processes that are forked from this one, with all that has been made and imported here; and signals that end one."""
 
 from __future__ import annotations
 
@@ -16,6 +16,12 @@ from typing import NoReturn
 
 _PR_SET_PDEATHSIG, _PR_SET_NAME = 1, 15  # of prctl(2)
 _LOOK = 0.005  # s, between two looks whether one has ended
+_NAMES = ("HUP", "INT", "QUIT", "TERM", "USR1", "USR2", "ALRM", "VTALRM", "PROF", "IO", "PWR", "STKFLT", "XCPU")
+ENDING = (
+    *(getattr(signal, f"SIG{name}") for name in _NAMES if hasattr(signal, f"SIG{name}")),
+    *(range(signal.SIGRTMIN, signal.SIGRTMAX + 1) if hasattr(signal, "SIGRTMIN") else ()),
+)
+"""Not among them: those that cannot be heard, those of a program's own errors, and those that Python ignores."""
 
 
 class Child:

@@ -10,11 +10,8 @@ SHOWN = 16  # entries of one kind that a line lists before it says how many more
 ROUNDING = 1e-12  # SI units: what is shown as zero
 
 
-class MovedMethod:
-    """An attribute that people try in vain: reading it raises an error with what to ask instead.
-
-    A `__getattr__` could answer for every name, but would make every existing attribute slower to read.
-    """
+class MovedMethod:  # a `__getattr__` for every name would make every existing attribute slower to read
+    """An attribute that people try in vain: reading it raises an error with what to ask instead."""
 
     def __init__(self, name: str, instead: str) -> None:
         self._name, self._instead = name, instead

@@ -21,10 +21,7 @@ class UsageError(PkmError):
 
 
 class ConfigurationError(PkmError):
-    """An unusable file of settings: names the element, the problem and the remedy.
-
-    `element` is its keys, joined by dots, empty where the file as a whole is meant; `line` counts from 1, 0: not known.
-    """
+    """An unusable file of settings: `element` is its keys joined by dots, or empty; `line` 0: not known."""
 
     def __init__(self, source: str, element: str, problem: str, remedy: str, line: int = 0) -> None:
         self.source = source

@@ -88,9 +88,7 @@ class FixedRateLoop:
     Deadlines that have passed are not caught up by a burst: the loop wakes once, for the last of them, and goes on with
     the next one in the future. `missed` counts those that were skipped or met more than half a period late. Where the
     work repeatedly takes longer than a period, the loop pauses between: with a real-time priority it would leave
-    nothing to the rest of the system.
-
-    Call `restart` in the thread that waits. ValueError where the rate is not greater than zero.
+    nothing to the rest of the system. Call `restart` in the thread that waits.
     """
 
     def __init__(self, rate: float) -> None:

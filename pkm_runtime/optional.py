@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Optional dependencies, and the message where one is missing."""
+"""Imports: of optional libraries, of names when they are first used, and without garbage collection."""
 
 from __future__ import annotations
 
+import gc
 import importlib
 import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from importlib.util import find_spec
 from typing import Any
 
@@ -42,3 +45,28 @@ def optional_library(module: str, package: str, purpose: str) -> Any:
         raise UsageError(
             purpose, f"they need {package}, which is not installed", f"{sys.executable} -m pip install {package}"
         ) from error
+
+
+def late(package: str, modules: Mapping[str, Sequence[str]]) -> Callable[[str], Any]:
+    """The `__getattr__` of a package (PEP 562), from modules to the names that they define."""
+    where = {name: module for module, names in modules.items() for name in names}
+
+    def find(name: str) -> Any:
+        if name not in where:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        with uncollected():
+            return getattr(importlib.import_module(where[name]), name)
+
+    return find
+
+
+@contextmanager
+def uncollected() -> Iterator[None]:
+    """For loops that keep their time, and imports: a fifth of their time goes into collecting permanent objects."""
+    was = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was:
+            gc.enable()

@@ -24,10 +24,7 @@ def time_left(words: str, spent: float) -> str:
 
 @contextlib.contextmanager
 def progress(what: str, more: Callable[[], str] = str) -> Iterator[None]:
-    """Report `what` after two seconds and again every ten.
-
-    `more` returns a current addition or nothing; one that begins with `what` replaces it.
-    """
+    """Report `what` after 2 s and every 10 s, with what `more` returns, or that alone if it begins alike."""
     began, done = time.monotonic(), threading.Event()
 
     def tell() -> None:

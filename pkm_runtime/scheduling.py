@@ -36,9 +36,8 @@ _SCHED_ATTR = struct.Struct("IIQiIQQQII")  # struct sched_attr of linux/sched/ty
 def ask_for_short_slices() -> bool:
     """Let the calling thread preempt ordinary ones as soon as it wakes, for short turns; needs no permission.
 
-    The scheduler of Linux 6.12 and later (EEVDF) lets threads with short slices preempt those with longer ones, without
-    giving them more time. Without this, a thread that wakes waits for the end of another slice of 3 ms. False where the
-    system ignores the request.
+    Linux 6.12 and later (EEVDF) lets threads with short slices preempt those with longer ones; else a thread that wakes
+    waits for the end of another slice of 3 ms. False where the system ignores the request.
     """
     call = _SCHED_SETATTR.get(platform.machine()) if sys.platform == "linux" else None
     if call is None:
@@ -67,9 +66,7 @@ def process_began() -> float:
 
 
 def lock_memory() -> bool:
-    """Lock this process' memory, where permitted: a loop that waits for a page waits for a disk.
-    False where the limit of locked memory (`ulimit -l`) is less than all.
-    """
+    """Lock this process' memory, so that the loop waits for no disk; False where `ulimit -l` is less than all."""
     try:
         import resource  # there on Unix alone
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files that are whole or missing, whatever ends the writing process."""
+"""Files that are whole or missing, whatever ends the writing process; folders that nobody else writes to."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 _MODE = 0o666  # of a new file, less what the user's mask takes
+_OTHERS = 0o022  # write permissions of group and others
 
 
 @contextlib.contextmanager
@@ -33,6 +34,47 @@ def whole(file: str | Path) -> Iterator[Path]:
         raise
 
 
+def write_whole(file: str | Path, content: bytes | str) -> None:
+    """Write a file whole or not at all; a text is written in UTF-8."""
+    with whole(file) as part:
+        part.write_bytes(content.encode() if isinstance(content, str) else content)
+
+
+def is_safe(folder: os.stat_result, sources: os.stat_result | None = None) -> bool:
+    """Whether a folder's content can only come from this user or group, root, or writers of `sources`."""
+    if not stat.S_ISDIR(folder.st_mode):
+        return False
+    owners, allowed = {0, os.getuid()}, 0
+    if sources is not None:
+        owners.add(sources.st_uid)
+        allowed = sources.st_mode & (_OTHERS if folder.st_gid == sources.st_gid else stat.S_IWOTH)
+    if folder.st_gid == os.getgid():
+        allowed |= stat.S_IWGRP
+    return folder.st_uid in owners and not folder.st_mode & _OTHERS & ~allowed
+
+
+def safe_folder(folder: Path, sources: Path | None = None) -> Path:
+    """A folder, created for this user alone unless it lies in `sources`; `PermissionError` if not safe."""
+    if not folder.exists():
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(mode=0o777 if sources else 0o700, exist_ok=True)
+    if not is_safe(folder.lstat(), sources.stat() if sources else None):
+        raise PermissionError(f"{folder}: others can write there")
+    return folder
+
+
+def read_safely(folder: Path, name: str, sources: Path | None = None) -> bytes:
+    """Content of a file in a folder, which may lie in `sources`; `PermissionError` if the folder is not safe."""
+    inside = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    try:
+        if not is_safe(os.fstat(inside), sources.stat() if sources else None):
+            raise PermissionError(f"{folder}: others can write there")
+        with open(os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=inside), "rb") as file:
+            return file.read()
+    finally:
+        os.close(inside)
+
+
 def _mode(file: Path) -> int | None:
     """Permissions of a file, or of a new one; None for a device or a pipe, which is written as it is."""
     try:
@@ -40,12 +82,6 @@ def _mode(file: Path) -> int | None:
     except OSError:
         return _MODE & ~_mask()
     return stat.S_IMODE(found) if stat.S_ISREG(found) else None
-
-
-def write_whole(file: str | Path, content: bytes | str) -> None:
-    """Write a file whole or not at all; a text is written in UTF-8."""
-    with whole(file) as part:
-        part.write_bytes(content.encode() if isinstance(content, str) else content)
 
 
 def _mask() -> int:

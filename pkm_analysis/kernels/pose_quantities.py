@@ -22,8 +22,7 @@ from pkm_kinematics.kernels.rates.columns import anchor_twist, joint_columns
 from pkm_kinematics.kernels.records import CLOSED_FORM
 from pkm_kinematics.kernels.regularity import factorise, orientation
 from pkm_kinematics.kernels.vectors import dot, get
-from pkm_runtime.kernels.compiled import compiled
-from pkm_runtime.kernels.selection import select_gt
+from pkm_runtime.kernels.compiled import compiled, select_gt
 
 # Singular values closer to each other than one part in 2^SQUARINGS are not told apart: the error is a third of a part.
 SQUARINGS = 14

@@ -27,7 +27,7 @@ from pkm_analysis.proof.enclosures import Encloser
 from pkm_analysis.requirements.grammar import MOST_BOXES, REGULAR, RESOLUTION, shown, spread
 from pkm_analysis.requirements.quantity import Batch, Requirement
 from pkm_description.mechanism import Array
-from pkm_runtime.sweeps.chunks import slices
+from pkm_runtime.chunks import slices
 
 if TYPE_CHECKING:
     from typing import Unpack

@@ -18,7 +18,7 @@ from pkm_analysis.kernels.pose_quantities import HOLD, REACH, REGULARITY, TYPE2,
 from pkm_analysis.requirements.conditions import INSIDE, Membership, OverDomain
 from pkm_analysis.requirements.grammar import shown
 from pkm_description.mechanism import Array
-from pkm_runtime.sweeps.chunks import slices
+from pkm_runtime.chunks import slices
 
 NUMBERS = (REACH, TYPE2, HOLD, REGULARITY)
 UNSIGNED = {HOLD: "the limbs lose a constraint", REGULARITY: "a singularity inside a limb"}

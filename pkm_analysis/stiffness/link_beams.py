@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike
 from pkm_analysis.analysis_errors import AnalysisError
 from pkm_description.joint_geometry import frame_along
 from pkm_description.mechanism import Array, Link, Section
-from pkm_description.sections import MATERIALS, rectangle, tube
+from pkm_description.urdf.elements import MATERIALS, rectangle, tube
 from pkm_description.urdf.visuals import Visual
 
 SLENDER = 2.0  # length over width of a visual that is a beam

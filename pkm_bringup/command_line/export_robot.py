@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from pkm_description.command_options import add_output, add_robot, write_files, write_output
+from pkm_description.formats.mjcf_export import export_mjcf
 from pkm_description.load import load_mechanism, xacro_arguments
-from pkm_description.mjcf.export import export_mjcf
 from pkm_runtime.errors import PkmError
 
 

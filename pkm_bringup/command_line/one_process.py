@@ -83,7 +83,7 @@ def run_in_one_process(robot: str, xacro_args: str, job: Callable[[Mechanism, In
         Exit status: 0 done, 1 failed or drives may be on, 130 interrupted.
     """
     interruption = Interruption()
-    previous = {number: signal.signal(number, interruption.hear) for number in ending_signals.ENDING}
+    previous = {number: signal.signal(number, interruption.hear) for number in ENDING}
     try:
         with making("building the robot"):
             mechanism = load_mechanism(robot, xacro_arguments(xacro_args))

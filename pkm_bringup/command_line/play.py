@@ -34,8 +34,7 @@ from pkm_kinematics import Kinematics
 from pkm_kinematics.making import KERNELS, making
 from pkm_runtime.errors import PkmError
 from pkm_runtime.fixed_rate import FixedRateLoop
-from pkm_runtime.optional import NotInstalledError
-from pkm_runtime.uncollected import uncollected
+from pkm_runtime.optional import NotInstalledError, uncollected
 from pkm_viewer.report.recording import ENDING_OTHERS, Recording
 from pkm_viewer.report.report import Report
 from pkm_viewer.report.report_files import publish_report

@@ -18,7 +18,7 @@ from pkm_bringup.nodes.controller_node import ControllerNode
 from pkm_bringup.nodes.hardware_node import HardwareNode
 from pkm_bringup.nodes.shared_loop import SharedLoop
 from pkm_description.ros.process import run_nodes
-from pkm_runtime import ending_signals
+from pkm_runtime.child_processes import ENDING
 from pkm_runtime.scheduling import ask_for_short_slices
 
 
@@ -35,7 +35,7 @@ def main(args: list[str] | None = None) -> int:
     try:
         code = run_nodes(make, args)
     finally:
-        for number in ending_signals.ENDING:  # what is left takes a few seconds at most, and must be finished
+        for number in ENDING:  # what is left takes a few seconds at most, and must be finished
             signal.signal(number, signal.SIG_IGN)
         if warning := shared.end():
             if not say_drives_may_be_on(warning):

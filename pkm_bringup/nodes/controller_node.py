@@ -51,8 +51,8 @@ from pkm_description.ros import diagnostics, topics
 from pkm_description.ros.parameters import declare
 from pkm_description.ros.periodic import OwnThread
 from pkm_description.ros.process import run_node
+from pkm_description.ros.raw_rows import RowPublisher
 from pkm_description.ros.robot_description import RobotDescription
-from pkm_description.ros.streams.raw_rows import RowPublisher
 from pkm_dynamics.dynamics import shared_dynamics
 from pkm_hardware.make_machine import limits_by_file
 from pkm_interfaces.action import FollowPlatformTrajectory

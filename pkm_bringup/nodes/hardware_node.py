@@ -38,8 +38,8 @@ from pkm_description.ros import diagnostics, messages, topics
 from pkm_description.ros.parameters import declare
 from pkm_description.ros.periodic import steady_timer
 from pkm_description.ros.process import run_node
+from pkm_description.ros.raw_rows import RowPublisher
 from pkm_description.ros.robot_description import RobotDescription
-from pkm_description.ros.streams.raw_rows import RowPublisher
 from pkm_hardware.machine import Lifecycle
 from pkm_hardware.machine_kinds import SIMULATED
 from pkm_runtime.errors import PkmError

@@ -38,8 +38,8 @@ from pkm_bringup.nodes.silences import Health
 from pkm_description.ros import diagnostics, topics
 from pkm_description.ros.parameters import declare
 from pkm_description.ros.periodic import steady_timer
+from pkm_description.ros.polled import PolledSubscription
 from pkm_description.ros.process import run_node
-from pkm_description.ros.streams.polled import PolledSubscription
 from pkm_hardware.machine import Lifecycle
 
 _LOOK_EVERY = 0.02  # s

@@ -23,8 +23,8 @@ from pkm_control.operation.motion_points import MotionPoints
 from pkm_control.ros import motion_messages
 from pkm_description.mechanism import Array, Inertial
 from pkm_description.ros import messages, topics
-from pkm_description.ros.streams.polled import PolledSubscription
-from pkm_description.ros.streams.raw_rows import RawRows
+from pkm_description.ros.polled import PolledSubscription
+from pkm_description.ros.raw_rows import RawRows
 from pkm_dynamics.ros.dynamics_services import payload_of
 from pkm_interfaces.msg import LoopStatistics, Outputs, PlatformReference
 from pkm_runtime.errors import PkmError

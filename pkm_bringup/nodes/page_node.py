@@ -31,9 +31,9 @@ from pkm_description.mechanism import Array, Mechanism
 from pkm_description.ros import diagnostics, messages, topics
 from pkm_description.ros.parameters import declare
 from pkm_description.ros.periodic import steady_timer
+from pkm_description.ros.polled import PolledSubscription
 from pkm_description.ros.process import run_node
 from pkm_description.ros.robot_description import RobotDescription
-from pkm_description.ros.streams.polled import PolledSubscription
 from pkm_interfaces.msg import ControllerState, PlatformState, SolveStatus
 from pkm_interfaces.srv import PlayMotion, SolveInverse
 from pkm_kinematics.kinematics import shared_kinematics

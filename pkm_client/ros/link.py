@@ -25,7 +25,7 @@ from pkm_control.loop.modes import Mode, unready_to_jog
 from pkm_control.operation.answer import STOPPED_SINCE, Answer
 from pkm_control.ros.operator_calls import POWER, OperatorCalls
 from pkm_description.ros import messages, topics
-from pkm_description.ros.streams.polled import PolledSubscription
+from pkm_description.ros.polled import PolledSubscription
 from pkm_interfaces.action import FollowPlatformTrajectory
 from pkm_interfaces.msg import ControllerState, Outputs
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compiled kernels of the control package."""
 
-from pkm_runtime.kernels.purposes import PURPOSES
+from pkm_runtime.kernels import PURPOSES
 
 PURPOSES["pkm_control"] = ("for planning and control", 5.0)

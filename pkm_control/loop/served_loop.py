@@ -23,8 +23,7 @@ from pkm_control.loop.modes import Mode
 from pkm_control.loop.running_loop import LoopEndedError
 from pkm_control.loop.shared_rows import Marks, Rows, Texts
 from pkm_hardware.machine import Lifecycle
-from pkm_runtime import ending_signals
-from pkm_runtime.child_processes import name_process
+from pkm_runtime.child_processes import ENDING, name_process
 from pkm_runtime.errors import PkmError
 from pkm_runtime.fixed_rate import FixedRateLoop
 from pkm_runtime.scheduling import LoopScheduling, settle
@@ -274,7 +273,7 @@ def serve_alone(parents: socket.socket, end: socket.socket, memory: mmap.mmap) -
     def stop(*_: Any) -> None:
         served.ending = True
 
-    for number in ending_signals.ENDING:
+    for number in ENDING:
         signal.signal(number, stop)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)

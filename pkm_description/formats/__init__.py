@@ -1,2 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What other tools read and write: SDF, USD, and URDF with loops in others' words."""
+"""Files of other tools: SDF, USD, MJCF, and URDF with loops in others' words; here, how they are told from ours."""
+
+FORMATS = ("mujoco", "sdf")  # root elements of other formats
+USD = (".usd", ".usda", ".usdc", ".usdz")  # files, of which some are no text
+USD_HEAD = "#usda"
+YAML = (".yaml", ".yml")  # files of loops beside a URDF file
+PARTS = ("platform", "base", "actuated")  # what a user may name of a file of others

@@ -34,7 +34,6 @@ from pkm_description.mechanism import (
     Mimic,
     Spring,
 )
-from pkm_description.mjcf.mujoco_model import append, row
 from pkm_description.rotations import (
     inverse_transform,
     rotation_from_vector,
@@ -43,8 +42,9 @@ from pkm_description.rotations import (
     vector_from_rotation,
 )
 from pkm_description.tree_model import TreeModel
+from pkm_description.urdf.elements import SIX
 from pkm_description.urdf.visuals import Visual, visuals_of
-from pkm_description.urdf.xml_text import read_xml
+from pkm_description.urdf.xml_text import append, append_home, read_xml, row
 
 WORLD = "world"
 SMALL = 1e-7  # of the robot's mass, and of that times its length squared: for bodies that have none
@@ -54,6 +54,7 @@ OTHER_WORDS = {"ball": "spherical", "hinge": "revolute", "weld": "fixed", "3d": 
 EXACT = (LoopType.SPHERICAL, LoopType.REVOLUTE, LoopType.FIXED)  # whose frames need not be what is drawn
 TURNING = ("revolute", "continuous")
 FLOATS = "floating"
+REMARKED = "only in the remark, which other tools skip"
 
 
 @dataclass
@@ -69,11 +70,10 @@ class Body:
 
 @dataclass
 class Connection:
-    """A joint of a `kind` in `FREEDOMS`; `axis` (3,) and `axis2`, a universal joint's second, are in the joint's frame.
+    """A joint of a `kind` in `FREEDOMS`, `LOOSE` (which closes a loop) or `FLOATS` (of a floating body).
 
-    One that `closes` may have a kind in `LOOSE`, too, and one of `FLOATS` carries a body that floats. `drawn` is its
-    position in the drawing, which is home; `closes` says that the file takes it for the joint that closes a loop,
-    `driven` that it is never cut.
+    `axis` (3,) and a universal joint's `axis2` are in the joint's frame. `drawn` is its position in the drawing, which
+    is home; one that is `driven` is never cut.
     """
 
     name: str
@@ -93,7 +93,7 @@ class Connection:
     mimic: Mimic | None = None
     drawn: float = 0.0
     driven: bool = False
-    closes: bool = False
+    closes: bool = False  # the file takes it for the joint that closes a loop
 
 
 @dataclass
@@ -148,10 +148,7 @@ class Assembly:
         child: tuple[str, Array],
         axes: tuple[Array, Array | None] | None = None,
     ) -> None:
-        """Add a joint that closes a loop between frames (4, 4) of two bodies.
-
-        `axes` (3,) are each in its frame; without the second it is parallel to the first as drawn.
-        """
+        """Close a loop between frames of two bodies; `axes` (3,) in each, the second parallel as drawn if None."""
         kind, label = OTHER_WORDS.get(kind, kind), f'<joint name="{name}">'
         if kind not in FREEDOMS and kind not in LOOSE:
             known = ", ".join([*FREEDOMS, *LOOSE])
@@ -190,23 +187,20 @@ class Assembly:
 
     def rename(self, allowed: Callable[[str], str]) -> None:
         """Give joints names that a format allows, and remark on what they were."""
-        names = {joint.name: allowed(joint.name) for joint in self.joints}
-        for joint in self.joints:
-            joint.name = names[joint.name]
-            if joint.mimic:
-                joint.mimic = replace(joint.mimic, joint=names[joint.mimic.joint])
-        self.drives = {names[name]: interface for name, interface in self.drives.items()}
-        changed = {name: new for name, new in names.items() if name != new}
+        changed = {joint.name: new for joint in self.joints if (new := allowed(joint.name)) != joint.name}
+        self._call(changed)
         if self.remark is not None:
             for name, new in changed.items():
                 append(self.remark, "renamed", joint=new, was=name)
         if changed:
-            self.notes.append(f"names of joints, changed: {', '.join(f'{a} to {b}' for a, b in changed.items())}")
+            self.notes.append(f"joints are renamed: {', '.join(f'{a} to {b}' for a, b in changed.items())}")
 
     def name_back(self) -> None:
         """Give joints the names that the remark says they had."""
         found = [] if self.remark is None else self.remark.findall("renamed")
-        names = {e.get("joint", ""): e.get("was", "") for e in found}
+        self._call({e.get("joint", ""): e.get("was", "") for e in found})
+
+    def _call(self, names: dict[str, str]) -> None:
         for joint in self.joints:
             joint.name = names.get(joint.name, joint.name)
             if joint.mimic:
@@ -243,16 +237,12 @@ def inertial_element(link: ET.Element, inertial: Inertial) -> None:
     element = append(link, "inertial")
     append(element, "origin", xyz=row(inertial.com))
     append(element, "mass", value=repr(float(inertial.mass)))
-    keys = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
-    values = inertial.inertia[np.triu_indices(3)]
-    append(element, "inertia", **{key: repr(float(value)) for key, value in zip(keys, values, strict=True)})
+    values = zip(SIX, inertial.inertia[np.triu_indices(3)], strict=True)
+    append(element, "inertia", **{key: repr(float(value)) for key, value in values})
 
 
 def made_of(mechanism: Mechanism | TreeModel, split: Sequence[str] = ()) -> Assembly:
-    """The bodies and joints of a robot at home, every body that moves with mass, and the remark that says the rest.
-
-    Joints of the kinds in `split` (universal, spherical) become hinges one after the other.
-    """
+    """A robot at home as bodies with mass, joints and remark; joints of the kinds in `split` become hinges in a row."""
     return _Apart(mechanism, split).assembly
 
 
@@ -300,7 +290,7 @@ class _Apart:
                 body.meshes.append((visual.frame, str(visual.mesh), visual.size))
             else:
                 body.visuals.append(visual)
-        self.assembly.notes += left_out
+        self.assembly.notes += [f"left out: {visual}" for visual in left_out]
 
     def _joint(self, joint: Joint, values: Array) -> None:
         if joint.type.dof > 1:
@@ -338,15 +328,12 @@ class _Apart:
         )
 
     def _remark(self, unbuilt: Sequence[str], virtual: Collection[str]) -> None:
-        """The piece of URDF+ that other tools skip."""
         source = read_xml(self.mechanism.urdf, "URDF text")
         remark = ET.Element("robot", name=self.mechanism.name)
         pkm = source.find("pkm")
         given = {} if pkm is None else dict(pkm.attrib)
         given |= {"base_link": self.mechanism.base_link, "platform_link": self.mechanism.platform_link}
-        home = append(append(remark, "pkm", **given), "home")
-        for name, value in self.home.items():
-            append(home, "joint", name=name, position=repr(value))
+        append_home(append(remark, "pkm", **given), self.home)
         remark.extend([*source.findall("ros2_control"), *source.findall("spring"), *source.findall("coupling")])
         remark.extend(e for e in source.findall("link") if e.get("name") in virtual)
         remark.extend(e for e in source.findall("joint") if e.get("name") in unbuilt)
@@ -372,28 +359,30 @@ class _Apart:
             body.inertial = replace(true, mass=mass, inertia=true.inertia + short * np.eye(3))
             light.append(body.name)
         if light:
-            self.assembly.notes.append(f"no mass or inertia, {SMALL:g} of the robot's instead: {', '.join(light)}")
+            self.assembly.notes.append(
+                f"bodies without mass or inertia get {SMALL:g} of the robot's: {', '.join(light)}"
+            )
 
     def _list_left_out(self) -> None:
         m, notes = self.mechanism, self.assembly.notes
         if m.unbuilt:
-            what = "coordinates of what floats" if isinstance(m, TreeModel) else "task coordinates"
-            notes.append(f"{what}, in the remark alone: {', '.join(m.unbuilt)}")
+            what = "coordinates of floating bodies" if isinstance(m, TreeModel) else "task coordinates"
+            notes.append(f"{REMARKED}: {what} {', '.join(m.unbuilt)}")
         drives = {name: m.joint_named[name].drive for name in m.actuated_joints}
         one_way = [n for n, d in drives.items() if d and (d.effort_range[0] >= 0.0 or d.effort_range[1] <= 0.0)]
         if one_way:
-            notes.append(f"drives that only pull or only push, in the remark alone: {', '.join(one_way)}")
+            notes.append(f"{REMARKED}: drives that only pull or only push, {', '.join(one_way)}")
         if m.springs:
-            notes.append(f"springs between links, in the remark alone: {', '.join(one.name for one in m.springs)}")
+            notes.append(f"{REMARKED}: springs between links, {', '.join(one.name for one in m.springs)}")
         if isinstance(m, TreeModel) and m.couplings:
-            notes.append(f"couplings of joints, in the remark alone: {', '.join(one.name for one in m.couplings)}")
+            notes.append(f"{REMARKED}: couplings of joints, {', '.join(one.name for one in m.couplings)}")
         beams = [link.name for link in m.links if link.beams]
         parts: list[Joint | Loop] = [*m.joints, *m.loops]
         bearings = [one.name for one in parts if one.bearing != RIGID]
         if beams or bearings:
-            notes.append(f"stiffness (beams and bearings): {', '.join(beams + bearings)}")
+            notes.append(f"left out: stiffness of beams and bearings, {', '.join(beams + bearings)}")
         if "<collision" in m.urdf:
-            notes.append("collision shapes")
+            notes.append("left out: collision shapes")
 
 
 def _kept(loop: Loop, as_drawn: Array, axis: Array) -> Array:
@@ -408,15 +397,20 @@ def _kept(loop: Loop, as_drawn: Array, axis: Array) -> Array:
     return transform(own[:3, 3], R)
 
 
+def pose_of_body(bodies: dict[str, Body], name: str) -> Array:
+    """Pose (4, 4) of a body as drawn; the world may be missing among them."""
+    return np.eye(4) if name == WORLD and name not in bodies else bodies[name].pose
+
+
 def parent_frame_as_drawn(bodies: dict[str, Body], joint: Connection) -> Array:
     """`first` of a joint whose frame the file gives in the child alone."""
-    back = inverse_transform(bodies[joint.parent].pose)
-    return back @ bodies[joint.child].pose @ joint.second @ inverse_transform(motion(joint, joint.drawn))
+    back = inverse_transform(pose_of_body(bodies, joint.parent))
+    return back @ pose_of_body(bodies, joint.child) @ joint.second @ inverse_transform(motion(joint, joint.drawn))
 
 
 def position_as_drawn(bodies: dict[str, Body], joint: Connection) -> float:
     """Position of a joint of one degree of freedom in the drawing; zero for others."""
-    ends = (bodies[joint.parent].pose @ joint.first, bodies[joint.child].pose @ joint.second)
+    ends = pose_of_body(bodies, joint.parent) @ joint.first, pose_of_body(bodies, joint.child) @ joint.second
     between = inverse_transform(ends[0]) @ ends[1]
     if joint.kind == "prismatic":
         return float(joint.axis @ between[:3, 3])

@@ -11,14 +11,16 @@ from pathlib import Path
 
 from pkm_description.command_options import add_output, add_robot, write_output
 from pkm_description.description_error import DescriptionError
-from pkm_description.formats.marks import USD, YAML
-from pkm_description.formats.sdf_writer import to_sdf
-from pkm_description.formats.urdf_writer import to_constraints, to_tree, to_yaml
-from pkm_description.formats.usd_writer import to_usd, write_usd
+from pkm_description.formats import USD, YAML
+from pkm_description.formats.bodies_and_joints import REMARKED
+from pkm_description.formats.mjcf_export import export_mjcf, gap_in_mujoco
+from pkm_description.formats.sdf import to_sdf
+from pkm_description.formats.urdf_dialects import to_constraints, to_tree, to_yaml
+from pkm_description.formats.usd import to_usd, write_usd
 from pkm_description.load import expand_told, load_mechanism, load_model, xacro_arguments
 from pkm_description.mechanism import Mechanism
-from pkm_description.mjcf.export import export_mjcf, gap_in_mujoco
 from pkm_description.tree_model import TreeModel
+from pkm_description.urdf.urdf_plus import is_tree
 from pkm_runtime.describable import counted
 from pkm_runtime.errors import PkmError
 
@@ -31,18 +33,20 @@ def _plus(mechanism: Robot) -> tuple[str, list[str]]:
 
 def _mjcf(mechanism: Robot) -> tuple[str, list[str]]:
     drives = [n for n in mechanism.actuated_joints if mechanism.joint_named[n].drive.command_interfaces[0] != "effort"]  # type: ignore[union-attr]
-    notes = ["base, platform and task coordinates, in the remark alone", "meshes"]
+    notes = [f"{REMARKED}: which bodies are base and platform, task coordinates"]
+    if "<mesh" in mechanism.urdf:
+        notes.append("left out: meshes")
     speeds = [j.name for j in mechanism.joints if j.drive and j.limits.velocity < float("inf")]
     if speeds:
-        notes.append(f"limits of velocity: {', '.join(speeds)}")
+        notes.append(f"left out: limits of velocity of {', '.join(speeds)}")
     if drives:
-        notes.append(f"drives become motors of effort, in the remark what they are: {', '.join(drives)}")
+        notes.append(f"these drives become effort motors, and their own kind is {REMARKED}: {', '.join(drives)}")
     text = export_mjcf(mechanism)
     if find_spec("mujoco"):
         gap = gap_in_mujoco(text)
-        apart = f"while it falls for 0.2 s, their ends come {gap:.2g} m or rad apart in MuJoCo"
-        unstable = "MuJoCo finds it unstable at a step of 2 ms: its lightest bodies want more armature or mass"
-        notes.append(f"rigid loops: {apart if gap < float('inf') else unstable}")
+        apart = f"ends of loops come {gap:.2g} m or rad apart in MuJoCo while the robot falls for 0.2 s"
+        unstable = "MuJoCo finds the robot unstable at a step of 2 ms: its lightest bodies need more armature or mass"
+        notes.append(apart if gap < float("inf") else unstable)
     return text, notes
 
 
@@ -86,12 +90,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         named = xacro_arguments(given.xacro_args)
         named |= {key: getattr(given, key) for key in ("platform", "base", "actuated") if getattr(given, key)}
-        mechanism, told = _loaded(given.robot, named)
+        mechanism, notes_of_reading = _loaded(given.robot, named)
         if given.balls == "hinges":
             text, notes = OF_BALLS[given.to](mechanism, ("spherical",))
         else:
             text, notes = WRITERS[given.to](mechanism)
-        notes = told + [f"{given.to} does not say: {note}" for note in notes]
+        notes = notes_of_reading + [f"in the {given.to} file: {note}" for note in notes]
         if given.to == "usd" and given.output:
             write_usd(text, given.output)
         else:
@@ -110,7 +114,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _loaded(file: str, named: dict[str, str]) -> tuple[Robot, list[str]]:
     """A robot, or a tree where a file is none and no platform is named, and what of the file was not taken."""
     try:
-        return load_mechanism(file, named), expand_told(file, named)[2]
+        text, _, notes_of_reading = expand_told(file, named)
+        return (load_model if is_tree(text) and "platform" not in named else load_mechanism)(
+            file, named
+        ), notes_of_reading
     except DescriptionError as error:
         if named.get("platform"):
             raise
@@ -118,9 +125,9 @@ def _loaded(file: str, named: dict[str, str]) -> tuple[Robot, list[str]]:
             tree = load_model(file, named)
         except DescriptionError:
             raise error from None
-        told = expand_told(file, {"platform": "", **named})[2]
+        notes_of_reading = expand_told(file, {"platform": "", **named})[2]
         clusters = counted(len(tree.clusters), "cluster")
-        return tree, [f"read as a tree, with {clusters} of loops and no platform: {error}", *told]
+        return tree, [f"read as a tree, with {clusters} of loops and no platform: {error}", *notes_of_reading]
 
 
 if __name__ == "__main__":

@@ -7,13 +7,13 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from pkm_description.description_error import DescriptionError
+from pkm_description.formats import USD_HEAD, YAML
 from pkm_description.formats.bodies_and_joints import Assembly
-from pkm_description.formats.marks import USD_HEAD, YAML
-from pkm_description.formats.sdf_reader import read_sdf
+from pkm_description.formats.mjcf_importer import read_mjcf
+from pkm_description.formats.sdf import read_sdf
 from pkm_description.formats.spanning_tree import tree_text
-from pkm_description.formats.urdf_reader import read_loops_file, read_urdf
-from pkm_description.formats.usd_reader import read_usd
-from pkm_description.mjcf.importer import read_mjcf
+from pkm_description.formats.urdf_dialects import read_loops_file, read_urdf
+from pkm_description.formats.usd import read_usd
 from pkm_description.urdf import urdf_plus, xacro_expansion
 from pkm_description.urdf.xml_text import read_file, root_tag
 
@@ -31,10 +31,7 @@ def assembly_of(text: str, path: Path | None = None) -> Assembly:
 
 
 def plus_text(text: str, arguments: Mapping[str, str] | None = None, path: Path | None = None) -> tuple[str, list[str]]:
-    """URDF+ text of a text, `path` its file, and what of it was not taken, in sentences.
-
-    `arguments` may name `platform`, `base` and the `actuated` joints. Raises `DescriptionError` with the file's name.
-    """
+    """URDF+ text of a text, `path` its file, and what of it was not taken; `arguments` as `tree_text` has them."""
     try:
         assembly = assembly_of(text, path)
         for tag, number in (
@@ -50,7 +47,6 @@ def plus_text(text: str, arguments: Mapping[str, str] | None = None, path: Path 
 
 
 def _urdf_text(path: Path) -> str:
-    """Text of a URDF file, expanded where it is xacro."""
     text = read_file(path)
     xacro = path.suffix == ".xacro" or xacro_expansion.needs_expansion(text)
     return xacro_expansion.expand_file(path, {}) if xacro else text

@@ -15,6 +15,7 @@ from dataclasses import replace
 import numpy as np
 
 from pkm_description.description_error import DescriptionError
+from pkm_description.formats import PARTS
 from pkm_description.formats.bodies_and_joints import (
     TURNING,
     WORLD,
@@ -26,12 +27,11 @@ from pkm_description.formats.bodies_and_joints import (
     of_joint,
     pose_attributes,
 )
-from pkm_description.formats.marks import PARTS
 from pkm_description.joint_geometry import position_at
 from pkm_description.mechanism import Array, Joint, JointType, Limits, Spring
-from pkm_description.mjcf.mujoco_model import append, row
 from pkm_description.rotations import inverse_transform
-from pkm_description.urdf import urdf_plus
+from pkm_description.urdf import elements
+from pkm_description.urdf.xml_text import append, append_home, row
 
 OPEN = 1e-6  # m, a gap that is told
 MEETING = ("spherical", "revolute", "continuous", "universal", "fixed")  # whose ends coincide
@@ -51,14 +51,13 @@ def tree_text(assembly: Assembly, arguments: Mapping[str, str] | None = None) ->
 
 class _Tree:
     def __init__(self, assembly: Assembly, given: dict[str, str]) -> None:
+        self.assembly = assembly
         unknown = given.keys() - set(PARTS)
         if unknown:
-            raise DescriptionError(
-                f"<{assembly.name}>",
+            raise self._error(
                 f"unknown argument(s) {', '.join(sorted(unknown))}",
                 f"it takes {', '.join(PARTS)}",
             )
-        self.assembly = assembly
         self.without_platform = given.get("platform") == ""
         self.bodies = assembly.bodies
         self.remark = assembly.remark
@@ -87,10 +86,11 @@ class _Tree:
             self.platform = given.get("platform") or self._said("platform_link") or self._platform()
         for what, name in (("platform", self.platform), ("base", self.base)):
             if name and name not in self.bodies:
-                raise DescriptionError(
-                    f"<{assembly.name}>", f"no body {name!r} for the {what}", "name an existing body"
-                )
+                raise self._error(f"no body {name!r} for the {what}", "name an existing body")
         self.root = ET.Element("robot", name=assembly.name)
+
+    def _error(self, problem: str, remedy: str) -> DescriptionError:
+        return DescriptionError(f"<{self.assembly.name}>", problem, remedy)
 
     def _said(self, attribute: str) -> str:
         return self.pkm.get(attribute, "") if self.pkm is not None else ""
@@ -110,10 +110,10 @@ class _Tree:
                     joint.limits.velocity, joint.limits.effort,
                 )  # fmt: skip
             joint.first = joint.first @ inverse_transform(motion(joint, joint.drawn))
-        chain = [] if given.get("platform") else [urdf_plus.joint_of(e) for e in self.remark.findall("joint")]
+        chain = [] if given.get("platform") else [elements.joint_of(e) for e in self.remark.findall("joint")]
         between = {joint.child for joint in chain}
         for element in self.remark.findall("link"):
-            link = urdf_plus.link_of(element, True)
+            link = elements.link_of(element, True)
             if link.name in self.bodies or link.name in between:
                 self.bodies.setdefault(link.name, Body(link.name, np.eye(4))).inertial = link.inertial
         for virtual in chain:
@@ -131,8 +131,7 @@ class _Tree:
     def _base(self) -> str:
         fixed = [j for j in self.assembly.joints if WORLD in (j.parent, j.child)]
         if not fixed:
-            raise DescriptionError(
-                f"<{self.assembly.name}>",
+            raise self._error(
                 "no body is fixed to the world",
                 f'name the base: load_mechanism(file, {{"base": "{next(iter(self.bodies), "...")}"}}), or --base',
             )
@@ -149,8 +148,7 @@ class _Tree:
         else:
             chosen = [name.strip() for name in names.split(",") if name.strip()]
         if not chosen and not self.without_platform:
-            raise DescriptionError(
-                f"<{self.assembly.name}>",
+            raise self._error(
                 "it drives no joint",
                 'name the driven joints: load_mechanism(file, {"actuated": "one,two"}), or --actuated one,two',
             )
@@ -161,7 +159,6 @@ class _Tree:
         return chosen
 
     def _platform(self) -> str:
-        """The body that most joints of loops end at."""
         between: dict[str, list[int]] = {}  # ends of joints that close loops, and of joints in loops
         for joint in self.cut:
             ways = [self._way(joint.parent), self._way(joint.child)]
@@ -176,20 +173,16 @@ class _Tree:
                     between[body][0] += joint.closes
                     between[body][1] += 1
         if not self.cut:
-            raise DescriptionError(
-                f"<{self.assembly.name}>", "its joints close no loop", "add a loop: this robot is a tree"
-            )
+            raise self._error("its joints close no loop", "add a loop: this robot is a tree")
         most = [body for body, count in between.items() if count == max(between.values()) and any(count)]
         if len(most) != 1:
-            raise DescriptionError(
-                f"<{self.assembly.name}>",
+            raise self._error(
                 f"several bodies could be the platform: {', '.join(most)}",
                 f'name it: load_mechanism(file, {{"platform": "{most[0]}"}}), or --platform {most[0]}',
             )
         return most[0]
 
     def _way(self, body: str) -> set[str]:
-        """Joints of the tree from the base to a body."""
         found = set()
         while body != self.base:
             joint, turned = self.tree[body]
@@ -200,7 +193,6 @@ class _Tree:
     # -- URDF+ --------------------------------------------------------------------------------------------------------
 
     def text(self) -> str:
-        """The URDF+ text, and notes on the cut."""
         used = {name for name in self.bodies if name in self.tree or name == self.base}
         for body in self.bodies.values():
             if body.name in used:
@@ -218,27 +210,29 @@ class _Tree:
             for name, numbers in coupling.terms:
                 append(element, "joint", name=name, coefficients=row(numbers))
         if self.remark is not None:
-            said = {one.name for one in self.assembly.couplings}
-            self.root.extend(one for one in self.remark.findall("coupling") if one.get("name") not in said)
+            written = {one.name for one in self.assembly.couplings}
+            self.root.extend(one for one in self.remark.findall("coupling") if one.get("name") not in written)
             if not self.assembly.springs:
                 self.root.extend(self.remark.findall("spring"))
         lost = [joint.name for joint in self.cut if _resists(joint) or _limited(joint)]
         if lost:
             self.assembly.notes.append(
-                f"not read: limits, damping, friction and springs where loops are cut: {', '.join(lost)}"
+                f"not read: limits, damping, friction and springs of joints at which loops are cut, {', '.join(lost)}"
             )
         for joint in self.cut:
             ends = (self.bodies[joint.parent].pose @ joint.first, self.bodies[joint.child].pose @ joint.second)
             gap = float(np.linalg.norm(ends[1][:3, 3] - ends[0][:3, 3]))
             if joint.kind in MEETING and gap > OPEN:
                 self.assembly.notes.append(
-                    f"as drawn, the ends of {joint.name} are {gap:.3g} m apart; closed from there"
+                    f"in the file the ends of {joint.name} are {gap:.3g} m apart: the loop is closed from there"
                 )
         if self.cut:
             self.assembly.notes.append(f"loops are cut at {', '.join(f'{j.name} ({j.kind})' for j in self.cut)}")
         lost = [joint.name for joint in self.assembly.joints if joint.armature and not joint.driven]
         if lost:
-            self.assembly.notes.append(f"for other tools alone: armature of joints without a drive: {', '.join(lost)}")
+            self.assembly.notes.append(
+                f"only written for other tools: armature of joints without a drive, {', '.join(lost)}"
+            )
         self._pkm()
         self._control()
         ET.indent(self.root)
@@ -339,9 +333,7 @@ class _Tree:
         given = {} if self.pkm is None else dict(self.pkm.attrib)
         given |= {"base_link": self.base, "platform_link": self.platform}
         given.setdefault("gravity", row(self.assembly.gravity))
-        home = append(append(self.root, "pkm", **given), "home")
-        for name, value in self.home.items():
-            append(home, "joint", name=name, position=repr(float(value)))
+        home = append_home(append(self.root, "pkm", **given), self.home)
         several = tuple(f"{joint.name}/" for joint in self.assembly.joints if joint.kind in SEVERAL)
         remarked = [] if self.pkm is None else self.pkm.findall("home/joint")
         home.extend(element for element in remarked if element.get("name", "").startswith(several))
@@ -349,8 +341,8 @@ class _Tree:
     def _control(self) -> None:
         """The drives: the remark's where it has the same, else efforts."""
         blocks = [] if self.remark is None else self.remark.findall("ros2_control")
-        said = [e.get("name", "") for b in blocks for e in b if e.find("command_interface") is not None]
-        if said == self.actuated:
+        driven = [e.get("name", "") for b in blocks for e in b if e.find("command_interface") is not None]
+        if driven == self.actuated:
             self.root.extend(blocks)
             return
         control = append(self.root, "ros2_control", name=self.assembly.name, type="system")
@@ -367,10 +359,7 @@ class _Tree:
 def spanning(
     assembly: Assembly, base: str, own: bool = True
 ) -> tuple[dict[str, tuple[Connection, bool]], list[Connection]]:
-    """Joints of the tree by the body they carry, with whether they are turned round, and those that are cut.
-
-    The file's `own` cuts are kept, unless this is false.
-    """
+    """Joints of the tree by the body they carry, and whether turned; those cut: the file's `own`, or a choice."""
     group = {name: name for name in assembly.bodies}
 
     def leader(name: str) -> str:
@@ -436,7 +425,6 @@ def _worth(joint: Connection, followed: set[str], own: bool) -> float:
 
 
 def _reversed(joint: Connection) -> Connection:
-    """The same joint seen from its child."""
     axis, axis2 = (-joint.axis2, -joint.axis) if joint.kind == "universal" else (-joint.axis, joint.axis2)
     turned = replace(joint, parent=joint.child, child=joint.parent, first=joint.second, second=joint.first)
     return replace(turned, axis=axis, axis2=axis2)

@@ -115,10 +115,7 @@ class ClosureModel:
         return poses, np.array(columns).reshape(-1, 6)
 
     def twists(self, columns: Array, joints: Sequence[Joint] | None = None) -> Array:
-        """Twists (n_links, 6, size) per unit of each coordinate, base frame at its origin, from those of `forward`.
-
-        Zero for links that no placed joint carries.
-        """
+        """Twists (n_links, 6, size) per unit of each coordinate at the base origin; zero for links not placed."""
         result = np.zeros((len(self.link_index), 6, self.size))
         position = 0
         for joint in self.joints if joints is None else joints:
@@ -137,10 +134,7 @@ class ClosureModel:
         return np.array(self.forward(q, self.leading_to([link]))[0][self.link_index[link]])
 
     def closure(self, q: Array, loops: Sequence[Loop | Coupling] | None = None) -> tuple[Array, Array]:
-        """Dimensionless residuals (m,) of loops and their Jacobian (m, size); 6 - dof rows for each loop.
-
-        One row for each coupling of joints, the last ones.
-        """
+        """Dimensionless residuals (m,) of loops (6 - dof each), couplings (1 each), and Jacobian (m, size)."""
         given = (*self.loops, *self.couplings) if loops is None else loops
         counted = [one for one in given if isinstance(one, Loop)]
         joints = self.placed_for(counted)
@@ -233,15 +227,10 @@ def loop_equations(loop: Loop, first: Array, second: Array, twist: Array, length
     across = frame_along(axis).T[:2]
     if kind is LoopType.UNIVERSAL:
         return np.append(gap, axis @ image), np.vstack((linear, cross(image, axis) @ angular))
-    if kind is LoopType.REVOLUTE:
+    held = {LoopType.REVOLUTE: np.eye(3), LoopType.CYLINDRICAL: across, LoopType.PLANAR: axis[None]}.get(kind)
+    if held is not None:
         tilt, tilt_rows = _alignment(axis, image, across, angular)
-        return np.concatenate((gap, tilt)), np.vstack((linear, tilt_rows))
-    if kind is LoopType.CYLINDRICAL:
-        tilt, tilt_rows = _alignment(axis, image, across, angular)
-        return np.concatenate((across @ gap, tilt)), np.vstack((across @ linear, tilt_rows))
-    if kind is LoopType.PLANAR:
-        tilt, tilt_rows = _alignment(axis, image, across, angular)
-        return np.append(axis @ gap, tilt), np.vstack((axis @ linear, tilt_rows))
+        return np.concatenate((held @ gap, tilt)), np.vstack((held @ linear, tilt_rows))
     turn = vector_from_rotation(relative)
     if kind is LoopType.PRISMATIC:
         return np.concatenate((across @ gap, turn)), np.vstack((across @ linear, angular))

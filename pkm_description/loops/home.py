@@ -1,19 +1,28 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Home configuration: coordinates of all joints that close all loops with the platform at its home pose."""
+"""Home configuration: coordinates of all joints that close all loops with the platform at its home pose.
+
+Whether loops can close at all is tested first, by the lengths of their bodies. Between the points about which its
+joints turn, a loop is a closed polygon with sides as long as the bodies, or as slides let them be. It closes only if no
+side is longer than all others together. Axis directions and ranges of turning joints are ignored: a loop that passes
+need not close, one that fails cannot.
+"""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import product
 
 import numpy as np
+import scipy  # whose parts load when they are first used
 
 from pkm_description.description_error import DescriptionError
 from pkm_description.joint_geometry import freedoms
 from pkm_description.loops.closure import ClosureModel, advance
-from pkm_description.loops.reach import unclosable
-from pkm_description.mechanism import Array, Joint, Limb, Loop
+from pkm_description.mechanism import Array, Joint, JointType, Limb, Link, Loop, LoopType
+from pkm_description.rotations import inverse_transform
 
 # Loops count as closed below this gap, relative to the robot's characteristic length (and in rad).
 CLOSED = 1e-9
@@ -23,11 +32,11 @@ STARTS = 60
 BRANCH_STARTS = 6  # for the platform's own branch: six joints at most that hardly miss a pose that they can take
 ITERATIONS = 60
 WITHIN_LIMITS = 1e-6  # rad, and of the characteristic length: a joint this little outside its range is at its end
-
 WORK = 40_000  # joints placed, all evaluations together, after which no new start is tried; a robot takes some hundreds
 LONGEST = 10.0  # s, after which no new start is tried either; the slowest of the gallery takes a fraction of one
-
 Equations = Callable[[Array], tuple[Array, Array]]
+TURNING = (LoopType.SPHERICAL, LoopType.UNIVERSAL, LoopType.REVOLUTE, LoopType.FIXED)  # cut joints that do not slide
+MOST_SLIDES = 6  # in one side; beyond, their corners are too many to be worth the while
 
 
 @dataclass(frozen=True)
@@ -58,7 +67,6 @@ class _Search:
 
     @property
     def goes_on(self) -> bool:
-        """Whether another start is allowed."""
         return self._left > 0 and self.seconds < LONGEST
 
     def counted(self, equations: Equations, joints: int) -> Equations:
@@ -86,7 +94,7 @@ def find_home(model: ClosureModel, request: HomeRequest) -> Array:
     target = request.pose
 
     def equations(values: Array) -> tuple[Array, Array]:
-        return _stacked(model.closure(values), model.pose_error(values, request.platform, target))
+        return stacked(model.closure(values), model.pose_error(values, request.platform, target))
 
     q, closes = _limb_by_limb(search, request, start, target)
     gap = _gap(equations(q)[0])
@@ -130,10 +138,7 @@ def _start(model: ClosureModel, request: HomeRequest) -> Array:
 
 
 def _limb_by_limb(search: _Search, request: HomeRequest, start: Array, pose: Array) -> tuple[Array, bool]:
-    """Bring the platform home with the joints that carry it, then close each limb alone.
-
-    Returns coordinates (size,), and False where the platform gets there but a limb does not.
-    """
+    """Bring the platform home, then close each limb alone: coordinates (size,), False if a limb stays open."""
     model = search.model
     named = {loop.name: loop for loop in model.loops}
     carrier = next((limb for limb in request.limbs if set(limb.joints) & set(request.path)), None)
@@ -142,7 +147,7 @@ def _limb_by_limb(search: _Search, request: HomeRequest, start: Array, pose: Arr
     inner = [one for name in loops if not {(one := named[name]).predecessor, one.successor} & others]
 
     def carried(values: Array) -> tuple[Array, Array]:
-        return _stacked(model.closure(values, inner), model.pose_error(values, request.platform, pose))
+        return stacked(model.closure(values, inner), model.pose_error(values, request.platform, pose))
 
     alone = search.counted(carried, len(model.placed_for(inner)) + len(request.path))
     q, gap = _best(search, alone, _columns(model, joints), start, start, BRANCH_STARTS if carrier is None else STARTS)
@@ -154,16 +159,12 @@ def _limb_by_limb(search: _Search, request: HomeRequest, start: Array, pose: Arr
             continue
         columns = _columns(model, limb.joints)
         if columns.any() and limb.loops:
-            equations = _limb_equations(search, [named[name] for name in limb.loops])
+            own = [named[name] for name in limb.loops]
+            equations = search.counted(partial(model.closure, loops=own), len(model.placed_for(own)))
             q, gap = _best(search, equations, columns, q, start)
             if arrived and gap > ROUNDED:
                 return q, False
     return q, True
-
-
-def _limb_equations(search: _Search, loops: Sequence[Loop]) -> Equations:
-    model = search.model
-    return search.counted(lambda values: model.closure(values, loops), len(model.placed_for(loops)))
 
 
 def _columns(model: ClosureModel, joints: Sequence[str]) -> Array:
@@ -272,7 +273,8 @@ def _gap(residual: Array) -> float:
     return float(np.abs(residual).max(initial=0.0))
 
 
-def _stacked(first: tuple[Array, Array], second: tuple[Array, Array]) -> tuple[Array, Array]:
+def stacked(first: tuple[Array, Array], second: tuple[Array, Array]) -> tuple[Array, Array]:
+    """Two sets of equations as one."""
     return np.concatenate((first[0], second[0])), np.vstack((first[1], second[1]))
 
 
@@ -341,7 +343,6 @@ def _check(search: _Search, request: HomeRequest, q: Array, gap: float, what: st
 
 
 def _check_limits(model: ClosureModel, q: Array, joints: Sequence[Joint], what: str) -> None:
-    """Refuse a home with one of some joints outside its range."""
     lower, upper = bounds(model)
     for joint in joints:
         block = model.slices[joint.name]
@@ -358,3 +359,132 @@ def _worst_loop(model: ClosureModel, q: Array) -> tuple[str, float]:
     misses = [(_gap(model.closure(q, [loop])[0]), loop.name) for loop in model.loops]
     miss, name = max(misses)
     return name, miss * model.length
+
+
+@dataclass(frozen=True)
+class Gap:
+    """A loop that cannot close: one of its sides is at least `needed` long [m], all the others at most `available`."""
+
+    loop: str
+    needed: float
+    available: float
+    side: tuple[str, ...]  # links that the long side is made of
+    others: tuple[str, ...]  # links of the other sides
+
+    def in_words(self) -> str:
+        """What is too long and what too short."""
+        one = len(self.side) == 1
+        others = f"{', '.join(self.others)} {'spans' if len(self.others) == 1 else 'together span'}"
+        return (
+            f'in <loop name="{self.loop}"> {" and ".join(self.side)} {"spans" if one else "span"} at least '
+            f"{self.needed:.4g} m between joints, while {others} at most {self.available:.4g} m"
+        )
+
+
+@dataclass
+class _Side:
+    """A side of the polygon: a vector from joint to joint, which slides can lengthen along directions of its frame."""
+
+    links: list[str]
+    start: Array
+    frame: Array = field(default_factory=lambda: np.eye(4))  # of the link where the walk is, in the side's frame
+    slides: list[tuple[Array, float, float]] = field(default_factory=list)
+    end: Array = field(default_factory=lambda: np.zeros(3))
+
+    def ended(self, end: Array) -> _Side:
+        self.end = end
+        return self
+
+    def span(self) -> tuple[float, float]:
+        rigid = self.end - self.start
+        if not self.slides:
+            return float(np.linalg.norm(rigid)), float(np.linalg.norm(rigid))
+        directions = np.column_stack([a for a, _, _ in self.slides])
+        lower, upper = (np.array([s[k] for s in self.slides]) for k in (1, 2))
+        wide = lower < upper
+        fixed = rigid + directions[:, ~wide] @ lower[~wide]
+        least = float(np.linalg.norm(fixed))
+        if wide.any():
+            nearest = scipy.optimize.lsq_linear(directions[:, wide], -fixed, (lower[wide], upper[wide]))
+            least = float(np.sqrt(2.0 * nearest.cost))
+        if not (np.isfinite(lower) & np.isfinite(upper)).all() or len(self.slides) > MOST_SLIDES:
+            return least, np.inf
+        corners = product(*zip(lower, upper, strict=True))
+        return least, max(float(np.linalg.norm(rigid + directions @ np.array(corner))) for corner in corners)
+
+
+def unclosable(
+    links: Sequence[Link],
+    joints: Sequence[Joint],
+    loops: Sequence[Loop],
+    base: str,
+    placed: tuple[str, Array] | None,
+    allowance: float,
+) -> Iterator[Gap]:
+    """Gaps of loops that no positions close, more than `allowance` [m]; `placed` is the platform at home (4, 4)."""
+    carrier = {joint.child: joint for joint in joints}
+
+    def path(link: str) -> list[Joint]:
+        found: list[Joint] = []
+        while link in carrier and len(found) <= len(links):
+            found.append(carrier[link])
+            link = carrier[link].parent
+        return found[::-1]
+
+    for loop in loops:
+        if loop.type not in TURNING:
+            continue
+        first, second = path(loop.predecessor), path(loop.successor)
+        shared = 0
+        while shared < min(len(first), len(second)) and first[shared] is second[shared]:
+            shared += 1
+        branches = [first[shared:], second[shared:]]
+        if placed is not None and shared == 0:
+            branches = [_with_placed(branch, path(placed[0]), base, *placed) for branch in branches]
+        if any(joint.type in (JointType.PLANAR, JointType.FLOATING) for branch in branches for joint in branch):
+            continue
+        gap = _gap_of(loop, list(_sides(loop, *branches)), allowance)
+        if gap is not None:
+            yield gap
+
+
+def _with_placed(branch: list[Joint], path: list[Joint], base: str, platform: str, pose: Array) -> list[Joint]:
+    """A branch from the base with a fixed joint for the path to the platform, whose pose is known."""
+    if not path or branch[: len(path)] != path:
+        return branch
+    return [Joint("home", JointType.FIXED, base, platform, pose, np.zeros(3)), *branch[len(path) :]]
+
+
+def _sides(loop: Loop, up: Sequence[Joint], down: Sequence[Joint]) -> Iterator[_Side]:
+    """Sides of a loop's polygon: from its cut joint up one branch, down the other, and back."""
+    side = _Side([loop.predecessor], loop.predecessor_frame[:3, 3].copy())
+    for joint in reversed(up):
+        if joint.type in (JointType.REVOLUTE, JointType.CONTINUOUS):
+            yield side.ended(side.frame[:3, 3].copy())
+            side = _Side([joint.parent], joint.origin[:3, 3].copy())
+            continue
+        if joint.type is JointType.PRISMATIC:
+            side.slides.append((-side.frame[:3, :3] @ joint.axis, joint.limits.lower, joint.limits.upper))
+        side.frame = side.frame @ inverse_transform(joint.origin)
+        side.links.append(joint.parent)
+    for joint in down:
+        side.frame = side.frame @ joint.origin
+        if joint.type in (JointType.REVOLUTE, JointType.CONTINUOUS):
+            yield side.ended(side.frame[:3, 3].copy())
+            side = _Side([joint.child], np.zeros(3))
+            continue
+        if joint.type is JointType.PRISMATIC:
+            side.slides.append((side.frame[:3, :3] @ joint.axis, joint.limits.lower, joint.limits.upper))
+        side.links.append(joint.child)
+    yield side.ended((side.frame @ loop.successor_frame)[:3, 3])
+
+
+def _gap_of(loop: Loop, sides: list[_Side], allowance: float) -> Gap | None:
+    spans = [side.span() for side in sides]
+    for k, (least, _) in enumerate(spans):
+        available = sum(most for other, (_, most) in enumerate(spans) if other != k)
+        if least > available + allowance:
+            others = [link for i, side in enumerate(sides) if i != k and spans[i][1] > 0.0 for link in side.links]
+            ends = tuple(dict.fromkeys((sides[k].links[0], sides[k].links[-1])))
+            return Gap(loop.name, least, available, ends, tuple(dict.fromkeys(others)))
+    return None

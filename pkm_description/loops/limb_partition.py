@@ -23,8 +23,6 @@ from pkm_description.mechanism import Array, Joint, JointType, Limb, Link, Loop
 
 @dataclass(frozen=True)
 class _Edge:
-    """A joint or a loop, and the links it joins."""
-
     name: str
     ends: frozenset[str]
     loop: bool = False
@@ -33,10 +31,7 @@ class _Edge:
 
 
 class LimbGraph:
-    """Links, joints and loops of a description without the virtual joints `chain` of the platform.
-
-    Raises `DescriptionError` where base and platform are one rigid body.
-    """
+    """Links, joints and loops without the joints `chain`; refused where base and platform are one body."""
 
     def __init__(
         self,
@@ -78,10 +73,7 @@ class LimbGraph:
         return self._partition(set())[0]
 
     def limbs(self, model: ClosureModel, home: Array) -> tuple[tuple[Limb, ...], Limb | None]:
-        """The limbs, and the bodies of an articulated platform beside the platform link, None if it is rigid.
-
-        `home` (size,) are coordinates that close the loops.
-        """
+        """The limbs, and the bodies of an articulated platform or None; `home` (size,) closes the loops."""
         articulated: set[str] = set()
         for part in self.connected():
             if len(part.actuated) > 1:
@@ -123,7 +115,6 @@ class LimbGraph:
         return rank(model.twist_map(min(body), home) @ null_space(locked)) == 0
 
     def _groups(self, links: Set[str], edges: Sequence[_Edge]) -> list[set[str]]:
-        """Connected sets of the given links, in the order of the description."""
         beside: dict[str, list[str]] = {link: [] for link in links}
         for edge in edges:
             for link in edge.ends & links:

@@ -205,10 +205,8 @@ def beside_home(mechanism: Mechanism) -> Mechanism:
 
 
 def check_gears(mechanism: Mechanism) -> None:
-    """Refuse a mimic joint that takes a motion from the platform which the loops leave it.
-
-    The solvers follow the loops only. A mimic joint may repeat what the loops imply (the coupled arms of a Par2).
-    """
+    """Refuse a mimic joint that takes a motion from the platform: solvers follow the loops, not gears."""
+    # they may repeat what the loops imply, as the coupled arms of a Par2
     geared = [joint.name for joint in mechanism.joints if joint.mimic is not None]
     if not geared:
         return
@@ -268,11 +266,8 @@ def check_moves_mass(model: ClosureModel, home: Array, platform: str, actuated: 
 
 
 def axes(direction: Sequence[float], signed: bool = True) -> str:
-    """A direction (6,), linear, then angular, in one unit, in words: `along +x`, `along +x +y and about -z`.
-
-    Components below `MINOR` of the largest are left out; `signed` is False for a line without orientation.
-    """
-    largest = max(abs(float(size)) for size in direction)
+    """A direction (6,), linear, then angular, in words: `along +x`; parts below `MINOR` of the largest are left out."""
+    largest = max(abs(float(size)) for size in direction)  # not `signed`: a line without orientation
     names = [
         f"{('+' if size > 0.0 else '-') if signed else ''}{'xyz'[i % 3]}" if abs(size) > MINOR * largest else ""
         for i, size in enumerate(direction)

@@ -17,7 +17,7 @@ from pkm_description.description_error import DescriptionError, or_near
 from pkm_description.graph import platform_chain
 from pkm_description.joint_geometry import freedoms
 from pkm_description.loops.closure import RANK, ClosureModel, null_space, rank
-from pkm_description.loops.home import CLOSED, bounds, close
+from pkm_description.loops.home import CLOSED, bounds, close, stacked
 from pkm_description.loops.limb_partition import LimbGraph
 from pkm_description.loops.mobility import generic_configurations, whole_platforms
 from pkm_description.mechanism import Array, Joint, Mobility
@@ -81,10 +81,7 @@ def followed(named: Mapping[str, Array], redundant: str) -> Array:
 def home_at_rest(
     model: ClosureModel, home: Array, platform: str, redundant: Sequence[str], initial: Mapping[str, float]
 ) -> Array:
-    """Home (size,) with driven redundant joints at `initial` positions, by name, else zero, the platform where it is.
-
-    The search for home moves whatever closes the loops. Unchanged where they do not close like this.
-    """
+    """Home (size,) with driven redundant joints at `initial`, else zero; unchanged where it then stays open."""
     rows = {f.name: model.slices[joint.name].start + k for joint in model.free for k, f in enumerate(freedoms(joint))}
     held, pose, q = [rows[name] for name in redundant], model.pose_of(platform, home), home.copy()
     q[held] = [initial.get(name, 0.0) for name in redundant]
@@ -92,8 +89,7 @@ def home_at_rest(
     columns[held] = False
 
     def equations(values: Array) -> tuple[Array, Array]:
-        (gap, J), (miss, G) = model.closure(values), model.pose_error(values, platform, pose)
-        return np.concatenate((gap, miss)), np.vstack((J, G))
+        return stacked(model.closure(values), model.pose_error(values, platform, pose))
 
     found, gap = close(model, equations, columns, q)
     lower, upper = bounds(model)
@@ -113,10 +109,7 @@ def _check_drives(model: ClosureModel, counted: Mobility, motions: Array, actuat
 
 
 def _check_platform(counted: Mobility, platform: str, others: Sequence[str]) -> None:
-    """Refuse a platform beside a link that has all degrees of freedom: that one may have been meant.
-
-    So has the body on the half plates of an H4.
-    """
+    """Refuse a platform beside a link that has all degrees of freedom, as on an H4: that one may have been meant."""
     if not others:
         return
     some = " or ".join(repr(name) for name in others[:2])
@@ -130,8 +123,6 @@ def _check_platform(counted: Mobility, platform: str, others: Sequence[str]) -> 
 
 
 class _Chosen:
-    """Redundant degrees of freedom as they are chosen."""
-
     def __init__(
         self, model: ClosureModel, motions: Array, of_platform: Array, held: Array, platform: str, chain: Sequence[str]
     ) -> None:
@@ -155,10 +146,10 @@ class _Chosen:
     def take(self, name: str) -> None:
         """Add a joint, or one of its degrees of freedom; `DescriptionError` if it is no further coordinate."""
         label = f'<redundant joint="{name}">'
-        mine = [one for one in self.row if name in (one, self._joint[one].name)]
-        if not mine:
+        meant = [one for one in self.row if name in (one, self._joint[one].name)]
+        if not meant:
             raise DescriptionError(label, "no such joint", or_near(name, list(self.row), "name a moving joint"))
-        for one in mine:
+        for one in meant:
             if below := self._missing_below(one):
                 problem = f"{below} carries it, and is not redundant itself"
                 raise DescriptionError(label, problem, f"name {below} before it, or another joint")
@@ -168,7 +159,6 @@ class _Chosen:
             self.add(one)
 
     def add(self, name: str) -> None:
-        """Add a degree of freedom."""
         self._seen = np.vstack((self._seen, self._motions[self.row[name]]))
         self.names.append(name)
 

@@ -23,10 +23,7 @@ _AT_LEAST_EVERY = 1.0  # s
 
 
 class Diagnostics:
-    """Publishes the level, sentence and values of `report` once a second or when the level changes.
-
-    A refused new `description`, with which the node goes on as before, is a warning.
-    """
+    """Publishes what `report` returns once a second or when the level changes; a refused `description` is a warning."""
 
     def __init__(self, node: Node, report: Callable[[], Report], description: RobotDescription | None = None) -> None:
         self._node = node

@@ -39,10 +39,7 @@ def status(code: int, reason: str = "") -> SolveStatus:
 
 
 def check_count(count: int, what: str, all_modes: bool = False) -> None:
-    """Refuse a request for nothing, or for more than a node has time for, by the bounds in the services' texts.
-
-    `all_modes` asks for every mode of each.
-    """
+    """Refuse a request for nothing, or for more than a node has time for; `all_modes` asks for every mode of each."""
     most = MOST_WITH_ALL_MODES if all_modes else MOST_ROWS
     if not count:
         raise RequestError(f"{what} is empty")
@@ -128,10 +125,7 @@ def joint_values(
 
 
 def reading_of(names: Sequence[str], message: JointState) -> Array:
-    """Positions, velocities and efforts (3 n,) of a joint message in the order of `names`.
-
-    Efforts are NaN where the message has none in that order; errors as in `joint_values`.
-    """
+    """Positions, velocities and efforts (3 n,) of a joint message by `names`; efforts NaN where it has none."""
     efforts = np.full(len(names), np.nan)
     if len(message.effort) == len(names) and list(message.name) == list(names):
         efforts = np.array(message.effort, dtype=np.float64)

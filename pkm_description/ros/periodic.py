@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Periodic work of a node: by a timer, or in a thread independent of the executor's callbacks."""
+"""Periodic work of a node, by a timer or in a thread of its own; stamps and ages under a clock that stands or jumps."""
 
 from __future__ import annotations
 
+import math
 import sys
 import threading
 import time
@@ -14,6 +15,8 @@ from rclpy.node import Node
 from rclpy.timer import Timer
 
 _SWITCH_INTERVAL = 1e-3  # s, after which a thread that waits for the interpreter gets it; Python's default is 5 ms
+_FOLLOWS = 0.02  # s per s: so much quicker than planned may a motion be that runs on the time of stamps
+_STEPPED = 1.0  # s off: the clock was set, or everything stood still
 
 
 def steady_timer(node: Node, period: float, callback: Callable[[], None]) -> Timer:
@@ -55,3 +58,49 @@ class OwnThread:
                     self._failed = repr(error)
                     self._node.get_logger().error(f"{type(error).__name__}: {error}")
             due = max(due + (self._period if pause is None else pause), time.monotonic())
+
+
+class FollowingStamps:
+    """Stamps of a loop's steady times that approach the `clock` [ns] gradually, and at once where it was set."""
+
+    def __init__(self, clock: Callable[[], int]) -> None:
+        self._clock = clock
+        self._offset: float | None = None  # s, from the loop's time to that of the clock
+        self._last = 0.0  # s, of the loop
+        self.steps = 0  # of the clock, since the beginning
+
+    def of(self, moment: float) -> int:
+        """Stamp [ns] of a moment [s] of the loop's own, monotonic time."""
+        wanted = 1e-9 * self._clock() - moment
+        if self._offset is None or abs(wanted - self._offset) > _STEPPED:
+            self.steps += self._offset is not None
+            self._offset = wanted
+        else:
+            most = _FOLLOWS * max(moment - self._last, 0.0)
+            self._offset += min(max(wanted - self._offset, -most), most)
+        self._last = moment
+        return round((self._offset + moment) * 1e9)
+
+
+class Age:
+    """Time since a message was heard: by the node's clock if simulated, else by one that nobody sets."""
+
+    def __init__(self, node: Node) -> None:
+        self._node = node
+        self._at: float | None = None
+
+    def note(self) -> None:
+        """Record a message."""
+        self._at = self._now()
+
+    @property
+    def seconds(self) -> float:
+        """Seconds since the last message; infinite before any, or where simulated time has gone back since."""
+        if self._at is None:
+            return math.inf
+        passed = self._now() - self._at
+        return passed if passed >= 0.0 else math.inf
+
+    def _now(self) -> float:
+        simulated = self._node.has_parameter("use_sim_time") and self._node.get_parameter("use_sim_time").value
+        return 1e-9 * self._node.get_clock().now().nanoseconds if simulated else time.monotonic()

@@ -34,10 +34,7 @@ _AGAIN_AFTER = 10.0  # s, after which the same error is logged again
 
 
 class EnduringExecutor(SingleThreadedExecutor):
-    """Runs callbacks, and logs and survives all their errors.
-
-    A failed request is answered by a refusal, so that the client does not wait for ever; see `refusal`.
-    """
+    """Runs callbacks, logs and survives all their errors; a failed request is answered by a `refusal`."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
@@ -82,10 +79,7 @@ class EnduringExecutor(SingleThreadedExecutor):
 
 
 def refusal(request: Any, response: Any, why: str) -> Any:
-    """A response that says no, with the reason where it has a field for it.
-
-    Parameters that were not set say so; other responses keep their defaults.
-    """
+    """A response that says no, with the reason where it has a field for it; others keep their defaults."""
     if hasattr(request, "parameters"):
         refused = SetParametersResult(successful=False, reason=why)
         if hasattr(response, "results"):
@@ -147,7 +141,7 @@ def _keep_clock(node: Node, parameters: list[Parameter]) -> SetParametersResult:
 
 
 class _SecondInterrupt(BaseException):
-    """A repeated signal."""
+    pass
 
 
 def run_node(make: Callable[[], Node], args: list[str] | None = None) -> int:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a node gets its robot: from the latched topic /robot_description, or from the parameter of that name."""
+"""How a node gets its robot, from the topic /robot_description or the parameter of that name; who publishes it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from pkm_description.from_urdf import shared_mechanism
 from pkm_description.mechanism import Mechanism
 from pkm_description.ros.parameters import declare
 from pkm_description.ros.periodic import steady_timer
-from pkm_description.ros.topics import DESCRIPTION_IN, EVENTS, ROBOT_DESCRIPTION
+from pkm_description.ros.process import run_node
+from pkm_description.ros.topics import DESCRIPTION_IN, EVENTS, LATCHED, ROBOT_DESCRIPTION
 from pkm_description.urdf.xml_text import LETTERS, check_length
 from pkm_runtime.errors import PkmError, shortened
 
@@ -131,3 +132,24 @@ class RobotDescription:
         )
         self._node.get_logger().error(f"{self.problem}, in {self._patience:g} s: {whose}")
         self._node.exit_code = _END  # type: ignore[attr-defined]  # which `run_nodes` looks at
+
+
+class DescriptionNode(Node):
+    """Latches the text that it is given; its starter has expanded the robot's file."""
+
+    def __init__(self) -> None:
+        super().__init__("description")
+        text = declare(self, "robot_description", "", "URDF+ text, the output of xacro for a robot's file", fixed=True)
+        if not text:
+            self.get_logger().error("the parameter robot_description is empty: there is no robot")
+        self._publisher = self.create_publisher(String, ROBOT_DESCRIPTION, LATCHED)
+        self._publisher.publish(String(data=text))
+
+
+def main(args: list[str] | None = None) -> int:
+    """Entry point."""
+    return run_node(DescriptionNode, args)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -59,26 +59,14 @@ PLAY_MOTION = "play_motion"  # pkm_interfaces/PlayMotion: plan a motion and run 
 RECORD_MEASUREMENT = "record_measurement"  # pkm_interfaces/RecordMeasurement: a row for pkm calibrate
 FOLLOW_TRAJECTORY = "follow_platform_trajectory"  # action
 
-LATCHED = QoSProfile(
-    depth=1,
-    history=HistoryPolicy.KEEP_LAST,
-    reliability=ReliabilityPolicy.RELIABLE,
-    durability=DurabilityPolicy.TRANSIENT_LOCAL,
-)
-DESCRIPTION_IN = QoSProfile(  # a queue of one keeps only the last of several publishers' texts, which may be unusable
-    depth=10,
-    history=HistoryPolicy.KEEP_LAST,
-    reliability=ReliabilityPolicy.RELIABLE,
-    durability=DurabilityPolicy.TRANSIENT_LOCAL,
-)
-LATCHED_EVENTS = QoSProfile(  # for subscribers that need each change, not only the newest state
-    depth=1000,
-    history=HistoryPolicy.KEEP_LAST,
-    reliability=ReliabilityPolicy.RELIABLE,
-    durability=DurabilityPolicy.TRANSIENT_LOCAL,
-)
-STREAM_OUT = QoSProfile(depth=1000, history=HistoryPolicy.KEEP_LAST, reliability=ReliabilityPolicy.RELIABLE)
+_RELIABLE = {"history": HistoryPolicy.KEEP_LAST, "reliability": ReliabilityPolicy.RELIABLE}
+_LATCHED = _RELIABLE | {"durability": DurabilityPolicy.TRANSIENT_LOCAL}
+LATCHED = QoSProfile(depth=1, **_LATCHED)
+# a queue of one keeps only the last of several publishers' texts, which may be unusable
+DESCRIPTION_IN = QoSProfile(depth=10, **_LATCHED)
+LATCHED_EVENTS = QoSProfile(depth=1000, **_LATCHED)  # for subscribers that need each change, not only the newest state
+STREAM_OUT = QoSProfile(depth=1000, **_RELIABLE)
 STREAM_IN = QoSProfile(depth=1, history=HistoryPolicy.KEEP_LAST, reliability=ReliabilityPolicy.BEST_EFFORT)
-EVENTS = QoSProfile(depth=10, history=HistoryPolicy.KEEP_LAST, reliability=ReliabilityPolicy.RELIABLE)
-MANY_AT_ONCE = QoSProfile(depth=1000, history=HistoryPolicy.KEEP_LAST, reliability=ReliabilityPolicy.RELIABLE)
-STREAM_RECORD = QoSProfile(depth=10000, history=HistoryPolicy.KEEP_LAST, reliability=ReliabilityPolicy.RELIABLE)
+EVENTS = QoSProfile(depth=10, **_RELIABLE)
+MANY_AT_ONCE = QoSProfile(depth=1000, **_RELIABLE)
+STREAM_RECORD = QoSProfile(depth=10000, **_RELIABLE)

@@ -14,8 +14,9 @@ from pathlib import Path, PurePosixPath
 
 import numpy as np
 
+from pkm_description.description_error import DescriptionError
 from pkm_description.mechanism import Array, Described, Mechanism
-from pkm_description.rotations import rotation_from_rpy, transform
+from pkm_description.urdf.elements import numbers_of, origin_of
 from pkm_description.urdf.xacro_expansion import PACKAGE
 from pkm_description.urdf.xml_text import read_xml
 
@@ -40,10 +41,6 @@ class Visual:
     size: Array
     colour: tuple[float, float, float, float]
     mesh: Path | None = None
-
-
-class _UnusableError(Exception):
-    """A visual that cannot be drawn, with the reason."""
 
 
 def visuals_of(mechanism: Described) -> tuple[list[Visual], list[str]]:
@@ -71,8 +68,8 @@ def shapes_of(root: ET.Element, kind: str, source: str) -> tuple[list[Visual], l
                 return found, left_out
             try:
                 found.append(_visual(name, element, palette, source))
-            except _UnusableError as problem:
-                left_out.append(f"a {kind} of link {name!r}: {problem}")
+            except DescriptionError as error:
+                left_out.append(f"a {kind} of link {name!r}: {error.problem}")
     return found, left_out
 
 
@@ -106,38 +103,34 @@ def package_folder(package: str) -> Path:
 
 
 def _visual(link: str, element: ET.Element, palette: dict[str, ET.Element], source: str) -> Visual:
-    geometry = element.find("geometry")
-    shape = next(iter(geometry), None) if geometry is not None else None
+    shape = element.find("geometry/*")
     if shape is None:
-        raise _UnusableError("it has no geometry")
-    frame = _frame(element.find("origin"))
+        raise _unusable("it has no geometry")
+    frame = origin_of(element, "")
     colour = _colour(element.find("material"), palette)
     if shape.tag == "mesh":
         try:
             path = mesh_path(shape.get("filename", ""), source)
             size = path.stat().st_size
         except (ValueError, OSError) as error:
-            raise _UnusableError(str(error)) from error
+            raise _unusable(str(error)) from error
         if size > MESH_BYTES:
-            raise _UnusableError(f"{path} has {size} bytes, more than {MESH_BYTES}")
-        return Visual(link, frame, "mesh", _row(shape.get("scale", "1 1 1"), 3, "scale"), colour, path)
+            raise _unusable(f"{path} has {size} bytes, more than {MESH_BYTES}")
+        return Visual(link, frame, "mesh", numbers_of(shape.get("scale", "1 1 1"), "", "scale", 3), colour, path)
     if shape.tag == "cylinder":
-        extent = np.concatenate([_row(shape.get(key, ""), 1, key) for key in ("radius", "length")])
+        extent = np.concatenate([numbers_of(shape.get(key, ""), "", key, 1) for key in ("radius", "length")])
     elif shape.tag in _NUMBERS:
         key, count = _NUMBERS[str(shape.tag)]
-        extent = _row(shape.get(key, ""), count, key)
+        extent = numbers_of(shape.get(key, ""), "", key, count)
     else:
-        raise _UnusableError(f"<{str(shape.tag)[:80]}> is not a URDF shape")
+        raise _unusable(f"<{str(shape.tag)[:80]}> is not a URDF shape")
     if not (extent > 0.0).all():
-        raise _UnusableError(f"the size of its {shape.tag} is not greater than zero")
+        raise _unusable(f"the size of its {shape.tag} is not greater than zero")
     return Visual(link, frame, str(shape.tag), extent, colour)
 
 
-def _frame(origin: ET.Element | None) -> Array:
-    if origin is None:
-        return np.eye(4)
-    xyz, rpy = (_row(origin.get(key, "0 0 0"), 3, key) for key in ("xyz", "rpy"))
-    return transform(xyz, rotation_from_rpy(rpy))
+def _unusable(problem: str) -> DescriptionError:
+    return DescriptionError("", problem, "it is not drawn")
 
 
 def _colour(material: ET.Element | None, palette: dict[str, ET.Element]) -> tuple[float, float, float, float]:
@@ -150,17 +143,7 @@ def _colour(material: ET.Element | None, palette: dict[str, ET.Element]) -> tupl
     if colour is None:
         return GREY
     try:
-        red, green, blue, opacity = np.clip(_row(colour.get("rgba", ""), 4, "rgba"), 0.0, 1.0)
-    except _UnusableError:
+        red, green, blue, opacity = np.clip(numbers_of(colour.get("rgba", ""), "", "rgba", 4), 0.0, 1.0)
+    except DescriptionError:
         return GREY
     return float(red), float(green), float(blue), float(opacity)
-
-
-def _row(text: str, count: int, what: str) -> Array:
-    try:
-        values = np.array([float(word) for word in text.split()])
-    except ValueError:
-        values = np.zeros(0)
-    if len(values) != count or not (np.abs(values) < 1e6).all():
-        raise _UnusableError(f"{what}={text[:80]!r} is not made of {count} number(s) below 1e6")
-    return values

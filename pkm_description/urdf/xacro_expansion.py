@@ -35,10 +35,7 @@ def needs_expansion(text: str) -> bool:
 
 
 def expand_file(path: Path, arguments: Mapping[str, str] | None = None, patience: float = PATIENCE) -> str:
-    """Expand a xacro file within `patience` [s]; includes are resolved relative to the including file.
-
-    Raises `DescriptionError` where xacro or the XML parser refuses the file, or time runs out.
-    """
+    """Expand a xacro file within `patience` [s], includes relative to it; `DescriptionError` where that fails."""
     return str(_answer(str(path.resolve()), None, arguments, patience)["text"])
 
 

@@ -8,8 +8,10 @@ gigabytes of text; so are texts that are longer, deeper or have more elements th
 from __future__ import annotations
 
 import contextlib
+import re
 import xml.etree.ElementTree as ET
 import xml.parsers.expat
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from pkm_description.description_error import DescriptionError
@@ -17,6 +19,7 @@ from pkm_description.description_error import DescriptionError
 LETTERS = 10_000_000  # of a text; the longest of the gallery has 31,000
 DEPTH = 200  # elements within elements; bodies of MJCF nest, those of URDF do not
 ELEMENTS = 100_000
+_REFERENCES = ("link", "reference", "base_link", "platform_link")  # attributes that name a link
 
 
 def read_xml(text: str, place: str) -> ET.Element:
@@ -73,13 +76,31 @@ def root_tag(text: str) -> str:
     return found[0] if found else ""
 
 
+def append(parent: ET.Element, tag: str, **attributes: str) -> ET.Element:
+    """A new element at the end of its parent."""
+    return ET.SubElement(parent, tag, attributes)
+
+
+def append_home(pkm: ET.Element, positions: Mapping[str, float]) -> ET.Element:
+    """A `<home>` with positions by degree of freedom, in place of what there was."""
+    for element in pkm.findall("home"):
+        pkm.remove(element)
+    home = append(pkm, "home")
+    for name, value in positions.items():
+        append(home, "joint", name=name, position=repr(float(value)))
+    return home
+
+
+def row(values: Iterable[float]) -> str:
+    """Numbers with all digits, a zero without sign."""
+    return " ".join(repr(float(v) + 0.0) for v in values)
+
+
 class _StopParsingError(Exception):
     """The root element has begun, or a document type, before which none is read."""
 
 
 class _LimitedBuilder(ET.TreeBuilder):
-    """Builds the tree within the limits."""
-
     def __init__(self, place: str) -> None:
         super().__init__()
         self._place = place
@@ -87,7 +108,6 @@ class _LimitedBuilder(ET.TreeBuilder):
         self._elements = 0
 
     def start(self, tag: str, attrs: dict[str, str]) -> ET.Element:
-        """Open an element."""
         self._depth += 1
         self._elements += 1
         if self._depth > DEPTH:
@@ -99,10 +119,29 @@ class _LimitedBuilder(ET.TreeBuilder):
         return super().start(tag, attrs)
 
     def end(self, tag: str) -> ET.Element:
-        """Close an element."""
         self._depth -= 1
         return super().end(tag)
 
     def doctype(self, name: str, pubid: str | None, system: str | None) -> None:
         """Refuse a document type before its entities are read."""
         raise DescriptionError(self._place, "it has a <!DOCTYPE>", "remove it; entities are not expanded")
+
+
+def prefix_frames(text: str, prefix: str) -> str:
+    """Rename the links of a robot, wherever they are named, by a prefix such as "left/"; not its joints."""
+    if not prefix:
+        return text
+    if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_/]*", prefix):
+        raise DescriptionError(
+            "frame_prefix", f"{prefix!r} is not a valid frame prefix", "use letters, digits, _ and /, as in left/"
+        )
+    root = read_xml(text, "robot description")
+    links = [(link, link.get("name", "")) for link in root.findall("link")]
+    names = {name for _, name in links}
+    for element in root.iter():
+        for attribute in _REFERENCES:
+            if element.get(attribute) in names:
+                element.set(attribute, prefix + element.get(attribute, ""))
+    for link, name in links:
+        link.set("name", prefix + name)
+    return ET.tostring(root, encoding="unicode")

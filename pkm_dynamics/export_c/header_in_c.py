@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from importlib.metadata import PackageNotFoundError, version
 
-from pkm_description.exported_digest import digest_of
+from pkm_description.load import digest_of
 from pkm_dynamics.export_c.cpp_header import wrapped
 from pkm_dynamics.export_c.recorded_robot import SINGULAR_SINGLE, RecordedRobot
 from pkm_dynamics.export_c.scalar_in_c import Scalar

@@ -16,9 +16,9 @@ import yaml
 from pkm_description.mechanism import Array, Inertial, symmetric_of
 from pkm_dynamics.identification.identify import Identified
 from pkm_dynamics.linear_form.regressor import ParameterSet
-from pkm_runtime import strict_yaml
 from pkm_runtime.errors import PkmError
 from pkm_runtime.whole_files import write_whole
+from pkm_runtime.yaml_section import YamlError, read_yaml_text
 
 DIGITS = 9
 
@@ -105,9 +105,9 @@ def write(found: Identified, path: Path) -> None:
 def read(path: Path, parameters: ParameterSet) -> Array:
     """Values (n,) of a parameter file, the description's where it has none; `ParameterFileError` if unusable."""
     try:
-        text = strict_yaml.read(path.read_text(encoding="utf-8"))
+        text = read_yaml_text(path.read_text(encoding="utf-8"))
         return _values_of(text, path, parameters)
-    except (OSError, strict_yaml.YamlError) as error:
+    except (OSError, YamlError) as error:
         raise ParameterFileError(f"{path}: {error}") from error
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
         raise ParameterFileError(f"{path}: a value is not a number ({error})") from error

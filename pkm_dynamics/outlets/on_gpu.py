@@ -21,8 +21,7 @@ from pkm_dynamics.kernels.direct_dynamics import advance
 from pkm_kinematics.batch import ShapeError
 from pkm_kinematics.recordings_at_home import some_numbers
 from pkm_runtime.codegen import Tape, trace
-from pkm_runtime.codegen.c_code import CHOICES, CCode, Part
-from pkm_runtime.codegen.gpu_code import HEAD, OPTIONS, ROWS, cupy_with_gpu, launch
+from pkm_runtime.codegen.c_code import CHOICES, HEAD, OPTIONS, ROWS, CCode, Part, cupy_with_gpu, launch
 
 KERNEL = """
 extern "C" __global__ void {name}_many(long long n, int mode, {arguments})

@@ -17,12 +17,11 @@ from pkm_description.mechanism import Array, Mechanism
 from pkm_description.ros import diagnostics, messages, topics
 from pkm_description.ros.messages import answered
 from pkm_description.ros.parameters import declare
-from pkm_description.ros.periodic import OwnThread
+from pkm_description.ros.periodic import Age, OwnThread
+from pkm_description.ros.polled import PolledSubscription
 from pkm_description.ros.process import run_node
+from pkm_description.ros.raw_rows import RawRows, RowPublisher
 from pkm_description.ros.robot_description import RobotDescription
-from pkm_description.ros.stamps import Age
-from pkm_description.ros.streams.polled import PolledSubscription
-from pkm_description.ros.streams.raw_rows import RawRows, RowPublisher
 from pkm_description.rotations import with_unit_quaternions
 from pkm_dynamics.dynamics import Dynamics, shared_dynamics
 from pkm_dynamics.observed_legs import ObservedLegs

@@ -22,7 +22,7 @@ from pkm_kinematics.linkage.loop_system import LinkageError
 from pkm_kinematics.status import Status
 from pkm_runtime.codegen.machine_code import VectorCode
 from pkm_runtime.describable import Describable, listed
-from pkm_runtime.shareable_arrays import shareable
+from pkm_runtime.kernels.binding import shareable
 
 
 class Motion(NamedTuple):

@@ -6,7 +6,7 @@ and `choice` are those of `model_and_data.py`; `bodies`, `closures`, `block`, `s
 `records.py`.
 """
 
-from pkm_runtime.kernels.purposes import PURPOSES
+from pkm_runtime.kernels import PURPOSES
 
 PURPOSES.update(
     {

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pkm_kinematics.kernels import records
-from pkm_runtime.kernels.by_address import ByAddress, arrays_type
+from pkm_runtime.kernels.binding import ByAddress, arrays_type
 
 Array = NDArray[np.float64]
 Records = NDArray[Any]

@@ -17,8 +17,7 @@ A (m, n) is factorised in place: it holds the reflections, `weights` (n,) their 
 
 from math import sqrt
 
-from pkm_runtime.kernels.compiled import compiled
-from pkm_runtime.kernels.selection import select_gt
+from pkm_runtime.kernels.compiled import compiled, select_gt
 
 # A reciprocal condition at or below it is singular. Rounding leaves 1e-16 in the matrix, hence an error of 1e-9 in what
 # is solved with it here. Where two branches of a limb meet it leaves the joints themselves off by 1e-16 over the

@@ -22,7 +22,7 @@ from pkm_kinematics.linkage.linkage import Linkage
 from pkm_kinematics.linkage.recorded_linkage import record_motion
 from pkm_runtime.codegen.machine_code import LANES, VectorCode
 from pkm_runtime.errors import UsageError
-from pkm_runtime.shareable_arrays import empty_shareable, shareable
+from pkm_runtime.kernels.binding import empty_shareable, shareable
 
 ROWS = 1024  # at once, so that they stay in a core's cache
 DRAWS = 30  # rounds for what did not close

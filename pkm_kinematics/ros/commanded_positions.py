@@ -9,7 +9,7 @@ from rclpy.node import Node
 from sensor_msgs.msg import JointState
 
 from pkm_description.ros import messages, topics
-from pkm_description.ros.streams.polled import PolledSubscription
+from pkm_description.ros.polled import PolledSubscription
 from pkm_kinematics.forward.tracker import TrackedMotion
 from pkm_kinematics.kinematics import Kinematics
 from pkm_kinematics.status import closes

@@ -22,13 +22,11 @@ from pkm_description.mechanism import JointType, Mechanism
 from pkm_description.ros import diagnostics, messages, topics
 from pkm_description.ros.messages import answered
 from pkm_description.ros.parameters import declare
-from pkm_description.ros.periodic import OwnThread, steady_timer
+from pkm_description.ros.periodic import Age, OwnThread, steady_timer
+from pkm_description.ros.polled import PolledSubscription, Sources
 from pkm_description.ros.process import run_node
+from pkm_description.ros.raw_rows import RawRows, RowPublisher
 from pkm_description.ros.robot_description import RobotDescription
-from pkm_description.ros.stamps import Age
-from pkm_description.ros.streams.polled import PolledSubscription
-from pkm_description.ros.streams.raw_rows import RawRows, RowPublisher
-from pkm_description.ros.streams.sources import Sources
 from pkm_interfaces.msg import PlatformState, SolveStatus
 from pkm_interfaces.srv import SolveForward, SolveInverse
 from pkm_kinematics.forward.tracker import AssemblyModeTracker, TrackedMotion

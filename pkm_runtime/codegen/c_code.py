@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Recordings as C99 that people can read: named values, a comment where each limb begins, nothing beyond `math.h`."""
+"""Recordings as C99 that people can read, with `math.h` alone; and as kernels of GPUs, by NVRTC through CuPy."""
 
 from __future__ import annotations
 
@@ -8,9 +8,14 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
-from pkm_runtime.codegen.tape import Constant, Number, Tape, Term, key
+import numpy as np
+
+from pkm_runtime.codegen.tape import Array, Constant, Number, Recording, Tape, Term, key
+from pkm_runtime.errors import UsageError
+from pkm_runtime.optional import optional_library
 
 WIDTH = 116  # columns of a line
 LONGEST = 48  # characters of a value that stands in another's expression rather than on a line of its own
@@ -31,21 +36,42 @@ HOLDS = {
     "==": ("==", "!="),
     "!=": ("!=", "=="),
 }
-
 Test = tuple[str, int | Constant, int | Constant]  # comparison that must hold, left, right
+THREADS = 128  # of a block
+BLOCKS = 65535  # at most; more rows than threads are taken in turns
+OPTIONS = ("-std=c++17", "-default-device", "-diag-suppress=222")  # functions are the device's; infinity is 1e308 * 10
+HEAD = """\
+#ifdef __CUDACC_RTC__
+#define HUGE_VAL (1e308 * 10.0)
+#define INFINITY HUGE_VAL
+#define NAN (HUGE_VAL - HUGE_VAL)
+#define NULL 0
+#define DBL_DIG 15
+#endif
+"""
+ROWS = """\
+    const long long stride = (long long)blockDim.x * gridDim.x;
+    for (long long i = (long long)blockIdx.x * blockDim.x + threadIdx.x; i < n; i += stride)"""
+COLUMNS = """
+extern "C" __global__ void columns(long long n, const double *__restrict__ in, double *__restrict__ out)
+{{
+{rows} {{
+        double same = 1.0;
+{body}
+        out[{width} * n + i] = same;
+    }}
+}}
+"""
 
 
 @dataclass
 class Part:
-    """A stretch of a recording: what it computes, up to which term and which comparison, and its end.
-
-    `refusal` is the statement where a comparison comes out otherwise; `results` pairs places in C with numbers.
-    """
+    """A stretch of a recording, up to a term and a comparison, with its `results` by place in C."""
 
     title: str
     terms: int
     conditions: int
-    refusal: str
+    refusal: str  # the statement where a comparison comes out otherwise
     results: list[tuple[str, Number]] = field(default_factory=list)
 
 
@@ -85,14 +111,14 @@ class CCode:
         """Give values without a group that of everything that needs them, "" where several do."""
         users: dict[int, set[str]] = {}
         for term in reversed(self.needed):
-            mine = self.groups.get(term.number)
-            if mine is None:
+            own = self.groups.get(term.number)
+            if own is None:
                 found = users.get(term.number, set())
-                mine = self.groups[term.number] = next(iter(found)) if len(found) == 1 else ""
+                own = self.groups[term.number] = next(iter(found)) if len(found) == 1 else ""
             if term.how[0] != "input":
                 for o in term.how[1:]:
                     if isinstance(o, int):
-                        users.setdefault(o, set()).add(mine)
+                        users.setdefault(o, set()).add(own)
         for term in self.needed:  # what several need may still be made of one limb's values alone
             if not self.groups[term.number] and term.how[0] != "input":
                 made_of = {self.groups[o] for o in term.how[1:] if isinstance(o, int)} - {""}
@@ -114,10 +140,10 @@ class CCode:
                 if head:
                     written += ["", f"    /* {part.title} */"]
                     head = False
-                mine = self.groups[term.number]
-                if mine and mine != group:
-                    written.append(f"    /* {titles[mine]} */")
-                    group = mine
+                own = self.groups[term.number]
+                if own and own != group:
+                    written.append(f"    /* {titles[own]} */")
+                    group = own
                 written += line
             written += self._checks(self._tests[decided : part.conditions], part.refusal)
             written += [line for place, number in part.results for line in self._assigned(f"{place} =", number)]
@@ -251,10 +277,49 @@ def quoted(text: str) -> str:
 
 
 def harmless(text: str) -> str:
-    """Text from a file for comments of C and Python and between double quotes of Python: one line that ends neither.
-
-    Python reads its escapes as what they stand for.
-    """
+    """Text from a file for comments of C and Python and strings of Python: one line that ends neither."""
+    # Python reads these escapes as what they stand for
     quoted = text.replace("\\", "\\\\").replace('"', '\\"')
     plain = "".join(one if one.isprintable() else ascii(one)[1:-1] for one in quoted)
     return plain.replace("*/", r"*\x2f").replace("/*", r"/\x2a")
+
+
+def cupy_with_gpu(purpose: str) -> Any:
+    """CuPy; `UsageError` where it is not installed or finds no GPU."""
+    cupy = optional_library("cupy", "cupy-cuda12x", purpose)
+    if not cupy.is_available():
+        raise UsageError(purpose, "CuPy finds no GPU", "use a computer with a GPU of NVIDIA and its driver")
+    return cupy
+
+
+def launch(kernel: Any, n: int, *arguments: Any) -> None:
+    """Run a kernel of CuPy with a thread for each of n rows, which is its first argument."""
+    if n:
+        kernel((min(-(-n // THREADS), BLOCKS),), (THREADS,), (np.int64(n), *arguments))
+
+
+class GpuCode:
+    """A recording of one array as a function of columns, as `VectorCode`, a thread for each row."""
+
+    def __init__(self, recording: Recording, cupy: Any) -> None:
+        self._cupy, self._width, tape = cupy, len(recording.results), recording.tape
+        inputs = {term.how[2] for term in tape.needed(recording.results) if term.how[0] == "input"}
+        self.inputs: tuple[int, ...] = tuple(sorted(inputs))
+        texts = {(0, k): f"in[{place} * n + i]" for place, k in enumerate(self.inputs)}
+        results = [(f"out[{place} * n + i]", x) for place, x in enumerate(recording.results)]
+        part = Part("all results", len(tape.order), len(tape.conditions), "same = 0.0;", results)
+        body = "\n".join(CCode(tape, [part], texts, {}, {}).lines({}))
+        helpers = "".join(
+            f"static double {name}(double a, double b) {{ return {CHOICES[name]}; }}\n" for name in CHOICES
+        )
+        self.source = HEAD + helpers + COLUMNS.format(rows=ROWS, body=body, width=self._width)
+
+    @cached_property
+    def _kernel(self) -> Any:
+        return self._cupy.RawModule(code=self.source, options=OPTIONS).get_function("columns")
+
+    def __call__(self, columns: Array, out: Array) -> None:
+        """Fill `out` (results + 1, n), whose last row is 1 where comparisons came out as recorded."""
+        there, found = self._cupy.asarray(np.ascontiguousarray(columns)), self._cupy.empty(out.shape, dtype=np.float64)
+        launch(self._kernel, columns.shape[1], there, found)
+        out[:] = self._cupy.asnumpy(found)

@@ -38,10 +38,7 @@ def again(terms: Iterable[Term], inputs: Callable[[int, int], Any], operations: 
 
 
 def restated(recording: Recording, inputs: Callable[[Tape], Callable[[int, int], Number]]) -> Recording | None:
-    """A recording of one array on a tape of its own, on which `inputs` puts terms or constants in place of inputs.
-
-    Comparisons keep the outcomes they had; None where constants alone have another.
-    """
+    """A recording on its own tape with `inputs` in place of inputs; None where constants alone decide otherwise."""
     old, new = recording.tape, Tape()
     found = again(old.needed(recording.results), inputs(new), OF_TERMS)
 

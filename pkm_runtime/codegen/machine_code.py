@@ -7,18 +7,22 @@ import ctypes
 import struct
 from collections import Counter
 from collections.abc import Sequence
+from functools import cache
+from math import pi, sqrt
 from typing import Any
 
 import llvmlite.binding as llvm
 import numpy as np
+from numpy.polynomial import Chebyshev, Polynomial
 
-from pkm_runtime.codegen.arc_tangent import arc_tangent
-from pkm_runtime.codegen.call_code import ANOTHER_BRANCH
-from pkm_runtime.codegen.tape import Array, Recording, Tape, Term, key
+from pkm_runtime.codegen.tape import Array, Number, Recording, Tape, Term, extreme, key, select_larger
+from pkm_runtime.kernels.binding import ANOTHER_BRANCH
 
+_DEGREE = 13  # in t^2: the series of Chebyshev falls by a factor of 25 from term to term
+_FOLD = sqrt(2.0) - 1.0  # tan(pi / 8): beyond, pi / 4 is taken off
+_LEAST = 1e-300  # in place of a zero denominator
 # The assembly written here has pointers without a type, which LLVM reads since version 16.
 AVAILABLE = hasattr(llvm, "create_pass_builder") and llvm.llvm_version_info[0] >= 16
-
 LANES = 4  # numbers of `VectorCode` in one instruction
 OPERATIONS = {"+": "fadd", "-": "fsub", "*": "fmul", "/": "fdiv"}
 # what processors do in one instruction; all else is a function of the C library
@@ -32,6 +36,38 @@ CONDITIONS = {  # comparison: LLVM's name where it must hold, and where it must 
     "==": ("oeq", "une"),
     "!=": ("une", "oeq"),
 }
+
+
+@cache
+def _coefficients() -> tuple[float, ...]:
+    """Coefficients of t^0, t^2, ... in atan(t) / t - 1 over t^2, for |t| up to `_FOLD`."""
+
+    def rest(square: np.ndarray) -> np.ndarray:
+        terms = [(-1.0) ** (k + 1) / (2 * k + 3) * square**k for k in range(40)]
+        return np.sum(terms[::-1], axis=0)
+
+    fit = Chebyshev.interpolate(rest, _DEGREE, domain=(0.0, _FOLD**2))
+    return tuple(map(float, fit.convert(kind=Polynomial).coef))
+
+
+# Within 4 ulp, in operations that are the same for all arguments: recorded, it serves a whole vector register, where
+# the C library's serves one pair at a time.
+def arc_tangent(y: Number, x: Number) -> Number:
+    """Angle [rad] of the point (x, y), -pi to pi, without a decision on the tape; 0 for (-0.0, 0.0) and (0.0, -0.0)."""
+    ax, ay = abs(x), abs(y)
+    low, high = extreme("min", ax, ay), extreme("max", ax, ay)
+    t = low / extreme("max", high, _LEAST)
+    folded = (t - 1.0) / (t + 1.0)
+    offset = select_larger(t, _FOLD, 0.25 * pi, 0.0)
+    t = select_larger(t, _FOLD, folded, t)
+    square = t * t
+    *others, value = _coefficients()
+    for coefficient in reversed(others):
+        value = value * square + coefficient
+    angle = (t * square) * value + t + offset
+    angle = select_larger(ay, ax, 0.5 * pi - angle, angle)
+    angle = select_larger(0.0, x, pi - angle, angle)
+    return select_larger(0.0, y, -angle, angle)
 
 
 class MachineCode:
@@ -109,17 +145,14 @@ class _Writer:
         self.suffix = "f64" if lanes == 1 else f"v{lanes}f64"
 
     def all(self, kind: str, value: str) -> str:
-        """The same value in every lane."""
         return value if self.lanes == 1 else f"<{', '.join([f'{kind} {value}'] * self.lanes)}>"
 
     def name(self, operand: int | float) -> str:
-        """A term by its number, or a constant."""
         if isinstance(operand, int):
             return f"%t{operand}"
         return self.all("double", f"0x{struct.unpack('<Q', struct.pack('<d', operand))[0]:016X}")
 
     def declared(self, whats: set[str]) -> list[str]:
-        """Declarations of functions."""
         found = []
         for what in sorted(whats):
             kind, name = (
@@ -129,7 +162,6 @@ class _Writer:
         return found
 
     def term(self, term: Term) -> list[str]:
-        """A term that is no input."""
         what, *operands = term.how
         me, k, names = self.name(term.number), term.number, [self.name(o) for o in operands]
         if what == "negated":
@@ -180,7 +212,6 @@ def _functions(needed: Sequence[Term]) -> set[str]:
 
 
 def _for_one_row(recording: Recording, needed: Sequence[Term]) -> str:
-    """The function of `MachineCode`."""
     writer, lines = _Writer(1), []
     for term in needed:
         if term.how[0] == "input":
@@ -204,7 +235,6 @@ def _for_one_row(recording: Recording, needed: Sequence[Term]) -> str:
 
 
 def _for_columns(recording: Recording, needed: Sequence[Term], inputs: Sequence[int]) -> str:
-    """The function of `VectorCode`: a loop over LANES rows at a time."""
     writer, lines = _Writer(LANES), []
     for term in needed:
         if term.how[0] == "input":

@@ -10,14 +10,19 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
+from types import FunctionType, SimpleNamespace
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
-Array = NDArray[Any]
+from pkm_runtime.kernels.binding import ByAddress
+from pkm_runtime.kernels.compiled import nan_max, select_gt
 
+Array = NDArray[Any]
 SIGNS: dict[str, Callable[[float, float], float]] = {
     "+": operator.add,
     "-": operator.sub,
@@ -35,7 +40,6 @@ COMPARISONS: dict[str, Callable[[float, float], bool]] = {
 FUNCTIONS: dict[str, Callable[..., float]] = {
     name: getattr(math, name) for name in ("sqrt", "fabs", "sin", "cos", "tanh", "atan2", "hypot", "floor")
 }
-
 Number = Any  # a Term or a float: what kernels compute with while they are recorded
 
 
@@ -60,10 +64,7 @@ class Tape:
         self._terms: dict[tuple[Any, ...], Term] = {}
 
     def inputs(self, array: int, values: Array, varying: Iterable[int], first: int = 0) -> Array:
-        """Numbers (n,) of an input array from `first` on, as objects: terms if in `varying`, else constants.
-
-        `array` is the array's index among the inputs; comparisons are decided by `values`.
-        """
+        """Numbers (n,) of an input array from `first` on: terms if in `varying`, else constants."""
         numbers = values.astype(object)
         for k in varying:
             numbers[k] = self._term(("input", array, first + int(k)), float(values[k]))
@@ -237,3 +238,62 @@ def _combine(what: str, left: Number, right: Number) -> Term:
     tape = tape_of(left, right)
     assert tape is not None
     return tape.apply(what, SIGNS[what](value(left), value(right)), left, right)
+
+
+def trace(kernel: Any, instead: Sequence[tuple[Any, Callable[..., Any]]] = ()) -> Callable[..., Any]:
+    """A kernel as a Python function, with all kernels that it calls, whose numbers may be terms.
+
+    `instead` pairs called kernels with replacements. Record arrays and arrays with terms must be `loose`.
+    """
+    done: dict[int, Callable[..., Any]] = {
+        id(nan_max): partial(extreme, "worse"),
+        id(select_gt): select_larger,
+    }
+    done.update((id(one), other) for one, other in instead)
+    return _recorded(kernel, done)
+
+
+def loose(x: Any) -> Any:
+    """A model and its data in a form that can hold terms: arrays of objects, records as objects, tuples of these."""
+    if isinstance(x, ByAddress):
+        return SimpleNamespace(**{name: loose(array) for name, array in x.arrays().items()})
+    if isinstance(x, tuple):
+        return type(x)(*map(loose, x))
+    if isinstance(x, np.ndarray):
+        return _Records(x) if x.dtype.names else x.astype(object)
+    return x.item() if isinstance(x, np.generic) else x
+
+
+class _Records(list[SimpleNamespace]):
+    """A structured array as objects whose fields can hold terms."""
+
+    def __init__(self, rows: np.ndarray) -> None:
+        names = rows.dtype.names or ()
+        super().__init__(SimpleNamespace(**{name: loose(row[name]) for name in names}) for row in rows)
+
+    @property
+    def shape(self) -> tuple[int]:
+        return (len(self),)
+
+
+def _recorded(kernel: Any, done: dict[int, Callable[..., Any]]) -> Callable[..., Any]:
+    if id(kernel) in done:
+        return done[id(kernel)]
+    source = kernel.py_func
+    scope = dict(source.__globals__)
+    function = FunctionType(source.__code__, scope, source.__name__, source.__defaults__, source.__closure__)
+    done[id(kernel)] = function
+    scope["max"], scope["min"] = partial(extreme, "max"), partial(extreme, "min")
+    for name in source.__code__.co_names:
+        used = scope.get(name)
+        if hasattr(used, "py_func"):
+            scope[name] = _recorded(used, done)
+        elif name in FUNCTIONS and used is FUNCTIONS[name]:
+            scope[name] = partial(call, name)
+        elif used is math.isfinite:
+            scope[name] = _is_finite
+    return function
+
+
+def _is_finite(x: Number) -> bool:
+    return bool(abs(x) < math.inf)

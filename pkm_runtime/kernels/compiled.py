@@ -33,3 +33,15 @@ def _kept(**options: Any) -> Callable[[Callable[..., Any]], Any]:
 allocating: Any = _kept(**_OPTIONS)
 compiled: Any = _kept(**_OPTIONS, _nrt=False)
 plain: Any = _kept()
+
+
+@compiled
+def select_gt(a, b, if_larger, otherwise):
+    """`if_larger` where a > b, else `otherwise`: a choice without a branch, also where kernels are recorded."""
+    return if_larger if a > b else otherwise
+
+
+@compiled
+def nan_max(a, b):
+    """The larger of two errors; NaN propagates."""
+    return a if a != a or b <= a else b

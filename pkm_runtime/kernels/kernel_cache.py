@@ -6,12 +6,15 @@ numba caches them beside their sources, or in the user's cache where that folder
 - the cache beside the sources serves users who cannot write there, so that an installation compiles for all;
 - where neither folder can be written, kernels go to a temporary folder, and a line says so; numba refuses the import;
 - loading a kernel does not make numba ready to compile one, nor ready to link it into others, which takes longer than
-  to load all that a Delta needs.
+  to load all that a Delta needs;
+- of several processes that need the same kernel, one compiles it, and the others wait and load it.
 """
 
 from __future__ import annotations
 
 import atexit
+import errno
+import fcntl
 import hashlib
 import logging
 import os
@@ -20,6 +23,7 @@ import shutil
 import sys
 import tempfile
 import time
+import zlib
 from contextlib import suppress
 from functools import cache, cached_property, partial
 from pathlib import Path
@@ -29,10 +33,12 @@ from llvmlite import binding
 from numba import core
 from numba.core.runtime import rtsys
 
-from pkm_runtime.kernels.compile_lock import CompileLock
-from pkm_runtime.kernels.purposes import purpose_of
-from pkm_runtime.safe_folders import is_safe
+from pkm_runtime.kernels import purpose_of
+from pkm_runtime.whole_files import is_safe
 
+_FILE = "compiling.lock"
+_PATIENCE = 60.0  # s; whoever cannot compile a kernel, and lives on, keeps others waiting no longer
+_POLL_EVERY = 0.02  # s
 caching: Any = core.caching
 codegen: Any = core.codegen
 config: Any = core.config
@@ -44,6 +50,52 @@ _BEGAN = time.monotonic()
 _IMPORT = re.compile(r"^from (pkm_[\w.]+) import (\([^)]*\)|.*)$", re.MULTILINE)
 _NAME = re.compile(r"\w+")
 _ALL_BUT_DONE = 0.95  # computers differ
+_WHAT = "compiling kernels, once on this computer"
+
+
+# One byte of a file in the cache folder, free again when its process ends, however it ends. Kernels wait for those that
+# they call, which never call them: no deadlock.
+class CompileLock:
+    """Which process compiles the kernel `name` of a cache folder; nests, as a kernel compiled for two signatures."""
+
+    def __init__(self, folder: str, name: str) -> None:
+        self._file = _open(folder)
+        self._byte = zlib.crc32(name.encode())
+        self._held = 0
+
+    def take(self) -> bool:
+        """Wait until no other process compiles this kernel; True where another did, and may have cached it."""
+        self._held += 1
+        if self._held > 1 or self._file is None:
+            return False
+        end = None
+        while True:
+            try:
+                fcntl.lockf(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, self._byte)
+                return end is not None
+            except OSError as error:
+                if error.errno not in (errno.EACCES, errno.EAGAIN):  # a file system without locks
+                    return False
+            now = time.monotonic()
+            end = end or now + _PATIENCE
+            if now > end:
+                return True
+            time.sleep(_POLL_EVERY)
+
+    def give(self) -> None:
+        """Free the lock."""
+        self._held = max(0, self._held - 1)
+        if self._held == 0 and self._file is not None:
+            fcntl.lockf(self._file, fcntl.LOCK_UN, 1, self._byte)
+
+
+@cache
+def _open(folder: str) -> int | None:
+    """The file of a folder, open as long as the process lives: closing it would free all of its locks."""
+    try:
+        return os.open(os.path.join(folder, _FILE), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+    except OSError:
+        return None
 
 
 class _Locator(caching._SourceFileBackedLocatorMixin, caching._CacheLocator):
@@ -55,11 +107,9 @@ class _Locator(caching._SourceFileBackedLocatorMixin, caching._CacheLocator):
         self._folder = writable_folder(os.path.dirname(os.path.abspath(file)))
 
     def get_cache_path(self) -> str:
-        """The folder."""
         return self._folder
 
     def ensure_cache_path(self) -> None:
-        """Make the folder, if somebody removed it."""
         os.makedirs(self._folder, exist_ok=True)
 
     def get_source_stamp(self) -> str:
@@ -68,7 +118,6 @@ class _Locator(caching._SourceFileBackedLocatorMixin, caching._CacheLocator):
 
     @classmethod
     def from_function(cls, function: Any, file: str) -> _Locator | None:
-        """The locator; None for a function without a file."""
         return cls(function, file) if os.path.exists(file) else None
 
 
@@ -158,14 +207,8 @@ class _OneKernel(caching.FunctionCache):
             _say_that_nothing_is_kept(str(error))
 
 
-_WHAT = "compiling kernels, once on this computer"
-
-
 class Compiling:
-    """Tells on stderr that kernels are compiled, where it takes long: dozens of them, a second each, once.
-
-    It has no thread: it looks at the clock where a kernel begins and ends.
-    """
+    """Tells on stderr where compiling takes long, without a thread: it looks when a kernel begins or ends."""
 
     def __init__(self) -> None:
         self._open = 0  # kernels that are being compiled, each for another

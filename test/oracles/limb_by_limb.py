@@ -26,8 +26,7 @@ from pkm_kinematics import Status
 from pkm_kinematics.kernels.model_and_data import NEAREST
 from pkm_kinematics.kernels.records import PLATFORM
 from pkm_kinematics.model.tables import Tables
-from pkm_runtime.kernels.binding import bind
-from pkm_runtime.kernels.by_address import read_only
+from pkm_runtime.kernels.binding import bind, read_only
 from test.oracles.limb_kernels import efforts_from_shares, limb_share
 
 

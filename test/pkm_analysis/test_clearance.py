@@ -23,8 +23,9 @@ from pkm_description.joint_geometry import home_positions
 from pkm_description.mechanism import Array
 from pkm_description.picture import link_poses
 from pkm_kinematics import Kinematics
+from pkm_runtime import sweeps
 from pkm_runtime.errors import UsageError
-from pkm_runtime.sweeps import Sweeps, sweeps
+from pkm_runtime.sweeps import Sweeps
 
 pytest.importorskip("coal")
 RADIUS, LENGTH = 0.06, 0.6

@@ -12,8 +12,8 @@ from pkm_description import load_mechanism
 from pkm_description.mechanism import Array
 from pkm_kinematics import Kinematics, Status
 from pkm_kinematics.kernels.compiled_rotations import shift_pose
+from pkm_runtime.chunks import slices
 from pkm_runtime.sweeps import Sweeps
-from pkm_runtime.sweeps.chunks import slices
 
 # in closed form, redundantly actuated, redundant and flat, with a plate, turning, overconstrained, on iterated limbs
 ROBOTS = ("delta", "five_bar", "gough_stewart_7", "hexa", "orthoglide", "planar_3rrr", "quattro", "tripod_3prs")

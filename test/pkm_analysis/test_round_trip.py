@@ -138,9 +138,22 @@ def test_the_command_writes_a_tree_and_says_that_it_is_one(
     assert main([str(BIPED), "--to", kind, "-o", str(file)]) == 0
     told = capsys.readouterr().err
     assert "read as a tree, with 4 clusters of loops and no platform" in told
-    assert ("loops: left_knee_loop, left_loop_a" in told) == (kind == "urdf")
+    assert ("left out: loops left_knee_loop, left_loop_a" in told) == (kind == "urdf")
     if kind != "usd":
         assert len(load_model(file).floating) == 1
+
+
+def test_a_tree_that_was_written_is_read_as_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    plus, file = tmp_path / "biped.urdf", tmp_path / "biped.sdf"
+    assert main([str(BIPED), "-o", str(plus)]) == 0
+    capsys.readouterr()
+    assert main([str(plus), "--to", "sdf", "-o", str(file)]) == 0
+    told = capsys.readouterr().err
+    assert "platform_link" not in told
+    assert "read as a tree" not in told
+    assert max(difference(load_model(BIPED), load_model(file))) < EXACT
+    assert main([str(plus), "--platform", "left_foot"]) == 1
+    assert "platform_link is empty: the file is a tree" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("ending", [".usd", ".usda", ".usdc", ".usdz"])

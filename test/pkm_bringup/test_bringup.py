@@ -22,7 +22,7 @@ from pkm_bringup.command_line.measured import forget_measured, reported_fault
 from pkm_bringup.runner import Gate, ProcessGroup, forked, main, read_settings, ros_arguments, write_parameters
 from pkm_bringup.start import NODES
 from pkm_description import DescriptionError, PkmError, load_mechanism, mechanism_from_urdf, robot_names
-from pkm_description.urdf import cache_files
+from pkm_description.urdf import robot_cache
 
 
 def started(command: list[str]) -> subprocess.Popen[bytes]:
@@ -504,7 +504,7 @@ def test_nodes_die_with_a_killed_runner(tmp_path: Path) -> None:
 
 
 def test_what_is_to_be_compiled_is_compiled_by_another_process_once(tmp_path: Path, monkeypatch) -> None:
-    monkeypatch.setattr(cache_files, "folders", lambda: (tmp_path,))
+    monkeypatch.setattr(robot_cache, "folders", lambda: (tmp_path,))
     values = bringup.defaults(motion="circle")
     text, specs = bringup.description(values), [spec for spec in bringup.nodes(values) if spec.needed]
     done = tmp_path / "done"

@@ -8,8 +8,8 @@ import pytest
 from pkm_description import load
 from pkm_description.gallery import LIMBS, ROBOTS, robot_path
 from pkm_description.load import expand
-from pkm_description.urdf import cache_files, expansion_cache
-from pkm_description.urdf.expansion_cache import expand_robot
+from pkm_description.urdf import robot_cache
+from pkm_description.urdf.robot_cache import expand_robot
 from pkm_description.urdf.xacro_expansion import expand_file
 
 INCLUDED = re.compile(r'<xacro:include\s+filename="(?:\.\./limbs/)?\w+\.xacro"\s*/>')
@@ -24,8 +24,8 @@ def expansions(tmp_path, monkeypatch) -> list[str]:
         done.append(path.name)
         return expand_file(path, arguments)
 
-    monkeypatch.setattr(expansion_cache, "expand_file", expand_and_count)
-    monkeypatch.setattr(cache_files, "folders", lambda: (tmp_path / "beside", tmp_path / "own"))
+    monkeypatch.setattr(robot_cache, "expand_file", expand_and_count)
+    monkeypatch.setattr(robot_cache, "folders", lambda: (tmp_path / "beside", tmp_path / "own"))
     return done
 
 
@@ -49,7 +49,7 @@ def test_arguments_are_told_apart(expansions: list[str]) -> None:
 def test_what_changes_is_expanded_again(expansions: list[str], tmp_path, monkeypatch) -> None:
     expand_robot(robot_path("five_bar"))
     (tmp_path / "new.xacro").write_text("<robot/>")
-    monkeypatch.setattr(expansion_cache, "LIMBS", tmp_path)
+    monkeypatch.setattr(robot_cache, "LIMBS", tmp_path)
     expand_robot(robot_path("five_bar"))
     assert len(expansions) == 2
 

@@ -108,7 +108,7 @@ def test_four_bar_of_sdf():
             "depends on itself",
         ),
         ("<xyz>0 0 1</xyz>", "<xyz>0 0 0</xyz>", "length is zero"),
-        ("0.1 0 0 0 0 0", "0.1 0 0", "not made of 6"),
+        ("0.1 0 0 0 0 0", "0.1 0 0", "write 6"),
         ("0.1 0 0 0 0 0", "1e400 0 0 0 0 0", "not finite"),
     ],
 )

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from pkm_description import DescriptionError, load_mechanism
+from pkm_description.formats import USD_HEAD
 from pkm_description.formats.convert import WRITERS
-from pkm_description.formats.marks import USD_HEAD
 from pkm_description.formats.read import assembly_of
-from pkm_description.formats.sdf_writer import to_sdf
-from pkm_description.formats.usd_writer import to_usd
+from pkm_description.formats.sdf import to_sdf
+from pkm_description.formats.usd import to_usd
 from pkm_description.joint_geometry import home_positions
 from pkm_dynamics import Dynamics
 

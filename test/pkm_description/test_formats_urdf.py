@@ -9,7 +9,7 @@ import pytest
 from pkm_description import DescriptionError, load_mechanism, load_model
 from pkm_description.formats.convert import main
 from pkm_description.formats.read import plus_text
-from pkm_description.formats.urdf_writer import to_constraints, to_tree, to_yaml
+from pkm_description.formats.urdf_dialects import to_constraints, to_tree, to_yaml
 from pkm_dynamics import Dynamics
 
 INERTIAL = (

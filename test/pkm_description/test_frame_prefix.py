@@ -10,7 +10,7 @@ from pkm_bringup import bringup
 from pkm_description import load_mechanism
 from pkm_description.description_error import DescriptionError
 from pkm_description.gallery import robot_names
-from pkm_description.urdf.frame_prefix import prefix_frames
+from pkm_description.urdf.xml_text import prefix_frames
 from pkm_kinematics import Kinematics
 
 

@@ -17,13 +17,13 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from pkm_description import DescriptionError, load_mechanism, mechanism_from_urdf
+from pkm_description.formats.mjcf_export import export_mjcf
 from pkm_description.formats.read import plus_text
 from pkm_description.gallery import robot_path
 from pkm_description.joint_geometry import child_frame
 from pkm_description.load import expand
 from pkm_description.loops import closure
 from pkm_description.mechanism import Array, Joint
-from pkm_description.mjcf.export import export_mjcf
 from pkm_description.urdf.urdf_plus import PARTS
 from pkm_description.urdf.xacro_expansion import expand_text
 from pkm_description.urdf.xml_text import DEPTH, LETTERS, read_xml, root_tag

@@ -12,7 +12,7 @@ import pytest
 from pkm_description import DescriptionError, Mechanism, load, load_mechanism
 from pkm_description.from_urdf import mechanism_from_urdf
 from pkm_description.gallery import robot_path
-from pkm_description.urdf import cache_files, robot_cache
+from pkm_description.urdf import robot_cache
 from pkm_description.urdf.xacro_expansion import expand_file
 
 
@@ -26,7 +26,7 @@ def built(tmp_path, monkeypatch) -> list[str]:
         return mechanism_from_urdf(text, source)
 
     monkeypatch.setattr(load, "mechanism_from_urdf", build_and_count)
-    monkeypatch.setattr(cache_files, "folders", lambda: (tmp_path / "beside", tmp_path / "own"))
+    monkeypatch.setattr(robot_cache, "folders", lambda: (tmp_path / "beside", tmp_path / "own"))
     return done
 
 
@@ -67,7 +67,7 @@ def test_what_changes_is_built_again(built: list[str], file: Path) -> None:
 
 def test_other_sources_build_again(built: list[str], file: Path, monkeypatch) -> None:
     load_mechanism(file)
-    monkeypatch.setattr(robot_cache, "_state", lambda: "other sources")
+    monkeypatch.setattr(robot_cache, "_code_state", lambda: "other sources")
     load_mechanism(file)
     assert len(built) == 2
 
@@ -92,7 +92,7 @@ def test_texts_and_errors_are_not_kept(built: list[str], file: Path, tmp_path) -
 
 
 def test_no_more_than_some_are_kept(built: list[str], file: Path, tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr(cache_files, "MOST", 2)
+    monkeypatch.setattr(robot_cache, "MOST", 2)
     text = file.read_text()
     for k in range(4):
         file.write_text(text.replace('name="five_bar"', f'name="robot_{k}"'))

@@ -12,9 +12,9 @@ import pytest
 
 from pkm_bringup.command_line.export_robot import main
 from pkm_description import DescriptionError, load_mechanism
+from pkm_description.formats.mjcf_export import SMALL, export_mjcf
 from pkm_description.gallery import robot_names
 from pkm_description.mechanism import Array
-from pkm_description.mjcf.export import SMALL, export_mjcf
 from pkm_dynamics import Dynamics
 from pkm_kinematics import Kinematics
 

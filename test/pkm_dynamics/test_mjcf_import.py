@@ -12,10 +12,10 @@ import pytest
 
 from pkm_description import DescriptionError, load_mechanism
 from pkm_description.formats.convert import main
+from pkm_description.formats.mjcf_compiled import read_compiled
+from pkm_description.formats.mjcf_export import export_mjcf
+from pkm_description.formats.mjcf_model import read
 from pkm_description.formats.read import assembly_of, plus_text
-from pkm_description.mjcf.compiled_defaults import read_compiled
-from pkm_description.mjcf.export import export_mjcf
-from pkm_description.mjcf.reader import read
 from pkm_dynamics import Dynamics
 
 # A five-bar as MuJoCo users write it: degrees, drawn closed, one connect with an anchor, no platform of its own.
@@ -204,7 +204,7 @@ def test_both_readers_agree(robot: str) -> None:
         ('name="left_elbow" axis="0 0 1"', 'name="left_elbow" axis="0 0 1" stiffness="3 1"', "depends on its length"),
         ("<connect body1", "<distance geom1", "connect or weld"),
         ("<equality>", "<equalities>", "not well-formed"),
-        ('pos="0.2 0 0"', 'pos="0.2 0"', "3 numbers"),
+        ('pos="0.2 0 0"', 'pos="0.2 0"', "write 3"),
     ],
 )
 def test_what_cannot_be_used_is_named(old: str, new: str, words: str) -> None:

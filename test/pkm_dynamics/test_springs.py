@@ -11,9 +11,9 @@ import pytest
 
 from pkm_analysis import Analysis
 from pkm_description import DescriptionError, load_mechanism
-from pkm_description.mjcf.compiled_defaults import read_compiled
-from pkm_description.mjcf.export import export_mjcf
-from pkm_description.mjcf.reader import read
+from pkm_description.formats.mjcf_compiled import read_compiled
+from pkm_description.formats.mjcf_export import export_mjcf
+from pkm_description.formats.mjcf_model import read
 from pkm_description.urdf.unit_slips import suspects
 from pkm_description.urdf.urdf_plus import parse
 from pkm_dynamics import Distribution, Dynamics

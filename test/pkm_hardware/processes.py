@@ -10,9 +10,9 @@ from pathlib import Path
 _FORKS = multiprocessing.get_context("forkserver")  # which has neither threads nor ROS
 _BECOME = """
 import os, signal, sys, traceback
-from pkm_runtime import ending_signals
+from pkm_runtime.child_processes import ENDING
 os.setsid()
-for number in ending_signals.ENDING:
+for number in ENDING:
     signal.signal(number, signal.SIG_DFL)
 file = os.open({output!r}, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
 os.dup2(file, 1), os.dup2(file, 2)

@@ -16,8 +16,8 @@ import pytest
 import pkm_description.loops.home
 from pkm_description import DescriptionError, load_mechanism, mechanism_from_urdf, robot_names
 from pkm_description.load import expand
+from pkm_description.loops.home import unclosable
 from pkm_description.loops.mobility import hold_advice
-from pkm_description.loops.reach import unclosable
 from pkm_description.rotations import transform_from_pose
 from pkm_dynamics.dynamics import shared_dynamics
 from pkm_kinematics import Kinematics

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from pkm_description import load_mechanism
+from pkm_description.formats.mjcf_export import export_mjcf
 from pkm_description.load import expand
-from pkm_description.mjcf.export import export_mjcf
 from pkm_dynamics import Dynamics
 from pkm_kinematics.check import examine
 

@@ -16,9 +16,9 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 from pkm_description import Mechanism, load_mechanism
+from pkm_description.formats.mjcf_export import export_mjcf
 from pkm_description.load import expand
 from pkm_description.mechanism import Array
-from pkm_description.mjcf.export import export_mjcf
 from pkm_kinematics import Kinematics, Status
 
 AXES = ((0.0, 0.0, 1.0), (1.0, 0.0, 0.0), (0.8, 0.6, 0.0), (0.6, 0.8, 0.0), (1.0, 1.0, 1.0), (0.2, -0.5, -1.0))

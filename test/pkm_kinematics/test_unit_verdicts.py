@@ -10,8 +10,7 @@ import pytest
 
 from pkm_description import DescriptionError, load_mechanism, robot_names
 from pkm_description.gallery import LIMBS, ROBOTS
-from pkm_description.urdf.numbers_in_source import blamed, numbers, taken_as_radians, turned
-from pkm_description.urdf.unit_slips import Slip, suspects
+from pkm_description.urdf.unit_slips import Slip, blamed, numbers, suspects, taken_as_radians, turned
 from pkm_description.urdf.urdf_plus import parse
 from pkm_description.urdf.xml_text import read_xml
 from pkm_kinematics.check import as_text, examine

@@ -16,9 +16,8 @@ from pkm_description import load_mechanism
 from pkm_kinematics import Kinematics
 from pkm_kinematics.making import making
 from pkm_runtime import progress
-from pkm_runtime.kernels import compile_lock
-from pkm_runtime.kernels.kernel_cache import COMPILING, Compiling
-from pkm_runtime.kernels.purposes import PURPOSES
+from pkm_runtime.kernels import PURPOSES, kernel_cache
+from pkm_runtime.kernels.kernel_cache import COMPILING, CompileLock, Compiling
 
 for room in ("analysis", "analysis.proof", "control", "dynamics", "hardware", "kinematics"):
     importlib.import_module(f"pkm_{room}.kernels")  # they say what their kernels are for
@@ -108,21 +107,21 @@ kept.KernelCache.save_overload = lambda *what: (time.sleep(1.0), keep(*what))
 
 def test_who_waits_in_vain_compiles(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The other process lives on, but could not compile the kernel."""
-    monkeypatch.setattr(compile_lock, "_PATIENCE", 0.2)
+    monkeypatch.setattr(kernel_cache, "_PATIENCE", 0.2)
     holding = (
-        "import sys; from pkm_runtime.kernels.compile_lock import CompileLock; "
+        "import sys; from pkm_runtime.kernels.kernel_cache import CompileLock; "
         "CompileLock(sys.argv[1], 'a').take(); print(); input()"
     )
     command = [sys.executable, "-c", holding, str(tmp_path)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
         assert other.stdout is not None
         other.stdout.readline()
-        assert not compile_lock.CompileLock(str(tmp_path), "b").take()
+        assert not CompileLock(str(tmp_path), "b").take()
         started = time.monotonic()
-        assert compile_lock.CompileLock(str(tmp_path), "a").take()
+        assert CompileLock(str(tmp_path), "a").take()
         assert time.monotonic() - started > 0.2
         other.kill()
-    assert not compile_lock.CompileLock(str(tmp_path), "a").take()  # whatever its end, nothing is left locked
+    assert not CompileLock(str(tmp_path), "a").take()  # whatever its end, nothing is left locked
 
 
 def test_a_kernel_is_compiled_after_another_was_loaded(tmp_path: Path) -> None:
@@ -302,7 +301,7 @@ def test_what_a_first_inverse_does_without() -> None:
     imported, used = (set(line.split()) for line in done.stdout.splitlines())
     assert "pkm_kinematics.kernels.position.solve_poses" in imported
     late = {"scipy.linalg", "scipy.spatial", "scipy.special", "scipy.sparse", "matplotlib", "xacro"}
-    late |= {"pkm_kinematics.assembly", "pkm_description.mjcf.importer"}
+    late |= {"pkm_kinematics.assembly", "pkm_description.formats.mjcf_importer"}
     late |= {"numba.np.arrayobj", "numba.np.linalg", "numba.typed.typeddict"}
     assert not late & used
 

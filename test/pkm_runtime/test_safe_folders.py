@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from pkm_description import load, load_mechanism
-from pkm_description.urdf import cache_files, expansion_cache, robot_cache
-from pkm_runtime import safe_folders
+from pkm_description.urdf import robot_cache
+from pkm_runtime.whole_files import is_safe, read_safely, safe_folder
 
 Spoil = Callable[[Path, pytest.MonkeyPatch], None]
 
@@ -42,19 +42,19 @@ def test_robots_and_expansions_that_others_may_have_kept_are_not_used(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spoil: Spoil
 ) -> None:
     folder = tmp_path / "kept"
-    monkeypatch.setattr(cache_files, "folders", lambda: (folder,))
+    monkeypatch.setattr(robot_cache, "folders", lambda: (folder,))
     load_mechanism("five_bar")
     kept = {file.name: file.read_bytes() for file in folder.iterdir()}
     assert {Path(name).suffix for name in kept} == {".robot", ".expanded"}
     text = load_mechanism("five_bar").urdf
     source = str(load.find_robot("five_bar"))
-    assert robot_cache.find(text, source) is not None
+    assert robot_cache.find_mechanism(text, source) is not None
     spoil(folder, monkeypatch)
-    assert robot_cache.find(text, source) is None
+    assert robot_cache.find_mechanism(text, source) is None
     expanded: list[Path] = []
-    expand_file = expansion_cache.expand_file
+    expand_file = robot_cache.expand_file
     monkeypatch.setattr(
-        expansion_cache, "expand_file", lambda path, arguments: (expanded.append(path), expand_file(path, arguments))[1]
+        robot_cache, "expand_file", lambda path, arguments: (expanded.append(path), expand_file(path, arguments))[1]
     )
     assert load_mechanism("five_bar").urdf == text
     assert expanded
@@ -62,20 +62,20 @@ def test_robots_and_expansions_that_others_may_have_kept_are_not_used(
 
 
 def test_a_file_that_is_a_link_or_a_pipe_is_not_read(tmp_path: Path) -> None:
-    folder = safe_folders.made(tmp_path / "kept")
+    folder = safe_folder(tmp_path / "kept")
     (folder / "whole").write_bytes(b"content")
     (folder / "link").symlink_to(folder / "whole")
     os.mkfifo(folder / "pipe")
-    assert safe_folders.read(folder, "whole") == b"content"
+    assert read_safely(folder, "whole") == b"content"
     with pytest.raises(OSError, match="link"):
-        safe_folders.read(folder, "link")
-    assert safe_folders.read(folder, "pipe") == b""  # and does not wait for who writes
+        read_safely(folder, "link")
+    assert read_safely(folder, "pipe") == b""  # and does not wait for who writes
 
 
 def test_folders_are_made_for_their_user_alone(tmp_path: Path) -> None:
     old = os.umask(0)
     try:
-        assert safe_folders.made(tmp_path / "above" / "kept").stat().st_mode & 0o777 == 0o700
+        assert safe_folder(tmp_path / "above" / "kept").stat().st_mode & 0o777 == 0o700
     finally:
         os.umask(old)
 
@@ -91,4 +91,4 @@ def test_beside_the_sources_who_may_change_these_may_change_what_is_kept(
     folder.mkdir(parents=True)
     folder.chmod(mode)
     above.chmod(sources)
-    assert safe_folders.is_safe(folder.stat(), above.stat()) == safe
+    assert is_safe(folder.stat(), above.stat()) == safe

@@ -9,7 +9,7 @@ from builtin_interfaces.msg import Time
 from rclpy.serialization import serialize_message
 from sensor_msgs.msg import JointState
 
-from pkm_description.ros.streams.raw_rows import RawRows, RowPublisher
+from pkm_description.ros.raw_rows import RawRows, RowPublisher
 from pkm_interfaces.msg import PlatformReference
 
 

@@ -18,11 +18,11 @@ from std_msgs.msg import String
 from pkm_bringup.nodes.controller_node import ControllerNode
 from pkm_bringup.nodes.hardware_node import HardwareNode
 from pkm_description import Mechanism, load_mechanism
+from pkm_description.formats.mjcf_export import export_mjcf
 from pkm_description.gallery import robot_path
-from pkm_description.mjcf.export import export_mjcf
 from pkm_description.ros import topics
-from pkm_description.ros.description_node import DescriptionNode
 from pkm_description.ros.messages import INTERNAL_ERROR
+from pkm_description.ros.robot_description import DescriptionNode
 from pkm_dynamics.ros.dynamics_node import DynamicsNode
 from pkm_interfaces.msg import PlatformMotion, PlatformState, SolveStatus
 from pkm_interfaces.srv import DirectDynamics, InverseDynamics, SolveForward, SolveInverse

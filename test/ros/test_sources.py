@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pkm_description.ros.streams import sources
+from pkm_description.ros import polled as sources
 
 
 def one(name: str, number: int) -> SimpleNamespace:

@@ -13,7 +13,7 @@ from sensor_msgs.msg import JointState
 
 from pkm_bringup.nodes.hardware_node import HardwareNode
 from pkm_description import load_mechanism
-from pkm_description.ros.stamps import Age, FollowingStamps
+from pkm_description.ros.periodic import Age, FollowingStamps
 
 from .conftest import Graph
 

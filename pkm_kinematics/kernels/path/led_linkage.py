@@ -6,7 +6,7 @@ from math import nan
 from pkm_kinematics.kernels.position.positions import CONVERGED
 from pkm_kinematics.kernels.regularity import is_regular
 from pkm_kinematics.kernels.short_vectors import all_finite
-from pkm_runtime.codegen.call_code import call_code
+from pkm_runtime.kernels.binding import call_code
 from pkm_runtime.kernels.compiled import compiled
 
 LOST = 1e-2  # a second correction above it, dimensionless: the step was too long

@@ -11,8 +11,7 @@ from math import sqrt
 
 from pkm_kinematics.kernels.records import CYLINDRICAL, FIXED, PLANAR, PRISMATIC, REVOLUTE, SPHERICAL, UNIVERSAL
 from pkm_kinematics.kernels.vectors import add, cross, dot, get, put, rotate, sub
-from pkm_runtime.kernels.compiled import compiled
-from pkm_runtime.kernels.selection import nan_max
+from pkm_runtime.kernels.compiled import compiled, nan_max
 
 # A column whose part outside the span of the others is below this fraction of the longest depends on them: rounding is
 # 1e-15, and a joint this near to dependence would need a thousand million times the rates of the others.

@@ -8,8 +8,7 @@ from pkm_kinematics.kernels.position.closed_form import read_angles, solve_close
 from pkm_kinematics.kernels.position.closures import block_residual, closed, invert_block, turned_over, write_rows
 from pkm_kinematics.kernels.position.placement import place_body
 from pkm_kinematics.kernels.records import CLOSED_FORM, NEWTON
-from pkm_runtime.kernels.compiled import compiled
-from pkm_runtime.kernels.selection import nan_max
+from pkm_runtime.kernels.compiled import compiled, nan_max
 
 # Status codes, as in pkm_kinematics.status.
 CONVERGED, UNREACHABLE, JOINT_LIMIT, SINGULAR, DIVERGED, INVALID_INPUT = range(6)

@@ -22,8 +22,7 @@ from pkm_kinematics.kernels.position.solve_poses import (
 from pkm_kinematics.kernels.rates.motion import invert_blocks
 from pkm_kinematics.kernels.records import PLATFORM
 from pkm_kinematics.kernels.regularity import is_regular
-from pkm_runtime.kernels.compiled import compiled
-from pkm_runtime.kernels.selection import nan_max
+from pkm_runtime.kernels.compiled import compiled, nan_max
 
 SAME = 1e-6  # rad, and of the robot's size: configurations nearer than this are one
 

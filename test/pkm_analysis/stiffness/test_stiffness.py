@@ -16,7 +16,7 @@ from pkm_analysis.stiffness.link_beams import Hung, Piece, body_of
 from pkm_description import load_mechanism
 from pkm_description.description_error import DescriptionError
 from pkm_description.mechanism import Inertial, Section
-from pkm_description.sections import hollow_section, rectangle, tube
+from pkm_description.urdf.elements import hollow_section, rectangle, tube
 from pkm_dynamics.natural_frequencies import natural_frequencies
 from test.oracles.sprung_robots import sprung
 

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pkm_runtime.codegen.gpu_code import OPTIONS
-from pkm_runtime.shareable_arrays import empty_shareable
+from pkm_runtime.codegen.c_code import OPTIONS
+from pkm_runtime.kernels.binding import empty_shareable
 
 COMPILER = shutil.which("g++") or shutil.which("clang++")
 needs_compiler = pytest.mark.skipif(COMPILER is None, reason="no C++ compiler (g++ or clang++)")

@@ -11,9 +11,8 @@ import pytest
 
 from pkm_kinematics.kernels.regularity import factorise, nearest
 from pkm_runtime.codegen import AVAILABLE, MachineCode, Recording, Tape, trace
-from pkm_runtime.codegen.call_code import ANOTHER_BRANCH
-from pkm_runtime.kernels.compiled import compiled
-from pkm_runtime.kernels.selection import nan_max
+from pkm_runtime.kernels.binding import ANOTHER_BRANCH
+from pkm_runtime.kernels.compiled import compiled, nan_max
 
 pytestmark = pytest.mark.skipif(not AVAILABLE, reason="numba brings an LLVM before 16: no machine code for one robot")
 TWO = np.array([0.4, -1.3])

@@ -8,8 +8,7 @@ import math
 import numpy as np
 import pytest
 
-from pkm_runtime.codegen.arc_tangent import arc_tangent
-from pkm_runtime.codegen.machine_code import LANES, VectorCode
+from pkm_runtime.codegen.machine_code import LANES, VectorCode, arc_tangent
 from pkm_runtime.codegen.tape import Recording, Tape, call, extreme, select_larger
 
 pytestmark = pytest.mark.skipif(not __import__("pkm_runtime.codegen").codegen.AVAILABLE, reason="LLVM is too old")

@@ -11,21 +11,20 @@ from typing import Any
 import numpy as np
 
 from pkm_description.description_error import DescriptionError
-from pkm_description.mechanism import Array, Coupling
-from pkm_description.mjcf.mujoco_model import (
+from pkm_description.formats.mjcf_model import (
     WORLD,
     MjcfActuator,
     MjcfBody,
     MjcfClosure,
     MjcfGear,
-    MjcfGeom,
     MjcfJoint,
     MjcfModel,
-    MjcfSpring,
-    frame_of,
+    check_spring,
+    joint_stiffness,
+    visual_of,
 )
-from pkm_description.mjcf.reader import check_spring, joint_stiffness
-from pkm_description.rotations import transform
+from pkm_description.mechanism import Array, Coupling, Spring
+from pkm_description.rotations import transform, transform_from_wxyz
 from pkm_description.urdf.xml_text import read_xml
 
 KINDS = ("free", "ball", "slide", "hinge")
@@ -35,11 +34,7 @@ CONNECT, WELD, JOINT, TENDON = 0, 1, 2, 3  # of equalities; actuators number ten
 
 
 def read_compiled(text: str, path: Path | None, why: str) -> MjcfModel:
-    """The model as MuJoCo compiles it, in the records of `reader.read`; `why` explains the need for `mujoco`.
-
-    Files are included from the folder of `path`. Raises `DescriptionError` where the package is missing, MuJoCo refuses
-    the text, or an element has no counterpart.
-    """
+    """The model as MuJoCo compiles it, files included from beside `path`; `why` says what `mujoco` is needed for."""
     if find_spec("mujoco") is None:
         remedy = "pip install mujoco, or state inertias and attributes in full"
         raise DescriptionError("<mujoco>", f"only MuJoCo resolves {why}", remedy)
@@ -107,8 +102,8 @@ def _joint_names(m: Any, bodies: list[str]) -> list[str]:
 
 
 def _body(m: Any, i: int, names: list[str], joints: list[str]) -> MjcfBody:
-    body = MjcfBody(names[i], names[m.body_parentid[i]], frame_of(m.body_pos[i], m.body_quat[i]))
-    principal = frame_of(m.body_ipos[i], m.body_iquat[i])
+    body = MjcfBody(names[i], names[m.body_parentid[i]], transform_from_wxyz(m.body_pos[i], m.body_quat[i]))
+    principal = transform_from_wxyz(m.body_ipos[i], m.body_iquat[i])
     body.mass, body.com = float(m.body_mass[i]), principal[:3, 3]
     body.inertia = principal[:3, :3] @ np.diag(m.body_inertia[i]) @ principal[:3, :3].T
     for j in range(m.body_jntadr[i], m.body_jntadr[i] + m.body_jntnum[i]):
@@ -134,9 +129,10 @@ def _body(m: Any, i: int, names: list[str], joints: list[str]) -> MjcfBody:
     for g in range(m.body_geomadr[i], m.body_geomadr[i] + m.body_geomnum[i]):
         kind = GEOMS.get(int(m.geom_type[g]), "")
         if kind:
-            rgba = " ".join(f"{v:.3g}" for v in m.geom_rgba[g])
+            rgba = [float(f"{v:.3g}") for v in m.geom_rgba[g]]
             size = [float(v) for v in m.geom_size[g]]
-            body.geoms.append(MjcfGeom(kind, size, frame_of(m.geom_pos[g], m.geom_quat[g]), rgba))
+            frame = transform_from_wxyz(m.geom_pos[g], m.geom_quat[g])
+            body.visuals.append(visual_of(body.name, kind, size, frame, rgba))
     return body
 
 
@@ -166,12 +162,12 @@ def _equality(m: Any, i: int, names: list[str], joints: list[str], model: MjcfMo
             f'<equality name="{name}">', "this constraint is not supported", "close loops with connect or weld"
         )
     if m.eq_objtype[i] == mujoco.mjtObj.mjOBJ_SITE:
-        frames = [frame_of(m.site_pos[s], m.site_quat[s]) for s in (one, two)]
+        frames = [transform_from_wxyz(m.site_pos[s], m.site_quat[s]) for s in (one, two)]
         one, two = int(m.site_bodyid[one]), int(m.site_bodyid[two])
     elif kind == CONNECT:
         frames = [transform(np.array(data[:3]), np.eye(3)), transform(np.array(data[3:6]), np.eye(3))]
     else:
-        frames = [frame_of(data[3:6], data[6:10]), np.eye(4)]
+        frames = [transform_from_wxyz(data[3:6], data[6:10]), np.eye(4)]
     what = "weld" if kind == WELD else "connect"
     model.closures.append(MjcfClosure(name, what, names[one], names[two], frames[0], frames[1]))
 
@@ -234,7 +230,7 @@ def _tendon(m: Any, i: int, names: list[str], model: MjcfModel, used: bool) -> N
     first, second = (int(m.wrap_objid[k]) for k in parts)
     ends = [(names[m.site_bodyid[site]], np.array(m.site_pos[site])) for site in (first, second)]
     rest = float(m.tendon_lengthspring[i][0])
-    model.springs.append(MjcfSpring(name, *ends[0], *ends[1], stiffness[0], rest))
+    model.springs.append(Spring(name, stiffness[0], *ends[0], *ends[1], rest))
 
 
 def _actuator(m: Any, i: int, joints: list[str], model: MjcfModel) -> None:

@@ -38,10 +38,7 @@ def read_message(data: bytes, message_type: Any) -> Any:
 
 
 def places(message: bytes, n: int, groups: int = 1, gap: int = 0) -> list[slice]:
-    """Byte ranges of the `n` 8-byte numbers at the end of a serialised message with a header first.
-
-    The numbers are in `groups` of equal size with `gap` bytes between; empty where the message cannot be like that.
-    """
+    """Byte ranges of the `n` last numbers of a message, in equal `groups` with `gap` bytes between; or none."""
     size, left = divmod(8 * n, groups)
     begins = [len(message) - (k + 1) * size - k * gap for k in reversed(range(groups))]
     if left or not size or begins[0] < _STAMP.stop or message[1] != _LITTLE_ENDIAN:
@@ -87,10 +84,7 @@ class RawRows:
         return seconds * 1_000_000_000 + nanoseconds, np.concatenate(parts, axis=1)
 
     def row(self, data: bytes) -> tuple[Time, NDArray[np.float64]]:
-        """Stamp and numbers (n,) of one serialised message, in 5 us of the 31 for the whole message.
-
-        Raises `RequestError` for another type, and any error of `read` at a message of a new layout.
-        """
+        """Stamp and numbers (n,) of one message, in 5 us of the 31 for the whole message; or `RequestError`."""
         if not self._at and self._tries < _TRIES:
             self._learn(data)
         if self.knows(data):

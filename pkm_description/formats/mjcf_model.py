@@ -1,29 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads MJCF without MuJoCo: files that state their inertias and need no compiler."""
+"""A MuJoCo model as plain records with (4, 4) frames, and the reader of files that need no compiler."""
 
 from __future__ import annotations
 
 import xml.etree.ElementTree as ET
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from pkm_description.description_error import DescriptionError
-from pkm_description.mechanism import Array
-from pkm_description.mjcf.mujoco_model import (
-    WORLD,
-    MjcfActuator,
-    MjcfBody,
-    MjcfClosure,
-    MjcfGear,
-    MjcfGeom,
-    MjcfJoint,
-    MjcfModel,
-    MjcfSpring,
-    frame_of,
-)
-from pkm_description.rotations import inverse_transform, rotation_about, transform
+from pkm_description.mechanism import Array, Coupling, Spring
+from pkm_description.rotations import inverse_transform, rotation_about, transform, transform_from_wxyz
+from pkm_description.urdf.elements import numbers_of
+from pkm_description.urdf.visuals import GREY, Visual
 
+WORLD = "world"
+REMARK = "pkm"  # name of the <text> in <custom> that has what MJCF has no word for
 # What only MuJoCo's compiler resolves.
 COMPILED_TAGS = ("include", "frame", "replicate", "attach", "composite", "flexcomp", "asset/model")
 LARGEST = 1e18  # of any number
@@ -31,16 +24,91 @@ SIZES = {"box": 3, "sphere": 1, "cylinder": 2, "capsule": 2}  # numbers that the
 INTERFACES = {"motor": "effort", "general": "effort", "position": "position", "velocity": "velocity"}
 
 
+@dataclass
+class MjcfJoint:
+    """A joint: `kind` is hinge, slide, ball or free; `pos` and `axis` (3,) are in the body's frame."""
+
+    name: str
+    kind: str
+    pos: Array
+    axis: Array
+    limits: tuple[float, float] | None = None
+    damping: float = 0.0
+    friction: float = 0.0
+    armature: float = 0.0
+    reference: float = 0.0  # position at which the body stands as drawn
+    stiffness: float = 0.0  # of a spring that rests at the position `rest`
+    rest: float = 0.0
+
+
+@dataclass
+class MjcfBody:
+    """A body in its parent's frame, with its inertia (3, 3) about the centre of mass in body axes."""
+
+    name: str
+    parent: str
+    frame: Array
+    mass: float = 0.0
+    com: Array = field(default_factory=lambda: np.zeros(3))
+    inertia: Array = field(default_factory=lambda: np.zeros((3, 3)))
+    joints: list[MjcfJoint] = field(default_factory=list)
+    visuals: list[Visual] = field(default_factory=list)
+
+
+@dataclass
+class MjcfClosure:
+    """An equality constraint: `kind` is connect or weld; the two frames, each in its body, coincide."""
+
+    name: str
+    kind: str
+    first: str
+    second: str
+    first_frame: Array
+    second_frame: Array
+
+
+@dataclass
+class MjcfGear:
+    """An equality between joints: position(follower) = offset + ratio * position(leader)."""
+
+    follower: str
+    leader: str
+    offset: float
+    ratio: float
+
+
+@dataclass
+class MjcfActuator:
+    """A drive of a joint: `interface` is effort, position or velocity; `effort` its limit, infinite if none."""
+
+    joint: str
+    interface: str
+    effort: float = np.inf
+
+
+@dataclass
+class MjcfModel:
+    """A model; bodies in topological order, the world not among them. `home` are positions by MuJoCo's order."""
+
+    name: str
+    gravity: Array
+    bodies: list[MjcfBody] = field(default_factory=list)
+    closures: list[MjcfClosure] = field(default_factory=list)
+    gears: list[MjcfGear] = field(default_factory=list)
+    actuators: list[MjcfActuator] = field(default_factory=list)
+    springs: list[Spring] = field(default_factory=list)
+    couplings: list[Coupling] = field(default_factory=list)
+    locked: list[tuple[str, float]] = field(default_factory=list)  # joints held by equalities, and where
+    home: list[float] | None = None
+    notes: list[str] = field(default_factory=list)
+
+
 class NeedsCompilerError(Exception):
     """The file uses something that only MuJoCo resolves, named by the text."""
 
 
 def read(root: ET.Element) -> MjcfModel:
-    """The model of a `<mujoco>` element with everything stated in full.
-
-    Raises `NeedsCompilerError` for what only MuJoCo resolves, such as a default or an include, and `DescriptionError`
-    for an element that is wrong or has no counterpart.
-    """
+    """The model of a `<mujoco>` stated in full; `NeedsCompilerError` for defaults, includes and the like."""
     return _Reader(root).model
 
 
@@ -94,7 +162,7 @@ class _Reader:
         pos = _numbers(given.get("pos", "0 0 0"), 3, label)
         turn = 1.0 if not self.degrees else np.pi / 180.0
         if "quat" in given:
-            return frame_of(pos, _direction(_numbers(given["quat"], 4, label), label))
+            return transform_from_wxyz(pos, _direction(_numbers(given["quat"], 4, label), label))
         rotation = np.eye(3)
         if "axisangle" in given:
             values = _numbers(given["axisangle"], 4, label)
@@ -180,8 +248,8 @@ class _Reader:
             size = [float(v) for v in _numbers(given["size"], len(given["size"].split()), label)]
             if len(size) < SIZES[kind]:
                 raise DescriptionError(label, f"a {kind} of {len(size)} number(s)", f"write {SIZES[kind]} as its size")
-            frame = self._frame(given, label)
-            body.geoms.append(MjcfGeom(kind, size, frame, given.get("rgba", "0.6 0.6 0.6 1")))
+            colour = _numbers(given["rgba"], 4, f"{label} rgba") if "rgba" in given else GREY
+            body.visuals.append(visual_of(body.name, kind, size, self._frame(given, label), colour))
 
     def _sites(self, element: ET.Element, body: str) -> None:
         for site in element.findall("site"):
@@ -227,7 +295,7 @@ class _Reader:
             else:
                 relative = _numbers(given.get("relpose", "0 1 0 0 0 0 0"), 7, label)
                 stated = np.linalg.norm(relative[3:]) > 0.0
-                first_frame = frame_of(relative[:3], relative[3:]) if stated else inverse_transform(between)
+                first_frame = transform_from_wxyz(relative[:3], relative[3:]) if stated else inverse_transform(between)
                 second_frame = np.eye(4)
         self.model.closures.append(MjcfClosure(name, element.tag, first, second, first_frame, second_frame))
 
@@ -247,7 +315,7 @@ class _Reader:
         check_spring(given, length, label)
         (first, one), (second, other) = (at for _, at in ends if at is not None)
         k, rest = _number(given, "stiffness", 0.0, label), float(_numbers(length[0], 1, label)[0])
-        self.model.springs.append(MjcfSpring(name, first, one[:3, 3], second, other[:3, 3], k, rest))
+        self.model.springs.append(Spring(name, k, first, one[:3, 3], second, other[:3, 3], rest))
 
     def _actuator(self, element: ET.Element) -> None:
         given = self._attributes(element)
@@ -260,6 +328,16 @@ class _Reader:
         span = given.get("forcerange") or (given.get("ctrlrange") if INTERFACES[element.tag] == "effort" else None)
         limit = abs(gear) * max(abs(v) for v in _numbers(span, 2, label)) if span else np.inf
         self.model.actuators.append(MjcfActuator(given["joint"], INTERFACES[element.tag], float(limit) or np.inf))
+
+
+def visual_of(body: str, kind: str, size: Sequence[float], frame: Array, rgba: Iterable[float]) -> Visual:
+    """A geom as a visual; MuJoCo's `size` has radii and half lengths, and a capsule is drawn as a cylinder."""
+    shape, extent = {
+        "box": ("box", 2.0 * np.array(size[:3])),
+        "sphere": ("sphere", np.array(size[:1])),
+    }.get(kind) or ("cylinder", np.array([size[0], 2.0 * size[1]]))
+    red, green, blue, opacity = map(float, rgba)
+    return Visual(body, frame, shape, extent, (red, green, blue, opacity))
 
 
 def joint_stiffness(values: Sequence[str], kind: str, label: str) -> float:
@@ -286,14 +364,12 @@ def check_spring(given: Mapping[str, str], length: Sequence[str], label: str) ->
 
 
 def _number(given: Mapping[str, str], name: str, default: float, label: str) -> float:
-    """The first number of an attribute, or the default where it is left out."""
     if name not in given:
         return default
     return float(_numbers(" ".join(given[name].split()[:1]), 1, f"{label} {name}")[0])
 
 
 def _direction(vector: Array, label: str) -> Array:
-    """The vector at unit length."""
     length = float(np.linalg.norm(vector))
     if not 0.0 < length < np.inf:
         raise DescriptionError(label, "a direction has length zero", "write a vector with a length")
@@ -301,12 +377,4 @@ def _direction(vector: Array, label: str) -> Array:
 
 
 def _numbers(text: str, count: int, label: str) -> Array:
-    try:
-        values = np.array([float(v) for v in text.split()])
-    except ValueError:
-        values = np.zeros(0)
-    if len(values) == count and not (np.abs(values) < LARGEST).all():
-        raise DescriptionError(label, f'"{text}" is not finite, or beyond {LARGEST:g}', "write finite numbers")
-    if len(values) != count:
-        raise DescriptionError(label, f'"{text}" is not made of {count} numbers', f"write {count} numbers")
-    return values
+    return numbers_of(text, label, "", count, LARGEST)

@@ -13,9 +13,9 @@ import pytest
 from pkm_analysis import Analysis, AnalysisError, user_quantity
 from pkm_description import load_mechanism
 from pkm_description.mechanism import Array
+from pkm_runtime import sweeps
 from pkm_runtime.errors import UsageError
-from pkm_runtime.sweeps import Sweeps, sweeps
-from pkm_runtime.sweeps.journal import Journal, key_of
+from pkm_runtime.sweeps import Journal, Sweeps, key_of
 
 RANGES = {"x": (-0.4, 0.4), "y": (0.1, 0.6)}
 

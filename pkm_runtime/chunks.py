@@ -33,10 +33,7 @@ class Pending(Protocol[Given]):
 def in_order(
     begin: Callable[[Chunk], Pending[Result]], chunks: Iterable[Chunk], ahead: Callable[[], int]
 ) -> Iterator[Result]:
-    """Results in the order of the chunks, which may be endless; at most `ahead()` are started and not yet taken.
-
-    Memory is bounded by the size of a chunk and of a result: chunks are requested one by one.
-    """
+    """Results in the order of the chunks, which may be endless; at most `ahead()` are started and not yet taken."""
     waiting = iter(chunks)
     begun: deque[Pending[Result]] = deque()
     try:

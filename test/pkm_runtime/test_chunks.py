@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from pkm_runtime.sweeps.chunks import IN_FLIGHT, map_chunks, slices
+from pkm_runtime.chunks import IN_FLIGHT, map_chunks, slices
 
 
 @pytest.mark.parametrize("cores", [1, 2, 3])

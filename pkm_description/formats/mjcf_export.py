@@ -1,7 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Write a robot as MJCF, so that it runs in MuJoCo.
-
-`pkm export delta -o delta.xml` writes a model that closes its loops at the keyframe `home`.
+"""Write a robot as MJCF, so that it runs in MuJoCo, with its loops closed at the keyframe `home`.
 
 Tree joints become MuJoCo joints of the same names. A massless link between joints (universal cross, virtual link of the
 platform's branch) becomes one more joint of the body behind it, because MuJoCo wants mass in every moving body. Loops
@@ -10,11 +8,9 @@ revolute loops. Other types become a small body with the loop's first degrees of
 constraint. Such bodies, and massless links that cannot be passed over, weigh `SMALL` of the robot.
 
 MuJoCo's soft constraints are as stiff as is stable at its usual time step (impedance 0.9999, time constant of two
-steps) with Newton's solver at a tolerance of 1e-12: accelerations agree with rigid loops to about one part in ten
-thousand. Motors take the
-joint effort [N m] or [N]; springs (as tendons), friction, damping and rotor inertia go along, ranges of the platform's
-virtual joints only where its branch takes degrees of freedom away, as an ankle does (else they are no stops). Visuals
-are primitives without contact; meshes are left out. What MJCF has no word for is a `<text>` that our reader believes.
+steps): accelerations agree with rigid loops to about one part in ten thousand. Ranges of the platform's virtual joints
+go along only where its branch takes degrees of freedom away, as an ankle does (else they are no stops). Visuals are
+primitives without contact. What MJCF has no word for is a `<text>` that our reader believes.
 """
 
 from __future__ import annotations
@@ -27,13 +23,14 @@ import numpy as np
 
 from pkm_description.description_error import DescriptionError
 from pkm_description.formats.bodies_and_joints import WORLD, made_of
+from pkm_description.formats.mjcf_model import REMARK
 from pkm_description.joint_geometry import child_frame, frame_along, freedoms, home_positions
 from pkm_description.loops.closure import ClosureModel
 from pkm_description.mechanism import Array, Joint, JointType, Loop, LoopType, Mechanism
-from pkm_description.mjcf.mujoco_model import REMARK, append, quaternion, row
-from pkm_description.rotations import inverse_transform, transform
+from pkm_description.rotations import inverse_transform, transform, wxyz_from_rotation
 from pkm_description.tree_model import TreeModel
 from pkm_description.urdf.visuals import visuals_of
+from pkm_description.urdf.xml_text import append, row
 
 SMALL = 1e-7  # of the robot's mass, and of that times its length squared: where MuJoCo wants mass and there is none
 TIME_STEP = 0.002  # s, MuJoCo's own default
@@ -51,10 +48,7 @@ def export_mjcf(mechanism: Mechanism | TreeModel) -> str:
 
 
 def gap_in_mujoco(text: str, duration: float = 0.2) -> float:
-    """Largest gap [m or rad] of a loop in MuJoCo, whose constraints are soft, while a robot falls from home for [s].
-
-    Infinite where it finds the robot unstable.
-    """
+    """Largest gap [m or rad] of a loop while a robot falls from home in MuJoCo for [s]; infinite if unstable."""
     import mujoco  # an optional package
 
     mujoco.set_mju_user_warning(lambda _: None)  # else it writes into a file
@@ -137,7 +131,7 @@ class _Export:
         append(keyframe, "key", name="home", qpos=row(self.qpos))
         remark = made_of(m).remark
         assert remark is not None
-        for name in set(self.bodies) - {link.name for link in m.links}:
+        for name in sorted(set(self.bodies) - {link.name for link in m.links}):
             append(remark, "link", name=name)
         floating = {name for chain in self.floating for one in chain for name in (one.name, one.child)}
         for element in [e for e in remark if e.tag in ("link", "joint") and e.get("name") in floating]:
@@ -187,7 +181,7 @@ class _Export:
         back = inverse_transform(placed)
         if floats:
             append(body, "freejoint", name=joints[0].name.removesuffix("/x"))
-            self.qpos += [*map(float, placed[:3, 3]), *quaternion(placed[:3, :3])]
+            self.qpos += [*map(float, placed[:3, 3]), *wxyz_from_rotation(placed[:3, :3])]
         for joint, frame in zip(joints, frames, strict=True) if not floats else ():
             self._joint(body, joint, back @ frame)
         moving = any(joint.type is not JointType.FIXED for joint in joints)
@@ -229,7 +223,7 @@ class _Export:
             append(body, "joint", name=f"{joint.name}/turn", type="ball", pos=row(p))
             # a ball's quaternion is in the body's axes at zero, the floating joint's rotation in the joint's
             turned = R @ child_frame(joint, values)[:3, :3] @ R.T
-            self.qpos += [*(float(v) for v in values[:3]), *quaternion(turned)]
+            self.qpos += [*(float(v) for v in values[:3]), *wxyz_from_rotation(turned)]
 
     def _inertial(self, body: ET.Element, link: str, small: bool = False) -> None:
         inertial = self.inertials[link]
@@ -248,7 +242,6 @@ class _Export:
         _write_inertial(body, mass, inertial.com, axes, moments)
 
     def _picture(self, body: ET.Element, link: str) -> None:
-        """Write a geom for every primitive of a link."""
         for visual in self.visuals:
             if visual.link == link and visual.shape != "mesh":
                 place = _pose(visual.frame) if (visual.frame != np.eye(4)).any() else {}
@@ -258,7 +251,6 @@ class _Export:
     # -- loops --------------------------------------------------------------------------------------------------------
 
     def _stubs(self, link: str) -> list[Loop]:
-        """Loops with predecessor `link` that need a body of their own."""
         simple = (LoopType.SPHERICAL, LoopType.FIXED, LoopType.REVOLUTE)
         return [loop for loop in self.mechanism.loops if loop.predecessor == link and loop.type not in simple]
 
@@ -357,7 +349,7 @@ class _Export:
 
 
 def _write_inertial(body: ET.Element, mass: float, com: Array, axes: Array, moments: Array) -> None:
-    quat = row(quaternion(axes))
+    quat = row(wxyz_from_rotation(axes))
     append(body, "inertial", pos=row(com), quat=quat, mass=row([mass]), diaginertia=row(moments))
 
 
@@ -366,4 +358,4 @@ def _shifted(frame: Array, by: Array) -> Array:
 
 
 def _pose(frame: Array) -> dict[str, str]:
-    return {"pos": row(frame[:3, 3]), "quat": row(quaternion(frame[:3, :3]))}
+    return {"pos": row(frame[:3, 3]), "quat": row(wxyz_from_rotation(frame[:3, :3]))}

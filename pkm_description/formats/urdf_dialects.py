@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Read URDF whose loops are said in others' words, inside the file or in a YAML file beside it.
+"""URDF whose loops are in the words of others, in the file or in a YAML file beside it: read, and written.
 
     <constraint type=...>     `parent_origin`, `child_origin`, `parent_axis`, `child_axis` (proposed for ROS)
     <loop_joint type=...>     two `<link1>` or `<link2>` (Isaac Sim), or `parent_origin`, `child_origin` and `axis`
@@ -15,25 +15,38 @@ Where a link has two parents, the joint after the first closes a loop. Positions
 from __future__ import annotations
 
 import xml.etree.ElementTree as ET
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from pkm_description.description_error import DescriptionError
-from pkm_description.formats.bodies_and_joints import OTHER_WORDS, Assembly, Body, Connection, at, of_joint
-from pkm_description.formats.sdf_reader import read_joints
-from pkm_description.mechanism import Array, JointType
+from pkm_description.formats.bodies_and_joints import (
+    OTHER_WORDS,
+    Assembly,
+    Body,
+    Connection,
+    at,
+    of_joint,
+    pose_attributes,
+)
+from pkm_description.formats.sdf import read_joints
+from pkm_description.joint_geometry import home_positions
+from pkm_description.mechanism import Array, Joint, JointType, LoopType, Mechanism
 from pkm_description.rotations import inverse_transform
-from pkm_description.urdf import urdf_plus
+from pkm_description.tree_model import TreeModel
+from pkm_description.urdf import elements
 from pkm_description.urdf.visuals import shapes_of
-from pkm_description.urdf.xml_text import read_xml
-from pkm_runtime import strict_yaml
+from pkm_description.urdf.xml_text import append, append_home, read_xml, row
+from pkm_runtime.yaml_section import YamlError, read_yaml_text
 
 TAGS = ("constraint", "loop_joint", "gazebo/joint")
 KEYS = {"closures", "pin_loops", "ball_loops", "closed_loop"}  # in a YAML file of loops
 AXES = dict(zip("XYZ", np.eye(3), strict=True))
+IN_YAML = {LoopType.REVOLUTE: "pin_loops", LoopType.SPHERICAL: "ball_loops"}
+NAMELESS = "left out: which bodies are base and platform, gravity and home"
+WITH_AXES = {LoopType.REVOLUTE, LoopType.CYLINDRICAL, LoopType.PRISMATIC, LoopType.PLANAR, LoopType.UNIVERSAL}
 
 
 def is_others(text: str) -> bool:
@@ -51,8 +64,8 @@ def read_loops_file(path: Path, text: str, expanded: Callable[[Path], str]) -> A
     """Bodies and joints of the URDF file beside a YAML file of loops, with these; `expanded` reads the former."""
     label = f"file {path}"
     try:
-        content = strict_yaml.read(text)
-    except strict_yaml.YamlError as error:
+        content = read_yaml_text(text)
+    except YamlError as error:
         raise DescriptionError(label, str(error), "correct the YAML at that line") from error
     if not isinstance(content, dict) or not content.keys() & KEYS:
         raise DescriptionError(label, "it defines no loop", f"write {' or '.join(sorted(KEYS))}, or give the URDF file")
@@ -76,21 +89,21 @@ class _Reader:
         self.root = root
         self.assembly = Assembly(root.get("name") or "robot")
         for element in root.findall("link"):
-            link = urdf_plus.link_of(element, False)
+            link = elements.link_of(element, False)
             self.assembly.bodies[link.name] = Body(link.name, np.eye(4), link.inertial)
         self._pictures(source)
         self._tree()
         for element in root.findall("loop"):
-            loop = urdf_plus.loop_of(element)
+            loop = elements.loop_of(element)
             ends = ((loop.predecessor, loop.predecessor_frame), (loop.successor, loop.successor_frame))
             self.assembly.close(loop.name, loop.type.value, *ends, (loop.axis, loop.axis2))
         for element in (*root.findall("constraint"), *root.findall("loop_joint")):
             self._closure(element)
         read_joints(root.findall("gazebo/joint"), self.assembly)
-        said = [element for tag in ("pkm", "ros2_control", "spring", "coupling") for element in root.findall(tag)]
-        if said:
+        kept = [element for tag in ("pkm", "ros2_control", "spring", "coupling") for element in root.findall(tag)]
+        if kept:
             self.assembly.remark = ET.Element("robot")
-            self.assembly.remark.extend(said)
+            self.assembly.remark.extend(kept)
         home = {e.get("name", ""): float(e.get("position", "0")) for e in root.iterfind("pkm/home/joint")}
         for joint in self.assembly.joints:
             joint.drawn = home.get(joint.name, joint.drawn)
@@ -106,7 +119,7 @@ class _Reader:
             for element in link.findall("visual"):
                 mesh, origin = element.find("geometry/mesh"), element.find("origin")
                 if mesh is not None:  # named as the file names it
-                    frame = np.eye(4) if origin is None else urdf_plus.pose_of(origin, "<visual>")
+                    frame = np.eye(4) if origin is None else elements.pose_of(origin, "<visual>")
                     scale = np.array([float(word) for word in mesh.get("scale", "1 1 1").split()])
                     body = self.assembly.bodies[link.get("name", "")]
                     body.meshes.append((frame, mesh.get("filename", ""), scale))
@@ -137,7 +150,6 @@ class _Reader:
             placed.add(joint.child)
 
     def _closure(self, element: ET.Element) -> None:
-        """A `<constraint>` or `<loop_joint>` of any spelling."""
         name = element.get("name", "")
         label = f'<{element.tag} name="{name}">'
         ends = [*element.findall("link1"), *element.findall("link2")]
@@ -150,13 +162,13 @@ class _Reader:
                 label, "it does not name two links", "write <parent link=.../> and <child link=.../>"
             )
         (one, first), (two, second) = (
-            (end.get("link", ""), urdf_plus.pose_of(frame, label)) for end, frame in zip(ends, frames, strict=True)
+            (end.get("link", ""), elements.pose_of(frame, label)) for end, frame in zip(ends, frames, strict=True)
         )
-        axis = urdf_plus.axis_of(element, "parent_axis", label)
-        axis2 = urdf_plus.axis_of(element, "child_axis", label)
+        axis = elements.axis_of(element, "parent_axis", label)
+        axis2 = elements.axis_of(element, "child_axis", label)
         single = element.find("axis")
         if axis is None and single is not None:
-            axis = urdf_plus.axis_of(element, "axis", label)
+            axis = elements.axis_of(element, "axis", label)
             if axis is not None and single.get("frame") == "parent":  # of the link
                 axis = np.asarray(first[:3, :3].T @ axis)
         kind = element.get("type", "").removesuffix("_joint")
@@ -171,15 +183,14 @@ def _joint_of(element: ET.Element) -> Connection:
     """A joint of URDF at zero, or one of those that others write as well."""
     kind = OTHER_WORDS.get(element.get("type", ""), element.get("type", ""))
     if kind != "spherical":
-        return of_joint(urdf_plus.joint_of(element))
+        return of_joint(elements.joint_of(element))
     element.set("type", JointType.CONTINUOUS.value)
-    joint = of_joint(urdf_plus.joint_of(element))
+    joint = of_joint(elements.joint_of(element))
     joint.kind = kind
     return joint
 
 
 def _loops_of(reader: _Reader, content: dict[str, Any], label: str) -> None:
-    """Close the loops of a YAML file, and drive what it drives."""
     assembly = reader.assembly
     base = inverse_transform(assembly.bodies[assembly.base].pose)
     for n, one in enumerate(content.get("closures") or (), 1):
@@ -210,7 +221,6 @@ def _loops_of(reader: _Reader, content: dict[str, Any], label: str) -> None:
 
 
 def _vector(loop: dict[str, Any], key: str, name: str) -> Array:
-    """The three numbers of a key of a loop."""
     values = np.array([float(v) for v in loop[key]])
     if len(values) != 3 or not np.isfinite(values).all():
         raise DescriptionError(f"loop {name}", f"{key} {loop[key]} is not made of 3 finite numbers", "write 3, in m")
@@ -242,3 +252,100 @@ def _retype(assembly: Assembly, name: str, kind: str) -> None:
     joint.kind, letters = kind.lower(), kind.removeprefix("UJOINT_")
     if letters != kind:
         joint.kind, joint.axis, joint.axis2 = "universal", AXES[letters[0]], AXES[letters[1]]
+
+
+def to_tree(mechanism: Mechanism | TreeModel) -> tuple[str, list[str]]:
+    """Plain URDF: the spanning tree, and a sentence for everything it does not say."""
+    root, notes = _plain(mechanism)
+    for element in root.findall("pkm"):
+        root.remove(element)
+    names = ", ".join(loop.name for loop in mechanism.loops)
+    return _text(root), [*[f"left out: loops {names}"] * bool(names), NAMELESS, *notes]
+
+
+def to_constraints(mechanism: Mechanism | TreeModel) -> tuple[str, list[str]]:
+    """URDF with a `<constraint>` for each loop; `<pkm>`, which others skip, says what our reader needs."""
+    root, notes = _plain(mechanism, ours=("spring", "beam", "bearing"))
+    if kept := [element.get("name", "") for element in root.findall("coupling")]:
+        notes.append(f"only in elements that other tools skip: couplings of joints, {', '.join(kept)}")
+    pkm = root.find("pkm")
+    if pkm is not None:
+        append_home(pkm, home_positions(mechanism))
+    for loop in mechanism.loops:
+        element = append(root, "constraint", name=loop.name, type=f"{loop.type.value}_joint")
+        for end, link, frame, axis in (
+            ("parent", loop.predecessor, loop.predecessor_frame, loop.axis),
+            ("child", loop.successor, loop.successor_frame, loop.axis2),
+        ):
+            append(element, end, link=link)
+            append(element, f"{end}_origin", **pose_attributes(frame))
+            if loop.type in WITH_AXES:
+                append(element, f"{end}_axis", xyz=row(axis))
+    return _text(root), notes
+
+
+def to_yaml(mechanism: Mechanism | TreeModel) -> tuple[str, list[str]]:
+    """The hinges and balls of loops as `loop_closures.yaml`, for the file that `to_tree` writes."""
+    lines: list[str] = []
+    for kind, key in IN_YAML.items():
+        loops = [loop for loop in mechanism.loops if loop.type is kind]
+        lines += [f"{key}:"] if loops else []
+        for loop in loops:
+            lines += [f"  - name: {loop.name}", f"    parent: {loop.predecessor}", f"    child: {loop.successor}"]
+            for end, key_of_axis, frame, axis in (
+                ("parent", "axis", loop.predecessor_frame, loop.axis),
+                ("child", "child_axis", loop.successor_frame, loop.axis2),
+            ):
+                lines.append(f"    {end}_xyz: {_numbers(frame[:3, 3])}")
+                if kind is LoopType.REVOLUTE:
+                    lines.append(f"    {key_of_axis}: {_numbers(frame[:3, :3] @ axis)}")
+    lines.append(f"independent: [{', '.join(mechanism.actuated_joints)}]")
+    couplings = mechanism.couplings if isinstance(mechanism, TreeModel) else ()
+    others = [f"{one.name} ({one.type.value})" for one in mechanism.loops if one.type not in IN_YAML]
+    others += [f"{one.name} (coupling of joints)" for one in couplings]
+    notes = [f"left out, as this format has only hinges and balls: {', '.join(others)}"] if others else []
+    return "\n".join(lines) + "\n", [NAMELESS, *notes]
+
+
+def _plain(
+    mechanism: Mechanism | TreeModel, ours: Sequence[str] = ("spring", "coupling", "beam", "bearing")
+) -> tuple[ET.Element, list[str]]:
+    """The URDF+ text without loops and elements `ours`, and sentences about what is lost."""
+    root = read_xml(mechanism.urdf, "URDF text")
+    lost: dict[str, list[str]] = {}
+    for parent in list(root.iter()):
+        for tag in ("loop", *ours):
+            for child in parent.findall(tag):
+                parent.remove(child)
+                if tag != "loop":
+                    lost.setdefault(f"<{tag}>", []).append(child.get("name", "") or parent.get("name", ""))
+    for joint in root.findall("joint"):
+        dynamics = joint.find("dynamics")
+        if dynamics is not None and dynamics.attrib.pop("spring_stiffness", ""):
+            dynamics.attrib.pop("spring_reference", "")
+            lost.setdefault("springs of joints", []).append(joint.get("name", ""))
+    if isinstance(mechanism, TreeModel):
+        for chain in mechanism.floating:
+            _fold(root, chain)
+    return root, [f"left out: {what} {', '.join(names)}" for what, names in lost.items()]
+
+
+def _fold(root: ET.Element, chain: Sequence[Joint]) -> None:
+    """Write a body that floats in URDF's own word, with the same names of its coordinates."""
+    first, body = chain[0], chain[-1].child
+    gone = {joint.name for joint in chain} | {joint.child for joint in chain[:-1]}
+    for element in [e for e in root if e.tag in ("joint", "link") and e.get("name") in gone - {body}]:
+        root.remove(element)
+    joint = append(root, "joint", name=first.name.removesuffix("/x"), type=JointType.FLOATING.value)
+    append(joint, "parent", link=first.parent)
+    append(joint, "child", link=body)
+    append(joint, "origin", **pose_attributes(first.origin))
+
+
+def _text(root: ET.Element) -> str:
+    ET.indent(root)
+    return ET.tostring(root, encoding="unicode") + "\n"
+
+
+def _numbers(values: Iterable[float]) -> str:
+    return f"[{', '.join(repr(float(value) + 0.0) for value in values)}]"

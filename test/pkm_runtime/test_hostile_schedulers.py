@@ -12,8 +12,9 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from pkm_runtime import sweeps
 from pkm_runtime.errors import UsageError
-from pkm_runtime.sweeps import Sweeps, cluster
+from pkm_runtime.sweeps import Sweeps
 
 PATIENCE = 3.0  # s
 
@@ -74,7 +75,7 @@ def drip(there: socket.socket) -> None:
 def test_what_is_no_scheduler_is_refused_in_time(
     says: Callable[[socket.socket], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cluster, "_ANSWERS_WITHIN", PATIENCE)
+    monkeypatch.setattr(sweeps, "_ANSWERS_WITHIN", PATIENCE)
     began = time.monotonic()
     with listening(says) as address, pytest.raises(UsageError, match="is not a Dask scheduler"):
         Sweeps(scheduler=address)
@@ -85,6 +86,6 @@ def test_what_is_no_scheduler_is_refused_in_time(
     "address", ["tcp://127.0.0.1:1", "tcp://127.0.0.1", "tcp://127.0.0.1:99999999", "http://127.0.0.1:1", "", "\0"]
 )
 def test_where_nobody_listens(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cluster, "_ANSWERS_WITHIN", PATIENCE)
+    monkeypatch.setattr(sweeps, "_ANSWERS_WITHIN", PATIENCE)
     with pytest.raises(UsageError, match="there is no answer"):
         Sweeps(scheduler=address)

@@ -1,27 +1,36 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Read SDF 1.4 to 1.12 into bodies and joints: poses relative to links, joints and frames, loops as second parents."""
+"""SDF, Gazebo's format, 1.4 to 1.12: a loop is a link with two parents. Written joints count from home."""
 
 from __future__ import annotations
 
+import math
 import xml.etree.ElementTree as ET
+from collections.abc import Sequence
 
 import numpy as np
 
 from pkm_description.description_error import DescriptionError
 from pkm_description.formats.bodies_and_joints import (
+    FLOATS,
     FREEDOMS,
     OTHER_WORDS,
+    REMARKED,
+    TURNING,
     WORLD,
     Assembly,
     Body,
     Connection,
+    made_of,
     parent_frame_as_drawn,
+    pose_of_body,
 )
-from pkm_description.mechanism import Array, Inertial, Limits, Mimic, frozen, symmetric_of
-from pkm_description.rotations import rotation_from_quaternion, rotation_from_rpy, transform
-from pkm_description.urdf.inertia import inertia_problem
+from pkm_description.formats.spanning_tree import SAME
+from pkm_description.mechanism import Array, Inertial, Limits, Mechanism, Mimic, frozen, symmetric_of
+from pkm_description.rotations import rotation_from_quaternion, rotation_from_rpy, rpy_from_rotation, transform
+from pkm_description.tree_model import TreeModel
+from pkm_description.urdf.elements import LARGEST, SIX, inertia_problem, numbers_of
 from pkm_description.urdf.visuals import GREY, Visual
-from pkm_description.urdf.xml_text import read_xml
+from pkm_description.urdf.xml_text import append, read_xml, row
 
 VERSIONS = [f"1.{n}" for n in range(4, 13)]
 MODEL = "__model__"
@@ -29,6 +38,8 @@ LONGEST = 300  # frames, each relative to the next
 ROUNDED = 1e-4  # m and rad, of a loop as drawn
 ENDLESS = 1e15  # limits beyond it are none: SDF writes 1e16
 READ = {"link", "joint", "frame", "pose", "static", "self_collide", "allow_auto_disable", "enable_wind", "plugin"}
+NAMESPACE = "pkm"  # of our own element; libsdformat keeps elements with a prefix and does not read them
+TYPES = {"spherical": "ball"}
 
 
 def read_sdf(text: str, place: str = "<sdf>") -> Assembly:
@@ -63,7 +74,6 @@ class _Reader:
         self.open: list[str] = []
 
     def read(self, model: ET.Element, root: ET.Element) -> None:
-        """Read a whole model."""
         label = f'<model name="{self.assembly.name}">'
         for tag in ("include", "model"):
             if model.find(tag) is not None:
@@ -99,7 +109,6 @@ class _Reader:
     # -- frames -------------------------------------------------------------------------------------------------------
 
     def _pose_of(self, name: str, asked: str) -> Array:
-        """Pose in the model of a link, joint or frame as drawn."""
         if name in self.poses:
             return self.poses[name]
         if name == WORLD:
@@ -156,11 +165,11 @@ class _Reader:
             raise DescriptionError(f"{label} <inertial>", "auto: it has no values", "write mass, pose and inertia")
         frame = self._frame(inertial.find("pose"), f"{label} <inertial>")
         mass = inertial.find("mass")
-        six = []
-        for key, default in (("ixx", 1.0), ("ixy", 0.0), ("ixz", 0.0), ("iyy", 1.0), ("iyz", 0.0), ("izz", 1.0)):
+        six = np.eye(3)[np.triu_indices(3)]  # what SDF means where it says nothing
+        for n, key in enumerate(SIX):
             one = inertial.find(f"inertia/{key}")
-            six.append(default if one is None else float(_numbers(one, 1, f"{label} <{key}>")[0]))
-        inertia = frame[:3, :3] @ symmetric_of(np.array(six)) @ frame[:3, :3].T
+            six[n] = six[n] if one is None else _numbers(one, 1, f"{label} <{key}>")[0]
+        inertia = frame[:3, :3] @ symmetric_of(six) @ frame[:3, :3].T
         weight = 1.0 if mass is None else float(_numbers(mass, 1, f"{label} <mass>")[0])
         found = Inertial(weight, frozen(frame[:3, 3]), frozen(0.5 * (inertia + inertia.T)))
         problem = inertia_problem(found)
@@ -204,7 +213,6 @@ class _Reader:
     # -- joints -------------------------------------------------------------------------------------------------------
 
     def joint(self, element: ET.Element) -> None:
-        """Read one joint."""
         name = element.get("name", "")
         label = f'<joint name="{name}">'
         kind = element.get("type", "")
@@ -214,11 +222,10 @@ class _Reader:
             raise DescriptionError(label, f"a joint of type {kind!r} is not supported", f"use one of {known}")
         ends = [self._body_at(_text(element, tag, label), label) for tag in ("parent", "child")]
         pose = self._pose_of(name, label)
-        child = np.eye(4) if ends[1] == WORLD else self.assembly.bodies[ends[1]].pose
+        child = pose_of_body(self.assembly.bodies, ends[1])
         second = np.linalg.inv(child) @ pose
         joint = Connection(name, kind, ends[0], ends[1], np.eye(4), second)
-        bodies = {**self.assembly.bodies, WORLD: Body(WORLD, np.eye(4))}
-        joint.first = parent_frame_as_drawn(bodies, joint)
+        joint.first = parent_frame_as_drawn(self.assembly.bodies, joint)
         own = element.find("{urn:pkm}pose_in_parent")
         if own is not None and np.abs((exact := self._frame(own, label)) - joint.first).max() < ROUNDED:
             joint.first = exact
@@ -258,7 +265,7 @@ class _Reader:
     def _dynamics(self, joint: Connection, axis: ET.Element, label: str) -> None:
         def number(path: str, default: float) -> float:
             found = axis.find(path)
-            return default if found is None else float(_numbers(found, 1, f"{label} <{path}>", largest=np.inf)[0])
+            return default if found is None else float(_numbers(found, 1, f"{label} <{path}>", np.inf)[0])
 
         low, high = number("limit/lower", -np.inf), number("limit/upper", np.inf)
         effort, velocity = number("limit/effort", -1.0), number("limit/velocity", -1.0)
@@ -279,7 +286,6 @@ class _Reader:
             joint.mimic = Mimic(leader, ratio, offset - ratio * number("mimic/reference", 0.0))
 
     def _plugins(self, model: ET.Element) -> None:
-        """Joints that a controller of Gazebo drives."""
         joints = {joint.name: joint for joint in self.assembly.joints}
         for plugin in model.findall("plugin"):
             named = [(e.text or "").strip() for e in plugin.iter("joint_name")]
@@ -297,14 +303,115 @@ def _text(element: ET.Element, tag: str, label: str) -> str:
     return text
 
 
-def _numbers(element: ET.Element, count: int, label: str, largest: float = 1e9) -> Array:
-    text = (element.text or "").strip()
-    try:
-        values = np.array([float(word) for word in text.split()])
-    except ValueError:
-        values = np.zeros(0)
-    if len(values) == count and not (np.abs(values) <= largest).all():
-        raise DescriptionError(label, f'"{text[:80]}" is not finite, or beyond {largest:g}', "write finite numbers")
-    if len(values) != count:
-        raise DescriptionError(label, f'"{text[:80]}" is not made of {count} number(s)', f"write {count}, in SI units")
-    return values
+def to_sdf(mechanism: Mechanism | TreeModel, split: Sequence[str] = ()) -> tuple[str, list[str]]:
+    """SDF text of a robot at home, and notes; joints of the kinds in `split` become hinges in a row."""
+    assembly = made_of(mechanism, split)
+    assembly.rename(lambda name: f"{name}_joint" if name in assembly.bodies else name)
+    rounded: list[str] = []  # loops that their numbers leave open
+    geared = [joint for joint in assembly.joints if joint.mimic]
+    root = ET.Element("sdf", {"version": "1.11" if geared else "1.9", f"xmlns:{NAMESPACE}": "urn:pkm"})
+    model = append(root, "model", name=mechanism.name)
+    for body in assembly.bodies.values():
+        if body.name != WORLD:
+            _link(model, body)
+    if mechanism.base_link != WORLD:
+        mount = append(model, "joint", name="to_world", type="fixed")
+        append(mount, "parent").text = WORLD
+        append(mount, "child").text = mechanism.base_link
+    for joint in assembly.joints:
+        if joint.kind != FLOATS:
+            _joint(model, joint)
+            drawn = parent_frame_as_drawn(assembly.bodies, joint)
+            if joint.closes and np.abs(drawn - joint.first).max() > SAME:
+                _pose(model[-1], joint.first, f"{NAMESPACE}:pose_in_parent")
+                rounded.append(joint.name)
+    append(model, f"{NAMESPACE}:remark").text = ET.tostring(assembly.remark, encoding="unicode")  # type: ignore[arg-type]
+    ET.indent(root)
+    notes = [
+        *assembly.notes,
+        "left out: gravity, which is the world's",
+        f"{REMARKED}: drives and the inertia of their rotors",
+    ]
+    if rounded:
+        notes.append(f"rounded numbers leave loops open, by a gap that other tools do not see: {', '.join(rounded)}")
+    moved = [joint.name for joint in assembly.joints if joint.drawn]
+    if moved:
+        notes.append(f"positions of these joints count from home: {', '.join(moved)}; {REMARKED}: what they are there")
+    return ET.tostring(root, encoding="unicode") + "\n", notes
+
+
+def _pose(parent: ET.Element, frame: Array, tag: str = "pose") -> None:
+    append(parent, tag).text = row([*frame[:3, 3], *rpy_from_rotation(frame[:3, :3])])
+
+
+def _link(model: ET.Element, body: Body) -> None:
+    link = append(model, "link", name=body.name)
+    _pose(link, body.pose)
+    if not body.inertial.massless:
+        inertial = append(link, "inertial")
+        append(inertial, "pose").text = row([*body.inertial.com, 0.0, 0.0, 0.0])
+        append(inertial, "mass").text = row([body.inertial.mass])
+        inertia = append(inertial, "inertia")
+        for key, value in zip(SIX, body.inertial.inertia[np.triu_indices(3)], strict=True):
+            append(inertia, key).text = row([value])
+    for n, visual in enumerate(body.visuals):
+        shape = _visual(link, n, visual.frame, visual.shape, row(visual.colour))
+        if visual.shape == "box":
+            append(shape, "size").text = row(visual.size)
+        else:
+            for key, value in zip(("radius", "length"), visual.size, strict=False):
+                append(shape, key).text = row([value])
+    for n, (frame, file, scale) in enumerate(body.meshes, len(body.visuals)):
+        shape = _visual(link, n, frame, "mesh", "")
+        append(shape, "uri").text = file
+        append(shape, "scale").text = row(scale)
+
+
+def _visual(link: ET.Element, number: int, frame: Array, shape: str, colour: str) -> ET.Element:
+    visual = append(link, "visual", name=f"visual{number}")
+    _pose(visual, frame)
+    found = append(append(visual, "geometry"), shape)
+    if colour:
+        material = append(visual, "material")
+        append(material, "ambient").text = colour
+        append(material, "diffuse").text = colour
+    return found
+
+
+def _joint(model: ET.Element, joint: Connection) -> None:
+    ends = (joint.limits.lower - joint.drawn, joint.limits.upper - joint.drawn)
+    kind = TYPES.get(joint.kind, joint.kind)
+    if kind in TURNING:
+        kind = "revolute" if math.isfinite(ends[1] - ends[0]) else "continuous"
+    element = append(model, "joint", name=joint.name, type=kind)
+    append(element, "parent").text = joint.parent
+    append(element, "child").text = joint.child
+    _pose(element, joint.second)
+    if kind in ("fixed", "ball"):
+        return
+    for tag, axis in (("axis", joint.axis), ("axis2", joint.axis2)):
+        if tag == "axis2" and kind != "universal":
+            continue
+        about = append(element, tag)
+        append(about, "xyz").text = row(axis)
+        limit = append(about, "limit")
+        if math.isfinite(ends[1] - ends[0]):
+            append(limit, "lower").text, append(limit, "upper").text = row(ends[:1]), row(ends[1:])
+        for key, value in (("effort", joint.limits.effort), ("velocity", joint.limits.velocity)):
+            if math.isfinite(value):
+                append(limit, key).text = row([value])
+        dynamics = append(about, "dynamics")
+        append(dynamics, "damping").text = row([joint.damping])
+        append(dynamics, "friction").text = row([joint.friction])
+        if joint.spring_stiffness:
+            append(dynamics, "spring_reference").text = row([joint.spring_reference - joint.drawn])
+            append(dynamics, "spring_stiffness").text = row([joint.spring_stiffness])
+        if joint.mimic:
+            mimic = append(about, "mimic", joint=joint.mimic.joint)
+            append(mimic, "multiplier").text = row([joint.mimic.multiplier])
+            append(mimic, "offset").text = row([joint.mimic.offset])
+            append(mimic, "reference").text = row([0.0])
+
+
+def _numbers(element: ET.Element, count: int, label: str, largest: float = LARGEST) -> Array:
+    return numbers_of((element.text or "").strip(), label, "", count, largest, largest < np.inf)

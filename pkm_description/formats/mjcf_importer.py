@@ -3,9 +3,7 @@
 
 Bodies stay in the same frames; several joints of one body become a chain with massless bodies between, a ball one of
 three hinges about x, y, z, which are zero at home, a free joint three slides and three turns. `connect` becomes a ball,
-two between the same bodies a hinge, `weld` a fixed joint. Motors become effort interfaces, position and velocity servos
-those interfaces; tendons that are a spring between two sites become springs. The keyframe `home` (else the first, else
-the drawing) is home.
+two between the same bodies a hinge, `weld` a fixed joint. The keyframe `home`, else the first, is home.
 """
 
 from __future__ import annotations
@@ -18,36 +16,29 @@ import numpy as np
 
 from pkm_description.description_error import DescriptionError
 from pkm_description.formats.bodies_and_joints import Assembly, Body, Connection, at, motion
-from pkm_description.joint_geometry import freedoms
-from pkm_description.mechanism import Array, Inertial, Joint, JointType, Limits, Mimic, Spring, frozen
-from pkm_description.mjcf.compiled_defaults import read_compiled
-from pkm_description.mjcf.mujoco_model import (
+from pkm_description.formats.mjcf_compiled import read_compiled
+from pkm_description.formats.mjcf_model import (
     REMARK,
     WORLD,
     MjcfBody,
     MjcfClosure,
     MjcfGear,
-    MjcfGeom,
     MjcfJoint,
     MjcfModel,
-    frame_of,
-    quaternion,
+    NeedsCompilerError,
+    read,
 )
-from pkm_description.mjcf.reader import NeedsCompilerError, read
-from pkm_description.rotations import inverse_transform, rpy_from_rotation
-from pkm_description.urdf import urdf_plus
-from pkm_description.urdf.visuals import Visual
+from pkm_description.joint_geometry import freedoms
+from pkm_description.mechanism import Array, Inertial, Joint, JointType, Limits, Mimic, frozen
+from pkm_description.rotations import inverse_transform, rpy_from_rotation, transform_from_wxyz, wxyz_from_rotation
+from pkm_description.urdf import elements
 from pkm_description.urdf.xml_text import read_xml
 
 SAME = 1e-6  # m, two points of a hinge are equally far apart in both bodies
 
 
 def read_mjcf(text: str, path: Path | None = None) -> Assembly:
-    """Bodies and joints of an MJCF text, `path` its file, if it has one.
-
-    Raises `DescriptionError` for what has no counterpart, or where the file needs MuJoCo's compiler and the package
-    `mujoco` is missing.
-    """
+    """Bodies and joints of an MJCF text, `path` its file; `DescriptionError` where it needs `mujoco`, too."""
     root = read_xml(text, "<mujoco>")
     try:
         model = read(root)
@@ -74,10 +65,7 @@ class _Reader:
         self._couple()
         for closure, kind, axes in _hinges(model.closures):
             self._closure(closure, kind, axes)
-        for s in model.springs:
-            self.assembly.springs.append(
-                Spring(s.name, s.stiffness, s.first, s.first_point, s.second, s.second_point, s.length)
-            )
+        self.assembly.springs += model.springs
         self.assembly.couplings += model.couplings
         if remark is not None:
             self._believe(remark)
@@ -105,7 +93,7 @@ class _Reader:
         if body.joints and not body.mass and body.name not in self.weighted:
             self.assembly.notes.append(f"no mass is stated, which MuJoCo refuses: {body.name}")
         inertial = Inertial(body.mass, frozen(body.com), frozen(body.inertia))
-        bodies[body.name] = Body(body.name, pose, inertial, [_visual(body.name, geom) for geom in body.geoms])
+        bodies[body.name] = Body(body.name, pose, inertial, body.visuals)
 
     def _taken(self, drawn: Sequence[float]) -> list[float]:
         """The next positions of the keyframe, else those as drawn."""
@@ -118,8 +106,8 @@ class _Reader:
         return values
 
     def _free(self, joint: MjcfJoint, body: MjcfBody) -> Array:
-        values = self._taken([*body.frame[:3, 3], *quaternion(body.frame[:3, :3])])
-        pose = frame_of(np.array(values[:3]), np.array(values[3:]))
+        values = self._taken([*body.frame[:3, 3], *wxyz_from_rotation(body.frame[:3, :3])])
+        pose = transform_from_wxyz(np.array(values[:3]), np.array(values[3:]))
         free = Joint(joint.name, JointType.FLOATING, WORLD, body.name, np.eye(4), np.array([0.0, 0.0, 1.0]))
         self.assembly.add_chain(free, np.array([*values[:3], *rpy_from_rotation(pose[:3, :3])[::-1]]))
         return pose
@@ -130,7 +118,7 @@ class _Reader:
         self.assembly.joints.append(one)
         one.damping, one.friction, one.armature = joint.damping, joint.friction, joint.armature
         if joint.kind == "ball":
-            turned = frame_of(np.zeros(3), np.array(self._taken([1.0, 0.0, 0.0, 0.0])))
+            turned = transform_from_wxyz(np.zeros(3), np.array(self._taken([1.0, 0.0, 0.0, 0.0])))
             one.first = first @ turned
             return one
         if joint.kind not in ("hinge", "slide"):
@@ -144,7 +132,6 @@ class _Reader:
         return one
 
     def _couple(self) -> None:
-        """Geared and driven joints."""
         joints = {joint.name: joint for joint in self.assembly.joints}
         driven = {drive.joint for drive in self.model.actuators}
         held: dict[str, float] = {}
@@ -182,7 +169,7 @@ class _Reader:
     def _believe(self, remark: ET.Element) -> None:
         """Take our own remark; the platform's coordinates are its, where MuJoCo has joints of a body."""
         self.assembly.remark = remark
-        chain = [urdf_plus.joint_of(element) for element in remark.findall("joint")]
+        chain = [elements.joint_of(element) for element in remark.findall("joint")]
         names = {freedom.name for joint in chain for freedom in freedoms(joint)}
         pkm = remark.find("pkm")
         platform = "" if pkm is None else pkm.get("platform_link", "")
@@ -190,18 +177,6 @@ class _Reader:
             self.assembly.joints.remove(joint)
             if joint.child != platform:
                 del self.assembly.bodies[joint.child]
-
-
-def _visual(body: str, geom: MjcfGeom) -> Visual:
-    """A geom as a visual; MuJoCo writes half lengths."""
-    if geom.kind == "box":
-        shape, size = "box", 2.0 * np.array(geom.size[:3])
-    elif geom.kind == "sphere":
-        shape, size = "sphere", np.array(geom.size[:1])
-    else:
-        shape, size = "cylinder", np.array([geom.size[0], 2.0 * geom.size[1]])
-    red, green, blue, opacity = (float(word) for word in geom.rgba.split())
-    return Visual(body, geom.frame, shape, size, (red, green, blue, opacity))
 
 
 def _hinges(closures: Sequence[MjcfClosure]) -> list[tuple[MjcfClosure, str, tuple[Array, Array] | None]]:

@@ -1,8 +1,0 @@
-# SPDX-License-Identifier: Apache-2.0
-"""How files of other tools are told from ours."""
-
-FORMATS = ("mujoco", "sdf")  # root elements of other formats
-USD = (".usd", ".usda", ".usdc", ".usdz")  # files, of which some are no text
-USD_HEAD = "#usda"
-YAML = (".yaml", ".yml")  # files of loops beside a URDF file
-PARTS = ("platform", "base", "actuated")  # what a user may name of a file of others
