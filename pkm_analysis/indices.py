@@ -16,8 +16,7 @@ from pkm_analysis.plottable import Plottable
 from pkm_analysis.polytopes import ForcePolytope, VelocityPolytope, largest_ellipsoid
 from pkm_description.mechanism import Array
 from pkm_kinematics.kinematics import Kinematics
-from pkm_kinematics.solve.constraints import scaling
-from pkm_kinematics.solve.singularity import conditions
+from pkm_kinematics.solve.singularity import conditions, scaling
 
 Part = Literal["all", "translation", "rotation"]
 

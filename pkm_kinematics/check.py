@@ -38,8 +38,7 @@ from pkm_kinematics.kinematics import Kinematics
 from pkm_kinematics.load_verdicts import of_masses, of_velocities, of_weight
 from pkm_kinematics.making import making
 from pkm_kinematics.status import Status
-from pkm_kinematics.unit_verdicts import of_cosines, of_misfits, of_units
-from pkm_kinematics.verdicts import NEAR_SINGULAR, Verdict, of_drives, of_singularity
+from pkm_kinematics.verdicts import NEAR_SINGULAR, Verdict, of_cosines, of_drives, of_misfits, of_singularity, of_units
 from pkm_runtime.describable import ROUNDING, alike, counted, fixed, measure
 from pkm_runtime.errors import PkmError
 

@@ -13,17 +13,15 @@ from numpy.typing import ArrayLike
 from pkm_description.mechanism import Array
 from pkm_kinematics.batch import ShapeError, all_finite, as_rows, rows_for, shaped
 from pkm_kinematics.explain import explain_inverse, explain_motion
-from pkm_kinematics.forward.graph_coordinates import coordinates_of
+from pkm_kinematics.forward.graph_tracker import coordinates_of
 from pkm_kinematics.kernels.model_and_data import SOLVED, Choice, Data, Model, Solved, near
 from pkm_kinematics.kernels.rates.motion_space import limb_margins
 from pkm_kinematics.kernels.regularity import SINGULAR_BELOW
-from pkm_kinematics.solutions import Codes, ExplainedSolution, JointNames, fast_init
-from pkm_kinematics.solve.constraints import per_unit_speed
 from pkm_kinematics.solve.engine import Engine
 from pkm_kinematics.solve.position_solver import NO_RATES
 from pkm_kinematics.solve.robot_constants import refuse_redundant
-from pkm_kinematics.solve.singularity import Singularity, conditions, joined, margins
-from pkm_kinematics.status import Status, closes
+from pkm_kinematics.solve.singularity import Singularity, conditions, joined, margins, per_unit_speed
+from pkm_kinematics.status import Codes, ExplainedSolution, JointNames, Status, closes, fast_init
 from pkm_runtime.describable import SHOWN, number
 from pkm_runtime.errors import PkmError
 

@@ -20,9 +20,8 @@ from pkm_kinematics import lean_kinematics
 from pkm_kinematics.batch import ShapeError, as_rows, is_vector, nans, rows_for, shaped
 from pkm_kinematics.configuration import Configuration, Motion
 from pkm_kinematics.explain import introduction
-from pkm_kinematics.forward.along_path import Forward, usable_poses
-from pkm_kinematics.forward.graph_coordinates import coordinates_of
-from pkm_kinematics.forward.solution import AssemblyModes, ForwardSolution
+from pkm_kinematics.forward.along_path import AssemblyModes, Forward, ForwardSolution, usable_poses
+from pkm_kinematics.forward.graph_tracker import coordinates_of
 from pkm_kinematics.kernels.model_and_data import Choice, Data
 from pkm_kinematics.kernels.path.follow import PoseRows
 from pkm_kinematics.kernels.records import CLOSED_FORM

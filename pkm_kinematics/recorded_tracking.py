@@ -18,8 +18,16 @@ from pkm_kinematics.kernels.compiled_rotations import shift_pose
 from pkm_kinematics.kernels.dense import determinant_sign
 from pkm_kinematics.kernels.model_and_data import NEAREST, VECTORS
 from pkm_kinematics.kernels.path.fixed_steps import correct_joints, place_iterated, turn_along
-from pkm_kinematics.kernels.path.follow import CORRECTIONS, contracts, settled
-from pkm_kinematics.kernels.path.newton import LONGEST_TURN, TWIST, actuator_error, correction, read_actuators
+from pkm_kinematics.kernels.path.follow import (
+    CORRECTIONS,
+    LONGEST_TURN,
+    TWIST,
+    actuator_error,
+    contracts,
+    correction,
+    read_actuators,
+    settled,
+)
 from pkm_kinematics.kernels.position.closures import CLOSED, closed, inverse_by_rows, invert_block
 from pkm_kinematics.kernels.position.placement import place_platform
 from pkm_kinematics.kernels.position.positions import CONVERGED, solve_newton, solve_positions, write_block_rows
@@ -27,9 +35,14 @@ from pkm_kinematics.kernels.rates.motion import invert_blocks, move_platform, ve
 from pkm_kinematics.kernels.rates.projection import drive_rates
 from pkm_kinematics.kernels.records import NEWTON
 from pkm_kinematics.kernels.regularity import is_regular
-from pkm_kinematics.recorded_inverse import inverse_in_fixed_order
-from pkm_kinematics.recorded_space import FIRM, RecordedSpace
-from pkm_kinematics.recordings_at_home import joint_inputs, joint_results, pose_inputs
+from pkm_kinematics.recordings_at_home import (
+    FIRM,
+    RecordedSpace,
+    inverse_in_fixed_order,
+    joint_inputs,
+    joint_results,
+    pose_inputs,
+)
 from pkm_kinematics.solve.engine import Engine
 from pkm_runtime.codegen import Recording, Tape, loose, trace
 from pkm_runtime.codegen.call_code import ANOTHER_BRANCH, call_code

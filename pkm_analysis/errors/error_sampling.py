@@ -13,8 +13,8 @@ from pkm_analysis.errors.error_budget import GEOMETRY, SENSORS, ErrorModel
 from pkm_analysis.errors.tolerances import NORMAL
 from pkm_analysis.plottable import Plottable, Table
 from pkm_description.mechanism import Array
-from pkm_kinematics.geometry import GeometricParameters, GraphModel, States
-from pkm_kinematics.geometry.graph_model import rotation_vectors
+from pkm_kinematics.geometric_parameters import GeometricParameters
+from pkm_kinematics.graph_model import GraphModel, States, rotation_vectors
 
 CHUNK = 10  # machines
 QUANTILES = (0.5, 0.9, 0.95, 0.99)

@@ -19,7 +19,7 @@ from pkm_analysis.proof.kernels.jets import SLOPE
 from pkm_analysis.proof.matrices import Affine
 from pkm_analysis.proof.robot_program import RobotProgram, record_robot
 from pkm_description.mechanism import Array
-from pkm_kinematics.solve.constraints import per_unit_speed
+from pkm_kinematics.solve.singularity import per_unit_speed
 from pkm_runtime.sweeps.chunks import map_chunks, slices
 
 CHUNK = 256  # boxes

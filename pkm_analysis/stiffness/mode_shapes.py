@@ -14,7 +14,7 @@ from pkm_analysis.analysis_errors import AnalysisError
 from pkm_analysis.plottable import Plottable, Table
 from pkm_analysis.stiffness.stiffness import DIRECTIONS, Stiffness
 from pkm_description.mechanism import Array
-from pkm_kinematics.solve.constraints import scaling
+from pkm_kinematics.solve.singularity import scaling
 from pkm_runtime.describable import vector
 
 LOWEST = 4  # that are shown

@@ -29,7 +29,7 @@ from pkm_description.urdf.urdf_plus import parse
 from pkm_description.urdf.xml_text import read_xml
 from pkm_dynamics.transmission.in_c import name_in_c, transmission_in_c
 from pkm_dynamics.transmission.transmission import Transmission
-from pkm_kinematics.unit_verdicts import of_units
+from pkm_kinematics.verdicts import of_units
 from pkm_runtime.errors import PkmError
 
 

@@ -16,8 +16,8 @@ from pkm_dynamics.kernels.joint_state import place_joints
 from pkm_hardware.kernels.platform_step import SCRATCH, step_platform
 from pkm_hardware.simulated.surroundings import NOTHING, Touch, touched
 from pkm_kinematics import Kinematics, Status
+from pkm_kinematics.forward.tracker import ModeReader
 from pkm_kinematics.kernels.rates.motion import invert_blocks
-from pkm_kinematics.solve.mode_reader import ModeReader
 from pkm_kinematics.status import closes
 from pkm_runtime.kernels.binding import Prepared
 

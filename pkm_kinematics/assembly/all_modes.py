@@ -17,16 +17,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pkm_description.mechanism import Array
+from pkm_kinematics.assembly.limb_closed_forms import Angles, Circles, Distances, Planar, Planes, Schoenflies, Spheres
+from pkm_kinematics.assembly.limb_constraints import Constraints
+from pkm_kinematics.assembly.limb_plates import Plates
+from pkm_kinematics.assembly.limb_surfaces import Surfaces
 from pkm_kinematics.assembly.method import AssemblyMethod
-from pkm_kinematics.assembly.methods.limb_constraints import Constraints
-from pkm_kinematics.assembly.methods.limb_directions import Angles, Planes
-from pkm_kinematics.assembly.methods.limb_distances import Circles, Distances, Planar, Schoenflies, Spheres
-from pkm_kinematics.assembly.methods.limb_plates import Plates
-from pkm_kinematics.assembly.methods.limb_surfaces import Surfaces
-from pkm_kinematics.assembly.methods.whole_search import Search
 from pkm_kinematics.assembly.result import AssemblyPoses
-from pkm_kinematics.assembly.search.graph_search import passive_positions
-from pkm_kinematics.forward.solution import AssemblyModes, ForwardSolution
+from pkm_kinematics.assembly.whole_search import Search, passive_positions
+from pkm_kinematics.forward.along_path import AssemblyModes, ForwardSolution
 from pkm_kinematics.kernels.model_and_data import SEEDED, Solved, near
 from pkm_kinematics.kernels.position.chain import TAU
 from pkm_kinematics.solve.engine import Engine

@@ -16,7 +16,7 @@ on the platform, and so needs neither a basis of a configuration-dependent motio
 
 A robot with more actuators than degrees of freedom has no such determinant: its direct Jacobian loses rank on sets of
 at least two dimensions less than the space, and these divide nothing. Where no method but `search` applies, the sign is
-known only if every actuated limb has a closed form, else only along a motion (`forward/mode_tracker.py`).
+known only if every actuated limb has a closed form, else only along a motion (`forward/tracker.py`).
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ from pkm_description.mechanism import Array
 from pkm_kinematics.assembly.result import AssemblyPoses
 from pkm_kinematics.kernels.model_and_data import writeable
 from pkm_kinematics.kernels.path.assembled import actuator_errors, read_modes, sort_by_distance
-from pkm_kinematics.solve.constraints import scaling
 from pkm_kinematics.solve.engine import Engine
+from pkm_kinematics.solve.singularity import scaling
 from pkm_runtime.kernels.binding import Prepared
 
 HELD = 1e-6  # relative singular value above which rows count as independent

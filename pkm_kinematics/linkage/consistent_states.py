@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from pkm_description.mechanism import Array
 from pkm_description.tree_model import TreeModel
 from pkm_kinematics.batch import over_cores
-from pkm_kinematics.kernels.path.led_linkage import SOLVED
+from pkm_kinematics.kernels.path.fixed_steps import SOLVED
 from pkm_kinematics.kernels.regularity import is_regular
 from pkm_kinematics.linkage.linkage import Linkage
 from pkm_kinematics.linkage.recorded_linkage import record_motion

@@ -17,8 +17,7 @@ import numpy as np
 from pkm_description.graph import path_from_base
 from pkm_description.mechanism import Array, Inertial
 from pkm_kinematics.kernels.regularity import factorise, least_norm, nearest, orientation
-from pkm_kinematics.linkage.loop_system import Block, LoopSystem
-from pkm_kinematics.linkage.loop_terms import Row, dot, placed
+from pkm_kinematics.linkage.loop_system import Block, LoopSystem, Row, dot, placed
 from pkm_runtime.codegen import Recording, Tape, trace
 from pkm_runtime.codegen.derivatives import rates_of
 from pkm_runtime.codegen.tape import Number, Term, call, extreme
@@ -59,7 +58,7 @@ class Recorder:
         self.gaps: list[Number] = []
 
     def position(self, name: str, factor: float, offset: float) -> tuple[Number, Number]:
-        """See `loop_terms.Position`."""
+        """See `loop_system.Position`."""
         system = self.system
         if name in self.turned and (factor, offset) == (1.0, 0.0):
             return self.turned[name]

@@ -33,8 +33,7 @@ from pkm_interfaces.msg import PlatformState, SolveStatus
 from pkm_interfaces.srv import SolveForward, SolveInverse
 from pkm_kinematics.forward.tracker import AssemblyModeTracker, TrackedMotion
 from pkm_kinematics.kinematics import shared_kinematics
-from pkm_kinematics.ros.commanded_positions import CommandedPositions
-from pkm_kinematics.ros.kinematics_services import solve_forward, solve_inverse
+from pkm_kinematics.ros.kinematics_services import CommandedPositions, solve_forward, solve_inverse
 from pkm_runtime.errors import PkmError
 
 _MARGINS_EVERY = 0.1  # s: people read them; they cost more than all else that a state holds

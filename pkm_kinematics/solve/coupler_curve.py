@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 
 from pkm_description.mechanism import Array
 from pkm_description.rotations import pose_distance, pose_from_transform
-from pkm_kinematics.solve.graph_equations import GraphEquations
-from pkm_kinematics.solve.whole_graph import WholeGraph
+from pkm_kinematics.solve.whole_graph import GraphEquations, WholeGraph
 
 STEP = 0.08  # rad, and of the robot's size: the farthest that a joint moves in a step
 SHORTEST = 1e-3  # of a step: where even this fails, another curve crosses

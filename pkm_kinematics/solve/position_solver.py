@@ -14,11 +14,9 @@ from pkm_description.mechanism import Array
 from pkm_kinematics.batch import BATCH, nans, over_cores
 from pkm_kinematics.kernels.model_and_data import SEEDED, SOLVED, Choice, Data, Model, Solved, near
 from pkm_kinematics.kernels.position.closures import block_residual, closed
-from pkm_kinematics.kernels.position.seed_cache import keep_seeds
-from pkm_kinematics.kernels.position.solve_poses import solve_many
+from pkm_kinematics.kernels.position.solve_poses import keep_seeds, solve_many
 from pkm_kinematics.model.blocks import build_undivided
-from pkm_kinematics.model.tables import Tables
-from pkm_kinematics.model.task import chain_state
+from pkm_kinematics.model.tables import Tables, chain_state
 from pkm_kinematics.solve.robot_constants import RobotConstants
 from pkm_kinematics.status import Status, closes
 from pkm_runtime.kernels.binding import WithScratch

@@ -24,10 +24,10 @@ from pkm_kinematics.kernels.rates.motion_space import (
     motion_spaces,
     off_space,
 )
-from pkm_kinematics.solve.constraints import scaling
 from pkm_kinematics.solve.inputs import Inputs
 from pkm_kinematics.solve.position_solver import OPEN, PositionSolver
 from pkm_kinematics.solve.robot_constants import RobotConstants
+from pkm_kinematics.solve.singularity import scaling
 from pkm_runtime.errors import PkmError
 from pkm_runtime.kernels.binding import Prepared
 

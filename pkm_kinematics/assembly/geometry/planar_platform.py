@@ -13,8 +13,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pkm_kinematics.assembly.geometry.candidates import polished
-from pkm_kinematics.assembly.result import Array, AssemblyStatus, SolutionSet, no_solutions
+from pkm_kinematics.assembly.result import Array, AssemblyStatus, SolutionSet, no_solutions, polished
 
 DEGREE = 3  # of the trigonometric polynomial: at most 6 orientations
 SAMPLES = 16  # of it, more than twice the degree

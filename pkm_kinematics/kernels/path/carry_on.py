@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Limbs tracked as the platform goes a straight path: see `pkm_kinematics.solve.from_home`.
+"""Limbs tracked as the platform goes a straight path: see `pkm_kinematics.solve.engine`.
 
 A pose is (7,), a displacement (6,) a shift [m] and a rotation vector [rad], joint positions are (n_joints,).
 """
@@ -12,8 +12,7 @@ import numpy as np
 from pkm_kinematics.kernels.compiled_rotations import shift_pose, write_displacement
 from pkm_kinematics.kernels.dense import determinant_sign
 from pkm_kinematics.kernels.model_and_data import SLOWEST, VECTORS
-from pkm_kinematics.kernels.path.follow import CONTRACTION, keep, put_back
-from pkm_kinematics.kernels.path.newton import TRIAL
+from pkm_kinematics.kernels.path.follow import CONTRACTION, TRIAL, keep, put_back
 from pkm_kinematics.kernels.position.closures import block_jacobian
 from pkm_kinematics.kernels.position.placement import place_platform
 from pkm_kinematics.kernels.position.positions import (

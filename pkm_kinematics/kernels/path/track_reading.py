@@ -3,16 +3,15 @@
 
 import numpy as np
 
+from pkm_kinematics.kernels.dense import all_finite
 from pkm_kinematics.kernels.model_and_data import FACTORS, NEAREST_BRANCH, VECTORS
-from pkm_kinematics.kernels.path.follow import follow_pose, read_angles_at, track_pose, usable_positions
-from pkm_kinematics.kernels.path.newton import RIGHT, TWIST
+from pkm_kinematics.kernels.path.follow import RIGHT, TWIST, follow_pose, read_angles_at, track_pose, usable_positions
 from pkm_kinematics.kernels.position.chain import chain_motion
 from pkm_kinematics.kernels.position.positions import CONVERGED, INVALID_INPUT, SINGULAR, closes
 from pkm_kinematics.kernels.position.solve_poses import read_joints, solve_pose, take_seed
 from pkm_kinematics.kernels.rates.motion import invert_blocks, move_platform, velocities
 from pkm_kinematics.kernels.rates.projection import factorise_drives, inverse_jacobian
 from pkm_kinematics.kernels.regularity import is_regular, nearest, weigh_drives
-from pkm_kinematics.kernels.short_vectors import all_finite
 from pkm_runtime.kernels.compiled import allocating, compiled
 
 

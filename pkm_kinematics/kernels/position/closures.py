@@ -263,15 +263,13 @@ def inverse_of_three_by_two(J, at, out, to):
 
 
 @compiled
-def inverse_of_tall(J, m, n, out, scratch):
-    """A generalised inverse (n, m) of a flat (m, n) matrix by classical Gram-Schmidt orthogonalisation done twice.
+def orthonormalise(J, m, n, R):
+    """Factorise a flat (m, n) matrix J by classical Gram-Schmidt done twice: J gets its orthonormal factor.
 
-    With full column rank it is the pseudo-inverse. Columns in the span of those before them are dropped: their joints
-    rest. `scratch` holds at least n * n values. J is overwritten by its orthonormal factor. Returns the reciprocal
-    condition of the columns left, and the number of dropped ones.
+    R (n * n,), flat, gets the triangle, with zeros on its diagonal for columns in the span of those before them, which
+    are dropped; returns how many.
     """
     dropped = 0
-    inverted = 0.0
     longest = 0.0
     for j in range(n):
         length = 0.0
@@ -279,23 +277,23 @@ def inverse_of_tall(J, m, n, out, scratch):
             length += J[r * n + j] ** 2
         longest = max(longest, sqrt(length))
     for j in range(n):
-        at = j * n  # below the diagonal of the factor there is room for the projections on the columns before
+        at = j * n  # below the diagonal of the triangle there is room for the projections on the columns before
         for k in range(j + 1):
-            scratch[k * n + j] = 0.0
+            R[k * n + j] = 0.0
         for _ in range(2):
             for k in range(j):
-                scratch[at + k] = 0.0
+                R[at + k] = 0.0
             for r in range(m):
                 value = J[r * n + j]
                 for k in range(j):
-                    scratch[at + k] += J[r * n + k] * value
+                    R[at + k] += J[r * n + k] * value
             for r in range(m):
                 value = 0.0
                 for k in range(j):
-                    value += J[r * n + k] * scratch[at + k]
+                    value += J[r * n + k] * R[at + k]
                 J[r * n + j] -= value
             for k in range(j):
-                scratch[k * n + j] += scratch[at + k]
+                R[k * n + j] += R[at + k]
         rest = 0.0
         for r in range(m):
             rest += J[r * n + j] ** 2
@@ -305,9 +303,21 @@ def inverse_of_tall(J, m, n, out, scratch):
             for r in range(m):
                 J[r * n + j] = 0.0
             continue
-        scratch[j * n + j] = rest
+        R[j * n + j] = rest
         for r in range(m):
             J[r * n + j] /= rest
+    return dropped
+
+
+@compiled
+def inverse_of_tall(J, m, n, out, scratch):
+    """A generalised inverse (n, m) of a flat (m, n) matrix, which is overwritten; `scratch` has room for n * n values.
+
+    With full column rank it is the pseudo-inverse. Joints of columns in the span of those before them rest. Returns the
+    reciprocal condition of the columns left, and the number of dropped ones.
+    """
+    dropped = orthonormalise(J, m, n, scratch)
+    inverted = 0.0
     for j in range(n - 1, -1, -1):
         size = scratch[j * n + j]
         if size == 0.0:
