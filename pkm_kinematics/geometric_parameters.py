@@ -42,10 +42,7 @@ ORDER = ("zero", "length", "base mount", "platform mount", "axis tilt", "offset"
 
 @dataclass(frozen=True, eq=False)
 class GeometricParameter:
-    """A displacement of places: `weights` (n_places, 6) [m, rad] per unit, nearly all of them zero.
-
-    `unit` is "m" or "rad", `kind` one of `ORDER`, `with_others` what moves along so that the loops close.
-    """
+    """A displacement of places: `weights` (n_places, 6) [m, rad] per `unit`; `with_others` says what moves along."""
 
     name: str
     kind: str
@@ -62,10 +59,7 @@ class GeometricParameter:
 class GeometricParameters:
     """The parameters of one robot, their derivatives, and which of them measurements can know.
 
-    Args:
-        mechanism: the robot as drawn.
-        ideal_joints: take the axes of a universal joint's cross to meet at right angles, as those of balls do anyway;
-            with False a cross has errors as any body has.
+    With `ideal_joints` the axes of a universal joint's cross meet at right angles; else a cross has errors as any body.
     """
 
     def __init__(self, mechanism: Mechanism, ideal_joints: bool = True) -> None:
@@ -108,8 +102,8 @@ class GeometricParameters:
     def closing(self, displacements: Array) -> Array:
         """The displacements (n_places, 6) nearest to given ones with which the loops of an overconstrained robot move.
 
-        Parameters are directions that leave the robot its motion to first order; this removes the second. The same
-        array for other robots. Raises `PkmError` where no displacements near the given ones do.
+        Parameters are directions that leave the robot its motion to first order; this removes the second. Raises
+        `PkmError` where no displacements near the given ones do.
         """
         if not self._redundant:
             return displacements
@@ -169,12 +163,9 @@ class GeometricParameters:
     ) -> tuple[Array, Array]:
         """How joints and platform move per parameter: rates (n, size, k) of the coordinates, and twists (n, 6, k).
 
-        Exact, at configurations that close the loops of the displaced model. Units are those of the coordinates and of
-        a twist at the platform's origin, base axes, over those of the parameters.
-
-        Args:
-            hold: "drives": with the drives where they are, errors of the platform's pose; "platform": with the platform
-                where it is, errors of the drives. Where held parts are too many, the motion nearest to the equations.
+        Exact, at configurations that close the loops of the displaced model; twists at the platform's origin, base
+        axes. With `hold` "drives" they are errors of the platform's pose, with "platform" errors of the drives, which
+        stay else.
         """
         model = self.model
         placed = model.placed(states)
@@ -206,10 +197,8 @@ class GeometricParameters:
     def identifiable(self, seen: Array | None = None) -> tuple[GeometricParameter, ...]:
         """The parameters that measurements tell apart, preferred kinds first.
 
-        Args:
-            seen: derivative (rows, k) of what is measured by all parameters in `all`, over many configurations, in
-                comparable units; by default that of the platform's whole pose with the drives held, an external
-                measurement.
+        `seen` (rows, k) is the derivative of what is measured by all parameters in `all`, over many configurations, in
+        comparable units; by default that of the platform's pose with the drives held.
         """
         if seen is None:
             twist = self.sensitivity(self.states, self.all)[1]
@@ -333,7 +322,6 @@ def _rigid_bodies(mechanism: Mechanism) -> dict[str, tuple[str, Array]]:
 
 
 def _unique(found: list[GeometricParameter]) -> list[GeometricParameter]:
-    """The same parameters, names that repeat numbered."""
     seen: dict[str, int] = {}
     result = []
     for one in found:
@@ -363,10 +351,7 @@ def independent(matrix: Array, least: float = DISTINCT) -> list[int]:
 
 
 def _null_basis(rows: Array) -> list[tuple[int, Array]]:
-    """A sparse basis of the null space of a matrix (m, k): for each free column, which it is, and a vector (k,).
-
-    Columns from the right are made to depend on those left of them, so that the preferred ones lead.
-    """
+    """A sparse basis of the null space of a matrix (m, k): columns that depend on those to their left, vectors (k,)."""
     m, k = rows.shape
     A = rows[:, ::-1].copy()
     scale = float(np.abs(A).max(initial=0.0)) or 1.0

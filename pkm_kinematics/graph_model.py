@@ -34,10 +34,7 @@ LONGEST = 0.3  # rad, and of the robot's size: of one step
 
 @dataclass(frozen=True)
 class Place:
-    """A frame that sits on a body: a tree joint's origin, or one of the two frames of a loop.
-
-    `element` names the joint or loop, `side` is "origin", "predecessor" or "successor", `link` the body it sits on.
-    """
+    """A frame that sits on a body `link`: the "origin" of a joint, or the "predecessor" or "successor" of a loop."""
 
     element: str
     side: str
@@ -180,7 +177,6 @@ class GraphModel:
             self.displace(displacements)
 
     def _columns(self) -> None:
-        """Columns of the joints' coordinates, and which links and loops they move."""
         self.column: dict[str, int] = {}
         slides: list[bool] = []
         for joint in self.joints:
@@ -297,9 +293,8 @@ class GraphModel:
     ) -> tuple[States, Array]:
         """The configurations that close the loops, near `states`, with some columns held; and the gaps (n,) left [m].
 
-        Newton's method with steps of least norm: what the loops leave open stays. Of loops that repeat each other in
-        the drawing, as many equations are closed as are independent there: the others may stay open in a machine that
-        differs from it. `within` is of the robot's length.
+        Newton's method with steps of least norm. Of loops that repeat each other in the drawing, as many equations are
+        closed as are independent there: the others may stay open in a machine that differs from it.
         """
         free = np.setdiff1d(np.arange(self.size + 6), np.asarray(held, dtype=np.int64))
         states = States(states.q.copy(), states.platform.copy())
@@ -326,8 +321,7 @@ class GraphModel:
     def least_steps(self, J: Array, wanted: Array, cutoff: float) -> Array:
         """Steps of least norm (n, columns, k) that change the gaps by `wanted` (n, rows, k), with derivatives J.
 
-        By singular values only where equations depend on each other, as in an overconstrained robot: of the largest
-        ones, as many as there are independent equations. A machine that differs from its drawing has more, small ones.
+        By singular values where equations depend on each other: the largest ones, as many as are independent as drawn.
         """
         if self.regular and J.shape[2] >= J.shape[1]:
             try:

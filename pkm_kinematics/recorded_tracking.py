@@ -175,7 +175,6 @@ class _Step:
         return Recording(self.tape, 4, (*results, *(rates.flat if self.turning or self.m > self.n else ())))
 
     def _carry_limbs(self, twist: Array) -> None:
-        """Move iterated joints along with the platform."""
         model, data = self.model, self.data
         if self.limbs:
             trace(move_platform)(data.state, twist, np.zeros(6))
@@ -211,9 +210,8 @@ def write(target, values):
 def straight_track(code, size, robot, q, pose):
     """`track_pose` by straight-line code of a step, under the same conditions, where one step of the way is enough.
 
-    A status of ANOTHER_BRANCH where it takes more than one, or q is not usable, with `pose` and robot left alone.
-    `code` is the code's address, `size` the characteristic length [m], `robot` is `Tracked`; `pose` (7,) is the last
-    one, and moves along to actuated joints at q (n_actuated,).
+    ANOTHER_BRANCH where it takes more than one, or q is not usable, with `pose` (7,) and robot left alone. `code` is
+    the code's address, `size` the characteristic length [m].
     """
     at, out, trial, first, last, farthest = robot.at, robot.out, robot.trial, robot.first, robot.last, robot.farthest
     for k in range(q.shape[0]):
@@ -253,10 +251,7 @@ def straight_track(code, size, robot, q, pose):
 
 @compiled
 def same_sides(first, second, product):
-    """As `same_side`, of flat drives' rates (m * n,) in the motion space, or by twist; True for none.
-
-    `product` (n, n) is scratch.
-    """
+    """As `same_side`, of flat drives' rates (m * n,) in the motion space, or by twist; True for none."""
     n = product.shape[0]
     if first.shape[0] == 0:
         return True

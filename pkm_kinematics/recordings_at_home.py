@@ -130,7 +130,6 @@ def inverse_in_fixed_order(work: Any, at: int, m: int, n: int, to: int, idle: in
 
 
 def _there(x: Number) -> bool:
-    """Whether a number is not known to be zero."""
     return not (isinstance(x, float) and x == 0.0)
 
 
@@ -179,10 +178,7 @@ class RecordedSpace:
         return found
 
     def rates_by_twist(self, drives: Array) -> Array:
-        """Drives' rates (n_actuated, n) in the basis, as (6, n_actuated) of the twists: the same in every basis.
-
-        From one pose to another, the basis may turn over.
-        """
+        """Drives' rates (n_actuated, n) in the basis, which may turn over, as (6, n_actuated) of the twists."""
         scaled = self.model.subspace * np.repeat([1.0, self.length], 3)[:, None]
         return np.array([[sum(x * y for x, y in zip(r, d, strict=True)) for d in drives] for r in scaled], dtype=object)
 
@@ -223,10 +219,7 @@ class RecordedSpace:
 
 
 def motion_in_turning_space(n: int, instead: Instead) -> Callable[[Any, Any, int, Array], int]:
-    """In place of `solve_motion` in recordings: the space of `n` dimensions at the pose becomes the model's.
-
-    Twist and acceleration of the motion become the nearest ones in it.
-    """
+    """In place of `solve_motion` in recordings: the space of `n` dimensions at the pose, the nearest motion in it."""
 
     def solve(model: Any, data: Any, branch: int, motion: Array) -> int:
         trace(place_platform)(data.state, motion)

@@ -128,7 +128,6 @@ class Solution(Describable):
         return self._values()
 
     def _values(self) -> list[str]:
-        """Lines of numbers, for a single answer."""
         return []
 
 
@@ -150,12 +149,8 @@ class NamedSolution(Solution):
     def by_name(self, what: str = "") -> dict[str, Any]:
         """Values [rad, m, or what the array holds] by joint name: floats, or arrays of the leading axes for many poses.
 
-        Args:
-            what: name of the array: `"actuated"` (`"effort"` of efforts), the default, `"joints"` for every joint,
-                passive ones and task coordinates included, or another of the answer's arrays.
-
-        Raises:
-            PkmError: there is no such array.
+        `what` names the array: `"actuated"` (`"effort"` of efforts), the default, `"joints"` for every joint, passive
+        ones and task coordinates included, or another of the answer's arrays. Raises `PkmError` where there is none.
         """
         what = what or self._of_actuated[0]
         arrays = (*self._of_actuated, *self._of_all)

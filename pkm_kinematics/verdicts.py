@@ -93,11 +93,9 @@ class Hold:
     """How the drives hold the platform at one pose.
 
     `independence` is the smallest singular value of the wrenches that the drives exert, each of unit length, with
-    moments over the characteristic length: 1 where they are square to each other, 0 at a type 2 singularity. It does
-    not depend on units, lever arms or gears, unlike the number of `kernels/regularity.py`: that says whether numbers
-    suffice to solve with these drives, this whether drives of any strength push in ways of their own. `efforts`
-    (n_actuated,) are the largest [N or N m] that a load of 1 N, or a moment of 1 N times the characteristic length, can
-    ask of each drive.
+    moments over the characteristic length: 1 where they are square to each other, 0 at a type 2 singularity. Unlike the
+    number of `kernels/regularity.py`, it does not depend on units, lever arms or gears. `efforts` (n_actuated,) are the
+    largest [N or N m] that a load of 1 N, or a moment of 1 N times the characteristic length, can ask of each drive.
     """
 
     independence: float
@@ -237,7 +235,6 @@ def of_misfits(blame: Blame) -> Iterator[Verdict]:
 
 
 def _correction(value: float, slip: Slip) -> str:
-    """What to write instead of a number of the file."""
     if slip is Slip.DEGREES:
         return f"write angles in rad: {value:g} degrees are {value * slip.factor:.6g}, or write ${{radians({value:g})}}"
     return f"write lengths in m: {value:g} mm are {value * slip.factor:g}"

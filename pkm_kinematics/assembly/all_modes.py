@@ -109,10 +109,7 @@ def _at_home(engine: Engine, q: Array) -> Array:
 
 
 def _actuator_errors(method: AssemblyMethod, solved: Solved, q: Array) -> Array:
-    """Largest difference (k,) of actuated joints from q; turning joints first take the whole turn nearest to q.
-
-    Closures do not see whole turns; ranges do.
-    """
+    """Largest difference (k,) of actuated joints from q; turning joints first take the whole turn nearest to q."""
     engine = method.engine
     columns = engine.actuated_column
     largest = method.actuator_errors(solved.q, q)

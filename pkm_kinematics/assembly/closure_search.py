@@ -32,13 +32,10 @@ EXCURSION = 1e-2  # how far to walk from a singular solution, in units of the sc
 class ClosureSystem:
     """m equations in n unknowns; m may exceed n where the equations are redundant or the robot overconstrained.
 
-    `residual` maps x (n,) to (m,), `jacobian` to (m, n). `lower` and `upper` (n,) bound where a search starts, not
-    where it may end. `period` (n,) is 2 pi for an angle that may be counted around the circle and infinite otherwise;
-    `scale` (n,) says by how much each unknown moves the robot noticeably: 1 for angles, the robot's size for lengths.
-
-    `image` maps x to what tells solutions apart where that is less than all of x, for example the platform's pose
-    where x holds every joint angle: passive joints often reach one pose in several ways. `genuine` tells true
-    solutions from those that the equations allow and the mechanism does not, for example an axis turned over.
+    `lower` and `upper` (n,) bound where a search starts, not where it may end. `period` (n,) is 2 pi for an angle that
+    may be counted around the circle, else infinite; `scale` (n,) says by how much each unknown moves the robot
+    noticeably: 1 for angles, the robot's size for lengths. `image` maps x to what tells solutions apart where that is
+    less than all of x, `genuine` tells those that the mechanism allows from those with an axis turned over.
     """
 
     residual: Callable[[Array], Array]
@@ -143,9 +140,8 @@ TRIES = 4  # starts for each of these, at most
 class SearchedSet(SolutionSet):
     """Solutions (k, n) found by search, never certified: `n_complex` is -1, `multiplicity` 2 means 2 or more.
 
-    `hits` (k,) counts the starts that ended in each, `starts` all of them; `missing` is the expected number of
-    solutions not found, infinite where too few starts succeeded to say. Of `checks` further starts that met a solution,
-    those of the last round of a `cross_check`, `met` met one known before.
+    `hits` (k,) counts the starts that ended in each; `missing` is the expected number of solutions not found. Of
+    `checks` starts that met a solution in the last round of a `cross_check`, `met` met one known before.
     """
 
     hits: NDArray[np.int64]
@@ -161,11 +157,7 @@ def multistart(
     missing: float = 0.1,
     most_starts: int = 2000,
 ) -> SearchedSet:
-    """Solutions of a closure system in n unknowns, from many starts, in the order found.
-
-    `known` points (n,) are listed first, if they are solutions. The search stops when the expected number of solutions
-    not found is below `missing`, or after `most_starts`.
-    """
+    """Solutions from at most `most_starts`, the `known` points first, until less than `missing` more are expected."""
     found = Collection(system)
     for x in known:
         polished = system.polished(np.asarray(x, dtype=np.float64))
@@ -189,13 +181,11 @@ def multistart(
 
 
 def cross_check(system: ClosureSystem, known: SearchedSet) -> SearchedSet:
-    """The known solutions, however they were found, and then those that further starts meet.
+    """The known solutions, and then those that rounds of CHECKS further starts meet, until all of a round's were known.
 
-    Starts come in rounds of CHECKS that meet a solution, until all of a round's were known, or for ROUNDS at most. The
-    last round gives `missing`, as in capture and recapture of animals: where k solutions are known, of m that a round
-    meets r are among them, and all are about (k + 1) (m + 1) / (r + 1) - 1 (Chapman, "Some properties of the
-    hypergeometric distribution with applications to zoological sample censuses", 1951); more where some solutions
-    attract fewer starts than others.
+    The last round gives `missing`, as in capture and recapture of animals: where k solutions are known, of m that a
+    round meets r are among them, and all are about (k + 1) (m + 1) / (r + 1) - 1 (Chapman, "Some properties of the
+    hypergeometric distribution with applications to zoological sample censuses", 1951).
     """
     found = Collection(system)
     simple = np.flatnonzero(known.multiplicity)
@@ -240,10 +230,7 @@ class Collection:
         return float(np.max(np.abs(image - self._images[index])))
 
     def add(self, x: Array, hit: bool = True) -> int | None:
-        """Index of the solution x, a new one if it was not known; None for a point of a self-motion.
-
-        Of an image that is reached in several ways, some of them singular, a regular one is kept.
-        """
+        """Index of the solution x, new or known, a regular one of an image kept; None for a point of a self-motion."""
         singular = self.system.nullity(x) > 0
         image = None if self.system.image is None else self.system.image(x)
         for index in range(len(self.solutions)):
@@ -314,8 +301,7 @@ def continue_modes(
     """The known solutions, and then every other to which curves through them lead.
 
     Args:
-        releases: rows of the residual that may be dropped, one at a time; the others must leave exactly one degree of
-            degree of freedom, as they do where the row says that an actuator has its value.
+        releases: rows of the residual that may be dropped, one at a time, which leaves exactly one degree of freedom.
         periods: of these rows: 2 pi for a difference of two angles, infinite (the default) otherwise.
         budget: of points on the curves.
     """
@@ -420,8 +406,5 @@ def search_modes(
     known: Sequence[Array] = (),
     budget: int = 50000,
 ) -> SearchedSet:
-    """A short `multistart`, then `continue_modes` from what it found; arguments as there.
-
-    Many starts cost more than following the curves, so the starts stop as soon as one solution is expected missing.
-    """
+    """A `multistart`, short as starts cost more than following curves, then `continue_modes` from what it found."""
     return continue_modes(system, multistart(system, known, missing=1.0, most_starts=400), releases, periods, budget)

@@ -44,15 +44,15 @@ PARALLEL = 1e-9  # sine of the angle between directions that count as parallel
 
 
 class LimbForms:
-    """The actuated limbs of one robot and its motion space, read-only.
+    """The actuated limbs of one robot and its motion space, read-only; arrays are (n_limbs,).
 
     Attributes:
         known: whether each actuated joint follows from one scalar equation, in a constant motion space, with as many
             limbs as degrees of freedom or more.
-        degrees of freedom: numbers of independent translations and turns of the platform, where the space is constant.
-        lifted: (n_limbs,) limbs that slide until the rest of them lies in a plane with the platform's point.
-        spherical: (n_limbs,) limbs whose axes all meet.
-        planar: (n_limbs,) limbs that move in a plane, and leave the distance across their axes.
+        freedoms: numbers of independent translations and turns of the platform, where the space is constant.
+        lifted: limbs that slide until the rest of them lies in a plane with the platform's point.
+        spherical: limbs whose axes all meet.
+        planar: limbs that move in a plane, and leave the distance across their axes.
     """
 
     def __init__(self, engine: Engine) -> None:
@@ -72,10 +72,7 @@ class LimbForms:
 
 
 def limb_distances(tables: Tables, q: Array, kernel: WithScratch | None = None) -> tuple[Array, Array, Array]:
-    """Centres (k, 3) in the base frame, platform points (k, 3) in its frame, lengths (k,) between them, all in m.
-
-    For `LimbForms.keep_distances`, actuators at q (n_actuated,) [rad or m]; `kernel` is `distances`, prepared.
-    """
+    """Centres (k, 3) in the base frame, platform points (k, 3) in its frame, lengths (k,) between them, all in m."""
     n = len(tables.blocks)
     centres, points, lengths = np.empty((n, 3)), np.empty((n, 3)), np.empty(n)
     if kernel is None:
@@ -131,7 +128,6 @@ class DistanceMethod(AssemblyMethod):
         return Prepared(leg_sides, points, points, self.engine.model.subspace, poses, square, square, np.empty(1)).call
 
     def _at_home_orientation(self, positions: Array) -> Array:
-        """Poses (k, 7) at positions (k, 3)."""
         poses = np.empty((len(positions), 7))
         poses[:, :3], poses[:, 3:] = positions, self.engine.home[3:]
         return poses
@@ -276,8 +272,7 @@ class Angles(AssemblyMethod):
     def limb_angles(self, q: Array) -> tuple[Array, Array, Array]:
         """Unit vectors (k, 3) of base and platform, each in its frame, and cosines (k,) of angles kept by locked limbs.
 
-        A limb on a sphere keeps the angle between its second axis and its third; a limb that keeps a distance between
-        two points keeps their angle seen from the centre of rotation.
+        A limb that keeps a distance between two points keeps their angle seen from the centre of rotation.
         """
         tables, centre = self.engine.tables, self.engine.home[:3]
         state, blocks = driven_state(tables, q)
@@ -301,10 +296,7 @@ class Angles(AssemblyMethod):
 
 
 class Planes(AssemblyMethod):
-    """Three translations, each limb lifted by its actuator until the rest of it lies in a plane with the platform.
-
-    Such as a Tripteron: one pose, from linear equations.
-    """
+    """Three translations, each limb lifted into a plane with the platform (Tripteron): one pose, linear equations."""
 
     name = "planes"
 

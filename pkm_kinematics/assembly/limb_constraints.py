@@ -179,7 +179,6 @@ def _meeting(axes: list[Axis], size: float) -> Array | None:
 
 
 def _rank(axes: list[Axis]) -> int:
-    """Number of independent degrees of freedom of a chain."""
     if not axes:
         return 0
     centre = np.mean([a.point for a in axes], axis=0)

@@ -37,8 +37,7 @@ from pkm_kinematics.kernels.records import BASE, PLATFORM
 class PlatesAndRods:
     """Rods that hold the platform with locked actuators while no plate is folded, and what folded plates do.
 
-    `plates` are between limbs and platform, `held` has for each plate its rods while it is not folded, and `rods`
-    reach the platform without a plate.
+    `held` has for each plate its rods while it is not folded, and `rods` reach the platform without a plate.
     """
 
     plates: list[Plate]
@@ -194,7 +193,6 @@ class Plates(MethodByRows):
         return found
 
     def _known(self, q: Array) -> PlatesAndRods | None:
-        """As `plates_and_rods`; None where that is not known."""
         graph = locked_graph(self.engine, q, self.axis)
         frames = self._upright(graph)
         platform = graph.group[PLATFORM]

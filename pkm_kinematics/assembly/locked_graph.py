@@ -76,10 +76,8 @@ class Orientation:
 class LockedGraph:
     """Rigid parts, each with the number of the first body in it, and the passive joints between them.
 
-    Attributes:
-        joints: passive joints; a universal one is two, with a part of its own between them.
-        group: for each part which of the `orientations` is its own; the parts of a group keep their orientation.
-        rotation: for each part its rotation (3, 3) in the frame of its group.
+    A universal joint is two `joints`, with a part of its own between them. `group` says for each part which of the
+    `orientations` is its own; `rotation` (3, 3) is that of each part in the frame of its group.
     """
 
     joints: list[PassiveJoint]

@@ -60,10 +60,7 @@ class AssemblyMethod(ABC):
 
     @abstractmethod
     def signs(self, q: Array, poses: Array, joints: Array) -> Array:
-        """Signs (k,) of the direct Jacobian's determinant at poses (k, 7), joints (k, n_joints); 0.0 where singular.
-
-        For robots with as many actuators as degrees of freedom; q (n_actuated,) is that of all poses.
-        """
+        """Signs (k,) of the direct Jacobian's determinant at poses (k, 7), joints (k, n_joints); 0.0 where singular."""
 
     def usable(self, q: Array) -> bool:
         """Whether actuated joint positions q (n_actuated,) are accurate enough as numbers to close loops with."""
@@ -105,10 +102,7 @@ class AssemblyMethod(ABC):
         return REDUNDANT if len(self.engine.actuated_names) > self.engine.mobility else ""
 
     def side(self, pose: Array, joints: Array) -> float:
-        """1.0 at a pose (7,) and joints (n_joints,) on home's side of the type 2 singularities, -1.0 on the other.
-
-        0.0 where modes meet or there is no sign.
-        """
+        """1.0 on home's side of the type 2 singularities, -1.0 on the other, 0.0 where modes meet or have no sign."""
         if self.unsigned:
             return 0.0
         q = joints[self.engine.actuated_column]

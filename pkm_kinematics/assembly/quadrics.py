@@ -158,10 +158,7 @@ def refine(matrices: Complex, z: Complex, iterations: int) -> float:
 def _taylor(
     here: Complex, slope: Complex, z: Complex, factors: tuple[Complex, NDArray[np.int64]], dz: Complex, terms: Terms
 ) -> None:
-    """Taylor series, into `terms`, of the path through z where the coefficients are `here` and change by `slope` per t.
-
-    `factors` are those of the Jacobian here, to the accuracy of the last correction; dz is scratch.
-    """
+    """Taylor series, into `terms`, of the path through z with coefficients `here` that change by `slope` per t."""
     series, fixed, moving = terms
     n, size = here.shape[0], z.shape[0]
     for c in range(size):
@@ -322,15 +319,10 @@ MAX_LOOPS = 1000
 def solve_by_monodromy(
     member: Callable[[np.random.Generator], Complex], point: Complex, free: int, count: int, rng: np.random.Generator
 ) -> tuple[Complex, Complex]:
-    """A member (n, n + 1, n + 1) of a linear family of quadrics, and its solutions (count, n + 1), unit vectors.
+    """A random `member` (n, n + 1, n + 1) of a linear family of quadrics, and its solutions (count, n + 1) of length 1.
 
-    Args:
-        member: gives a random member of the family.
-        point: (n + 1,) any solution, with z_0 != 0, of the equations after the first `free`.
-        free: number of equations that allow any coefficient of z_0^2.
-
-    Raises:
-        RuntimeError: not all `count` solutions turn up.
+    `point` (n + 1,) is any solution, with z_0 != 0, of the equations after the first `free`, which allow any
+    coefficient of z_0^2. Raises `RuntimeError` where not all `count` solutions turn up.
     """
     start = point / np.linalg.norm(point)
     system = member(rng)

@@ -39,10 +39,9 @@ _UNFINISHED = "the method did not finish: modes may be missing"
 
 @dataclass(frozen=True, eq=False)
 class SolutionSet:
-    """All real solutions of one set of closure equations with locked actuators.
+    """All real solutions (k, ...) of one set of closure equations with locked actuators.
 
     Attributes:
-        solutions: (k, ...), as the function that answers documents.
         residuals: (k,) largest closure errors [m, or 1 for directions].
         multiplicity: (k,) 1 for a simple solution, 0 for a sample of a self-motion.
         n_complex: finite complex solutions of the algebraic system with their multiplicities, the real ones among
@@ -68,14 +67,10 @@ def no_solutions(shape: tuple[int, ...], status: AssemblyStatus, n_complex: int 
 
 @dataclass(frozen=True, eq=False)
 class AssemblyPoses:
-    """All platform poses that a method found for one set of actuated joint positions, and how far to trust the list.
+    """All platform poses (k, 7) that a method found for one set of actuator positions, and how far to trust the list.
 
-    Attributes:
-        poses: (k, 7) x y z [m] qx qy qz qw, base frame.
-        multiplicity: (k,); this and `n_complex` as in `SolutionSet`.
-        certified: whether every real solution is listed.
-        caution: in words why not; empty where it is.
-        joints: (k, n_joints) [rad or m] where the method finds them with the poses.
+    `certified` where every real solution is listed, else `caution` says in words why not; joints (k, n_joints) [rad or
+    m] where the method finds them with the poses; `multiplicity` and `n_complex` as in `SolutionSet`.
     """
 
     poses: Array
@@ -109,12 +104,9 @@ def polished(
     move: Callable[[X, Array], X] = np.add,  # type: ignore[assignment]
     rcond: float = 1e-9,
 ) -> tuple[X, float]:
-    """A point after Gauss-Newton steps on the errors and slope of a closure, as long as they help; the largest error.
+    """A point after Gauss-Newton steps on a closure's errors (k,) and slope (k, n), while they help; the largest error.
 
-    Args:
-        closure: gives errors (k,) and their slope (k, n).
-        weight: of each unknown (n,), for the least step among many.
-        move: a point moved by a step (n,).
+    `weight` (n,) is that of each unknown, for the least step among many; `move` gives a point moved by a step (n,).
     """
     error, slope = closure(x)
     for _ in range(steps):
@@ -127,14 +119,10 @@ def polished(
 
 
 def consistent(solutions: Array, residuals: Array, tolerance: float, unit: ArrayLike) -> NDArray[np.bool_]:
-    """Which candidates of redundant constraints are solutions, each once: mask (k,).
+    """Which candidates (k, n) of redundant constraints are solutions, each once: mask (k,).
 
-    Candidates near a true solution converge to it when they are polished.
-
-    Args:
-        solutions: candidates (k, n).
-        residuals: their largest errors (k,), at most `tolerance`.
-        unit: of each coordinate (n,) of a candidate: 1 for angles and quaternions, the robot's size for lengths.
+    Those near a true solution converge to it when they are polished. `residuals` (k,) may be at most `tolerance`;
+    `unit` (n,) is 1 for angles and quaternions, the robot's size for lengths.
     """
     good = residuals < tolerance
     for k in np.flatnonzero(good):

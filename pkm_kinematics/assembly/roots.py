@@ -107,10 +107,10 @@ def kantorovich(system: Complex, points: Complex) -> tuple[NDArray[np.float64], 
 
 
 def _endpoint(start: Complex, system: Complex, point: Complex) -> tuple[Complex | None, float, Complex]:
-    """Limit of a path whose end is singular, by Cauchy's integral over circles of shrinking radius about t = 1.
+    """Limit of a path whose end is singular, by Cauchy's integral over shrinking circles about t = 1; its residual.
 
-    Also its residual and the points (m, n + 1) on the smallest circle that was closed. Where the residual is large, the
-    circle holds other solutions as well, too close to be separated by t, and the points surround them all.
+    Also the points (m, n + 1) on the smallest circle that was closed: where the residual is large, they surround other
+    solutions as well, too close to be separated by t.
     """
     slope = system - start
     z, here = point.copy(), start
@@ -154,10 +154,9 @@ def _closed_circle(corners: list[Complex], z: Complex) -> Complex | None:
 
 
 def _separate(system: Complex, circle: Complex, known: Complex, paths: int) -> list[tuple[Complex, int]] | None:
-    """Resolve a bundle of `paths` that circles about t = 1 cannot separate: simple solutions, at most one multiple one.
+    """Resolve a bundle of `paths` that circles about t = 1 cannot separate, by Newton's method from points of one.
 
-    Newton's method runs from the points of the circle. Solutions and their multiplicities, those of simple ones 1, or
-    None where the count does not come out.
+    Simple solutions, at most one multiple one, with their multiplicities; None where the count does not come out.
     """
     simple: list[Complex] = []
     multiple: list[Complex] = []
@@ -178,11 +177,7 @@ def _separate(system: Complex, circle: Complex, known: Complex, paths: int) -> l
 
 
 def is_isolated(system: Complex, point: Complex) -> bool:
-    """Whether a solution with singular Jacobian is isolated: an attempt to walk away along its null space fails.
-
-    A step into the null space is followed by Gauss-Newton steps. From an isolated solution they lead back to it,
-    however slowly; from a point of a component they lead to another one of its points.
-    """
+    """Whether a solution with singular Jacobian is isolated: an attempt to walk away along its null space fails."""
     z = point / np.linalg.norm(point)
     rng = np.random.default_rng(7)
 
@@ -215,10 +210,8 @@ def nowhere(finite: Form) -> Predicate:
 def all_roots(system: NDArray[np.float64], start_system: StartSystem, finite: Form) -> Roots:
     """All isolated solutions of n real quadrics (n, n + 1, n + 1), symmetric, of norms near 1, in P^n.
 
-    Args:
-        start_system: gives, for a number, a generic system of the same family and all its solutions (k, n + 1).
-        finite: vanishes at unit vectors (n + 1,) that are no answer, though they solve the system; they are accurate to
-            rounding where they are simple, else to the root of that.
+    `start_system` gives, for a number, a generic system of the same family and all its solutions (k, n + 1). `finite`
+    vanishes at unit vectors (n + 1,) that are no answer, though they solve the system.
     """
     target, excluded = np.ascontiguousarray(system, dtype=np.complex128), nowhere(finite)
     best: Roots | None = None
@@ -250,7 +243,6 @@ class _Ends(NamedTuple):
 
 
 def _ends(start: Complex, solutions: Complex, target: Complex, tolerance: float, caution: float) -> _Ends:
-    """Track all paths from `solutions` (k, n + 1) of `start` to `target`."""
     tracked = solutions.copy()
     outcome, reached = track_all(start, target, tracked, tolerance, caution)
     points = tracked.copy()
@@ -294,7 +286,6 @@ class _Found:
 
 
 def _attempt(start: Complex, solutions: Complex, target: Complex, excluded: Predicate) -> Roots:
-    """One run over all paths; see `all_roots`."""
     ends = _ends(start, solutions, target, TOLERANCE, CAUTION)
     simple = np.isfinite(ends.unique)
     suspects = np.flatnonzero(~simple | _coincides(ends.points, simple, ends.unique))
@@ -356,10 +347,7 @@ def _add_singular(found: _Found, start: Complex, solutions: Complex, target: Com
 
 
 def _merge_close(roots: Roots) -> Roots:
-    """Count solutions that rounding of the input alone can separate as one multiple solution.
-
-    At a singular pose the rounding of the data turns two equal real solutions into a close real or a complex pair.
-    """
+    """Count as one multiple solution what rounding of the input alone can separate, into a real or complex pair."""
     points, simple = roots.points.copy(), roots.simple.copy()
     real, multiplicity = roots.real.copy(), roots.multiplicity.copy()
     keep = np.ones(len(points), dtype=bool)
@@ -441,8 +429,7 @@ def square_system(quadrics: Array, square: Array, n: int, last: Array) -> Array:
 def real_samples(system: Array, excluded: Predicate) -> list[Array]:
     """Real solutions (unit vectors) with singular Jacobian of n quadrics (n, n + 1, n + 1), from random starts.
 
-    A homotopy over the complex numbers meets a self-motion in complex points, so its real points need a search. An
-    empty list proves nothing. `excluded` says which points are no solutions.
+    A homotopy over the complex numbers meets a self-motion in complex points. An empty list proves nothing.
     """
     rng = np.random.default_rng(1897)
     samples = []

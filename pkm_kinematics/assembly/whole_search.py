@@ -102,7 +102,6 @@ class GraphClosure:
         return np.vstack([self._equations.slope(), held])
 
     def _all(self, free: Array) -> Array:
-        """Positions of all joints from those of the free ones."""
         x = self.home.copy()
         x[self.free] = free
         return x
@@ -150,10 +149,7 @@ class GraphClosure:
 
 
 def passive_positions(whole: WholeGraph, actuated: Sequence[str], seed: Array) -> Array | None:
-    """Positions (n_bodies,) that close the loops with drives and platform as in `seed`; None where no start does.
-
-    The search starts with the others as in `seed` (n_bodies,), too, then from points spread over the joints' turns.
-    """
+    """Positions (n_bodies,) that close the loops with drives and platform as in `seed`; None where no start does."""
     closure = GraphClosure(whole, actuated)
     drives = [whole.names.index(name) for name in actuated]
     system, start = closure.system(seed[drives]), closure.of_free(seed)
@@ -185,10 +181,9 @@ def passive_positions(whole: WholeGraph, actuated: Sequence[str], seed: Array) -
 
 
 def search_graph(whole: WholeGraph, actuated: Sequence[str], seed: Array) -> tuple[Array, Array, SearchedSet]:
-    """Assembly modes, distinguished by the platform's pose, with joints `actuated` as in `seed` (n_bodies,).
+    """Assembly modes, told apart by the platform's pose, with joints `actuated` as in `seed` (n_bodies,); it first.
 
-    All are true modes, but some may be missing: see `cross_check`. The mode at or near `seed` comes first. Returns
-    poses (k, 7), positions (k, n_bodies) of all joints, and the search that found them.
+    Returns poses (k, 7), positions (k, n_bodies) of all joints, and the search that found them: see `cross_check`.
     """
     closure = GraphClosure(whole, actuated)
     system = closure.system(seed[[whole.names.index(name) for name in actuated]])

@@ -69,10 +69,7 @@ class Forward:
         return e.constant_space and not (e.redundant_names or e.iterated or e.divided or self._modes.hidden_branches)
 
     def near(self, q: Array, starts: Array, seed: Array | None = None) -> PoseRows:
-        """The poses at q (n, n_actuated) that continue `starts` (1 or n, 7), with joints and a status each.
-
-        `seed` (1 or n, n_joints) are joint positions near those at the starts, for limbs solved by iteration.
-        """
+        """The poses at q (n, n_actuated) that continue `starts` (1 or n, 7), near joints `seed` (1 or n, n_joints)."""
         e = self.engine
         n = len(q)
         found = copied(self._one_nothing) if n == 1 else _nothing(n, len(e.joint_names))
@@ -160,9 +157,8 @@ class Forward:
     def _at_starts(self, q: Array, starts: Array, seed: Array | None) -> Array:
         """Joint positions (n, n_joints) near those of the limbs at the starts: `seed`, or the mode nearest to q.
 
-        Limbs in closed form take the branch nearest to q when they are solved. Those whose passive joints have branches
-        of their own take the one with the actuated joints nearest to q, and so do limbs solved by iteration, among the
-        modes continued from home.
+        Limbs in closed form take the branch nearest to q when they are solved; where passive joints have branches of
+        their own, or limbs are iterated, the mode continued from home with the actuated joints nearest to q.
         """
         e, n = self.engine, len(q)
         if seed is not None:
@@ -263,10 +259,7 @@ class Forward:
         return beside
 
     def _by_some(self, q: Array, start: Array, size: float) -> PoseRows | None:
-        """The path on which some of the redundant actuators go straight to q, and the others follow and get there too.
-
-        All of them cannot go straight: between two configurations their positions contradict each other.
-        """
+        """The path on which some of the redundant actuators, which contradict each other, go straight to q."""
         e = self.engine
         for some in combinations(range(len(q)), e.mobility):
             end = e.whole_graph.follow(start, [e.actuated_names[a] for a in some], q[list(some)], size)
@@ -306,11 +299,7 @@ def usable_poses(poses: Array) -> NDArray[np.bool_]:
 @fast_init
 @dataclass(frozen=True, eq=False, repr=False)
 class ForwardSolution(ExplainedSolution):
-    """Platform poses for actuated joint positions; NaN where the status is neither CONVERGED nor JOINT_LIMIT.
-
-    `condition` says how well the drives determine them: the reciprocal condition of their Jacobian, as of `Efforts`, 0
-    at a type 2 singularity or where there is no pose. Computed on request.
-    """
+    """Platform poses for actuated joint positions; NaN where the status is neither CONVERGED nor JOINT_LIMIT."""
 
     pose: Array  # (..., 7) x y z qx qy qz qw, base frame
     joints: Array  # (..., n_joints)
@@ -356,9 +345,8 @@ class ForwardSolution(ExplainedSolution):
 class AssemblyModes(Describable, list[ForwardSolution]):
     """The assembly modes of one set of actuated joint positions, found by `method`, and how far to trust the list.
 
-    Args:
-        certified: every real solution is listed, and none of them is a sample of a motion that locked actuators leave.
-        caution: why not, in words; empty if certified.
+    `certified` where every real solution is listed, and none is a sample of a motion that locked actuators leave; else
+    `caution` says why not.
     """
 
     def __init__(self, solutions: Iterable[ForwardSolution], method: str, certified: bool, caution: str) -> None:

@@ -45,10 +45,7 @@ class GraphTracker:
         self._positions[:] = self.engine.inputs.in_whole_graph_at(joints, pose)
 
     def observe(self, q: Array, velocities: Array) -> tuple[Status, float, int, GraphMotion]:
-        """Status, largest gap of a closure [m], iterations and motion for a reading q, velocities (n_actuated,).
-
-        The motion counts where the status is CONVERGED or JOINT_LIMIT; else the configuration stays the one before.
-        """
+        """Status, largest gap [m], iterations and motion for readings (n_actuated,), kept where the loops close."""
         motion = graph_motion(self.engine)
         status, gap, iterations = self._track(
             self._model, self._data, self._size, self._places, q, velocities, self._positions, motion
@@ -110,8 +107,7 @@ class GraphCoordinates:
     def led(self, poses: Array, redundant: Array, start: Array) -> tuple[Array, NDArray[np.bool_]]:
         """Joints (n, n_joints) at poses (n, 7) and redundant positions (n, r), and which were reached from home.
 
-        From joints `start` (n_joints,) at home, platform and redundant joints go straight there on the whole graph, in
-        the coordinates of the platform's branch.
+        From joints `start` (n_joints,) at home, all go straight there in the coordinates of the platform's branch.
         """
         e = self.engine
         good = np.isfinite(poses).all(axis=1) & np.isfinite(redundant).all(axis=1)
@@ -132,8 +128,7 @@ class GraphCoordinates:
     ) -> tuple[Array, Array, Array, NDArray[np.int64]]:
         """Velocities of the actuators (n, n_actuated), velocities and accelerations of all joints, and a status each.
 
-        At closed joints q (n, n_joints) and poses (n, 7) with a status; rates and accelerations (n, 6 + r). NaN where
-        there is no motion.
+        At closed joints q (n, n_joints) and poses (n, 7); rates and accelerations (n, 6 + r). NaN where there is none.
         """
         n = len(q)
         codes = np.where(closes(status), int(Status.CONVERGED), status)

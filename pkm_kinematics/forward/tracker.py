@@ -50,10 +50,7 @@ class ModeReader:
         self._read: Callable[..., Any] = bind(read_modes, fixed, (np.array(e.home), np.array(e.home_joints)))
 
     def read(self, pose: Array, joints: Array) -> tuple[int, float]:
-        """Status, and the platform's side (1.0, -1.0, 0.0 where singular) at a pose (7,) and joints (n_joints,).
-
-        Both must be contiguous float64 arrays. The sides of the blocks are written to `sides`.
-        """
+        """Status, and the platform's side (1.0, -1.0, 0.0 where singular); writes sides of blocks to `sides`."""
         status, side = self._read(pose, joints)
         return status, side
 
@@ -65,10 +62,7 @@ class ModeReader:
 
 @dataclass(frozen=True)
 class Modes:
-    """Labels as `Kinematics.inverse_all` and `Kinematics.forward_all` give them; empty where there are none.
-
-    `change` is a sentence where a label differs from that of the configuration before, else empty.
-    """
+    """Labels as `Kinematics.inverse_all` and `forward_all` give them, or empty; `change` says where one changed."""
 
     working: str
     assembly: str
@@ -78,11 +72,10 @@ class Modes:
 class ModeTracker:
     """Labels the configurations of one motion, each a short way from the one before. Not thread-safe.
 
-    The assembly mode's number stays along the motion, as nothing but a singularity of type 2 ends it. The first
-    configuration is taken to be in home's assembly mode if it is on home's side, where `forward` stays that starts at
-    home. For robots whose side cannot be told from a configuration alone (`AssemblyMethod.unsigned` is `?`) the first
-    configuration is taken to be on home's, and changes are tracked from there. Modes of robots with redundant actuators
-    have no sides, those with redundant joints are not told: theirs is called `redundant` throughout.
+    The first configuration is taken to be in home's assembly mode if it is on home's side, where `forward` stays that
+    starts at home; also where the side cannot be told from a configuration alone (`AssemblyMethod.unsigned` is `?`),
+    and changes are tracked from there. Modes of robots with redundant actuators or joints are called `redundant`
+    throughout.
     """
 
     def __init__(self, kinematics: Kinematics) -> None:
@@ -101,10 +94,7 @@ class ModeTracker:
         self._modes = Modes("", "")
 
     def observe(self, pose: Array, joints: Array) -> Modes:
-        """The modes at a pose (7,), with joints (n_joints,) near those that close the loops there.
-
-        Empty labels if singular or open; the next ones are a new beginning, compared with the last labels all the same.
-        """
+        """The modes at a pose (7,), near joints (n_joints,); empty labels, and a new beginning, if singular or open."""
         pose, joints = np.ascontiguousarray(pose, dtype=np.float64), np.ascontiguousarray(joints, dtype=np.float64)
         status, read = self._reader.read(pose, joints)
         k, sides, last = self.kinematics, self._reader.sides, self._modes
@@ -146,7 +136,6 @@ class ModeTracker:
         """Per block -1.0 if its singularity was passed since the last configuration with labels; of its drivers not.
 
         Closed forms are compared with that configuration, iterated limbs by the reader with the one that it read last.
-        The reader itself takes out the branches of closed forms where the motion space is constant.
         """
         passed = np.where(self._iterated, self._reader.sides, 1.0)
         if not self.kinematics.constant_space:
@@ -194,10 +183,7 @@ UNKNOWN = Modes("", "")
 
 @dataclass(frozen=True, eq=False)
 class TrackedMotion:
-    """The robot's motion from actuator readings.
-
-    Where `status` is neither CONVERGED nor JOINT_LIMIT, `reason` says why, and the other values are the last good ones.
-    """
+    """The robot's motion from actuator readings; where `reason` says why there is none, the last good one."""
 
     status: Status
     reason: str
@@ -308,10 +294,7 @@ class Tracker:
 
 
 class AssemblyModeTracker:
-    """A tracker that labels modes, and finds a machine again that was moved by hand or restarted.
-
-    It starts at home, and tries readings from there that do not continue the last pose. `modes` are the last answer's.
-    """
+    """A tracker that labels modes, and tries from home what does not continue: a machine moved by hand."""
 
     def __init__(self, kinematics: Kinematics) -> None:
         self.kinematics = kinematics

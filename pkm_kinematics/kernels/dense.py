@@ -33,10 +33,7 @@ def determinant_sign(A, n):
 
 @compiled
 def solve_positive(A, b, n):
-    """Solve A x = b for the leading (n, n) part of A by Cholesky, lower triangle overwritten; x replaces b.
-
-    Returns False where A is not positive definite.
-    """
+    """Solve A x = b for the leading (n, n) part of A by Cholesky, in place; False where it is not positive definite."""
     for c in range(n):
         value = A[c, c]
         for k in range(c):

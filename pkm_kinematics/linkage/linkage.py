@@ -44,10 +44,7 @@ class Solved:
 
 
 class Linkage:
-    """Clusters of loops as functions of some of their joints, the `inputs`, and of no other.
-
-    `names` are all joints: `inputs`, then those that depend on them; `idle` ones stand at home.
-    """
+    """Clusters of loops as functions of the `inputs`; `names` are these and what depends on them, not `idle` ones."""
 
     def __init__(self, tree: TreeModel, inputs: Sequence[str], seen: Collection[str] = ()) -> None:
         self.system = LoopSystem(tree, inputs, seen)

@@ -139,7 +139,6 @@ def _rows(gap: Vector, sides: list[tuple[int, list[Screw], Vector]], back: Any, 
 
 
 def _combined(weights: Vector, rows: list[Row], gap: Number | None = None) -> Row:
-    """A sum of three equations."""
     rates: dict[str, Number] = {}
     for weight, row in zip(weights, rows, strict=True):
         for name, value in row.rates.items():

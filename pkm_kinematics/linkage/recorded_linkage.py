@@ -194,10 +194,7 @@ class Recorder:
 
 
 class _Factors:
-    """A (k, k) of terms, factorised; `margin` is its reciprocal condition with the sign that it has in the recording.
-
-    The sign is positive where it is recorded, and turns over where the block folds.
-    """
+    """A (k, k) of terms, factorised; `margin` is its condition, positive as recorded, which turns over with a fold."""
 
     def __init__(self, A: Any) -> None:
         self.A, k = A.copy(), len(A)
@@ -223,7 +220,6 @@ def value_of(x: Number) -> float:
 
 
 def _along(rates: Mapping[str, Number], speeds: Mapping[str, Number]) -> Number:
-    """The sum of rates times speeds, of joints that have both."""
     return _sum(rate * speeds[name] for name, rate in rates.items() if name in speeds)
 
 
@@ -320,10 +316,7 @@ def record_lean(system: LoopSystem, outputs: Sequence[str]) -> tuple[Recording, 
 
 
 def record_inertia(system: LoopSystem, bodies: Mapping[str, Inertial]) -> Recording:
-    """From inputs and solved states: inertia matrix (n, n) felt at the inputs, of `bodies` by link, its root held.
-
-    Upper triangle, row by row [kg m^2, kg m, kg].
-    """
+    """From inputs and solved states: the upper triangle of the inertia (n, n) [kg m^2, kg m, kg] felt at the inputs."""
     n, r = len(system.inputs), Recorder(system)
     K = r.rates()
     M: list[list[Number]] = [[0.0] * n for _ in range(n)]

@@ -76,10 +76,7 @@ class Graph:
 
 
 def body_behind(freedom: Freedom, parent: int, at: Array, joint: Joint | None = None) -> tuple[Body, Array]:
-    """The body that one degree of freedom moves, z along its axis, and the frame (4, 4) in it that was at `at` before.
-
-    `at` (4, 4) is the frame in the parent in which the degree of freedom is given.
-    """
+    """The body that a degree of freedom at `at` (4, 4) of the parent moves, z its axis, and that frame in it."""
     align = frame_along(freedom.axis)
     behind = np.eye(4)
     behind[:3, :3] = align.T
@@ -201,10 +198,7 @@ def closure_table(closures: list[Closure]) -> NDArray[Any]:
 
 
 def spring_table(mechanism: Mechanism, graph: Graph, new: dict[int, int], home: dict[str, float]) -> NDArray[Any]:
-    """The springs as a record array: those between links, then those of joints.
-
-    `new` has the place of each of the graph's bodies in the table of bodies, `home` positions of joints by name.
-    """
+    """The springs as records, those of joints last; `new` has places of the graph's bodies, `home` joints by name."""
     sprung = [k for k, body in enumerate(graph.bodies) if body.joint is not None and body.joint.spring_stiffness > 0.0]
     table = np.zeros(len(mechanism.springs) + len(sprung), dtype=records.SPRING)
     for row, spring in zip(table, mechanism.springs, strict=False):
@@ -277,8 +271,7 @@ NO_BRANCH = np.zeros(1, dtype=records.BODY), np.zeros(1, dtype=records.TASK), np
 class Task:
     """The platform's branch: `chain` (records.BODY, base first), and the motion space `subspace` (6, n).
 
-    Columns of `subspace` are twists (linear, angular; base frame, at the platform origin): independent velocities of
-    the platform. `constant` says whether they are the same at every pose.
+    Its columns are twists (linear, angular; base frame, at the platform origin), `constant` if the same at every pose.
     """
 
     names: tuple[str, ...]  # joints of the branch

@@ -101,7 +101,6 @@ class KinematicsNode(Node):
             self._rate_unit = "actuator unit/s" if len(sliding) > 1 else "m/s" if sliding == {True} else "rad/s"
 
     def _busy(self) -> str:
-        """Why no other robot can be accepted now."""
         return "" if self._lost() else "states of the actuated joints come; clean up the hardware first"
 
     def destroy_node(self) -> None:
@@ -285,7 +284,6 @@ def _reading(names: Sequence[str], message: JointState) -> NDArray[np.float64]:
 
 
 def _joints_message(names: list[str], stamp: Any, numbers: NDArray[np.float64]) -> JointState:
-    """Positions and velocities, one after the other, as a message."""
     position, velocity = np.split(numbers, 2)
     message = JointState(name=names, position=position, velocity=velocity)
     message.header.stamp = stamp

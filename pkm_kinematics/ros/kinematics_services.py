@@ -90,7 +90,6 @@ def _seed_of(kinematics: Kinematics, message: Any) -> Array:
 
 
 def _ik(index: int, answer: Any, at: int, label: str) -> IkSolution:
-    """Row `at` of an inverse solution as a message."""
     joints = np.reshape(answer.joints, (-1, answer.joints.shape[-1]))[at]
     solved = bool(np.isfinite(joints).all())
     return IkSolution(
@@ -105,7 +104,6 @@ def _ik(index: int, answer: Any, at: int, label: str) -> IkSolution:
 
 
 def _fk(index: int, answer: Any, at: int, label: str) -> FkSolution:
-    """Row `at` of a forward solution as a message."""
     joints = np.reshape(answer.joints, (-1, answer.joints.shape[-1]))[at]
     pose = np.reshape(answer.pose, (-1, 7))[at]
     message = FkSolution(
@@ -134,8 +132,8 @@ _SILENT = 5  # looks
 class CommandedPositions:
     """Subscriber to commands for drives with one loop each, which take any positions; logs problems.
 
-    Between the points of a trajectory, positions are interpolated joint by joint, so that redundant drives are asked
-    for what they cannot do all at once; what counts is where they stay. Commands by effort or velocity tell nothing.
+    Between the points of a trajectory redundant drives are asked for what they cannot do all at once; what counts is
+    where they stay. Commands by effort or velocity tell nothing.
     """
 
     def __init__(self, node: Node, topic: str) -> None:

@@ -157,11 +157,7 @@ class Continuation:
     size: float  # m
 
     def carried(self, poses: Array, start: Array, branch: int) -> tuple[Array, NDArray[np.bool_]]:
-        """Joint positions (n, n_joints) continued from home to poses (n, 7), and which arrived (n,).
-
-        `start` (n_joints,) or (n, n_joints) are the joints at home, `branch` that of the closed forms. Where the path
-        is blocked, the joints are those of the last step that was not.
-        """
+        """Joints (n, n_joints) from `start` at home on towards poses (n, 7), and which of these arrived (n,)."""
         joints, paths, lengths, done, blocked = self._in_whole_steps(poses, start, branch, False)
         if blocked:
             held_up = np.flatnonzero((done >= 0.0) & (done < 1.0))

@@ -108,7 +108,6 @@ class RobotConstants:
         self.model = self.model.replace(task=_with(self.model.task, size=self.size), blocks=self._bent())
 
     def _check_redundancy(self) -> None:
-        """Raise `DescriptionError` for a kinematically redundant robot that is of no known kind."""
         problem = ""
         if not self.constant_space:
             problem = "the platform's motion space depends on the pose"
@@ -201,10 +200,7 @@ class RobotConstants:
 
     @cached_property
     def characteristic_length(self) -> float:
-        """Length [m] that makes rotations comparable with translations: mean distance of the platform's joints.
-
-        Where these are all at the platform's origin, the robot's longest part.
-        """
+        """Mean distance [m] of the platform's joints, else the longest part: makes rotations translations."""
         c = self.tables.closures
         if self.mechanism.platform_chain and not self.mechanism.virtual_chain:  # which is no limb beside the task
             c = c[(c["kind"] != records.FIXED) | (c["successor"] != records.PLATFORM)]
@@ -260,10 +256,7 @@ class RobotConstants:
 
     @cached_property
     def drive_units(self) -> Array:
-        """Units [m/s] of the drives' rates (n_actuated,) that make their Jacobian uniform, see `weigh_drives`.
-
-        One for all, unless some drives slide, some turn, and none is redundant.
-        """
+        """Units [m/s] of the drives' rates (n_actuated,) that make their Jacobian uniform, see `weigh_drives`."""
         mixed = len(set(self.actuated_turning)) > 1 and len(self.actuated_names) == self.freedoms
         return np.where(self.actuated_turning & mixed, self.characteristic_length, 1.0)
 
@@ -286,7 +279,6 @@ def refuse_redundant(names: tuple[str, ...], what: str) -> None:
 
 
 def _with(record: NDArray[Any], **values: float) -> NDArray[Any]:
-    """A read-only copy of a record array with some fields changed."""
     changed = record.copy()
     for name, value in values.items():
         changed[name] = value
@@ -327,10 +319,7 @@ class JointRanges:
         return sentences
 
     def shares(self, joints: Array) -> Array:
-        """Distances of joints (..., n_joints) from the nearer ends of their ranges, as shares of half the range.
-
-        1 in the middle, 0 at the end, negative beyond; infinite for joints without a range, NaN for unknown positions.
-        """
+        """Distances of joints (..., n_joints) from nearer ends of their ranges, in half ranges; inf without one."""
         lower, upper = self.limits
         half = 0.5 * (upper - lower)
         bounded = np.isfinite(half) & (half > 0.0)
@@ -340,8 +329,7 @@ class JointRanges:
     def wrap_into_limits(self, solved: Solved, turned: NDArray[np.bool_] | None = None) -> None:
         """Turn joints of rows with status JOINT_LIMIT into their ranges, in configurations that nobody followed there.
 
-        Not for what continues a seed or home: between two positions a turn apart a joint passes its stops. `turned`
-        says which joints (n_joints,) may be turned, `turned_freely` by default.
+        Not for what continues a seed or home: between two positions a turn apart a joint passes its stops.
         """
         if np.count_nonzero(solved.status):
             freely = self.turned_freely if turned is None else turned

@@ -124,9 +124,6 @@ def scaling(length: float) -> Array:
 
 
 def per_unit_speed(K: Array, S: Array, length: float) -> Array:
-    """Rates (..., m, n) of uniform units per unit speed in a motion space.
-
-    Takes rates K (..., m, n) per velocity in the bases S (..., 6, n); rotations count at `length` [m].
-    """
+    """Rates per unit speed of K (..., m, n) in bases S (..., 6, n) of a motion space; rotations at `length` [m]."""
     speeds = np.linalg.norm(S * scaling(length)[:, None], axis=-2)
     return np.asarray(K / np.where(speeds > 0.0, speeds, 1.0)[..., None, :])

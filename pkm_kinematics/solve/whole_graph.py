@@ -114,10 +114,7 @@ class WholeGraph:
         )
 
     def _units_of_distance(self, wanted: Array, size: float) -> Array:
-        """What `nearest_closed` takes, about positions `wanted` (n_bodies,): distances are those of the platform [m].
-
-        Rotations count at `size` [m], and joints by a small part of their own motion.
-        """
+        """What `nearest_closed` takes: distances are those of the platform [m], and a bit of the joints' own."""
         t, branch = self.tables, list(self.platform_branch)
         block, state = t.blocks[0], t.data().state
         state["q"] = wanted
@@ -144,11 +141,10 @@ class WholeGraph:
         return self._held[actuated]
 
     def follow(self, start: Array, actuated: Sequence[str], q: Array, size: float) -> PoseRows:
-        """Move joints straight to positions q (k,) from a closed configuration (n_bodies,), the others free.
+        """Move joints `actuated` straight to q (k,) from a closed configuration (n_bodies,), the others free.
 
-        `actuated` names the joints moved; `size` [m] makes rotations comparable with translations. The path has PIECES
-        at least: calls get here after a singularity, and a step as long as the path may lead over the next. See
-        `kernels/path/follow.py`.
+        The path has PIECES at least: calls get here after a singularity, and a step as long as the path may lead over
+        the next.
         """
         columns = [self.names.index(name) for name in actuated]
         span = q - start[columns]
@@ -185,10 +181,7 @@ class WholeGraph:
 
 
 def _platform_branch(task: Task, home: Array) -> tuple[list[Body], Array]:
-    """Bodies of the platform's branch, each carried by the one before it, and the platform frame (4, 4) in the last.
-
-    A platform without a branch gets one of six joints about its home pose, where their angles are far from singular.
-    """
+    """Bodies of the platform's branch, or six about home, each carried by the one before; its frame in the last."""
     if task.names:
         tail = np.eye(4)
         tail[:3, :3], tail[:3, 3] = task.record["tail"][0], task.record["tail_point"][0]
@@ -245,7 +238,6 @@ def _with_platform(graph: Graph, task: Task, home: Array) -> tuple[Graph, int]:
 
 
 def _root(bodies: list[Body], body: int) -> int:
-    """Base or platform, whichever carries a body in the end."""
     while body > PLATFORM:
         body = bodies[body].parent
     return body
@@ -263,11 +255,10 @@ RANK = 1e-9  # relative singular value below which closure equations repeat othe
 def nearest_closed(
     tables: Tables, wanted: Array, units: Array, platform: Collection[int], size: float
 ) -> tuple[Array | None, float, int]:
-    """Positions (n_bodies,) that close the loops nearest to `wanted` (n_bodies,), their gap [m], number of iterations.
+    """Positions (n_bodies,), None if open, that close the loops nearest to `wanted`, their gap [m], and iterations.
 
-    Positions are None where the iteration ends with open loops. `tables` holds the whole graph as one block, `platform`
-    the bodies of the platform's own branch. Columns of `units` (n, n) are motions of the joints of length 1, each
-    square to the others; `size` [m] makes rotations comparable with translations.
+    `tables` holds the whole graph as one block, `platform` the bodies of the platform's own branch. Columns of `units`
+    (n, n) are motions of the joints of length 1, each square to the others.
     """
     equations = GraphEquations(tables)
     span = equations.span

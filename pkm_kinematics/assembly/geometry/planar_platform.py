@@ -30,13 +30,8 @@ POLISH_STEPS = 60
 def planar_poses(base: ArrayLike, platform: ArrayLike, lengths: ArrayLike, consistency: float = 1e-7) -> SolutionSet:
     """All poses (n, 3), x y [m] and phi in (-pi, pi] [rad], with |p + R(phi) platform_i - base_i| = lengths_i, k >= 3.
 
-    In order of phi. Three distances give the candidates. A self-motion is answered with samples of it.
-
-    Args:
-        base: points (k, 2) [m] in the base frame.
-        platform: points (k, 2) [m] in the platform frame.
-        lengths: (k,) [m].
-        consistency: largest violation of any of more than three, as a share of the robot's size.
+    In order of phi; points (k, 2) [m] each in its frame. Three distances give the candidates; any of more may be missed
+    by `consistency` of the robot's size. A self-motion is answered with samples of it.
     """
     a, b, length = (np.asarray(x, dtype=np.float64) for x in (base, platform, lengths))
     if not (length.ndim == 1 and len(length) >= 3 and a.shape == b.shape == (len(length), 2)):
@@ -50,10 +45,7 @@ def planar_poses(base: ArrayLike, platform: ArrayLike, lengths: ArrayLike, consi
 
 
 class _Closure:
-    """The circles seen from the first one's centre and its point of the platform, in units of the robot's size.
-
-    Poses are those of that point, p', and phi.
-    """
+    """The circles seen from the first one's centre and its point p' of the platform, in units of the robot's size."""
 
     def __init__(self, base: Array, platform: Array, lengths: Array) -> None:
         self.base, self.platform = base[0], platform[0]
@@ -163,7 +155,6 @@ def _line_on_circle(gradient: Array, constant: float, radius: float) -> list[Arr
 def _report(
     closure: _Closure, candidates: list[Array], angles: NDArray[np.complex128], n_complex: int, consistency: float
 ) -> SolutionSet:
-    """Polish the candidates, merge equal ones, share the multiplicities, and say what is known."""
     count = len(closure.lengths)
     minimal = 3 if n_complex >= 0 else count
     poses: list[Array] = []
@@ -192,7 +183,6 @@ def _report(
 
 
 def _apart(first: Array, second: Array) -> float:
-    """Distance of two poses: positions in units of the size, angles in rad."""
     turn = np.abs(np.angle(np.exp(1j * (first[2] - second[2]))))
     return float(max(np.max(np.abs(first[:2] - second[:2])), turn))
 

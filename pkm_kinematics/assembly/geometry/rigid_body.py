@@ -175,8 +175,8 @@ def poses(
 ) -> SolutionSet:
     """All poses (n, 7) of the platform under k >= 6 constraints: x y z qx qy qz qw, base frame, in order of falling z.
 
-    qw >= 0 but for rounding. Complex solutions are counted with multiplicity, at most 40. With more than six
-    constraints random combinations (always the same) give the candidates. Where the equations allow a self-motion, the
+    qw >= 0 but for rounding. With more than six constraints random combinations (always the same) give the candidates,
+    and a solution may violate any by `consistency` of the robot's size. Where the equations allow a self-motion, the
     solutions are the isolated ones and, of multiplicity 0, a few real poses of the self-motion if it has real ones.
 
     Args:
@@ -184,7 +184,6 @@ def poses(
         base: vectors (k, 3) in the base frame.
         platform: vectors (k, 3) in the platform frame.
         values: (k,); lengths in m.
-        consistency: share of the robot's size by which a solution may violate any of more than six constraints.
     """
     kind = np.asarray(kinds, dtype=np.int64)
     a, b = np.asarray(base, dtype=np.float64), np.asarray(platform, dtype=np.float64)
@@ -202,17 +201,10 @@ def poses(
 
 
 def six_distances(base: ArrayLike, platform: ArrayLike, lengths: ArrayLike, consistency: float = 1e-7) -> SolutionSet:
-    """All poses (n, 7), x y z qx qy qz qw, with |p + R platform_i - base_i| = lengths_i, i = 1 .. k, k >= 6.
+    """All poses (n, 7), x y z qx qy qz qw, with |p + R platform_i - base_i| = lengths_i, k >= 6 of them, as `poses`.
 
-    40 complex solutions in general (Ronga and Vust 1992; Lazard 1993), up to 40 of them real (Dietmaier 1998); 16
-    when the legs meet in pairs at three points (octahedral). See `rigid_body.poses` for more than six legs and for
-    self-motions.
-
-    Args:
-        base: points (k, 3) [m] in the base frame; those of the elbows in 6-RUS, 6-PUS and the like.
-        platform: points (k, 3) [m] in the platform frame.
-        lengths: (k,) [m].
-        consistency: share of the robot's size by which a solution may miss any of more than six lengths.
+    40 complex solutions in general (Ronga and Vust 1992; Lazard 1993), up to 40 of them real (Dietmaier 1998); 16 when
+    the legs meet in pairs at three points (octahedral). Points (k, 3) [m] are each in its frame, lengths in m.
     """
     kinds = np.full(np.shape(np.asarray(lengths)), ConstraintKind.SPHERE)
     return poses(kinds, base, platform, lengths, consistency)
@@ -296,7 +288,6 @@ class _Scaled:
 
 
 def _moved(pose: tuple[Array, Array], step: Array) -> tuple[Array, Array]:
-    """Rotation and translation after a small displacement (6,)."""
     return rotation_from_vector(step[3:]) @ pose[0], pose[1] + step[:3]
 
 
@@ -307,7 +298,6 @@ def _report(
     roots: Roots,
     consistency: float,
 ) -> SolutionSet:
-    """Sort the real poses and say what is known of the set."""
     solutions = np.zeros((len(real), 7))
     residuals = np.array([residual for _, _, residual in real])
     for row, (rotation, translation, _) in zip(solutions, real, strict=True):
@@ -334,8 +324,8 @@ def three_angles(base: ArrayLike, platform: ArrayLike, cosines: ArrayLike, consi
     """All rotations R with base_i . (R platform_i) = cosines_i, i = 1 .. k, k >= 3, for unit vectors (k, 3).
 
     Quaternions (n, 4): qx qy qz qw, qw >= 0; residuals are errors of cosines. With more than three constraints the
-    first three give the candidates, and a solution may miss any cosine by `consistency`. Where the equations allow a
-    self-motion, samples of it (multiplicity 0) follow the isolated solutions.
+    first three give the candidates, and a solution may miss any cosine by `consistency`. Samples of self-motions come
+    last.
     """
     w, v, cosine = (np.asarray(x, dtype=np.float64) for x in (base, platform, cosines))
     if not (w.ndim == 2 and w.shape == v.shape == (len(w), 3) and len(w) >= 3 and cosine.shape == (len(w),)):

@@ -76,14 +76,10 @@ def positions_and_angle(
 ) -> SolutionSet:
     """All p, phi with |p + fixed_i + cos(phi) cosine_i + sin(phi) sine_i - base_i| = lengths_i, i = 1 .. k, k >= 4.
 
-    Answers (n, 4): x, y, z [m], phi in (-pi, pi] [rad], in order of phi. A rigid platform that turns about z by phi has
-    fixed = (0, 0, z), cosine = (x, y, 0), sine = (-y, x, 0). With more than four limbs, random combinations of the
-    equations (always the same) give the candidates. Self-motions are answered with samples.
-
-    Args:
-        base: points (k, 3) [m], base frame; `fixed`, `cosine` and `sine` (k, 3) [m] are in base axes too.
-        lengths: (k,) [m].
-        consistency: share of the robot's size by which a solution may miss any of more than four lengths.
+    Answers (n, 4): x, y, z [m], phi in (-pi, pi] [rad], in order of phi; points (k, 3) [m] are in base axes. A rigid
+    platform that turns about z has fixed = (0, 0, z), cosine = (x, y, 0), sine = (-y, x, 0). With more than four limbs,
+    random combinations of the equations (always the same) give the candidates, and a solution may miss any length by
+    `consistency` of the robot's size. Self-motions are answered with samples.
     """
     a, c, d, e = (np.asarray(x, dtype=np.float64) for x in (base, fixed, cosine, sine))
     length = np.asarray(lengths, dtype=np.float64)
@@ -242,10 +238,7 @@ def turned(axis: Array, angle: float, vector: Array) -> Array:
 
 
 def parallel_pairs(axis: Array, rods: list[Rod], size: float) -> tuple[float, list[tuple[Rod, Rod]]] | None:
-    """The one yaw [rad] of a plate, about `axis` (3,), at which two pairs of its rods are parallel, and the pairs.
-
-    Not all four to each other; None where there is no such yaw, or several. `size` of the robot in m.
-    """
+    """The one yaw [rad] of a plate at which two pairs of its rods are parallel, not all four, and these; or None."""
     yaws: list[tuple[float, list[tuple[Rod, Rod]]]] = []
     small = CLOSE * size
     for a, b in combinations(rods, 2):

@@ -41,9 +41,9 @@ def largest_errors(centres: Array, radii: Array, points: Array) -> Array:
 def point_on_spheres(centres: ArrayLike, radii: ArrayLike, consistency: float = 1e-7) -> SolutionSet:
     """All points (n, 3), n <= 2, at distances radii (k,) from centres (k, 3), k >= 3, all in m.
 
-    With more than three centres the three of the widest triangle give the candidates, which least squares over all
-    distances then corrects; a point may miss any by `consistency` of the largest. Collinear centres leave a circle of
-    points: POSITIVE_DIMENSIONAL, with two samples, or no point at all.
+    With more than three centres the widest triangle gives the candidates, which least squares over all distances
+    corrects; a point may miss any by `consistency` of the largest. Collinear centres leave a circle:
+    POSITIVE_DIMENSIONAL, with two samples, or no point at all.
     """
     centre, radius = np.ascontiguousarray(centres, dtype=np.float64), np.ascontiguousarray(radii, dtype=np.float64)
     if not (centre.ndim == 2 and centre.shape[1] == 3 and len(centre) >= 3 and radius.shape == centre.shape[:1]):
@@ -65,7 +65,6 @@ def point_on_spheres(centres: ArrayLike, radii: ArrayLike, consistency: float = 
 
 
 def _point_on_many_spheres(centre: Array, radius: Array, consistency: float) -> SolutionSet:
-    """`point_on_spheres` with more than three centres."""
     chosen, points = _widest(centre), np.empty((2, 3))
     answer = three_spheres(centre[chosen], radius[chosen], points)
     if answer == COLLINEAR:
@@ -74,10 +73,7 @@ def _point_on_many_spheres(centre: Array, radius: Array, consistency: float) -> 
 
 
 def fitted(centre: Array, radius: Array, candidates: Array, consistency: float) -> SolutionSet:
-    """Points (n, d) near candidates that fit more distances than d best, those that miss none by more.
-
-    Of two circles or three spheres that touch, rounded data may just miss: then one candidate is enough.
-    """
+    """Points (n, d) near candidates that fit more distances than d best, and miss none by more than `consistency`."""
     found = np.array([polished(partial(_errors, centre, radius), point, GAUSS_NEWTON_STEPS)[0] for point in candidates])
     residuals = np.max(np.abs(np.linalg.norm(found[:, None] - centre, axis=2) - radius), axis=1)
     good = residuals <= consistency * np.max(radius)
@@ -139,9 +135,9 @@ def _circle(centre: Array, radius: Array, consistency: float) -> SolutionSet:
 def two_circles(centres: Array, radii: Array, points: Array) -> int:
     """Both points at distances radii (2,) from two centres (2, 2), written to `points` (2, 2), all in m.
 
-    Point 0 is to the left of the direction from centre 0 to centre 1, point 1 to its right. TWO; TANGENT where both are
-    the same point (a type 2 singularity: both limbs are in line); APART where there is no real point, with both on the
-    line of the centres; COLLINEAR where the centres coincide.
+    Point 0 is to the left of the direction from centre 0 to centre 1. TWO; TANGENT where both are the same point (a
+    type 2 singularity); APART where there is none, with both on the line of the centres; COLLINEAR where the centres
+    coincide.
     """
     dx, dy = centres[1, 0] - centres[0, 0], centres[1, 1] - centres[0, 1]
     dd = dx * dx + dy * dy
@@ -163,11 +159,9 @@ def two_circles(centres: Array, radii: Array, points: Array) -> int:
 
 
 def point_on_circles(centres: ArrayLike, radii: ArrayLike, consistency: float = 1e-7) -> SolutionSet:
-    """All points (n, 2), n <= 2, at distances radii (k,) from centres (k, 2), k >= 2, in m.
+    """All points (n, 2), n <= 2, at distances radii (k,) from centres (k, 2), k >= 2, in m; else as `point_on_spheres`.
 
-    With more than two circles (redundant actuation) the two farthest centres give the candidates, and a point may miss
-    any by `consistency` of the largest radius. Coincident centres and equal radii leave a circle of points:
-    POSITIVE_DIMENSIONAL, with two samples.
+    With more than two circles (redundant actuation) the two farthest centres give the candidates.
     """
     centre, radius = np.asarray(centres, dtype=np.float64), np.asarray(radii, dtype=np.float64)
     if not (centre.ndim == 2 and centre.shape[1] == 2 and len(centre) >= 2 and radius.shape == centre.shape[:1]):
@@ -207,16 +201,15 @@ def point_on_surfaces(
 ) -> SolutionSet:
     """All points p (n, 3) [m], in order of falling height, on surfaces in z = (1, p, p.p).
 
-    Residuals are errors of equations scaled to unit coefficients at the robot's size, times the size. More equations
-    than needed are combined at random (always the same). Equations that leave a curve: POSITIVE_DIMENSIONAL and no
-    point.
+    Residuals are errors of equations scaled to unit coefficients at the robot's size, times the size; any of more
+    equations than needed may be violated by `consistency` of the size. Equations that leave a curve:
+    POSITIVE_DIMENSIONAL.
 
     Args:
         linear: (k, 5) with linear @ z = 0.
         quadrics: (r, 5, 5), symmetric, with z^T quadrics z = 0.
         centre: (3,) [m] of the robot.
         size: of the robot [m].
-        consistency: share of the size by which a point may violate any of more equations than needed.
     """
     planes, surfaces = _scaled(np.asarray(linear), np.asarray(quadrics), np.asarray(centre), size)
     left, system = _eliminated(planes, surfaces)
@@ -248,10 +241,7 @@ def point_on_surfaces(
 
 
 def _eliminated(planes: Array, surfaces: Array) -> tuple[Array, Array]:
-    """What linear equations leave: z = y @ left, with (n + 1, 4 or 5) rows, and the quadrics (r, n + 1, n + 1) in y.
-
-    The fifth number, p.p, is left out where no equation contains it.
-    """
+    """What linear equations leave: z = y @ left, with (n + 1, 4 or 5) rows, and the quadrics (r, n + 1, n + 1) in y."""
     bent = bool(np.abs(planes[:, 4]).max(initial=0.0) + np.abs(surfaces[:, 4]).max(initial=0.0) > 0.0)
     width = 5 if bent else 4
     _, sizes, right = np.linalg.svd(planes[:, :width]) if len(planes) else (None, np.zeros(0), np.eye(width))

@@ -37,10 +37,7 @@ TIE = 1e-9  # of the length: poses that a symmetry puts at one distance, but for
 
 @compiled
 def sort_by_distance(home, length, poses, away, order):
-    """Write the numbers of poses (k, 7) to `order`, nearest to `home` (7,) first, and distances `away` (k,) [m].
-
-    Angles count as arcs of radius `length` [m]; poses at one distance stay in order.
-    """
+    """Write to `order` the numbers of poses (k, 7), nearest to `home` first; angles are arcs of radius `length`."""
     for k in range(poses.shape[0]):
         b = poses[k]
         x, y, z, w = product(b[3], b[4], b[5], b[6], -home[3], -home[4], -home[5], home[6])
@@ -89,10 +86,9 @@ def read_modes(model, data, before, now, sides, pose, joints):
     """Sides of the configuration at a pose (7,) nearest to `joints` (n_joints,): (status, side of the platform).
 
     `sides` (n_blocks,): of a block with two branches +1 in home's, -1 in the other; of one solved by iteration -1 where
-    the sign of its Jacobian's determinant differs from that in `before` (n_work,), which is then updated; else +1. The
-    side of the platform is the sign of the direct Jacobian's determinant: that of the inverse one, with the sign of
-    each branch taken out; 1 where it is not square or the motion space is configuration-dependent. `now` (n_work,) is
-    scratch.
+    the sign of its Jacobian's determinant differs from that in `before` (n_work,), which is then updated. The
+    platform's is that of the inverse Jacobian's determinant, with the sign of each branch taken out; 1 where it is not
+    square or the motion space is configuration-dependent. `now` (n_work,) is scratch.
     """
     bodies, closures, blocks, state, work = model.bodies, model.closures, model.blocks, data.state, data.work
     take_seed(model, data, joints)
@@ -179,8 +175,7 @@ def forward_translation(model, data, centres, points, lengths, q, out):
 def leg_sides(centres, points, subspace, poses, R, A, signs):
     """Sides (k,) of type 2 on which poses (k, 7) are: signs of the determinant of the legs' wrenches on a motion space.
 
-    That is `subspace` (6, n). Legs lead from centres (n, 3), base frame, to points (n, 3), platform frame [m]; R (3, 3)
-    and A (n, n) are scratch.
+    That is `subspace` (6, n); R (3, 3) and A (n, n) are scratch.
     """
     n = subspace.shape[1]
     for k in range(poses.shape[0]):
@@ -209,10 +204,9 @@ COLLINEARITY = 1e-12  # sine of the angle at the first centre
 def three_spheres(centres: Array, radii: Array, points: Array) -> int:
     """Points (2, 3), written in place, at distances radii (3,) from centres (3, 3), all in m.
 
-    Returns TWO; TANGENT where both are the same point (a type 2 singularity of the robot: the three limbs lie in one
-    plane); APART where there is no real point, with both points in the plane of the centres, where the spheres come
-    closest in the sense of their powers; COLLINEAR where the centres lie on a line, with points undefined. Point 0 is
-    on the side from which the centres run counter-clockwise, point 1 its mirror image in their plane.
+    Returns TWO; TANGENT where both are the same point (a type 2 singularity); APART where there is no real point, with
+    both where the spheres come closest in the sense of their powers; COLLINEAR where the centres lie on a line. Point 0
+    is on the side from which the centres run counter-clockwise, point 1 its mirror image in their plane.
     """
     ux, uy, uz = centres[1, 0] - centres[0, 0], centres[1, 1] - centres[0, 1], centres[1, 2] - centres[0, 2]
     vx, vy, vz = centres[2, 0] - centres[0, 0], centres[2, 1] - centres[0, 1], centres[2, 2] - centres[0, 2]

@@ -69,10 +69,7 @@ def correct_joints(model, data, block):
 
 @compiled
 def newton_in_fixed_steps(model, data, block, rounded=ROUNDED, settled=SETTLED):
-    """As `solve_newton`; a residual of infinity where corrections do not shrink as `follows` demands.
-
-    `rounded` and `settled` are coarser for floats.
-    """
+    """As `solve_newton`; a residual of infinity where corrections do not shrink. Bounds are coarser for floats."""
     bodies, closures, state, rows = model.bodies, model.closures, data.state, data.rows
     allowed = NEXT
     largest = 0.0
@@ -147,9 +144,8 @@ def to_outputs(code, states, kept, inputs, results, q, effort, position, output_
     """Positions (m,) and efforts (m,) of outputs for positions (n,) and efforts (n,) of the inputs.
 
     Returns a status and the margin to a fold, which nears zero before one. With any other status than CONVERGED the
-    outputs are NaN, and so is the margin where it is not known.
-
-    `inputs`, `results` and `kept` (states,) are scratch; they hold where the linkage was, and stay where it is lost.
+    outputs are NaN. `inputs`, `results` and `kept` (states,) are scratch; they hold where the linkage was, and stay
+    where it is lost.
     """
     n, m = q.shape[0], position.shape[0]
     for k in range(n):

@@ -81,8 +81,8 @@ def read_actuators(bodies, state, q):
 def correction(model, data, q):
     """Sign of the Jacobian's determinant (1 if not square, 0 at a singularity), and largest error of an actuated joint.
 
-    `data.system` gets the inverse Jacobian as its first matrix, and the twist (6,) of Newton's method that takes
-    actuated joints to q, linear, then angular, as the row TWIST of its vectors. Positions must be solved.
+    `data.system` gets the inverse Jacobian as its first matrix, and the twist (6,) of Newton's method as the row TWIST
+    of its vectors. Positions must be solved.
     """
     S, system = model.subspace, data.system
     m, n = q.shape[0], S.shape[1]
@@ -235,11 +235,10 @@ def step_by_pose(model, data, goal, pose):
 
 @compiled
 def follow_pose(model, data, q, pose):
-    """Move `pose` to where the actuated joints are at q: (status, error, iterations).
+    """Move `pose` to where the actuated joints are at q: (status, error, iterations), in the working mode nearest by.
 
     UNREACHABLE where the limbs do not reach the pose to start from; SINGULAR where the path meets a singularity: `pose`
-    is then near it, and `error` how far actuated joints still are from q. The working mode is the one nearest to the
-    joint positions in the state.
+    is then near it, and `error` how far actuated joints still are from q.
     """
     bodies, state = model.bodies, data.state
     m = q.shape[0]
@@ -280,10 +279,7 @@ def follow_pose(model, data, q, pose):
 
 @compiled
 def track_pose(model, data, last, limbs, q, pose):
-    """As `follow_pose`, in the working mode nearest to the actuated joints `last`, which move along to q.
-
-    Unless CONVERGED, `pose` and limbs stay, so that the next reading is not spoiled; `limbs` (n_bodies, 3) is scratch.
-    """
+    """As `follow_pose`, near the actuated joints `last`, which move along to q; unless CONVERGED, everything stays."""
     state = data.state
     read_actuators(model.bodies, state, last)
     for i in range(2, state.shape[0]):

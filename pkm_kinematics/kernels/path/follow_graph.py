@@ -103,9 +103,8 @@ def step_by_graph(model, data, block, size, J0, J, A):
 def follow_graph(model, data, size, actuators, q):
     """As `follow_pose`, on the whole graph from the closed configuration in the state: (status, residual, iterations).
 
-    `actuators` (n_actuated,) are the bodies whose joints are held, and go to q, turning ones by the shortest way. It
-    needs no inverse kinematics, and so passes through singularities of type 1. The graph is one block, whose `idle`
-    must be the number of joints that the closures leave free with the actuators held.
+    The bodies `actuators` (n_actuated,) go to q, turning ones by the shortest way. The one block's `idle` must be the
+    number of joints that the closures leave free with the actuators held.
     """
     bodies, closures, state, rows = model.bodies, model.closures, data.state, data.rows
     block = model.blocks[0]
@@ -145,10 +144,7 @@ def follow_graph(model, data, size, actuators, q):
 
 @allocating
 def follow_graphs(model, data, size, actuators, q, last, tail, out):
-    """`follow_graph` of rows from the joints in `out`; DIVERGED where an axis ends the wrong way.
-
-    The platform is at `tail` (4, 4) in the body `last`.
-    """
+    """`follow_graph` of rows from the joints in `out`, the platform at `tail` (4, 4) in the body `last`."""
     state, R = data.state, data.system[0]  # scratch, and at least of this size
     me = state[last]
     for k in range(q.shape[0]):
@@ -168,7 +164,7 @@ def follow_graphs(model, data, size, actuators, q, last, tail, out):
 def track_graph(model, data, size, places, q, u, positions, motion):
     """Move the closed `positions` (n_bodies,) to actuators at q with rates u (n_actuated,): (status, gap, iterations).
 
-    `motion` counts where CONVERGED or JOINT_LIMIT, else positions stay. For as many actuators as degrees of freedom.
+    `motion` counts where CONVERGED or JOINT_LIMIT, else positions stay.
     """
     state = data.state
     for a in range(q.shape[0]):

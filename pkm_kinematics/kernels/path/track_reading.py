@@ -25,10 +25,7 @@ def track_usable(model, data, last, limbs, q, pose):
 
 @compiled
 def write_forward_jacobian(model, data, jacobian):
-    """Platform twist per actuated joint rates (6, m), blocks inverted before; False where it is not determined.
-
-    Of actuators that contradict each other, the twist nearest to all.
-    """
+    """Platform twist per actuated joint rates (6, m), nearest to all redundant ones; False where not determined."""
     subspace, m, vectors = model.subspace, jacobian.shape[1], data.system[VECTORS]
     n = subspace.shape[1]
     J, K, inverse = data.system[0, :m], data.system[1, :m, :n], data.system[2, :n, :n]
@@ -52,9 +49,8 @@ def write_forward_jacobian(model, data, jacobian):
 def track_reading(model, data, positions, rates, pose, joints, twist, velocities_, jacobian):
     """Move `pose` (7,) and `joints` (n_joints,) to actuators at `positions`, `rates` (n_actuated,): (status, error).
 
-    `error` is the largest of an actuated joint. Writes the platform's twist (6,), the joints' `velocities_` (n_joints,)
-    and `jacobian` (6, n_actuated), twist per actuated joint rates; they count where CONVERGED or JOINT_LIMIT. For
-    constant motion spaces.
+    Writes the platform's twist (6,), the joints' `velocities_` (n_joints,) and `jacobian` (6, n_actuated), which count
+    where CONVERGED or JOINT_LIMIT. For constant motion spaces.
     """
     state = data.state
     if not usable_positions(model, positions):

@@ -150,10 +150,7 @@ def closed(block, residual):
 
 @compiled
 def turned_over(closures, block, state):
-    """True where a closure of a block holds all its equations with an axis the wrong way round.
-
-    The equations keep directions that ought to coincide square to others, which opposed ones are too.
-    """
+    """True where a closure of a block has an axis the wrong way round, which the equations, all square, do not tell."""
     for k in range(block.closure_start, block.closure_start + block.closure_count):
         closure = closures[k]
         if closure.kind in (SPHERICAL, UNIVERSAL):
@@ -243,10 +240,7 @@ def inverse_of_three(J, at, out, to):
 
 @compiled
 def inverse_of_three_by_two(J, at, out, to):
-    """Pseudo-inverse of the flat (3, 2) matrix J[at:] into out[to:]; returns the sine between its columns.
-
-    That is its reciprocal condition; where it is 0, `out` is left alone.
-    """
+    """Pseudo-inverse of the flat (3, 2) matrix J[at:] into out[to:], if any; returns the sine between columns."""
     a = (J[at], J[at + 2], J[at + 4])
     b = (J[at + 1], J[at + 3], J[at + 5])
     aa = dot(a, a)
@@ -264,10 +258,10 @@ def inverse_of_three_by_two(J, at, out, to):
 
 @compiled
 def orthonormalise(J, m, n, R):
-    """Factorise a flat (m, n) matrix J by classical Gram-Schmidt done twice: J gets its orthonormal factor.
+    """Factorise a flat (m, n) matrix by classical Gram-Schmidt done twice: J gets its orthonormal factor, R the rest.
 
-    R (n * n,), flat, gets the triangle, with zeros on its diagonal for columns in the span of those before them, which
-    are dropped; returns how many.
+    R (n * n,) has zeros on its diagonal for columns in the span of those before them, which are dropped; returns how
+    many.
     """
     dropped = 0
     longest = 0.0
@@ -311,10 +305,9 @@ def orthonormalise(J, m, n, R):
 
 @compiled
 def inverse_of_tall(J, m, n, out, scratch):
-    """A generalised inverse (n, m) of a flat (m, n) matrix, which is overwritten; `scratch` has room for n * n values.
+    """A generalised inverse (n, m) of a flat (m, n) matrix, which is overwritten; joints of dropped columns rest.
 
-    With full column rank it is the pseudo-inverse. Joints of columns in the span of those before them rest. Returns the
-    reciprocal condition of the columns left, and the number of dropped ones.
+    Returns the reciprocal condition of the columns left, and the number of dropped ones; `scratch` is for n * n values.
     """
     dropped = orthonormalise(J, m, n, scratch)
     inverted = 0.0
@@ -343,10 +336,7 @@ def inverse_of_tall(J, m, n, out, scratch):
 
 @compiled
 def weigh_directions(closures, block, values, start_at, per_row, per_joint):
-    """Multiply `values[start_at:]`, per equation and joint, by the robot's size where an equation holds a direction.
-
-    So a block's equations are all lengths, as in `block_residual`.
-    """
+    """Multiply `values[start_at:]` by the robot's size where an equation holds a direction, so that all are lengths."""
     for k in range(block.closure_start, block.closure_start + block.closure_count):
         closure = closures[k]
         first = start_at + (closure.rows_at - block.rows_at) * per_row
@@ -378,10 +368,7 @@ def invert_block(model, data, block):
 
 @compiled
 def inverse_by_rows(work, at, m, n, to, idle):
-    """Generalised inverse of the flat (m, n) matrix work[at:] into work[to:]; returns its reciprocal condition.
-
-    That is 0 where joints other than `idle` ones depend on the rest.
-    """
+    """Generalised inverse of the flat (m, n) matrix work[at:] into work[to:]; its condition, 0 if not `idle`."""
     J = work[at : at + m * n]
     condition, dropped = inverse_of_tall(J, m, n, work[to : to + m * n], work[at + m * n : at + m * n + n * n])
     return condition if dropped == idle else 0.0

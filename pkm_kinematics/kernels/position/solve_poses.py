@@ -144,10 +144,7 @@ def beyond_limits(model, data):
 
 @compiled
 def solve_pose(model, data, pose, branch):
-    """All joint positions of one pose: (status, residual, iterations).
-
-    Poses within rounding of the motion space are moved into it; others, and unusable ones, are INVALID_INPUT.
-    """
+    """All joint positions of one pose, which may be rounded into the motion space: (status, residual, iterations)."""
     chain, state = model.chain, data.state
     platform = state[PLATFORM]
     if not check_pose(pose, data.work):
@@ -307,10 +304,7 @@ def is_away(model, seed, q):
 
 @compiled
 def keep_seeds(model, data, choice, poses, out):
-    """Put seeds that close the loops in the place of other solutions: `out` is a `Solved` of `solve_many` on entry.
-
-    SINGULAR also where a limb can move on its own: the pose does not determine its joints.
-    """
+    """Put seeds that close the loops in the place of other solutions in `out`; SINGULAR where a limb is loose."""
     chain, state = model.chain, data.state
     shared = choice.seeds.shape[0] == 1
     for k in range(poses.shape[0]):

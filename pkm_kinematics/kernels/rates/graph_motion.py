@@ -256,10 +256,9 @@ def read_accelerations(data, at, out):
 
 @compiled
 def move_coordinates(model, data, at, found, motion, u, ud):
-    """All bodies, placed by the joint positions in the state, moved by rates and accelerations of x.
+    """All bodies, placed by the joint positions in the state, moved by rates and accelerations of x in `motion`.
 
-    `motion` (2 (6 + r),) holds both; u and ud (n,) get those of the actuators, `found` the platform. Returns a status
-    and the reciprocal condition of J.
+    u and ud (n,) get those of the actuators, `found` the platform. Returns a status and the reciprocal condition of J.
     """
     m = at.units.shape[0]
     status = graph_columns(model, data)
@@ -293,10 +292,7 @@ def place_row(data, positions):
 
 @compiled
 def coordinate_motions(model, data, at, found, positions, motions, u, qd, qdd, status):
-    """Rates of actuators u (k, n), of all joints qd and qdd (k, n_joints), for motions as in `move_coordinates`.
-
-    For rows of closed positions (k, n_bodies) whose status is CONVERGED; u holds the actuators' velocities.
-    """
+    """Rates of actuators u (k, n), all joints' qd and qdd (k, n_joints), for `motions`; rows that are CONVERGED."""
     ud = data.system[3, 0, : u.shape[1]]
     for k in range(positions.shape[0]):
         if status[k] != CONVERGED:

@@ -69,8 +69,8 @@ def branch_drift(model, data):
 def write_basis(spanning, basis):
     """Orthonormal basis (6, n) of the space that orthonormal rows (n, 6) span, the same whichever these are.
 
-    Null vectors are known but for a turn among themselves, which rounding decides. Here each column is the projection
-    of an axis: of the first whose part across the columns before it is nearly the longest.
+    Each column is the projection of an axis: of the first whose part across the columns before it is nearly the
+    longest.
     """
     n = basis.shape[1]
     for k in range(n):
@@ -104,10 +104,9 @@ def write_basis(spanning, basis):
 
 @allocating
 def held_wrenches(model, data, limb):
-    """What a limb's closures J qd + G V = 0 say of the platform alone: wrenches (k, 6), combinations N (k, m) of them.
+    """What a limb's closures J qd + G V = 0 say of the platform alone: N (k, m) with N J = 0, and wrenches N G.
 
-    N J = 0: the limb's joints cannot change it. Wrenches N G, the limb's reciprocal screws, act on twists whose angular
-    part is multiplied by the characteristic length.
+    The limb's reciprocal screws (k, 6) act on twists whose angular part is multiplied by the characteristic length.
     """
     blocks = model.blocks
     first, stop = model.limbs[limb, 0], model.limbs[limb, 1]
@@ -134,10 +133,7 @@ def held_wrenches(model, data, limb):
 
 @allocating
 def constraint_hold(model, data, blocked):
-    """How well the limbs hold what they block: the singular value whose vanishing would free one of the `blocked`.
-
-    Of all limbs' orthonormal constraint wrenches, moments over the characteristic length; infinite if none is blocked.
-    """
+    """The singular value of all limbs' unit constraint wrenches whose vanishing would free one of the `blocked`."""
     if blocked == 0:
         return np.inf
     wrenches = np.zeros((data.rows.shape[0], 6))
@@ -172,10 +168,7 @@ def limb_margins(model, data, choice, poses, blocked, hold, regularity):
 
 @allocating
 def motion_space(model, data, allowed, twist, space, bias):
-    """Motion space (6, mobility) and bias acceleration (6,) of least norm at `twist`; blocks inverted before.
-
-    `allowed` (6, c) spans the twists of the branch.
-    """
+    """Motion space (6, mobility), bias acceleration (6,) of least norm at `twist`; `allowed` (6, c) by the branch."""
     closures, blocks, limbs, state, rows = model.closures, model.blocks, model.limbs, data.state, data.rows
     length = model.task[0].length
     scale = np.array((1.0, 1.0, 1.0, length, length, length))
@@ -244,10 +237,7 @@ def motion_spaces(model, data, choice, poses, twists, spaces, biases):
 
 @compiled
 def is_off_space(rates, scale, projector, rounding):
-    """Whether rates times `scale` (6,) miss the space of `projector` (6, 6), or are too large to square.
-
-    By more than `rounding` of one plus their size. With no projector (0, 6) only the size counts.
-    """
+    """Whether rates times `scale` (6,) miss the space of `projector` (6, 6), if any, or are too large to square."""
     size = 0.0
     left = 0.0
     for r in range(6):
@@ -368,10 +358,7 @@ def combined_acceleration(model, data, block, combination):
 
 @compiled
 def space_across(wrenches, length, inverse, weights, space):
-    """Basis `space` (6, n), orthonormal with rotations times `length`, across `wrenches` (6, 6 - n), then factorised.
-
-    Returns the wrenches' reciprocal condition.
-    """
+    """Basis `space` (6, n), orthonormal with rotations times `length`, across `wrenches` (6, 6 - n); a condition."""
     n = space.shape[1]
     k = 6 - n
     condition = factorise(wrenches, 6, k, inverse, weights)
