@@ -158,33 +158,19 @@ class GeometricParameters:
             total += placed.link_by_place(self.model.platform, int(place)) @ weights[:, place].T
         return placed.at_origin(total)
 
-    def sensitivity(
-        self, states: States, parameters: Sequence[GeometricParameter], hold: str = "drives"
-    ) -> tuple[Array, Array]:
+    def sensitivity(self, states: States, parameters: Sequence[GeometricParameter]) -> tuple[Array, Array]:
         """How joints and platform move per parameter: rates (n, size, k) of the coordinates, and twists (n, 6, k).
 
-        Exact, at configurations that close the loops of the displaced model; twists at the platform's origin, base
-        axes. With `hold` "drives" they are errors of the platform's pose, with "platform" errors of the drives, which
-        stay else.
+        Exact, at configurations that close the loops of the displaced model, with the drives where they are: errors of
+        the platform's pose. Twists are at its origin, base axes.
         """
         model = self.model
         placed = model.placed(states)
-        _, C = model.closure(placed)
-        by = self.closure_by(placed, parameters)
-        on_tree = self.platform_by(placed, parameters)
-        size = model.size
+        C, by = model.closure(placed)[1], self.closure_by(placed, parameters)
+        on_tree, size = self.platform_by(placed, parameters), model.size
         free = np.ones(size + 6, dtype=bool)
-        if hold == "drives":
-            free[model.columns_of(self.mechanism.actuated_joints)] = False
-        elif model.free_platform:
-            free[size:] = False
-        if not model.free_platform:
-            free[size:] = False
-            if hold != "drives":
-                twist = placed.at_origin(placed.twists_of(model.platform)) * model.scale
-                scale = 1.0 / model.scale[size:, None]
-                C = np.concatenate((C, scale * twist), axis=1)
-                by = np.concatenate((by, scale * on_tree), axis=1)
+        free[model.columns_of(self.mechanism.actuated_joints)] = False
+        free[size:] = model.free_platform
         rates = np.zeros((len(states), size + 6, len(parameters)))
         rates[:, free] = -model.least_steps(C[:, :, free], by, RANK)
         rates *= model.scale[:, None]

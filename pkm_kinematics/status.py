@@ -136,7 +136,7 @@ class NamedSolution(Solution):
 
     _elsewhere: ClassVar[dict[str, str]] = {
         "q position positions angles values": "actuated are the drives' positions, joints those of every joint, "
-        "by_name() has them by name",
+        "by_name() has them by name"
     }
     _of_all: ClassVar[tuple[str, ...]] = ("joints",)  # arrays of every joint
     _of_actuated: ClassVar[tuple[str, ...]] = ("actuated",)  # arrays of actuated joints

@@ -22,7 +22,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from pkm_kinematics.assembly.result import Array, AssemblyStatus, SolutionSet
+from pkm_kinematics.assembly.result import Array, AssemblyStatus, SolutionSet, polished, walked_away
 
 RANK = 1e-7  # relative singular value of the scaled Jacobian that counts as zero
 EXCURSION = 1e-2  # how far to walk from a singular solution, in units of the scale, to see whether it is isolated
@@ -50,17 +50,18 @@ class ClosureSystem:
 
     def wrapped(self, x: Array) -> Array:
         """x with every angle within half a period of the middle of its bounds."""
-        middle = 0.5 * (self.lower + self.upper)
+        return x - self._turns(x - 0.5 * (self.lower + self.upper))
+
+    def _turns(self, gap: Array) -> Array:
+        """Whole periods next to a difference of points."""
         finite = np.isfinite(self.period)
         period = np.where(finite, self.period, 1.0)
-        return np.where(finite, x - period * np.round((x - middle) / period), x)
+        return np.where(finite, period * np.round(gap / period), 0.0)
 
     def distance(self, first: Array, second: Array) -> float:
         """Largest difference of two points in units of the scale, angles compared on the circle."""
-        finite = np.isfinite(self.period)
-        period = np.where(finite, self.period, 1.0)
         gap = first - second
-        gap = np.where(finite, gap - period * np.round(gap / period), gap)
+        gap = gap - self._turns(gap)
         return float(np.max(np.abs(gap) / self.scale))
 
     def difference(self, first: Array, second: Array) -> float:
@@ -98,16 +99,13 @@ class ClosureSystem:
         x = self.polished(x)
         return self.wrapped(x) if self.closed(x) else None
 
+    def equations(self, x: Array) -> tuple[Array, Array]:
+        """Residual (m,) and Jacobian (m, n)."""
+        return self.residual(x), self.jacobian(x)
+
     def polished(self, x: Array, steps: int = 10) -> Array:
         """x after minimum-norm Newton steps, as long as they reduce the residual."""
-        value = self.residual(x)
-        for _ in range(steps):
-            trial = x - self.scale * np.linalg.lstsq(self.jacobian(x) * self.scale, value, rcond=RANK)[0]
-            trial_value = self.residual(trial)
-            if not np.linalg.norm(trial_value) < np.linalg.norm(value):
-                break
-            x, value = trial, trial_value
-        return x
+        return polished(self.equations, x, steps, self.scale, rcond=RANK)[0]
 
     def nullity(self, x: Array) -> int:
         """Number of degrees of freedom that the linearised system leaves at x."""
@@ -116,15 +114,9 @@ class ClosureSystem:
 
     def is_isolated(self, x: Array) -> bool:
         """Whether an attempt to walk away from a solution along the null space of its Jacobian fails."""
-        _, sizes, right = np.linalg.svd(self.jacobian(x) * self.scale)
-        rank = int(np.sum(sizes > RANK * sizes[0]))
-        if rank == len(x):
+        walker = walked_away(self.equations, x, RANK, EXCURSION, self.scale)
+        if walker is None:
             return True
-        walker = x + EXCURSION * self.scale * right[-1]
-        for _ in range(10):
-            left, sizes, right = np.linalg.svd(self.jacobian(walker) * self.scale)
-            step = right[:rank].T @ ((left[:, :rank].T @ self.residual(walker)) / sizes[:rank])
-            walker = walker - self.scale * step
         return not (self.closed(walker) and self.distance(walker, x) > 0.1 * EXCURSION)
 
 
@@ -152,10 +144,7 @@ class SearchedSet(SolutionSet):
 
 
 def multistart(
-    system: ClosureSystem,
-    known: Sequence[Array] = (),
-    missing: float = 0.1,
-    most_starts: int = 2000,
+    system: ClosureSystem, known: Sequence[Array] = (), missing: float = 0.1, most_starts: int = 2000
 ) -> SearchedSet:
     """Solutions from at most `most_starts`, the `known` points first, until less than `missing` more are expected."""
     found = Collection(system)

@@ -20,7 +20,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,7 +32,7 @@ from pkm_kinematics.assembly.geometry.planar_platform import planar_poses
 from pkm_kinematics.assembly.geometry.rigid_body import six_distances, three_angles
 from pkm_kinematics.assembly.geometry.schoenflies import positions_and_angle
 from pkm_kinematics.assembly.geometry.surfaces import point_on_circles, point_on_spheres
-from pkm_kinematics.assembly.method import AssemblyMethod, read_signs
+from pkm_kinematics.assembly.method import AssemblyMethod
 from pkm_kinematics.assembly.result import AssemblyPoses, SolutionSet, poses_from
 from pkm_kinematics.kernels.path.assembled import distances, leg_sides
 from pkm_kinematics.kernels.position.placement import place_body, set_angle
@@ -43,32 +43,27 @@ from pkm_runtime.kernels.binding import Prepared, WithScratch
 PARALLEL = 1e-9  # sine of the angle between directions that count as parallel
 
 
-class LimbForms:
-    """The actuated limbs of one robot and its motion space, read-only; arrays are (n_limbs,).
+class ClosedFormMethod(AssemblyMethod):
+    """Robots whose actuated joints each follow from one scalar equation, in a constant motion space."""
 
-    Attributes:
-        known: whether each actuated joint follows from one scalar equation, in a constant motion space, with as many
-            limbs as degrees of freedom or more.
-        freedoms: numbers of independent translations and turns of the platform, where the space is constant.
-        lifted: limbs that slide until the rest of them lies in a plane with the platform's point.
-        spherical: limbs whose axes all meet.
-        planar: limbs that move in a plane, and leave the distance across their axes.
-    """
+    freedoms: ClassVar[tuple[int, int]]  # translations and turns of the platform
 
     def __init__(self, engine: Engine) -> None:
-        blocks = engine.tables.blocks[engine.tables.blocks["actuators"] > 0]
-        self.known = engine.direct_inverse and engine.constant_space and len(blocks) >= engine.mobility
-        angular: Array = engine.task.subspace[3:]
-        turns = int(np.linalg.matrix_rank(angular)) if angular.any() else 0
-        self.freedoms = engine.mobility - turns, turns
-        self.lifted: NDArray[np.bool_] = blocks["lift"] >= 0
-        self.spherical: NDArray[np.bool_] = blocks["spherical"] == 1
-        self.planar: NDArray[np.bool_] = blocks["planar"] == 1
+        super().__init__(engine)
+        self._home = transform_from_pose(engine.home)
 
     @property
-    def keep_distances(self) -> bool:
-        """Whether each limb, once locked, is known to keep two points at a distance, in space or in its plane."""
-        return self.known and not self.lifted.any() and not self.spherical.any()
+    def recognised(self) -> bool:
+        """Whether there are as many such limbs as degrees of freedom, or more, and all are of the method's kind."""
+        e = self.engine
+        limbs = e.tables.blocks[e.tables.blocks["actuators"] > 0]
+        turns = int(np.linalg.matrix_rank(e.task.subspace[3:]))
+        known = e.direct_inverse and e.constant_space and len(limbs) >= e.mobility
+        return known and (e.mobility - turns, turns) == self.freedoms and self._serves(limbs)
+
+    @abstractmethod
+    def _serves(self, limbs: NDArray[Any]) -> bool:
+        """Whether the blocks of actuated limbs are of the method's kind."""
 
 
 def limb_distances(tables: Tables, q: Array, kernel: WithScratch | None = None) -> tuple[Array, Array, Array]:
@@ -82,22 +77,14 @@ def limb_distances(tables: Tables, q: Array, kernel: WithScratch | None = None) 
     return centres[:k], points[:k], lengths[:k]
 
 
-class DistanceMethod(AssemblyMethod):
-    """What the methods of this file share."""
+class DistanceMethod(ClosedFormMethod):
+    """Each limb, once locked, keeps two points at a distance, in space or in its plane."""
 
-    def __init__(self, engine: Engine) -> None:
-        super().__init__(engine)
-        self._home = transform_from_pose(engine.home)
+    in_planes: ClassVar[bool] = False
 
-    @property
-    def recognised(self) -> bool:
-        """See `AssemblyMethod.recognised`."""
-        forms = LimbForms(self.engine)
-        return forms.keep_distances and self._serves(forms)
-
-    @abstractmethod
-    def _serves(self, forms: LimbForms) -> bool:
-        """Whether a robot of limbs that keep distances is one of the method's."""
+    def _serves(self, limbs: NDArray[Any]) -> bool:
+        unlike = (limbs["lift"] >= 0) | (limbs["spherical"] == 1) | ((limbs["planar"] == 1) != self.in_planes)
+        return not unlike.any()
 
     def solve(self, q: Array) -> AssemblyPoses:
         """See `AssemblyMethod.solve`."""
@@ -137,9 +124,7 @@ class Spheres(DistanceMethod):
     """Three translations: the platform's origin is on three spheres or more."""
 
     name = "spheres"
-
-    def _serves(self, forms: LimbForms) -> bool:
-        return forms.freedoms == (3, 0) and not forms.planar.any()
+    freedoms = (3, 0)
 
     def _solved(self, centres: Array, points: Array, lengths: Array) -> tuple[SolutionSet, Array]:
         found = point_on_spheres(centres - points @ self._home[:3, :3].T, lengths)
@@ -150,9 +135,7 @@ class Schoenflies(DistanceMethod):
     """Three translations and the turn phi, counted from home, about the axis of the motion space."""
 
     name = "schoenflies"
-
-    def _serves(self, forms: LimbForms) -> bool:
-        return forms.freedoms == (3, 1) and not forms.planar.any()
+    freedoms = (3, 1)
 
     def _solved(self, centres: Array, points: Array, lengths: Array) -> tuple[SolutionSet, Array]:
         axis = self.engine.task.subspace[3:, -1]
@@ -167,9 +150,7 @@ class Distances(DistanceMethod):
     """All six degrees of freedom, held by six distances or more."""
 
     name = "distances"
-
-    def _serves(self, forms: LimbForms) -> bool:
-        return forms.freedoms == (3, 3) and not forms.planar.any()
+    freedoms = (3, 3)
 
     def _solved(self, centres: Array, points: Array, lengths: Array) -> tuple[SolutionSet, Array]:
         found = six_distances(centres, points, lengths)
@@ -179,10 +160,10 @@ class Distances(DistanceMethod):
 class PlaneMethod(DistanceMethod):
     """Robots whose limbs and platform all move in one plane; heights above it stay as they are at home."""
 
-    freedoms: tuple[int, int]
+    in_planes = True
 
-    def _serves(self, forms: LimbForms) -> bool:
-        return forms.freedoms == self.freedoms and bool(forms.planar.all()) and self._in_one_plane()
+    def _serves(self, limbs: NDArray[Any]) -> bool:
+        return super()._serves(limbs) and self._in_one_plane()
 
     def _in_one_plane(self) -> bool:
         """Whether the limbs have one normal, across the platform's translations, and the platform turns about it."""
@@ -248,26 +229,20 @@ class Planar(PlaneMethod):
         return found, np.column_stack([self._in_space(found.solutions[:, :2]), quaternions])
 
 
-class Angles(AssemblyMethod):
+class Angles(ClosedFormMethod):
     """Three rotations about the platform's origin: each limb keeps the angle of two directions."""
 
     name = "angles"
+    freedoms = (0, 3)
 
-    @property
-    def recognised(self) -> bool:
-        """See `AssemblyMethod.recognised`."""
-        forms = LimbForms(self.engine)
-        return forms.known and forms.freedoms == (0, 3) and not forms.planar.any()
+    def _serves(self, limbs: NDArray[Any]) -> bool:
+        return not (limbs["planar"] == 1).any()
 
     def solve(self, q: Array) -> AssemblyPoses:
         """See `AssemblyMethod.solve`."""
         found = three_angles(*self.limb_angles(q))
         centres = np.tile(self.engine.home[:3], (found.n_real, 1))
         return poses_from(found, np.column_stack([centres, found.solutions]))
-
-    def signs(self, q: Array, poses: Array, joints: Array) -> Array:
-        """See `AssemblyMethod.signs`."""
-        return read_signs(self.engine, poses, joints)
 
     def limb_angles(self, q: Array) -> tuple[Array, Array, Array]:
         """Unit vectors (k, 3) of base and platform, each in its frame, and cosines (k,) of angles kept by locked limbs.
@@ -295,16 +270,14 @@ class Angles(AssemblyMethod):
         return np.array(base), np.array(platform), np.array(cosines)
 
 
-class Planes(AssemblyMethod):
+class Planes(ClosedFormMethod):
     """Three translations, each limb lifted into a plane with the platform (Tripteron): one pose, linear equations."""
 
     name = "planes"
+    freedoms = (3, 0)
 
-    @property
-    def recognised(self) -> bool:
-        """See `AssemblyMethod.recognised`."""
-        forms = LimbForms(self.engine)
-        return forms.known and forms.freedoms == (3, 0) and bool(forms.lifted.all())
+    def _serves(self, limbs: NDArray[Any]) -> bool:
+        return bool((limbs["lift"] >= 0).all())
 
     def solve(self, q: Array) -> AssemblyPoses:
         """See `AssemblyMethod.solve`."""
@@ -312,13 +285,9 @@ class Planes(AssemblyMethod):
         point = np.linalg.lstsq(normals, heights, rcond=None)[0]
         return AssemblyPoses(np.array([[*point, *self.engine.home[3:]]]), np.ones(1, dtype=np.int64), 1, True)
 
-    def signs(self, q: Array, poses: Array, joints: Array) -> Array:
-        """See `AssemblyMethod.signs`."""
-        return read_signs(self.engine, poses, joints)
-
     def limb_planes(self, q: Array) -> tuple[Array, Array]:
         """Unit normals (k, 3), base frame, and heights (k,) [m] of the planes of limbs with actuators at q."""
-        tables, R = self.engine.tables, transform_from_pose(self.engine.home)[:3, :3]
+        tables, R = self.engine.tables, self._home[:3, :3]
         state, blocks = driven_state(tables, q)
         normals, heights = [], []
         for block in blocks:

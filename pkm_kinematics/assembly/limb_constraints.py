@@ -12,18 +12,20 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
-from pkm_description.graph import rigid_with
 from pkm_description.joint_geometry import frame_along
-from pkm_description.loops.closure import ClosureModel
-from pkm_description.mechanism import Array, Joint, JointType, Limb, Loop, LoopType, Mechanism
-from pkm_description.rotations import inverse_transform, rotation_about, transform
+from pkm_description.mechanism import Array
+from pkm_description.rotations import inverse_transform, rotation_about, transform, transform_from_pose
 from pkm_kinematics.assembly.geometry.rigid_body import Constraint, ConstraintKind, gradients
 from pkm_kinematics.assembly.geometry.rigid_body import poses as rigid_body_poses
 from pkm_kinematics.assembly.method import MethodByRows
 from pkm_kinematics.assembly.result import AssemblyPoses, poses_from
+from pkm_kinematics.kernels import records
+from pkm_kinematics.kernels.records import BASE, PLATFORM
+from pkm_kinematics.solve.engine import Engine
 
 CLOSE = 1e-9  # distance over the robot's size, or sine of an angle, that counts as zero
 RANK = 1e-6  # relative singular value that counts as zero
@@ -38,7 +40,8 @@ class Constraints(MethodByRows):
     @cached_property
     def recognised(self) -> bool:
         """Whether the constraints of every limb are known, and there are enough."""
-        found = self._known(self._chains.actuated_home)
+        e = self.engine
+        found = self._known(e.home_joints[e.actuated_column])
         return found is not None and len(found) >= ENOUGH
 
     def solve(self, q: Array) -> AssemblyPoses:
@@ -58,20 +61,18 @@ class Constraints(MethodByRows):
 
     def _known(self, q: Array) -> list[Constraint] | None:
         """As `constraints`; None where a limb's are not known."""
-        locked = self._chains.locked(q)
-        if locked is None:
-            return None
-        found: list[Constraint] = []
-        for chain in locked:
-            imposed = chain_constraints(chain, self._chains.size)
+        e, found = self.engine, list[Constraint]()
+        home, offsets = transform_from_pose(e.home), q - e.home_joints[e.actuated_column]
+        for chain in self._chains:
+            imposed = None if chain is None else chain_constraints(lock(chain, offsets, home), e.size)
             if imposed is None:
                 return None
             found += imposed
         return found
 
     @cached_property
-    def _chains(self) -> LimbChains:
-        return LimbChains(self.engine.mechanism)
+    def _chains(self) -> list[list[Axis] | None]:
+        return [limb_chain(self.engine, *limb) for limb in self.engine.tables.limbs]
 
 
 def chain_constraints(chain: PassiveChain, size: float) -> list[Constraint] | None:
@@ -224,96 +225,59 @@ class PassiveChain:
     platform: Array
 
 
-class LimbChains:
-    """The limbs of a mechanism as chains of axes at home, actuators at `actuated_home` there; `size` is in m."""
-
-    def __init__(self, mechanism: Mechanism) -> None:
-        self._mechanism = mechanism
-        model = ClosureModel(mechanism.links, mechanism.joints, mechanism.loops, mechanism.base_link)
-        at_home = model.reduced(mechanism.home_joints)
-        poses, _ = model.forward(at_home)
-        self._poses = {name: poses[k] for name, k in model.link_index.items()}
-        places = np.array([pose[:3, 3] for pose in self._poses.values()])
-        self.size = float(np.max(np.linalg.norm(places - places.mean(axis=0), axis=1))) or 1.0
-        self._home = self._poses[mechanism.platform_link]
-        joints = [mechanism.joint_named[name] for name in mechanism.actuated_joints]
-        self.actuated_home: Array = np.array([model.value(joint, at_home)[0] for joint in joints])
-        self._chains = [self._chain(limb) for limb in mechanism.limbs]
-
-    def locked(self, q: Array) -> list[PassiveChain] | None:
-        """The chains with the actuated joints at q (n_actuated,); None where a limb is no chain."""
-        offsets = q - self.actuated_home
-        found = []
-        for chain in self._chains:
-            if chain is None:
-                return None
-            passive, displacement = [], np.eye(4)
-            for axis in chain:
-                placed = axis.moved(displacement)
-                if axis.actuator >= 0:
-                    displacement = placed.motion(float(offsets[axis.actuator])) @ displacement
-                else:
-                    passive.append(placed)
-            found.append(PassiveChain(passive, displacement @ self._home))
-        return found
-
-    def _chain(self, limb: Limb) -> list[Axis] | None:
-        """Axes of a limb from base to platform; None where it has inner loops or geared joints."""
-        mechanism = self._mechanism
-        joints = [mechanism.joint_named[name] for name in limb.joints]
-        loops = [mechanism.loop_named[name] for name in limb.loops]
-        if any(joint.mimic is not None for joint in joints) or len(joints) + len(loops) != len(limb.links) + 1:
-            return None
-        elements: list[tuple[str, str, Joint | Loop]] = [(joint.parent, joint.child, joint) for joint in joints]
-        elements += [(loop.predecessor, loop.successor, loop) for loop in loops]
-        edges: dict[str, list[tuple[str, Joint | Loop, bool]]] = {}
-        for first, second, element in elements:
-            edges.setdefault(first, []).append((second, element, False))
-            edges.setdefault(second, []).append((first, element, True))
-        ends = set(edges) - set(limb.links)
-        starts = ends & rigid_with(mechanism.joints, mechanism.base_link)
-        goals = ends & rigid_with(mechanism.joints, mechanism.platform_link)
-        if len(starts) != 1 or len(goals) != 1:
-            return None
-        at, goal, axes, used = starts.pop(), goals.pop(), list[Axis](), list[Joint | Loop]()
-        while at != goal:
-            onward = [edge for edge in edges[at] if edge[1] not in used]
-            if len(onward) != 1:
-                return None
-            at, element, backward = onward[0]
-            used.append(element)
-            freedoms = self._tree_axes(element) if isinstance(element, Joint) else self._loop_axes(element)
-            if freedoms is None:
-                return None
-            axes += [replace(a, sign=-a.sign) for a in reversed(freedoms)] if backward else freedoms
-        return axes if len(used) == len(elements) else None
-
-    def _tree_axes(self, joint: Joint) -> list[Axis] | None:
-        frame = self._poses[joint.parent] @ joint.origin
-        direction, point = frame[:3, :3] @ joint.axis, frame[:3, 3]
-        names = self._mechanism.actuated_joints
-        actuator = names.index(joint.name) if joint.name in names else -1
-        if joint.type is JointType.FIXED:
-            return []
-        if joint.type is JointType.PRISMATIC:
-            return [Axis(True, point, direction, actuator)]
-        if joint.type in (JointType.REVOLUTE, JointType.CONTINUOUS):
-            return [Axis(False, point, direction, actuator)]
+def limb_chain(engine: Engine, first: int, stop: int) -> list[Axis] | None:
+    """Axes at home, base first, of the limb of some blocks; None where it has inner loops or geared joints."""
+    tables, blocks = engine.tables, engine.tables.blocks[first:stop]
+    bodies = range(blocks["start"][0], blocks["start"][-1] + blocks["count"][-1])
+    geared = {column for gear in engine.gears for column in gear[:2]}
+    if blocks["closure_count"].sum() != 1 or geared & set(engine.body_column[bodies].tolist()):
         return None
+    closure = tables.closures[blocks["closure_start"][-1]]
+    ways = []
+    for end in ("predecessor", "successor"):
+        way = [int(closure[end])]
+        while way[-1] > PLATFORM:
+            way.append(int(tables.bodies["parent"][way[-1]]))
+        ways.append(way)
+    backward = ways[0][-1] == PLATFORM
+    near, far = reversed(ways) if backward else ways
+    if (near[-1], far[-1]) != (BASE, PLATFORM) or len(near) + len(far) != len(bodies) + 2:
+        return None
+    state = engine.placed(engine.home, engine.home_joints).state
 
-    def _loop_axes(self, loop: Loop) -> list[Axis] | None:
-        first = self._poses[loop.predecessor] @ loop.predecessor_frame
-        second = self._poses[loop.successor] @ loop.successor_frame
-        point, axis, axis2 = first[:3, 3], first[:3, :3] @ loop.axis, second[:3, :3] @ loop.axis2
-        turns = {
-            LoopType.FIXED: [],
-            LoopType.SPHERICAL: [Axis(False, point, unit) for unit in np.eye(3)],
-            LoopType.UNIVERSAL: [Axis(False, point, axis), Axis(False, point, axis2)],
-            LoopType.REVOLUTE: [Axis(False, point, axis)],
-            LoopType.PRISMATIC: [Axis(True, point, axis)],
-            LoopType.CYLINDRICAL: [Axis(True, point, axis), Axis(False, point, axis)],
-        }
-        if loop.type is LoopType.PLANAR:
-            across = frame_along(axis).T
-            return [Axis(True, point, across[0]), Axis(True, point, across[1]), Axis(False, point, axis)]
-        return turns.get(loop.type)
+    def axis(i: int, sign: float) -> Axis:
+        body, me = tables.bodies[i], state[i]
+        return Axis(body["prismatic"] == 1, me["p"].copy(), me["R"][:, 2].copy(), int(body["actuator"]), sign)
+
+    cut = _closure_axes(closure, state)
+    chain = [axis(i, 1.0) for i in reversed(near[:-1])]
+    return [*chain, *(reversed(cut) if backward else cut), *(axis(i, -1.0) for i in far[:-1])]
+
+
+def _closure_axes(closure: Any, state: Any) -> list[Axis]:
+    """Degrees of freedom of a cut joint, predecessor first."""
+    first, second = state[closure["predecessor"]], state[closure["successor"]]
+    point = first["p"] + first["R"] @ closure["predecessor_point"]
+    x, y, z = (first["R"] @ closure["predecessor_rotation"]).T
+    turn = Axis(False, point, z)
+    return {
+        records.FIXED: [],
+        records.SPHERICAL: [Axis(False, point, unit) for unit in np.eye(3)],
+        records.UNIVERSAL: [turn, Axis(False, point, (second["R"] @ closure["successor_rotation"])[:, 2])],
+        records.REVOLUTE: [turn],
+        records.PRISMATIC: [Axis(True, point, z)],
+        records.CYLINDRICAL: [Axis(True, point, z), turn],
+        records.PLANAR: [Axis(True, point, x), Axis(True, point, y), turn],
+    }[int(closure["kind"])]
+
+
+def lock(chain: list[Axis], offsets: Array, home: Array) -> PassiveChain:
+    """A chain with its actuators `offsets` (n_actuated,) [rad or m] away from home, the platform at `home` (4, 4)."""
+    passive, displacement = [], np.eye(4)
+    for axis in chain:
+        placed = axis.moved(displacement)
+        if axis.actuator >= 0:
+            displacement = placed.motion(float(offsets[axis.actuator])) @ displacement
+        else:
+            passive.append(placed)
+    return PassiveChain(passive, displacement @ home)

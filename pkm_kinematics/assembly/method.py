@@ -58,9 +58,17 @@ class AssemblyMethod(ABC):
     def solve(self, q: Array) -> AssemblyPoses:
         """All poses with the actuated joints at q (n_actuated,) [rad or m]."""
 
-    @abstractmethod
     def signs(self, q: Array, poses: Array, joints: Array) -> Array:
-        """Signs (k,) of the direct Jacobian's determinant at poses (k, 7), joints (k, n_joints); 0.0 where singular."""
+        """Signs (k,) of the direct Jacobian's determinant at poses (k, 7), joints (k, n_joints); 0.0 where singular.
+
+        Here by the inverse Jacobian, for constant motion spaces and actuated limbs in closed form.
+        """
+        e = self.engine
+        data, sides, n = e.data(), np.empty(len(e.tables.blocks)), e.tables.n_work
+        before, now = np.zeros(n), np.zeros(n)
+        # copies: kernels are compiled once more for arrays that are read-only
+        rows = zip(np.array(poses), np.array(joints), strict=True)
+        return np.array([read_modes(e.model, data, before, now, sides, *row)[1] for row in rows])
 
     def usable(self, q: Array) -> bool:
         """Whether actuated joint positions q (n_actuated,) are accurate enough as numbers to close loops with."""
@@ -144,12 +152,3 @@ class MethodByRows(AssemblyMethod):
             if len(chosen) < rows.shape[1] and np.linalg.svd(rows[[*chosen, candidate]])[1][-1] > HELD:
                 chosen.append(candidate)
         return np.array(chosen)
-
-
-def read_signs(engine: Engine, poses: Array, joints: Array) -> Array:
-    """`AssemblyMethod.signs` by the inverse Jacobian, for constant motion spaces and actuated limbs in closed form."""
-    data, sides, n = engine.data(), np.empty(len(engine.tables.blocks)), engine.tables.n_work
-    before, now = np.zeros(n), np.zeros(n)
-    # copies: kernels are compiled once more for arrays that are read-only
-    rows = zip(np.array(poses), np.array(joints), strict=True)
-    return np.array([read_modes(engine.model, data, before, now, sides, *row)[1] for row in rows])

@@ -118,6 +118,25 @@ def polished(
     return x, float(np.max(np.abs(error), initial=0.0))
 
 
+def walked_away(
+    closure: Callable[[Array], tuple[Array, Array]], x: Array, rank_below: float, far: float, weight: Any = 1.0
+) -> Array | None:
+    """Where a step from a solution along the null space of its slope leads after ten steps back; None if regular.
+
+    From an isolated solution it is back there, or nowhere. Singular values below a share `rank_below` count as zero.
+    """
+    _, sizes, right = np.linalg.svd(closure(x)[1] * weight)
+    rank = int(np.sum(sizes > rank_below * sizes[0]))
+    if rank == len(x):
+        return None
+    walker = x + far * weight * right[-1]
+    for _ in range(10):
+        error, slope = closure(walker)
+        left, sizes, right = np.linalg.svd(slope * weight, full_matrices=False)
+        walker = walker - weight * (right[:rank].T @ ((left[:, :rank].T @ error) / sizes[:rank]))
+    return walker
+
+
 def consistent(solutions: Array, residuals: Array, tolerance: float, unit: ArrayLike) -> NDArray[np.bool_]:
     """Which candidates (k, n) of redundant constraints are solutions, each once: mask (k,).
 

@@ -19,7 +19,7 @@ from scipy.linalg import qr
 from pkm_description.mechanism import Array
 from pkm_description.rotations import pose_from_transform
 from pkm_kinematics.assembly.closure_search import ClosureSystem, SearchedSet, cross_check, halton, search_modes
-from pkm_kinematics.assembly.method import UNKNOWN, AssemblyMethod, read_signs
+from pkm_kinematics.assembly.method import UNKNOWN, AssemblyMethod
 from pkm_kinematics.assembly.result import AssemblyPoses, AssemblyStatus, caution_of
 from pkm_kinematics.kernels.records import NEWTON
 from pkm_kinematics.solve.whole_graph import GraphEquations, WholeGraph
@@ -56,10 +56,6 @@ class Search(AssemblyMethod):
         start = e.inputs.in_whole_graph_at(joints, e.home)
         poses, positions, modes = search_graph(e.whole_graph, e.actuated_names, start)
         return AssemblyPoses(poses, modes.multiplicity, -1, False, how_sure(modes), positions[:, e.in_whole])
-
-    def signs(self, q: Array, poses: Array, joints: Array) -> Array:
-        """See `AssemblyMethod.signs`."""
-        return read_signs(self.engine, poses, joints)
 
     @cached_property
     def unsigned(self) -> str:

@@ -100,6 +100,10 @@ class Recorder:
                 self._move(name, x)
         return extreme("worse", *map(abs, change))
 
+    def steps(self, blocks: Sequence[Block]) -> Number:
+        """STEPS of Newton's method in each of some blocks; the largest of their last corrections."""
+        return extreme("worse", 0.0, *([self.step(block) for _ in range(STEPS)][-1] for block in blocks))
+
     def _move(self, name: str, x: Number) -> None:
         """Add a correction: an angle as 2 atan(x / 2), which needs no trigonometric function."""
         c, s = self.state[name]
@@ -276,11 +280,7 @@ def record_motion(system: LoopSystem) -> Recording:
 def record_solve(system: LoopSystem) -> Recording:
     """From inputs and states near the answer: states (2 each), the last correction."""
     r = Recorder(system)
-    last: Number = 0.0
-    for block in system.blocks:
-        for _ in range(STEPS):
-            correction = r.step(block)
-        last = extreme("worse", last, correction)
+    last = r.steps(system.blocks)
     states = [x for name in system.dependent for x in r.state[name]]
     return Recording(r.tape, 1, (*states, last))
 
@@ -295,11 +295,7 @@ def record_lean(system: LoopSystem, outputs: Sequence[str]) -> tuple[Recording, 
     names = tuple(name for block in blocks for name in block.joints)
     n, m = len(system.inputs), len(outputs)
     r = Recorder(system, np.sin(1.0 + np.arange(n)), names)
-    last: Number = 0.0
-    for block in blocks:
-        for _ in range(STEPS):
-            correction = r.step(block)
-        last = extreme("worse", last, correction)
+    last = r.steps(blocks)
     K = r.rates(blocks)
     units = [[r.unit(a) / r.unit(k) for k in system.inputs] for a in outputs]
     J = np.array([K[a] for a in outputs], dtype=object) * np.array(units, dtype=object)

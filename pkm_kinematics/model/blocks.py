@@ -140,12 +140,7 @@ def split(graph: Graph, limb: tuple[tuple[int, ...], tuple[int, ...]], J: Array)
 
 
 def _smallest_group(
-    graph: Graph,
-    candidates: list[int],
-    known: set[int],
-    column: dict[int, int],
-    rows: dict[int, slice],
-    J: Array,
+    graph: Graph, candidates: list[int], known: set[int], column: dict[int, int], rows: dict[int, slice], J: Array
 ) -> tuple[int, ...]:
     """The closures that determine the fewest joints, and determine them all."""
     best: tuple[int, tuple[int, ...]] | None = None

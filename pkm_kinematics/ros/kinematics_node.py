@@ -45,12 +45,7 @@ class KinematicsNode(Node):
     def __init__(self) -> None:
         super().__init__("kinematics")
         rate = declare(
-            self,
-            "publish_rate",
-            100.0,
-            "highest rate of the published states, Hz",
-            (1.0, 2000.0),
-            fixed=True,
+            self, "publish_rate", 100.0, "highest rate of the published states, Hz", (1.0, 2000.0), fixed=True
         )
         declare(self, "stale_after", 0.1, "a state older than this is reported as lost, s", (0.001, 10.0))
         declare(self, "path_step", 0.002, "distance between two points of the path, m", (1e-5, 1.0))

@@ -10,8 +10,6 @@ Newton's method starts from home, and where that fails, the limbs follow the str
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -20,7 +18,7 @@ from numpy.typing import NDArray
 
 from pkm_description.mechanism import Array, Mechanism
 from pkm_kinematics.kernels import records
-from pkm_kinematics.kernels.model_and_data import NEAREST, Choice, Data, Model, Solved, near
+from pkm_kinematics.kernels.model_and_data import NEAREST, Choice, near
 from pkm_kinematics.kernels.path.carry_on import FAR, JUMP, STEP, StraightPath, carry_on
 from pkm_kinematics.solve.coupler_curve import CouplerCurve, trace
 from pkm_kinematics.solve.inputs import Inputs
@@ -44,6 +42,8 @@ class Engine(RobotConstants):
 
 
 PASSAGES = 4  # of a curve by one pose that are tried
+SHORTER = 0.25  # a step that fails is tried again at this part of its length
+SHORTEST = 0.005  # where even this fails, the way is blocked
 
 
 class FromHome:
@@ -59,7 +59,7 @@ class FromHome:
     def continued(self, poses: Array, joints: Array, branch: int = NEAREST) -> Choice:
         """The configurations at poses (n, 7) that continue `joints` (n_joints,) or (n, n_joints) at home, `branch`."""
         if self.robot.continues and len(poses):
-            return Choice(branch, *self._continuation.carried(poses, joints, branch))
+            return Choice(branch, *self._carried(poses, joints, branch))
         if len(poses) == 1 and joints is self.robot.home_joints:  # most calls: made once
             if branch not in self._near_home:
                 self._near_home[branch] = near(joints, 1, branch)._replace(from_home=branch >= 0)
@@ -77,7 +77,7 @@ class FromHome:
         found = closes(solved.status)
         seeds = np.where(found[:, None], solved.q, start.seeds)
         if not found.all():
-            seeds[~found] = self._continuation.led(poses[~found], seeds[~found], branch)
+            seeds[~found] = self._led(poses[~found], seeds[~found], branch)
         return start._replace(seeds=seeds)
 
     def _on_curve(self, poses: Array, curve: CouplerCurve, start: Choice, branch: int) -> Choice:
@@ -129,34 +129,7 @@ class FromHome:
         bodies = np.concatenate([np.arange(b["start"], b["start"] + b["count"]) for b in blocks])
         return np.asarray(bodies[t.bodies["prismatic"][bodies] == 0], dtype=np.int64)
 
-    @cached_property
-    def _continuation(self) -> Continuation:
-        return Continuation(
-            self.robot.model,
-            self.robot.data,
-            self.positions.solve,
-            self.robot.home,
-            self._iterated_turns,
-            self.robot.size,
-        )
-
-
-SHORTER = 0.25  # a step that fails is tried again at this part of its length
-SHORTEST = 0.005  # where even this fails, the way is blocked
-
-
-@dataclass(frozen=True, eq=False)
-class Continuation:
-    """Tracks the limbs of one robot from home; `solve` solves poses (n, 7) for steps of any length."""
-
-    model: Model
-    data: Callable[[], Data]
-    solve: Callable[[Array, Choice], Solved]
-    home: Array
-    turning: NDArray[np.int64]  # bodies that are found by iteration and turn
-    size: float  # m
-
-    def carried(self, poses: Array, start: Array, branch: int) -> tuple[Array, NDArray[np.bool_]]:
+    def _carried(self, poses: Array, start: Array, branch: int) -> tuple[Array, NDArray[np.bool_]]:
         """Joints (n, n_joints) from `start` at home on towards poses (n, 7), and which of these arrived (n,)."""
         joints, paths, lengths, done, blocked = self._in_whole_steps(poses, start, branch, False)
         if blocked:
@@ -164,7 +137,7 @@ class Continuation:
             self._in_shorter_steps(held_up, paths[held_up], lengths[held_up], branch, joints, done)
         return joints, done == 1.0
 
-    def led(self, poses: Array, start: Array, branch: int) -> Array:
+    def _led(self, poses: Array, start: Array, branch: int) -> Array:
         """Joint positions (n, n_joints) to solve from at poses (n, 7), tracked from `start` (n, n_joints) at home."""
         return self._in_whole_steps(poses, start, branch, True)[0]
 
@@ -176,28 +149,30 @@ class Continuation:
         joints[:] = start
         paths, lengths, done = np.empty((n, 6)), np.empty(n), np.empty(n)
         poses = np.ascontiguousarray(poses)
-        blocked = self._carry_on(self.model, self._path, poses, branch, open_on_the_path, joints, paths, lengths, done)
+        blocked = self._carry_on(
+            self.robot.model, self._path, poses, branch, open_on_the_path, joints, paths, lengths, done
+        )
         return joints, paths, lengths, done, blocked
 
     @cached_property
     def _path(self) -> StraightPath:
-        return StraightPath(self.home, self.turning, self.size, STEP, JUMP)
+        return StraightPath(self.robot.home, self._iterated_turns, self.robot.size, STEP, JUMP)
 
     @cached_property
     def _carry_on(self) -> WithScratch:
         rows, numbers = np.empty((1, 7)), np.empty(1)
         example = self._path, rows, NEAREST, False, rows, rows, numbers, numbers
-        return WithScratch(carry_on, self.data, self.model, *example)
+        return WithScratch(carry_on, self.robot.data, self.robot.model, *example)
 
     def _in_shorter_steps(
         self, going: NDArray[np.int64], paths: Array, lengths: Array, branch: int, joints: Array, done: Array
     ) -> None:
         """Advance the rows `going` of joints (n, n_joints) and done (n,) by steps as long as they can be."""
-        columns = self.model.bodies["column"][self.turning]
+        columns = self.robot.body_column[self._iterated_turns]
         step = np.full(len(going), STEP * SHORTER)
         while len(going):
             end = np.minimum(done[going] + step / lengths, 1.0)
-            solved = self.solve(self._along(paths, end), near(joints[going], len(going), branch))
+            solved = self.positions.solve(self._along(paths, end), near(joints[going], len(going), branch))
             followed = closes(solved.status)
             with np.errstate(invalid="ignore"):
                 turned = np.abs(solved.q[:, columns] - joints[going][:, columns]).max(axis=1, initial=0.0)
@@ -210,8 +185,8 @@ class Continuation:
     def _along(self, paths: Array, fraction: Array) -> Array:
         """Poses (n, 7) at fractions (n,) of the paths (n, 6) from home."""
         Rotation = scipy.spatial.transform.Rotation
-        turned = Rotation.from_rotvec(fraction[:, None] * paths[:, 3:]) * Rotation.from_quat(self.home[3:])
-        return np.hstack([self.home[:3] + fraction[:, None] * paths[:, :3], turned.as_quat().reshape(-1, 4)])
+        turned = Rotation.from_rotvec(fraction[:, None] * paths[:, 3:]) * Rotation.from_quat(self.robot.home[3:])
+        return np.hstack([self.robot.home[:3] + fraction[:, None] * paths[:, :3], turned.as_quat().reshape(-1, 4)])
 
 
 def far_away(poses: Array, home: Array, size: float) -> NDArray[np.bool_]:

@@ -11,10 +11,7 @@ import scipy  # whose parts load when they are first used
 from numpy.typing import ArrayLike, NDArray
 
 from pkm_description.mechanism import Array
-from pkm_description.rotations import (
-    transform_from_pose,
-    with_unit_quaternions,
-)
+from pkm_description.rotations import transform_from_pose, with_unit_quaternions
 from pkm_kinematics.batch import ShapeError, in_rows, numbers, ready, rows_for, wrong_shape
 from pkm_kinematics.kernels.model_and_data import writeable
 from pkm_kinematics.kernels.position.chain import place_chains, read_chain

@@ -10,20 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pkm_description.mechanism import Array
-from pkm_description.rotations import (
-    pose_distance,
-    rotation_from_quaternion,
-    transform_from_pose,
-)
+from pkm_description.rotations import pose_distance, rotation_from_quaternion, transform_from_pose
 from pkm_kinematics.kernels.model_and_data import SEEDED, Choice, Data, Model, Solved, near
 from pkm_kinematics.kernels.position.chain import read_chain
 from pkm_kinematics.kernels.position.solve_poses import INSIDE
-from pkm_kinematics.kernels.rates.motion_space import (
-    allowed_twists,
-    motion_space,
-    motion_spaces,
-    off_space,
-)
+from pkm_kinematics.kernels.rates.motion_space import allowed_twists, motion_space, motion_spaces, off_space
 from pkm_kinematics.solve.inputs import Inputs
 from pkm_kinematics.solve.position_solver import OPEN, PositionSolver
 from pkm_kinematics.solve.robot_constants import RobotConstants

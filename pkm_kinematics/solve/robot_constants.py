@@ -14,9 +14,7 @@ from pkm_description.description_error import DescriptionError
 from pkm_description.joint_geometry import home_positions
 from pkm_description.loops.mobility import beside_home, check_gears
 from pkm_description.mechanism import Array, Mechanism
-from pkm_description.rotations import (
-    pose_from_transform,
-)
+from pkm_description.rotations import pose_from_transform
 from pkm_kinematics.batch import nans
 from pkm_kinematics.kernels import records
 from pkm_kinematics.kernels.model_and_data import NEAREST, VECTORS, Choice, Data, Model, Solved, near, writeable

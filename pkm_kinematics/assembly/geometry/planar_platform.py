@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pkm_kinematics.assembly.result import Array, AssemblyStatus, SolutionSet, no_solutions, polished
+from pkm_kinematics.assembly.result import Array, AssemblyStatus, SolutionSet, no_solutions, polished, walked_away
 
 DEGREE = 3  # of the trigonometric polynomial: at most 6 orientations
 SAMPLES = 16  # of it, more than twice the degree
@@ -199,15 +199,7 @@ def _multiplicities(poses: list[Array], angles: NDArray[np.complex128]) -> list[
 
 
 def _is_isolated(closure: _Closure, pose: Array) -> bool:
-    """Whether an attempt to walk away from a solution along its null space fails."""
-    _, sizes, right = np.linalg.svd(closure.errors(pose)[1])
-    rank = int(np.sum(sizes > RANK * sizes[0]))
-    if rank == 3:
+    walker = walked_away(closure.errors, pose, RANK, EXCURSION)
+    if walker is None:
         return True
-    walker = pose + EXCURSION * right[-1]
-    for _ in range(10):
-        error, slope = closure.errors(walker)
-        left, sizes, right = np.linalg.svd(slope, full_matrices=False)
-        walker = walker - right[:rank].T @ ((left[:, :rank].T @ error) / sizes[:rank])
-    moved = _apart(walker, pose)
-    return not (np.max(np.abs(closure.errors(walker)[0])) < CLOSED and moved > 0.1 * EXCURSION)
+    return not (np.max(np.abs(closure.errors(walker)[0])) < CLOSED and _apart(walker, pose) > 0.1 * EXCURSION)
