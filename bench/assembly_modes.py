@@ -22,11 +22,10 @@ from scipy.spatial.transform import Rotation
 from pkm_description import load_mechanism
 from pkm_kinematics import Kinematics
 from pkm_kinematics.assembly.geometry.planar_platform import planar_poses
-from pkm_kinematics.assembly.geometry.rigid_body import six_distances
+from pkm_kinematics.assembly.geometry.rigid_body import six_distances, three_angles
 from pkm_kinematics.assembly.geometry.schoenflies import positions_and_angle
-from pkm_kinematics.assembly.geometry.spherical import three_angles
-from pkm_kinematics.assembly.geometry.translation import point_on_circles, point_on_spheres
-from pkm_kinematics.assembly.methods.limb_distances import limb_distances
+from pkm_kinematics.assembly.geometry.surfaces import point_on_circles, point_on_spheres
+from pkm_kinematics.assembly.limb_closed_forms import limb_distances
 from pkm_kinematics.assembly.result import AssemblyStatus, SolutionSet
 
 Array = NDArray[np.float64]

@@ -22,8 +22,8 @@ from pkm_calibration.measurements import SIGMA, MeasurementError, Measurements
 from pkm_description.corrections import Displacement, corrections_text
 from pkm_description.mechanism import Array, Mechanism, frozen
 from pkm_description.rotations import rotation_from_vector, transform
-from pkm_kinematics.geometry import GeometricParameter, GeometricParameters, GraphModel
-from pkm_kinematics.geometry.graph_model import States
+from pkm_kinematics.geometric_parameters import GeometricParameter, GeometricParameters
+from pkm_kinematics.graph_model import GraphModel, States
 from pkm_runtime.errors import PkmError
 
 EXPECTED = {"m": 1e-3, "rad": 5e-3}  # errors of a machine as people build them: what parameters are scaled by

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from pkm_calibration.measurements import SIGMA, Measurements
 from pkm_description.mechanism import Array
 from pkm_description.rotations import skew
-from pkm_kinematics.geometry import GeometricParameter, GeometricParameters, GraphModel, States
-from pkm_kinematics.geometry.graph_model import RANK, Placed, rotation_vectors
+from pkm_kinematics.geometric_parameters import GeometricParameter, GeometricParameters
+from pkm_kinematics.graph_model import RANK, GraphModel, Placed, States, rotation_vectors
 from pkm_kinematics.solve.robot_constants import refuse_redundant
 from pkm_runtime.errors import PkmError
 

@@ -19,7 +19,8 @@ from pkm_calibration.measured_robot import MeasuredRobot
 from pkm_calibration.measurements import ATTITUDE, POSITION, SIGMA, MeasurementError, Measurements
 from pkm_description.mechanism import Array, Mechanism
 from pkm_kinematics import Kinematics
-from pkm_kinematics.geometry import GeometricParameter, GeometricParameters, States
+from pkm_kinematics.geometric_parameters import GeometricParameter, GeometricParameters
+from pkm_kinematics.graph_model import States
 from pkm_kinematics.status import closes
 
 CANDIDATES = 600

@@ -16,7 +16,7 @@ from pkm_dynamics.straight_code import record_direct, straight_direct_many
 from pkm_kinematics import Configuration, Status
 from pkm_kinematics.batch import as_rows, nans
 from pkm_kinematics.kernels.model_and_data import writeable
-from pkm_kinematics.solutions import Solution, fast_init
+from pkm_kinematics.status import Solution, fast_init
 from pkm_runtime.describable import vector
 
 

@@ -13,9 +13,8 @@ from pkm_dynamics.kernels.actuator_coordinates import accelerations_here, effort
 from pkm_dynamics.turning_robot import graph_model
 from pkm_kinematics import Status
 from pkm_kinematics.forward.graph_tracker import graph_motion, graph_places
-from pkm_kinematics.kernels.path.follow import follow_graph
-from pkm_kinematics.kernels.path.graph_reading import GraphMotion, read_platform
-from pkm_kinematics.kernels.rates.graph_motion import close_graph, motion_here
+from pkm_kinematics.kernels.path.follow_graph import follow_graph
+from pkm_kinematics.kernels.rates.graph_motion import GraphMotion, close_graph, motion_here, read_platform
 from pkm_runtime.errors import PkmError
 from pkm_runtime.kernels.binding import Prepared
 

@@ -34,7 +34,7 @@ from pkm_dynamics.kernels.sharing import (
     share_within,
 )
 from pkm_kinematics import Status
-from pkm_kinematics.kernels.short_vectors import all_finite, limit
+from pkm_kinematics.kernels.dense import all_finite, limit
 from pkm_runtime.errors import PkmError
 
 WITHIN = 1e-9  # of the size of the efforts: what rounding may leave outside the bounds

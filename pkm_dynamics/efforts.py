@@ -17,7 +17,7 @@ from pkm_dynamics.robot_model import RobotModel
 from pkm_dynamics.straight_code import record_inverse, straight_inverse_many
 from pkm_kinematics import Configuration
 from pkm_kinematics.batch import nans
-from pkm_kinematics.solutions import JointNames, NamedSolution, fast_init
+from pkm_kinematics.status import JointNames, NamedSolution, fast_init
 
 
 @fast_init

@@ -26,8 +26,8 @@ from pkm_dynamics.efforts import efforts_of
 from pkm_dynamics.problem import ACCELERATION, TWIST, WRENCH, Problem
 from pkm_dynamics.robot_model import RobotModel
 from pkm_kinematics import Status
-from pkm_kinematics.solutions import Solution
-from pkm_kinematics.solve.constraints import scaling
+from pkm_kinematics.solve.singularity import scaling
+from pkm_kinematics.status import Solution
 from pkm_runtime.errors import PkmError
 
 STEP = 1e-40

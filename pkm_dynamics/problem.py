@@ -20,9 +20,8 @@ from pkm_kinematics.batch import BATCH, all_finite, over_cores, rows_for, shaped
 from pkm_kinematics.configuration import Configuration
 from pkm_kinematics.kernels.model_and_data import Choice, Data, Model
 from pkm_kinematics.kernels.rates.motion import solve_motion
-from pkm_kinematics.solutions import fast_init
 from pkm_kinematics.solve.robot_constants import refuse_redundant
-from pkm_kinematics.status import closes
+from pkm_kinematics.status import closes, fast_init
 
 POSE, TWIST, ACCELERATION, WRENCH = slice(0, 7), slice(7, 13), slice(13, 19), slice(19, 25)  # of a motion (25,)
 

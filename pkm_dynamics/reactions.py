@@ -29,7 +29,7 @@ from pkm_dynamics.problem import POSE, WRENCH, Problem
 from pkm_kinematics import Kinematics, Status
 from pkm_kinematics.kernels.records import BASE, PLATFORM
 from pkm_kinematics.model.tables import build_graph
-from pkm_kinematics.solutions import Solution
+from pkm_kinematics.status import Solution
 from pkm_runtime.describable import listed, vector
 from pkm_runtime.errors import PkmError
 

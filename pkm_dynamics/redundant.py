@@ -22,8 +22,7 @@ from pkm_dynamics.robot_model import RobotModel
 from pkm_dynamics.turning_robot import graph_model
 from pkm_kinematics import Configuration, Status
 from pkm_kinematics.batch import as_rows, nans, rows_for, shaped
-from pkm_kinematics.forward.graph_coordinates import coordinates_of
-from pkm_kinematics.forward.graph_tracker import graph_motion
+from pkm_kinematics.forward.graph_tracker import coordinates_of, graph_motion
 from pkm_kinematics.status import closes
 from pkm_runtime.errors import PkmError
 from pkm_runtime.kernels.binding import WithScratch

@@ -24,9 +24,16 @@ from pkm_kinematics.kernels.position.positions import CONVERGED, solve_newton
 from pkm_kinematics.kernels.rates.motion import solve_motion
 from pkm_kinematics.kernels.records import CLOSED_FORM
 from pkm_kinematics.lean_kinematics import pose_near_home
-from pkm_kinematics.recorded_inverse import inverse_in_fixed_order
-from pkm_kinematics.recorded_space import Instead, motion_in_turning_space
-from pkm_kinematics.recordings_at_home import free_inputs, joint_inputs, joint_results, pose_inputs, rate_inputs
+from pkm_kinematics.recordings_at_home import (
+    Instead,
+    free_inputs,
+    inverse_in_fixed_order,
+    joint_inputs,
+    joint_results,
+    motion_in_turning_space,
+    pose_inputs,
+    rate_inputs,
+)
 from pkm_runtime.codegen import AVAILABLE, Recording, Tape, loose, trace
 from pkm_runtime.kernels.binding import ANOTHER_BRANCH, call_code
 from pkm_runtime.kernels.compiled import allocating, compiled

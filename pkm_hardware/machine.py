@@ -14,7 +14,7 @@ import numpy as np
 from pkm_description.mechanism import Array, Inertial
 from pkm_dynamics.motion_limits import ActuatorLimits
 from pkm_hardware.drivers.driver import GIVEN_UP
-from pkm_kinematics.kernels.short_vectors import all_finite
+from pkm_kinematics.kernels.dense import all_finite
 from pkm_runtime.errors import PkmError
 
 

@@ -6,7 +6,7 @@ from pkm_runtime.optional import uncollected
 with uncollected():
     from pkm_kinematics.batch import ShapeError
     from pkm_kinematics.configuration import Configuration, Motion
-    from pkm_kinematics.forward.solution import ForwardSolution
+    from pkm_kinematics.forward.along_path import ForwardSolution
     from pkm_kinematics.kinematics import Kinematics
     from pkm_kinematics.solve.singularity import Singularity
     from pkm_kinematics.status import Status

@@ -32,10 +32,9 @@ class ShapeError(PkmError, ValueError):
 
 
 def numbers(values: ArrayLike, expected: str, what: str, hint: str = "") -> Array:
-    """Argument `what` as an array that kernels take (`writeable`), of any shape; a single number as (1,).
+    """Argument `what` as an array that kernels take, one number as (1,); `expected` and `hint` are words for errors.
 
-    `expected` is what it should have been, in words; `hint` more to say to callers who gave text. Raises `ShapeError`
-    for anything but real numbers in rows of one length.
+    Raises `ShapeError` for anything but real numbers in rows of one length.
     """
     if isinstance(values, str):
         raise ShapeError(f"{what}: expected {expected}, got the text {values[:60]!r}{hint}")

@@ -36,8 +36,7 @@ from pkm_kinematics.kinematics import Kinematics
 from pkm_kinematics.load_verdicts import of_masses, of_velocities, of_weight
 from pkm_kinematics.making import making
 from pkm_kinematics.status import Status
-from pkm_kinematics.unit_verdicts import of_cosines, of_misfits, of_units
-from pkm_kinematics.verdicts import NEAR_SINGULAR, Verdict, of_drives, of_singularity
+from pkm_kinematics.verdicts import NEAR_SINGULAR, Verdict, of_cosines, of_drives, of_misfits, of_singularity, of_units
 from pkm_runtime.describable import ROUNDING, alike, counted, fixed, measure
 from pkm_runtime.errors import PkmError
 
@@ -73,8 +72,7 @@ def examine(
 ) -> Report:
     """Load a robot (as `load_mechanism` does) and report on it. Never raises for a bad description.
 
-    `source` is a robot of the gallery, a path, or URDF+ text, with `xacro_args` by name. `modes` false skips the slow
-    search for modes; `progress` is told each phase that may take long.
+    `modes` false skips the slow search for modes; `progress` is told each phase that may take long.
     """
     report = Report(source if not source.lstrip().startswith("<") else "text")
     try:
@@ -323,7 +321,6 @@ def _block(kinematics: Kinematics, block: Any) -> dict[str, Any]:
 
 
 def _belongs(block: dict[str, Any], limb: dict[str, Any]) -> bool:
-    """True where the limb carries a joint of the block; a joint of several has names like `joint/x`."""
     return any(name.split("/")[0] in limb["joints"] for name in block["joints"])
 
 
@@ -501,7 +498,6 @@ def _json(report: Report) -> str:
 
 
 def _arguments_text(path: Path | None) -> str:
-    """A row for each argument of a xacro file."""
     found = [] if path is None or path.suffix != ".xacro" else arguments_of(path)
     width = [
         max(len(getattr(one, what)) for one in found or [Argument("", "")]) for what in ("name", "unit", "meaning")

@@ -13,17 +13,15 @@ from numpy.typing import ArrayLike
 from pkm_description.mechanism import Array
 from pkm_kinematics.batch import ShapeError, all_finite, as_rows, rows_for, shaped
 from pkm_kinematics.explain import explain_inverse, explain_motion
-from pkm_kinematics.forward.graph_coordinates import coordinates_of
+from pkm_kinematics.forward.graph_tracker import coordinates_of
 from pkm_kinematics.kernels.model_and_data import SOLVED, Choice, Data, Model, Solved, near
 from pkm_kinematics.kernels.rates.motion_space import limb_margins
 from pkm_kinematics.kernels.regularity import SINGULAR_BELOW
-from pkm_kinematics.solutions import Codes, ExplainedSolution, JointNames, fast_init
-from pkm_kinematics.solve.constraints import per_unit_speed
 from pkm_kinematics.solve.engine import Engine
 from pkm_kinematics.solve.position_solver import NO_RATES
 from pkm_kinematics.solve.robot_constants import refuse_redundant
-from pkm_kinematics.solve.singularity import Singularity, conditions, joined, margins
-from pkm_kinematics.status import Status, closes
+from pkm_kinematics.solve.singularity import Singularity, conditions, joined, margins, per_unit_speed
+from pkm_kinematics.status import Codes, ExplainedSolution, JointNames, Status, closes, fast_init
 from pkm_runtime.describable import SHOWN, number
 from pkm_runtime.errors import PkmError
 
@@ -70,13 +68,7 @@ class Configuration(ExplainedSolution):
     # -- solved once ------------------------------------------------------------------------------------------------
 
     def solved(self, twists: Array = NO_RATES, accelerations: Array = NO_RATES, jacobian: bool = False) -> Solved:
-        """Rows of the solution, with rates or the Jacobian if they are asked for.
-
-        Args:
-            twists: (n, 6) of the platform at its origin, base axes [m/s, rad/s].
-            accelerations: (n, 6), likewise [m/s^2, rad/s^2].
-            jacobian: with the inverse Jacobian of every joint.
-        """
+        """Rows of the solution; with rates for twists and accelerations (n, 6), or the inverse Jacobian, if asked."""
         e, known = self.engine, self.__dict__.get("_known")
         if known is None:
             rates = (twists, accelerations, jacobian) if e.constant_space else ()
@@ -152,10 +144,7 @@ class Configuration(ExplainedSolution):
 
     @property
     def condition(self) -> Array:
-        """Reciprocal condition (...,) of the equations of the worst limb: how well it determines its joints.
-
-        The number of `kernels/regularity.py`; 0 where a limb is singular or there is no configuration.
-        """
+        """Reciprocal condition (...,) of the worst limb's equations (`kernels/regularity.py`); 0 where singular."""
         solved = self._with_jacobian
         return shaped(np.where(closes(solved.status), solved.regularity, 0.0), self.shape)
 
@@ -179,8 +168,8 @@ class Configuration(ExplainedSolution):
     def inverse_jacobian(self) -> Array:
         """Actuated joint rates per platform twist: (..., n_actuated, 6) [rad/s, m/s] per [m/s, rad/s], base frame.
 
-        Only its action on the motion space is defined; `motion_jacobian` is that part alone. NaN where there is no
-        regular configuration.
+        Only its action on the motion space is defined; `motion_jacobian` is that part alone. NaN where it is not
+        regular.
         """
         return shaped(self._with_jacobian.jacobian, self.shape)
 
@@ -188,27 +177,21 @@ class Configuration(ExplainedSolution):
     def task_jacobian(self) -> Array:
         """Actuated joint rates per rates of the task coordinates: (..., n_actuated, k), columns as in `task.names`.
 
-        In the units of the joints. Without a branch for the platform, k = 6 and the columns are those of
-        `inverse_jacobian`. Raises `PkmError` where the task coordinates depend on each other, such as a 3-PRS's, so
-        that none can move alone.
+        Without a branch for the platform, that of `inverse_jacobian`. Raises `PkmError` where the task coordinates
+        depend on each other, such as a 3-PRS's, so that none can move alone.
         """
         return self.inverse_jacobian @ self.task_twists
 
     @property
     def task_twists(self) -> Array:
-        """Platform twist per rates of the task coordinates: (..., 6, k) linear, then angular, base frame.
-
-        The geometric Jacobian of the platform's own branch, columns as in `task.names`. Raises `PkmError` if the task
-        coordinates depend on each other.
-        """
+        """Platform twist (..., 6, k) per rates of the task coordinates, base frame; `PkmError` as `task_jacobian`."""
         return shaped(self.engine.spaces.task_twists(self.poses), self.shape)
 
     @property
     def motion_jacobian(self) -> Array:
         """Actuated rates per independent velocity, (..., n_actuated, mobility): `inverse_jacobian @ subspace`.
 
-        The K_a of the equations of motion, in the basis of `subspace`, which is not that of the task coordinates.
-        Behind these columns are those of `redundant_jacobian`.
+        The K_a of the equations of motion, in the basis of `subspace`; behind it, columns of `redundant_jacobian`.
         """
         K = self.inverse_jacobian @ self.subspace
         return np.concatenate([K, self.redundant_jacobian], axis=-1) if self.engine.redundant_names else K
@@ -227,10 +210,7 @@ class Configuration(ExplainedSolution):
 
     @property
     def forward_jacobian(self) -> Array:
-        """Platform twist per actuated joint rates: (..., 6, n_actuated) linear, then angular, base frame.
-
-        NaN at a type 2 singularity.
-        """
+        """Platform twist per actuated joint rates: (..., 6, n_actuated), base frame; NaN at a type 2 singularity."""
         S, K = self._spaces_at_rest, self.uniform_jacobian  # drives have units of their own only if none is redundant
         units = self.engine.drive_units
         U, values, Vt = np.linalg.svd(np.nan_to_num(units[:, None] * K), full_matrices=False)
@@ -242,10 +222,7 @@ class Configuration(ExplainedSolution):
 
     @property
     def subspace(self) -> Array:
-        """Basis (..., 6, mobility) of the platform's possible twists: linear, then angular, base frame.
-
-        NaN where a configuration-dependent motion space has no regular configuration.
-        """
+        """Basis (..., 6, mobility) of the platform's possible twists, base frame; NaN where there is none."""
         return self._spaces_at_rest.reshape(*self.shape, 6, self.engine.mobility)
 
     @cached_property
@@ -304,10 +281,8 @@ class Configuration(ExplainedSolution):
                 numbers overflow.
             acceleration: (..., 6) [m/s^2, rad/s^2], the twist's time derivative; by default that of a constant velocity
                 in the motion space. In a configuration-dependent motion space the nearest possible one is taken, and
-                INVALID_INPUT is more than 5 % away.
-
-        Both may be (..., 6 + r) with the rates of the redundant joints behind, which else do not move, or follow the
-        platform as the description says.
+                INVALID_INPUT is more than 5 % away. Both may be (..., 6 + r) with the rates of the redundant joints
+                behind, which else do not move, or follow the platform as the description says.
         """
         e = self.engine
         if e.redundant_names:
@@ -342,10 +317,7 @@ class Configuration(ExplainedSolution):
         return Motion(self, *(shaped(x, self.shape) for x in (qd, qdd, status, self._with_jacobian.regularity)))
 
     def coordinate_rates(self, rates: ArrayLike) -> Array:
-        """Platform twist and, behind it, rates of the redundant joints (..., 6 + r) for actuated joint rates.
-
-        NaN at a singularity. Of a robot without redundant drives.
-        """
+        """Platform twist and rates of redundant joints (..., 6 + r) for actuated joint rates; NaN at a singularity."""
         K, S = self.rows(slice(None)).motion_jacobian, self._spaces_at_rest
         u = np.full(K.shape[::2], np.nan)
         known = np.isfinite(self.rows(slice(None)).forward_jacobian).all(axis=(1, 2))
@@ -357,15 +329,9 @@ class Configuration(ExplainedSolution):
     def motion_jacobian_rate(self, twist: ArrayLike) -> Array:
         """Time derivative Kd (..., n_actuated, mobility) of `motion_jacobian` K along a motion, exact to rounding.
 
-        Actuated accelerations are `K ud + Kd u`, with `twist = S u`; the rate of the forward Jacobian J, with as many
-        actuators as degrees of freedom, is `-J Kd J`.
-
-        Args:
-            twist: (..., 6) linear [m/s], then angular [rad/s].
-
-        Raises:
-            PkmError: the motion space is configuration-dependent, so that a basis has no rate of its own; `motion`
-                gives accelerations.
+        Actuated accelerations are `K ud + Kd u`, with `twist = S u` (..., 6) [m/s, rad/s]; the rate of the forward
+        Jacobian J, with as many actuators as degrees of freedom, is `-J Kd J`. Raises `PkmError` where the motion space
+        is configuration-dependent, so that a basis has no rate of its own; `motion` gives accelerations.
         """
         refuse_redundant(self.engine.redundant_names, "the rate of the motion Jacobian")
         if not self.engine.constant_space:
@@ -390,13 +356,9 @@ class Configuration(ExplainedSolution):
         return shaped(found, self.shape)
 
     def platform_twist(self, rates: ArrayLike) -> Array:
-        """Platform twist (..., 6), base frame, for actuated joint rates; NaN at a type 2 singularity.
+        """Platform twist (..., 6), base frame, for actuated joint rates (..., n_actuated); NaN at a type 2 singularity.
 
-        Args:
-            rates: actuated joint rates (..., n_actuated) [rad/s, m/s].
-
-        Raises:
-            ShapeError: the rates do not go with the poses.
+        Raises `ShapeError` where the rates do not go with the poses.
         """
         F = self.forward_jacobian
         rows, shape = as_rows(rates, F.shape[-1], "rates")
@@ -408,13 +370,9 @@ class Configuration(ExplainedSolution):
         return np.einsum("...ij,...j->...i", F, rows.reshape(*shape, -1))
 
     def platform_acceleration(self, twist: ArrayLike, accelerations: ArrayLike) -> Array:
-        """Platform acceleration (..., 6), base frame, for actuated joint accelerations at known twists.
+        """Platform acceleration (..., 6) [m/s^2, rad/s^2], base frame, at a known twist (..., 6); NaN at type 2.
 
-        Linear [m/s^2], then angular [rad/s^2]; NaN at a type 2 singularity.
-
-        Args:
-            twist: (..., 6) linear [m/s], then angular [rad/s].
-            accelerations: of the actuated joints (..., n_actuated) [rad/s^2, m/s^2].
+        From the accelerations of the actuated joints (..., n_actuated) [rad/s^2, m/s^2].
         """
         refuse_redundant(self.engine.redundant_names, "platform_acceleration")
         flat = self.rows(slice(None))

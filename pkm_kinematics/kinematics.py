@@ -20,9 +20,8 @@ from pkm_kinematics import lean_kinematics
 from pkm_kinematics.batch import ShapeError, as_rows, is_vector, nans, rows_for, shaped
 from pkm_kinematics.configuration import Configuration, Motion
 from pkm_kinematics.explain import introduction
-from pkm_kinematics.forward.along_path import Forward, usable_poses
-from pkm_kinematics.forward.graph_coordinates import coordinates_of
-from pkm_kinematics.forward.solution import AssemblyModes, ForwardSolution
+from pkm_kinematics.forward.along_path import AssemblyModes, Forward, ForwardSolution, usable_poses
+from pkm_kinematics.forward.graph_tracker import coordinates_of
 from pkm_kinematics.kernels.model_and_data import Choice, Data
 from pkm_kinematics.kernels.path.follow import PoseRows
 from pkm_kinematics.kernels.records import CLOSED_FORM
@@ -130,10 +129,7 @@ class Kinematics(Describable):
         """The configuration at platform poses, with all that follows from it: solved once, when something is asked.
 
         Every method that takes a pose takes it, too. `pose`, `seed` and `mode` are as in `inverse`; a configuration is
-        returned itself.
-
-        Raises:
-            PkmError: a configuration of another robot, or one with a seed or a mode.
+        returned itself. Raises `PkmError` for one of another robot, or one with a seed or a mode.
         """
         if isinstance(pose, Configuration):
             return self._own(pose, seed, mode)
@@ -186,7 +182,7 @@ class Kinematics(Describable):
         return found
 
     def inverse(self, pose: ArrayLike, seed: ArrayLike | None = None, mode: int | str | None = None) -> Configuration:
-        """Joint positions for platform poses.
+        """Joint positions (..., n_joints) for platform poses, a status and a reason each; NaN where there are none.
 
         Limbs that are solved by iteration follow the platform from home on a straight path; where they cannot, the
         status is NOT_CONNECTED: whether another way leads there is not known. UNREACHABLE: there is no configuration.
@@ -199,29 +195,17 @@ class Kinematics(Describable):
                 loops at the pose are returned themselves, SINGULAR where a limb could leave them on its own.
             mode: working mode, 0 to `n_modes - 1` or its label (`mode_label`); without seed and mode, what continues
                 home.
-
-        Returns:
-            Joints (..., n_joints) with a status, a residual and a reason each; NaN where there is no configuration.
-
-        Raises:
-            ShapeError: an array of the wrong shape.
-            ModeError: no such working mode.
         """
         found = self.at(pose, seed, mode)
         found.solved()
         return found
 
     def inverse_all(self, pose: ArrayLike) -> list[Configuration]:
-        """All working modes at one pose, labelled, those without a real configuration included.
+        """All working modes at one pose (7,) or (k,), labelled, those without a real configuration included.
 
         Limbs in closed form give all their branches; limbs solved by iteration give those that a search meets. A leg
-        turned over, whose length is negative where it is drawn positive, is none of them: a seed leads there.
-
-        Args:
-            pose: (7,), or task coordinates (k,).
-
-        Raises:
-            PkmError: more working modes than can be listed.
+        turned over, whose length is negative where it is drawn positive, is none of them: a seed leads there. Raises
+        `PkmError` for more working modes than can be listed.
         """
         if self.redundant_names:
             return [self.at_one(pose, mode=mode) for mode in range(self.n_modes)]
@@ -262,13 +246,9 @@ class Kinematics(Describable):
         """The configuration nearest to a pose that need not be reachable exactly, all joints free to move.
 
         Distance, and angle times the characteristic length, are taken together. For robots whose platform moves
-        parasitically (a 3-PRS): ask for a pose roughly, get one that exists. Works for poses off by no more than a part
-        of the limbs' lengths, DIVERGED beyond; INVALID_INPUT for what is no pose to `inverse` either, and for a seed
-        that is not finite or too large to close loops with.
-
-        Args:
-            pose: (7,), or task coordinates (k,).
-            seed: joint positions (n_joints,) [rad, m] to start from, home's by default.
+        parasitically (a 3-PRS): ask for a pose (7,) or (k,) roughly, get one that exists. Works for poses off by no
+        more than a part of the limbs' lengths, DIVERGED beyond. `seed` (n_joints,) [rad, m] is where it starts, home's
+        by default.
         """
         e, width = self.engine, len(self.joint_names)
         wanted = e.inputs.one_pose(pose)
@@ -281,16 +261,12 @@ class Kinematics(Describable):
         return self._forward_solution(found, (), nearest=True)
 
     def forward_all(self, q: ArrayLike) -> AssemblyModes:
-        """All assembly modes of a single set of actuated joint positions, in the order of their distances from home.
+        """All assembly modes of actuated joint positions q (n_actuated,) [rad, m], those nearest to home first.
 
         `assembly_method` says how they are found: all but `search` find every real solution. A label is the sign of the
         direct Jacobian's determinant against home's, which changes only where assembly modes meet, and a number among
         those of one sign; `assembly.unsigned` replaces the sign of robots without sides. A mode in which several
-        solutions meet, or which is part of a motion that locked actuators leave, has status SINGULAR. The list says
-        whether it is `certified`, and its `caution` why not.
-
-        Args:
-            q: actuated joint positions (n_actuated,) [rad, m].
+        solutions meet, or which is part of a motion that locked actuators leave, has status SINGULAR.
         """
         targets, _ = as_rows(q, len(self.actuated_names), "q")
         if len(targets) != 1:
@@ -318,11 +294,7 @@ class Kinematics(Describable):
         return ForwardSolution(pose, joints, status, residual, iterations, "nearest", self.engine, nearest)
 
     def limit_violations(self, joints: ArrayLike) -> list[str]:
-        """One sentence per joint outside its range; none for NaN, whose status says that there is no configuration.
-
-        Args:
-            joints: positions (n_joints,) [rad, m].
-        """
+        """One sentence per joint of `joints` (n_joints,) [rad, m] outside its range; none for NaN."""
         rows, _ = as_rows(joints, len(self.joint_names), "joints")
         if len(rows) != 1:
             raise ShapeError(f"joints: expected a single set of joint positions, got {len(rows)}")
@@ -338,16 +310,7 @@ class Kinematics(Describable):
         seed: ArrayLike | None = None,
         mode: int | str | None = None,
     ) -> Motion:
-        """Positions, velocities and accelerations of all joints for platform motions, with a status each.
-
-        Args:
-            pose: as in `inverse`, like `seed` and `mode`.
-            twist: (..., 6) linear [m/s], then angular [rad/s]; INVALID_INPUT outside the motion space, or so large that
-                numbers overflow.
-            acceleration: (..., 6) [m/s^2, rad/s^2], the twist's time derivative; by default that of a constant velocity
-                in the motion space. In a configuration-dependent motion space the nearest possible one is taken, and
-                INVALID_INPUT is more than 5 % away. Both may be (..., 6 + r), see `Configuration.motion`.
-        """
+        """Velocities and accelerations of all joints for a twist and an acceleration: see `Configuration.motion`."""
         return self.at(pose, seed, mode).motion(twist, acceleration)
 
     def subspace(self, pose: ArrayLike, seed: ArrayLike | None = None, mode: int | str | None = None) -> Array:
@@ -358,10 +321,7 @@ class Kinematics(Describable):
         return self.at(pose, seed, mode).subspace
 
     def singularity(self, pose: ArrayLike, seed: ArrayLike | None = None, mode: int | str | None = None) -> Singularity:
-        """Distances from the singularities of every type: see `pkm_kinematics.solve.singularity`.
-
-        NaN where the pose has no solution. `pose`, `seed` and `mode` are as in `inverse`.
-        """
+        """Distances from the singularities of every type: see `pkm_kinematics.solve.singularity`."""
         return self.at(pose, seed, mode).singularity
 
     # -- lean calls -------------------------------------------------------------------------------------------------
@@ -402,16 +362,10 @@ class Kinematics(Describable):
         For control loops: `pose` holds the last one on entry and the new one on return, and is left alone where the
         status is not CONVERGED; `error` is the largest of an actuated joint [rad, m]. With the promise of `forward`:
         the answer is where the platform gets as the actuators move straight on from the call before, in the same
-        working and assembly mode, or a status: INVALID_INPUT for a reading that is not finite or too large to close
-        loops with. Contiguous float64 arrays, nothing else is checked. The first call starts at home. Where the motion
-        space is configuration-dependent, the call keeps the whole configuration, `pose` is only written, and `error`
-        may be the largest gap of a closure [m] instead.
-
-        Args:
-            mode: working mode, 0 to `n_modes - 1`.
-
-        Raises:
-            PkmError: a configuration-dependent motion space, and more actuators than degrees of freedom.
+        working and assembly mode, or a status. Contiguous float64 arrays, nothing else is checked. The first call
+        starts at home, in working mode `mode`. Where the motion space is configuration-dependent, the call keeps the
+        whole configuration, `pose` is only written, and `error` may be the largest gap of a closure [m] instead; more
+        actuators than degrees of freedom are then a `PkmError`.
         """
         self.modes.branch(mode)  # None is a mode to `inverse`, and none to start in
         start = np.array(self.inverse(self.home, mode=mode).joints)
@@ -420,8 +374,7 @@ class Kinematics(Describable):
     def lean_forward(self) -> Callable[[Array, Array], int]:
         """`call(q, points) -> status`: both assembly modes of a translational robot as platform origins (2, 3) [m].
 
-        Raises:
-            PkmError: `assembly_method` is not "spheres", or there are not three actuators.
+        Raises `PkmError` where `assembly_method` is not "spheres", or there are not three actuators.
         """
         if self.assembly_method != "spheres" or len(self.actuated_names) != 3:
             raise PkmError("lean_forward needs a translational platform on three distances")

@@ -11,8 +11,8 @@ import numpy as np
 from pkm_description.mechanism import Array
 from pkm_kinematics.forward.graph_tracker import GraphTracker
 from pkm_kinematics.kernels.model_and_data import Data, near
+from pkm_kinematics.kernels.path.assembled import forward_translation
 from pkm_kinematics.kernels.path.carry_on import inverse_carried
-from pkm_kinematics.kernels.path.distances import forward_translation
 from pkm_kinematics.kernels.path.fixed_steps import read_iterated, settle
 from pkm_kinematics.kernels.path.track_reading import track_usable
 from pkm_kinematics.kernels.position.placement import place_platform

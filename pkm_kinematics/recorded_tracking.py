@@ -18,8 +18,16 @@ from pkm_kinematics.kernels.compiled_rotations import shift_pose
 from pkm_kinematics.kernels.dense import determinant_sign
 from pkm_kinematics.kernels.model_and_data import NEAREST, VECTORS
 from pkm_kinematics.kernels.path.fixed_steps import correct_joints, place_iterated, turn_along
-from pkm_kinematics.kernels.path.follow import CORRECTIONS, contracts, settled
-from pkm_kinematics.kernels.path.newton import LONGEST_TURN, TWIST, actuator_error, correction, read_actuators
+from pkm_kinematics.kernels.path.follow import (
+    CORRECTIONS,
+    LONGEST_TURN,
+    TWIST,
+    actuator_error,
+    contracts,
+    correction,
+    read_actuators,
+    settled,
+)
 from pkm_kinematics.kernels.position.closures import CLOSED, closed, inverse_by_rows, invert_block
 from pkm_kinematics.kernels.position.placement import place_platform
 from pkm_kinematics.kernels.position.positions import CONVERGED, solve_newton, solve_positions, write_block_rows
@@ -27,9 +35,14 @@ from pkm_kinematics.kernels.rates.motion import invert_blocks, move_platform, ve
 from pkm_kinematics.kernels.rates.projection import drive_rates
 from pkm_kinematics.kernels.records import NEWTON
 from pkm_kinematics.kernels.regularity import is_regular
-from pkm_kinematics.recorded_inverse import inverse_in_fixed_order
-from pkm_kinematics.recorded_space import FIRM, RecordedSpace
-from pkm_kinematics.recordings_at_home import joint_inputs, joint_results, pose_inputs
+from pkm_kinematics.recordings_at_home import (
+    FIRM,
+    RecordedSpace,
+    inverse_in_fixed_order,
+    joint_inputs,
+    joint_results,
+    pose_inputs,
+)
 from pkm_kinematics.solve.engine import Engine
 from pkm_runtime.codegen import Recording, Tape, loose, trace
 from pkm_runtime.codegen.tape import Number, Term, call, extreme
@@ -161,7 +174,6 @@ class _Step:
         return Recording(self.tape, 4, (*results, *(rates.flat if self.turning or self.m > self.n else ())))
 
     def _carry_limbs(self, twist: Array) -> None:
-        """Move iterated joints along with the platform."""
         model, data = self.model, self.data
         if self.limbs:
             trace(move_platform)(data.state, twist, np.zeros(6))
@@ -197,9 +209,8 @@ def write(target, values):
 def straight_track(code, size, robot, q, pose):
     """`track_pose` by straight-line code of a step, under the same conditions, where one step of the way is enough.
 
-    A status of ANOTHER_BRANCH where it takes more than one, or q is not usable, with `pose` and robot left alone.
-    `code` is the code's address, `size` the characteristic length [m], `robot` is `Tracked`; `pose` (7,) is the last
-    one, and moves along to actuated joints at q (n_actuated,).
+    ANOTHER_BRANCH where it takes more than one, or q is not usable, with `pose` (7,) and robot left alone. `code` is
+    the code's address, `size` the characteristic length [m].
     """
     at, out, trial, first, last, farthest = robot.at, robot.out, robot.trial, robot.first, robot.last, robot.farthest
     for k in range(q.shape[0]):
@@ -239,10 +250,7 @@ def straight_track(code, size, robot, q, pose):
 
 @compiled
 def same_sides(first, second, product):
-    """As `same_side`, of flat drives' rates (m * n,) in the motion space, or by twist; True for none.
-
-    `product` (n, n) is scratch.
-    """
+    """As `same_side`, of flat drives' rates (m * n,) in the motion space, or by twist; True for none."""
     n = product.shape[0]
     if first.shape[0] == 0:
         return True

@@ -41,7 +41,7 @@ from pkm_hardware.machine import Lifecycle
 from pkm_hardware.simulated.simulated_machine import SimulatedMachine
 from pkm_kinematics import Kinematics
 from pkm_kinematics.kernels.compiled_rotations import displacement_between
-from pkm_kinematics.solve.constraints import scaling
+from pkm_kinematics.solve.singularity import scaling
 
 ROBOTS = (
     "delta",

@@ -23,7 +23,7 @@ from pkm_description.loops.closure import ClosureModel
 from pkm_description.mechanism import Array, JointType, Mechanism
 from pkm_description.rotations import transform_from_pose
 from pkm_kinematics import Kinematics
-from pkm_kinematics.solve.constraints import scaling
+from pkm_kinematics.solve.singularity import scaling
 from pkm_kinematics.status import closes
 
 CLOSED = 1e-6  # m, and of a direction: more is no closed loop

@@ -15,7 +15,7 @@ from pkm_description.mechanism import Array
 from pkm_dynamics.motion_limits import ActuatorLimits
 from pkm_kinematics import Kinematics
 from pkm_kinematics.kernels.compiled_rotations import displace, displacement_between
-from pkm_kinematics.solve.constraints import scaling
+from pkm_kinematics.solve.singularity import scaling
 from pkm_runtime.errors import PkmError
 
 PERIOD = 2e-3  # s, between two references of a stream

@@ -20,8 +20,7 @@ import numpy as np
 from pkm_description.joint_geometry import frame_along
 from pkm_description.mechanism import Array, JointType, Loop, LoopType
 from pkm_description.rotations import skew
-from pkm_kinematics.geometry import GraphModel
-from pkm_kinematics.geometry.graph_model import ORIGIN, PREDECESSOR, SUCCESSOR, rotations
+from pkm_kinematics.graph_model import ORIGIN, PREDECESSOR, SUCCESSOR, GraphModel, rotations
 
 ROUNDING = 1e-13
 TURNING = {JointType.REVOLUTE, JointType.CONTINUOUS}

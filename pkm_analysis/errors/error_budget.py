@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """First-order errors of the platform's pose: how much every parameter, sensor, clearance and growth contributes.
 
-Exact derivatives of the closed loops by each source (`pkm_kinematics/geometry`). A clearance lets its joint's two parts
-move apart along the force between them: by the principle of virtual work the pose follows, and it jumps where a leg's
-force changes from pull to push (Parenti-Castelli and Venanzi, 2002).
+Exact derivatives of the closed loops by each source (`pkm_kinematics/graph_model.py`). A clearance lets its joint's two
+parts move apart along the force between them: by the principle of virtual work the pose follows, and it jumps where a
+leg's force changes from pull to push (Parenti-Castelli and Venanzi, 2002).
 """
 
 from __future__ import annotations

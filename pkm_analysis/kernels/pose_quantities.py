@@ -18,7 +18,7 @@ from pkm_kinematics.kernels.position.closures import closed, invert_block, turne
 from pkm_kinematics.kernels.position.placement import place_platform
 from pkm_kinematics.kernels.position.positions import solve_newton, write_block_rows
 from pkm_kinematics.kernels.position.solve_poses import LIMIT_SLACK, take_seed
-from pkm_kinematics.kernels.rates.columns import anchor_twist, joint_columns
+from pkm_kinematics.kernels.rates.projection import anchor_twist, joint_columns
 from pkm_kinematics.kernels.records import CLOSED_FORM
 from pkm_kinematics.kernels.regularity import factorise, orientation
 from pkm_kinematics.kernels.vectors import dot, get

@@ -32,7 +32,7 @@ from pkm_description.mechanism import Array, Inertial
 from pkm_description.rotations import skew
 from pkm_dynamics import Distribution
 from pkm_kinematics import Configuration, Kinematics, Status
-from pkm_kinematics.solve.constraints import scaling
+from pkm_kinematics.solve.singularity import scaling
 from pkm_kinematics.status import closes
 from pkm_runtime.describable import counted, listed, vector
 

@@ -11,7 +11,7 @@ from pkm_dynamics import Distribution, Dynamics
 from pkm_dynamics.weight import payload_wrench
 from pkm_kinematics import Kinematics
 from pkm_kinematics.forward.graph_tracker import GraphTracker
-from pkm_kinematics.kernels.short_vectors import all_finite
+from pkm_kinematics.kernels.dense import all_finite
 from pkm_kinematics.status import closes
 
 _HOME_MODE = 0  # the working mode of home

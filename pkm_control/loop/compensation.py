@@ -23,7 +23,7 @@ from pkm_control.motion.compliance_table import ComplianceTable
 from pkm_description.mechanism import Array, Inertial
 from pkm_dynamics.weight import payload_wrench
 from pkm_kinematics.kernels.compiled_rotations import displace
-from pkm_kinematics.solve.constraints import scaling
+from pkm_kinematics.solve.singularity import scaling
 from pkm_kinematics.status import closes
 
 STEP = 1e-3  # s: over which the rate of a displacement along the motion is taken

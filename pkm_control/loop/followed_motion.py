@@ -19,7 +19,7 @@ from pkm_control.motion.braking import CHANGE, Braking
 from pkm_control.motion.path_events import NO_EVENTS, PathEvents
 from pkm_control.motion.point_trajectory import PointTrajectory
 from pkm_description.mechanism import Array
-from pkm_kinematics.kernels.short_vectors import separation
+from pkm_kinematics.kernels.compiled_rotations import separation
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ from pkm_control.space.keep_out import KeepOuts
 from pkm_description.mechanism import Array, Inertial
 from pkm_description.rotations import pose_distance
 from pkm_kinematics import Kinematics
-from pkm_kinematics.kernels.short_vectors import separation
+from pkm_kinematics.kernels.compiled_rotations import separation
 from pkm_runtime.errors import PkmError
 
 _SLOWEST = 1e-4  # of a plan: a motion that takes longer is meant to halt

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from pkm_description.mechanism import Array
 from pkm_dynamics.motion_limits import ActuatorLimits
-from pkm_kinematics.kernels.short_vectors import all_finite, limit
+from pkm_kinematics.kernels.dense import all_finite, limit
 
 _HOLDING, _SILENT = "; holding the last positions", "; nothing is sent"
 _GRAVITY, _ZERO = "; holding gravity", "; efforts zero"

@@ -25,7 +25,7 @@ from pkm_control.motion.point_trajectory import PointTrajectory, rate_matrix, ra
 from pkm_description.mechanism import Array
 from pkm_description.rotations import with_unit_quaternions
 from pkm_kinematics.kernels.compiled_rotations import displace, displacement_between
-from pkm_kinematics.solve.constraints import scaling
+from pkm_kinematics.solve.singularity import scaling
 from pkm_kinematics.status import closes
 from pkm_runtime.errors import PkmError
 

@@ -24,10 +24,10 @@ from pkm_description.mechanism import Array
 from pkm_description.rotations import pose_distance
 from pkm_dynamics.actuator_dynamics import ActuatorDynamics
 from pkm_kinematics import Status
+from pkm_kinematics.forward.tracker import ModeReader
 from pkm_kinematics.kernels.compiled_rotations import displace, displacement_between
-from pkm_kinematics.solve.constraints import scaling
-from pkm_kinematics.solve.mode_reader import ModeReader
 from pkm_kinematics.solve.robot_constants import refuse_redundant
+from pkm_kinematics.solve.singularity import scaling
 from pkm_runtime.errors import PkmError
 
 Node = tuple[int, int]  # number of a pose and of a working mode

@@ -12,7 +12,7 @@ from pkm_control.loop.platform_observer import PlatformObserver
 from pkm_description.mechanism import Array
 from pkm_hardware.device_readings import ReadingWatch
 from pkm_kinematics import Kinematics
-from pkm_kinematics.kernels.short_vectors import magnitude
+from pkm_kinematics.kernels.dense import magnitude
 
 _CLOCK_SLACK = 0.05  # s, by which the clock of the readings may differ from that of their arrival, in one period
 _NEAR = 0.2  # rad, and of the characteristic length: so near to home a platform is that was led there by hand

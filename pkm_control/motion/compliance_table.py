@@ -19,7 +19,7 @@ from pkm_description.mechanism import Array
 from pkm_description.rotations import quaternion_inverse, quaternion_product
 from pkm_kinematics import Kinematics
 from pkm_kinematics.kernels.compiled_rotations import displace
-from pkm_kinematics.solve.constraints import scaling
+from pkm_kinematics.solve.singularity import scaling
 from pkm_kinematics.status import closes
 from pkm_runtime.errors import ConfigurationError
 

@@ -20,7 +20,7 @@ from pkm_dynamics.kernels.inverse_dynamics import efforts_here
 from pkm_kinematics.kernels.compiled_rotations import shift_pose
 from pkm_kinematics.kernels.model_and_data import FACTORS, VECTORS
 from pkm_kinematics.kernels.path.fixed_steps import SETTLED, newton_in_fixed_steps
-from pkm_kinematics.kernels.path.newton import TWIST, actuator_error, correction
+from pkm_kinematics.kernels.path.follow import TWIST, actuator_error, correction
 from pkm_kinematics.kernels.position.chain import place_chain, read_chain
 from pkm_kinematics.kernels.position.closed_form import read_angles, solve_closed_form, turn_from_home
 from pkm_kinematics.kernels.position.closures import CLOSED, block_jacobian, closed, invert_block, turned_over
@@ -34,16 +34,14 @@ from pkm_kinematics.kernels.position.positions import (
     write_block_rows,
 )
 from pkm_kinematics.kernels.position.solve_poses import INSIDE, UNIT
-from pkm_kinematics.kernels.rates.constraint_wrenches import onto_space
 from pkm_kinematics.kernels.rates.motion import accelerations, invert_blocks, move_platform, velocities
-from pkm_kinematics.kernels.rates.motion_space import is_off_space
+from pkm_kinematics.kernels.rates.motion_space import is_off_space, onto_space
 from pkm_kinematics.kernels.rates.projection import drive_rates, factorise_drives, inverse_jacobian
 from pkm_kinematics.kernels.records import CLOSED_FORM, PLATFORM
 from pkm_kinematics.kernels.regularity import factorise, is_regular, orientation, solve_three, turn_back
 from pkm_kinematics.lean_kinematics import pose_near_home
-from pkm_kinematics.recorded_space import FIRM, RecordedSpace
 from pkm_kinematics.recorded_tracking import SMALL
-from pkm_kinematics.recordings_at_home import pose_inputs, some_numbers
+from pkm_kinematics.recordings_at_home import FIRM, RecordedSpace, pose_inputs, some_numbers
 from pkm_kinematics.solve.position_solver import EXACT, TORN
 from pkm_kinematics.solve.possible_twists import ASTRAY
 from pkm_kinematics.solve.robot_constants import refuse_redundant
@@ -721,7 +719,7 @@ class RecordedRobot:
         return goal
 
     def newton_step(self) -> RecordedFunction:
-        """A step of Newton's method on the pose towards actuators at `goal`: see `kernels/path/newton.py`."""
+        """A step of Newton's method on the pose towards actuators at `goal`: see `kernels/path/follow.py`."""
         f = self._on_the_way()
         gap: Number = 0.0
         if self.turning:

@@ -17,9 +17,8 @@ import numpy as np
 from pkm_dynamics.kernels.over_rows import seed_joints
 from pkm_dynamics.kernels.wrenches import COULOMB_SPEED
 from pkm_kinematics.kernels.position.positions import CONVERGED, SINGULAR
-from pkm_kinematics.kernels.rates.columns import joint_columns
 from pkm_kinematics.kernels.rates.motion import solve_motion
-from pkm_kinematics.kernels.rates.projection import factorise_drives, inverse_jacobian
+from pkm_kinematics.kernels.rates.projection import factorise_drives, inverse_jacobian, joint_columns
 from pkm_kinematics.kernels.records import PLATFORM
 from pkm_kinematics.kernels.regularity import is_regular, least_norm, weigh_drives
 from pkm_kinematics.kernels.vectors import add, cross, dot, get, scale, sub

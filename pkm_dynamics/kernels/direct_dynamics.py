@@ -16,8 +16,8 @@ from pkm_dynamics.kernels.mass_matrix import mass_matrix
 from pkm_kinematics.kernels.compiled_rotations import shift_pose
 from pkm_kinematics.kernels.dense import solve_positive
 from pkm_kinematics.kernels.position.positions import CONVERGED, SINGULAR
-from pkm_kinematics.kernels.rates.columns import joint_columns
 from pkm_kinematics.kernels.rates.motion import solve_motion
+from pkm_kinematics.kernels.rates.projection import joint_columns
 from pkm_runtime.kernels.compiled import compiled
 
 

@@ -5,6 +5,7 @@ import numpy as np
 
 from pkm_dynamics.kernels.direct_dynamics import direct_dynamics
 from pkm_dynamics.kernels.inverse_dynamics import conditioned_inverse_dynamics, task_force_here
+from pkm_kinematics.kernels.dense import all_finite
 from pkm_kinematics.kernels.model_and_data import SOLVED
 from pkm_kinematics.kernels.position.chain import read_chain
 from pkm_kinematics.kernels.position.placement import place_platform, set_angle
@@ -13,7 +14,6 @@ from pkm_kinematics.kernels.position.solve_poses import INSIDE, check_pose
 from pkm_kinematics.kernels.rates.motion import solve_motion
 from pkm_kinematics.kernels.rates.motion_space import is_off_space
 from pkm_kinematics.kernels.records import CLOSED_FORM, PLATFORM
-from pkm_kinematics.kernels.short_vectors import all_finite
 from pkm_runtime.kernels.compiled import compiled
 
 

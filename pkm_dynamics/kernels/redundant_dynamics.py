@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Dynamics of kinematically redundant robots, on the whole graph: rows of closed positions, and of motions.
 
-The platform and the redundant joints are coordinates as in `pkm_kinematics/kernels/rates/coordinates.py`; `motions`
+The platform and the redundant joints are coordinates as in `pkm_kinematics/kernels/rates/graph_motion.py`; `motions`
 (k, 2 (6 + r)) are their rates and accelerations, `wrenches` (k, 6) act on the platform from outside. `model` has the
 platform's mass in its last body. Rows whose status is not CONVERGED are skipped.
 """
 
 from pkm_dynamics.kernels.actuator_coordinates import accelerations_here, graph_efforts
 from pkm_kinematics.kernels.position.positions import CONVERGED
-from pkm_kinematics.kernels.rates.coordinates import move_coordinates, place_row, read_accelerations
+from pkm_kinematics.kernels.rates.graph_motion import move_coordinates, place_row, read_accelerations
 from pkm_runtime.kernels.compiled import compiled
 
 

@@ -10,7 +10,6 @@ from math import atan2, sqrt
 from typing import Any, NamedTuple
 
 from pkm_dynamics.kernels.actuator_coordinates import accelerations_here, graph_efforts
-from pkm_kinematics.kernels.path.graph_reading import read_acceleration, read_platform
 from pkm_kinematics.kernels.position.chain import read_chain
 from pkm_kinematics.kernels.position.positions import CONVERGED, SINGULAR
 from pkm_kinematics.kernels.rates.graph_motion import (
@@ -18,6 +17,8 @@ from pkm_kinematics.kernels.rates.graph_motion import (
     graph_accelerations,
     graph_columns,
     graph_velocities,
+    read_acceleration,
+    read_platform,
 )
 from pkm_kinematics.kernels.records import PLATFORM
 from pkm_kinematics.kernels.regularity import factorise, is_regular, nearest

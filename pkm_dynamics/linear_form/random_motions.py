@@ -10,7 +10,7 @@ import numpy as np
 from pkm_description.mechanism import Array
 from pkm_kinematics import Kinematics
 from pkm_kinematics.kernels.compiled_rotations import displace
-from pkm_kinematics.solve.constraints import scaling
+from pkm_kinematics.solve.singularity import scaling
 from pkm_runtime.errors import PkmError
 
 WIDEST = 0.5  # rad, and of the robot's size

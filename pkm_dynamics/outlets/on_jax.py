@@ -17,7 +17,7 @@ import numpy as np
 from pkm_description.mechanism import Array
 from pkm_dynamics.dynamics import Dynamics
 from pkm_dynamics.outlets.recorded_functions import Outlet, RecordedFunctions
-from pkm_kinematics.solve.constraints import scaling
+from pkm_kinematics.solve.singularity import scaling
 from pkm_kinematics.status import closes
 from pkm_runtime.codegen import AVAILABLE
 from pkm_runtime.codegen.xla_call import XlaCall

@@ -29,8 +29,8 @@ from pkm_kinematics import Status
 from pkm_kinematics.kernels.compiled_rotations import multiply
 from pkm_kinematics.kernels.model_and_data import NEAREST, near
 from pkm_kinematics.kernels.regularity import is_regular
-from pkm_kinematics.solve.constraints import scaling
 from pkm_kinematics.solve.robot_constants import refuse_redundant
+from pkm_kinematics.solve.singularity import scaling
 from pkm_kinematics.status import closes
 from pkm_runtime.errors import PkmError
 from pkm_runtime.kernels.binding import bind

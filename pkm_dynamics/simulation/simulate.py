@@ -20,7 +20,7 @@ from pkm_dynamics.dynamics import Dynamics
 from pkm_dynamics.simulation.forms import FORMS, ActuatorForm, AnyForm, Load, NoMotionHereError, State
 from pkm_kinematics import Configuration, Status
 from pkm_kinematics.batch import numbers
-from pkm_kinematics.solve.constraints import scaling
+from pkm_kinematics.solve.singularity import scaling
 from pkm_runtime.describable import Describable, number
 from pkm_runtime.errors import PkmError
 

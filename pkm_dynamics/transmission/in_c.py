@@ -7,7 +7,7 @@ import numpy as np
 
 from pkm_description.mechanism import Array
 from pkm_dynamics.transmission.transmission import Transmission
-from pkm_kinematics.kernels.path.led_linkage import CORRECTIONS, LOST, SOLVED
+from pkm_kinematics.kernels.path.fixed_steps import CORRECTIONS, LOST, SOLVED
 from pkm_kinematics.kernels.regularity import SINGULAR_BELOW
 from pkm_kinematics.linkage.recorded_linkage import record_lean, state_at
 from pkm_runtime.codegen.c_code import CCode, Part, harmless, identifier, quoted

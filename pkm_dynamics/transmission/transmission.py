@@ -16,8 +16,7 @@ from pkm_description.tree_model import TreeModel
 from pkm_dynamics.transmission.motor_line import MotorLine
 from pkm_kinematics.batch import as_rows
 from pkm_kinematics.kernels.regularity import is_regular
-from pkm_kinematics.linkage.lean import lean_outputs
-from pkm_kinematics.linkage.linkage import Linkage, Solved
+from pkm_kinematics.linkage.linkage import Linkage, Solved, lean_outputs
 from pkm_kinematics.linkage.loop_system import LinkageError
 from pkm_kinematics.status import Status
 from pkm_runtime.codegen.machine_code import VectorCode

@@ -21,7 +21,7 @@ from pkm_hardware.machine_kinds import DELAY, HEAVIER, LINEAR_STEP, NOISE_STEPS,
 from pkm_hardware.simulated.drive_parts import Brakes, DriveLoop, Encoder, EndStops
 from pkm_hardware.simulated.integrator import make_integrator
 from pkm_hardware.simulated.surroundings import STEP, Surroundings
-from pkm_kinematics.kernels.short_vectors import first_beyond, limit
+from pkm_kinematics.kernels.dense import first_beyond, limit
 from pkm_runtime.describable import fixed
 
 _RUNAWAY = 20.0  # times the velocity limit of an actuator: faster than any fall or collision makes it

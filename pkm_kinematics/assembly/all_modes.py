@@ -14,19 +14,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pkm_description.mechanism import Array
+from pkm_kinematics.assembly.limb_closed_forms import Angles, Circles, Distances, Planar, Planes, Schoenflies, Spheres
+from pkm_kinematics.assembly.limb_constraints import Constraints
+from pkm_kinematics.assembly.limb_plates import Plates
+from pkm_kinematics.assembly.limb_surfaces import Surfaces
 from pkm_kinematics.assembly.method import AssemblyMethod
-from pkm_kinematics.assembly.methods.limb_constraints import Constraints
-from pkm_kinematics.assembly.methods.limb_directions import Angles, Planes
-from pkm_kinematics.assembly.methods.limb_distances import Circles, Distances, Planar, Schoenflies, Spheres
-from pkm_kinematics.assembly.methods.limb_plates import Plates
-from pkm_kinematics.assembly.methods.limb_surfaces import Surfaces
-from pkm_kinematics.assembly.methods.whole_search import Search
-from pkm_kinematics.assembly.result import AssemblyPoses
-from pkm_kinematics.assembly.search.graph_search import passive_positions
-from pkm_kinematics.forward.solution import AssemblyModes, ForwardSolution
+from pkm_kinematics.assembly.whole_search import Search, passive_positions
+from pkm_kinematics.forward.along_path import AssemblyModes, ForwardSolution
 from pkm_kinematics.kernels.model_and_data import SEEDED, Solved, near
 from pkm_kinematics.kernels.position.chain import TAU
 from pkm_kinematics.solve.engine import Engine
@@ -68,7 +64,8 @@ def all_modes(method: AssemblyMethod, q: Array) -> AssemblyModes:
         return AssemblyModes([], method.name, found.certified, found.caution)
     order = method.order(found.poses)
     poses = found.poses[order]
-    solved = engine.positions.solve(poses, near(_seeds(engine, q, found, order), len(poses)))
+    seeds = _at_home(engine, q)[None] if found.joints is None else found.joints[order]
+    solved = engine.positions.solve(poses, near(seeds, len(poses)))
     error = _actuator_errors(method, solved, q)
     modes = [
         k for k, far in enumerate(error.tolist()) if far < ASSEMBLED or _agree(method, q, poses[k], k, solved, error)
@@ -79,16 +76,7 @@ def all_modes(method: AssemblyMethod, q: Array) -> AssemblyModes:
     every = len(modes) == len(poses)
     labels = _labels(method.prefixes(q, *((poses, solved.q) if every else (poses[modes], solved.q[modes]))))
     answers = [
-        ForwardSolution(
-            poses[k],
-            solved.q[k],
-            solved.status[k],
-            error[k],
-            solved.iterations[k],
-            label,
-            engine,
-            False,
-        )
+        ForwardSolution(poses[k], solved.q[k], solved.status[k], error[k], solved.iterations[k], label, engine, False)
         for k, label in zip(modes, labels, strict=True)
     ]
     unconfirmed = len(poses) - len(modes)
@@ -96,11 +84,6 @@ def all_modes(method: AssemblyMethod, q: Array) -> AssemblyModes:
         caution = f"{unconfirmed} more poses satisfy the limbs' equations, but have no joint positions"
         return AssemblyModes(answers, method.name, False, caution)
     return AssemblyModes(answers, method.name, found.certified, found.caution)
-
-
-def _seeds(engine: Engine, q: Array, found: AssemblyPoses, order: NDArray[np.int64]) -> Array:
-    """Joint positions (1 or k, n_joints) to solve from: those found, or home's with the actuators at q."""
-    return _at_home(engine, q)[None] if found.joints is None else found.joints[order]
 
 
 def _at_home(engine: Engine, q: Array) -> Array:
@@ -111,10 +94,7 @@ def _at_home(engine: Engine, q: Array) -> Array:
 
 
 def _actuator_errors(method: AssemblyMethod, solved: Solved, q: Array) -> Array:
-    """Largest difference (k,) of actuated joints from q; turning joints first take the whole turn nearest to q.
-
-    Closures do not see whole turns; ranges do.
-    """
+    """Largest difference (k,) of actuated joints from q; turning joints first take the whole turn nearest to q."""
     engine = method.engine
     columns = engine.actuated_column
     largest = method.actuator_errors(solved.q, q)
@@ -132,20 +112,14 @@ def _actuator_errors(method: AssemblyMethod, solved: Solved, q: Array) -> Array:
 def _agree(method: AssemblyMethod, q: Array, pose: Array, k: int, solved: Solved, error: Array) -> bool:
     """Put joint positions with the actuators at q into row k of `solved` and `error`; False where there are none."""
     engine = method.engine
-    joints = _joints_at(engine, q, pose)
-    if joints is None:
+    start = engine.inputs.in_whole_graph_at(_at_home(engine, q), pose)
+    found = passive_positions(engine.whole_graph, engine.actuated_names, start)
+    if found is None:
         return False
-    again = engine.positions.solve(pose[None], near(joints, 1, SEEDED))
+    again = engine.positions.solve(pose[None], near(found[engine.in_whole], 1, SEEDED))
     solved.q[k], solved.status[k], solved.iterations[k] = again.q[0], again.status[0], again.iterations[0]
     error[k] = _actuator_errors(method, solved.rows(slice(k, k + 1)), q)[0]
     return bool(error[k] < ASSEMBLED)
-
-
-def _joints_at(engine: Engine, q: Array, pose: Array) -> Array | None:
-    """Joint positions (n_joints,) at a pose (7,) with the actuated joints at q (n_actuated,); None if none is found."""
-    start = engine.inputs.in_whole_graph_at(_at_home(engine, q), pose)
-    found = passive_positions(engine.whole_graph, engine.actuated_names, start)
-    return None if found is None else found[engine.in_whole]
 
 
 def _labels(prefixes: Sequence[str]) -> Iterator[str]:

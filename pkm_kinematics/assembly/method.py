@@ -16,7 +16,7 @@ on the platform, and so needs neither a basis of a configuration-dependent motio
 
 A robot with more actuators than degrees of freedom has no such determinant: its direct Jacobian loses rank on sets of
 at least two dimensions less than the space, and these divide nothing. Where no method but `search` applies, the sign is
-known only if every actuated limb has a closed form, else only along a motion (`forward/mode_tracker.py`).
+known only if every actuated limb has a closed form, else only along a motion (`forward/tracker.py`).
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ from pkm_description.mechanism import Array
 from pkm_kinematics.assembly.result import AssemblyPoses
 from pkm_kinematics.kernels.model_and_data import writeable
 from pkm_kinematics.kernels.path.assembled import actuator_errors, read_modes, sort_by_distance
-from pkm_kinematics.solve.constraints import scaling
 from pkm_kinematics.solve.engine import Engine
+from pkm_kinematics.solve.singularity import scaling
 from pkm_runtime.kernels.binding import Prepared
 
 HELD = 1e-6  # relative singular value above which rows count as independent
@@ -58,12 +58,17 @@ class AssemblyMethod(ABC):
     def solve(self, q: Array) -> AssemblyPoses:
         """All poses with the actuated joints at q (n_actuated,) [rad or m]."""
 
-    @abstractmethod
     def signs(self, q: Array, poses: Array, joints: Array) -> Array:
         """Signs (k,) of the direct Jacobian's determinant at poses (k, 7), joints (k, n_joints); 0.0 where singular.
 
-        For robots with as many actuators as degrees of freedom; q (n_actuated,) is that of all poses.
+        Here by the inverse Jacobian, for constant motion spaces and actuated limbs in closed form.
         """
+        e = self.engine
+        data, sides, n = e.data(), np.empty(len(e.tables.blocks)), e.tables.n_work
+        before, now = np.zeros(n), np.zeros(n)
+        # copies: kernels are compiled once more for arrays that are read-only
+        rows = zip(np.array(poses), np.array(joints), strict=True)
+        return np.array([read_modes(e.model, data, before, now, sides, *row)[1] for row in rows])
 
     def usable(self, q: Array) -> bool:
         """Whether actuated joint positions q (n_actuated,) are accurate enough as numbers to close loops with."""
@@ -105,10 +110,7 @@ class AssemblyMethod(ABC):
         return REDUNDANT if len(self.engine.actuated_names) > self.engine.mobility else ""
 
     def side(self, pose: Array, joints: Array) -> float:
-        """1.0 at a pose (7,) and joints (n_joints,) on home's side of the type 2 singularities, -1.0 on the other.
-
-        0.0 where modes meet or there is no sign.
-        """
+        """1.0 on home's side of the type 2 singularities, -1.0 on the other, 0.0 where modes meet or have no sign."""
         if self.unsigned:
             return 0.0
         q = joints[self.engine.actuated_column]
@@ -150,12 +152,3 @@ class MethodByRows(AssemblyMethod):
             if len(chosen) < rows.shape[1] and np.linalg.svd(rows[[*chosen, candidate]])[1][-1] > HELD:
                 chosen.append(candidate)
         return np.array(chosen)
-
-
-def read_signs(engine: Engine, poses: Array, joints: Array) -> Array:
-    """`AssemblyMethod.signs` by the inverse Jacobian, for constant motion spaces and actuated limbs in closed form."""
-    data, sides, n = engine.data(), np.empty(len(engine.tables.blocks)), engine.tables.n_work
-    before, now = np.zeros(n), np.zeros(n)
-    # copies: kernels are compiled once more for arrays that are read-only
-    rows = zip(np.array(poses), np.array(joints), strict=True)
-    return np.array([read_modes(engine.model, data, before, now, sides, *row)[1] for row in rows])

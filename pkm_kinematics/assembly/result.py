@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Answers: of the mathematics a set of solutions, of a method for a robot a set of poses."""
+"""Answers: of the mathematics a set of solutions, of a method for a robot a set of poses; how candidates become one."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import IntEnum
+from typing import Any, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 Array = NDArray[np.float64]
 
@@ -37,10 +39,9 @@ _UNFINISHED = "the method did not finish: modes may be missing"
 
 @dataclass(frozen=True, eq=False)
 class SolutionSet:
-    """All real solutions of one set of closure equations with locked actuators.
+    """All real solutions (k, ...) of one set of closure equations with locked actuators.
 
     Attributes:
-        solutions: (k, ...), as the function that answers documents.
         residuals: (k,) largest closure errors [m, or 1 for directions].
         multiplicity: (k,) 1 for a simple solution, 0 for a sample of a self-motion.
         n_complex: finite complex solutions of the algebraic system with their multiplicities, the real ones among
@@ -66,14 +67,10 @@ def no_solutions(shape: tuple[int, ...], status: AssemblyStatus, n_complex: int 
 
 @dataclass(frozen=True, eq=False)
 class AssemblyPoses:
-    """All platform poses that a method found for one set of actuated joint positions, and how far to trust the list.
+    """All platform poses (k, 7) that a method found for one set of actuator positions, and how far to trust the list.
 
-    Attributes:
-        poses: (k, 7) x y z [m] qx qy qz qw, base frame.
-        multiplicity: (k,); this and `n_complex` as in `SolutionSet`.
-        certified: whether every real solution is listed.
-        caution: in words why not; empty where it is.
-        joints: (k, n_joints) [rad or m] where the method finds them with the poses.
+    `certified` where every real solution is listed, else `caution` says in words why not; joints (k, n_joints) [rad or
+    m] where the method finds them with the poses; `multiplicity` and `n_complex` as in `SolutionSet`.
     """
 
     poses: Array
@@ -93,3 +90,75 @@ def poses_from(found: SolutionSet, poses: Array) -> AssemblyPoses:
     """The answer of a method with solutions for `poses` (k, 7), in the same order."""
     certified = found.status in _COMPLETE
     return AssemblyPoses(poses, found.multiplicity, found.n_complex, certified, caution_of(found.status))
+
+
+X = TypeVar("X")
+SAME = 1e-6  # rad, and of the size: solutions of redundant constraints nearer to each other are one
+
+
+def polished(
+    closure: Callable[[X], tuple[Array, Array]],
+    x: X,
+    steps: int = 6,
+    weight: Any = 1.0,
+    move: Callable[[X, Array], X] = np.add,  # type: ignore[assignment]
+    rcond: float = 1e-9,
+) -> tuple[X, float]:
+    """A point after Gauss-Newton steps on a closure's errors (k,) and slope (k, n), while they help; the largest error.
+
+    `weight` (n,) is that of each unknown, for the least step among many; `move` gives a point moved by a step (n,).
+    """
+    error, slope = closure(x)
+    for _ in range(steps):
+        trial = move(x, -weight * np.linalg.lstsq(slope * weight, error, rcond=rcond)[0])
+        new_error, new_slope = closure(trial)
+        if not np.linalg.norm(new_error) < np.linalg.norm(error):
+            break
+        x, error, slope = trial, new_error, new_slope
+    return x, float(np.max(np.abs(error), initial=0.0))
+
+
+def walked_away(
+    closure: Callable[[Array], tuple[Array, Array]], x: Array, rank_below: float, far: float, weight: Any = 1.0
+) -> Array | None:
+    """Where a step from a solution along the null space of its slope leads after ten steps back; None if regular.
+
+    From an isolated solution it is back there, or nowhere. Singular values below a share `rank_below` count as zero.
+    """
+    _, sizes, right = np.linalg.svd(closure(x)[1] * weight)
+    rank = int(np.sum(sizes > rank_below * sizes[0]))
+    if rank == len(x):
+        return None
+    walker = x + far * weight * right[-1]
+    for _ in range(10):
+        error, slope = closure(walker)
+        left, sizes, right = np.linalg.svd(slope * weight, full_matrices=False)
+        walker = walker - weight * (right[:rank].T @ ((left[:, :rank].T @ error) / sizes[:rank]))
+    return walker
+
+
+def consistent(solutions: Array, residuals: Array, tolerance: float, unit: ArrayLike) -> NDArray[np.bool_]:
+    """Which candidates (k, n) of redundant constraints are solutions, each once: mask (k,).
+
+    Those near a true solution converge to it when they are polished. `residuals` (k,) may be at most `tolerance`;
+    `unit` (n,) is 1 for angles and quaternions, the robot's size for lengths.
+    """
+    good = residuals < tolerance
+    for k in np.flatnonzero(good):
+        gaps = np.abs(solutions[:k][good[:k]] - solutions[k]) / np.asarray(unit)
+        good[k] = not (gaps.max(axis=1, initial=0.0) < SAME).any()
+    return good
+
+
+def status_of(multiplicity: NDArray[np.int64], component: bool, lost: int, redundant: bool) -> AssemblyStatus:
+    """What is known of solutions of given multiplicity (k,): COMPLETE where nothing tells against it.
+
+    `component`: paths ended on a self-motion; `lost`: paths not accounted for; `redundant`: surplus constraints.
+    """
+    if component:
+        return AssemblyStatus.POSITIVE_DIMENSIONAL
+    if lost:
+        return AssemblyStatus.INCOMPLETE
+    if redundant and not len(multiplicity):
+        return AssemblyStatus.INCONSISTENT
+    return AssemblyStatus.SINGULAR if np.any(multiplicity > 1) else AssemblyStatus.COMPLETE

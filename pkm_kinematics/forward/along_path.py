@@ -8,7 +8,8 @@ singularity of type 2 nothing continues it, and the status says so; see `kernels
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
 from typing import Any
@@ -18,15 +19,18 @@ from numpy.typing import NDArray
 
 from pkm_description.mechanism import Array
 from pkm_kinematics.batch import BATCH, copied, integer, nans, over_cores
-from pkm_kinematics.forward.graph_coordinates import coordinates_of
-from pkm_kinematics.kernels.model_and_data import SEEDED, near, writeable
+from pkm_kinematics.configuration import Configuration
+from pkm_kinematics.explain import explain_forward, explain_nearest
+from pkm_kinematics.forward.graph_tracker import coordinates_of
+from pkm_kinematics.kernels.model_and_data import SEEDED, Solved, near, writeable
 from pkm_kinematics.kernels.path.carry_on import LimbGroups, choose_nearest
 from pkm_kinematics.kernels.path.follow import PoseRows, follow_poses, follow_row
 from pkm_kinematics.kernels.position.solve_poses import UNIT
-from pkm_kinematics.solve.engine import Engine
-from pkm_kinematics.solve.from_home import far_away
+from pkm_kinematics.solve.engine import Engine, far_away
 from pkm_kinematics.solve.working_modes import LimbColumns, WorkingModes
-from pkm_kinematics.status import Status, closes
+from pkm_kinematics.status import REASON, Codes, ExplainedSolution, JointNames, Status, closes, fast_init
+from pkm_runtime.describable import SHOWN, Describable, vector
+from pkm_runtime.errors import shortened
 from pkm_runtime.kernels.binding import WithScratch
 
 CLEARLY = 0.3  # a mode is nearer than home's only where its actuated joints are by so much nearer to those asked for
@@ -65,10 +69,7 @@ class Forward:
         return e.constant_space and not (e.redundant_names or e.iterated or e.divided or self._modes.hidden_branches)
 
     def near(self, q: Array, starts: Array, seed: Array | None = None) -> PoseRows:
-        """The poses at q (n, n_actuated) that continue `starts` (1 or n, 7), with joints and a status each.
-
-        `seed` (1 or n, n_joints) are joint positions near those at the starts, for limbs solved by iteration.
-        """
+        """The poses at q (n, n_actuated) that continue `starts` (1 or n, 7), near joints `seed` (1 or n, n_joints)."""
         e = self.engine
         n = len(q)
         found = copied(self._one_nothing) if n == 1 else _nothing(n, len(e.joint_names))
@@ -156,9 +157,8 @@ class Forward:
     def _at_starts(self, q: Array, starts: Array, seed: Array | None) -> Array:
         """Joint positions (n, n_joints) near those of the limbs at the starts: `seed`, or the mode nearest to q.
 
-        Limbs in closed form take the branch nearest to q when they are solved. Those whose passive joints have branches
-        of their own take the one with the actuated joints nearest to q, and so do limbs solved by iteration, among the
-        modes continued from home.
+        Limbs in closed form take the branch nearest to q when they are solved; where passive joints have branches of
+        their own, or limbs are iterated, the mode continued from home with the actuated joints nearest to q.
         """
         e, n = self.engine, len(q)
         if seed is not None:
@@ -259,10 +259,7 @@ class Forward:
         return beside
 
     def _by_some(self, q: Array, start: Array, size: float) -> PoseRows | None:
-        """The path on which some of the redundant actuators go straight to q, and the others follow and get there too.
-
-        All of them cannot go straight: between two configurations their positions contradict each other.
-        """
+        """The path on which some of the redundant actuators, which contradict each other, go straight to q."""
         e = self.engine
         for some in combinations(range(len(q)), e.mobility):
             end = e.whole_graph.follow(start, [e.actuated_names[a] for a in some], q[list(some)], size)
@@ -297,3 +294,78 @@ def usable_poses(poses: Array) -> NDArray[np.bool_]:
     """Which poses (n, 7) are finite with unit quaternions, as in `kernels.position.solve_poses.check_pose`."""
     with np.errstate(invalid="ignore", over="ignore"):
         return np.isfinite(poses).all(axis=1) & (np.abs(np.linalg.norm(poses[:, 3:], axis=1) - 1.0) < UNIT)
+
+
+@fast_init
+@dataclass(frozen=True, eq=False, repr=False)
+class ForwardSolution(ExplainedSolution):
+    """Platform poses for actuated joint positions; NaN where the status is neither CONVERGED nor JOINT_LIMIT."""
+
+    pose: Array  # (..., 7) x y z qx qy qz qw, base frame
+    joints: Array  # (..., n_joints)
+    status: Codes
+    residual: Array  # (...,) largest error of an actuated joint, rad or m
+    iterations: Codes
+    label: str
+    _engine: Engine
+    _nearest: bool  # to a pose, all joints free to move
+
+    @cached_property
+    def configuration(self) -> Configuration:
+        """The configuration found, for all that follows from it."""
+        shape = np.shape(self.status)
+        status, iterations = np.ravel(self.status), np.ravel(self.iterations)
+        residual, q = np.ravel(self.residual), self.joints.reshape(-1, self.joints.shape[-1])
+        n = len(status)
+        found = Solved(
+            q, np.empty((n, 0)), np.empty((n, 0)), status, residual, iterations, residual, np.empty((n, 0, 6))
+        )
+        return Configuration.known(self._engine, self.pose.reshape(n, 7), shape, found, self.label)
+
+    @cached_property
+    def condition(self) -> Array:
+        """Reciprocal condition (...,) of the drives' Jacobian."""
+        return np.where(closes(self.status), np.nan_to_num(self.configuration.drive_condition), 0.0)
+
+    @property
+    def _names(self) -> JointNames:
+        return self._engine.names
+
+    def _explain(self, status: int, joints: Array, residual: float) -> str:
+        explain = explain_nearest if self._nearest else explain_forward
+        return explain(self._engine, status, joints, residual)
+
+    def _summary(self) -> str:
+        return f"({self.label}) {super()._summary()}"
+
+    def _values(self) -> list[str]:
+        return [] if np.isnan(self.pose).all() else [_pose(self.pose), *super()._values()]
+
+
+class AssemblyModes(Describable, list[ForwardSolution]):
+    """The assembly modes of one set of actuated joint positions, found by `method`, and how far to trust the list.
+
+    `certified` where every real solution is listed, and none is a sample of a motion that locked actuators leave; else
+    `caution` says why not.
+    """
+
+    def __init__(self, solutions: Iterable[ForwardSolution], method: str, certified: bool, caution: str) -> None:
+        super().__init__(solutions)
+        self.method = method
+        self.certified = certified
+        self.caution = caution
+
+    def _summary(self) -> str:
+        trust = "every real one" if self.certified else self.caution
+        return f"{len(self)} by method '{self.method}': {trust}"
+
+    def _details(self) -> list[str]:
+        lines = []
+        for one in self[:SHOWN]:
+            status = "" if one.ok else f" {Status(int(one.status)).name}: {shortened(one.reason(), REASON)}"
+            lines.append(f"{one.label}: {_pose(one.pose)}{status}")
+        return [*lines, *([f"and {len(self) - SHOWN} more"] if len(self) > SHOWN else [])]
+
+
+def _pose(pose: Array) -> str:
+    return f"xyz {vector(pose[:3])} m, quaternion {vector(pose[3:])}"

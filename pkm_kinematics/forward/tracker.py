@@ -1,9 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From actuator readings to the motion of the whole robot, with the promise of forward kinematics.
+"""From actuator readings to the motion of the whole robot, and in which working and assembly mode it is.
 
 One tracker serves nodes, controllers and observers: its answer continues the last one, in the same working and assembly
 mode, or is a status. A reading takes one compiled call: in a constant motion space of the path on the pose alone, else
 of the whole graph.
+
+A working mode ends where a limb is stretched or folded, in a singularity of type 1; an assembly mode where the limbs
+lose hold of the platform, in one of type 2. Both show as changes of sign: of the derivative of a limb's distance
+equation by its driver, of the determinant of a limb's Jacobian, of that of the direct Jacobian (Gosselin and Angeles
+1990). A sign says that a singularity was passed, not always where that led: limbs that are solved by iteration, and
+assembly modes on the same side, are then searched among all modes, once per change.
 """
 
 from __future__ import annotations
@@ -14,27 +20,170 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from pkm_description.mechanism import Array
+from pkm_description.rotations import pose_distance
+from pkm_kinematics.assembly.method import REDUNDANT
 from pkm_kinematics.forward.graph_tracker import GraphTracker
-from pkm_kinematics.forward.mode_tracker import Modes, ModeTracker
+from pkm_kinematics.kernels.dense import all_finite
 from pkm_kinematics.kernels.model_and_data import SEEDED, near
+from pkm_kinematics.kernels.path.assembled import read_modes
 from pkm_kinematics.kernels.path.track_reading import track_reading
-from pkm_kinematics.kernels.short_vectors import all_finite
+from pkm_kinematics.kernels.records import NEWTON
 from pkm_kinematics.kinematics import Kinematics
+from pkm_kinematics.solve.engine import Engine
+from pkm_kinematics.solve.singularity import scaling
 from pkm_kinematics.status import Status, closes
 from pkm_runtime.kernels.binding import bind
 
-Array = NDArray[np.float64]
+
+class ModeReader:
+    """On which sides of its singularities a configuration is; see `kernels.path.assembled`. Not thread-safe."""
+
+    def __init__(self, engine: Engine) -> None:
+        e = engine
+        self.sides = np.ones(len(e.tables.blocks))
+        blocks = e.tables.blocks
+        self._weights = np.where(blocks["branches"] > 1, blocks["stride"], 0)
+        work = e.tables.n_work
+        fixed = (e.model, e.data(), np.zeros(work), np.zeros(work), self.sides)
+        self._read: Callable[..., Any] = bind(read_modes, fixed, (np.array(e.home), np.array(e.home_joints)))
+
+    def read(self, pose: Array, joints: Array) -> tuple[int, float]:
+        """Status, and the platform's side (1.0, -1.0, 0.0 where singular); writes sides of blocks to `sides`."""
+        status, side = self._read(pose, joints)
+        return status, side
+
+    @property
+    def branch(self) -> int:
+        """Number of the working mode read last, as far as closed forms tell it."""
+        return int(self._weights @ (self.sides < 0.0))
+
+
+@dataclass(frozen=True)
+class Modes:
+    """Labels as `Kinematics.inverse_all` and `forward_all` give them, or empty; `change` says where one changed."""
+
+    working: str
+    assembly: str
+    change: str = ""
+
+
+class ModeTracker:
+    """Labels the configurations of one motion, each a short way from the one before. Not thread-safe.
+
+    The first configuration is taken to be in home's assembly mode if it is on home's side, where `forward` stays that
+    starts at home; also where the side cannot be told from a configuration alone (`AssemblyMethod.unsigned` is `?`),
+    and changes are tracked from there. Modes of robots with redundant actuators or joints are called `redundant`
+    throughout.
+    """
+
+    def __init__(self, kinematics: Kinematics) -> None:
+        self.kinematics = kinematics
+        self._reader = ModeReader(kinematics.engine)
+        blocks = kinematics.tables.blocks
+        self._iterated = blocks["solver"] == NEWTON
+        self._actuated = blocks["actuators"] > 0
+        self._unsigned = REDUNDANT if kinematics.redundant_names else kinematics.assembly.unsigned
+        self._reader.read(np.array(kinematics.home), np.array(kinematics.home_joints))
+        self._before = self._reader.sides.copy()
+        self._read = 0.0  # by the reader, in the last configuration with labels
+        self._side = 0.0  # of home's 1.0
+        self._space: Array | None = None
+        self._lost = True
+        self._modes = Modes("", "")
+
+    def observe(self, pose: Array, joints: Array) -> Modes:
+        """The modes at a pose (7,), near joints (n_joints,); empty labels, and a new beginning, if singular or open."""
+        pose, joints = np.ascontiguousarray(pose, dtype=np.float64), np.ascontiguousarray(joints, dtype=np.float64)
+        status, read = self._reader.read(pose, joints)
+        k, sides, last = self.kinematics, self._reader.sides, self._modes
+        if closes(status) and not k.constant_space and self._unsigned != REDUNDANT:
+            read = self._read_turning(pose, joints)
+        if not closes(status) or read == 0.0:
+            self._lost = True
+            return Modes("", "")
+        same = read == self._read and np.array_equal(sides, self._before) and not self._turned()
+        if same and not self._lost:
+            return last
+        side = self._side
+        if not self._unsigned:
+            side = k.assembly.side(pose, joints)
+        elif self._side == 0.0 or self._unsigned == REDUNDANT:
+            side = 1.0
+        elif read * self._read * float(np.prod(self._passed()[self._actuated])) < 0.0:
+            side = -self._side
+        working = last.working if same and last.working else self._working_label(pose, joints)
+        assembly = last.assembly if side == self._side else self._assembly_label(side, pose, joints)
+        self._before[:], self._read, self._side, self._lost = sides, read, side, False
+        self._modes = Modes(working, assembly)
+        return Modes(working, assembly, _sentence(last, self._modes))
+
+    def _read_turning(self, pose: Array, joints: Array) -> float:
+        """What the reader does not tell in a configuration-dependent motion space, whose basis is tracked here."""
+        k = self.kinematics
+        at = k.at(pose, seed=joints)
+        K, S = at.inverse_jacobian, at.subspace
+        if not (np.isfinite(K).all() and np.isfinite(S).all()):
+            return 0.0
+        scaled = S * scaling(k.characteristic_length)[:, None]
+        turned = 1.0 if self._space is None else float(np.sign(np.linalg.det(self._space.T @ scaled)))
+        scaled[:, 0] *= turned
+        self._space = scaled
+        return turned * float(np.sign(np.linalg.det(K @ S)))
+
+    def _passed(self) -> Array:
+        """Per block -1.0 if its singularity was passed since the last configuration with labels; of its drivers not.
+
+        Closed forms are compared with that configuration, iterated limbs by the reader with the one that it read last.
+        """
+        passed = np.where(self._iterated, self._reader.sides, 1.0)
+        if not self.kinematics.constant_space:
+            passed = passed * np.where(self._iterated, 1.0, self._reader.sides * self._before)
+        return passed
+
+    def _turned(self) -> bool:
+        """Whether a limb solved by iteration has passed a singularity since the configuration before."""
+        return bool((self._reader.sides[self._iterated] < 0.0).any())
+
+    def _working_label(self, pose: Array, joints: Array) -> str:
+        mode = self._reader.branch
+        modes = self.kinematics.modes
+        return modes.label_of(mode, modes.numbers_at(pose, joints, mode))
+
+    def _assembly_label(self, side: float, pose: Array, joints: Array) -> str:
+        """Sign and number of the mode on the side of the singularities now reached."""
+        k = self.kinematics
+        if self._unsigned == REDUNDANT:
+            return REDUNDANT.strip()
+        sign = "+" if side >= 0.0 else "-"
+        if self._side == 0.0 and sign == "+":
+            return "+1"
+        if k.assembly_method == "search":
+            return sign
+        listed = k.forward_all(joints[k.engine.actuated_column])
+        if not listed:
+            return sign
+        gaps = pose_distance(pose, np.array([one.pose for one in listed]), k.characteristic_length)
+        return listed[int(np.argmin(gaps))].label
+
+
+def _sentence(before: Modes, now: Modes) -> str:
+    """What changed, for a person; empty without a change, or if nothing was known before."""
+    changes = []
+    if before.working not in ("", now.working):
+        changes.append(f"working mode {before.working} left for {now.working}: a limb passed a type 1 singularity")
+    if before.assembly not in ("", now.assembly):
+        changes.append(f"assembly mode {before.assembly} left for {now.assembly}: a type 2 singularity was passed")
+    return "; ".join(changes)
+
+
 UNKNOWN = Modes("", "")
 
 
 @dataclass(frozen=True, eq=False)
 class TrackedMotion:
-    """The robot's motion from actuator readings.
-
-    Where `status` is neither CONVERGED nor JOINT_LIMIT, `reason` says why, and the other values are the last good ones.
-    """
+    """The robot's motion from actuator readings; where `reason` says why there is none, the last good one."""
 
     status: Status
     reason: str
@@ -145,10 +294,7 @@ class Tracker:
 
 
 class AssemblyModeTracker:
-    """A tracker that labels modes, and finds a machine again that was moved by hand or restarted.
-
-    It starts at home, and tries readings from there that do not continue the last pose. `modes` are the last answer's.
-    """
+    """A tracker that labels modes, and tries from home what does not continue: a machine moved by hand."""
 
     def __init__(self, kinematics: Kinematics) -> None:
         self.kinematics = kinematics

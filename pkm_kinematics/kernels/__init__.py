@@ -16,6 +16,6 @@ PURPOSES.update(
             "for platforms whose motion space turns, such as an ankle's",
             12.0,
         ),
-        "pkm_kinematics.assembly.homotopy": ("for all assembly modes of hexapods and their like", 6.0),
+        "pkm_kinematics.assembly": ("for all assembly modes of hexapods and their like", 6.0),
     }
 )

@@ -142,3 +142,12 @@ def displacement_between(a: Array, b: Array) -> Array:
     out = np.empty(6)
     write_displacement(a, b, out)
     return out
+
+
+@compiled
+def separation(a, b):
+    """Distance [m] and angle [rad] between poses `a` and `b` (7,)."""
+    x, y, z, w = product(b[3], b[4], b[5], b[6], -a[3], -a[4], -a[5], a[6])
+    u, v, t = vector_of(x, y, z, w)
+    dx, dy, dz = b[0] - a[0], b[1] - a[1], b[2] - a[2]
+    return sqrt(dx * dx + dy * dy + dz * dz), sqrt(u * u + v * v + t * t)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Small dense linear algebra in place, without allocation."""
+"""Small dense linear algebra in place, and questions about short vectors: a call of NumPy costs more than they do."""
 
-from math import sqrt
+from math import isfinite, sqrt
 
 from pkm_runtime.kernels.compiled import compiled
 
@@ -33,10 +33,7 @@ def determinant_sign(A, n):
 
 @compiled
 def solve_positive(A, b, n):
-    """Solve A x = b for the leading (n, n) part of A by Cholesky, lower triangle overwritten; x replaces b.
-
-    Returns False where A is not positive definite.
-    """
+    """Solve A x = b for the leading (n, n) part of A by Cholesky, in place; False where it is not positive definite."""
     for c in range(n):
         value = A[c, c]
         for k in range(c):
@@ -61,3 +58,48 @@ def solve_positive(A, b, n):
             value -= A[k, r] * b[k]
         b[r] = value * A[r, r]
     return True
+
+
+@compiled
+def all_finite(values):
+    """Whether all of values (n,) are finite."""
+    total = 0.0
+    for k in range(values.shape[0]):
+        total += 0.0 * values[k]  # NaN as soon as one is not
+    return isfinite(total)
+
+
+@compiled
+def limit(values, lower, upper, out):
+    """Write values (n,) within bounds (n,) into `out` (n,), NaN as NaN; return whether one was outside."""
+    outside = False
+    for k in range(values.shape[0]):
+        value = values[k]
+        if value < lower[k]:
+            value = lower[k]
+            outside = True
+        elif value > upper[k]:
+            value = upper[k]
+            outside = True
+        out[k] = value
+    return outside
+
+
+@compiled
+def first_beyond(values, bounds):
+    """Index of the first of values (n,) whose magnitude exceeds bounds (n,) or is NaN; -1 if none."""
+    for k in range(values.shape[0]):
+        if not abs(values[k]) <= bounds[k]:
+            return k
+    return -1
+
+
+@compiled
+def magnitude(jacobian, length):
+    """Norm of Frobenius of a Jacobian (6, n) of a twist, rotations at `length` [m]."""
+    moving, turning = 0.0, 0.0
+    for c in range(jacobian.shape[1]):
+        for r in range(3):
+            moving += jacobian[r, c] * jacobian[r, c]
+            turning += jacobian[r + 3, c] * jacobian[r + 3, c]
+    return sqrt(moving + length * length * turning)

@@ -150,8 +150,7 @@ def least_norm(A, m, n, inverse, weights, b, x):
 def solve_three(A, b, x):
     """x (3,) with A^T x = b (3,) for A (3, 3), by cross products of its rows; returns the reciprocal condition of A.
 
-    Half as long as a factorisation. Where the determinant has lost digits to cancellation, nothing is written, and 0
-    returned.
+    Half as long as a factorisation. Where the determinant has lost digits, nothing is written, and 0 returned.
     """
     u0, u1, u2 = A[0, 0], A[0, 1], A[0, 2]
     v0, v1, v2 = A[1, 0], A[1, 1], A[1, 2]

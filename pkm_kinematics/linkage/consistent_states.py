@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from pkm_description.mechanism import Array
 from pkm_description.tree_model import TreeModel
 from pkm_kinematics.batch import over_cores
-from pkm_kinematics.kernels.path.led_linkage import SOLVED
+from pkm_kinematics.kernels.path.fixed_steps import SOLVED
 from pkm_kinematics.kernels.regularity import is_regular
 from pkm_kinematics.linkage.linkage import Linkage
 from pkm_kinematics.linkage.recorded_linkage import record_motion
@@ -64,10 +64,7 @@ class LinkageStates:
         return VectorCode(record_motion(self.system))
 
     def solve(self, q: Array, v: Array, a: Array) -> tuple[Array, NDArray[np.bool_]]:
-        """Positions, speeds, accelerations (3, dependent, rows) for those of the inputs (inputs, rows); which are good.
-
-        `rows` is a multiple of LANES. What the parabola is too far from is led to from home.
-        """
+        """Positions, speeds, accelerations (3, dependent, rows) for those of the inputs; which rows are good."""
         n = len(q)
         away = q - self.linkage.home[:n, None]
         i, j = self._pairs
@@ -166,10 +163,7 @@ def consistent_states(
 
 
 def closed_states(tree: TreeModel, position: Array, velocity: Array, acceleration: Array) -> ConsistentStates:
-    """States (n, joints), joints in the order of `tree.joint_named`, with what depends on others corrected.
-
-    The `independent` joints of clusters keep what they have, and joints of no loop; rows that do not close are NaN.
-    """
+    """States (n, joints), in the order of `tree.joint_named`, what depends on others corrected; else NaN."""
     names = tuple(tree.joint_named)
     given = np.array([position, velocity, acceleration], dtype=np.float64)
     n = given.shape[1]

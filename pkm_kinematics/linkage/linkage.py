@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations_with_replacement
@@ -14,12 +14,13 @@ from numpy.typing import NDArray
 from pkm_description.mechanism import Array, Inertial
 from pkm_description.tree_model import TreeModel
 from pkm_kinematics.batch import over_cores
-from pkm_kinematics.kernels.path.led_linkage import CORRECTIONS, LOST, SOLVED
+from pkm_kinematics.kernels.path.fixed_steps import CORRECTIONS, LOST, SOLVED, to_outputs
 from pkm_kinematics.kernels.regularity import is_regular
 from pkm_kinematics.linkage.loop_system import LoopSystem
-from pkm_kinematics.linkage.recorded_linkage import record_inertia, record_rates, record_solve, state_at
+from pkm_kinematics.linkage.recorded_linkage import record_inertia, record_lean, record_rates, record_solve, state_at
 from pkm_kinematics.status import Status
-from pkm_runtime.codegen.machine_code import LANES, VectorCode
+from pkm_runtime.codegen.machine_code import LANES, MachineCode, VectorCode
+from pkm_runtime.kernels.binding import bind
 
 STRIDE = 0.15  # rad, and of the length: of one step along the way from where a linkage is known
 FARTHEST = 32.0 * np.pi  # rad, and of the length: ways beyond would take seconds
@@ -43,10 +44,7 @@ class Solved:
 
 
 class Linkage:
-    """Clusters of loops as functions of some of their joints, the `inputs`, and of no other.
-
-    `names` are all joints: `inputs`, then those that depend on them; `idle` ones stand at home.
-    """
+    """Clusters of loops as functions of the `inputs`; `names` are these and what depends on them, not `idle` ones."""
 
     def __init__(self, tree: TreeModel, inputs: Sequence[str], seen: Collection[str] = ()) -> None:
         self.system = LoopSystem(tree, inputs, seen)
@@ -186,3 +184,20 @@ class Linkage:
             changes = np.zeros((n, m + d, m))
             changes[:, m:] = out[d + d * m : d + 2 * d * m].T.reshape(n, d, m)
         return Solved(q, K, changes, margin, out[-3] * self.system.length, status)
+
+
+def lean_outputs(
+    linkage: Linkage, outputs: Sequence[str], start: Array | None = None
+) -> Callable[[Array, Array, Array, Array], tuple[int, float]]:
+    """`call(q, effort, position, output_effort)`, see `to_outputs`; the first starts at home or `start` (names,)."""
+    system = linkage.system
+    recording, names = record_lean(system, outputs)
+    code, n, m = MachineCode(recording), len(system.inputs), len(outputs)
+    states = 2 * len(names)
+    at = linkage.home if start is None else start
+    positions = system.home | dict(zip(linkage.names, map(float, at), strict=True))
+    inputs = np.concatenate([at[:n], state_at(system, positions, names), np.zeros(n)])
+    fixed = (code.address, states, np.empty(states), inputs, np.empty(states + 2 + 2 * m))
+    call = bind(to_outputs, fixed, (inputs[:n].copy(), np.zeros(n), np.zeros(m), np.zeros(m)))
+    vars(call)["code"] = code  # alive as long as the call
+    return call

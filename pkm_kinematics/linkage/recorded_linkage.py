@@ -17,8 +17,7 @@ import numpy as np
 from pkm_description.graph import path_from_base
 from pkm_description.mechanism import Array, Inertial
 from pkm_kinematics.kernels.regularity import factorise, least_norm, nearest, orientation
-from pkm_kinematics.linkage.loop_system import Block, LoopSystem
-from pkm_kinematics.linkage.loop_terms import Row, dot, placed
+from pkm_kinematics.linkage.loop_system import Block, LoopSystem, Row, dot, placed
 from pkm_runtime.codegen import Recording, Tape, trace
 from pkm_runtime.codegen.derivatives import rates_of
 from pkm_runtime.codegen.tape import Number, Term, call, extreme
@@ -59,7 +58,7 @@ class Recorder:
         self.gaps: list[Number] = []
 
     def position(self, name: str, factor: float, offset: float) -> tuple[Number, Number]:
-        """See `loop_terms.Position`."""
+        """See `loop_system.Position`."""
         system = self.system
         if name in self.turned and (factor, offset) == (1.0, 0.0):
             return self.turned[name]
@@ -100,6 +99,10 @@ class Recorder:
             for name, x in zip(block.joints, change, strict=True):
                 self._move(name, x)
         return extreme("worse", *map(abs, change))
+
+    def steps(self, blocks: Sequence[Block]) -> Number:
+        """STEPS of Newton's method in each of some blocks; the largest of their last corrections."""
+        return extreme("worse", 0.0, *([self.step(block) for _ in range(STEPS)][-1] for block in blocks))
 
     def _move(self, name: str, x: Number) -> None:
         """Add a correction: an angle as 2 atan(x / 2), which needs no trigonometric function."""
@@ -195,10 +198,7 @@ class Recorder:
 
 
 class _Factors:
-    """A (k, k) of terms, factorised; `margin` is its reciprocal condition with the sign that it has in the recording.
-
-    The sign is positive where it is recorded, and turns over where the block folds.
-    """
+    """A (k, k) of terms, factorised; `margin` is its condition, positive as recorded, which turns over with a fold."""
 
     def __init__(self, A: Any) -> None:
         self.A, k = A.copy(), len(A)
@@ -224,7 +224,6 @@ def value_of(x: Number) -> float:
 
 
 def _along(rates: Mapping[str, Number], speeds: Mapping[str, Number]) -> Number:
-    """The sum of rates times speeds, of joints that have both."""
     return _sum(rate * speeds[name] for name, rate in rates.items() if name in speeds)
 
 
@@ -281,11 +280,7 @@ def record_motion(system: LoopSystem) -> Recording:
 def record_solve(system: LoopSystem) -> Recording:
     """From inputs and states near the answer: states (2 each), the last correction."""
     r = Recorder(system)
-    last: Number = 0.0
-    for block in system.blocks:
-        for _ in range(STEPS):
-            correction = r.step(block)
-        last = extreme("worse", last, correction)
+    last = r.steps(system.blocks)
     states = [x for name in system.dependent for x in r.state[name]]
     return Recording(r.tape, 1, (*states, last))
 
@@ -300,11 +295,7 @@ def record_lean(system: LoopSystem, outputs: Sequence[str]) -> tuple[Recording, 
     names = tuple(name for block in blocks for name in block.joints)
     n, m = len(system.inputs), len(outputs)
     r = Recorder(system, np.sin(1.0 + np.arange(n)), names)
-    last: Number = 0.0
-    for block in blocks:
-        for _ in range(STEPS):
-            correction = r.step(block)
-        last = extreme("worse", last, correction)
+    last = r.steps(blocks)
     K = r.rates(blocks)
     units = [[r.unit(a) / r.unit(k) for k in system.inputs] for a in outputs]
     J = np.array([K[a] for a in outputs], dtype=object) * np.array(units, dtype=object)
@@ -321,10 +312,7 @@ def record_lean(system: LoopSystem, outputs: Sequence[str]) -> tuple[Recording, 
 
 
 def record_inertia(system: LoopSystem, bodies: Mapping[str, Inertial]) -> Recording:
-    """From inputs and solved states: inertia matrix (n, n) felt at the inputs, of `bodies` by link, its root held.
-
-    Upper triangle, row by row [kg m^2, kg m, kg].
-    """
+    """From inputs and solved states: the upper triangle of the inertia (n, n) [kg m^2, kg m, kg] felt at the inputs."""
     n, r = len(system.inputs), Recorder(system)
     K = r.rates()
     M: list[list[Number]] = [[0.0] * n for _ in range(n)]

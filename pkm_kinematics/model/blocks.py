@@ -56,10 +56,9 @@ def build_tables(
     home_joints: dict[str, float],
     generic: tuple[Array, dict[str, float]] | None = None,
 ) -> Tables:
-    """The read-only tables of a mechanism. Raises `DescriptionError` if the loops do not close.
+    """The read-only tables of a mechanism. Raises `DescriptionError` if the loops do not close near `home_joints`.
 
-    They close near `home_joints`, by name, at `home_pose` (7,); `generic`: pose and joints for ranks if home is
-    singular.
+    `generic`: pose (7,) and joints by name for ranks if home is singular.
     """
     graph = build_graph(mechanism)
     limbs = limbs_of(graph)
@@ -81,10 +80,7 @@ def build_tables(
 def build_undivided(
     mechanism: Mechanism, home_joints: dict[str, float], pose: Array, joints: dict[str, float]
 ) -> Tables:
-    """As `build_tables`, but with each limb as one block, at a generic pose (7,) where `joints` close the loops.
-
-    Slow, and without closed forms; but no block is singular alone unless the limb as a whole is.
-    """
+    """As `build_tables`, with each limb as one block, slow but regular alone; `joints` are closed at a pose (7,)."""
     graph = build_graph(mechanism)
     tables = assemble(mechanism, graph, [[Plan(*limb)] for limb in limbs_of(graph)], home_joints)
     _count_idle(tables, pose, joints)
@@ -106,10 +102,7 @@ def tied(graph: Graph, closure: Closure) -> set[int]:
 
 
 def limbs_of(graph: Graph) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
-    """Bodies and closures of each limb; they share no moving body, and the loader refuses joints beyond all loops.
-
-    Bodies of redundant joints come first, each by itself: what they are given carries the limbs.
-    """
+    """Bodies and closures of each limb, which share no moving body; those of redundant joints first, each by itself."""
     groups: list[tuple[set[int], set[int]]] = []
     for k, closure in enumerate(graph.closures):
         bodies, closures = tied(graph, closure), {k}
@@ -147,12 +140,7 @@ def split(graph: Graph, limb: tuple[tuple[int, ...], tuple[int, ...]], J: Array)
 
 
 def _smallest_group(
-    graph: Graph,
-    candidates: list[int],
-    known: set[int],
-    column: dict[int, int],
-    rows: dict[int, slice],
-    J: Array,
+    graph: Graph, candidates: list[int], known: set[int], column: dict[int, int], rows: dict[int, slice], J: Array
 ) -> tuple[int, ...]:
     """The closures that determine the fewest joints, and determine them all."""
     best: tuple[int, tuple[int, ...]] | None = None
@@ -245,7 +233,6 @@ def _anchor(parents: NDArray[np.int64], body: int, start: int) -> int:
 
 
 def _close_at_home(tables: Tables, pose: Array) -> tuple[NDArray[Any], list[Array]]:
-    """Solve the loops at the home pose; returns the state and the Jacobian of every block."""
     model, data = tables.model, tables.data()
     state, rows = data.state, data.rows
     place_platform(state, pose)

@@ -61,10 +61,7 @@ _LAYOUTS = {
 
 
 def recognise(tables: Tables, home_pose: Array) -> None:
-    """Mark every block that has a closed form, and number the working modes, in `tables`; `PkmError` if too many.
-
-    A pattern is accepted only when it reproduces the home configuration that Newton's method found.
-    """
+    """Mark every block whose closed form reproduces home, and number the working modes; `PkmError` if too many."""
     data = tables.data()
     state, rows = data.state, data.rows
     place_platform(state, home_pose)

@@ -31,8 +31,7 @@ from pkm_interfaces.msg import PlatformState, SolveStatus
 from pkm_interfaces.srv import SolveForward, SolveInverse
 from pkm_kinematics.forward.tracker import AssemblyModeTracker, TrackedMotion
 from pkm_kinematics.kinematics import shared_kinematics
-from pkm_kinematics.ros.commanded_positions import CommandedPositions
-from pkm_kinematics.ros.kinematics_services import solve_forward, solve_inverse
+from pkm_kinematics.ros.kinematics_services import CommandedPositions, solve_forward, solve_inverse
 from pkm_runtime.errors import PkmError
 
 _MARGINS_EVERY = 0.1  # s: people read them; they cost more than all else that a state holds
@@ -44,12 +43,7 @@ class KinematicsNode(Node):
     def __init__(self) -> None:
         super().__init__("kinematics")
         rate = declare(
-            self,
-            "publish_rate",
-            100.0,
-            "highest rate of the published states, Hz",
-            (1.0, 2000.0),
-            fixed=True,
+            self, "publish_rate", 100.0, "highest rate of the published states, Hz", (1.0, 2000.0), fixed=True
         )
         declare(self, "stale_after", 0.1, "a state older than this is reported as lost, s", (0.001, 10.0))
         declare(self, "path_step", 0.002, "distance between two points of the path, m", (1e-5, 1.0))
@@ -100,7 +94,6 @@ class KinematicsNode(Node):
             self._rate_unit = "actuator unit/s" if len(sliding) > 1 else "m/s" if sliding == {True} else "rad/s"
 
     def _busy(self) -> str:
-        """Why no other robot can be accepted now."""
         return "" if self._lost() else "states of the actuated joints come; clean up the hardware first"
 
     def destroy_node(self) -> None:
@@ -284,7 +277,6 @@ def _reading(names: Sequence[str], message: JointState) -> NDArray[np.float64]:
 
 
 def _joints_message(names: list[str], stamp: Any, numbers: NDArray[np.float64]) -> JointState:
-    """Positions and velocities, one after the other, as a message."""
     position, velocity = np.split(numbers, 2)
     message = JointState(name=names, position=position, velocity=velocity)
     message.header.stamp = stamp

@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 
 from pkm_description.mechanism import Array
 from pkm_description.rotations import pose_distance, pose_from_transform
-from pkm_kinematics.solve.graph_equations import GraphEquations
-from pkm_kinematics.solve.whole_graph import WholeGraph
+from pkm_kinematics.solve.whole_graph import GraphEquations, WholeGraph
 
 STEP = 0.08  # rad, and of the robot's size: the farthest that a joint moves in a step
 SHORTEST = 1e-3  # of a step: where even this fails, another curve crosses
@@ -31,14 +30,10 @@ RANK = 1e-9  # relative singular value below which closure equations repeat othe
 
 @dataclass(frozen=True, eq=False)
 class CouplerCurve:
-    """Points of the curve one after the other, home among them.
+    """Points of the curve one after the other, home among them: all joints (m, k) [rad, m], and platform poses (m, 7).
 
-    Attributes:
-        positions: of all joints (m, k) [rad, m], in the turns that they make on the way from home.
-        poses: of the platform (m, 7).
-        order: numbers of the points, those first to which the drives' way from home is shortest.
-        size: length [m] that makes rotations comparable with translations.
-        complete: True where the curve closes: then nothing else continues home.
+    `order` has the numbers of the points, those first to which the drives' way from home is shortest; `size` [m] makes
+    rotations comparable with translations; `complete` where the curve closes: then nothing else continues home.
     """
 
     positions: Array
@@ -48,10 +43,7 @@ class CouplerCurve:
     complete: bool
 
     def passages(self, poses: Array, rank: int) -> tuple[Array, NDArray[np.bool_]]:
-        """Where the curve passes by poses (n, 7): the passage that home reaches first (`rank` 0), or one after it.
-
-        Returns positions of all joints (n, k) near there, and which poses have that many passages (n,).
-        """
+        """Joints (n, k) where the curve passes by poses (n, 7) for the `rank`-th time from home; which it does."""
         found, positions = np.zeros(len(poses), dtype=bool), np.repeat(self.positions[:1], len(poses), axis=0)
         steps = pose_distance(self.poses[1:], self.poses[:-1], self.size)
         room = 1.1 * np.maximum(np.append(steps, 0.0), np.append(0.0, steps)) + NEXT * self.size
@@ -82,13 +74,10 @@ class CouplerCurve:
 def trace(
     whole: WholeGraph, start: Array, drives: NDArray[np.int64], limits: tuple[Array, Array], size: float
 ) -> CouplerCurve | None:
-    """The curve through a configuration at home; None where the configuration is on no single curve.
+    """The curve through a configuration `start` (k,) at home; None where that is on no single curve.
 
-    Args:
-        start: positions of all joints (k,) of the configuration, in the order of `whole.names`.
-        drives: numbers of the actuated joints, whose way from home is measured.
-        limits: lower and upper ends (k,) of the joints' ranges.
-        size: of the robot [m].
+    `drives` are the joints whose way from home is measured, `limits` (k,) the ends of the ranges, `size` the robot's
+    [m].
     """
     tracer = _Tracer(whole, size)
     tangent = tracer.tangent(start, None)

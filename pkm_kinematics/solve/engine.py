@@ -1,15 +1,32 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The solves behind `Kinematics` and `Dynamics`: plain arrays of rows in, plain arrays out."""
+"""The solves behind `Kinematics` and `Dynamics`: plain arrays of rows in, plain arrays out; configurations from home.
+
+Newton's method finds a solution of a limb near its start, but far from it may find another one, or none. A working
+mode at a pose is therefore the end of a path: the platform goes straight from home to the pose, and the limbs follow in
+steps short against their lengths. Where a joint moves farther than it should, or a limb does not reach, the step is
+tried again at a part of its length. In a configuration-dependent motion space the platform cannot go straight: there
+Newton's method starts from home, and where that fails, the limbs follow the straight way as near to it as they get.
+"""
 
 from __future__ import annotations
 
-from pkm_description.mechanism import Mechanism
-from pkm_kinematics.solve.from_home import FromHome
+from functools import cached_property
+
+import numpy as np
+import scipy  # whose parts load when they are first used
+from numpy.typing import NDArray
+
+from pkm_description.mechanism import Array, Mechanism
+from pkm_kinematics.kernels import records
+from pkm_kinematics.kernels.model_and_data import NEAREST, Choice, near
+from pkm_kinematics.kernels.path.carry_on import FAR, JUMP, STEP, StraightPath, carry_on
+from pkm_kinematics.solve.coupler_curve import CouplerCurve, trace
 from pkm_kinematics.solve.inputs import Inputs
-from pkm_kinematics.solve.joint_ranges import JointRanges
 from pkm_kinematics.solve.position_solver import PositionSolver
 from pkm_kinematics.solve.possible_twists import PossibleTwists
-from pkm_kinematics.solve.robot_constants import RobotConstants
+from pkm_kinematics.solve.robot_constants import JointRanges, RobotConstants
+from pkm_kinematics.status import closes
+from pkm_runtime.kernels.binding import WithScratch
 
 
 class Engine(RobotConstants):
@@ -22,3 +39,157 @@ class Engine(RobotConstants):
         self.positions = PositionSolver(self)
         self.spaces = PossibleTwists(self, self.inputs, self.positions)
         self.from_home = FromHome(self, self.ranges, self.positions, self.spaces)
+
+
+PASSAGES = 4  # of a curve by one pose that are tried
+SHORTER = 0.25  # a step that fails is tried again at this part of its length
+SHORTEST = 0.005  # where even this fails, the way is blocked
+
+
+class FromHome:
+    """Finds for one robot the configurations at poses that continue those at home."""
+
+    def __init__(
+        self, robot: RobotConstants, ranges: JointRanges, positions: PositionSolver, spaces: PossibleTwists
+    ) -> None:
+        self.robot, self.ranges, self.positions, self.spaces = robot, ranges, positions, spaces
+        self._near_home: dict[int, Choice] = {}  # for one pose, by branch
+        self._curves: dict[bytes, CouplerCurve | None] = {}  # by where they begin
+
+    def continued(self, poses: Array, joints: Array, branch: int = NEAREST) -> Choice:
+        """The configurations at poses (n, 7) that continue `joints` (n_joints,) or (n, n_joints) at home, `branch`."""
+        if self.robot.continues and len(poses):
+            return Choice(branch, *self._carried(poses, joints, branch))
+        if len(poses) == 1 and joints is self.robot.home_joints:  # most calls: made once
+            if branch not in self._near_home:
+                self._near_home[branch] = near(joints, 1, branch)._replace(from_home=branch >= 0)
+            start = self._near_home[branch]
+        else:
+            start = near(joints, len(poses), branch)._replace(from_home=branch >= 0)
+        if not self.robot.iterated or not len(poses):
+            return start
+        curve = self.curve(joints) if joints.ndim == 1 else None
+        return self._from_home(poses, start, branch) if curve is None else self._on_curve(poses, curve, start, branch)
+
+    def _from_home(self, poses: Array, start: Choice, branch: int) -> Choice:
+        """`continued` in a configuration-dependent motion space: iterated from home, else tracked from there."""
+        solved = self.positions.solve(poses, start)
+        found = closes(solved.status)
+        seeds = np.where(found[:, None], solved.q, start.seeds)
+        if not found.all():
+            seeds[~found] = self._led(poses[~found], seeds[~found], branch)
+        return start._replace(seeds=seeds)
+
+    def _on_curve(self, poses: Array, curve: CouplerCurve, start: Choice, branch: int) -> Choice:
+        """`continued` of a mechanism of one degree of freedom: what is on its curve, in the order reached from home.
+
+        Cranks pass dead points on the way: closed forms take the branch nearest by. Off a closed curve: NOT_CONNECTED.
+        """
+        seeds, arrived = np.array(start.seeds_for(np.arange(len(poses)))), np.zeros(len(poses), dtype=bool)
+        turning = self.robot.body_column[self._iterated_turns]
+        waiting = np.flatnonzero(np.isfinite(poses).all(axis=1))
+        for rank in range(PASSAGES):
+            positions, passes = curve.passages(poses[waiting], rank)
+            waiting, joints = waiting[passes], positions[passes][:, self.robot.in_whole]
+            if not len(waiting):
+                break
+            beside = near(joints, len(waiting))
+            solved = self.positions.solve(self.spaces.into_space(poses[waiting], beside), beside)
+            with np.errstate(invalid="ignore"):
+                moved = np.abs(solved.q - joints)[:, turning].max(axis=1, initial=0.0)
+            there = closes(solved.status) & (moved < JUMP)
+            seeds[waiting[there]], arrived[waiting[there]] = solved.q[there], True
+            waiting = waiting[~there]
+        if not (curve.complete or arrived.all()):
+            lost = np.flatnonzero(~arrived)
+            seeds[lost] = self._from_home(poses[lost], start.rows(lost), branch).seeds
+            arrived[lost] = True
+        return Choice(NEAREST, seeds, arrived)
+
+    def curve(self, joints: Array) -> CouplerCurve | None:
+        """The curve through a configuration (n_joints,) at home, of a mechanism of one degree of freedom; else None."""
+        if self.robot.mechanism.mobility.total != 1:
+            return None
+        key = joints.tobytes()
+        if key not in self._curves:
+            whole = self.robot.whole_graph
+            start = whole.tables.bodies["home"].copy()
+            limits = np.full(len(start), -np.inf), np.full(len(start), np.inf)
+            for values, here in zip((start, *limits), (joints, *self.ranges.limits), strict=True):
+                values[self.robot.in_whole] = here
+            drives = self.robot.in_whole[self.robot.actuated_column]
+            self._curves[key] = trace(whole, start, drives, limits, self.robot.size)
+        return self._curves[key]
+
+    @cached_property
+    def _iterated_turns(self) -> NDArray[np.int64]:
+        """Bodies whose joints turn and are found by iteration."""
+        t = self.robot.tables
+        blocks = t.blocks[t.blocks["solver"] == records.NEWTON]
+        bodies = np.concatenate([np.arange(b["start"], b["start"] + b["count"]) for b in blocks])
+        return np.asarray(bodies[t.bodies["prismatic"][bodies] == 0], dtype=np.int64)
+
+    def _carried(self, poses: Array, start: Array, branch: int) -> tuple[Array, NDArray[np.bool_]]:
+        """Joints (n, n_joints) from `start` at home on towards poses (n, 7), and which of these arrived (n,)."""
+        joints, paths, lengths, done, blocked = self._in_whole_steps(poses, start, branch, False)
+        if blocked:
+            held_up = np.flatnonzero((done >= 0.0) & (done < 1.0))
+            self._in_shorter_steps(held_up, paths[held_up], lengths[held_up], branch, joints, done)
+        return joints, done == 1.0
+
+    def _led(self, poses: Array, start: Array, branch: int) -> Array:
+        """Joint positions (n, n_joints) to solve from at poses (n, 7), tracked from `start` (n, n_joints) at home."""
+        return self._in_whole_steps(poses, start, branch, True)[0]
+
+    def _in_whole_steps(
+        self, poses: Array, start: Array, branch: int, open_on_the_path: bool
+    ) -> tuple[Array, Array, Array, Array, int]:
+        n = len(poses)
+        joints = np.empty((n, start.shape[-1]))
+        joints[:] = start
+        paths, lengths, done = np.empty((n, 6)), np.empty(n), np.empty(n)
+        poses = np.ascontiguousarray(poses)
+        blocked = self._carry_on(
+            self.robot.model, self._path, poses, branch, open_on_the_path, joints, paths, lengths, done
+        )
+        return joints, paths, lengths, done, blocked
+
+    @cached_property
+    def _path(self) -> StraightPath:
+        return StraightPath(self.robot.home, self._iterated_turns, self.robot.size, STEP, JUMP)
+
+    @cached_property
+    def _carry_on(self) -> WithScratch:
+        rows, numbers = np.empty((1, 7)), np.empty(1)
+        example = self._path, rows, NEAREST, False, rows, rows, numbers, numbers
+        return WithScratch(carry_on, self.robot.data, self.robot.model, *example)
+
+    def _in_shorter_steps(
+        self, going: NDArray[np.int64], paths: Array, lengths: Array, branch: int, joints: Array, done: Array
+    ) -> None:
+        """Advance the rows `going` of joints (n, n_joints) and done (n,) by steps as long as they can be."""
+        columns = self.robot.body_column[self._iterated_turns]
+        step = np.full(len(going), STEP * SHORTER)
+        while len(going):
+            end = np.minimum(done[going] + step / lengths, 1.0)
+            solved = self.positions.solve(self._along(paths, end), near(joints[going], len(going), branch))
+            followed = closes(solved.status)
+            with np.errstate(invalid="ignore"):
+                turned = np.abs(solved.q[:, columns] - joints[going][:, columns]).max(axis=1, initial=0.0)
+            followed &= ~(turned > JUMP)
+            joints[going[followed]], done[going[followed]] = solved.q[followed], end[followed]
+            step = np.where(followed, np.minimum(step / SHORTER, STEP), step * SHORTER)
+            on = (done[going] < 1.0) & (step >= SHORTEST)
+            going, paths, lengths, step = going[on], paths[on], lengths[on], step[on]
+
+    def _along(self, paths: Array, fraction: Array) -> Array:
+        """Poses (n, 7) at fractions (n,) of the paths (n, 6) from home."""
+        Rotation = scipy.spatial.transform.Rotation
+        turned = Rotation.from_rotvec(fraction[:, None] * paths[:, 3:]) * Rotation.from_quat(self.robot.home[3:])
+        return np.hstack([self.robot.home[:3] + fraction[:, None] * paths[:, :3], turned.as_quat().reshape(-1, 4)])
+
+
+def far_away(poses: Array, home: Array, size: float) -> NDArray[np.bool_]:
+    """Which poses (n, 7) are too far from home (7,) for limbs of a robot of `size` [m] to be tracked there."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        return np.asarray(np.abs(poses[:, :3] - home[:3]).max(axis=1) > FAR * size)

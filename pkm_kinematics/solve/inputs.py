@@ -11,10 +11,7 @@ import scipy  # whose parts load when they are first used
 from numpy.typing import ArrayLike, NDArray
 
 from pkm_description.mechanism import Array
-from pkm_description.rotations import (
-    transform_from_pose,
-    with_unit_quaternions,
-)
+from pkm_description.rotations import transform_from_pose, with_unit_quaternions
 from pkm_kinematics.batch import ShapeError, in_rows, numbers, ready, rows_for, wrong_shape
 from pkm_kinematics.kernels.model_and_data import writeable
 from pkm_kinematics.kernels.position.chain import place_chains, read_chain
@@ -31,10 +28,7 @@ class Inputs:
         self.robot = robot
 
     def with_redundant(self, pose: ArrayLike) -> tuple[ArrayLike, Array | None]:
-        """A pose of a kinematically redundant robot without the redundant positions behind it, and these (n, r).
-
-        None where there are none: (..., 7) and (..., k) stay what they are. What is no array of numbers stays, too.
-        """
+        """A redundant robot's pose without redundant positions behind it, and these (n, r), None where not given."""
         r, k = len(self.robot.redundant_names), len(self.robot.task.names)
         if _width(pose) not in [7 + r] + [k + r] * (k > 0 and k + r != 7):
             return pose, None
@@ -119,7 +113,6 @@ class Inputs:
         return {freedom.name: values for freedom, values in zip(FREE, np.hstack([away, angles]).T, strict=True)}
 
     def _read_chain(self, pose: Array) -> NDArray[Any]:
-        """State of the platform's branch at a pose (7,)."""
         data = self.robot.data()
         read_chain(self.robot.model, data, np.ascontiguousarray(transform_from_pose(pose)[:3, :3]), pose[:3])
         return data.chain
@@ -135,10 +128,7 @@ class Inputs:
         return twists, accelerations
 
     def coordinate_rates(self, values: ArrayLike | None, n: int, what: str) -> Array:
-        """Rates (..., 6) or (..., 6 + r) of platform and redundant joints as rows (n, 6 + r), `ShapeError`.
-
-        Where those of the redundant joints are not given, they follow the platform as the description says, or rest.
-        """
+        """Rates (..., 6), redundant joints as described, or (..., 6 + r) as rows (n, 6 + r). Raises `ShapeError`."""
         found = np.zeros((n, 6 + len(self.robot.redundant_names)))
         if values is not None:
             width = found.shape[1] if _width(values) == found.shape[1] else 6

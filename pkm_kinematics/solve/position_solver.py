@@ -14,11 +14,9 @@ from pkm_description.mechanism import Array
 from pkm_kinematics.batch import BATCH, nans, over_cores
 from pkm_kinematics.kernels.model_and_data import SEEDED, SOLVED, Choice, Data, Model, Solved, near
 from pkm_kinematics.kernels.position.closures import block_residual, closed
-from pkm_kinematics.kernels.position.seed_cache import keep_seeds
-from pkm_kinematics.kernels.position.solve_poses import solve_many
+from pkm_kinematics.kernels.position.solve_poses import keep_seeds, solve_many
 from pkm_kinematics.model.blocks import build_undivided
-from pkm_kinematics.model.tables import Tables
-from pkm_kinematics.model.task import chain_state
+from pkm_kinematics.model.tables import Tables, chain_state
 from pkm_kinematics.solve.robot_constants import RobotConstants
 from pkm_kinematics.status import Status, closes
 from pkm_runtime.kernels.binding import WithScratch
@@ -53,11 +51,7 @@ class PositionSolver:
         over_cores(lambda at: kernel(robot.model, robot.data(), choice.rows(at), at), len(poses))
 
     def _keep(self, poses: Array, choice: Choice, solved: Solved) -> None:
-        """Put seeds that close the loops in the place of other solutions: they are nearer to what the caller has.
-
-        Closed forms have sides of which only home's are taken (of a leg turned over, of a guide pushed through its
-        joint), and where the pose does not determine a limb's joints they take any.
-        """
+        """Put seeds that close the loops in the place of other solutions: closed forms take home's sides alone."""
         poses, model = np.ascontiguousarray(poses), self.robot.model
         if len(poses) < BATCH:
             self._keep_seeds(model, choice, poses, solved)
@@ -80,9 +74,8 @@ class PositionSolver:
     ) -> Solved:
         """Positions of all joints at poses (n, 7), their rates for twists and accelerations (n, 6), the Jacobian.
 
-        The status is that of the positions: INVALID_INPUT also where the joint positions to start from are not usable,
-        and SINGULAR at seeds that a limb could leave on its own. Without twists, rates have no columns, and without
-        `jacobian` it has no rows. Runs on all cores if it pays.
+        The status is that of the positions, SINGULAR at seeds that a limb could leave on its own. Without twists, rates
+        have no columns, and without `jacobian` it has no rows.
         """
         if choice.branch == SEEDED and (jacobian or twists is not NO_RATES):
             return self.more(poses, self.solve(poses, choice), twists, accelerations, jacobian)
@@ -143,7 +136,6 @@ class PositionSolver:
 
     @cached_property
     def _undivided(self) -> Tables:
-        """The robot with each limb as one block."""
         at_home = dict(zip(self.robot.joint_names, map(float, self.robot.home_joints), strict=True))
         return build_undivided(self.robot.mechanism, at_home, *(self.robot.generic or (self.robot.home, at_home)))
 

@@ -10,24 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pkm_description.mechanism import Array
-from pkm_description.rotations import (
-    pose_distance,
-    rotation_from_quaternion,
-    transform_from_pose,
-)
+from pkm_description.rotations import pose_distance, rotation_from_quaternion, transform_from_pose
 from pkm_kinematics.kernels.model_and_data import SEEDED, Choice, Data, Model, Solved, near
 from pkm_kinematics.kernels.position.chain import read_chain
 from pkm_kinematics.kernels.position.solve_poses import INSIDE
-from pkm_kinematics.kernels.rates.motion_space import (
-    allowed_twists,
-    motion_space,
-    motion_spaces,
-    off_space,
-)
-from pkm_kinematics.solve.constraints import scaling
+from pkm_kinematics.kernels.rates.motion_space import allowed_twists, motion_space, motion_spaces, off_space
 from pkm_kinematics.solve.inputs import Inputs
 from pkm_kinematics.solve.position_solver import OPEN, PositionSolver
 from pkm_kinematics.solve.robot_constants import RobotConstants
+from pkm_kinematics.solve.singularity import scaling
 from pkm_runtime.errors import PkmError
 from pkm_runtime.kernels.binding import Prepared
 
@@ -47,10 +38,7 @@ class PossibleTwists:
         return spaces[0], biases[0]
 
     def at(self, poses: Array, choice: Choice, twists: Array | None = None) -> tuple[Array, Array]:
-        """Bases S (n, 6, mobility) of the motion spaces at poses (n, 7), and accelerations (n, 6) imposed by twists.
-
-        Twists are (n, 6), at rest where None; NaN where a pose has no regular configuration.
-        """
+        """Bases S (n, 6, mobility) at poses (n, 7), and accelerations (n, 6) imposed by twists; NaN if singular."""
         n, task = len(poses), self.robot.task
         if self.robot.constant_space:
             return np.broadcast_to(task.subspace, (n, *task.subspace.shape)), np.zeros((n, 6))
@@ -75,9 +63,8 @@ class PossibleTwists:
     def into_space(self, poses: Array, choice: Choice, solved: Solved | None = None) -> Array:
         """Poses (n, 7), those moved into a configuration-dependent motion space that miss it by rounding only.
 
-        For poses in single precision. Kernels do so where the platform's branch alone is the motion space; here limbs
-        hold the platform too, and the nearest configuration says where. Poses farther away stay; the same array where
-        nothing had to be done. `solved` is what was found at the poses.
+        For poses in single precision: where limbs hold the platform, the nearest configuration says where. The same
+        array where nothing had to be done. `solved` is what was found at the poses.
         """
         if self.robot.constant_space:
             return poses
@@ -125,10 +112,7 @@ class PossibleTwists:
         return found
 
     def outside(self, rates: Array, spaces: Array | None = None) -> NDArray[np.bool_]:
-        """Which twists or accelerations (n, 6) the platform cannot have, or are too large to square.
-
-        `spaces` (n, 6, mobility) are the motion spaces, where these are not constant.
-        """
+        """Which twists or accelerations (n, 6) are not in the spaces (n, 6, mobility), or are too large to square."""
         scale = self.rate_scale
         if spaces is None:
             off: NDArray[np.bool_] = np.empty(len(rates), dtype=np.bool_)
@@ -147,9 +131,9 @@ class PossibleTwists:
     ) -> tuple[Array, NDArray[np.bool_]]:
         """The possible accelerations (n, 6) nearest to given ones, and which of those given are ASTRAY from them.
 
-        For configuration-dependent motion spaces, with `spaces` (n, 6, k) and `biases` (n, 6) from `at`; NaN
-        where there is no space. A moving platform has `biases` even at constant velocity in the space, and callers
-        rarely know them exactly: feedback and interpolated trajectories miss them by up to a percent.
+        For configuration-dependent motion spaces. A moving platform has `biases` even at constant velocity in the
+        space, and callers rarely know them exactly: feedback and interpolated trajectories miss them by up to a
+        percent.
         """
         scale = self.rate_scale
         Q = np.linalg.qr(np.nan_to_num(spaces) * scale[:, None])[0]
@@ -174,10 +158,7 @@ class PossibleTwists:
 
     @cached_property
     def onto_space(self) -> Array:
-        """Orthogonal projector (6, 6) onto the constant motion space, of rates at `rate_scale`.
-
-        Empty (0, 6) where the space is not constant, or all six dimensions.
-        """
+        """Projector (6, 6) onto the constant motion space, of rates at `rate_scale`; (0, 6) where not needed."""
         if not self.robot.constant_space or self.robot.mobility == 6:
             return np.empty((0, 6))
         Q = np.linalg.qr(self.robot.task.subspace * self.rate_scale[:, None])[0]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is constant of one robot: its tables, the platform's task, names and their columns, the model of the kernels."""
+"""What is constant of one robot: its tables, the platform's task, names and their columns, ranges, the kernel model."""
 
 from __future__ import annotations
 
@@ -14,20 +14,19 @@ from pkm_description.description_error import DescriptionError
 from pkm_description.joint_geometry import home_positions
 from pkm_description.loops.mobility import beside_home, check_gears
 from pkm_description.mechanism import Array, Mechanism
-from pkm_description.rotations import (
-    pose_from_transform,
-)
+from pkm_description.rotations import pose_from_transform
+from pkm_kinematics.batch import nans
 from pkm_kinematics.kernels import records
-from pkm_kinematics.kernels.model_and_data import NEAREST, VECTORS, Choice, Data, Model, near, writeable
+from pkm_kinematics.kernels.model_and_data import NEAREST, VECTORS, Choice, Data, Model, Solved, near, writeable
 from pkm_kinematics.kernels.path.carry_on import LAST, set_out
 from pkm_kinematics.kernels.position.closed_form import bend
-from pkm_kinematics.kernels.position.solve_poses import solve_pose, take_seed
+from pkm_kinematics.kernels.position.solve_poses import LIMIT_SLACK, solve_pose, take_seed, wrap_into_limits
 from pkm_kinematics.model.blocks import build_tables
-from pkm_kinematics.model.task import Task, build_task, chain_state
-from pkm_kinematics.solutions import JointNames
+from pkm_kinematics.model.tables import Task, build_task, chain_state
 from pkm_kinematics.solve.whole_graph import WholeGraph
-from pkm_kinematics.status import closes
+from pkm_kinematics.status import JointNames, closes
 from pkm_runtime.errors import PkmError
+from pkm_runtime.kernels.binding import Prepared
 
 POINT = 1e-9  # of the robot's longest part: joints nearer to each other than this are in one point
 
@@ -107,7 +106,6 @@ class RobotConstants:
         self.model = self.model.replace(task=_with(self.model.task, size=self.size), blocks=self._bent())
 
     def _check_redundancy(self) -> None:
-        """Raise `DescriptionError` for a kinematically redundant robot that is of no known kind."""
         problem = ""
         if not self.constant_space:
             problem = "the platform's motion space depends on the pose"
@@ -200,10 +198,7 @@ class RobotConstants:
 
     @cached_property
     def characteristic_length(self) -> float:
-        """Length [m] that makes rotations comparable with translations: mean distance of the platform's joints.
-
-        Where these are all at the platform's origin, the robot's longest part.
-        """
+        """Mean distance [m] of the platform's joints, else the longest part: makes rotations translations."""
         c = self.tables.closures
         if self.mechanism.platform_chain and not self.mechanism.virtual_chain:  # which is no limb beside the task
             c = c[(c["kind"] != records.FIXED) | (c["successor"] != records.PLATFORM)]
@@ -259,10 +254,7 @@ class RobotConstants:
 
     @cached_property
     def drive_units(self) -> Array:
-        """Units [m/s] of the drives' rates (n_actuated,) that make their Jacobian uniform, see `weigh_drives`.
-
-        One for all, unless some drives slide, some turn, and none is redundant.
-        """
+        """Units [m/s] of the drives' rates (n_actuated,) that make their Jacobian uniform, see `weigh_drives`."""
         mixed = len(set(self.actuated_turning)) > 1 and len(self.actuated_names) == self.freedoms
         return np.where(self.actuated_turning & mixed, self.characteristic_length, 1.0)
 
@@ -285,9 +277,77 @@ def refuse_redundant(names: tuple[str, ...], what: str) -> None:
 
 
 def _with(record: NDArray[Any], **values: float) -> NDArray[Any]:
-    """A read-only copy of a record array with some fields changed."""
     changed = record.copy()
     for name, value in values.items():
         changed[name] = value
     changed.setflags(write=False)
     return changed
+
+
+class JointRanges:
+    """Ranges of all joints of one robot."""
+
+    def __init__(self, robot: RobotConstants) -> None:
+        self.robot = robot
+
+    @cached_property
+    def limits(self) -> tuple[Array, Array]:
+        """Lower and upper ends (n_joints,) of the joints' ranges, rounding allowed for."""
+        lower, upper = np.full(len(self.robot.joint_names), -np.inf), np.full(len(self.robot.joint_names), np.inf)
+        for table in (self.robot.tables.bodies[2:], self.robot.task.chain[1:]):
+            slack = LIMIT_SLACK * np.where(table["prismatic"] == 1, self.robot.size, 1.0)
+            lower[table["column"]], upper[table["column"]] = table["lower"] - slack, table["upper"] + slack
+        return lower, upper
+
+    def beyond(self, joints: Array) -> NDArray[np.bool_]:
+        """Which joints (..., n_joints) are outside their ranges."""
+        lower, upper = self.limits
+        return np.asarray((joints < lower) | (joints > upper))
+
+    def violations(self, joints: Array) -> list[str]:
+        """One sentence per joint of `joints` (n_joints,) outside its range, in the order of the description."""
+        sentences = []
+        for column in np.flatnonzero(self.beyond(joints)):
+            name = self.robot.joint_names[column]
+            q, unit = joints[column], self.robot.names.units[name]
+            lower, upper = (float(ends[column]) for ends in self.limits)
+            end = lower if q < lower else upper
+            digits = next((n for n in range(4, 17) if f"{q:.{n}g}" != f"{end:.{n}g}"), 17)
+            sentences.append(f"joint '{name}' at {q:.{digits}g} {unit} is outside [{lower:.4g}, {upper:.4g}]")
+        return sentences
+
+    def shares(self, joints: Array) -> Array:
+        """Distances of joints (..., n_joints) from nearer ends of their ranges, in half ranges; inf without one."""
+        lower, upper = self.limits
+        half = 0.5 * (upper - lower)
+        bounded = np.isfinite(half) & (half > 0.0)
+        left = np.minimum(joints - lower, upper - joints)
+        return np.where(bounded, left / np.where(bounded, half, 1.0), np.inf)
+
+    def wrap_into_limits(self, solved: Solved, turned: NDArray[np.bool_] | None = None) -> None:
+        """Turn joints of rows with status JOINT_LIMIT into their ranges, in configurations that nobody followed there.
+
+        Not for what continues a seed or home: between two positions a turn apart a joint passes its stops.
+        """
+        if np.count_nonzero(solved.status):
+            freely = self.turned_freely if turned is None else turned
+            self._wrap_into_limits.call(*self.limits, freely, solved.status, solved.q)
+
+    @cached_property
+    def _wrap_into_limits(self) -> Prepared:
+        status, joints = np.zeros(1, dtype=np.int64), nans(1, len(self.robot.joint_names))
+        return Prepared(wrap_into_limits, *self.limits, self.turned_freely, status, joints)
+
+    @cached_property
+    def turned_freely(self) -> NDArray[np.bool_]:
+        """Which joints (n_joints,) turn, except those that one more turn would tear from their gear."""
+        freely = self.robot.joint_turning.copy()
+        freely[[column for gear in self.robot.gears for column in gear[:2]]] = False
+        return freely
+
+    @cached_property
+    def passive_turned_freely(self) -> NDArray[np.bool_]:
+        """Of `turned_freely` those that are not actuated."""
+        freely = self.turned_freely.copy()
+        freely[self.robot.actuated_column] = False
+        return freely

@@ -116,3 +116,14 @@ def joined(parts: list[Singularity]) -> Singularity:
     names = [f.name for f in fields(parts[0]) if f.name != LENGTH]
     arrays: dict[str, Any] = {name: np.concatenate([getattr(part, name) for part in parts]) for name in names}
     return replace(parts[0], **arrays)
+
+
+def scaling(length: float) -> Array:
+    """Divisors (6,) of a wrench that go with an angular velocity multiplied by `length`."""
+    return np.array([1.0, 1.0, 1.0, length, length, length])
+
+
+def per_unit_speed(K: Array, S: Array, length: float) -> Array:
+    """Rates per unit speed of K (..., m, n) in bases S (..., 6, n) of a motion space; rotations at `length` [m]."""
+    speeds = np.linalg.norm(S * scaling(length)[:, None], axis=-2)
+    return np.asarray(K / np.where(speeds > 0.0, speeds, 1.0)[..., None, :])

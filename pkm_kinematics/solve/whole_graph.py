@@ -6,8 +6,7 @@ kinematics of any mechanism, and with nothing held it finds the configuration ne
 
 That is a least-distance problem with the loop closures as its constraints: each iteration takes the point nearest to
 what is wanted on the linearised constraints (sequential quadratic programming with the metric as its Hessian). The
-platform's pose counts, limb joints only decide what the pose leaves open: with the platform on a branch of its own or
-on a limb, the answer is the same.
+platform's pose counts, limb joints only decide what the pose leaves open.
 """
 
 from __future__ import annotations
@@ -23,14 +22,55 @@ from pkm_description.joint_geometry import floating_freedoms
 from pkm_description.mechanism import Array, Mechanism
 from pkm_description.rotations import pose_from_transform, transform_from_pose
 from pkm_kinematics.batch import nans, over_cores
-from pkm_kinematics.kernels.path.follow import PoseRows, follow_graphs
-from pkm_kinematics.kernels.position.positions import place_block
+from pkm_kinematics.kernels.path.follow import PoseRows
+from pkm_kinematics.kernels.path.follow_graph import follow_graphs
+from pkm_kinematics.kernels.position.closures import block_jacobian, block_residual, closed, turned_over
+from pkm_kinematics.kernels.position.positions import place_block, write_block_rows
 from pkm_kinematics.kernels.records import PLATFORM
 from pkm_kinematics.model.blocks import Plan, assemble
-from pkm_kinematics.model.tables import Body, Closure, Graph, Tables, body_behind, build_graph
-from pkm_kinematics.model.task import Task
-from pkm_kinematics.solve.graph_equations import GraphEquations
+from pkm_kinematics.model.tables import Body, Closure, Graph, Tables, Task, body_behind, build_graph
 from pkm_kinematics.status import Status
+
+
+class GraphEquations:
+    """Closures of a graph that is one block, of n joints; bodies are where `gaps` placed them last."""
+
+    def __init__(self, tables: Tables) -> None:
+        self._model, self._data, self._block = tables.model, tables.data(), tables.blocks[0]
+        self.state, self._rows = self._data.state, self._data.rows
+        start, count, self.count, first = (int(self._block[name]) for name in ("start", "count", "rows", "rows_at"))
+        self.span, self._equations = slice(start, start + count), slice(first, first + self.count)
+        self._flat = np.empty(self.count * count)
+        self.home: Array = self.state["q"][self.span].copy()
+        self.sliding = tables.bodies["prismatic"][self.span] == 1
+
+    def gaps(self, x: Array) -> Array:
+        """Gaps (m,) with the joints at x (n,)."""
+        self.state["q"][self.span] = x
+        place_block(self._model.bodies, self._block, self.state)
+        write_block_rows(self._model.closures, self._block, self.state, self._rows)
+        return np.array(self._rows["gap"][self._equations])
+
+    def slope(self) -> Array:
+        """Derivatives (m, n): exact where the loops are closed, elsewhere good enough for Newton's method."""
+        block_jacobian(self._model, self._data, self._block, self._flat, 0)
+        return self._flat.reshape(self.count, -1).copy()
+
+    @property
+    def residual(self) -> float:
+        """Largest gap [m]."""
+        return float(block_residual(self._model.closures, self._block, self._rows))
+
+    @property
+    def genuine(self) -> bool:
+        """False where axes that ought to coincide oppose each other, which the gaps do not show."""
+        return not turned_over(self._model.closures, self._block, self.state)
+
+    @property
+    def closed(self) -> bool:
+        """Whether the loops are closed."""
+        return bool(closed(self._block, self.residual)) and self.genuine
+
 
 PIECES = 16  # of a path that is followed with care
 FREE = floating_freedoms("platform/")  # of a platform without a branch
@@ -74,10 +114,7 @@ class WholeGraph:
         )
 
     def _units_of_distance(self, wanted: Array, size: float) -> Array:
-        """What `nearest_closed` takes, about positions `wanted` (n_bodies,): distances are those of the platform [m].
-
-        Rotations count at `size` [m], and joints by a small part of their own motion.
-        """
+        """What `nearest_closed` takes: distances are those of the platform [m], and a bit of the joints' own."""
         t, branch = self.tables, list(self.platform_branch)
         block, state = t.blocks[0], t.data().state
         state["q"] = wanted
@@ -104,11 +141,10 @@ class WholeGraph:
         return self._held[actuated]
 
     def follow(self, start: Array, actuated: Sequence[str], q: Array, size: float) -> PoseRows:
-        """Move joints straight to positions q (k,) from a closed configuration (n_bodies,), the others free.
+        """Move joints `actuated` straight to q (k,) from a closed configuration (n_bodies,), the others free.
 
-        `actuated` names the joints moved; `size` [m] makes rotations comparable with translations. The path has PIECES
-        at least: calls get here after a singularity, and a step as long as the path may lead over the next. See
-        `kernels/path/follow.py`.
+        The path has PIECES at least: calls get here after a singularity, and a step as long as the path may lead over
+        the next.
         """
         columns = [self.names.index(name) for name in actuated]
         span = q - start[columns]
@@ -145,10 +181,7 @@ class WholeGraph:
 
 
 def _platform_branch(task: Task, home: Array) -> tuple[list[Body], Array]:
-    """Bodies of the platform's branch, each carried by the one before it, and the platform frame (4, 4) in the last.
-
-    A platform without a branch gets one of six joints about its home pose, where their angles are far from singular.
-    """
+    """Bodies of the platform's branch, or six about home, each carried by the one before; its frame in the last."""
     if task.names:
         tail = np.eye(4)
         tail[:3, :3], tail[:3, 3] = task.record["tail"][0], task.record["tail_point"][0]
@@ -205,7 +238,6 @@ def _with_platform(graph: Graph, task: Task, home: Array) -> tuple[Graph, int]:
 
 
 def _root(bodies: list[Body], body: int) -> int:
-    """Base or platform, whichever carries a body in the end."""
     while body > PLATFORM:
         body = bodies[body].parent
     return body
@@ -223,11 +255,10 @@ RANK = 1e-9  # relative singular value below which closure equations repeat othe
 def nearest_closed(
     tables: Tables, wanted: Array, units: Array, platform: Collection[int], size: float
 ) -> tuple[Array | None, float, int]:
-    """Positions (n_bodies,) that close the loops nearest to `wanted` (n_bodies,), their gap [m], number of iterations.
+    """Positions (n_bodies,), None if open, that close the loops nearest to `wanted`, their gap [m], and iterations.
 
-    Positions are None where the iteration ends with open loops. `tables` holds the whole graph as one block, `platform`
-    the bodies of the platform's own branch. Columns of `units` (n, n) are motions of the joints of length 1, each
-    square to the others; `size` [m] makes rotations comparable with translations.
+    `tables` holds the whole graph as one block, `platform` the bodies of the platform's own branch. Columns of `units`
+    (n, n) are motions of the joints of length 1, each square to the others.
     """
     equations = GraphEquations(tables)
     span = equations.span

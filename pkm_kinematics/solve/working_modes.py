@@ -97,11 +97,7 @@ class WorkingModes:
         With a seed (n_joints,) or (..., n_joints), those nearest to it. With a mode, those of a working mode: limbs in
         closed form take its branch, limbs solved by iteration carry on from where they are at home in that mode. With
         both, the branch of the mode, and iterations from the seed. With neither, those that continue home, in its
-        working mode.
-
-        Raises:
-            ShapeError: a seed of the wrong shape.
-            ModeError: no such working mode.
+        working mode. Raises `ShapeError` or `ModeError`.
         """
         if seed is not None:
             seeds = rows_for(seed, len(self.engine.joint_names), len(poses), "seed")
@@ -211,10 +207,7 @@ class WorkingModes:
         return columns
 
     def solutions(self, pose: Array) -> Iterator[tuple[int | None, str, Solved]]:
-        """Mode, label and solution of every working mode at one pose (7,); `PkmError` if too many to list.
-
-        The mode is None where a limb was searched: it is a number at home only.
-        """
+        """Mode (None if limbs were searched), label and solution of every working mode at a pose; or `PkmError`."""
         if self._closed > MOST:
             raise PkmError(
                 f"the robot has {self._closed} working modes, but at most {MOST} are listed; request one by its number"
@@ -238,10 +231,7 @@ class WorkingModes:
                 yield None, head + tail or "only", solved
 
     def numbers_at(self, pose: Array, joints: Array, mode: int) -> list[int]:
-        """The numbers that `solutions` gives to the searched limbs' solutions in a configuration; -1 where it has none.
-
-        `mode` is the number of the branches that the closed forms are in.
-        """
+        """The numbers that `solutions` gives to searched limbs, closed forms being in branches `mode`; else -1."""
         if not self._searched:
             return []
         at = self.engine.placed(pose, joints)
@@ -266,10 +256,7 @@ class WorkingModes:
         return [{k: joints for k, (_, joints) in entry.items()} or {0: self.engine.home_joints} for entry in found]
 
     def _found(self, pose: Array, mode: int) -> list[dict[int, tuple[Array, Array]]]:
-        """Solutions of each searched limb at a pose by number: those continued from home's have their numbers.
-
-        Others that a search meets follow. Blocks of a searched limb with a closed form stay in the branch of `mode`.
-        """
+        """Solutions of each searched limb at a pose by number, those continued from home's first; `mode`'s branches."""
         e = self.engine
         numbers = [len(c) for c in self._home_choices]
         found: list[dict[int, tuple[Array, Array]]] = [{} for _ in self._searched]
@@ -322,10 +309,7 @@ class WorkingModes:
             yield seed
 
     def _key(self, state: NDArray[Any], rows: NDArray[Any], span: tuple[int, int]) -> Array | None:
-        """Places and lines of a limb's joints, or None where its loops stay open.
-
-        Where joints are idle by design (the spin of a rod between two balls), lines turn with them and tell nothing.
-        """
+        """Places and lines of a limb's joints that are not idle, or None where its loops stay open."""
         blocks = self.blocks[span[0] : span[1]]
         closures = self.engine.model.closures
         if not all(closed(block, block_residual(closures, block, rows)) for block in blocks):

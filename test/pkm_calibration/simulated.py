@@ -9,8 +9,8 @@ from pkm_calibration.measurements import Measurements
 from pkm_description import load_mechanism
 from pkm_description.mechanism import Mechanism
 from pkm_description.rotations import rpy_from_rotation
-from pkm_kinematics.geometry import GeometricParameters, GraphModel
-from pkm_kinematics.geometry.graph_model import rotations
+from pkm_kinematics.geometric_parameters import GeometricParameters
+from pkm_kinematics.graph_model import GraphModel, rotations
 
 NOISE, TURNED = 2e-5, 1e-4  # m, rad
 WRONG = 1e-3  # m, and twice as much in rad: of the machines

@@ -21,7 +21,7 @@ from pkm_description.corrections import Displacement, corrected
 from pkm_description.mechanism import Array
 from pkm_description.rotations import pose_from_transform, rotation_from_vector, transform
 from pkm_kinematics import Kinematics
-from pkm_kinematics.geometry import GraphModel
+from pkm_kinematics.graph_model import GraphModel
 from pkm_kinematics.status import Status
 from test.pkm_calibration.simulated import NOISE, as_csv, measured
 

@@ -13,7 +13,7 @@ from pkm_control.motion.planning import MotionPlanner
 from pkm_control.operation.motion_points import MotionPoints
 from pkm_description.mechanism import Array
 from pkm_kinematics.kernels.compiled_rotations import displace, displacement_between
-from pkm_kinematics.solve.constraints import scaling
+from pkm_kinematics.solve.singularity import scaling
 from pkm_runtime.errors import PkmError
 
 ROBOTS = (

@@ -10,7 +10,7 @@ from pkm_description import load_mechanism
 from pkm_dynamics import Dynamics
 from pkm_kinematics import Status
 from pkm_kinematics.kernels.compiled_rotations import displace
-from pkm_kinematics.solve.constraints import per_unit_speed
+from pkm_kinematics.solve.singularity import per_unit_speed
 
 ROBOTS = ("delta", "gough_stewart", "five_bar", "quattro", "agile_eye", "tripod_3prs", "cable_8")
 

@@ -14,7 +14,7 @@ from pkm_description.mechanism import Inertial
 from pkm_description.urdf.urdf_plus import parse
 from pkm_dynamics import Accelerations, Dynamics, Efforts, InverseDerivatives, Reactions
 from pkm_kinematics import Configuration, ForwardSolution, Kinematics, Motion, ShapeError, Singularity, Status
-from pkm_kinematics.forward.solution import AssemblyModes
+from pkm_kinematics.forward.along_path import AssemblyModes
 from pkm_kinematics.solve.working_modes import ModeError
 
 # degrees of freedom, their kind, limbs, working modes, and how the limbs are solved, from what is published of these

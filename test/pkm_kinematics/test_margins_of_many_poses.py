@@ -14,7 +14,7 @@ from pkm_dynamics import Distribution, Dynamics
 from pkm_kinematics import Kinematics
 from pkm_kinematics.kernels.compiled_rotations import shift_pose
 from pkm_kinematics.kernels.rates.motion_space import RANK, limb_system
-from pkm_kinematics.solve.constraints import scaling
+from pkm_kinematics.solve.singularity import scaling
 from pkm_kinematics.status import closes
 
 ROBOTS = ["delta", "gough_stewart", "gough_stewart_7", "planar_mixed", "five_bar", "tripod_3prs", "h4", "agile_eye"]

@@ -310,7 +310,7 @@ def test_what_is_compiled_is_told_with_what_it_is_for_and_how_much_is_done() -> 
     """By the outermost kernel: those that it calls are compiled for its sake."""
     compiling = Compiling()
     assert compiling.in_words() == ""
-    compiling.begins("pkm_kinematics.assembly.homotopy.quadrics")
+    compiling.begins("pkm_kinematics.assembly.quadrics")
     compiling.begins("pkm_kinematics.kernels.vectors")
     assert "for all assembly modes of hexapods and their like, about 0% done" in compiling.in_words()
     compiling._began -= 1.5  # of processor time, of six in all
@@ -318,7 +318,7 @@ def test_what_is_compiled_is_told_with_what_it_is_for_and_how_much_is_done() -> 
     compiling.ends()
     compiling.ends()
     assert compiling.in_words() == ""
-    compiling.begins("pkm_kinematics.assembly.homotopy.roots")
+    compiling.begins("pkm_kinematics.assembly.roots")
     assert re.search(r"about 2[5-9]% done", compiling.in_words())  # what was done before counts
     compiling._began -= 100.0
     assert "about 95% done" in compiling.in_words()

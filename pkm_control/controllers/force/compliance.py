@@ -9,7 +9,7 @@ import numpy as np
 
 from pkm_description.mechanism import Array
 from pkm_dynamics import Dynamics
-from pkm_kinematics.solve.constraints import scaling
+from pkm_kinematics.solve.singularity import scaling
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One all-solutions function per file: all poses on given spheres, planes, surfaces or angles."""
+"""All solutions: poses on given spheres, planes, surfaces or angles, a file for each way in which a platform moves."""

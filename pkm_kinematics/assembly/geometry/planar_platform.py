@@ -13,8 +13,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pkm_kinematics.assembly.geometry.candidates import polished
-from pkm_kinematics.assembly.result import Array, AssemblyStatus, SolutionSet, no_solutions
+from pkm_kinematics.assembly.result import Array, AssemblyStatus, SolutionSet, no_solutions, polished, walked_away
 
 DEGREE = 3  # of the trigonometric polynomial: at most 6 orientations
 SAMPLES = 16  # of it, more than twice the degree
@@ -31,13 +30,8 @@ POLISH_STEPS = 60
 def planar_poses(base: ArrayLike, platform: ArrayLike, lengths: ArrayLike, consistency: float = 1e-7) -> SolutionSet:
     """All poses (n, 3), x y [m] and phi in (-pi, pi] [rad], with |p + R(phi) platform_i - base_i| = lengths_i, k >= 3.
 
-    In order of phi. Three distances give the candidates. A self-motion is answered with samples of it.
-
-    Args:
-        base: points (k, 2) [m] in the base frame.
-        platform: points (k, 2) [m] in the platform frame.
-        lengths: (k,) [m].
-        consistency: largest violation of any of more than three, as a share of the robot's size.
+    In order of phi; points (k, 2) [m] each in its frame. Three distances give the candidates; any of more may be missed
+    by `consistency` of the robot's size. A self-motion is answered with samples of it.
     """
     a, b, length = (np.asarray(x, dtype=np.float64) for x in (base, platform, lengths))
     if not (length.ndim == 1 and len(length) >= 3 and a.shape == b.shape == (len(length), 2)):
@@ -51,10 +45,7 @@ def planar_poses(base: ArrayLike, platform: ArrayLike, lengths: ArrayLike, consi
 
 
 class _Closure:
-    """The circles seen from the first one's centre and its point of the platform, in units of the robot's size.
-
-    Poses are those of that point, p', and phi.
-    """
+    """The circles seen from the first one's centre and its point p' of the platform, in units of the robot's size."""
 
     def __init__(self, base: Array, platform: Array, lengths: Array) -> None:
         self.base, self.platform = base[0], platform[0]
@@ -164,7 +155,6 @@ def _line_on_circle(gradient: Array, constant: float, radius: float) -> list[Arr
 def _report(
     closure: _Closure, candidates: list[Array], angles: NDArray[np.complex128], n_complex: int, consistency: float
 ) -> SolutionSet:
-    """Polish the candidates, merge equal ones, share the multiplicities, and say what is known."""
     count = len(closure.lengths)
     minimal = 3 if n_complex >= 0 else count
     poses: list[Array] = []
@@ -193,7 +183,6 @@ def _report(
 
 
 def _apart(first: Array, second: Array) -> float:
-    """Distance of two poses: positions in units of the size, angles in rad."""
     turn = np.abs(np.angle(np.exp(1j * (first[2] - second[2]))))
     return float(max(np.max(np.abs(first[:2] - second[:2])), turn))
 
@@ -210,15 +199,7 @@ def _multiplicities(poses: list[Array], angles: NDArray[np.complex128]) -> list[
 
 
 def _is_isolated(closure: _Closure, pose: Array) -> bool:
-    """Whether an attempt to walk away from a solution along its null space fails."""
-    _, sizes, right = np.linalg.svd(closure.errors(pose)[1])
-    rank = int(np.sum(sizes > RANK * sizes[0]))
-    if rank == 3:
+    walker = walked_away(closure.errors, pose, RANK, EXCURSION)
+    if walker is None:
         return True
-    walker = pose + EXCURSION * right[-1]
-    for _ in range(10):
-        error, slope = closure.errors(walker)
-        left, sizes, right = np.linalg.svd(slope, full_matrices=False)
-        walker = walker - right[:rank].T @ ((left[:, :rank].T @ error) / sizes[:rank])
-    moved = _apart(walker, pose)
-    return not (np.max(np.abs(closure.errors(walker)[0])) < CLOSED and moved > 0.1 * EXCURSION)
+    return not (np.max(np.abs(closure.errors(walker)[0])) < CLOSED and _apart(walker, pose) > 0.1 * EXCURSION)

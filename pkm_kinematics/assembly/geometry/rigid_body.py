@@ -1,34 +1,171 @@
 # SPDX-License-Identifier: Apache-2.0
-"""All poses of a rigid platform that satisfy six constraints: spheres, planes, directions, in any mixture.
+"""All poses of a rigid platform that satisfy six constraints on its points, planes and directions; rotations of three.
 
-This is the forward kinematics of every robot whose limbs, once the actuators are locked, hold a platform point on a
-sphere or in a plane, let a platform plane pass through a base point, or fix the angle between a base and a platform
-direction (`study.ConstraintKind`): 6-UPS, 6-RUS and 6-PUS, 3-RPS and 3-PRS, a tricept with its passive leg, and so on.
-Up to 40 complex solutions, all of which are found.
+This is the forward kinematics of every robot whose limbs, once the actuators are locked, impose `ConstraintKind`s:
+6-UPS, 6-RUS and 6-PUS, 3-RPS and 3-PRS, a tricept with its passive leg, and so on.
+
+Study parameters z = (e, f) of a pose, a point of P^7: e = (w, x, y, z) the quaternion of the rotation R, f = p e / 2
+the dual part of the translation p, both up to one common scale, on the Study quadric e . f = 0. Then
+
+    |e|^2 R b          is quadratic in e,
+    |e|^2 p  = 2 vec(f e*),   |e|^2 R^T p = 2 vec(e* f),   |e|^2 |p|^2 = 4 |f|^2,
+
+so every constraint is one quadric z^T M z = 0 (Husty, "An algorithm for solving the direct kinematics of general
+Stewart-Gough platforms", 1996). With the squared norm of f left in one of the six only, they are members of the family
+
+    e^T A_i e + f^T B_i e = 0,  i = 1..5,    f^T f + e^T A_6 e + f^T B_6 e = 0,    e^T f = 0,   B_i skew-symmetric,
+
+of which a generic member has 40 solutions (Wampler, "Forward displacement analysis of general six-in-parallel SPS
+(Stewart) platform manipulators using soma coordinates", 1996). That number is also the bound for every geometry. Three
+directions alone (spherical 3-RRR) are quadrics in e, which meet in 8 points of P^3 by Bezout's theorem (Gosselin,
+Sefrioui and Richard, 1994).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from enum import IntEnum
+from functools import lru_cache, partial
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pkm_description.rotations import rotation_from_vector
-from pkm_kinematics.assembly.geometry.candidates import consistent, polished, status_of
-from pkm_kinematics.assembly.geometry.self_motion import real_part, real_roots, square_system
-from pkm_kinematics.assembly.geometry.study import (
-    SOLUTIONS,
-    STUDY_QUADRIC,
-    Constraint,
-    ConstraintKind,
-    constraint_quadric,
-    generic_system,
-    parameters_of,
-    pose_of,
+from pkm_kinematics.assembly.quadrics import Complex, solve_by_monodromy, start_system
+from pkm_kinematics.assembly.result import (
+    Array,
+    AssemblyStatus,
+    SolutionSet,
+    consistent,
+    no_solutions,
+    polished,
+    status_of,
 )
-from pkm_kinematics.assembly.homotopy.roots import Roots
-from pkm_kinematics.assembly.result import Array, AssemblyStatus, SolutionSet, no_solutions
+from pkm_kinematics.assembly.roots import Roots, real_part, real_roots, square_system
+
+SOLUTIONS = 40  # of a generic member of the family
+
+
+class ConstraintKind(IntEnum):
+    """What a limb with locked actuators imposes on the platform pose (R, p), by vectors (3,) of `base` and `platform`.
+
+    Each vector is in the frame that it is named after; `value` is a length [m], a signed distance [m] or a cosine.
+    """
+
+    SPHERE = 0  # |p + R platform - base| = value: a platform point on a sphere
+    PLANE = 1  # base . (p + R platform) = value: a platform point in a plane with unit normal `base`
+    MOVING_PLANE = 2  # platform . R^T (base - p) = value: a base point in a platform plane with unit normal `platform`
+    DIRECTION = 3  # base . (R platform) = value: the cosine of the angle between two unit vectors
+
+
+class Constraint(NamedTuple):
+    """One constraint on the platform pose; see `ConstraintKind`."""
+
+    kind: ConstraintKind
+    base: Array
+    platform: Array
+    value: float
+
+
+def _product_tensor() -> Array:
+    """T[k, i, j] with (a b)_k = T[k, i, j] a_i b_j for quaternions (w, x, y, z)."""
+    tensor = np.zeros((4, 4, 4))
+    tensor[0] = np.diag([1.0, -1.0, -1.0, -1.0])
+    for k, i, j in ((1, 2, 3), (2, 3, 1), (3, 1, 2)):
+        tensor[k, i, j], tensor[k, j, i] = 1.0, -1.0
+        tensor[k, 0, k] = tensor[k, k, 0] = 1.0
+    return tensor
+
+
+_PRODUCT = _product_tensor()
+_CONJUGATE = np.diag([1.0, -1.0, -1.0, -1.0])
+# vec(f e*)_k = f^T _LEFT[k] e,  vec(e* f)_k = f^T _RIGHT[k] e
+_LEFT = np.einsum("kij,jl->kil", _PRODUCT, _CONJUGATE)[1:]
+_RIGHT = np.einsum("kij,il->kjl", _PRODUCT, _CONJUGATE)[1:]
+# |e|^2 R[k, l] = e^T _ROTATION[k, l] e: the product e (0, v) e*
+_ROTATION = np.einsum("kim,ila,bm->klab", _PRODUCT, np.swapaxes(_PRODUCT, 1, 2), _CONJUGATE)[1:, 1:]
+_ROTATION = 0.5 * (_ROTATION + np.swapaxes(_ROTATION, 2, 3))
+
+
+def _assemble(ee: Array, fe: Array | float, ff: float) -> Array:
+    """Symmetric (8, 8) matrix of e^T ee e + f^T fe e + ff f^T f."""
+    matrix = np.zeros((8, 8))
+    matrix[:4, :4] = ee
+    matrix[4:, :4] = 0.5 * np.asarray(fe)
+    matrix[:4, 4:] = 0.5 * np.asarray(fe).T
+    matrix[4:, 4:] = ff * np.eye(4)
+    return matrix
+
+
+STUDY_QUADRIC = _assemble(np.zeros((4, 4)), np.eye(4), 0.0)
+
+
+def constraint_quadric(kind: int, base: Array, platform: Array, value: float) -> Array:
+    """Symmetric (8, 8) matrix of a constraint of `ConstraintKind`; `ValueError` for an unknown kind."""
+    rotated = np.einsum("k,l,klab->ab", base, platform, _ROTATION)  # base . R platform
+    left = 2.0 * np.einsum("k,kab->ab", base, _LEFT)  # base . p
+    right = 2.0 * np.einsum("k,kab->ab", platform, _RIGHT)  # platform . R^T p
+    identity = np.eye(4)
+    if kind == ConstraintKind.SPHERE:
+        constant = base @ base + platform @ platform - value**2
+        return _assemble(constant * identity - 2.0 * rotated, 2.0 * right - 2.0 * left, 4.0)
+    if kind == ConstraintKind.PLANE:
+        return _assemble(rotated - value * identity, left, 0.0)
+    if kind == ConstraintKind.MOVING_PLANE:
+        return _assemble(rotated - value * identity, -right, 0.0)
+    if kind == ConstraintKind.DIRECTION:
+        return _assemble(rotated - value * identity, np.zeros((4, 4)), 0.0)
+    raise ValueError(f"unknown kind of constraint: {kind}")
+
+
+def rotation_form(base: Array, platform: Array, value: float) -> Array:
+    """Symmetric matrix (4, 4) in the quaternion alone of base . (R platform) = value."""
+    return np.einsum("k,l,klab->ab", base, platform, _ROTATION) - value * np.eye(4)
+
+
+def pose_of(z: Array) -> tuple[Array, Array]:
+    """Rotation matrix (3, 3) and translation (3,) of real Study parameters (8,)."""
+    e, f = z[:4], z[4:]
+    square = e @ e
+    rotation = np.einsum("klab,a,b->kl", _ROTATION, e, e) / square
+    return rotation, 2.0 * np.einsum("kab,a,b->k", _LEFT, f, e) / square
+
+
+def parameters_of(rotation: Array, translation: Array) -> Array:
+    """Study parameters (8,) with |e| = 1 of a pose; the quaternion is a dominant eigenvector (Bar-Itzhack, 2000)."""
+    form = np.einsum("kl,klab->ab", rotation, _ROTATION)  # e^T form e = trace(R(e)^T rotation)
+    e = np.linalg.eigh(form)[1][:, -1]
+    f = 0.5 * np.einsum("kij,i,j->k", _PRODUCT, np.concatenate([[0.0], translation]), e)
+    return np.concatenate([e, f])
+
+
+def _generic_member(rng: np.random.Generator) -> Complex:
+    """A random member of the family: (7, 8, 8), equation 0 the one with f^T f, equation 6 the Study quadric."""
+
+    def number(*shape: int) -> Complex:
+        return rng.normal(size=shape) + 1j * rng.normal(size=shape)
+
+    member = np.zeros((7, 8, 8), dtype=np.complex128)
+    for i in range(6):
+        a, b = number(4, 4), number(4, 4)
+        member[i, :4, :4] = a + a.T
+        skew = 0.5 * (b - b.T)
+        member[i, 4:, :4], member[i, :4, 4:] = skew, skew.T
+    member[0, 4:, 4:] = number() * np.eye(4)
+    member[6] = STUDY_QUADRIC
+    member /= np.linalg.norm(member, axis=(1, 2))[:, None, None]
+    return member
+
+
+@lru_cache(maxsize=8)
+def generic_system(seed: int) -> tuple[Complex, Complex]:
+    """A generic member (7, 8, 8) of the family and its 40 solutions (40, 8), the same ones for the same seed."""
+    rng = np.random.default_rng([1965, seed])
+    point = rng.normal(size=8) + 1j * rng.normal(size=8)
+    point[4:] -= point[:4] * (point[:4] @ point[4:]) / (point[:4] @ point[:4])  # onto the Study quadric
+    return solve_by_monodromy(_generic_member, point, 6, SOLUTIONS, rng)
+
 
 HALF_TURN = 1e-9  # below this qw is rounding, and its sign does not tell two quaternions of one rotation apart
 
@@ -38,8 +175,8 @@ def poses(
 ) -> SolutionSet:
     """All poses (n, 7) of the platform under k >= 6 constraints: x y z qx qy qz qw, base frame, in order of falling z.
 
-    qw >= 0 but for rounding. Complex solutions are counted with multiplicity, at most 40. With more than six
-    constraints random combinations (always the same) give the candidates. Where the equations allow a self-motion, the
+    qw >= 0 but for rounding. With more than six constraints random combinations (always the same) give the candidates,
+    and a solution may violate any by `consistency` of the robot's size. Where the equations allow a self-motion, the
     solutions are the isolated ones and, of multiplicity 0, a few real poses of the self-motion if it has real ones.
 
     Args:
@@ -47,7 +184,6 @@ def poses(
         base: vectors (k, 3) in the base frame.
         platform: vectors (k, 3) in the platform frame.
         values: (k,); lengths in m.
-        consistency: share of the robot's size by which a solution may violate any of more than six constraints.
     """
     kind = np.asarray(kinds, dtype=np.int64)
     a, b = np.asarray(base, dtype=np.float64), np.asarray(platform, dtype=np.float64)
@@ -65,17 +201,10 @@ def poses(
 
 
 def six_distances(base: ArrayLike, platform: ArrayLike, lengths: ArrayLike, consistency: float = 1e-7) -> SolutionSet:
-    """All poses (n, 7), x y z qx qy qz qw, with |p + R platform_i - base_i| = lengths_i, i = 1 .. k, k >= 6.
+    """All poses (n, 7), x y z qx qy qz qw, with |p + R platform_i - base_i| = lengths_i, k >= 6 of them, as `poses`.
 
-    40 complex solutions in general (Ronga and Vust 1992; Lazard 1993), up to 40 of them real (Dietmaier 1998); 16
-    when the legs meet in pairs at three points (octahedral). See `rigid_body.poses` for more than six legs and for
-    self-motions.
-
-    Args:
-        base: points (k, 3) [m] in the base frame; those of the elbows in 6-RUS, 6-PUS and the like.
-        platform: points (k, 3) [m] in the platform frame.
-        lengths: (k,) [m].
-        consistency: share of the robot's size by which a solution may miss any of more than six lengths.
+    40 complex solutions in general (Ronga and Vust 1992; Lazard 1993), up to 40 of them real (Dietmaier 1998); 16 when
+    the legs meet in pairs at three points (octahedral). Points (k, 3) [m] are each in its frame, lengths in m.
     """
     kinds = np.full(np.shape(np.asarray(lengths)), ConstraintKind.SPHERE)
     return poses(kinds, base, platform, lengths, consistency)
@@ -159,7 +288,6 @@ class _Scaled:
 
 
 def _moved(pose: tuple[Array, Array], step: Array) -> tuple[Array, Array]:
-    """Rotation and translation after a small displacement (6,)."""
     return rotation_from_vector(step[3:]) @ pose[0], pose[1] + step[:3]
 
 
@@ -170,7 +298,6 @@ def _report(
     roots: Roots,
     consistency: float,
 ) -> SolutionSet:
-    """Sort the real poses and say what is known of the set."""
     solutions = np.zeros((len(real), 7))
     residuals = np.array([residual for _, _, residual in real])
     for row, (rotation, translation, _) in zip(solutions, real, strict=True):
@@ -188,3 +315,43 @@ def _report(
     status = status_of(multiplicity, bool(roots.on_component.any()), roots.lost, len(scaled.kind) > 6)
     n_complex = SOLUTIONS - roots.excluded - roots.lost - int(np.sum(roots.multiplicity[roots.on_component]))
     return SolutionSet(solutions, residuals, multiplicity, n_complex, status)
+
+
+UNIT = 1e-6  # deviation of a direction's length from 1 that is put right without complaint
+
+
+def three_angles(base: ArrayLike, platform: ArrayLike, cosines: ArrayLike, consistency: float = 1e-7) -> SolutionSet:
+    """All rotations R with base_i . (R platform_i) = cosines_i, i = 1 .. k, k >= 3, for unit vectors (k, 3).
+
+    Quaternions (n, 4): qx qy qz qw, qw >= 0; residuals are errors of cosines. With more than three constraints the
+    first three give the candidates, and a solution may miss any cosine by `consistency`. Samples of self-motions come
+    last.
+    """
+    w, v, cosine = (np.asarray(x, dtype=np.float64) for x in (base, platform, cosines))
+    if not (w.ndim == 2 and w.shape == v.shape == (len(w), 3) and len(w) >= 3 and cosine.shape == (len(w),)):
+        return no_solutions((4,), AssemblyStatus.INVALID_INPUT)
+    if not (np.isfinite(w).all() and np.isfinite(v).all() and np.all(np.abs(cosine) <= 1.0 + UNIT)):
+        return no_solutions((4,), AssemblyStatus.INVALID_INPUT)
+    lengths = np.linalg.norm([w, v], axis=2)
+    if np.max(np.abs(lengths - 1.0)) > UNIT:
+        return no_solutions((4,), AssemblyStatus.INVALID_INPUT)
+    w, v = w / lengths[0][:, None], v / lengths[1][:, None]
+    forms = np.array([rotation_form(*row) for row in zip(w, v, cosine, strict=True)])
+    system = forms[:3] / np.linalg.norm(forms[:3], axis=(1, 2))[:, None, None]
+    points, multiplicity, roots = real_roots(system, partial(start_system, 3), lambda z: z @ z)
+    solutions = np.array([_real_quaternion(z) for z in points]).reshape(-1, 4)
+    residuals = np.array([np.max(np.abs(np.einsum("iab,a,b->i", forms, e, e))) for e in solutions])
+    n_complex = int(roots.multiplicity[~roots.on_component].sum())
+    if len(w) > 3:
+        good = residuals < consistency
+        solutions, residuals, multiplicity = solutions[good], residuals[good], multiplicity[good]
+    order = np.lexsort(np.round(solutions[:, ::-1], 6).T)
+    status = status_of(multiplicity, bool(roots.on_component.any()), roots.lost, len(w) > 3)
+    listed_first = solutions[:, [1, 2, 3, 0]]
+    return SolutionSet(listed_first[order], residuals[order], multiplicity[order], n_complex, status)
+
+
+def _real_quaternion(z: Complex) -> Array:
+    """Unit quaternion (w, x, y, z), w >= 0, of a point of P^3 that is its own conjugate."""
+    e = real_part(z)
+    return -e if e[0] < 0.0 else e

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Limbs tracked as the platform goes a straight path: see `pkm_kinematics.solve.from_home`.
+"""Limbs tracked as the platform goes a straight path: see `pkm_kinematics.solve.engine`.
 
 A pose is (7,), a displacement (6,) a shift [m] and a rotation vector [rad], joint positions are (n_joints,).
 """
@@ -12,8 +12,7 @@ import numpy as np
 from pkm_kinematics.kernels.compiled_rotations import shift_pose, write_displacement
 from pkm_kinematics.kernels.dense import determinant_sign
 from pkm_kinematics.kernels.model_and_data import SLOWEST, VECTORS
-from pkm_kinematics.kernels.path.follow import CONTRACTION, keep, put_back
-from pkm_kinematics.kernels.path.newton import TRIAL
+from pkm_kinematics.kernels.path.follow import CONTRACTION, TRIAL, keep, put_back
 from pkm_kinematics.kernels.position.closures import block_jacobian
 from pkm_kinematics.kernels.position.placement import place_platform
 from pkm_kinematics.kernels.position.positions import (
@@ -60,13 +59,12 @@ class LimbGroups(NamedTuple):
 
 @allocating
 def carry_on(model, data, path, poses, branch, open_on_the_path, q, paths, lengths, done):
-    """Solve the limbs in steps from home towards poses (n, 7), as far as whole steps lead; `path` is a `StraightPath`.
+    """Solve the limbs in steps from home towards poses (n, 7), as far as whole steps lead; counts those held up.
 
     On entry q (n, n_joints) holds the joint positions at home; on return those at the part `done` (n,) of the path, -1
-    where the pose is not usable, or FAR from home. Steps have a length of at most `path.step`, in rad, and of
-    `path.size` [m]; one does not count where a limb does not reach (unless its loops may be `open_on_the_path`, as
-    little as they can), or one of the joints `path.turning` turns by more than `path.jump`. Also written are the
-    displacements `paths` (n, 6) from home, and their `lengths` (n,). Returns how many usable poses were not reached.
+    where the pose is not usable, or FAR from home. A step does not count where a limb does not reach (unless its loops
+    may be `open_on_the_path`, as little as they can), or a joint turns by more than `path.jump`. Also written are the
+    displacements `paths` (n, 6) from home, and their `lengths` (n,).
     """
     bodies, home, far, divided = model.bodies, path.home, FAR * path.size, model.task[0].divided == 1
     pose = np.empty(7)
@@ -111,9 +109,9 @@ def carry_on(model, data, path, poses, branch, open_on_the_path, q, paths, lengt
 def follows(model, data):
     """Whether Newton's method met the solution that continues the one where the joints were.
 
-    Its corrections shrank fast, as the theorem of Newton and Kantorovich has it (see `follow.py`; `SLOWEST` was 0
-    before), and no block is beyond one of its singularities, which a step across leaps over: a slide that turns about
-    an axis comes out at the other end just as well. Blocks that are singular by themselves have no sides.
+    Its corrections shrank fast (see `follow.py`; `SLOWEST` was 0 before), and no block is beyond one of its
+    singularities, which a step across leaps over: a slide that turns about an axis comes out at the other end just as
+    well.
     """
     if not data.system[VECTORS, SLOWEST, 0] <= CONTRACTION:
         return False
@@ -175,9 +173,8 @@ def jumped(model, data):
 def approach(model, data, branch, pose):
     """Track the limbs from the last pose of a lean call so near to `pose` that one step keeps them in their mode.
 
-    The last pose is the row LAST of the vectors. Steps are of STEP at most, and shorter where Newton's method does not
-    show that a solution is the next one. Returns False, with everything where it was, where a limb stops on the path.
-    After the last step, `arrive` says whether it was one.
+    Returns False, with everything where it was, where a limb stops on the path. After the last step, `arrive` says
+    whether it was one.
     """
     state, vectors, divided = data.state, data.system[VECTORS], model.task[0].divided == 1
     last, path, trial = vectors[LAST], vectors[PATH], vectors[TRIAL]
@@ -246,9 +243,8 @@ def inverse_carried(model, data, branch, pose, out):
 def choose_nearest(reached, arrived, limbs, clearly, blocked, q, seeds):
     """For each limb write to seeds (n, n_joints) the solution with its actuated joints nearest to q (n, n_actuated).
 
-    `reached` (1 or n, s, n_joints) are those from s starts, `arrived` (1 or n, s) those that did not end on the way;
-    the others count as `blocked` farther. A start replaces an earlier one where it is nearer by the factor `clearly`.
-    `limbs` are `LimbGroups`.
+    `reached` (1 or n, s, n_joints) are those from s starts; those not in `arrived` (1 or n, s) count as `blocked`
+    farther. A start replaces an earlier one where it is nearer by the factor `clearly`.
     """
     columns, last, last_driven = limbs.columns, limbs.last, limbs.last_driven
     for k in range(q.shape[0]):

@@ -1,21 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Limbs solved by a fixed number of Newton's steps from where they were: what straight-line code is recorded of.
+"""Newton's method in steps that straight-line code is recorded of: of iterated limbs, and of linkages.
 
-Cosines and sines are turned along without a trigonometric function: by 2 atan(d / 2) for a correction d, which is d but
-for its cube. `start` (2 n,) has of each body of the blocks solved by iteration its cosine and sine, or its position.
+A limb takes a fixed number of steps from where it was. Cosines and sines are turned along without a trigonometric
+function: by 2 atan(d / 2) for a correction d, which is d but for its cube. `start` (2 n,) has of each body of the
+blocks solved by iteration its cosine and sine, or its position.
+
+A linkage is led from where it was by its recorded steps (see `pkm_kinematics.linkage.recorded_linkage`).
 """
 
-from math import inf
+from math import inf, nan
 
 from pkm_kinematics.kernels.compiled_rotations import write_displacement
+from pkm_kinematics.kernels.dense import all_finite
 from pkm_kinematics.kernels.model_and_data import VECTORS
 from pkm_kinematics.kernels.path.carry_on import LAST, PATH, SHORT, STEP, step_length
 from pkm_kinematics.kernels.path.follow import CONTRACTION
 from pkm_kinematics.kernels.position.closed_form import read_angles
 from pkm_kinematics.kernels.position.closures import invert_block
 from pkm_kinematics.kernels.position.placement import place_body
-from pkm_kinematics.kernels.position.positions import NEXT, ROUNDED, write_block_rows
+from pkm_kinematics.kernels.position.positions import CONVERGED, NEXT, ROUNDED, write_block_rows
 from pkm_kinematics.kernels.records import NEWTON
+from pkm_kinematics.kernels.regularity import is_regular
+from pkm_runtime.codegen.call_code import call_code
 from pkm_runtime.kernels.compiled import compiled
 
 WHOLE = 2  # steps with a Jacobian of their own
@@ -63,10 +69,7 @@ def correct_joints(model, data, block):
 
 @compiled
 def newton_in_fixed_steps(model, data, block, rounded=ROUNDED, settled=SETTLED):
-    """As `solve_newton`; a residual of infinity where corrections do not shrink as `follows` demands.
-
-    `rounded` and `settled` are coarser for floats.
-    """
+    """As `solve_newton`; a residual of infinity where corrections do not shrink. Bounds are coarser for floats."""
     bodies, closures, state, rows = model.bodies, model.closures, data.state, data.rows
     allowed = NEXT
     largest = 0.0
@@ -128,3 +131,50 @@ def settle(model, data, pose, end):
     last = data.system[VECTORS, LAST]
     for k in range(7):
         last[k] = pose[k]
+
+
+LOST = 1e-2  # a second correction above it, dimensionless: the step was too long
+SOLVED = 1e-9  # a last correction below it: the next would be below rounding
+CORRECTIONS = 6
+FOLDS, INVALID, FAR = 3, 5, 8  # SINGULAR, INVALID_INPUT and NOT_CONNECTED of `pkm_kinematics.status.Status`
+
+
+@compiled
+def to_outputs(code, states, kept, inputs, results, q, effort, position, output_effort):
+    """Positions (m,) and efforts (m,) of outputs for positions (n,) and efforts (n,) of the inputs.
+
+    Returns a status and the margin to a fold, which nears zero before one. With any other status than CONVERGED the
+    outputs are NaN. `inputs`, `results` and `kept` (states,) are scratch; they hold where the linkage was, and stay
+    where it is lost.
+    """
+    n, m = q.shape[0], position.shape[0]
+    for k in range(n):
+        inputs[k] = q[k]
+        inputs[n + states + k] = effort[k]
+    for k in range(states):
+        kept[k] = inputs[n + k]
+    finite = all_finite(q) and all_finite(effort)
+    for k in range(m):
+        position[k] = output_effort[k] = nan
+    if not finite:
+        return INVALID, nan
+    status = FAR
+    for _ in range(CORRECTIONS):
+        if call_code(code, inputs, results) != CONVERGED or not results[states] < LOST:
+            break
+        for k in range(states):
+            inputs[n + k] = results[k]
+        if results[states] < SOLVED:
+            status = CONVERGED if is_regular(results[states + 1]) else FOLDS
+            break
+    if status == FAR:
+        for k in range(states):
+            inputs[n + k] = kept[k]
+        return status, nan
+    if status == CONVERGED and not all_finite(results[states + 2 : states + 2 + 2 * m]):
+        status = INVALID  # efforts so large that they overflow
+    if status == CONVERGED:
+        for k in range(m):
+            position[k] = results[states + 2 + k]
+            output_effort[k] = results[states + 2 + m + k]
+    return status, results[states + 1]

@@ -9,35 +9,22 @@ lies in the neighbourhood in which the solution is unique; as the ratio measures
 (Deuflhard, Newton Methods for Nonlinear Problems, 2011, sections 2.1 and 5.1), a quarter is asked for. A step that
 fails is tried at half the length; where steps get too short, the path has met a singularity. Corrections along a
 symmetric path do not see a singularity across it: each step must also keep the orientation of the Jacobian (the sign of
-its determinant where it is square), and be no longer than the platform is large. Most calls are one step, and so cost
-what plain Newton's method does.
+its determinant where it is square), and be no longer than the platform is large. Most calls are one step.
 
-pose and start are (7,), q (n_actuated,), seed and joints (n_joints,), positions (n_bodies,); J0, J (rows * count,) and
-A (count, count) are scratch for one block.
+Newton's method is on the platform pose: every limb is solved at the present pose, which moves by the twist that the
+inverse Jacobian asks for, so that the iterate is always a closed configuration.
+
+pose and start are (7,), q (n_actuated,), seed and joints (n_joints,).
 """
 
 from math import atan2, cos, inf, isfinite, sin, sqrt
 from typing import Any, NamedTuple
 
-import numpy as np
-
-from pkm_kinematics.kernels.compiled_rotations import shift_pose, write_quaternion
+from pkm_kinematics.kernels.compiled_rotations import shift_pose
 from pkm_kinematics.kernels.dense import determinant_sign
-from pkm_kinematics.kernels.model_and_data import NEAREST_BRANCH, VECTORS
-from pkm_kinematics.kernels.path.newton import (
-    GOAL,
-    LONGEST_TURN,
-    RIGHT,
-    SPAN,
-    TRIAL,
-    TWIST,
-    actuator_error,
-    correction,
-    read_actuators,
-)
+from pkm_kinematics.kernels.model_and_data import FACTORS, NEAREST_BRANCH, VECTORS
 from pkm_kinematics.kernels.position.chain import read_chain
-from pkm_kinematics.kernels.position.closures import block_jacobian, closed, invert_block, turned_over
-from pkm_kinematics.kernels.position.placement import place_platform
+from pkm_kinematics.kernels.position.placement import place_platform, set_angle
 from pkm_kinematics.kernels.position.positions import (
     CONVERGED,
     DIVERGED,
@@ -45,9 +32,7 @@ from pkm_kinematics.kernels.position.positions import (
     JOINT_LIMIT,
     SINGULAR,
     UNREACHABLE,
-    place_block,
     solve_positions,
-    write_block_rows,
 )
 from pkm_kinematics.kernels.position.solve_poses import (
     INSIDE,
@@ -57,10 +42,70 @@ from pkm_kinematics.kernels.position.solve_poses import (
     read_joints,
     take_seed,
 )
+from pkm_kinematics.kernels.rates.motion import invert_blocks
+from pkm_kinematics.kernels.rates.projection import factorise_drives, inverse_jacobian
 from pkm_kinematics.kernels.records import PLATFORM
-from pkm_kinematics.kernels.regularity import is_regular
-from pkm_kinematics.kernels.vectors import add, get, matmul, put, rotate
-from pkm_runtime.kernels.compiled import allocating, compiled
+from pkm_kinematics.kernels.regularity import is_regular, nearest, orientation, weigh_drives
+from pkm_runtime.kernels.compiled import compiled
+
+LONGEST_TURN = 0.5  # rad per iteration
+
+RIGHT, TWIST, TRIAL, GOAL, SPAN = range(5)  # vectors of `Data.system` in use on paths
+
+
+@compiled
+def actuator_error(bodies, state, q, error):
+    """error (n_actuated,) = wanted minus present actuated joint positions; turning joints by the shortest way."""
+    for i in range(2, bodies.shape[0]):
+        a = bodies[i].actuator
+        if a >= 0:
+            me = state[i]
+            if bodies[i].prismatic == 1:
+                error[a] = q[a] - me.q
+            else:
+                c = cos(q[a])
+                s = sin(q[a])
+                error[a] = atan2(s * me.c - c * me.s, c * me.c + s * me.s)
+
+
+@compiled
+def read_actuators(bodies, state, q):
+    """Put the actuated joints at q, by which limbs choose the nearest working mode."""
+    for i in range(2, bodies.shape[0]):
+        a = bodies[i].actuator
+        if a >= 0:
+            set_angle(state, i, q[a])
+
+
+@compiled
+def correction(model, data, q):
+    """Sign of the Jacobian's determinant (1 if not square, 0 at a singularity), and largest error of an actuated joint.
+
+    `data.system` gets the inverse Jacobian as its first matrix, and the twist (6,) of Newton's method as the row TWIST
+    of its vectors. Positions must be solved.
+    """
+    S, system = model.subspace, data.system
+    m, n = q.shape[0], S.shape[1]
+    K, A, inverse, vectors = system[0, :m], system[1, :m, :n], system[4, :n, :n], system[VECTORS]
+    right, twist, weights, per_speed = vectors[RIGHT], vectors[TWIST], system[FACTORS, 0], system[FACTORS, 1]
+    if not is_regular(invert_blocks(model, data)):
+        return 0.0, 0.0
+    inverse_jacobian(model, data, K)
+    actuator_error(model.bodies, data.state, q, right)
+    worst = 0.0
+    for a in range(m):
+        worst = max(worst, abs(right[a]))
+    weigh_drives(model, m == n, right)
+    if not is_regular(factorise_drives(model, K, A, inverse, weights, per_speed)):
+        return 0.0, worst
+    sign = 1.0 if m > n else orientation(inverse, n)
+    nearest(A, m, n, inverse, weights, right, vectors[TRIAL])
+    for k in range(6):
+        twist[k] = 0.0
+        for c in range(n):
+            twist[k] += S[k, c] * per_speed[c] * vectors[TRIAL, c]
+    return sign, worst
+
 
 CONTRACTION = 0.25  # largest ratio of one correction to the one before
 CORRECTIONS = 12  # per step: with that ratio, enough for any accuracy
@@ -190,11 +235,10 @@ def step_by_pose(model, data, goal, pose):
 
 @compiled
 def follow_pose(model, data, q, pose):
-    """Move `pose` to where the actuated joints are at q: (status, error, iterations).
+    """Move `pose` to where the actuated joints are at q: (status, error, iterations), in the working mode nearest by.
 
     UNREACHABLE where the limbs do not reach the pose to start from; SINGULAR where the path meets a singularity: `pose`
-    is then near it, and `error` how far actuated joints still are from q. The working mode is the one nearest to the
-    joint positions in the state.
+    is then near it, and `error` how far actuated joints still are from q.
     """
     bodies, state = model.bodies, data.state
     m = q.shape[0]
@@ -235,10 +279,7 @@ def follow_pose(model, data, q, pose):
 
 @compiled
 def track_pose(model, data, last, limbs, q, pose):
-    """As `follow_pose`, in the working mode nearest to the actuated joints `last`, which move along to q.
-
-    Unless CONVERGED, `pose` and limbs stay, so that the next reading is not spoiled; `limbs` (n_bodies, 3) is scratch.
-    """
+    """As `follow_pose`, near the actuated joints `last`, which move along to q; unless CONVERGED, everything stays."""
     state = data.state
     read_actuators(model.bodies, state, last)
     for i in range(2, state.shape[0]):
@@ -319,130 +360,3 @@ def follow_poses(model, data, seeds, q, starts, solved, found):
         if found.status[k] != CONVERGED:
             left += 1
     return left
-
-
-@compiled
-def same_side_of_graph(block, work, J0, J, A):
-    """Whether J0 and J are on one side of the singularities; joints without a row in the pseudo-inverse `work` rest."""
-    m = block.rows
-    n = block.count
-    for i in range(n):
-        for j in range(n):
-            A[i, j] = 0.0
-            for r in range(m):
-                A[i, j] += J0[r * n + i] * J[r * n + j]
-    for j in range(n):
-        at_rest = True
-        for r in range(m):
-            at_rest = at_rest and work[block.inverse_at + j * m + r] == 0.0
-        if at_rest:
-            for i in range(n):
-                A[i, j] = A[j, i] = 0.0
-            A[j, j] = 1.0
-    return determinant_sign(A, n) > 0.0
-
-
-@compiled
-def step_by_graph(model, data, block, size, J0, J, A):
-    """Newton's method on all joints of a block that are not held: (followed, residual, iterations)."""
-    bodies, closures, state, rows, work = model.bodies, model.closures, data.state, data.rows, data.work
-    previous = inf
-    m = block.rows
-    block_jacobian(model, data, block, J0, 0)
-    for iteration in range(1, CORRECTIONS + 1):
-        place_block(bodies, block, state)
-        write_block_rows(closures, block, state, rows)
-        if not is_regular(invert_block(model, data, block)):
-            return False, 0.0, iteration
-        squares = 0.0
-        turn = 0.0
-        for j in range(block.count):
-            correction = 0.0
-            for r in range(m):
-                correction -= work[block.inverse_at + j * m + r] * rows[block.rows_at + r].gap
-            i = block.start + j
-            state[i].qdd = correction
-            if bodies[i].prismatic == 1:
-                squares += correction * correction
-            else:
-                squares += (size * correction) ** 2
-                turn = max(turn, abs(correction))
-        step = sqrt(squares)
-        if not (isfinite(step) and turn < LONGEST_TURN and contracts(step, previous, size)):
-            return False, 0.0, iteration
-        for i in range(block.start, block.start + block.count):
-            state[i].q += state[i].qdd
-        if settled(step, previous, size):
-            place_block(bodies, block, state)
-            residual = write_block_rows(closures, block, state, rows)
-            block_jacobian(model, data, block, J, 0)
-            same = same_side_of_graph(block, work, J0, J, A)
-            return same and closed(block, residual), residual, iteration
-        previous = step
-    return False, 0.0, CORRECTIONS
-
-
-@allocating
-def follow_graph(model, data, size, actuators, q):
-    """As `follow_pose`, on the whole graph from the closed configuration in the state: (status, residual, iterations).
-
-    `actuators` (n_actuated,) are the bodies whose joints are held, and go to q, turning ones by the shortest way. It
-    needs no inverse kinematics, and so passes through singularities of type 1. The graph is one block, whose `idle`
-    must be the number of joints that the closures leave free with the actuators held.
-    """
-    bodies, closures, state, rows = model.bodies, model.closures, data.state, data.rows
-    block = model.blocks[0]
-    J0, J = np.empty(block.rows * block.count), np.empty(block.rows * block.count)
-    A = np.empty((block.count, block.count))
-    span = np.empty(q.shape[0])
-    for a in range(q.shape[0]):
-        i = actuators[a]
-        span[a] = q[a] - state[i].q
-        if bodies[i].prismatic == 0:
-            span[a] = atan2(sin(span[a]), cos(span[a]))
-    longest, cap = longest_part(bodies, span)
-    done = 0.0
-    part = cap
-    iterations = 0
-    for _ in range(STEPS):
-        place_block(bodies, block, state)
-        write_block_rows(closures, block, state, rows)
-        keep(state)
-        left = 1.0 - done - part
-        for a in range(q.shape[0]):
-            state[actuators[a]].q = q[a] - left * span[a]
-        followed, residual, count = step_by_graph(model, data, block, size, J0, J, A)
-        iterations += count
-        if followed:
-            if left <= 0.0:
-                return CONVERGED, residual, iterations
-            done += part
-            part = min(2.0 * part, cap, 1.0 - done)
-            continue
-        part *= 0.5
-        put_back(state)
-        if part < SHORTEST:
-            break
-    return SINGULAR, (1.0 - done) * longest, iterations
-
-
-@allocating
-def follow_graphs(model, data, size, actuators, q, last, tail, out):
-    """`follow_graph` of rows from the joints in `out`; DIVERGED where an axis ends the wrong way.
-
-    The platform is at `tail` (4, 4) in the body `last`.
-    """
-    state, R = data.state, data.system[0]  # scratch, and at least of this size
-    me = state[last]
-    for k in range(q.shape[0]):
-        for i in range(state.shape[0]):
-            state[i].q = out.joints[k, i]
-        out.status[k], out.residual[k], out.iterations[k] = follow_graph(model, data, size, actuators, q[k])
-        if out.status[k] == CONVERGED and turned_over(model.closures, model.blocks[0], state):
-            out.status[k] = DIVERGED
-        for i in range(state.shape[0]):
-            out.joints[k, i] = state[i].q
-        if out.status[k] == CONVERGED:
-            put(out.pose[k], add(get(me.p), rotate(me.R, (tail[0, 3], tail[1, 3], tail[2, 3]))))
-            matmul(me.R, tail, R)
-            write_quaternion(R, out.pose[k, 3:])

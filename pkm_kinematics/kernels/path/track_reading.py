@@ -3,16 +3,15 @@
 
 import numpy as np
 
+from pkm_kinematics.kernels.dense import all_finite
 from pkm_kinematics.kernels.model_and_data import FACTORS, NEAREST_BRANCH, VECTORS
-from pkm_kinematics.kernels.path.follow import follow_pose, read_angles_at, track_pose, usable_positions
-from pkm_kinematics.kernels.path.newton import RIGHT, TWIST
+from pkm_kinematics.kernels.path.follow import RIGHT, TWIST, follow_pose, read_angles_at, track_pose, usable_positions
 from pkm_kinematics.kernels.position.chain import chain_motion
 from pkm_kinematics.kernels.position.positions import CONVERGED, INVALID_INPUT, SINGULAR, closes
 from pkm_kinematics.kernels.position.solve_poses import read_joints, solve_pose, take_seed
 from pkm_kinematics.kernels.rates.motion import invert_blocks, move_platform, velocities
 from pkm_kinematics.kernels.rates.projection import factorise_drives, inverse_jacobian
 from pkm_kinematics.kernels.regularity import is_regular, nearest, weigh_drives
-from pkm_kinematics.kernels.short_vectors import all_finite
 from pkm_runtime.kernels.compiled import allocating, compiled
 
 
@@ -26,10 +25,7 @@ def track_usable(model, data, last, limbs, q, pose):
 
 @compiled
 def write_forward_jacobian(model, data, jacobian):
-    """Platform twist per actuated joint rates (6, m), blocks inverted before; False where it is not determined.
-
-    Of actuators that contradict each other, the twist nearest to all.
-    """
+    """Platform twist per actuated joint rates (6, m), nearest to all redundant ones; False where not determined."""
     subspace, m, vectors = model.subspace, jacobian.shape[1], data.system[VECTORS]
     n = subspace.shape[1]
     J, K, inverse = data.system[0, :m], data.system[1, :m, :n], data.system[2, :n, :n]
@@ -53,9 +49,8 @@ def write_forward_jacobian(model, data, jacobian):
 def track_reading(model, data, positions, rates, pose, joints, twist, velocities_, jacobian):
     """Move `pose` (7,) and `joints` (n_joints,) to actuators at `positions`, `rates` (n_actuated,): (status, error).
 
-    `error` is the largest of an actuated joint. Writes the platform's twist (6,), the joints' `velocities_` (n_joints,)
-    and `jacobian` (6, n_actuated), twist per actuated joint rates; they count where CONVERGED or JOINT_LIMIT. For
-    constant motion spaces.
+    Writes the platform's twist (6,), the joints' `velocities_` (n_joints,) and `jacobian` (6, n_actuated), which count
+    where CONVERGED or JOINT_LIMIT. For constant motion spaces.
     """
     state = data.state
     if not usable_positions(model, positions):

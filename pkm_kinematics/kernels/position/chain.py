@@ -150,10 +150,7 @@ def chain_error(model, data, R, p):
 
 @compiled
 def chain_motion(model, data):
-    """Rates and accelerations of the coordinates from the platform's motion; zero where the angles are singular.
-
-    Least squares on the branch's twist equations, exact inside the motion space. Overwrites the end of `data.work`.
-    """
+    """Rates and accelerations of the coordinates by least squares, zero where singular; uses the end of `data.work`."""
     chain, state, work = model.chain, data.chain, data.work
     platform = data.state[PLATFORM]
     weightless = data.state[BASE].dv  # minus gravity, which the platform's acceleration contains

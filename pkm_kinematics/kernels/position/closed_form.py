@@ -87,10 +87,7 @@ def face(me, d, t):
 
 @compiled
 def lift_to(bodies, block, state, target):
-    """Slide or turn the lift until the tip is in the plane of `target` across the axes; margin as in `turn_to`.
-
-    Places its body. Of the two ways to turn it takes that of home.
-    """
+    """Slide or turn the lift, home's way, until the tip is in the plane of `target` across the axes; a margin."""
     i = block.lift
     joint_frame(bodies, state, i)
     me = state[i]
@@ -184,10 +181,7 @@ def turn_wrist(bodies, closures, block, state):
 
 @compiled
 def extend(bodies, block, state, target):
-    """Write the extension at which the closure is as far from the pointing joint as `target`; returns the aimed vector.
-
-    Expects the pointing joint's frame in its state.
-    """
+    """Write the extension that reaches `target` from the pointing joint, whose frame is known; the aimed vector."""
     i = block.extension
     body = bodies[i]
     first = state[block.pointing]
@@ -239,10 +233,7 @@ def driven_arm(bodies, closures, block, state):
 
 @compiled
 def bend(bodies, closures, block, state):
-    """Angle [rad] of a turning driver behind the direction of its target, within half a turn; all bodies in place.
-
-    It is what the branch adds, a part of a half turn, always to one side.
-    """
+    """Angle [rad] that the branch adds to a turning driver behind the direction of its target; all bodies in place."""
     t, e = driven_arm(bodies, closures, block, state)
     return atan2(t[0] * e[1] - t[1] * e[0], t[0] * e[0] + t[1] * e[1])
 

@@ -149,10 +149,7 @@ def closed(block, residual):
 
 @compiled
 def turned_over(closures, block, state):
-    """True where a closure of a block holds all its equations with an axis the wrong way round.
-
-    The equations keep directions that ought to coincide square to others, which opposed ones are too.
-    """
+    """True where a closure of a block has an axis the wrong way round, which the equations, all square, do not tell."""
     for k in range(block.closure_start, block.closure_start + block.closure_count):
         closure = closures[k]
         if closure.kind in (SPHERICAL, UNIVERSAL):
@@ -242,10 +239,7 @@ def inverse_of_three(J, at, out, to):
 
 @compiled
 def inverse_of_three_by_two(J, at, out, to):
-    """Pseudo-inverse of the flat (3, 2) matrix J[at:] into out[to:]; returns the sine between its columns.
-
-    That is its reciprocal condition; where it is 0, `out` is left alone.
-    """
+    """Pseudo-inverse of the flat (3, 2) matrix J[at:] into out[to:], if any; returns the sine between columns."""
     a = (J[at], J[at + 2], J[at + 4])
     b = (J[at + 1], J[at + 3], J[at + 5])
     aa = dot(a, a)
@@ -262,15 +256,13 @@ def inverse_of_three_by_two(J, at, out, to):
 
 
 @compiled
-def inverse_of_tall(J, m, n, out, scratch):
-    """A generalised inverse (n, m) of a flat (m, n) matrix by classical Gram-Schmidt orthogonalisation done twice.
+def orthonormalise(J, m, n, R):
+    """Factorise a flat (m, n) matrix by classical Gram-Schmidt done twice: J gets its orthonormal factor, R the rest.
 
-    With full column rank it is the pseudo-inverse. Columns in the span of those before them are dropped: their joints
-    rest. `scratch` holds at least n * n values. J is overwritten by its orthonormal factor. Returns the reciprocal
-    condition of the columns left, and the number of dropped ones.
+    R (n * n,) has zeros on its diagonal for columns in the span of those before them, which are dropped; returns how
+    many.
     """
     dropped = 0
-    inverted = 0.0
     longest = 0.0
     for j in range(n):
         length = 0.0
@@ -278,23 +270,23 @@ def inverse_of_tall(J, m, n, out, scratch):
             length += J[r * n + j] ** 2
         longest = max(longest, sqrt(length))
     for j in range(n):
-        at = j * n  # below the diagonal of the factor there is room for the projections on the columns before
+        at = j * n  # below the diagonal of the triangle there is room for the projections on the columns before
         for k in range(j + 1):
-            scratch[k * n + j] = 0.0
+            R[k * n + j] = 0.0
         for _ in range(2):
             for k in range(j):
-                scratch[at + k] = 0.0
+                R[at + k] = 0.0
             for r in range(m):
                 value = J[r * n + j]
                 for k in range(j):
-                    scratch[at + k] += J[r * n + k] * value
+                    R[at + k] += J[r * n + k] * value
             for r in range(m):
                 value = 0.0
                 for k in range(j):
-                    value += J[r * n + k] * scratch[at + k]
+                    value += J[r * n + k] * R[at + k]
                 J[r * n + j] -= value
             for k in range(j):
-                scratch[k * n + j] += scratch[at + k]
+                R[k * n + j] += R[at + k]
         rest = 0.0
         for r in range(m):
             rest += J[r * n + j] ** 2
@@ -304,9 +296,20 @@ def inverse_of_tall(J, m, n, out, scratch):
             for r in range(m):
                 J[r * n + j] = 0.0
             continue
-        scratch[j * n + j] = rest
+        R[j * n + j] = rest
         for r in range(m):
             J[r * n + j] /= rest
+    return dropped
+
+
+@compiled
+def inverse_of_tall(J, m, n, out, scratch):
+    """A generalised inverse (n, m) of a flat (m, n) matrix, which is overwritten; joints of dropped columns rest.
+
+    Returns the reciprocal condition of the columns left, and the number of dropped ones; `scratch` is for n * n values.
+    """
+    dropped = orthonormalise(J, m, n, scratch)
+    inverted = 0.0
     for j in range(n - 1, -1, -1):
         size = scratch[j * n + j]
         if size == 0.0:
@@ -332,10 +335,7 @@ def inverse_of_tall(J, m, n, out, scratch):
 
 @compiled
 def weigh_directions(closures, block, values, start_at, per_row, per_joint):
-    """Multiply `values[start_at:]`, per equation and joint, by the robot's size where an equation holds a direction.
-
-    So a block's equations are all lengths, as in `block_residual`.
-    """
+    """Multiply `values[start_at:]` by the robot's size where an equation holds a direction, so that all are lengths."""
     for k in range(block.closure_start, block.closure_start + block.closure_count):
         closure = closures[k]
         first = start_at + (closure.rows_at - block.rows_at) * per_row
@@ -367,10 +367,7 @@ def invert_block(model, data, block):
 
 @compiled
 def inverse_by_rows(work, at, m, n, to, idle):
-    """Generalised inverse of the flat (m, n) matrix work[at:] into work[to:]; returns its reciprocal condition.
-
-    That is 0 where joints other than `idle` ones depend on the rest.
-    """
+    """Generalised inverse of the flat (m, n) matrix work[at:] into work[to:]; its condition, 0 if not `idle`."""
     J = work[at : at + m * n]
     condition, dropped = inverse_of_tall(J, m, n, work[to : to + m * n], work[at + m * n : at + m * n + n * n])
     return condition if dropped == idle else 0.0

@@ -52,7 +52,7 @@ def solve_newton(model, data, block):
     """Positions of a block by Newton's method from the joint positions in the state: (residual, iterations).
 
     Raises the row SLOWEST of the vectors to the largest ratio of a correction to the one before, or to infinity where
-    one is longer than NEXT. By it `follows` tells whether the solution is the one next to where the joints were.
+    one is longer than NEXT, for `follows`.
     """
     bodies, closures, state, rows, work = model.bodies, model.closures, data.state, data.rows, data.work
     slowest = data.system[VECTORS, SLOWEST]

@@ -2,11 +2,13 @@
 """Whole solves, for one pose (7,) and for many: what the Python classes call.
 
 Lean solves take a finite pose with a unit quaternion and write actuated joint positions `out` (n_actuated,) in working
-mode `mode`, or nearest to the state where that is negative. Joint positions q and seed are (n_joints,).
+mode `mode`, or nearest to the state where that is negative. Joint positions q and seed are (n_joints,). `keep_seeds`
+takes joint positions that close the loops as they are, whichever of the solutions they are.
 """
 
 from math import ceil, isfinite, isnan, sqrt
 
+from pkm_kinematics.kernels.dense import all_finite
 from pkm_kinematics.kernels.position.chain import TAU, chain_motion, place_chain, read_chain
 from pkm_kinematics.kernels.position.closed_form import (
     drive,
@@ -16,21 +18,25 @@ from pkm_kinematics.kernels.position.closed_form import (
     target_of,
     turn_from_home,
 )
+from pkm_kinematics.kernels.position.closures import closed, turned_over
 from pkm_kinematics.kernels.position.placement import joint_frame, place_platform, set_angle
 from pkm_kinematics.kernels.position.positions import (
     CONVERGED,
     INVALID_INPUT,
     JOINT_LIMIT,
+    SINGULAR,
     UNREACHABLE,
     closes,
+    place_block,
     solve_positions,
+    write_block_rows,
 )
 from pkm_kinematics.kernels.rates.motion import accelerations, invert_blocks, move_platform, velocities
 from pkm_kinematics.kernels.rates.projection import inverse_jacobian
 from pkm_kinematics.kernels.records import PLATFORM
 from pkm_kinematics.kernels.regularity import is_regular
-from pkm_kinematics.kernels.short_vectors import all_finite
 from pkm_runtime.kernels.compiled import compiled
+from pkm_runtime.kernels.selection import nan_max
 
 UNIT = 1e-6  # a quaternion this near to unit length is rounded, one farther away is a mistake
 INSIDE = 1e-6  # rad, and of the robot's size: a pose this near to the motion space is rounded into it
@@ -138,10 +144,7 @@ def beyond_limits(model, data):
 
 @compiled
 def solve_pose(model, data, pose, branch):
-    """All joint positions of one pose: (status, residual, iterations).
-
-    Poses within rounding of the motion space are moved into it; others, and unusable ones, are INVALID_INPUT.
-    """
+    """All joint positions of one pose, which may be rounded into the motion space: (status, residual, iterations)."""
     chain, state = model.chain, data.state
     platform = state[PLATFORM]
     if not check_pose(pose, data.work):
@@ -268,3 +271,61 @@ def wrap_into_limits(lower, upper, turning, status, q):
                 inside = False
         if inside:
             status[k] = CONVERGED
+
+
+SAME = 1e-6  # rad, and of the robot's size: configurations nearer than this are one
+
+
+@compiled
+def gap_as_placed(model, data):
+    """Largest gap [m] of the loops at the joints and platform in the state; -1 where a loop is open."""
+    blocks, state = model.blocks, data.state
+    worst = 0.0
+    for b in range(blocks.shape[0]):
+        block = blocks[b]
+        place_block(model.bodies, block, state)
+        residual = write_block_rows(model.closures, block, state, data.rows)
+        if not closed(block, residual) or turned_over(model.closures, block, state):
+            return -1.0
+        worst = nan_max(worst, residual)
+    return worst
+
+
+@compiled
+def is_away(model, seed, q):
+    """Whether joint positions q (n_joints,) are another configuration of the limbs than `seed` (n_joints,), or none."""
+    bodies, size = model.bodies, model.task[0].size
+    for i in range(2, bodies.shape[0]):
+        at = bodies[i].column
+        if not abs(q[at] - seed[at]) <= (SAME * size if bodies[i].prismatic == 1 else SAME):
+            return True
+    return False
+
+
+@compiled
+def keep_seeds(model, data, choice, poses, out):
+    """Put seeds that close the loops in the place of other solutions in `out`; SINGULAR where a limb is loose."""
+    chain, state = model.chain, data.state
+    shared = choice.seeds.shape[0] == 1
+    for k in range(poses.shape[0]):
+        seed = choice.seeds[0 if shared else k]
+        if not (is_away(model, seed, out.q[k]) and usable_seed(model, seed) and check_pose(poses[k], data.work)):
+            continue
+        take_seed(model, data, seed)
+        place_platform(state, data.work)
+        if chain.shape[0] > 1:
+            platform = state[PLATFORM]
+            miss, turn = read_chain(model, data, platform.R, platform.p)
+            if not (miss < INSIDE * model.task[0].size and turn < INSIDE):
+                continue
+            if chain.shape[0] < 7:
+                place_chain(model, data, platform.R, platform.p)
+        gap = gap_as_placed(model, data)
+        if gap < 0.0:
+            continue
+        out.residual[k], out.iterations[k] = gap, 0
+        read_joints(model, data, out.q[k])
+        beyond = beyond_limits(model, data)
+        out.status[k] = JOINT_LIMIT if beyond else CONVERGED
+        if not is_regular(invert_blocks(model, data)):
+            out.status[k] = SINGULAR

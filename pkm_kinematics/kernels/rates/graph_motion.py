@@ -4,12 +4,22 @@
 The tables are those of the whole graph with the actuators held: one block, the platform's branch among its bodies. This
 needs no motion space and is regular where a limb is stretched or folded (type 1). At a singularity of type 2, N grows
 without bounds, and a status says so.
+
+A kinematically redundant robot has as many actuators as the platform and its redundant joints have degrees of freedom.
+Rates x (6 + r,) are the platform's twist, then the rates of the redundant joints; J (6 + r, n) maps actuator velocities
+u to them, and has full column rank but at singularities.
 """
 
+from typing import Any, NamedTuple
+
+from pkm_kinematics.kernels.compiled_rotations import write_quaternion
+from pkm_kinematics.kernels.dense import all_finite
 from pkm_kinematics.kernels.position.closures import closed, invert_block, joint_row
 from pkm_kinematics.kernels.position.positions import (
     CONVERGED,
     DIVERGED,
+    INVALID_INPUT,
+    JOINT_LIMIT,
     SINGULAR,
     place_block,
     solve_newton,
@@ -22,8 +32,9 @@ from pkm_kinematics.kernels.rates.motion import (
     relative_acceleration,
     row_acceleration,
 )
-from pkm_kinematics.kernels.regularity import is_regular
-from pkm_kinematics.kernels.vectors import get
+from pkm_kinematics.kernels.records import BASE
+from pkm_kinematics.kernels.regularity import factorise, is_regular, nearest
+from pkm_kinematics.kernels.vectors import add, cross, get, matmul, put, rotate, sub
 from pkm_runtime.kernels.compiled import compiled
 
 
@@ -113,3 +124,185 @@ def close_graph(model, data):
     """Close the loops with the actuators where they are, from joint positions that have drifted. Returns a status."""
     residual, _ = solve_newton(model, data, model.blocks[0])
     return CONVERGED if closed(model.blocks[0], residual) else DIVERGED
+
+
+class GraphPlaces(NamedTuple):
+    """Where in the whole graph the robot's actuators, its joints and its platform are."""
+
+    actuators: Any  # (n_actuated,) their bodies
+    farthest: Any  # (n_actuated,) positions from which on readings are not usable
+    bodies: Any  # (n_joints,) those of the robot's own joints
+    lower: Any  # (n_joints,) ends of the joints' ranges
+    upper: Any  # (n_joints,)
+    carrier: Any  # the platform's last body
+    tail: Any  # (4, 4) the platform's frame in it
+
+
+class GraphMotion(NamedTuple):
+    """The motion of the whole robot, written by kernels."""
+
+    pose: Any  # (7,) of the platform
+    twist: Any  # (6,) of the platform
+    joints: Any  # (n_joints,) positions
+    velocities: Any  # (n_joints,)
+    jacobian: Any  # (6, n_actuated) platform twist per actuated joint rates
+
+
+@compiled
+def read_platform(model, data, places, motion):
+    """Write pose, twist and Jacobian of the platform to `motion`, the columns and velocities of all bodies known."""
+    bodies, state, tail, J = model.bodies, data.state, places.tail, motion.jacobian
+    me = state[places.carrier]
+    arm = rotate(me.R, (tail[0, 3], tail[1, 3], tail[2, 3]))
+    origin = add(get(me.p), arm)
+    put(motion.pose, origin)
+    R = data.system[0]  # free, and at least of this size
+    matmul(me.R, tail, R)
+    write_quaternion(R, motion.pose[3:])
+    put(motion.twist, add(get(me.v), cross(get(me.w), arm)))
+    put(motion.twist[3:], get(me.w))
+    n = J.shape[1]
+    for r in range(6):
+        for c in range(n):
+            J[r, c] = 0.0
+    j = places.carrier
+    while j >= model.blocks[0].start:
+        axis = (state[j].R[0, 2], state[j].R[1, 2], state[j].R[2, 2])
+        sliding = bodies[j].prismatic == 1
+        linear = axis if sliding else cross(axis, sub(origin, get(state[j].p)))
+        for c in range(n):
+            rate = state[j].column[c]
+            for r in range(3):
+                J[r, c] += linear[r] * rate
+                if not sliding:
+                    J[3 + r, c] += axis[r] * rate
+        j = bodies[j].parent
+
+
+@compiled
+def read_acceleration(data, places, out):
+    """Acceleration (6,) of the platform where those of all bodies are known."""
+    me, tail = data.state[places.carrier], places.tail
+    arm = rotate(me.R, (tail[0, 3], tail[1, 3], tail[2, 3]))
+    w = get(me.w)
+    linear = add(get(me.dv), add(cross(get(me.dw), arm), cross(w, cross(w, arm))))
+    for r in range(3):
+        out[r] = linear[r] - data.state[BASE].dv[r]
+        out[3 + r] = me.dw[r]
+
+
+@compiled
+def read_graph(model, data, places, u, motion):
+    """The robot's motion for actuator velocities u (n_actuated,), the loops closed in the state. Returns a status."""
+    status = graph_columns(model, data)
+    if status != CONVERGED:
+        return status
+    graph_velocities(model, data, u)
+    read_platform(model, data, places, motion)
+    status = CONVERGED
+    for k in range(places.bodies.shape[0]):
+        me = data.state[places.bodies[k]]
+        motion.joints[k], motion.velocities[k] = me.q, me.qd
+        if not places.lower[k] <= me.q <= places.upper[k]:
+            status = JOINT_LIMIT
+    if not (all_finite(motion.twist) and all_finite(motion.velocities)):  # of actuators faster than any
+        return INVALID_INPUT
+    return status
+
+
+WANTED, WEIGHTS = range(3, 5)  # scratch vectors, rows of `Data.system[3]`
+
+
+class Coordinates(NamedTuple):
+    """Redundant joints in the whole graph, and what makes rates uniform."""
+
+    bodies: Any  # (r,) of the graph
+    units: Any  # (6 + r,) speeds [m/s] that count as unit rates of x
+    drives: Any  # (n,) the same of the actuators
+    places: Any  # GraphPlaces
+
+
+@compiled
+def factorise_coordinates(model, data, at, found):
+    """Prepare `actuator_rates` with the columns written; leaves the platform in `found`. Reciprocal condition of J."""
+    read_platform(model, data, at.places, found)
+    J, n, r = found.jacobian, at.drives.shape[0], at.bodies.shape[0]
+    A = data.system[2, : 6 + r, :n]
+    for c in range(n):
+        for k in range(6 + r):
+            rate = J[k, c] if k < 6 else data.state[at.bodies[k - 6]].column[c]
+            A[k, c] = rate * at.units[k] / at.drives[c]
+    return factorise(A, 6 + r, n, data.system[1, :n, :n], data.system[3, WEIGHTS])
+
+
+@compiled
+def actuator_rates(data, at, wanted, rates):
+    """Actuator rates (n,) that go with rates `wanted` (6 + r,) of x, which are overwritten."""
+    n, m = at.drives.shape[0], at.units.shape[0]
+    for k in range(m):
+        wanted[k] *= at.units[k]
+    nearest(data.system[2, :m, :n], m, n, data.system[1, :n, :n], data.system[3, WEIGHTS], wanted, rates)
+    for c in range(n):
+        rates[c] /= at.drives[c]
+
+
+@compiled
+def read_accelerations(data, at, out):
+    """Accelerations (6 + r,) of x where those of all bodies are known."""
+    read_acceleration(data, at.places, out)
+    for k in range(at.bodies.shape[0]):
+        out[6 + k] = data.state[at.bodies[k]].qdd
+
+
+@compiled
+def move_coordinates(model, data, at, found, motion, u, ud):
+    """All bodies, placed by the joint positions in the state, moved by rates and accelerations of x in `motion`.
+
+    u and ud (n,) get those of the actuators, `found` the platform. Returns a status and the reciprocal condition of J.
+    """
+    m = at.units.shape[0]
+    status = graph_columns(model, data)
+    if status != CONVERGED:
+        return status, 0.0
+    condition = factorise_coordinates(model, data, at, found)
+    if not is_regular(condition):
+        return SINGULAR, condition
+    wanted = data.system[3, WANTED, :m]
+    for k in range(m):
+        wanted[k] = motion[k]
+    actuator_rates(data, at, wanted, u)
+    graph_velocities(model, data, u)
+    for c in range(ud.shape[0]):
+        ud[c] = 0.0
+    graph_accelerations(model, data, ud)
+    read_accelerations(data, at, wanted)
+    for k in range(m):
+        wanted[k] = motion[m + k] - wanted[k]
+    actuator_rates(data, at, wanted, ud)
+    graph_accelerations(model, data, ud)
+    return CONVERGED, condition
+
+
+@compiled
+def place_row(data, positions):
+    """Put the joints of the graph where a row (n_bodies,) of positions says."""
+    for i in range(positions.shape[0]):
+        data.state[i].q = positions[i]
+
+
+@compiled
+def coordinate_motions(model, data, at, found, positions, motions, u, qd, qdd, status):
+    """Rates of actuators u (k, n), all joints' qd and qdd (k, n_joints), for `motions`; rows that are CONVERGED."""
+    ud = data.system[3, 0, : u.shape[1]]
+    for k in range(positions.shape[0]):
+        if status[k] != CONVERGED:
+            continue
+        place_row(data, positions[k])
+        status[k], _ = move_coordinates(model, data, at, found, motions[k], u[k], ud)
+        if status[k] != CONVERGED:
+            continue
+        for j in range(at.places.bodies.shape[0]):
+            me = data.state[at.places.bodies[j]]
+            qd[k, j], qdd[k, j] = me.qd, me.qdd
+        if not (all_finite(qd[k]) and all_finite(qdd[k])):
+            status[k] = INVALID_INPUT

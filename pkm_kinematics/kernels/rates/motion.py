@@ -255,10 +255,7 @@ def correct(bodies, block, state):
 
 @compiled
 def solve_motion(model, data, mode, motion):
-    """Bring the state to a platform motion (19,) or longer: pose (7), twist (6), acceleration (6). Returns a status.
-
-    Finite, with a unit quaternion, inside the motion space; `mode` as in `solve_positions`. Blocks are inverted after.
-    """
+    """Bring the state to a platform motion: pose (7), twist (6), acceleration (6). Status; blocks are inverted."""
     state = data.state
     place_platform(state, motion)
     status, _, _ = solve_positions(model, data, mode, False)

@@ -2,9 +2,13 @@
 """The twists that limbs and branch leave to the platform, and the acceleration that they impose, pose by pose.
 
 The motion space holds the twists that all limbs allow; for robots such as the 3-PRS it depends on the configuration
-("parasitic motion"). `limb_system` has a limb's equations J qd + G V = 0 as matrices, for analysis.
+("parasitic motion"). Positions must be solved before. Twists and rates are (6,), linear, then angular.
 
-Positions must be solved before. Twists and rates are (6,), linear, then angular; poses are (n, 7).
+`motion_space` finds it by singular values. For recordings, `null_combinations` and what follows find it in operations
+that are the same at every pose: a block with more equations than joints says of the platform alone what its joints
+cannot change, combinations of its equations, which as closure forces are wrenches on the platform that do no work in
+any possible motion (Joshi and Tsai, "Jacobian analysis of limited-dof parallel manipulators", 2002). Moments count over
+the characteristic length. Blocks are inverted before.
 """
 
 from math import sqrt
@@ -12,7 +16,7 @@ from math import sqrt
 import numpy as np
 
 from pkm_kinematics.kernels.position.chain import chain_motion
-from pkm_kinematics.kernels.position.closures import joint_row
+from pkm_kinematics.kernels.position.closures import block_jacobian, joint_row
 from pkm_kinematics.kernels.position.positions import closes
 from pkm_kinematics.kernels.position.solve_poses import solve_pose, take_seed
 from pkm_kinematics.kernels.rates.motion import (
@@ -20,11 +24,14 @@ from pkm_kinematics.kernels.rates.motion import (
     closure_accelerations,
     invert_blocks,
     move_platform,
+    relative_acceleration,
+    row_acceleration,
     velocities,
 )
-from pkm_kinematics.kernels.records import PLATFORM
-from pkm_kinematics.kernels.regularity import is_regular
-from pkm_kinematics.kernels.vectors import add, cross, get, sub
+from pkm_kinematics.kernels.rates.projection import clear_wrench, gather_block, push, release_block
+from pkm_kinematics.kernels.records import BASE, PLATFORM, SPHERICAL
+from pkm_kinematics.kernels.regularity import factorise, is_regular, least_norm, reflect, turn_back
+from pkm_kinematics.kernels.vectors import add, cross, get, scale, sub
 from pkm_runtime.kernels.compiled import allocating, compiled
 
 RANK = 1e-9  # left null vectors of a limb: singular values below this part of the largest. J mixes lengths and angles
@@ -62,8 +69,8 @@ def branch_drift(model, data):
 def write_basis(spanning, basis):
     """Orthonormal basis (6, n) of the space that orthonormal rows (n, 6) span, the same whichever these are.
 
-    Null vectors are known but for a turn among themselves, which rounding decides. Here each column is the projection
-    of an axis: of the first whose part across the columns before it is nearly the longest.
+    Each column is the projection of an axis: of the first whose part across the columns before it is nearly the
+    longest.
     """
     n = basis.shape[1]
     for k in range(n):
@@ -97,10 +104,9 @@ def write_basis(spanning, basis):
 
 @allocating
 def held_wrenches(model, data, limb):
-    """What a limb's closures J qd + G V = 0 say of the platform alone: wrenches (k, 6), combinations N (k, m) of them.
+    """What a limb's closures J qd + G V = 0 say of the platform alone: N (k, m) with N J = 0, and wrenches N G.
 
-    N J = 0: the limb's joints cannot change it. Wrenches N G, the limb's reciprocal screws, act on twists whose angular
-    part is multiplied by the characteristic length.
+    The limb's reciprocal screws (k, 6) act on twists whose angular part is multiplied by the characteristic length.
     """
     blocks = model.blocks
     first, stop = model.limbs[limb, 0], model.limbs[limb, 1]
@@ -127,10 +133,7 @@ def held_wrenches(model, data, limb):
 
 @allocating
 def constraint_hold(model, data, blocked):
-    """How well the limbs hold what they block: the singular value whose vanishing would free one of the `blocked`.
-
-    Of all limbs' orthonormal constraint wrenches, moments over the characteristic length; infinite if none is blocked.
-    """
+    """The singular value of all limbs' unit constraint wrenches whose vanishing would free one of the `blocked`."""
     if blocked == 0:
         return np.inf
     wrenches = np.zeros((data.rows.shape[0], 6))
@@ -165,10 +168,7 @@ def limb_margins(model, data, choice, poses, blocked, hold, regularity):
 
 @allocating
 def motion_space(model, data, allowed, twist, space, bias):
-    """Motion space (6, mobility) and bias acceleration (6,) of least norm at `twist`; blocks inverted before.
-
-    `allowed` (6, c) spans the twists of the branch.
-    """
+    """Motion space (6, mobility), bias acceleration (6,) of least norm at `twist`; `allowed` (6, c) by the branch."""
     closures, blocks, limbs, state, rows = model.closures, model.blocks, model.limbs, data.state, data.rows
     length = model.task[0].length
     scale = np.array((1.0, 1.0, 1.0, length, length, length))
@@ -237,10 +237,7 @@ def motion_spaces(model, data, choice, poses, twists, spaces, biases):
 
 @compiled
 def is_off_space(rates, scale, projector, rounding):
-    """Whether rates times `scale` (6,) miss the space of `projector` (6, 6), or are too large to square.
-
-    By more than `rounding` of one plus their size. With no projector (0, 6) only the size counts.
-    """
+    """Whether rates times `scale` (6,) miss the space of `projector` (6, 6), if any, or are too large to square."""
     size = 0.0
     left = 0.0
     for r in range(6):
@@ -294,3 +291,107 @@ def limb_system(model, data, first_closure, stop_closure, first_body, J, G):
                     for c in range(3):
                         G[r - start, c] += sign * force[c]
                         G[r - start, 3 + c] += sign * torque[c]
+
+
+@compiled
+def null_combinations(model, data, block, weights, null):
+    """Combinations `null` (m - n, m) of a block's m equations that no joint of n changes; scratch `weights` (n,)."""
+    m, n = block.rows, block.count
+    block_jacobian(model, data, block, data.work, block.scratch_at)
+    A = data.work[block.scratch_at : block.scratch_at + m * n].reshape(m, n)
+    for k in range(n):
+        reflect(A, m, n, k, weights)
+    for i in range(m - n):
+        for r in range(m):
+            null[i, r] = 0.0
+        null[i, n + i] = 1.0
+        turn_back(A, m, n, weights, null[i])
+
+
+@compiled
+def constraint_wrench(model, data, b, combination, out):
+    """The wrench (6,) on the platform of closure forces in a combination (m,) of block b's equations."""
+    bodies, closures, blocks = model.bodies, model.closures, model.blocks
+    state, rows, work = data.state, data.rows, data.work
+    block, platform = blocks[b], state[PLATFORM]
+    clear_wrench(platform)
+    for i in range(blocks[block.limb_first].start, block.start + block.count):
+        clear_wrench(state[i])
+        state[i].effort = 0.0
+    for k in range(block.closure_start, block.closure_start + block.closure_count):
+        closure = closures[k]
+        force = (0.0, 0.0, 0.0)
+        moment = (0.0, 0.0, 0.0)
+        for r in range(closure.rows_at, closure.rows_at + closure.rows):
+            share = combination[r - block.rows_at]
+            force = add(force, scale(share, get(rows[r].force)))
+            moment = add(moment, scale(share, get(rows[r].moment)))
+        point = get(rows[closure.rows_at].point)
+        if closure.successor_anchor != BASE:
+            push(state[closure.successor_anchor], force, moment, point)
+        if closure.predecessor_anchor != BASE:
+            push(state[closure.predecessor_anchor], scale(-1.0, force), scale(-1.0, moment), point)
+    for c in range(b - 1, block.limb_first - 1, -1):
+        gather_block(bodies, blocks[c], state)
+        release_block(closures, blocks[c], state, rows, work)
+    for r in range(3):
+        out[r] = platform.force[r]
+        out[3 + r] = platform.torque[r] / model.task[0].length
+
+
+@compiled
+def combined_acceleration(model, data, block, combination):
+    """Second rate of a combination (m,) of a block's equations at the motion in the state, whatever its joints do."""
+    state, rows = data.state, data.rows
+    rate = 0.0
+    for k in range(block.closure_start, block.closure_start + block.closure_count):
+        closure = model.closures[k]
+        opening, turning = relative_acceleration(closure, state, rows)
+        for r in range(closure.rows_at, closure.rows_at + closure.rows):
+            if closure.kind == SPHERICAL:
+                second = opening[r - closure.rows_at]
+            else:
+                second = row_acceleration(closure, state, rows, r, opening, turning)
+            rate += combination[r - block.rows_at] * second
+    return rate
+
+
+@compiled
+def space_across(wrenches, length, inverse, weights, space):
+    """Basis `space` (6, n), orthonormal with rotations times `length`, across `wrenches` (6, 6 - n); a condition."""
+    n = space.shape[1]
+    k = 6 - n
+    condition = factorise(wrenches, 6, k, inverse, weights)
+    for c in range(n):
+        column = space[:, c]
+        for r in range(6):
+            column[r] = 0.0
+        column[k + c] = 1.0
+        turn_back(wrenches, 6, k, weights, column)
+        for r in range(3, 6):
+            column[r] /= length
+    return condition
+
+
+@compiled
+def onto_space(space, length, rates):
+    """Move a twist or acceleration (6,) to the nearest one in a space of `space_across`."""
+    n = space.shape[1]
+    first = rates[0], rates[1], rates[2], rates[3], rates[4], rates[5]
+    for r in range(6):
+        rates[r] = 0.0
+    for c in range(n):
+        along = 0.0
+        for r in range(3):
+            along += space[r, c] * first[r] + (length * length) * space[3 + r, c] * first[3 + r]
+        for r in range(6):
+            rates[r] += along * space[r, c]
+
+
+@compiled
+def least_motion(wrenches, length, inverse, weights, rates, out):
+    """The least motion (6,) that takes `rates` (k,) of the combinations, or their gaps, to zero."""
+    least_norm(wrenches, 6, rates.shape[0], inverse, weights, rates, out)
+    for r in range(3):
+        out[r] = -out[r]
+        out[3 + r] = -out[3 + r] / length

@@ -19,8 +19,8 @@ from pkm_analysis.errors.error_budget import ErrorModel, grown
 from pkm_analysis.errors.tolerances import Tolerances
 from pkm_description import load_mechanism
 from pkm_description.mechanism import JointType
-from pkm_kinematics.geometry import GeometricParameter, GraphModel
-from pkm_kinematics.geometry.graph_model import rotations
+from pkm_kinematics.geometric_parameters import GeometricParameter
+from pkm_kinematics.graph_model import GraphModel, rotations
 
 FINE = Tolerances(lengths=1e-5, angles=1e-5)
 

@@ -9,7 +9,7 @@ import pytest
 from pkm_description import load_mechanism
 from pkm_kinematics import Kinematics, Status
 from pkm_kinematics.assembly.method import REDUNDANT, UNKNOWN
-from pkm_kinematics.forward.mode_tracker import ModeTracker
+from pkm_kinematics.forward.tracker import ModeTracker
 from pkm_kinematics.status import closes
 
 SIGNED = [

@@ -8,8 +8,7 @@ import pytest
 from scipy.spatial.transform import Rotation, Slerp
 
 from pkm_kinematics import Status
-from pkm_kinematics.forward.mode_tracker import ModeTracker
-from pkm_kinematics.forward.tracker import AssemblyModeTracker
+from pkm_kinematics.forward.tracker import AssemblyModeTracker, ModeTracker
 
 WORKING = ["delta", "five_bar", "planar_3rrr", "hexaglide", "agile_eye", "par2", "tripteron", "irsbot2", "h4"]
 ASSEMBLY = ["delta", "five_bar", "planar_3rrr", "agile_eye", "linear_delta"]

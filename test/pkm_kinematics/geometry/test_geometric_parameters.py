@@ -15,8 +15,8 @@ from pkm_description.gallery import robot_names
 from pkm_description.mechanism import Array, Mechanism
 from pkm_description.rotations import rpy_from_rotation
 from pkm_kinematics import Kinematics
-from pkm_kinematics.geometry import GeometricParameters, GraphModel
-from pkm_kinematics.geometry.graph_model import rotation_vectors
+from pkm_kinematics.geometric_parameters import GeometricParameters
+from pkm_kinematics.graph_model import GraphModel, rotation_vectors
 from pkm_kinematics.status import Status
 from pkm_runtime.errors import ConfigurationError, PkmError
 

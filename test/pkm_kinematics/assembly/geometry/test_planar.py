@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pkm_kinematics.assembly.geometry.translation import point_on_circles
+from pkm_kinematics.assembly.geometry.surfaces import point_on_circles
 from pkm_kinematics.assembly.result import AssemblyStatus
 
 

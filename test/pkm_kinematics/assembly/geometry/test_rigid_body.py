@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from pkm_kinematics.assembly.geometry.rigid_body import poses
-from pkm_kinematics.assembly.geometry.study import ConstraintKind
+from pkm_kinematics.assembly.geometry.rigid_body import ConstraintKind, poses
 from pkm_kinematics.assembly.result import Array, AssemblyStatus, SolutionSet
 
 SPHERE, PLANE, MOVING_PLANE, DIRECTION = ConstraintKind

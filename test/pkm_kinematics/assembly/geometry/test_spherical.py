@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from pkm_kinematics.assembly.geometry.spherical import three_angles
+from pkm_kinematics.assembly.geometry.rigid_body import three_angles
 from pkm_kinematics.assembly.result import Array, AssemblyStatus
 
 

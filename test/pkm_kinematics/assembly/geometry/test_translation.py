@@ -6,9 +6,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pkm_kinematics.assembly.geometry.translation import point_on_spheres
+from pkm_kinematics.assembly.geometry.surfaces import point_on_spheres
 from pkm_kinematics.assembly.result import AssemblyStatus
-from pkm_kinematics.kernels.position.three_spheres import APART, TWO, three_spheres
+from pkm_kinematics.kernels.path.assembled import APART, TWO, three_spheres
 
 
 @pytest.mark.parametrize("seed", range(30))

@@ -1,2 +1,0 @@
-# SPDX-License-Identifier: Apache-2.0
-"""All solutions of polynomial systems: homotopies of quadrics, roots, counts."""

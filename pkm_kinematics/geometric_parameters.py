@@ -1,0 +1,368 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The geometric parameters of a robot, found from its graph, with names that a person reads.
+
+A body with joints on it is the places of these joints' frames. Each place can be displaced in six directions, which
+together describe every error of a body's manufacture: complete, and without the jumps of Denavit-Hartenberg lengths
+between nearly parallel axes. Many say the same thing: sliding a hinge along its own axis on one body is undone on the
+other. `GeometricParameters.identifiable` therefore keeps, in an order that people prefer (zeros of drives, lengths,
+mounts, tilts, offsets), those that the measurements at hand tell apart: a minimal, complete and parametrically
+continuous set as in Fassi, Legnani and others, "Automatic identification of a minimum, complete and parametrically
+continuous model for the geometrical calibration of parallel robots" (2005).
+
+In an overconstrained robot most displacements would lock the loops. Kept are those that leave its motion, some only
+together: a parallelogram's rods both longer.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from pkm_description.joint_geometry import frame_along, freedoms
+from pkm_description.mechanism import Array, Joint, JointType, Mechanism
+from pkm_kinematics.graph_model import ORIGIN, RANK, GraphModel, Placed, States
+from pkm_runtime.errors import PkmError
+
+STATES = 60  # at which what can be told apart is judged
+WIDE = 0.8  # rad, and of the robot's size: of those at which loops that repeat each other have to close
+DISTINCT = 1e-5  # of a column of unit length: what earlier parameters leave of it below this is theirs
+LOCKS = 1e-10  # of a unit displacement: what no motion closes
+CLOSES = 1e-13  # of the robot's length: gaps that rounding leaves
+NEARLY = 1e-9  # of it: what the third order may leave, less than the loader allows for
+FIRST = 8  # steps that close loops as first order says; then what locks them least moves along
+CUTOFFS = (*[1e-6] * 3, 0.0)  # of these steps
+NEAR = 1e-9  # of the robot's length: joints in one point
+ORDER = ("zero", "length", "base mount", "platform mount", "axis tilt", "offset", "tilt")  # kinds, preferred first
+
+
+@dataclass(frozen=True, eq=False)
+class GeometricParameter:
+    """A displacement of places: `weights` (n_places, 6) [m, rad] per `unit`; `with_others` says what moves along."""
+
+    name: str
+    kind: str
+    unit: str
+    weights: Array
+    with_others: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        """Name, unit, and what moves along."""
+        also = f" (with {', '.join(self.with_others)})" if self.with_others else ""
+        return f"{self.name} [{self.unit}]{also}"
+
+
+class GeometricParameters:
+    """The parameters of one robot, their derivatives, and which of them measurements can know.
+
+    With `ideal_joints` the axes of a universal joint's cross meet at right angles; else a cross has errors as any body.
+    """
+
+    def __init__(self, mechanism: Mechanism, ideal_joints: bool = True) -> None:
+        self.mechanism = mechanism
+        self.model = GraphModel(mechanism)
+        self._limb_of = {
+            name: limb.name for limb in mechanism.limbs for name in (*limb.links, *limb.joints, *limb.loops)
+        }
+        self._ideal = ideal_joints
+        self._rigid = _rigid_bodies(mechanism)
+        self._base, self._platform = (self._rigid[name][0] for name in (mechanism.base_link, mechanism.platform_link))
+        found = sorted(self._candidates(), key=lambda one: ORDER.index(one.kind))
+        self.all: tuple[GeometricParameter, ...] = tuple(self._closing(found))
+
+    def __len__(self) -> int:
+        """How many there are."""
+        return len(self.all)
+
+    @cached_property
+    def named(self) -> dict[str, GeometricParameter]:
+        """All parameters by name."""
+        return {one.name: one for one in self.all}
+
+    @cached_property
+    def states(self) -> States:
+        """Configurations around home at which parameters are compared."""
+        return self.model.random_states(STATES) if self.model.regular else self.model.random_states(STATES, WIDE)
+
+    def displacements(self, values: Mapping[str, float]) -> Array:
+        """Displacements (n_places, 6) of the model for values by name [m, rad]. Raises `PkmError` for unknown names."""
+        total = np.zeros((len(self.model.places), 6))
+        for name, value in values.items():
+            if name not in self.named:
+                there = difflib.get_close_matches(name, self.named, n=1)
+                hint = f"; did you mean {there[0]!r}?" if there else ""
+                raise PkmError(f"{self.mechanism.name} has no geometric parameter {name!r}{hint}")
+            total += value * self.named[name].weights
+        return total
+
+    def closing(self, displacements: Array) -> Array:
+        """The displacements (n_places, 6) nearest to given ones with which the loops of an overconstrained robot move.
+
+        Parameters are directions that leave the robot its motion to first order; this removes the second. Raises
+        `PkmError` where no displacements near the given ones do.
+        """
+        if not self._redundant:
+            return displacements
+        model, wanted, states = copy(self.model), np.array(displacements), self.states
+        units = np.where(np.arange(6) < 3, model.length, 1.0)
+        best, least = wanted, np.inf
+        for k in range(FIRST + len(CUTOFFS) + 1):
+            model.displace(wanted)
+            states, _ = model.closed(states)
+            placed = model.placed(states)
+            missing, rows = self._locks(model, placed)
+            size = float(np.abs(missing).max(initial=0.0))
+            if size < least:
+                best, least = wanted, size
+            if size < (CLOSES if k < FIRST else NEARLY) or k == FIRST + len(CUTOFFS):
+                break
+            U, sizes, Vt = np.linalg.svd(rows, full_matrices=False)
+            used = np.arange(len(sizes)) < self._locked if k < FIRST else sizes > CUTOFFS[k - FIRST] * sizes[0]
+            step = -(Vt[used].T @ ((U[:, used].T @ missing) / sizes[used]))
+            wanted = wanted + step.reshape(-1, 6) * units
+        if least < NEARLY:
+            return best
+        raise PkmError(
+            f"the loops of {self.mechanism.name} do not close with these displacements or with nearby ones: "
+            f"{least * model.length:.2g} m are left"
+        )
+
+    def _locks(self, model: GraphModel, placed: Placed) -> tuple[Array, Array]:
+        """What no motion closes of the gaps (rows,), and how displacements (rows, 6 n_places) change it; no units."""
+        left = model.null_spaces(placed)
+        missing = np.einsum("nkm,nm->nk", left, model.closure(placed)[0]).ravel()
+        units = np.where(np.arange(6) < 3, model.length, 1.0)
+        slopes = [left @ placed.by_place(k) * units for k in range(len(model.places))]
+        return missing, np.concatenate(slopes, axis=2).reshape(len(missing), -1)
+
+    # -- derivatives ------------------------------------------------------------------------------------------------
+
+    def closure_by(self, placed: Placed, parameters: Sequence[GeometricParameter]) -> Array:
+        """Derivative (n, m, k) of the loops' dimensionless gaps by parameters [1/m, 1/rad]."""
+        weights = np.array([one.weights for one in parameters]).reshape(len(parameters), -1, 6)
+        rows = self.model.closure(placed)[0].shape[1]
+        total = np.zeros((len(placed.platform), rows, len(parameters)))
+        for place in np.flatnonzero(weights.any(axis=(0, 2))):
+            total += placed.by_place(int(place)) @ weights[:, place].T
+        return total
+
+    def platform_by(self, placed: Placed, parameters: Sequence[GeometricParameter]) -> Array:
+        """Twist (n, 6, k) of a platform on the tree, at its origin, per parameter, all coordinates held."""
+        weights = np.array([one.weights for one in parameters]).reshape(len(parameters), -1, 6)
+        total = np.zeros((len(placed.platform), 6, len(parameters)))
+        for place in np.flatnonzero(weights.any(axis=(0, 2))):
+            total += placed.link_by_place(self.model.platform, int(place)) @ weights[:, place].T
+        return placed.at_origin(total)
+
+    def sensitivity(self, states: States, parameters: Sequence[GeometricParameter]) -> tuple[Array, Array]:
+        """How joints and platform move per parameter: rates (n, size, k) of the coordinates, and twists (n, 6, k).
+
+        Exact, at configurations that close the loops of the displaced model, with the drives where they are: errors of
+        the platform's pose. Twists are at its origin, base axes.
+        """
+        model = self.model
+        placed = model.placed(states)
+        C, by = model.closure(placed)[1], self.closure_by(placed, parameters)
+        on_tree, size = self.platform_by(placed, parameters), model.size
+        free = np.ones(size + 6, dtype=bool)
+        free[model.columns_of(self.mechanism.actuated_joints)] = False
+        free[size:] = model.free_platform
+        rates = np.zeros((len(states), size + 6, len(parameters)))
+        rates[:, free] = -model.least_steps(C[:, :, free], by, RANK)
+        rates *= model.scale[:, None]
+        if model.free_platform:
+            return rates[:, :size], rates[:, size:]
+        return rates[:, :size], on_tree + placed.at_origin(placed.twists_of(model.platform)) @ rates
+
+    # -- which can be known -----------------------------------------------------------------------------------------
+
+    def identifiable(self, seen: Array | None = None) -> tuple[GeometricParameter, ...]:
+        """The parameters that measurements tell apart, preferred kinds first.
+
+        `seen` (rows, k) is the derivative of what is measured by all parameters in `all`, over many configurations, in
+        comparable units; by default that of the platform's pose with the drives held.
+        """
+        if seen is None:
+            twist = self.sensitivity(self.states, self.all)[1]
+            scaled = twist / self.model.scale[self.model.size :, None]
+            seen = scaled.reshape(-1, len(self.all))
+        units = np.array([self.model.length if one.unit == "m" else 1.0 for one in self.all])
+        return tuple(self.all[k] for k in independent(seen * units))
+
+    # -- from the graph ---------------------------------------------------------------------------------------------
+
+    def _candidates(self) -> list[GeometricParameter]:
+        model, found = self.model, []
+        joints = {joint.name: joint for joint in model.joints}
+        for k, place in enumerate(model.places):
+            joint = joints.get(place.element) if place.side == ORIGIN else None
+            if joint is not None and (joint.type is JointType.FIXED or self._on_cross(joint)):
+                continue
+            found += self._of_place(k, joint)
+        return found
+
+    def _on_cross(self, joint: Joint) -> bool:
+        """Whether a joint turns in the massless cross of a universal or spherical joint, taken as ideal."""
+        carrier = self.mechanism.parent_joint.get(joint.parent)
+        turning = (JointType.REVOLUTE, JointType.CONTINUOUS)
+        return (
+            self._ideal
+            and carrier is not None
+            and carrier.type in turning
+            and joint.type in turning
+            and self.mechanism.link_named[joint.parent].inertial.massless
+            and float(np.linalg.norm(joint.origin[:3, 3])) < NEAR * self.model.length
+        )
+
+    def _of_place(self, k: int, joint: Joint | None) -> list[GeometricParameter]:
+        """The displacements of a place, along and about directions that people name."""
+        model, place = self.model, self.model.places[k]
+        link = place.link
+        root, to_root = self._rigid[link]
+        frame = to_root @ model.nominal[k]  # in the body's own frame
+        limb = self._limb_of.get(place.element) or self._limb_of.get(link, "")
+        fixed = "base" if root == self._base else "platform" if root == self._platform else ""
+        what, prefix = self._short(place.element, limb), f"{limb}: " if limb else ""
+        body = fixed or self._short(root, limb)
+        driven = joint is not None and joint.actuated
+        found = []
+
+        def add(name: str, kind: str, turning: bool, in_frame: Array) -> None:
+            weights = np.zeros((len(model.places), 6))
+            weights[k, 3 * turning : 3 * turning + 3] = in_frame
+            found.append(GeometricParameter(prefix + name, kind, "rad" if turning else "m", weights))
+
+        if joint is not None and driven and len(freedoms(joint)) == 1:
+            add(f"zero of {what}", "zero", joint.type is not JointType.PRISMATIC, joint.axis)
+        directions, length = np.eye(3), float(np.linalg.norm(frame[:3, 3]))
+        along = not fixed and length > NEAR * model.length
+        if along:
+            directions = frame_along(frame[:3, 3] / length)[:, [2, 0, 1]].T
+        back = frame[:3, :3].T  # from the body's axes into those of the place's frame
+        for at, direction in enumerate(directions):
+            axis = "xyz"[int(np.argmax(np.abs(direction)))]
+            if along and at == 0:
+                several = sum(self._rigid[one.link][0] == root for one in model.places) > 1
+                add(f"length of {body}" + (f" to {what}" if several else ""), "length", False, back @ direction)
+            elif fixed:
+                add(f"{what} on the {fixed}, {axis}", f"{fixed} mount", False, back @ direction)
+            else:
+                add(f"offset {axis} of {what} on {body}", "offset", False, back @ direction)
+        where = f"the {fixed}" if fixed else body
+        for direction in _tilts(joint, back):
+            axis = "xyz"[int(np.argmax(np.abs(direction)))]
+            add(f"tilt of {what} on {where} about {axis}", "axis tilt" if driven else "tilt", True, back @ direction)
+        return _unique(found)
+
+    @staticmethod
+    def _short(name: str, limb: str) -> str:
+        return name.removeprefix(limb).lstrip("_") or name
+
+    def _closing(self, found: list[GeometricParameter]) -> list[GeometricParameter]:
+        """Those parameters, or combinations of them, that no loop is locked by."""
+        model = self.model
+        placed = model.placed(self.states)
+        self._redundant = model.closure(placed)[0].shape[1] - model.independent
+        if not self._redundant or not found:
+            return found
+        self._locked = np.linalg.matrix_rank(self._locks(model, placed)[1], tol=LOCKS)
+        units = np.array([model.length if one.unit == "m" else 1.0 for one in found])
+        rows = (model.null_spaces(placed) @ self.closure_by(placed, found)).reshape(-1, len(found)) * units
+        rows = np.asarray(np.linalg.qr(rows, mode="r"))
+        combined = _null_basis(rows)
+        result = []
+        for leader, column in combined:
+            weights = np.tensordot(column * units / units[leader], [one.weights for one in found], axes=1)
+            others = [k for k in np.flatnonzero(np.abs(column) > 1e-9) if k != leader]
+            names = tuple(found[k].name for k in others)
+            one = found[leader]
+            result.append(GeometricParameter(one.name, one.kind, one.unit, weights, names))
+        return result
+
+
+def _tilts(joint: Joint | None, back: Array) -> Array:
+    """Directions (k, 3), in the body's axes, about which a place tilts: of a hinge, two across its axis."""
+    if joint is None or joint.type not in (JointType.REVOLUTE, JointType.CONTINUOUS):
+        return np.eye(3)
+    axis = back.T @ joint.axis
+    across = np.eye(3) - np.outer(axis, axis)
+    first = across[int(np.argmax(np.diag(across)))]
+    first = first / np.linalg.norm(first)
+    return np.array([first, np.cross(axis, first)])
+
+
+def _rigid_bodies(mechanism: Mechanism) -> dict[str, tuple[str, Array]]:
+    """For each link, the first link of the body that it is fixed to, and its frame (4, 4) in that link."""
+    found = {mechanism.base_link: (mechanism.base_link, np.eye(4))}
+    for joint in mechanism.joints:
+        if joint.type is JointType.FIXED:
+            first, frame = found[joint.parent]
+            found[joint.child] = (first, frame @ joint.origin)
+        else:
+            found[joint.child] = (joint.child, np.eye(4))
+    return found
+
+
+def _unique(found: list[GeometricParameter]) -> list[GeometricParameter]:
+    seen: dict[str, int] = {}
+    result = []
+    for one in found:
+        seen[one.name] = seen.get(one.name, 0) + 1
+        again = f" ({seen[one.name]})" if seen[one.name] > 1 else ""
+        result.append(GeometricParameter(one.name + again, one.kind, one.unit, one.weights, one.with_others))
+    return result
+
+
+def independent(matrix: Array, least: float = DISTINCT) -> list[int]:
+    """Columns of a matrix (rows, k) that no earlier ones make up, from the left: Gram-Schmidt, twice for accuracy."""
+    norms = np.linalg.norm(matrix, axis=0)
+    largest = float(norms.max(initial=0.0))
+    basis = np.zeros((matrix.shape[0], 0))
+    kept = []
+    for k in range(matrix.shape[1]):
+        if norms[k] <= least * largest:
+            continue
+        column = matrix[:, k] / norms[k]
+        rest = column - basis @ (basis.T @ column)
+        rest -= basis @ (basis.T @ rest)
+        size = float(np.linalg.norm(rest))
+        if size > least:
+            basis = np.column_stack((basis, rest / size))
+            kept.append(k)
+    return kept
+
+
+def _null_basis(rows: Array) -> list[tuple[int, Array]]:
+    """A sparse basis of the null space of a matrix (m, k): columns that depend on those to their left, vectors (k,)."""
+    m, k = rows.shape
+    A = rows[:, ::-1].copy()
+    scale = float(np.abs(A).max(initial=0.0)) or 1.0
+    pivots: list[int] = []
+    for column in range(k):
+        at = len(pivots)
+        if at == m:
+            break
+        best = at + int(np.argmax(np.abs(A[at:, column])))
+        if abs(A[best, column]) < LOCKS * scale:
+            A[at:, column] = 0.0
+            continue
+        A[[at, best]] = A[[best, at]]
+        A[at] /= A[at, column]
+        for row in range(m):
+            if row != at:
+                A[row] -= A[row, column] * A[at]
+        pivots.append(column)
+    result = []
+    for column in range(k):
+        if column in pivots:
+            continue
+        vector = np.zeros(k)
+        vector[column] = 1.0
+        for row, pivot in enumerate(pivots):
+            vector[pivot] = -A[row, column]
+        result.append((k - 1 - column, np.where(np.abs(vector) < 1e-9, 0.0, vector)[::-1]))
+    return result[::-1]
