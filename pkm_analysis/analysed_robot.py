@@ -38,13 +38,13 @@ from pkm_kinematics.kernels.position.solve_poses import take_seed
 from pkm_kinematics.kernels.rates.motion_space import held_wrenches
 from pkm_kinematics.kernels.records import PLATFORM
 from pkm_kinematics.recordings_at_home import near_home, pose_inputs
-from pkm_kinematics.solve.constraints import scaling
 from pkm_kinematics.solve.engine import Engine
 from pkm_kinematics.solve.robot_constants import refuse_redundant
 from pkm_kinematics.solve.singularity import margins as drive_margins
+from pkm_kinematics.solve.singularity import scaling
 from pkm_kinematics.status import closes
 from pkm_runtime.codegen import Recording, Tape, loose, trace
-from pkm_runtime.codegen.gpu_code import GpuCode
+from pkm_runtime.codegen.c_code import GpuCode
 from pkm_runtime.codegen.machine_code import LANES, VectorCode
 from pkm_runtime.sweeps import Sweeps
 

@@ -28,8 +28,7 @@ from pkm_analysis.kernels.geometry import faces_of
 from pkm_analysis.plottable import Plottable
 from pkm_description.mechanism import Array
 from pkm_kinematics.kinematics import Kinematics
-from pkm_kinematics.solve.constraints import scaling
-from pkm_kinematics.solve.singularity import conditions
+from pkm_kinematics.solve.singularity import conditions, scaling
 from pkm_runtime.describable import measure
 
 OUTSIDE = 1e-9  # of the limits: what rounding may leave a vertex outside

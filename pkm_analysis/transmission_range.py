@@ -35,7 +35,7 @@ from pkm_description.urdf.xml_text import read_xml
 from pkm_dynamics.transmission.in_c import name_in_c, transmission_in_c
 from pkm_dynamics.transmission.transmission import Transmission
 from pkm_kinematics.status import Status
-from pkm_kinematics.unit_verdicts import of_units
+from pkm_kinematics.verdicts import of_units
 from pkm_runtime.codegen.c_code import harmless
 from pkm_runtime.errors import PkmError
 

@@ -25,7 +25,7 @@ from pkm_description.loops.closure import ClosureModel
 from pkm_description.mechanism import Array, JointType, LoopType
 from pkm_description.rotations import skew
 from pkm_description.tree_model import SINGLE, Motions, TreeModel
-from pkm_description.urdf.cache_files import folders
+from pkm_description.urdf.robot_cache import folders
 from pkm_dynamics.transmission.transmission import Transmission
 from pkm_kinematics.kinematics import Kinematics
 from pkm_runtime.errors import PkmError

@@ -44,7 +44,7 @@ from pkm_description import load_mechanism
 from pkm_description.from_urdf import shared_mechanism
 from pkm_description.load import xacro_arguments
 from pkm_description.mechanism import Mechanism
-from pkm_description.urdf import cache_files
+from pkm_description.urdf import robot_cache
 from pkm_dynamics import Dynamics
 from pkm_dynamics.dynamics import shared_dynamics
 from pkm_dynamics.motion_limits import ActuatorLimits
@@ -98,7 +98,7 @@ def note_compiled(text: str, controller: str, hardware: str) -> None:
     mark = _mark(text, controller, hardware)
     if mark is not None:
         with contextlib.suppress(OSError):
-            cache_files.write(mark, b"")
+            robot_cache.write_cached(mark, b"")
 
 
 def _mark(*what: str) -> Path | None:
@@ -106,9 +106,9 @@ def _mark(*what: str) -> Path | None:
     sources = sorted(file for name in _COMPILED for file in (packages / name).rglob("*.py"))
     times = [(str(file), (found := file.stat()).st_mtime_ns, found.st_size) for file in sources]
     digest = hashlib.sha256(repr((what, times, sys.version, version("numba"))).encode(errors="surrogatepass"))
-    for folder in cache_files.folders():
+    for folder in robot_cache.folders():
         with contextlib.suppress(OSError):
-            if os.access(cache_files.made(folder), os.W_OK):
+            if os.access(robot_cache.cache_folder(folder), os.W_OK):
                 for old in sorted(folder.glob("*.compiled"), key=lambda file: file.stat().st_mtime)[:-_MARKS]:
                     old.unlink(missing_ok=True)
                 return folder / f"{digest.hexdigest()[:32]}.compiled"

@@ -12,7 +12,7 @@ from pkm_description.mechanism import Array
 from pkm_dynamics.motion_limits import ActuatorLimits
 from pkm_hardware.drivers.driver import DeviceError, Driver, GivenUpError, Reading
 from pkm_hardware.machine_file import Scale
-from pkm_kinematics.kernels.short_vectors import first_beyond
+from pkm_kinematics.kernels.dense import first_beyond
 
 _FASTER = 1.5  # times its largest speed: what an actuator is believed to do
 _LATE = 0.005  # s, by which the time of a reading may be off

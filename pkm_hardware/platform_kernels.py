@@ -6,8 +6,8 @@ from math import atan2, isfinite, sqrt
 from pkm_dynamics.kernels.direct_dynamics import direct_dynamics
 from pkm_kinematics.kernels.compiled_rotations import product, shift_pose
 from pkm_kinematics.kernels.position.positions import CONVERGED, DIVERGED
+from pkm_runtime.kernels import PURPOSES
 from pkm_runtime.kernels.compiled import compiled
-from pkm_runtime.kernels.purposes import PURPOSES
 
 PURPOSES["pkm_hardware"] = ("for the simulated machine", 8.0)
 

@@ -13,8 +13,7 @@ from scipy.spatial.transform import Rotation
 
 from pkm_description.loops.mobility import WEAK_ADVICE, hold_advice
 from pkm_description.mechanism import Array, Mechanism
-from pkm_description.urdf.numbers_in_source import Written
-from pkm_description.urdf.unit_slips import LARGE, Slip, Suspect
+from pkm_description.urdf.unit_slips import LARGE, Slip, Suspect, Written
 from pkm_kinematics.kinematics import Kinematics
 from pkm_kinematics.status import closes
 from pkm_runtime.describable import listed

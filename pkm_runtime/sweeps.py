@@ -13,6 +13,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, TypeVar
@@ -246,7 +247,8 @@ class Cluster:
     @property
     def cores(self) -> int:
         """Threads of all workers; 0 without workers."""
-        return int(sum(self._client.nthreads().values()))
+        with self._reached():
+            return int(sum(self._client.nthreads().values()))
 
     def ahead(self) -> int:
         """How many chunks may be started."""
@@ -261,11 +263,21 @@ class Cluster:
         key = hashlib.sha256(sent).hexdigest()
 
         def begin(chunk: Any) -> Pending[Any]:
-            return _WorkerProgress(
-                self._client.submit(_called, key, sent, code_stamp(), chunk, pure=False), self.address
-            )
+            with self._reached():
+                future = self._client.submit(_called, key, sent, code_stamp(), chunk, pure=False)
+            return _WorkerProgress(future, self.address)
 
         return begin
+
+    @contextmanager
+    def _reached(self) -> Iterator[None]:
+        """Whatever Dask's client raises once it has given up the scheduler is one error."""
+        try:
+            yield
+        except Exception as error:
+            if self._client.status in ("closing", "closed"):
+                raise _lost(self.address, "its scheduler does not answer any more") from error
+            raise
 
     def close(self) -> None:
         """Disconnect; the cluster keeps running."""
@@ -360,6 +372,11 @@ def _heard(there: socket.socket, count: int, until: float) -> bytes:
     return heard
 
 
+def _lost(address: str, why: str) -> UsageError:
+    problem = f"the sweep was lost: {why}"
+    return UsageError(f"scheduler {address}", problem, "check its workers; with a journal the run continues")
+
+
 class _WorkerProgress:
     """A future of Dask whose failures are reported as those of the cluster."""
 
@@ -367,15 +384,15 @@ class _WorkerProgress:
         self._future, self._address = future, address
 
     def result(self) -> Any:
-        about = f"scheduler {self._address}"
         try:
             return self._future.result()
         except ModuleNotFoundError as error:
-            raise UsageError(about, f"its workers lack a package: {error}", "install the suite there") from error
+            about, problem = f"scheduler {self._address}", f"its workers lack a package: {error}"
+            raise UsageError(about, problem, "install the suite there") from error
         except Exception as error:
             if type(error).__module__.partition(".")[0] == "distributed" or type(error).__name__ == "CancelledError":
-                problem = f"the sweep was lost: {type(error).__name__} {' '.join(str(error).split())}"
-                raise UsageError(about, problem, "check its workers; with a journal the run continues") from error
+                told = f"{type(error).__name__} {' '.join(str(error).split())}"
+                raise _lost(self._address, told) from error
             raise
 
     def cancel(self) -> object:

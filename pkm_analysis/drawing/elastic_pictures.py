@@ -11,8 +11,8 @@ import numpy as np
 from pkm_analysis.drawing.sheet import COLOURS, INK, sheet
 from pkm_analysis.layer_file import Sheet, write_layer
 from pkm_analysis.stiffness.elastic_model import ElasticModel
-from pkm_analysis.stiffness.stiffness_files import ModeShapes
 from pkm_analysis.stiffness.stiffness import Stiffness
+from pkm_analysis.stiffness.stiffness_files import ModeShapes
 from pkm_description.mechanism import Array
 from pkm_description.picture import View
 

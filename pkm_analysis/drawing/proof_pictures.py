@@ -20,8 +20,7 @@ if TYPE_CHECKING:
 
     from pkm_analysis.errors.allocation import Allocation
     from pkm_analysis.errors.certified_errors import ProvedErrors
-    from pkm_analysis.errors.error_budget import ErrorBudget
-    from pkm_analysis.errors.error_budget import SampledErrors
+    from pkm_analysis.errors.error_budget import ErrorBudget, SampledErrors
 
 
 PROVED, OPEN, REFUTED, UNSEEN = "#8fc9a0", "#f0b44c", "#d62728", "#e8ecf0"

@@ -34,7 +34,8 @@ from pkm_analysis.plottable import Plottable
 from pkm_analysis.requirements.grammar import shown
 from pkm_description.mechanism import Array
 from pkm_description.rotations import transform_from_pose
-from pkm_kinematics.geometry import GeometricParameters, GraphModel
+from pkm_kinematics.geometric_parameters import GeometricParameters
+from pkm_kinematics.graph_model import GraphModel
 from pkm_kinematics.status import closes
 
 AT_ONCE = 256  # boxes

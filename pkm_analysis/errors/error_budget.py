@@ -20,8 +20,8 @@ from pkm_analysis.analysis_errors import AnalysisError
 from pkm_analysis.errors.tolerances import NORMAL, Tolerances
 from pkm_analysis.plottable import Plottable, Table
 from pkm_description.mechanism import Array, Joint, JointType, Loop, LoopType
-from pkm_kinematics.geometry import GeometricParameter, GeometricParameters, GraphModel, States
-from pkm_kinematics.geometry.graph_model import ORIGIN, SUCCESSOR, rotation_vectors
+from pkm_kinematics.geometric_parameters import GeometricParameter, GeometricParameters
+from pkm_kinematics.graph_model import ORIGIN, SUCCESSOR, GraphModel, States, rotation_vectors
 from pkm_kinematics.status import closes
 
 DIRECTIONS = 64  # from which the worst case is sought

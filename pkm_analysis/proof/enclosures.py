@@ -20,9 +20,9 @@ from pkm_analysis.proof.matrices import MORE, TINY, Affine, Ball, least_norm, le
 from pkm_analysis.proof.robot_program import RobotProgram, record_robot
 from pkm_description.mechanism import Array
 from pkm_kinematics import Configuration
-from pkm_kinematics.solve.constraints import per_unit_speed
+from pkm_kinematics.solve.singularity import per_unit_speed
 from pkm_kinematics.status import closes
-from pkm_runtime.sweeps.chunks import map_chunks, slices
+from pkm_runtime.chunks import map_chunks, slices
 
 CHUNK = 256  # boxes
 SAME = 1e-6  # rad, and of the robot's size: tolerance of the kinematics against these bounds

@@ -23,7 +23,7 @@ from pkm_analysis.domain import Domain, Range
 from pkm_analysis.plottable import Plottable, Table
 from pkm_analysis.stiffness.stiffness import DIRECTIONS, Stiffness, Stiffnesses
 from pkm_description.mechanism import Array
-from pkm_kinematics.solve.constraints import scaling
+from pkm_kinematics.solve.singularity import scaling
 from pkm_kinematics.status import Status
 from pkm_runtime.describable import vector
 from pkm_runtime.whole_files import write_whole

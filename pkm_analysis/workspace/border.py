@@ -22,9 +22,9 @@ from pkm_analysis.domain import Coordinate, Range
 from pkm_analysis.requirements.conditions import INSIDE, Membership
 from pkm_analysis.requirements.grammar import shown
 from pkm_description.mechanism import Array
+from pkm_runtime.chunks import slices
 from pkm_runtime.describable import listed
 from pkm_runtime.optional import optional_library
-from pkm_runtime.sweeps.chunks import slices
 
 Codes = Callable[[Array], NDArray[np.int32]]
 

@@ -19,8 +19,7 @@ from pkm_description.load import xacro_arguments
 from pkm_description.mechanism import Mechanism
 from pkm_hardware.machine import drives_may_be_on
 from pkm_kinematics.making import making
-from pkm_runtime import ending_signals
-from pkm_runtime.child_processes import Child
+from pkm_runtime.child_processes import ENDING, Child
 from pkm_runtime.errors import PkmError
 
 _BEAT_EVERY = 0.25  # s
@@ -149,7 +148,7 @@ class Guardian:
 
     def _guard(self, end: socket.socket, turn_off: Callable[[], str]) -> None:
         os.setsid()
-        for number in ending_signals.ENDING:
+        for number in ENDING:
             signal.signal(number, signal.SIG_IGN)
         for first, last in ((3, end.fileno()), (end.fileno() + 1, os.sysconf("SC_OPEN_MAX"))):
             os.closerange(first, last)  # a line that stayed open here could not be taken away

@@ -28,7 +28,7 @@ from pkm_control.operation.answer import Answer
 from pkm_control.operation.operator import Operator
 from pkm_description.mechanism import Array
 from pkm_description.ros import messages, topics
-from pkm_description.ros.streams.polled import PolledSubscription
+from pkm_description.ros.polled import PolledSubscription
 from pkm_interfaces.srv import ChangeWorkingMode, RecordMeasurement, SetSpeedOverride
 from pkm_runtime.errors import PkmError
 

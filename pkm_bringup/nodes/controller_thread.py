@@ -26,9 +26,8 @@ from pkm_control.robot_loop import build_follower
 from pkm_control.simulation_setup import ControllerSettings
 from pkm_description.mechanism import Array, Mechanism
 from pkm_description.ros import messages, topics
-from pkm_description.ros.streams.polled import PolledSubscription
-from pkm_description.ros.streams.raw_rows import RawRows
-from pkm_description.ros.streams.sources import Sources
+from pkm_description.ros.polled import PolledSubscription, Sources
+from pkm_description.ros.raw_rows import RawRows
 from pkm_dynamics.dynamics import shared_dynamics
 from pkm_dynamics.motion_limits import ActuatorLimits
 from pkm_hardware.machine import CommandMode, Lifecycle, Machine, MachineState

@@ -34,10 +34,9 @@ from pkm_description.mechanism import Array, Inertial
 from pkm_description.ros import messages, topics
 from pkm_description.ros.messages import RequestError
 from pkm_description.ros.parameters import declare
-from pkm_description.ros.stamps import FollowingStamps
-from pkm_description.ros.streams.polled import PolledSubscription
-from pkm_description.ros.streams.raw_rows import RawRows, RowPublisher, read_message
-from pkm_description.ros.streams.sources import Sources
+from pkm_description.ros.periodic import FollowingStamps
+from pkm_description.ros.polled import PolledSubscription, Sources
+from pkm_description.ros.raw_rows import RawRows, RowPublisher, read_message
 from pkm_dynamics.ros.dynamics_services import payload_of
 from pkm_hardware.machine import EMERGENCY_STOP, CommandMode, Lifecycle, Machine, MachineState
 from pkm_interfaces.msg import Outputs

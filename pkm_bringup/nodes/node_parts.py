@@ -21,7 +21,7 @@ from pkm_control.loop.shared_rows import Figures
 from pkm_description.ros import topics
 from pkm_description.ros.parameters import declare
 from pkm_description.ros.periodic import steady_timer
-from pkm_description.ros.streams.polled import Unserved
+from pkm_description.ros.polled import Unserved
 from pkm_interfaces.msg import LoopStatistics
 from pkm_runtime.fixed_rate import deviation_counts, statistics
 from pkm_runtime.scheduling import LoopScheduling

@@ -17,8 +17,8 @@ from pkm_hardware.platform_kernels import SCRATCH, step_platform
 from pkm_hardware.simulated.surroundings import NOTHING, Touch, touched
 from pkm_kinematics import Status
 from pkm_kinematics.forward.graph_tracker import GraphTracker
+from pkm_kinematics.forward.tracker import ModeReader
 from pkm_kinematics.kernels.rates.motion import invert_blocks
-from pkm_kinematics.solve.mode_reader import ModeReader
 from pkm_kinematics.status import closes
 from pkm_runtime.kernels.binding import Prepared
 

@@ -12,7 +12,7 @@ from sensor_msgs.msg import JointState
 
 from pkm_description.ros import messages, topics
 from pkm_description.ros.messages import RequestError
-from pkm_description.ros.streams.polled import PolledSubscription
+from pkm_description.ros.polled import PolledSubscription
 from pkm_interfaces.msg import FkSolution, IkSolution, SolveStatus
 from pkm_kinematics.forward.tracker import TrackedMotion
 from pkm_kinematics.kinematics import Kinematics

@@ -21,7 +21,7 @@ from pkm_kinematics.kernels.position.placement import place_body
 from pkm_kinematics.kernels.position.positions import CONVERGED, NEXT, ROUNDED, write_block_rows
 from pkm_kinematics.kernels.records import NEWTON
 from pkm_kinematics.kernels.regularity import is_regular
-from pkm_runtime.codegen.call_code import call_code
+from pkm_runtime.kernels.binding import call_code
 from pkm_runtime.kernels.compiled import compiled
 
 WHOLE = 2  # steps with a Jacobian of their own

@@ -35,8 +35,7 @@ from pkm_kinematics.kernels.rates.motion import accelerations, invert_blocks, mo
 from pkm_kinematics.kernels.rates.projection import inverse_jacobian
 from pkm_kinematics.kernels.records import PLATFORM
 from pkm_kinematics.kernels.regularity import is_regular
-from pkm_runtime.kernels.compiled import compiled
-from pkm_runtime.kernels.selection import nan_max
+from pkm_runtime.kernels.compiled import compiled, nan_max
 
 UNIT = 1e-6  # a quaternion this near to unit length is rounded, one farther away is a mistake
 INSIDE = 1e-6  # rad, and of the robot's size: a pose this near to the motion space is rounded into it
