@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from pkm_bringup.command_line.outputs import check_host, check_report
-from pkm_client.settings import SETTING, SETTINGS, typed_value
+from pkm_client.options import SETTING, SETTINGS, typed_value
 from pkm_control.controllers.force.force_file import read_force_file
 from pkm_control.controllers.law_settings import POSITION
 from pkm_control.conveyor.conveyor_file import read_conveyors

@@ -39,8 +39,8 @@ from launch_ros.parameter_descriptions import ParameterValue
 
 from pkm_bringup import bringup, ros2_control
 from pkm_bringup.command_line.measured import FAULT_FILE
-from pkm_client import settings
-from pkm_client.settings import SWITCH, Setting
+from pkm_client import options as settings
+from pkm_client.options import SWITCH, Setting
 from pkm_control.controllers.law_settings import POSITION
 from pkm_description.command_options import CORRECTIONS, with_corrections
 from pkm_description.load import load_mechanism, xacro_arguments

@@ -6,22 +6,19 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from pkm_client.client_errors import MotionEndedError, NoRobotError, RefusedError
+from pkm_client.motion_task import MotionEndedError, NoRobotError, RefusedError, Result, Task
 
 if TYPE_CHECKING:
-    from pkm_client.motion_task import Result, Task
+    from pkm_client.backend import RobotState
     from pkm_client.robot import Robot
-    from pkm_client.state import RobotState
     from pkm_control.simulation_setup import Setup
 
 __all__ = ["MotionEndedError", "NoRobotError", "RefusedError", "Result", "Robot", "RobotState", "Setup", "Task"]
 
 _LATE = {
-    "Result": "pkm_client.motion_task",
     "Robot": "pkm_client.robot",
-    "RobotState": "pkm_client.state",
+    "RobotState": "pkm_client.backend",
     "Setup": "pkm_control.simulation_setup",
-    "Task": "pkm_client.motion_task",
 }
 
 

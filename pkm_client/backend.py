@@ -1,20 +1,71 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The contract of the two backends of `Robot`: what it needs of a running robot, wherever that runs."""
+"""A running robot, wherever it runs: its state, and the contract of the two backends of `Robot`."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
-from typing import Protocol
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
 
-from pkm_client.motion_task import Result
-from pkm_client.state import RobotState
-from pkm_control.conveyor.conveyor import BeltState, Conveyor
-from pkm_control.loop.followed_motion import Tolerances
-from pkm_control.operation.answer import Answer, OperatorRequests
-from pkm_control.operation.motion_points import MotionPoints
-from pkm_description.mechanism import Array, Inertial, Mechanism
-from pkm_dynamics.motion_limits import ActuatorLimits
+import numpy as np
+
+from pkm_control.loop.modes import Mode
+from pkm_description.mechanism import Array
+from pkm_runtime.describable import fixed
+
+if TYPE_CHECKING:  # `RobotState` is for links, too, which import no solver
+    from pkm_client.motion_task import Result
+    from pkm_control.conveyor.conveyor import BeltState, Conveyor
+    from pkm_control.loop.followed_motion import Tolerances
+    from pkm_control.operation.answer import Answer, OperatorRequests
+    from pkm_control.operation.motion_points import MotionPoints
+    from pkm_description.mechanism import Inertial, Mechanism
+    from pkm_dynamics.motion_limits import ActuatorLimits
+
+
+@dataclass(frozen=True, eq=False)
+class RobotState:
+    """What the robot does now. Vectors and poses are in the base frame; NaN where there is no usable reading.
+
+    `mode` and `reason` are the controller's. `pose` (7,), x y z qx qy qz qw, and `twist` (6,) of the platform are
+    measured, `reference` (7,) is the commanded pose; `position_error` [m] and `rotation_error` [rad] lie between them.
+    `speed` is the fraction of their plan at which motions run. `positions` [rad or m], `velocities` and `efforts` [N m
+    or N] are those of the actuated joints, by name; `efforts` is empty where positions are commanded.
+    """
+
+    mode: Mode
+    reason: str
+    pose: Array
+    twist: Array
+    reference: Array
+    position_error: float
+    rotation_error: float
+    speed: float
+    positions: Mapping[str, float]
+    velocities: Mapping[str, float]
+    efforts: Mapping[str, float]
+
+    @property
+    def moving(self) -> bool:
+        """Whether a motion or a jog is under way."""
+        return self.mode in (Mode.TRACKING, Mode.JOGGING)
+
+    @property
+    def known(self) -> bool:
+        """Whether the platform's pose is known."""
+        return self.mode not in (Mode.WAITING, Mode.STOPPED) and bool(np.isfinite(self.reference).all())
+
+    def __str__(self) -> str:
+        """A few lines for a person."""
+        lines = [self.mode.name.lower() + (f": {self.reason}" if self.reason else "")]
+        place = ", ".join(fixed(value, 4) for value in self.pose[:3])
+        attitude = ", ".join(fixed(value, 4) for value in self.pose[3:])
+        lines.append(f"platform at ({place}) m, quaternion ({attitude})")
+        lines.append(f"off by {1e3 * self.position_error:.3f} mm and {self.rotation_error:.5f} rad")
+        lines.append(f"motions run at {self.speed:.0%} of their plan")
+        lines += [f"{name} at {fixed(value, 4)}" for name, value in self.positions.items()]
+        return "\n".join(lines)
 
 
 class Goal(Protocol):

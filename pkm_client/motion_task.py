@@ -1,15 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A task of the robot under way: wait for it, read its progress, or end it."""
+"""What a script gets from its robot: results, errors, tasks under way, and events. Nothing heavy is imported."""
 
 from __future__ import annotations
 
+import queue
 import threading
+import traceback
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 from pkm_control.loop.modes import Outcome
 from pkm_runtime.describable import Describable
+from pkm_runtime.errors import PkmError
 
 _REST = 5.0  # s, within which what is cancelled comes to rest
 
@@ -31,6 +34,22 @@ class Result(Describable):
     def _summary(self) -> str:
         errors = f"error at most {1e3 * self.max_position_error:.3g} mm, {1e3 * self.max_rotation_error:.3g} mrad"
         return f"{self.outcome.name}: {self.reason or errors}"
+
+
+class NoRobotError(PkmError):
+    """Nobody answers: no robot runs there, or it has fallen silent."""
+
+
+class RefusedError(PkmError):
+    """The robot does not do what was asked; the message says why, and nothing has moved."""
+
+
+class MotionEndedError(PkmError):
+    """A motion that began and did not come to its end; `result` says how it ended."""
+
+    def __init__(self, result: Result) -> None:
+        self.result = result
+        super().__init__(f"{result.outcome.name}: {result.reason}" if result.reason else result.outcome.name)
 
 
 class Task(Describable):
@@ -110,3 +129,41 @@ class Task(Describable):
             self._error = error
         finally:
             self._over.set()
+
+
+Listener = Callable[[str, float], None]
+
+
+class Listeners:
+    """Calls listeners with each output change, one after the other, in the order of the events."""
+
+    def __init__(self) -> None:
+        self._listeners: list[Listener] = []
+        self._events: queue.SimpleQueue[tuple[str, float]] = queue.SimpleQueue()
+        self._thread: threading.Thread | None = None
+
+    def add(self, listener: Listener) -> Callable[[], None]:
+        """Call a listener with name and value of each event from now on; the function returned removes it."""
+        self._listeners.append(listener)
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._run, name="outputs", daemon=True)
+            self._thread.start()
+        return lambda: self._remove(listener)
+
+    def _remove(self, listener: Listener) -> None:
+        if listener in self._listeners:
+            self._listeners.remove(listener)
+
+    def put(self, name: str, value: float) -> None:
+        """Queue an event; does not block the caller."""
+        if self._listeners:
+            self._events.put((name, value))
+
+    def _run(self) -> None:
+        while True:
+            event = self._events.get()
+            for listener in tuple(self._listeners):
+                try:
+                    listener(*event)
+                except Exception:  # the robot goes on, whatever a listener does
+                    traceback.print_exc()

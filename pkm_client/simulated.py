@@ -11,9 +11,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from pkm_client.client_errors import NoRobotError
-from pkm_client.motion_task import Result
-from pkm_client.state import RobotState
+from pkm_client.backend import RobotState
+from pkm_client.motion_task import NoRobotError, Result
 from pkm_control.controllers.law_settings import POSITION
 from pkm_control.conveyor.belt import SimulatedBelt
 from pkm_control.conveyor.conveyor import BeltState, Conveyor, conveyor_named

@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from pkm_client import options
-from pkm_client.client_errors import RefusedError
+from pkm_client.motion_task import RefusedError
 from pkm_control.operation.answer import Answer
 from pkm_runtime.errors import PkmError
 from pkm_runtime.optional import ROS, ROS_REMEDY, need
@@ -23,10 +23,10 @@ from pkm_runtime.progress import progress
 from pkm_runtime.scheduling import hurry, process_began
 
 if TYPE_CHECKING:
+    from pkm_client.backend import RobotState
     from pkm_client.motion_task import Result
     from pkm_client.robot import Robot
     from pkm_client.ros.link import RosLink
-    from pkm_client.state import RobotState
 
 _WAITING = "waiting for the running robot"
 _STOPPING = ("stop", "estop", "disable", "pause")  # a process that hangs does not hear them

@@ -8,7 +8,7 @@ from typing import Any
 
 from rclpy.node import Node
 
-from pkm_client.settings import SETTING, SWITCH, typed_value
+from pkm_client.options import SETTING, SWITCH, typed_value
 from pkm_description.ros.parameters import declare
 
 
