@@ -25,8 +25,8 @@ import numpy as np
 from pkm_bringup import bringup
 from pkm_bringup.main_job import planned
 from pkm_control.loop.control_loop import warm_up
+from pkm_control.loop_settings import ControllerSettings
 from pkm_control.robot_loop import build_follower
-from pkm_control.simulation_setup import ControllerSettings
 from pkm_description.from_urdf import shared_mechanism
 from pkm_description.urdf import cache_files
 from pkm_dynamics import Dynamics

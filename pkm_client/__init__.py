@@ -11,14 +11,14 @@ from pkm_client.motion_task import MotionEndedError, NoRobotError, RefusedError,
 if TYPE_CHECKING:
     from pkm_client.backend import RobotState
     from pkm_client.robot import Robot
-    from pkm_control.simulation_setup import Setup
+    from pkm_control.loop_settings import Setup
 
 __all__ = ["MotionEndedError", "NoRobotError", "RefusedError", "Result", "Robot", "RobotState", "Setup", "Task"]
 
 _LATE = {
     "Robot": "pkm_client.robot",
     "RobotState": "pkm_client.backend",
-    "Setup": "pkm_control.simulation_setup",
+    "Setup": "pkm_control.loop_settings",
 }
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from pkm_control.loop.modes import Mode
+from pkm_control.operator_interface import Mode
 from pkm_description.mechanism import Array
 from pkm_runtime.describable import fixed
 
@@ -18,8 +18,8 @@ if TYPE_CHECKING:  # `RobotState` is for links, too, which import no solver
     from pkm_client.motion_task import Result
     from pkm_control.conveyor.conveyor import BeltState, Conveyor
     from pkm_control.loop.followed_motion import Tolerances
-    from pkm_control.operation.answer import Answer, OperatorRequests
-    from pkm_control.operation.motion_points import MotionPoints
+    from pkm_control.motion.point_trajectory import MotionPoints
+    from pkm_control.operator_interface import Answer, OperatorRequests
     from pkm_description.mechanism import Inertial, Mechanism
     from pkm_dynamics.motion_limits import ActuatorLimits
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
-from pkm_control.loop.modes import Outcome
+from pkm_control.operator_interface import Outcome
 from pkm_runtime.describable import Describable
 from pkm_runtime.errors import PkmError
 

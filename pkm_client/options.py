@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
-from pkm_control.controllers.law_settings import DAMPING, LAWS, NATURAL_FREQUENCY
+from pkm_control.loop_settings import DAMPING, LAWS, NATURAL_FREQUENCY
 from pkm_control.motion.files.shipped import motion_names
 from pkm_description.command_options import ROBOT, XACRO_ARGS
 from pkm_description.command_options import add_robot as add_robot

@@ -22,18 +22,17 @@ from pkm_client.simulated import SimulatedBackend
 from pkm_control.conveyor.boarding import Boarding
 from pkm_control.conveyor.conveyor import BeltState
 from pkm_control.loop.followed_motion import Tolerances
-from pkm_control.loop.modes import Mode, Outcome
 from pkm_control.loop.requests import PAUSED
+from pkm_control.loop_settings import Setup
 from pkm_control.motion.curve_check import CurveCheck
 from pkm_control.motion.files.default_motion import motion_named
 from pkm_control.motion.files.motion_file import MotionFile
+from pkm_control.motion.motion_space_paths import possible_poses, tilts_by_itself
 from pkm_control.motion.planning import MotionPlanner
-from pkm_control.motion.tilting_path import possible_poses, tilts_by_itself
+from pkm_control.motion.point_trajectory import MotionPoints
 from pkm_control.motion.trajectory import Trajectory
-from pkm_control.operation.answer import Answer
-from pkm_control.operation.motion_points import MotionPoints
-from pkm_control.simulation_setup import Setup
-from pkm_control.space.tool import Tool, read_tools, tool_named
+from pkm_control.operator_interface import Answer, Mode, Outcome
+from pkm_control.tool import Tool, read_tools, tool_named
 from pkm_description import load_mechanism
 from pkm_description.mechanism import Array, Inertial, Mechanism
 from pkm_dynamics.dynamics import shared_dynamics

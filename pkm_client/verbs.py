@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from pkm_client import options
 from pkm_client.motion_task import RefusedError
-from pkm_control.operation.answer import Answer
+from pkm_control.operator_interface import Answer
 from pkm_runtime.errors import PkmError
 from pkm_runtime.optional import ROS, ROS_REMEDY, need
 from pkm_runtime.progress import progress

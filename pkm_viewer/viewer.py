@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 from viser._messages import RunJavascriptMessage
 
-from pkm_control.operation.answer import Answer
+from pkm_control.operator_interface import Answer
 from pkm_description.joint_geometry import home_positions
 from pkm_description.mechanism import Array, Mechanism
 from pkm_description.picture import link_poses

@@ -25,7 +25,7 @@ from pkm_description.mechanism import Array
 from pkm_kinematics.status import Status
 from pkm_runtime.whole_files import write_whole
 
-READER = "pkm_control.motion.compliance_table"  # reads the file, and interpolates in it
+READER = "pkm_control.motion.compensation"  # reads the file, and interpolates in it
 POSES, CHECKS = 320, 40  # that are written; between them, where the file is judged
 FEWEST = 8
 SEED = 3

@@ -10,7 +10,7 @@ from rclpy.node import Node
 from sensor_msgs.msg import JointState
 
 from pkm_control.conveyor.belt import Belt
-from pkm_control.conveyor.conveyor_file import read_conveyors
+from pkm_control.conveyor.conveyor import read_conveyors
 from pkm_description.ros import topics
 from pkm_description.ros.streams.polled import PolledSubscription
 

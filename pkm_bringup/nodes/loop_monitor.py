@@ -10,7 +10,7 @@ import numpy as np
 from rclpy.node import Node
 from rclpy.time import Time
 
-from pkm_control.loop.shared_rows import Figures
+from pkm_control.loop.between_processes import Figures
 from pkm_description.ros import topics
 from pkm_description.ros.periodic import steady_timer
 from pkm_interfaces.msg import LoopStatistics

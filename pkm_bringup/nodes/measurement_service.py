@@ -15,7 +15,7 @@ from rclpy.task import Future
 from pkm_calibration.robots.measured_rows import append_measurement
 from pkm_control.control_errors import GoalError
 from pkm_control.loop.running_loop import Controls, RunningLoop
-from pkm_control.operation.answer import Answer
+from pkm_control.operator_interface import Answer
 from pkm_description.mechanism import Array
 from pkm_description.ros import topics
 from pkm_interfaces.srv import RecordMeasurement

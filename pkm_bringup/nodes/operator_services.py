@@ -14,9 +14,9 @@ from std_msgs.msg import Header
 from std_srvs.srv import Trigger
 
 from pkm_bringup.nodes.prompt_thread import RequestThread
+from pkm_control.loop.operator import Operator
 from pkm_control.loop.running_loop import Controls
-from pkm_control.operation.answer import Answer
-from pkm_control.operation.operator import Operator
+from pkm_control.operator_interface import Answer
 from pkm_description.ros import messages, topics
 from pkm_interfaces.srv import ChangeWorkingMode, SetSpeedOverride
 from pkm_runtime.errors import PkmError

@@ -24,7 +24,7 @@ from pkm_bringup.bringup import PAGE
 from pkm_bringup.nodes.motion_player import about
 from pkm_bringup.nodes.node_settings import declare_settings
 from pkm_bringup.nodes.page_operations import PageOperations
-from pkm_control.operation.answer import Answer
+from pkm_control.operator_interface import Answer
 from pkm_description.mechanism import Mechanism
 from pkm_description.ros import diagnostics, messages, topics
 from pkm_description.ros.parameters import declare

@@ -13,7 +13,7 @@ from std_msgs.msg import Empty
 from std_srvs.srv import Trigger
 
 from pkm_control.motion.files.shipped import AUTO, motion_names
-from pkm_control.operation.answer import Answer
+from pkm_control.operator_interface import Answer
 from pkm_control.ros.operator_calls import LONG_PATIENCE, OperatorCalls
 from pkm_description.mechanism import Array
 from pkm_description.ros import messages, topics

@@ -21,8 +21,7 @@ from std_msgs.msg import String
 from pkm_client.backend import RobotState
 from pkm_client.motion_task import NoRobotError
 from pkm_client.ros.client_node import LOOK, ClientNode
-from pkm_control.loop.modes import Mode, unready_to_jog
-from pkm_control.operation.answer import STOPPED_SINCE, Answer
+from pkm_control.operator_interface import STOPPED_SINCE, Answer, Mode, unready_to_jog
 from pkm_control.ros.operator_calls import POWER, OperatorCalls
 from pkm_description.ros import messages, topics
 from pkm_description.ros.streams.polled import PolledSubscription

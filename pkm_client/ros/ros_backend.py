@@ -18,11 +18,10 @@ from std_msgs.msg import String
 
 from pkm_client.motion_task import Result
 from pkm_client.ros.link import RosLink
-from pkm_control.conveyor.conveyor import BeltState, Conveyor, conveyor_named
-from pkm_control.conveyor.conveyor_file import read_conveyors
+from pkm_control.conveyor.conveyor import BeltState, Conveyor, conveyor_named, read_conveyors
 from pkm_control.loop.followed_motion import Tolerances
-from pkm_control.loop.modes import Outcome
-from pkm_control.operation.motion_points import MotionPoints
+from pkm_control.motion.point_trajectory import MotionPoints
+from pkm_control.operator_interface import Outcome
 from pkm_control.ros import motion_messages
 from pkm_control.ros.motion_messages import seconds
 from pkm_description.from_urdf import shared_mechanism

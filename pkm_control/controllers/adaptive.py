@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 
 from pkm_control.controllers.controller import Controller, Measured, ModeModel, Reference
-from pkm_control.controllers.law_settings import DAMPING, NATURAL_FREQUENCY
+from pkm_control.loop_settings import DAMPING, NATURAL_FREQUENCY
 from pkm_description.mechanism import Array, Inertial
 from pkm_dynamics import Dynamics
 from pkm_dynamics.actuator_inertia import actuator_mass_matrix

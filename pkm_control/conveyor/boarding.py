@@ -19,8 +19,8 @@ from pkm_control.motion.curve_check import CurveCheck
 from pkm_control.motion.files.motion_file import MotionFile, events_of
 from pkm_control.motion.path_events import NO_EVENTS
 from pkm_control.motion.planning import MotionPlanner
+from pkm_control.motion.point_trajectory import MotionPoints
 from pkm_control.motion.trajectory import Trajectory
-from pkm_control.operation.motion_points import MotionPoints
 from pkm_description.mechanism import Array, Inertial
 
 _RESERVE = 0.1  # of speeds and efforts, left to the controller on the belt

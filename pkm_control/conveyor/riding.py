@@ -16,7 +16,7 @@ import numpy as np
 from pkm_control.controllers.controller import Reference
 from pkm_control.conveyor.belt import Belt
 from pkm_control.conveyor.conveyor import STANDS, BeltState, Conveyor, ConveyorError, Ride
-from pkm_control.loop.path_clock import PathClock
+from pkm_control.motion.path_clock import PathClock
 from pkm_control.motion.point_trajectory import PointTrajectory
 from pkm_description.mechanism import Array
 

@@ -15,15 +15,15 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from pkm_control.controllers.controller import Controller
+from pkm_control.keep_out import KeepOuts
 from pkm_control.loop.followed_motion import Action, Motion
 from pkm_control.loop.follower import TrajectoryFollower
 from pkm_control.loop.follower_watches import MachineWatch
 from pkm_control.loop.guard import guard_of
-from pkm_control.loop.modes import Mode, Outcome
+from pkm_control.loop_settings import STALE_PERIODS
 from pkm_control.motion.path_events import OutputEvent, PathEventError
 from pkm_control.motion.point_trajectory import PointTrajectory
-from pkm_control.simulation_setup import STALE_PERIODS
-from pkm_control.space.keep_out import KeepOuts
+from pkm_control.operator_interface import Mode, Outcome
 from pkm_description.mechanism import Inertial
 from pkm_dynamics import Dynamics
 from pkm_dynamics.actuator_dynamics import ActuatorDynamics

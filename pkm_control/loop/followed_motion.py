@@ -13,11 +13,10 @@ import numpy as np
 from pkm_control.controllers.controller import Measured, Reference
 from pkm_control.conveyor.belt import Belt
 from pkm_control.conveyor.riding import Passenger, RidingTrajectory
-from pkm_control.loop.modes import Mode, Outcome
-from pkm_control.loop.path_clock import PathClock
-from pkm_control.motion.braking import CHANGE, Braking
+from pkm_control.motion.path_clock import CHANGE, Braking, PathClock
 from pkm_control.motion.path_events import NO_EVENTS, PathEvents
 from pkm_control.motion.point_trajectory import PointTrajectory
+from pkm_control.operator_interface import Mode, Outcome
 from pkm_description.mechanism import Array
 from pkm_kinematics.kernels.short_vectors import separation
 

@@ -10,18 +10,17 @@ import numpy as np
 
 from pkm_control.controllers.controller import Controller, Measured, Reference
 from pkm_control.conveyor.belt import Belt
-from pkm_control.loop.compensation import Compensation
+from pkm_control.keep_out import KeepOuts
 from pkm_control.loop.followed_motion import Action, Motion, PathRun
 from pkm_control.loop.follower_watches import ForceWatch, MachineWatch, StrayWatch
 from pkm_control.loop.guard import Guard
 from pkm_control.loop.jogging import RENEWAL, Jog
 from pkm_control.loop.mode_change import InMode, ModeChange
-from pkm_control.loop.modes import Mode, Outcome, unready_to_jog
 from pkm_control.loop.platform_locator import PlatformLocator
-from pkm_control.motion.compliance_table import ComplianceTable
+from pkm_control.motion.compensation import Compensation, ComplianceTable
 from pkm_control.motion.curve_check import MOVING, CurveCheck
 from pkm_control.motion.path_events import Effects
-from pkm_control.space.keep_out import KeepOuts
+from pkm_control.operator_interface import Mode, Outcome, unready_to_jog
 from pkm_description.mechanism import Array, Inertial
 from pkm_description.rotations import pose_distance
 from pkm_kinematics import Kinematics

@@ -27,16 +27,15 @@ import numpy as np
 
 from pkm_control.conveyor.conveyor import BeltState
 from pkm_control.loop import requests
-from pkm_control.loop.channel import Channel, Kind
+from pkm_control.loop.between_processes import LIVES, NO_FIGURES, Channel, Figures, Head, Kind, Marks, Rows, Texts
 from pkm_control.loop.control_loop import ControlLoop
 from pkm_control.loop.followed_motion import Action, Motion
 from pkm_control.loop.jogging import Jog
-from pkm_control.loop.modes import Mode, Outcome
 from pkm_control.loop.running_loop import LoopEndedError, RunningLoop, Situation
 from pkm_control.loop.served_loop import serve_alone
-from pkm_control.loop.shared_rows import LIVES, NO_FIGURES, Figures, Head, Marks, Rows, Texts
 from pkm_control.motion.curve_check import CurveCheck
 from pkm_control.motion.path_events import OutputEvent
+from pkm_control.operator_interface import Mode, Outcome
 from pkm_description.mechanism import Array, Inertial
 from pkm_hardware.machine import Lifecycle, drives_may_be_on
 from pkm_runtime.child_processes import Child

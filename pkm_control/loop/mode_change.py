@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from pkm_control.controllers.controller import Controller, Measured, ModeModel, Reference
+from pkm_control.keep_out import KeepOuts
 from pkm_control.loop.jogging import Jog
 from pkm_control.loop.mode_transition import Leg, ModeTransition
-from pkm_control.loop.path_clock import PathClock
 from pkm_control.motion.curve_check import CurveCheck
-from pkm_control.space.keep_out import KeepOuts
+from pkm_control.motion.path_clock import PathClock
 from pkm_description.mechanism import Array
 from pkm_dynamics.actuator_dynamics import ActuatorDynamics
 from pkm_kinematics import Status

@@ -18,8 +18,8 @@ from itertools import pairwise, product
 import numpy as np
 
 from pkm_control.loop.jogging import ANGULAR, LENGTHS, LINEAR
-from pkm_control.motion.braking import CHANGE
 from pkm_control.motion.curve_check import BRAKING, SHARE, CurveCheck
+from pkm_control.motion.path_clock import CHANGE
 from pkm_description.mechanism import Array
 from pkm_description.rotations import pose_distance
 from pkm_dynamics.actuator_dynamics import ActuatorDynamics

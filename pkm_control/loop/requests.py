@@ -10,13 +10,13 @@ import numpy as np
 
 from pkm_control.control_errors import GoalError
 from pkm_control.conveyor.conveyor import BeltState
-from pkm_control.loop import recovery
 from pkm_control.loop.control_loop import ControlLoop
 from pkm_control.loop.followed_motion import Motion
-from pkm_control.loop.follower import CHANGING, HALTED
+from pkm_control.loop.follower import CHANGING, HALTED, TrajectoryFollower
 from pkm_control.loop.jogging import LOW
+from pkm_control.loop.mode_change import InMode, ModeChange
 from pkm_control.loop.mode_transition import ModeTransition
-from pkm_control.loop.modes import Outcome
+from pkm_control.operator_interface import Outcome
 from pkm_description.mechanism import Array
 from pkm_hardware.machine import EMERGENCY_STOP
 from pkm_kinematics.kernels.compiled_rotations import displacement_between
@@ -106,7 +106,7 @@ def position_doubt(loop: ControlLoop) -> str:
 
 
 def go_back(loop: ControlLoop, pose: Array) -> str:
-    """Move to a pose (7,) from `recovery.recovery_pose`, at low speed."""
+    """Move to a pose (7,) from `operator.recovery_pose`, at low speed."""
     return loop.follower.jog_to(pose, LOW)
 
 
@@ -115,14 +115,30 @@ def begin_change(loop: ControlLoop, way: ModeTransition, stops: int) -> str:
     if loop.stops != stops:
         return "it was stopped during the search for a path to the other working mode: ask again"
     try:
-        return loop.follower.begin_change(recovery.change_on(loop.follower, way))
+        return loop.follower.begin_change(change_on(loop.follower, way))
     except PkmError as error:
         return str(error)
 
 
+def change_on(follower: TrajectoryFollower, way: ModeTransition) -> ModeChange:
+    """The change along a way from `operator.plan_change`; PkmError: singular there."""
+    check, pose = follower.check, way.pose
+    ends = tuple(InMode.of(follower.controller, one, pose, check.space) for one in (check.mode, way.mode))
+    return ModeChange(way, (ends[0], ends[1]), follower.controller)
+
+
 def continue_change(loop: ControlLoop, label: str) -> str:
-    """Go on with a change that was halted, or back to where it came from."""
-    return recovery.continue_change(loop.follower, label)
+    """Go on with a halted change, or back, to the working mode of `label`."""
+    follower = loop.follower
+    change = follower.change
+    if change is None:
+        return "nothing is halted"
+    here, there = (follower.check.kinematics.mode_label(end.check.mode) for end in change.ends)
+    if label == there:
+        return change.resume(follower.override)
+    if label == here:
+        return change.turn(follower.override)
+    return f"the robot is between the working modes {here} and {there}: choose one of them first"
 
 
 def require_ready(loop: ControlLoop) -> None:

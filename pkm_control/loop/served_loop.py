@@ -15,13 +15,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from pkm_control.loop import requests
-from pkm_control.loop.channel import Channel, Kind
+from pkm_control.loop.between_processes import Channel, Kind, Marks, Rows, Texts
 from pkm_control.loop.control_loop import ControlLoop, warm_up
 from pkm_control.loop.followed_motion import Motion
-from pkm_control.loop.loop_thread import Request, situation_of
-from pkm_control.loop.modes import Mode
-from pkm_control.loop.running_loop import LoopEndedError
-from pkm_control.loop.shared_rows import Marks, Rows, Texts
+from pkm_control.loop.running_loop import LoopEndedError, Request, situation_of
+from pkm_control.operator_interface import Mode
 from pkm_hardware.machine import Lifecycle
 from pkm_runtime import ending_signals
 from pkm_runtime.child_processes import name_process

@@ -19,12 +19,11 @@ from functools import partial
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pkm_control.controllers.model import ROUNDED
-from pkm_control.motion.braking import Braking
-from pkm_control.motion.compliance_table import ComplianceTable
+from pkm_control.keep_out import KeepOuts
+from pkm_control.motion.compensation import ComplianceTable
+from pkm_control.motion.path_clock import Braking
 from pkm_control.motion.path_events import NO_EVENTS, PathEvents
-from pkm_control.motion.point_trajectory import PointTrajectory
-from pkm_control.space.keep_out import KeepOuts
+from pkm_control.motion.point_trajectory import PointTrajectory, configuration
 from pkm_description.mechanism import Array, Inertial
 from pkm_dynamics import Dynamics, Efforts
 from pkm_dynamics.distribution import Distribution
@@ -464,25 +463,6 @@ class CurveCheck:
         if bounds[worst] < limits[worst]:
             bound += f", of which {bounds[worst]:.4g} {units[worst]} are used"
         return f"{what} of {self.limits.names[worst]} would be {values[worst]:.4g} {units[worst]}, {bound}"
-
-
-def configuration(kinematics: Kinematics, pose: Array, mode: int | None = 0) -> Configuration:
-    """The configuration at poses (n, 7), with those that interpolation put off a configuration-dependent motion space
-    moved into it. Those that miss it by more stay. Other motion spaces need no help: the solvers round.
-    """
-    at = kinematics.at(pose, mode=mode)
-    if kinematics.constant_space:
-        return at
-    near = np.flatnonzero(~closes(at.status) & (at.residual < ROUNDED * kinematics.characteristic_length))
-    if not near.size:
-        return at
-    pose, seed = at.pose.copy(), kinematics.home_joints
-    for k in near:
-        goes_on = k > 0 and closes(at.status[k - 1])
-        found = kinematics.nearest(pose[k], seed=at.joints[k - 1] if goes_on else seed)
-        if closes(found.status):
-            pose[k] = found.pose
-    return kinematics.at(pose, mode=mode)
 
 
 def _after(bad: ArrayLike) -> NDArray[np.bool_]:

@@ -19,19 +19,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pkm_control.control_errors import LimitError, UnreachableMotionError
-from pkm_control.kernels.averaged_law import ACROSS, ALONG, DRY, RATE, TERMS, VISCOUS, A, B, C
-from pkm_control.motion.actuator_path import ActuatorPath
-from pkm_control.motion.files.hints import hint_of
-from pkm_control.motion.files.motion_file import MotionFile, events_of, payloads_of
-from pkm_control.motion.line_run import LineBounds, LineRun, is_straight, quickest_run
+from pkm_control.keep_out import KeepOuts
+from pkm_control.kernels.quickest_run import ACROSS, ALONG, DRY, RATE, TERMS, VISCOUS, A, B, C
+from pkm_control.motion.files.motion_file import MotionFile, events_of, hint_of, payloads_of
+from pkm_control.motion.motion_space_paths import ActuatorPath, TiltingPath, possible_poses, tilts_by_itself
 from pkm_control.motion.rounded_path import Path, PathSample, RoundedPath
-from pkm_control.motion.tilting_path import TiltingPath, possible_poses, tilts_by_itself
-from pkm_control.motion.time_law import PathBounds, SmoothTimeLaw, fastest
-from pkm_control.motion.timed_curve import TimedCurve
-from pkm_control.motion.tool_path import ToolCurve, ToolPath
-from pkm_control.motion.trajectory import PathPiece, Piece, Rest, Trajectory
-from pkm_control.space.keep_out import KeepOuts
-from pkm_control.space.tool import Tool
+from pkm_control.motion.time_law import (
+    LineBounds,
+    LineRun,
+    PathBounds,
+    SmoothTimeLaw,
+    fastest,
+    is_straight,
+    quickest_run,
+)
+from pkm_control.motion.trajectory import PathPiece, Piece, Rest, TimedCurve, ToolCurve, ToolPath, Trajectory
+from pkm_control.tool import Tool
 from pkm_description.mechanism import Array, Inertial
 from pkm_description.rotations import pose_distance
 from pkm_dynamics import Dynamics, Efforts
@@ -386,7 +389,7 @@ class MotionPlanner:
         return best, _note(motion, first, last, best, decisive)
 
     def _terms(self, sample: PathSample, at: Configuration, carried: Carried, rest: Array) -> Array:
-        """What the actuators do along a path, as terms (n, n_actuated, TERMS) as `kernels/averaged_law.py` has them.
+        """What the actuators do along a path, as terms (n, n_actuated, TERMS) as `kernels/quickest_run.py` has them.
 
         Efforts are quadratic in s', and `rest` (n, n_actuated) at rest, but for friction, which changes when the motion
         is reversed. Where actuators are one-sided their efforts are no such terms, and zero.

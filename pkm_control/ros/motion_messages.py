@@ -17,9 +17,8 @@ from pkm_control.conveyor.conveyor import Ride
 from pkm_control.loop.followed_motion import Action, Motion, Tolerances
 from pkm_control.motion import path_events as events
 from pkm_control.motion.path_events import PathEvents
-from pkm_control.motion.point_trajectory import PointTrajectory, PointTrajectoryError
-from pkm_control.motion.timed_curve import TimedCurve
-from pkm_control.operation.motion_points import MOST_POINTS, MotionPoints
+from pkm_control.motion.point_trajectory import MOST_POINTS, MotionPoints, PointTrajectory, PointTrajectoryError
+from pkm_control.motion.trajectory import TimedCurve
 from pkm_description.mechanism import Array, Inertial
 from pkm_description.ros import messages
 from pkm_description.rotations import with_unit_quaternions

@@ -9,7 +9,7 @@ from typing import Any
 from rclpy.node import Node
 from std_srvs.srv import Trigger
 
-from pkm_control.operation.answer import Answer
+from pkm_control.operator_interface import Answer
 from pkm_description.ros import topics
 from pkm_interfaces.srv import ChangeWorkingMode, SetSpeedOverride
 

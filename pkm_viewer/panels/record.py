@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pkm_control.operation.answer import Answer
+from pkm_control.operator_interface import Answer
 from pkm_viewer.panels.asking import PageRequests
 from pkm_viewer.panels.capture import Capture
 

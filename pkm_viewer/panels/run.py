@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from pkm_control.operation.answer import Answer
+from pkm_control.operator_interface import Answer
 from pkm_viewer.operations import Motion, Readings
 from pkm_viewer.panels.asking import Newest, PageRequests
 

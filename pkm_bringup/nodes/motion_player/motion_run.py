@@ -14,8 +14,8 @@ from rclpy.action import ActionClient
 from pkm_bringup.main_job import Plan
 from pkm_bringup.nodes.motion_player.run_streams import RunStreams
 from pkm_control.loop.followed_motion import Tolerances
-from pkm_control.loop.modes import Outcome
-from pkm_control.operation.motion_points import MotionPoints
+from pkm_control.motion.point_trajectory import MotionPoints
+from pkm_control.operator_interface import Outcome
 from pkm_control.ros import motion_messages
 from pkm_description.mechanism import Array
 from pkm_runtime.errors import PkmError

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A motion of the platform through points at given instants, by quintic polynomials between them."""
+"""What a control period computes: the reference on a curve of quintics, and the correction of computed torque."""
 
 from math import cos, sin, sqrt
 
@@ -77,3 +77,16 @@ def write_curve(times, poses, coefficients, instants, out):
         if turns > 0.0:
             turn_rates((row[3], row[4], row[5]), row)
         shift_pose(poses[k], row[:6], 1.0, row)
+
+
+@compiled
+def correct(wanted, positions, jacobian, twist_wanted, twist, stiffness, viscosity, acceleration, out):
+    """Write the acceleration (6,) that corrects the platform's error into `out`.
+
+    Errors of the actuators, wanted (n,) - positions (n,), become the platform's by its Jacobian (6, n).
+    """
+    for i in range(6):
+        error = 0.0
+        for k in range(positions.shape[0]):
+            error += jacobian[i, k] * (wanted[k] - positions[k])
+        out[i] = acceleration[i] + stiffness * error + viscosity * (twist_wanted[i] - twist[i])

@@ -1,23 +1,91 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Paths of platforms whose position can be chosen, while their attitude follows: a Delta as it was built.
+"""Paths of platforms that cannot go straight from pose to pose: their motion space depends on the configuration.
 
-Rods of unequal lengths let the platform of a Delta tilt by some milliradians as it travels. Who works with it goes on
-to say where it shall be; the attitude that is asked for is taken to the one that the limbs have there.
+The limbs of a 3-PRS or a Tricept add parasitic motions in the directions that they block. Where the actuators go
+straight from their positions at one end to those at the other, the platform stays in its motion space by itself,
+wherever forward kinematics finds it: `ActuatorPath`.
+
+Rods of unequal lengths let the platform of a Delta as it was built tilt by some milliradians as it travels. Who works
+with it goes on to say where it shall be; the attitude that is asked for is taken to the one that the limbs have there:
+`TiltingPath`.
 """
 
 from __future__ import annotations
 
+import copy
 from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pkm_control.motion.point_trajectory import PointTrajectory
-from pkm_control.motion.rounded_path import PathSample, RoundedPath
-from pkm_control.space.tool import Tool
+from pkm_control.motion.rounded_path import RADIAN_AS_LENGTH, PathSample, RoundedPath
+from pkm_control.tool import Tool
 from pkm_description.mechanism import Array
 from pkm_kinematics import Configuration, Kinematics
 from pkm_kinematics.kernels.compiled_rotations import displacement_between
+from pkm_kinematics.status import closes
+
+_KNOTS = 65  # where the path is computed; quintics between them are exact to rounding
+
+
+class ActuatorPath:
+    """The path between two poses (7,), base frame, with the interface of `RoundedPath`, without corners between.
+
+    Raises `ValueError` where the poses are the same, or an actuator position on the way has no pose that continues.
+    """
+
+    def __init__(self, kinematics: Kinematics, start: Array, end: Array, mode: int | None = None) -> None:
+        way = displacement_between(np.asarray(start, np.float64), np.asarray(end, np.float64))
+        self.length = float(np.hypot(np.linalg.norm(way[:3]), RADIAN_AS_LENGTH * np.linalg.norm(way[3:])))
+        if self.length <= 0.0:
+            raise ValueError("step 0 of the path has no length")
+        self.corners = np.array((0.0, self.length))
+        there = kinematics.inverse(np.vstack([start, end]), mode=mode)
+        ends = there.actuated
+        self._q, self._rate = np.array(ends[0]), (ends[1] - ends[0]) / self.length
+        self._kinematics = kinematics
+        parameters = np.linspace(0.0, self.length, _KNOTS)
+        poses, joints = self._followed(parameters, np.array(start, dtype=np.float64), there.joints[0])
+        at = kinematics.at(poses, joints)
+        first = at.platform_twist(np.tile(self._rate, (_KNOTS, 1)))
+        second = at.platform_acceleration(first, np.zeros(len(self._rate)))
+        self._knots = parameters, poses, first, second
+        self._curve = PointTrajectory(*self._knots)
+
+    def _followed(self, parameters: Array, pose: Array, seed: Array) -> tuple[Array, Array]:
+        """Poses (n, 7) and joints (n, n_joints) at parameters (n,), each the continuation of the one before."""
+        poses, joints = [], []
+        for s in parameters:
+            found = self._kinematics.forward(self._q + s * self._rate, near=pose, seed=seed)
+            if not closes(found.status):
+                raise ValueError(f"no pose {s / self.length:.0%} of the way: {found.reason(0)}")
+            pose, seed = np.asarray(found.pose, dtype=np.float64), found.joints
+            poses.append(pose)
+            joints.append(found.joints)
+        return np.array(poses), np.array(joints)
+
+    def back(self) -> ActuatorPath:
+        """The reversed path, by the same actuator positions."""
+        parameters, poses, first, second = self._knots
+        other = copy.copy(self)
+        other._q, other._rate = self._q + self.length * self._rate, -self._rate
+        other._knots = parameters, poses[::-1].copy(), -first[::-1], second[::-1].copy()
+        other._curve = PointTrajectory(*other._knots)
+        return other
+
+    def segment(self, s: Array) -> NDArray[np.int64]:
+        """Zeros (n,): the path has one step."""
+        return np.zeros(len(s), dtype=np.int64)
+
+    def breaks(self) -> Array:
+        """Both ends."""
+        return self.corners
+
+    def sample(self, s: Array) -> PathSample:
+        """The path at parameters (n,) in [0, `length`]."""
+        return PathSample(*self._curve.sample(np.clip(np.atleast_1d(s), 0.0, self.length)))
+
 
 _LITTLE = 0.3  # rad, by which the platform turns on a way as long as the robot; those that are drawn to tilt do by 1
 _NEAR = 0.1  # rad, between the attitude asked for and the one that follows

@@ -12,13 +12,12 @@ from scipy.optimize import lsq_linear
 from pkm_bringup.simulate_command import main as simulate
 from pkm_client import Robot
 from pkm_client.motion_task import RefusedError
+from pkm_control.keep_out import KeepOuts, RoundedBox, read_keep_outs
 from pkm_control.loop.followed_motion import Motion
-from pkm_control.loop.modes import Mode
+from pkm_control.loop_settings import Setup
 from pkm_control.motion.curve_check import CurveCheck
 from pkm_control.motion.point_trajectory import PointTrajectory, PointTrajectoryError
-from pkm_control.simulation_setup import Setup
-from pkm_control.space.keep_out import KeepOuts, RoundedBox
-from pkm_control.space.keep_out_file import read_keep_outs
+from pkm_control.operator_interface import Mode
 from pkm_description.mechanism import Array
 from pkm_description.rotations import rotation_from_quaternion, rotation_from_vector
 from pkm_dynamics.motion_limits import ActuatorLimits

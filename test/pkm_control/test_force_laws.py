@@ -9,15 +9,15 @@ import numpy as np
 import pytest
 
 from pkm_control.controllers.controller import Reference
-from pkm_control.controllers.force.force_task import ForceTask
-from pkm_control.controllers.law_settings import ADMITTANCE, FORCE_LAWS, HYBRID, IMPEDANCE
-from pkm_control.controllers.laws import make_controller
+from pkm_control.controllers.force_task import ForceTask
 from pkm_control.loop.followed_motion import Motion
 from pkm_control.loop.follower import TrajectoryFollower
 from pkm_control.loop.guard import guard_of
-from pkm_control.loop.modes import Mode, Outcome
-from pkm_control.loop.platform_observer import PlatformObserver
+from pkm_control.loop.platform_locator import PlatformObserver
+from pkm_control.loop_settings import ADMITTANCE, FORCE_LAWS, HYBRID, IMPEDANCE
 from pkm_control.motion.point_trajectory import PointTrajectory
+from pkm_control.operator_interface import Mode, Outcome
+from pkm_control.robot_loop import make_controller
 from pkm_description.mechanism import Array, Inertial
 from pkm_dynamics import Dynamics
 from pkm_dynamics.motion_limits import ActuatorLimits

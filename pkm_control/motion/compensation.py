@@ -1,27 +1,42 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How far a robot's platform gives way over its workspace, from a file that `pkm analyse ROBOT stiffness` wrote.
-
-The file (JSON) has the platform's displacement under the robot's own weight, and its compliance, at a few hundred
-poses, with rigid drives; and the stiffness of the drives. Between the poses each number is interpolated by cubic radial
-basis functions with a linear part (Wendland, "Scattered Data Approximation", 2005), over position and rotation vector
-from home. Away from all poses it fades to zero: what is not known is not compensated.
-"""
+"""Reads the file of a robot's compliance, for whatever robot it is, without anything heavy."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from pkm_control.motion.files.compliance_file import REMEDY, compliance_values
-from pkm_description.mechanism import Array
+from pkm_control.controllers.controller import Controller, Measured, Reference
+from pkm_description.mechanism import Array, Inertial
 from pkm_description.rotations import quaternion_inverse, quaternion_product
+from pkm_dynamics.weight import payload_wrench
 from pkm_kinematics import Kinematics
 from pkm_kinematics.kernels.compiled_rotations import displace
 from pkm_kinematics.solve.constraints import scaling
 from pkm_kinematics.status import closes
 from pkm_runtime.errors import ConfigurationError
+
+REMEDY = "write it with pkm analyse ROBOT stiffness --table FILE"
+
+
+def compliance_values(path: str) -> dict[str, Any]:
+    """What a file holds, for whatever robot; nothing for an empty path. Raises `ConfigurationError` as below."""
+    try:
+        values = json.loads(Path(path).read_text(encoding="utf-8")) if path else {}
+    except OSError as error:
+        raise ConfigurationError(path, "", str(error.strerror or error), "name a file that can be read") from error
+    except ValueError as error:
+        raise ConfigurationError(path, "", f"it is no JSON: {error}", REMEDY) from error
+    if not isinstance(values, dict):
+        raise ConfigurationError(path, "", "it is no table of compliance", REMEDY)
+    return values
+
 
 FADES = (2.0, 4.0)  # distances to the nearest pose, of the widest gap between neighbours: from there to there
 LARGEST = 0.02  # of the robot's size: displacements beyond are no small ones
@@ -174,3 +189,116 @@ def _numbers(path: str, values: Mapping[str, Any], key: str, shape: tuple[int, .
 
 def _is_stiffness(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and 0.0 < value < np.inf
+
+
+STEP = 1e-3  # s: over which the rate of a displacement along the motion is taken
+QUICKER, FASTEST = 4.0, 400.0  # of the filters of the motors' lead: times, rad/s
+SETTLES = 0.05  # s: in which a payload that is gripped or let go is compensated, as by a first-order lag
+
+
+class Compensation:
+    """Between a follower, whose poses are of the elastic platform, and a law, which knows a rigid robot.
+
+    `windup` (n_actuated,) [rad or m] is by how much the motors are ahead of their joints.
+    """
+
+    def __init__(self, table: ComplianceTable, controller: Controller) -> None:
+        kinematics = controller.kinematics
+        names, joints = kinematics.actuated_names, kinematics.mechanism.joint_named
+        self._track = None if kinematics.constant_space else kinematics.lean_track()
+        self._weights = scaling(kinematics.characteristic_length)
+        self._table = table
+        self._controller = controller
+        self._gravity = kinematics.mechanism.gravity
+        self._flexibility = np.array([1.0 / table.drives.get(name, math.inf) for name in names])
+        self._armature = np.array([0.0 if (d := joints[name].drive) is None else d.armature for name in names])
+        self._pace = QUICKER / np.sqrt(np.maximum(self._flexibility * self._armature, (QUICKER / FASTEST) ** 2))
+        self.restart()
+
+    def restart(self) -> None:
+        """Begin anew with the next reading, of a robot at rest."""
+        self.windup = np.zeros(len(self._flexibility))
+        self._followed, self._winding = self.windup, self.windup  # the filter of the windup, and its rate
+        self._bent = np.zeros(6)  # displacement of the platform
+        self._rate = np.zeros(6)
+        self._late = np.zeros(6)  # wrench of a payload that is compensated still, less of one that is not yet
+        self._payload: Inertial | None = None
+        self._rigid: Array | None = None  # pose of the rigid robot by the last reading
+
+    def joint_side(self, positions: Array) -> Array:
+        """Positions (n_actuated,) of the joints where the motors are at `positions`."""
+        return positions - self.windup
+
+    def seen(self, measured: Measured) -> Measured:
+        """The state with the pose of the elastic platform, for a state of the rigid robot at the joints."""
+        if self._rigid is None:
+            self._payload = self._controller.payload
+            self._take(Reference.at_rest(measured.pose), measured)
+            self._followed = self.windup
+            pose = self._moved(measured.pose, -measured.jacobian @ self.windup, measured)
+            measured = replace(measured, positions=measured.positions - self.windup, pose=pose)
+        self._rigid = measured.pose
+        return replace(measured, pose=self._moved(measured.pose, self._bent, measured))
+
+    def command(
+        self, law: Callable[[Reference, Measured], Array], reference: Reference, measured: Measured, passed: float
+    ) -> Array:
+        """What a law commands (n_actuated,) for a reference of the elastic platform; `passed`: time since last [s]."""
+        rigid = measured if self._rigid is None else replace(measured, pose=self._rigid)
+        self._late *= math.exp(-passed / SETTLES)
+        self._take(reference, rigid)
+        soon = reference.update_soon
+        if soon is not None:
+            soon = self._moved(soon, -self._bent - self._controller.ahead * self._rate, rigid)
+        pose, twist = self._moved(reference.pose, -self._bent, rigid), reference.twist - self._rate
+        command = law(Reference(pose, twist, reference.acceleration, soon), rigid)
+        ahead = self._armature * self._accelerated(passed)
+        return command + (self.windup if self._controller.commands == "position" else ahead)
+
+    def _moved(self, pose: Array, displacement: Array, measured: Measured) -> Array:
+        """A pose (7,) displaced; by its drives, where the platform cannot move straight."""
+        if self._track is None:
+            return np.asarray(displace(pose, displacement))
+        jacobian = self._weights[:, None] * measured.jacobian
+        way = np.linalg.lstsq(jacobian, self._weights * displacement, rcond=None)[0]
+        moved = np.array(pose)
+        status, _, _ = self._track(self._controller.model.positions(pose) + way, moved)
+        return moved if closes(status) else np.asarray(displace(pose, displacement))
+
+    def _accelerated(self, passed: float) -> Array:
+        """Mean acceleration (n_actuated,) of the filter of the windup in the time [s] that passed."""
+        before, off = self._winding, self._followed - self.windup
+        slope, fade = before + self._pace * off, np.exp(-self._pace * passed)
+        self._followed = self.windup + (off + slope * passed) * fade
+        self._winding = (before - self._pace * slope * passed) * fade
+        return (self._winding - before) / passed if passed > 0.0 else np.zeros(len(before))
+
+    def _take(self, reference: Reference, measured: Measured) -> None:
+        """Find what gives way at a reference."""
+        payload = self._controller.payload
+        if payload is not self._payload:
+            self._late += self._wrench(self._payload, reference) - self._wrench(payload, reference)
+            self._payload = payload
+        wrench = self._late + self._wrench(payload, reference)
+        poses = np.stack([reference.pose, displace(reference.pose, STEP * reference.twist)])
+        now, soon = self._table.displacement(poses, wrench)
+        self._bent, self._rate = now, (soon - now) / STEP
+        if not self._flexibility.any():
+            return
+        efforts = self._controller.model.efforts(
+            reference.pose, reference.twist, reference.acceleration, measured.joints, self._late + self._table.load
+        )
+        if self._armature.any() and (reference.twist.any() or reference.acceleration.any()):
+            motion = self._controller.kinematics.motion(
+                reference.pose, reference.twist, reference.acceleration, seed=measured.joints
+            )
+            efforts = efforts - self._armature * motion.actuated_accelerations
+        if np.isfinite(efforts).all():
+            self.windup = efforts * self._flexibility
+
+    def _wrench(self, payload: Inertial | None, reference: Reference) -> Array:
+        """Wrench (6,) of a payload on the platform."""
+        if payload is None:
+            return np.zeros(6)
+        rows = (part[None] for part in (reference.pose, reference.twist, reference.acceleration))
+        return payload_wrench(payload, self._gravity, *rows)[0]

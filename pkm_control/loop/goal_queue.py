@@ -18,12 +18,10 @@ from pkm_control.conveyor.riding import RidingTrajectory
 from pkm_control.loop import requests
 from pkm_control.loop.followed_motion import Motion, Tolerances
 from pkm_control.loop.follower import CHANGING, HALTED
-from pkm_control.loop.modes import Mode
 from pkm_control.loop.running_loop import Controls, RunningLoop
 from pkm_control.motion.path_events import PathEvents
-from pkm_control.motion.point_trajectory import PointTrajectory, PointTrajectoryError
-from pkm_control.operation.answer import STOPPED_SINCE
-from pkm_control.operation.motion_points import MotionPoints
+from pkm_control.motion.point_trajectory import MotionPoints, PointTrajectory, PointTrajectoryError
+from pkm_control.operator_interface import STOPPED_SINCE, Mode
 from pkm_runtime.errors import PkmError
 
 START_DELAY = 0.05  # s, from a motion that is to begin at once to its beginning

@@ -7,18 +7,25 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from pkm_control.loop import requests
-from pkm_control.loop.modes import Mode
-from pkm_control.loop.recovery import in_words, plan_change, recovery_pose
+from pkm_control.loop.follower import HALTED
+from pkm_control.loop.mode_transition import ModeTransition, ModeTransitions
 from pkm_control.loop.running_loop import Controls, RunningLoop
 from pkm_control.motion.trajectory import Array
-from pkm_control.operation.answer import Answer
+from pkm_control.operator_interface import Answer, Mode
+from pkm_hardware.machine import Lifecycle
 from pkm_runtime.describable import fixed
 from pkm_runtime.errors import PkmError
 
 _PATIENCE = 0.5  # s, for the next reading
 _LOOK = 0.005  # s
 _NAMED = 6  # assembly modes
+
+
+class RecoveryError(PkmError):
+    """Nothing can be done; the message says why, and what would help."""
 
 
 class Operator:
@@ -147,3 +154,53 @@ class Operator:
         fit = f"{len(modes)} assembly modes{'' if modes.certified else ' or more'} fit its readings ({names})"
         remedy = "bring it home by hand, reset the machine there, and start again"
         raise PkmError(f"nothing is moved, because the platform's pose is unknown: {doubt}; {fit}; {remedy}")
+
+
+def recovery_pose(running: RunningLoop) -> Array | None:
+    """The nearest good pose (7,) on the way home; None where the platform is within limits. RecoveryError: no way."""
+    now = running.situation
+    if now.mode in (Mode.WAITING, Mode.STOPPED):
+        if now.state.lifecycle is Lifecycle.INACTIVE:
+            raise RecoveryError("the drives are off: enable them (pkm enable), and the platform is held where it is")
+        if now.state.lifecycle is Lifecycle.FAULT:
+            why = now.state.fault or now.action.reason
+            raise RecoveryError(f"the drives are off ({why}): reset the machine (pkm reset), then enable them")
+        raise RecoveryError("there is no usable reading, so nothing can move")
+    if now.moving:
+        raise RecoveryError("the platform moves; stop it first")
+    if now.changing:
+        raise RecoveryError(HALTED)
+    pose = now.held
+    if not running.check.deficits(pose[None]).any():
+        return None
+    there = running.jog.way_in(pose)
+    if there is None:
+        raise RecoveryError(
+            "no path home from here keeps the limits; the platform is held where it is, move it by hand"
+        )
+    return there
+
+
+def plan_change(running: RunningLoop, label: str) -> ModeTransition | None:
+    """Plan a change to another working mode at the held pose, which takes up to some seconds; None: already there.
+    `label` is that of `Kinematics.mode_label`. RecoveryError: no such mode, or not held; PkmError: the reason why not.
+    """
+    check, now = running.check, running.situation
+    k = check.kinematics
+    labels = [k.mode_label(mode) for mode in range(k.n_modes)]
+    if label not in labels:
+        raise RecoveryError(f"there is no working mode '{label}'; there are {', '.join(labels)}")
+    mode = labels.index(label)
+    if mode == check.mode:
+        return None
+    if now.mode is not Mode.HOLDING:
+        raise RecoveryError(f"the controller is {now.mode.name.lower()}; it must hold the platform")
+    return ModeTransitions(check).find(np.array(now.held), mode)
+
+
+def in_words(way: ModeTransition) -> str:
+    """How long a change takes, and how far the platform leaves its place, for a person."""
+    return (
+        f"on the way, {way.duration:.1f} s; meanwhile the platform leaves its place by up to "
+        f"{1e3 * way.farthest:.1f} mm and {np.degrees(way.turned):.1f} degrees"
+    )

@@ -16,7 +16,7 @@ from pkm_control.motion.files.default_motion import motion_named, tour
 from pkm_control.motion.files.motion_file import parse_motion, task_chain_of
 from pkm_control.motion.planning import MotionPlanner
 from pkm_control.motion.trajectory import Trajectory
-from pkm_control.space.tool import Tool, ToolError, read_tools, tool_named
+from pkm_control.tool import Tool, ToolError, read_tools, tool_named
 from pkm_description import load_mechanism
 from pkm_dynamics.dynamics import shared_dynamics
 from pkm_dynamics.motion_limits import ActuatorLimits
