@@ -86,9 +86,8 @@ class Goal(Protocol):
 
 
 class Backend(Protocol):
-    """A controller and its machine. Calls may come from any thread; errors are of the class `NoRobotError`.
-
-    `on_output` is called with name and value of each output that changes, in a thread that it must not hold up.
+    """A controller and its machine. Calls may come from any thread; errors are `NoRobotError`. `on_output` gets name
+    and value of each output that changes, in a thread that it must not hold up.
     """
 
     on_output: Callable[[str, float], None]

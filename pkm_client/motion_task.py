@@ -20,8 +20,7 @@ _REST = 5.0  # s, within which what is cancelled comes to rest
 @dataclass(frozen=True, repr=False)
 class Result(Describable):
     """How a motion ended: `reason` in words where there is one; errors over the motion, position [m], rotation [rad].
-
-    Of several motions one after the other, `max_` is the largest of all, and `rms_` that of the last.
+    Of several motions in a row, `max_` is the largest of all, and `rms_` that of the last.
     """
 
     outcome: Outcome = Outcome.SUCCESSFUL
@@ -53,11 +52,8 @@ class MotionEndedError(PkmError):
 
 
 class Task(Describable):
-    """Work of the robot under way, in a thread of its own.
-
-    Args:
-        work: runs in the thread; it reads `cancelled`, and sets `progress_of`.
-        waiting: entered while somebody waits for the end.
+    """Work of the robot under way, in a thread of its own: `work`, which reads `cancelled` and sets `progress_of`.
+    `waiting` is entered while somebody waits for the end.
     """
 
     def __init__(self, work: Callable[[Task], Result], waiting: Callable[[], AbstractContextManager[None]]) -> None:

@@ -26,10 +26,8 @@ MOTION = f"motion to run: a CSV file, {', '.join(motion_names())}, or auto (what
 
 @dataclass(frozen=True)
 class Setting:
-    """A setting, with its default as text.
-
-    `takes`: its only texts, or what its text stands for; `span` bounds a number. `group` is for the help. As a
-    parameter of a node, only one that is `live` may change later.
+    """A setting, with its default as text. `takes`: its only texts, or what its text stands for; `span` bounds a
+    number. `group` is for the help. As a parameter of a node, only one that is `live` may change later.
     """
 
     name: str
@@ -277,9 +275,8 @@ def parser(word: str, description: str, epilog: str = "") -> argparse.ArgumentPa
 
 
 def chosen(fresh: argparse.ArgumentParser, arguments: Sequence[str] | None) -> set[str]:
-    """Names of the options that a command line sets, whatever their defaults are.
-
-    The parser `fresh` cannot be used afterwards. `arguments`, which it took already, default to the process's own.
+    """Names of the options that a command line sets, whatever their defaults. The parser `fresh` cannot be used
+    afterwards; it took `arguments` already, by default those of the process.
     """
     for action in fresh._actions:
         action.default = argparse.SUPPRESS

@@ -147,7 +147,6 @@ class Robot:
 
     @property
     def _planner(self) -> MotionPlanner:
-        """Planner for the working mode in which the robot was last seen."""
         if self._mode not in self._planners:
             dynamics = shared_dynamics(self.mechanism)
             limits = self._backend.limits
@@ -158,7 +157,6 @@ class Robot:
 
     @property
     def _boarding(self) -> Boarding:
-        """Planner of conveyor motions for the same working mode."""
         if self._mode not in self._boardings:
             dynamics = shared_dynamics(self.mechanism)
             check = CurveCheck(dynamics.kinematics, dynamics, self._backend.limits, self._mode)
@@ -185,9 +183,8 @@ class Robot:
         return self._backend.payload
 
     def on_output(self, listener: Callable[[str, float], None]) -> Callable[[], None]:
-        """Call a listener, in a thread of its own, with name and value of each output that a motion changes.
-
-        Calls come in the order of the events. The function returned removes the listener.
+        """Call a listener, in a thread of its own, with name and value of each output that a motion changes. Calls come
+        in the order of the events. The function returned removes the listener.
         """
         return self._listeners.add(listener)
 
@@ -467,7 +464,6 @@ class Robot:
         return [(planner.between(here, there, speed, self._tool(tool) if tool else None), 1)]
 
     def _ride(self, file: MotionFile, cycles: int, on: str, at: float | None) -> Callable[[Array], MotionPoints]:
-        """Return the planner, from a start pose, of a motion on a conveyor."""
         if cycles != 1:
             raise RefusedError(f"cycles is {cycles}; a conveyor carries an object past only once")
         conveyor, belt = self._backend.belt(on)
@@ -481,7 +477,6 @@ class Robot:
         return lambda here: self._boarding.plan(file, conveyor, look, there, here, self.payload)
 
     def _move(self, legs: Callable[[Array], Plan], block: bool) -> Task:
-        """Plan a motion from the present pose with `legs`, and begin it."""
         asked = self._asked_now()
         with self._turn:
             state = self.state
@@ -506,19 +501,16 @@ class Robot:
         return time.monotonic() if self.asked is None else self.asked
 
     def _legs(self, plan: list[Leg], asked: float) -> Task:
-        """Run legs one after the other."""
         first = self._begin(MotionPoints.of(*plan[0]), asked) if plan else None
         return Task(lambda task: self._run(task, plan, first, asked), self._backend.waiting)
 
     def _see_off(self, task: Task, goal: Goal) -> Result:
-        """Body of the thread of a motion on a conveyor: wait for its end."""
         task.cancel_motion = goal.cancel
         if task.cancelled:
             goal.cancel()
         return self._wait_for(task, goal, 0.0, 1.0, Result())
 
     def _begin(self, motion: MotionPoints, asked: float) -> Goal:
-        """Hand a motion to the controller; return when it has begun."""
         goal = self._backend.begin(motion, Tolerances(), asked)
         if not goal.wait_begun():
             result = goal.wait()
@@ -526,7 +518,6 @@ class Robot:
         return goal
 
     def _run(self, task: Task, plan: list[Leg], first: Goal | None, asked: float) -> Result:
-        """Body of the thread of a motion: begin each leg, and wait for its end."""
         total = sum(leg.duration * cycles for leg, cycles in plan)
         result, done = Result(), 0.0
         for number, (leg, cycles) in enumerate(plan):
@@ -595,7 +586,6 @@ class Robot:
 
 
 def _place_of(state: RobotState) -> Array:
-    """Pose at which the platform is held, or its reference; raise where no motion can begin."""
     if state.mode is Mode.PAUSED:
         raise RefusedError(f"the controller is paused: {state.reason}" if state.reason else PAUSED)
     if not state.known:
@@ -604,6 +594,5 @@ def _place_of(state: RobotState) -> Array:
 
 
 def _require(answer: Answer) -> None:
-    """Raise `RefusedError` where the answer is no."""
     if not answer.success:
         raise RefusedError(answer.message or "it is refused")

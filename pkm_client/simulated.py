@@ -77,9 +77,9 @@ class SimulatedGoal:
 class SimulatedBackend:
     """A control loop with a simulated machine in a thread of this process; lowers a frequency too high for the rate.
 
-    In real time the loop keeps its rate, and a stall of the computer stalls the simulated machine, too. Otherwise it
-    keeps its rate only while nobody waits: while somebody waits and something moves, periods follow without a pause.
-    Raises `PkmError` where the robot cannot be controlled, `ValueError` where a number of the setup makes no sense.
+    In real time a stall of the computer stalls the simulated machine, too. Otherwise periods follow without a pause
+    while somebody waits and something moves. `PkmError`: the robot cannot be controlled; `ValueError`: a number makes
+    no sense.
     """
 
     def __init__(self, mechanism: Mechanism, setup: Setup, realtime: bool) -> None:
@@ -231,7 +231,6 @@ class SimulatedBackend:
         return 1 if hurry else self._rate.wait()
 
     def _hurries(self) -> bool:
-        """Whether the next period may begin at once."""
         if self._realtime:
             return False
         moving = self._waiting > 0 and self.loop.follower.moving
@@ -250,7 +249,6 @@ class SimulatedBackend:
                 self._passed.wait_for(lambda: not self._awaited or self.time < min(self._awaited), _HAND_OVER)
 
     def _tell(self) -> None:
-        """Wake threads that wait for goals that are over."""
         for goal in tuple(self._goals):
             if goal.request.over:
                 self._goals.remove(goal)

@@ -25,9 +25,8 @@ _MOST = 200  # looks between two samples
 
 @dataclass(frozen=True)
 class RoundedBox:
-    """A box with rounded edges: centre and half sizes [m], rotation (rows of a matrix), radius added all around.
-
-    With two half sizes of zero it is a capsule, with three a sphere.
+    """A box with rounded edges: centre and half sizes [m], rotation (rows of a matrix), radius added all around. With
+    two half sizes of zero it is a capsule, with three a sphere.
     """
 
     centre: tuple[float, float, float]
@@ -59,12 +58,8 @@ def capsule(start: Sequence[float], end: Sequence[float], radius: float) -> Roun
 
 
 class KeepOuts:
-    """A tool, and named places from which it stays away by a margin. Calls may run in several threads.
-
-    Args:
-        places: in the base frame.
-        tool: its parts, in the platform's frame; empty: the platform's origin.
-        margin: least distance [m].
+    """A tool, by parts in the platform's frame (none: its origin), and named places in the base frame from which it
+    stays away by a margin [m]. Calls may run in several threads.
     """
 
     def __init__(
@@ -82,7 +77,6 @@ class KeepOuts:
 
     def clearance(self, poses: Array) -> tuple[Array, NDArray[np.int64]]:
         """Lower bound (n,) [m] on the distance of the tool at poses (n, 7) to the nearest place, and its number (n,).
-
         Less than zero inside a place; without any place, huge, with the number -1.
         """
         poses = np.ascontiguousarray(poses, dtype=np.float64)
@@ -137,7 +131,6 @@ def _all(top: Section, key: str) -> list[tuple[str, object]]:
 
 
 def _box(section: Section) -> RoundedBox:
-    """Read a box (`center`, `size`, `rpy`) or a capsule (`from`, `to`), with its `radius`."""
     radius = section.number("radius", 0.0, _LENGTH)
     if section.has("from"):
         shape = capsule(section.numbers("from", (3,)), section.numbers("to", (3,)), radius)

@@ -61,15 +61,10 @@ def make_controller(
     delay: float = 0.0,
     task: ForceTask | None = None,
 ) -> Controller:
-    """A controller with the law of a name from `law_settings.LAWS`, the law's other settings at their defaults.
+    """A controller with the law of a name from `loop_settings.LAWS`, the law's other settings at their defaults.
 
-    Args:
-        dynamics: of the robot as the controller believes it to be.
-        period: time between two calls of the controller [s], over which laws learn, and look ahead.
-        natural_frequency: of the closed loop's tracking error [rad/s].
-        damping: of the same; 1 is critical.
-        delay: from a reading to the beginning of the time in which its command acts [s].
-        task: of the force laws.
+    `period` [s] lies between two calls, `delay` [s] between a reading and the beginning of the time in which its
+    command acts; `natural_frequency` [rad/s] and damping are of the tracking error, `task` of the force laws.
     """
     makers: dict[str, Callable[..., Controller]] = {
         COMPUTED_TORQUE: ComputedTorque,

@@ -36,14 +36,10 @@ _WATCH = 0.2  # s, between two looks whether the controller is still there
 
 
 class RosGoal:
-    """Sends a goal, and keeps the feedback and the result.
+    """Sends a goal, a message of a motion of some duration [s], repetitions included, and keeps feedback and result.
 
-    Args:
-        in_executor: calls a function in the spinning thread: an action client notes a request after sending it, so
-            that another thread may miss the answer.
-        goal: the message.
-        duration: of the motion, repetitions included [s].
-        silence: says why nobody answers any more; empty while somebody does.
+    `in_executor` calls a function in the spinning thread: an action client notes a request after sending it, so that
+    another thread may miss the answer. `silence` says why nobody answers any more; empty while somebody does.
     """
 
     def __init__(
@@ -89,7 +85,6 @@ class RosGoal:
             self._in_executor(self._handle.cancel_goal_async)
 
     def _look(self) -> None:
-        """End the goal where nobody answers any more."""
         why = self._silence()
         if why and not self._over.is_set():
             self._end(Result(Outcome.STATE_LOST, why))
@@ -132,11 +127,8 @@ _LOOK = 0.01  # s
 
 
 class RosBackend(RosLink):
-    """A link, the robot's description, and its motions; parameters and errors as of `RosLink`, and two files.
-
-    Args:
-        hardware_file: path of the machine's file, for its limits; empty: none.
-        conveyor_file: path of the controller's file of conveyors; empty: none. `ConfigurationError` if unusable.
+    """A link, the robot's description, and its motions. `hardware_file` is the machine's, for its limits,
+    `conveyor_file` the controller's (`ConfigurationError`: unusable); both may be empty.
     """
 
     def __init__(

@@ -27,28 +27,22 @@ class Adaptive(Controller):
     """tau = Psi(reference) p + K s, with p' = G Psi(reference)^T s and s = e' + lambda e, in the actuators.
 
     The law of Slotine and Li ("On the adaptive control of robot manipulators", IJRR 1987) with the regressor evaluated
-    on the reference instead of the measured motion, so that measurement noise does not pass through the model: the
-    desired compensation adaptation law (Sadegh and Horowitz, IJRR 1990), as Codourey, Honegger and Burdet run it on
-    the Delta and the Hexaglide. Psi is the linear form of Codourey and Burdet ("A body-oriented method for finding a
-    linear form of the dynamic equation of fully parallel robots", ICRA 1997). The error vanishes where feedback is
-    strong enough for the speed of the motion; p converges to the truth in the directions that the motion excites.
+    on the reference, so that measurement noise does not pass through the model: the desired compensation adaptation law
+    (Sadegh and Horowitz, IJRR 1990), as Codourey, Honegger and Burdet run it on the Delta and the Hexaglide. Psi is the
+    linear form of Codourey and Burdet ("A body-oriented method for finding a linear form of the dynamic equation of
+    fully parallel robots", ICRA 1997). The error vanishes where feedback is strong enough for the speed of the motion;
+    p converges to the truth in the directions that the motion excites.
 
-    K is `2 damping natural_frequency` times the mass matrix in the actuators at home, lambda = natural_frequency /
-    (2 damping), so that with the true p the error behaves as under `PdGravity` with the same numbers. Learning pauses
-    while an actuator saturates. `parameters` (n,) and `adapted` (name to value) tell what has been learned; `reset`
-    forgets it.
+    K is `2 damping natural_frequency` times the mass matrix in the actuators at home, lambda = natural_frequency / (2
+    damping) [rad/s; damping > 0], so that with the true p the error behaves as under `PdGravity` with the same numbers.
+    Learning pauses while an actuator saturates. `parameters` (n,) and `adapted` (name to value) tell what has been
+    learned; `reset` forgets it. ValueError: a number makes no sense, or the robot has no such parameter.
 
     Args:
-        natural_frequency: of the closed loop's tracking error [rad/s].
-        damping: of the same, more than zero; 1 is critical.
         period: time between two calls [s].
         adapt: parameters to learn: "platform", its ten, for an unknown payload; "all", the leading parameters of all
             base parameters, friction included; or names of `Dynamics.parameters`.
-        adaptation_time: scale of the learning [s]: it takes some multiple of this, the longer the less the motion shows
-            of a parameter.
-
-    Raises:
-        ValueError: a number makes no sense, or the robot has no such parameter.
+        adaptation_time: scale of the learning [s]: it takes longer, the less the motion shows of a parameter.
     """
 
     def __init__(
@@ -129,9 +123,8 @@ class Adaptive(Controller):
         return np.asarray(efforts)
 
     def _gains(self, adaptation_time: float) -> Array:
-        """Gains (k,) with which each parameter alone would converge in `k * adaptation_time` on ordinary motions.
-
-        With strong feedback, K s is the effort that p misses, Psi (p - p'); so p' = -G Psi^T K^-1 Psi p near the truth.
+        """Gains (k,) with which each parameter alone would converge in `k * adaptation_time` on ordinary motions. With
+        strong feedback, K s is the effort that p misses, Psi (p - p'); so p' = -G Psi^T K^-1 Psi p near the truth.
         """
         motions = random_motions(self.kinematics, _CHANCE)
         # random motions are brisk: rates and accelerations of a tenth are everyday ones
@@ -145,7 +138,6 @@ class Adaptive(Controller):
 
 
 def _named(dynamics: Dynamics, which: str) -> tuple[str, ...]:
-    """Names of the platform's parameters, or of the leading parameters of all groups."""
     parameters = dynamics.parameters
     if which == "platform":
         at = parameters.bodies[dynamics.mechanism.platform_link]

@@ -143,16 +143,13 @@ class ModeModel:
 
 
 class Controller(ABC):
-    """A control law with saturation.
+    """A control law with saturation; `natural_frequency` [rad/s] and `damping` (1 is critical) are of the tracking
+    error.
 
     It looks `ahead` along the motion [s], and `commands` the ros2_control command interface of that name. A law that
     `uses_wrench` needs a force-torque sensor: `Measured.wrench`. One that `yields` gives way to what pushes the
-    platform, so that it leaves its reference on purpose. After a call, `saturated` (n_actuated,) tells which
-    actuators asked for more than their limit, and `saturations` counts, per actuator, the calls in which that happened.
-
-    Args:
-        natural_frequency: of the closed loop's tracking error [rad/s].
-        damping: of the same; 1 is critical.
+    platform, so that it leaves its reference on purpose. After a call, `saturated` (n_actuated,) tells which actuators
+    asked for more than their limit, and `saturations` counts, per actuator, the calls in which that happened.
     """
 
     commands = "effort"
@@ -187,9 +184,8 @@ class Controller(ABC):
         self.viscosity = 2.0 * damping * natural_frequency  # 1/s
 
     def in_mode(self, mode: int, pose: Array, joints: Array) -> ModeModel:
-        """Model and mass matrix of another working mode, for `change_mode`; made beforehand, because that takes time.
-
-        `pose` (7,) in base frame is regular; `joints` (n_joints,) are the positions there in that mode.
+        """Model and mass matrix of another working mode, for `change_mode`; takes time. `pose` (7,) in base frame is
+        regular; `joints` (n_joints,) are the positions there in that mode.
         """
         mass = actuator_mass_matrix(self.kinematics, self.dynamics, pose, mode)
         return ModeModel(ControlModel(self.kinematics, self.dynamics, mode, joints), mass)
@@ -238,9 +234,8 @@ class Controller(ABC):
         return
 
     def foreseen(self, reference: Reference, measured: Measured) -> Array:
-        """The model's command (n_actuated,) for a platform exactly on its reference, while no readings come.
-
-        Efforts [N m or N], or what the law `commands`; NaN where the model has no answer. `measured` is the last one.
+        """The model's command (n_actuated,), as `command`, for a platform exactly on its reference, while no readings
+        come; `measured` is the last one.
         """
         if self.commands != "effort":
             return self.model.positions(reference.pose)
@@ -248,9 +243,8 @@ class Controller(ABC):
         return self.sharing.share(measured.jacobian, efforts)
 
     def command(self, reference: Reference, measured: Measured) -> Array:
-        """Command (n_actuated,) within the limits; redundant actuators share what the law asks for.
-
-        Efforts [N m or N], or what the law `commands`; NaN where the model has no answer.
+        """Command (n_actuated,) within the limits: efforts [N m or N], or what the law `commands`; NaN where the model
+        has no answer. Redundant actuators share what the law asks for.
         """
         wanted = self.law(reference, measured)
         shared = self.sharing.share(measured.jacobian, wanted)

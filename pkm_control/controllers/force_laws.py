@@ -82,12 +82,8 @@ _LONGEST = 0.01  # s: a stall of the loop counts as no more
 
 
 class ForceLaw(Controller):
-    """Computed torque on the platform, with a force task.
-
-    Args:
-        natural_frequency: of the tracking error without contact [rad/s], and the highest of the contact.
-        damping: of the same; 1 is critical.
-        period: time between two calls [s].
+    """Computed torque on the platform, with a force task. `natural_frequency` [rad/s] of the tracking error without
+    contact is also the highest of the contact; `period` lies between two calls [s].
     """
 
     yields = True
@@ -123,9 +119,8 @@ class ForceLaw(Controller):
         return
 
     def weight_along(self, directions: Array) -> Array:
-        """Efforts (k,) [N or N m] that hold the robot's weight at home along unit twists (6, k).
-
-        Each twist is taken together with the parasitic motion that the robot cannot avoid.
+        """Efforts (k,) [N or N m] that hold the robot's weight at home along unit twists (6, k), each together with the
+        parasitic motion that the robot cannot avoid.
         """
         ways = self._inside @ directions
         ways /= np.maximum(np.sum(directions * ways, axis=0), 1e-9)
@@ -341,7 +336,6 @@ class Hybrid(ForceLaw):
         return self.efforts(self._beside(chosen, measured) @ acceleration, external, measured)
 
     def _integrate(self, pushes: Array, ruled: NDArray[np.bool_]) -> None:
-        """Integrate the force error where the force rules in contact."""
         grown = np.clip(self._sum + self._passed * self._slope * (self._wanted - pushes), -self._most, self._most)
         self._sum = np.where(ruled, grown, 0.0)
 

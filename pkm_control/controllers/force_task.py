@@ -157,7 +157,6 @@ def _surroundings(section: Section, noise: float, sensor: tuple[Array, Array]) -
 
 
 def _plane(section: Section) -> Plane:
-    """A plane, with its hole if it has one."""
     hole = None
     values: Mapping[str, Any] = section.mapping("hole")
     if values:

@@ -37,11 +37,9 @@ class _Estimate:
         self._count = 0  # that the weights are for
 
     def begin(self, position: float, rate: float = 0.0, count: int = 1) -> None:
-        """Start again, as after `count` readings."""
         self.position, self.rate, self._count = position, rate, count
 
     def predict(self, passed: float) -> None:
-        """Extrapolate by some time [s]."""
         self.position += self.rate * passed
 
     def correct(self, error: float, interval: float) -> None:
@@ -58,10 +56,8 @@ class _Estimate:
 
 
 class Belt:
-    """One belt. Readings and the control loop may be of two threads that share a lock.
-
-    `travel` [m], `speed` [m/s] and `acceleration` [m/s^2] are those of the last `advance`. All times are on the clock
-    of the machine's readings [s].
+    """One belt; readings and the control loop may be of two threads that share a lock. `travel` [m], `speed` [m/s] and
+    `acceleration` [m/s^2] are those of the last `advance`. Times are on the clock of the machine's readings [s].
     """
 
     def __init__(self, conveyor: Conveyor) -> None:
@@ -174,10 +170,8 @@ class Belt:
 
 
 class SimulatedBelt:
-    """Runs, and passes its encoder's readings to a `Belt`.
-
-    Its `speed` [m/s] may be changed at any time, reached at the conveyor's largest acceleration; while `silent` the
-    encoder gives no readings; adding to `slip` [m] makes the reading jump, not the belt.
+    """Runs, and passes its encoder's readings to a `Belt`. Its `speed` [m/s] may be changed, and is reached at the
+    conveyor's largest acceleration; while `silent` no readings come; `slip` [m] makes the reading jump, not the belt.
     """
 
     def __init__(self, conveyor: Conveyor) -> None:

@@ -45,12 +45,10 @@ class _Plan:
 
     @property
     def middle(self) -> float:
-        """Middle of the ride [s]."""
         return 0.5 * (self.instants[1] + self.instants[2])
 
     @property
     def half(self) -> float:
-        """Half of the time on the belt [s]."""
         return 0.5 * (self.instants[2] - self.instants[1])
 
 
@@ -78,18 +76,15 @@ class Boarding:
         here: Array,
         payload: Inertial | None = None,
     ) -> MotionPoints:
-        """Points of the motion for one object, with the ride, from `here`.
+        """Points of the motion, a file in the frame of a conveyor, for one object, with the ride.
 
         Args:
-            motion: a file in the frame of a conveyor.
             look: returns the present state of the belt.
             at: the belt's travel when the object was at the conveyor's origin [m].
-            here: pose (7,) where the platform is held, base frame.
-            payload: of the platform there, in its frame.
+            here: pose (7,) where the platform is held, base frame, with its `payload`.
 
         Raises:
             ConveyorError: the belt is not known, the object is not in the window long enough, or the robot cannot.
-            PkmError: the legs cannot be planned.
         """
         if motion.riding is None:
             raise ConveyorError(f"{motion.source} is in a fixed frame: it needs the line '# frame: conveyor'")
@@ -208,7 +203,6 @@ class Boarding:
 
 
 def _standing(motion: MotionFile, conveyor: Conveyor, place: float) -> MotionFile:
-    """The motion in the base frame, with the object at a place [m] along the belt."""
     poses = motion.poses.copy()
     poses[motion.riding, :3] += conveyor.origin + place * conveyor.direction
     if motion.of_tool and motion.tool is not None:
@@ -217,7 +211,6 @@ def _standing(motion: MotionFile, conveyor: Conveyor, place: float) -> MotionFil
 
 
 def _joined(legs: tuple[Trajectory, Trajectory, Trajectory], factors: list[float], boards: float, left: float) -> _Plan:
-    """The legs one after the other, each given more time by its factor."""
     ends = np.cumsum([0.0, *(leg.duration * factor for leg, factor in zip(legs, factors, strict=True))])
     parts, events = [], NO_EVENTS
     for number, (leg, factor) in enumerate(zip(legs, factors, strict=True)):
@@ -244,7 +237,6 @@ def _known(belt: BeltState) -> BeltState:
 
 
 def _gone(conveyor: Conveyor, belt: BeltState, at: float, middle: float = np.nan, half: float = 0.0) -> str:
-    """Why an object cannot be followed; empty where it can."""
     begin, end = conveyor.window
     where = f"the object is {belt.travel - at:.3g} m from the origin of conveyor '{conveyor.name}'"
     window = f"the window from {begin:g} to {end:g} m"

@@ -25,15 +25,8 @@ _LATE = 0.01  # m, by which a belt may have passed the start of a motion
 
 
 class RidingTrajectory(PointTrajectory):
-    """Points, carried by a belt that keeps its speed.
-
-    Args:
-        points: as if the frame stood.
-        belt: its state when the motion is checked.
-        aside: offset of the belt from its prediction, along its direction [m].
-
-    Raises:
-        ConveyorError: the ride makes no sense, the belt is not known, or has gone by.
+    """Points (as if the frame stood), carried by a belt that keeps its speed; `aside` is its offset from its
+    prediction, along its direction [m]. ConveyorError: the ride makes no sense, the belt is not known, or has gone by.
     """
 
     def __init__(
@@ -99,11 +92,8 @@ class Passenger:
         self._time = 0.0  # s, on the path
 
     def advance(self, time: float, clock: PathClock, leaves: bool) -> str:
-        """Advance to a time [s] on the clock of the readings; return why the motion has to end, empty where it goes on.
-
-        Args:
-            clock: of the motion, started when the belt has the motion's starting travel.
-            leaves: the motion is being ended on its path.
+        """Advance to a time [s] on the clock of the readings; return why the motion has to end, or nothing. `clock` is
+        the motion's, which is started here; `leaves`: the motion is being ended on its path.
         """
         motion, belt = self._motion, self._belt
         belt.advance(time)
@@ -138,7 +128,6 @@ class Passenger:
         return problem if clock.time < self._motion.ride.instants[2] else ""
 
     def _await(self, clock: PathClock) -> str:
-        """Start the motion when the belt has its starting travel; return why it cannot."""
         motion = self._motion
         if not motion.stands:
             clock.time = (self._belt.travel - motion.ride.start) / motion.speed

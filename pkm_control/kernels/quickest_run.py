@@ -160,7 +160,6 @@ def least_root(a, v, c, z):
 @compiled
 def motion_needs(law, step, terms, platform, bounds):
     """Factor by which samples (n, 5) of a law, `step` [s] apart, must slow down for bounds on motion, and which bound.
-
     Bounds are numbered: those of the platform, then PER_ACTUATOR of each actuator. The factor may be less than 1.
     """
     most, which = 0.0, -1
@@ -190,9 +189,8 @@ def motion_needs(law, step, terms, platform, bounds):
 
 @compiled
 def effort_room(law, terms, bounds, z):
-    """Largest factor up to z for s' (its square for s'') that efforts allow, which bound, and at which sample.
-
-    Negative where not even the line's weight and dry friction are within the bounds.
+    """Largest factor up to z for s' (its square for s'') that efforts allow, which bound, and at which sample. Negative
+    where not even the line's weight and dry friction are within the bounds.
     """
     which, where = -1, 0
     before = 2.0 * z

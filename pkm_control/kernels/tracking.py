@@ -81,9 +81,8 @@ def write_curve(times, poses, coefficients, instants, out):
 
 @compiled
 def correct(wanted, positions, jacobian, twist_wanted, twist, stiffness, viscosity, acceleration, out):
-    """Write the acceleration (6,) that corrects the platform's error into `out`.
-
-    Errors of the actuators, wanted (n,) - positions (n,), become the platform's by its Jacobian (6, n).
+    """Write the acceleration (6,) that corrects the platform's error into `out`. Errors of the actuators, wanted (n,) -
+    positions (n,), become the platform's by its Jacobian (6, n).
     """
     for i in range(6):
         error = 0.0

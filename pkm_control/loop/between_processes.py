@@ -139,11 +139,10 @@ _ROWS = _MARKS + _SLOTS * _SLOT  # where rows begin
 
 
 class Marks:
-    """What the two processes know of each other at once: numbers in shared memory.
+    """What the two processes know of each other at once: numbers in shared memory; times are monotonic [s].
 
-    Times are monotonic [s]. `alive`: last activity of the loop; `busy`: since when it has been executing a request, 0
-    where it is not; `offs` and `stops`: how often drives off, and an emergency stop, were requested; `sent`: messages
-    that the loop was sent, or is being sent.
+    `alive`: last activity of the loop; `busy`: since when it has been executing a request; `offs` and `stops`: how
+    often drives off, and an emergency stop, were requested; `sent`: messages that the loop was sent, or is being sent.
     """
 
     def __init__(self, memory: mmap.mmap) -> None:
@@ -320,7 +319,6 @@ class Rows:
         self._say(Texts())
 
     def _say(self, texts: Texts) -> None:
-        """Write other texts, for the rows to come."""
         self._texts, self._texts_number = texts, self._texts_number + 1
         at = _MARKS + self._texts_number % _SLOTS * _SLOT
         _SLOT_HEAD.pack_into(self._memory, at, 0, 0)

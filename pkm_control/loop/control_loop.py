@@ -208,7 +208,6 @@ class ControlLoop:
         return Period(state, action)
 
     def _failed(self, error: Exception) -> Period:
-        """Disable the drives for an exception, whose text becomes the fault."""
         reason = f"the control loop failed: {type(error).__name__}: {error}"
         if not self.machine.fault:
             self.machine.emergency_stop(reason)
@@ -219,9 +218,8 @@ class ControlLoop:
         return Period(state, Action(Mode.STOPPED, nothing, reason, withhold_command=True))
 
     def _part(self, action: Action) -> None:
-        """Leave efforts that carry the weight and no more, for they act until the brakes close.
-
-        What the law asked for last would go on to act: of a platform that strays, all that the drives can give.
+        """Leave efforts that carry the weight and no more, for they act until the brakes close. What the law asked for
+        last would go on to act: of a platform that strays, all that the drives can give.
         """
         before = None if self.last is None else self.last.action
         follower, guard = self.follower, self.follower.guard

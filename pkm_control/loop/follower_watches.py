@@ -111,7 +111,6 @@ class StrayWatch:
             )
 
     def _beyond(self, distance: float, angle: float) -> str:
-        """How much further than permitted the platform is from its reference, in words; empty where it is near."""
         if distance > self._position:
             most = f"{1e3 * self._position:.1f} mm"
             return f"the platform is {1e3 * distance:.1f} mm from where it should be, more than {most}"

@@ -35,9 +35,8 @@ _LOOK = 0.002  # s, between two looks whether it is
 
 @dataclass(eq=False)
 class GoalRequest:
-    """A request to follow a motion: the `motion` it became, or the `problem` why not, once it is `done`.
-
-    `points` makes the points, in the thread of the queue. `asked` [s, monotonic clock]: a stop since then ends it.
+    """A request to follow a motion: the `motion` it became, or the `problem` why not, once it is `done`. `points` makes
+    the points, in the thread of the queue. `asked` [s, monotonic clock]: a stop since then ends it.
     """
 
     points: Callable[[], MotionPoints]
@@ -57,11 +56,11 @@ class GoalRequest:
 
 
 class GoalQueue:
-    """Admits motions one after the other.
+    """Admits motions one after the other; one that comes while the platform moves is checked first, then begins from
+    rest.
 
-    A motion that comes while the platform moves is checked first. If it can be followed, the running one is brought to
-    rest on its path, and the new one begins from there, at rest. `settings` gives start delay [s] and start tolerance
-    [m and rad] for each motion; `report` is called with the problem of each motion that is refused.
+    `settings` gives start delay [s] and start tolerance [m and rad] for each motion; `report` is called with the
+    problem of each motion that is refused.
     """
 
     def __init__(
@@ -187,7 +186,6 @@ class GoalQueue:
 
     @staticmethod
     def _carried(loop: RunningLoop, points: MotionPoints, trajectory: PointTrajectory) -> PointTrajectory:
-        """The trajectory with the motion of the moving frame in which it is given."""
         ride = points.ride
         if ride is None:
             return trajectory

@@ -234,7 +234,6 @@ class Jog:
                 return
 
     def _work(self) -> None:
-        """Do one step of the plan for the knot after the present one: a period has time for one."""
         if self._next_knot is not None:
             return
         self._plan = self._plan or self._planned()
@@ -277,7 +276,6 @@ class Jog:
         return PointTrajectory(times, np.array((a.pose, b.pose)), twists, accelerations)
 
     def _planned(self) -> _Planning:
-        """The next knot and the way there: towards the request where that passes the checks."""
         here = self._end
         wish = self._wish()
         yield
@@ -326,7 +324,6 @@ class Jog:
         return bool(speeds.max() < slow)
 
     def _wish(self) -> Array | None:
-        """The requested rate, within the limits of jogging; None where that is rest."""
         k, here = self.kinematics, self._end
         if self._target is None and self._twist is None:
             return None
@@ -357,7 +354,6 @@ class Jog:
         return scale * (twist if self._straight else rates)
 
     def _next(self, wish: Array) -> _Knot | None:
-        """The next knot, None where there is none."""
         here = self._end
         ways, rates, changes = _filtered(here.rate, here.change, wish, np.array((self._tick,)))
         if self._straight:
@@ -410,7 +406,6 @@ class Jog:
         return _Knot(displace(base.pose, way), twist, acceleration, base.place, twist, acceleration)
 
     def _by_actuators(self, near: _Knot, place: Array, rate: Array, change: Array) -> _Knot | None:
-        """The knot at a state of the actuators that goes on from another, None where there is none."""
         found = self._continued(near, place[None], rate[None], change[None])
         if found is None:
             return None

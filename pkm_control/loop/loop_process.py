@@ -58,8 +58,8 @@ class LoopProcess(RunningLoop):
     """The half in the parent process, to be made before it has any other thread.
 
     `planning` makes what motions are checked with, from the number of a working mode: (check, jog). `on_output` and
-    `on_payload` get the effects of motions, with the time of the reading; `say` gets lines for a log. All three are
-    called in a thread of their own.
+    `on_payload` get the effects of motions, with the time of the reading, `say` lines for a log, in a thread of their
+    own.
     """
 
     def __init__(self) -> None:
@@ -361,7 +361,6 @@ class LoopProcess(RunningLoop):
         return value
 
     def _read(self) -> None:
-        """In a thread: take the loop's messages."""
         while (message := self._channel.wait()) is not None:
             kind, number, *rest = message
             try:
@@ -385,7 +384,6 @@ class LoopProcess(RunningLoop):
         self._note_end()
 
     def _note_end(self) -> None:
-        """Tell waiting callers that the process has ended; disable drives that it may have left on."""
         ended = "the process of the control loop has ended"
         self.failure = ended
         if not self._ended.is_set():

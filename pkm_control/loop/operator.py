@@ -117,7 +117,6 @@ class Operator:
         return Answer(not problem, problem or in_words(way))
 
     def _ask(self, request: Callable[..., str], *arguments: Any) -> Answer:
-        """Queue a request between two periods; the answer has the reason where it is not done."""
         try:
             problem = self._controls.ready().ask(request, *arguments)
         except PkmError as error:
@@ -125,7 +124,6 @@ class Operator:
         return Answer(not problem, problem)
 
     def _found_again(self, loop: RunningLoop) -> str:
-        """Look for the platform where it was last followed; return what came of it."""
         doubt = loop.ask(requests.position_doubt)
         only = self._only_mode(loop, doubt) if doubt else ""
         before = loop.ask(requests.relocate)
@@ -141,10 +139,8 @@ class Operator:
 
     @staticmethod
     def _only_mode(loop: RunningLoop, doubt: str) -> str:
-        """Tell the loop the one assembly mode that fits the readings, and return its name.
-
-        Raises:
-            PkmError: there are more, or there may be.
+        """Tell the loop the one assembly mode that fits the readings, and return its name; PkmError: there are more, or
+        there may be.
         """
         modes = loop.kinematics.forward_all(loop.situation.state.positions)
         if modes.certified and len(modes) == 1:

@@ -17,14 +17,11 @@ from pkm_kinematics.status import Status, closes
 
 
 class PlatformObserver:
-    """The measured motion of one machine, which stays in its working and assembly mode.
+    """The measured motion of one machine, which stays in its working and assembly mode, from a pose (7,), home by
+    default.
 
     `reason` is empty while readings make sense, and otherwise says why the last one was refused; the next is taken as
     one that goes on from the last that was not. A joint beyond its limit, by what an end stop gives, is no reason.
-
-    Args:
-        kinematics: of the robot.
-        pose: of the platform (7,) before the first reading, home by default.
     """
 
     def __init__(self, kinematics: Kinematics, pose: Array | None = None) -> None:
@@ -34,10 +31,8 @@ class PlatformObserver:
         self.singular = False  # a singularity of type 2 lies before the last reading
 
     def forget(self, mode: int = 0) -> None:
-        """Take the next reading as one of a platform that comes from home.
-
-        Args:
-            mode: number of the working mode; where home is out of reach in it, the last configuration is kept.
+        """Take the next reading as one of a platform that comes from home in a working mode; where home is out of reach
+        in it, the last configuration is kept.
         """
         home = np.array(self._kinematics.home)
         solution = self._kinematics.inverse(home, mode=mode)
@@ -131,9 +126,8 @@ class AssemblyWatch:
 class PlatformLocator:
     """Finds the platform of a machine by its readings, and tells for how long it has not been known.
 
-    `heard` [s] is when the last usable reading came, and `out_of_touch` says that nothing was asked for so long that
-    the platform may be anywhere; both on the caller's clock. `rejected` says why readings were not believed for so long
-    that nothing goes on.
+    `heard` [s] is when the last usable reading came; `out_of_touch`: nothing was asked for so long that the platform
+    may be anywhere. `rejected` says why readings were not believed for so long that nothing goes on.
     """
 
     def __init__(self, controller: Controller, max_age: float) -> None:

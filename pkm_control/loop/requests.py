@@ -150,12 +150,8 @@ def require_ready(loop: ControlLoop) -> None:
 
 
 def begin(loop: ControlLoop, motion: Motion, pose: Array, tolerance: float, delay: float) -> None:
-    """Follow a motion that was checked; GoalError: it cannot be followed any more.
-
-    Args:
-        motion: its `start` is 0 where it begins at once, `delay` [s] from now.
-        pose: (7,) from which it was checked.
-        tolerance: how far the platform may have moved from there since [m and rad].
+    """Follow a motion that was checked from a pose (7,), from which the platform may have moved by a tolerance [m,
+    rad]. A `start` of 0 means at once, `delay` [s] from now. GoalError: it cannot be followed any more.
     """
     follower = loop.follower
     require_ready(loop)

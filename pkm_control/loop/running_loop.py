@@ -30,10 +30,8 @@ class LoopEndedError(PkmError):
 
 @dataclass(frozen=True, eq=False)
 class Situation:
-    """What one period of a loop saw and did: a value that replaces the one before it.
-
-    `time` [s] is of the last usable reading, `now` of the machine; `hold` (7,) is the held pose. `wake` is when the
-    period began, on the monotonic clock.
+    """What one period of a loop saw and did. `time` [s] is of the last usable reading, `now` of the machine; `hold`
+    (7,) is the held pose. `wake` is when the period began, on the monotonic clock.
     """
 
     time: float
@@ -65,8 +63,8 @@ class Situation:
 
 
 class RunningLoop(ABC):
-    """The other end of a loop that runs in a thread or a process of its own. `check` and `jog` are for planning: they
-    know the present working mode and payload, and are copies where the loop is in another process.
+    """The other end of a loop in a thread or a process of its own. `check` and `jog` are for planning, in the present
+    working mode and with its payload; copies where the loop is in another process.
     """
 
     conveyors: Mapping[str, Conveyor]
@@ -97,8 +95,8 @@ class RunningLoop(ABC):
 
     @abstractmethod
     def ask(self, request: Callable[..., Any], *arguments: Any) -> Any:
-        """Run a function of `requests`, with its arguments after the loop, between two periods; wait for its result.
-        It raises the errors of the request, and LoopEndedError where nobody answers.
+        """Run a function of `requests`, with its arguments after the loop, between two periods, and wait for its
+        result. It raises the errors of the request, and LoopEndedError where nobody answers.
         """
 
     @abstractmethod
@@ -178,11 +176,10 @@ def situation_of(loop: ControlLoop, wake: float) -> Situation:
 
 
 class LoopThread(RunningLoop):
-    """Runs a loop's periods in a thread; an exception that gets out of a period disables the drives.
+    """Runs a configured loop's periods in a thread; an exception that gets out of a period disables the drives.
 
-    What threads share is a slot that is replaced and a queue that is taken from: no lock. The loop is configured, and
-    belongs to the thread from now on. `pace` waits for the next period and returns how many have passed; `after` is
-    called after each.
+    What threads share is a slot that is replaced and a queue that is taken from: no lock. `pace` waits for the next
+    period and returns how many have passed; `after` is called after each.
     """
 
     def __init__(

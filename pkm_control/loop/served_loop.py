@@ -173,7 +173,6 @@ class ServedLoop:
         return self._warned
 
     def _run(self) -> None:
-        """Run periods until they are to end."""
         loop, rows = self._loop, self._rows
         assert loop is not None
         assert rows is not None
@@ -209,7 +208,6 @@ class ServedLoop:
             self._stop_where_asked()
 
     def _listen(self) -> None:
-        """Execute pending requests."""
         self._since = 0
         self._stop_where_asked()
         for message in self._channel.poll():

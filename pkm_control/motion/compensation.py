@@ -46,14 +46,10 @@ _MOST_SAG = 10.0  # of what a force as large as the robot's weight moves the pla
 class ComplianceTable:
     """The compliance of one robot at poses (n, 7), base frame, home's working mode.
 
-    Args:
-        sag: displacements (n, 6) of the platform at its origin under the robot's weight [m, rad].
-        compliance: (n, 6, 6) of the platform at its origin, base axes [m, rad per N, N m].
-        load: wrench (6,) on the platform at its origin, which is always there [N, N m].
-        drives: stiffness of drives by joint [N m/rad or N/m]; those that are missing are rigid.
-
-    Raises:
-        ValueError: the robot's motion space turns with its pose, and it has more drives than degrees of freedom.
+    `sag` (n, 6) is the platform's displacement under the robot's weight [m, rad], `compliance` (n, 6, 6) in base axes
+    [m, rad per N, N m], `load` (6,) a wrench that is always there [N, N m], all at the platform's origin; `drives` has
+    stiffness by joint [N m/rad or N/m], missing ones are rigid. ValueError: the motion space turns with the pose, and
+    drives are redundant.
     """
 
     def __init__(
@@ -95,18 +91,16 @@ class ComplianceTable:
         return np.column_stack([poses[:, :3] - self._home[:3], self._length * factor * x[:, :3]])
 
     def possible(self, poses: Array) -> Array:
-        """What (n, 6, 6) takes from a displacement at poses (n, 7) its part in directions in which the platform moves.
-
-        It leaves the platform's origin as near as possible.
+        """What (n, 6, 6) takes from a displacement at poses (n, 7) its part in directions in which the platform moves,
+        and leaves its origin as near as possible.
         """
         space = self._kinematics.at(poses).subspace
         weight = scaling(self._length)[:, None]  # turns at the robot's length
         return np.asarray(space @ np.linalg.pinv(weight * space) * weight.T)
 
     def displacement(self, poses: Array, wrench: Array) -> Array:
-        """Displacements (n, 6) at poses (n, 7) under weight, `load`, and wrenches (6,) or (n, 6) [m, rad].
-
-        Only their part that is `possible`.
+        """Displacements (n, 6) at poses (n, 7) under weight, `load`, and wrenches (6,) or (n, 6) [m, rad]; only their
+        part that is `possible`.
         """
         at = self._places(poses) / self._size
         apart = np.sqrt(((at[:, None] - self._at) ** 2).sum(axis=2))
@@ -197,9 +191,8 @@ SETTLES = 0.05  # s: in which a payload that is gripped or let go is compensated
 
 
 class Compensation:
-    """Between a follower, whose poses are of the elastic platform, and a law, which knows a rigid robot.
-
-    `windup` (n_actuated,) [rad or m] is by how much the motors are ahead of their joints.
+    """Between a follower, whose poses are of the elastic platform, and a law, which knows a rigid robot. `windup`
+    (n_actuated,) [rad or m] is by how much the motors are ahead of their joints.
     """
 
     def __init__(self, table: ComplianceTable, controller: Controller) -> None:
@@ -274,7 +267,6 @@ class Compensation:
         return (self._winding - before) / passed if passed > 0.0 else np.zeros(len(before))
 
     def _take(self, reference: Reference, measured: Measured) -> None:
-        """Find what gives way at a reference."""
         payload = self._controller.payload
         if payload is not self._payload:
             self._late += self._wrench(self._payload, reference) - self._wrench(payload, reference)
@@ -297,7 +289,6 @@ class Compensation:
             self.windup = efforts * self._flexibility
 
     def _wrench(self, payload: Inertial | None, reference: Reference) -> Array:
-        """Wrench (6,) of a payload on the platform."""
         if payload is None:
             return np.zeros(6)
         rows = (part[None] for part in (reference.pose, reference.twist, reference.acceleration))

@@ -70,7 +70,6 @@ class Fault:
 @dataclass(frozen=True, eq=False)
 class Room:
     """Bounds (n_actuated,) on the drives in a motion: `velocity` [rad/s or m/s], `effort` and `standing` [N m or N].
-
     `standing` are the largest efforts at its last sample; `shared` is the distribution over redundant actuators.
     """
 
@@ -81,9 +80,8 @@ class Room:
 
 
 class CurveCheck:
-    """Checks curves of one machine in working mode `mode`. Calls may run in several threads at once.
-
-    With its `compliance`, the platform is led against what gives way, so that the joints are those of other poses.
+    """Checks curves of one machine in working mode `mode`. Calls may run in several threads at once. With its
+    `compliance`, the platform is led against what gives way, so that the joints are those of other poses.
     """
 
     def __init__(
@@ -221,16 +219,11 @@ class CurveCheck:
         inset: bool = False,
         carried: Carried | None = None,
     ) -> Fault | None:
-        """The first sample of a curve that breaks a condition, or None.
+        """The first sample of a curve that breaks a condition, or None; poses that follow each other closely are one
+        curve.
 
-        Poses that follow each other closely are taken for one curve.
-
-        Args:
-            pose: of the platform (n, 7), base frame.
-            twist: (n, 6) [m/s, rad/s]; None: at rest.
-            acceleration: (n, 6) [m/s^2, rad/s^2]; None: zero.
-            inset: keep a little more than the required distance from limits and singularities.
-            carried: the payload of each sample; None: the present one.
+        Poses (n, 7), twists (n, 6) [m/s, rad/s] (None: at rest) and accelerations are in the base frame. `inset` keeps
+        a little more than the required distance; `carried` is the payload of each sample, None: the present one.
         """
         still = np.zeros((len(pose), 6))
         twist, acceleration = still if twist is None else twist, still if acceleration is None else acceleration
@@ -239,8 +232,8 @@ class CurveCheck:
     def room_at(self, pose: Array) -> Room:
         """What a steered motion from a pose (7,), base frame, may ask of the drives: less than their limits.
 
-        Where holding the platform takes more than such a motion may leave, it may not leave more than that, and uses
-        a part of what is left. So it always can leave, and many of them do not creep up to the limits.
+        Where holding takes more than such a motion may leave, it may leave no more than that, and use a part of what is
+        left: so it always can leave, and many of them do not creep up to the limits.
         """
         limits, still = self.limits, np.zeros((1, 6))
         held = np.abs(self._efforts_of(self._at(pose[None]), still, still).effort[0])
@@ -267,7 +260,6 @@ class CurveCheck:
         return configuration(self.kinematics, pose, self.mode)
 
     def _payload_at_rest(self, pose: Array) -> Array:
-        """Wrenches (n, 6) of the present payload at poses (n, 7)."""
         still = np.zeros((len(pose), 6))
         found = Carried.always(self.payload, len(pose)).wrench(self.kinematics.mechanism.gravity, pose, still, still)
         return still if found is None else found
@@ -290,7 +282,6 @@ class CurveCheck:
         self, pose: Array, twist: Array, acceleration: Array, room: Room
     ) -> Generator[None, None, Fault | None]:
         """As `first_fault` with `inset`, in steps of some tenths of a millisecond, for loops that cannot wait for all.
-
         Yields after each step but the last. The room's `standing` holds for the last sample.
         """
         return (yield from self._examined(pose, twist, acceleration, None, True, None, room))[0]
@@ -342,7 +333,6 @@ class CurveCheck:
         inset: bool = False,
         carried: Carried | None = None,
     ) -> tuple[Fault | None, Array]:
-        """As `_examined`, all steps at once."""
         examined = self._examined(pose, twist, acceleration, steps, inset, carried)
         while True:
             try:
@@ -424,7 +414,6 @@ class CurveCheck:
         return self.kinematics.joint_names[int(np.argmax(np.abs(ways[i - 1])))]
 
     def _effortless(self, status: int) -> str:
-        """Why no efforts do a motion."""
         if status == Status.EFFORT_LIMIT and self.limits.one_sided:
             return f"no efforts do it within the bounds of the actuators ({self.limits.described_bounds})"
         return f"no efforts do it: {Status(status).meaning}"
@@ -453,11 +442,9 @@ class CurveCheck:
         return named or (beyond[1] if beyond else "a joint comes to the end of its range")
 
     def _lacking(self, which: int, joints: Array, pose: Array, i: int) -> str:
-        """The same at sample i of joints (n, n_joints) and poses (n, 7)."""
         return self._lack(which, joints[i], pose[i])
 
     def _over(self, what: str, values: Array, bounds: Array, limits: Array, units: Sequence[str]) -> str:
-        """Which actuator is asked for too much."""
         worst = int(np.argmax(values / bounds))
         bound = f"the limit is {limits[worst]:.4g} {units[worst]}"
         if bounds[worst] < limits[worst]:

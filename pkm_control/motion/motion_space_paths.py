@@ -30,9 +30,8 @@ _KNOTS = 65  # where the path is computed; quintics between them are exact to ro
 
 
 class ActuatorPath:
-    """The path between two poses (7,), base frame, with the interface of `RoundedPath`, without corners between.
-
-    Raises `ValueError` where the poses are the same, or an actuator position on the way has no pose that continues.
+    """The path between two poses (7,), base frame, with the interface of `RoundedPath`, without corners between. Raises
+    `ValueError` where the poses are the same, or an actuator position on the way has no pose that continues.
     """
 
     def __init__(self, kinematics: Kinematics, start: Array, end: Array, mode: int | None = None) -> None:
@@ -107,10 +106,8 @@ def tilts_by_itself(kinematics: Kinematics) -> bool:
 
 
 def possible_poses(kinematics: Kinematics, poses: Array, tool: Tool | None = None) -> Array:
-    """Poses (n, 7) at the same places, with the attitudes that a platform which tilts by itself has there.
-
-    With a tool, it is the tool's point that stays where it is.
-    Where it can be there with no attitude near to the one asked for, and for all other robots, they stay as they are.
+    """Poses (n, 7) at the same places, of the tool's point where one is given, with the attitudes that a platform which
+    tilts by itself has there; as they are where none is near the one asked for, and for all other robots.
     """
     if not tilts_by_itself(kinematics):
         return poses
@@ -144,9 +141,8 @@ def _followed(kinematics: Kinematics, wanted: Array) -> tuple[Array, Array]:
 
 
 class TiltingPath:
-    """Straight lines with rounded corners of the platform's origin, with the interface of `RoundedPath`.
-
-    Raises `ValueError` where the platform cannot be at a place on the way.
+    """Straight lines with rounded corners of the platform's origin, with the interface of `RoundedPath`. Raises
+    `ValueError` where the platform cannot be at a place on the way.
     """
 
     def __init__(self, kinematics: Kinematics, path: RoundedPath) -> None:

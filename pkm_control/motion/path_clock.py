@@ -23,9 +23,8 @@ ONSET = 0.1  # s, in which the change of the rate itself comes up
 
 @dataclass(frozen=True, eq=False)
 class Braking:
-    """Largest changes of the rate along one cycle of a motion [1/s]: at its full rate, and where it almost rests.
-
-    At its full rate it is zero where the motion itself takes all that the drives give: it is stopped after that.
+    """Largest changes of the rate along one cycle of a motion [1/s]: at its full rate, and where it almost rests. At
+    its full rate it is zero where the motion itself takes all that the drives give: it is stopped after that.
     """
 
     full: tuple[float, ...]
@@ -42,13 +41,9 @@ class Braking:
     def along(times: Array, full: Array, slow: Array, closed: bool) -> Braking:
         """Changes between each two instants that a changing rate can follow, lowered in time for smaller ones to come.
 
-        The change itself rises and falls in `ONSET`, in time that passes at least as quickly as that on the path.
-
-        Args:
-            times: equidistant (n,) [s], two or more.
-            full: allowed there at the full rate (n,) [1/s].
-            slow: allowed there where the motion almost rests (n,) [1/s].
-            closed: the motion begins anew at its end.
+        The change itself rises and falls in `ONSET`, in time that passes at least as quickly as that on the path. At
+        equidistant times (n,) [s], `full` and `slow` (n,) [1/s] are allowed at the full rate, and where the motion
+        almost rests. `closed`: the motion begins anew at its end.
         """
         step = float(times[1] - times[0])
         steepest = max(float(full.max()), float(slow.max())) / ONSET * step
@@ -81,10 +76,10 @@ _ARRIVED = 1e-9
 
 
 class PathClock:
-    """Time on the path of one motion.
+    """Time on the path of one motion [s], negative before it begins.
 
-    `time` is the time on the path [s], negative before the motion begins; `rate` is how fast it passes, and `slope` how
-    fast that changes [1/s]. The first rate is also the wanted one; `braking` is how quickly the rate may change.
+    `rate` is how fast it passes, and `slope` how fast that changes [1/s]. The first rate is also the wanted one;
+    `braking` is how quickly the rate may change.
     """
 
     def __init__(self, time: float = 0.0, rate: float = 1.0, braking: Braking | None = None) -> None:

@@ -79,12 +79,10 @@ class _Load:
 
 
 class MotionPlanner:
-    """Plans trajectories for one machine.
+    """Plans trajectories for one machine, within a platform's limits (None: those of a fast, light machine).
 
     Args:
-        platform: its limits; None: those of a fast, light machine.
         reserve: fraction of actuator velocity, acceleration and effort that plans leave to the controller, in [0, 1).
-        payload: of the platform, in its frame.
         space: places that the tool keeps out of.
         mode: number of the working mode, which motions never leave.
     """
@@ -121,13 +119,9 @@ class MotionPlanner:
         self._pulling = pulling(actuators, reserve)
 
     def plan(self, motion: MotionFile) -> Trajectory:
-        """The trajectory of a motion file, with notes on what limits its speed.
-
-        The lower of the file's and the planner's limits hold.
-
-        Raises:
-            UnreachableMotionError: the path leaves the workspace.
-            LimitError: given times cannot be kept, or no speed, however low, is within the limits.
+        """The trajectory of a motion file, with notes on what limits its speed; the lower of its limits and the
+        planner's hold. UnreachableMotionError: it leaves the workspace. LimitError: given times cannot be kept, or no
+        speed is within the limits.
         """
         in_base = motion.in_base(np.asarray(self.kinematics.home, dtype=np.float64))
         limits = self.platform.lowered_by(in_base.limits)
@@ -142,7 +136,6 @@ class MotionPlanner:
             raise UnreachableMotionError(error.where, error.position, f"{error.reason}; {hint}") from error
 
     def _plan_untimed(self, motion: MotionFile, limits: PlatformLimits) -> Trajectory:
-        """The trajectory of a motion without times, in the base frame."""
         pieces: list[Piece] = []
         notes: list[str] = []
         arrivals, now = [0.0], float(motion.dwells[0])
@@ -188,19 +181,15 @@ class MotionPlanner:
         return Trajectory(plan.pieces, plan.notes, events_of(motion, arrivals))
 
     def _carried(self, motion: MotionFile, waypoints: NDArray[np.int64]) -> Carried:
-        """The payload at samples on the way from each of some waypoints to the next (n,)."""
         payloads = payloads_of(motion)
         return Carried.always(self.payload, len(waypoints)) if payloads is None else Carried(payloads, waypoints)
 
     def between(self, start: Array, end: Array, speed: float = math.inf, tool: Tool | None = None) -> Trajectory:
-        """The straight move, from rest to rest, between two poses (7,), base frame, at most at a speed [m/s].
+        """The straight move, from rest to rest, between two poses (7,), base frame, at most at a speed [m/s]; errors as
+        `plan`.
 
         In a configuration-dependent motion space the actuators go straight instead. With a tool, its point goes
-        straight at that speed, not the platform's origin.
-
-        Raises:
-            UnreachableMotionError: the path leaves the workspace.
-            LimitError: no speed, however low, is within the limits.
+        straight.
         """
         tool = None if tool is None else replace(tool, mass=0.0)  # what is carried stays as it is
         poses = np.vstack([start, end]).astype(np.float64)
@@ -216,9 +205,8 @@ class MotionPlanner:
     # Waypoints without times
 
     def _leader(self, motion: MotionFile) -> Tool | None:
-        """The tool whose point goes straight; None where it is the platform's origin that does.
-
-        A platform that turns about a point that it cannot shift, as a wrist does, leads no tool straight.
+        """The tool whose point goes straight; None where it is the platform's origin that does. A platform that turns
+        about a point that it cannot shift, as a wrist does, leads no tool straight.
         """
         tool, k = motion.tool, self.kinematics
         if tool is None or not tool.offset or not k.constant_space:
@@ -269,9 +257,8 @@ class MotionPlanner:
     def _runs(
         self, motion: MotionFile, ways: list[tuple[int, int]], limits: PlatformLimits
     ) -> Iterator[tuple[int, PathPiece, str]]:
-        """Last waypoint of each way from rest to rest, its quickest piece, and what limits it.
-
-        Lines are planned many at once; what is no line, or none that is simple, by itself.
+        """Last waypoint of each way from rest to rest, its quickest piece, and what limits it. Lines are planned many
+        at once.
         """
         for at in range(0, len(ways), _LINES_AT_ONCE):
             part = ways[at : at + _LINES_AT_ONCE]
@@ -285,9 +272,8 @@ class MotionPlanner:
     def _plan_lines(
         self, motion: MotionFile, begin: int, count: int, limits: PlatformLimits
     ) -> list[tuple[PathPiece, str] | None]:
-        """The quickest straight pieces from a waypoint on, each to the next one; None where one is not sure.
-
-        They are found from terms on a grid, and then samples of them are asked of the robot itself.
+        """The quickest straight pieces from a waypoint on, each to the next one; None where one is not sure. They are
+        found from terms on a grid, and then samples of them are asked of the robot itself.
         """
         leader, n = self._leader(motion), _POINTS_PER_INTERVAL
         poses = _led(motion.poses[begin : begin + count + 1], leader)
@@ -422,9 +408,8 @@ class MotionPlanner:
         waypoint: NDArray[np.int64],
         limits: PlatformLimits,
     ) -> PathBounds:
-        """Bounds on the speed along the path.
-
-        Dry friction is taken off the bounds on efforts here, the rest of it is left to the final check.
+        """Bounds on the speed along the path. Dry friction is taken off those on efforts; the final check sees the rest
+        of it.
         """
         n = len(grid)
         linear = _norm_bound(sample.first[:, :3], sample.second[:, :3], limits.linear_acceleration)
@@ -625,7 +610,6 @@ class MotionPlanner:
         return self.dynamics.inverse(at, twist, acceleration, wrench, distribution=self._pulling)
 
     def _at(self, pose: Array) -> Configuration:
-        """The configuration at poses (n, 7), base frame."""
         return self.kinematics.at(pose, mode=self.mode)
 
 
@@ -676,9 +660,8 @@ def _led(poses: Array, leader: Tool | None) -> Array:
 
 
 def _first_jump(positions: Array) -> int | None:
-    """Row of positions (n, n_actuated), along a fine path, that does not continue the rows before it.
-
-    Where a path is smooth, steps change little from row to row; a change of configuration is one out of all proportion.
+    """Row of positions (n, n_actuated), along a fine path, that does not continue the rows before it. Where a path is
+    smooth, steps change little from row to row; a change of configuration is one out of all proportion.
     """
     steps = np.abs(np.diff(positions, axis=0)).max(axis=1)
     if len(steps) < 3:
@@ -703,9 +686,8 @@ def _check_times(duration: float, coarser: int = 1) -> Array:
 
 
 def _norm_bound(first: Array, second: Array, bound: float) -> tuple[Array, Array, Array, Array]:
-    """Linear rows that keep |first s'' + second s'^2| within `bound`: a regular polygon inside the circle.
-
-    The vector lies in the plane of `first` (its tangent) and of the part of `second` across it (its normal).
+    """Linear rows that keep |first s'' + second s'^2| within `bound`: a regular polygon inside the circle. The vector
+    lies in the plane of `first` (its tangent) and of the part of `second` across it (its normal).
     """
     n = len(first)
     if not math.isfinite(bound) or not (first.any() or second.any()):

@@ -51,12 +51,8 @@ class PointTrajectoryError(PkmError):
 class PointTrajectory:
     """Motion through points, and rest after it. Before its first instant it is at its first pose, at rest.
 
-    Args:
-        times: of the points (n,) [s], increasing, the first not negative.
-        poses: of the platform (n, 7), base frame.
-        twists: (n, 6) [m/s, rad/s], base axes.
-        accelerations: (n, 6) [m/s^2, rad/s^2], base axes.
-        repetitions: cycles without a pause; with more than one it must begin at time zero and end as it begins.
+    At increasing times (n,) [s], the first not negative, poses (n, 7), twists and accelerations (n, 6) are in the base
+    frame. With more than one repetition it must begin at time zero and end as it begins.
     """
 
     def __init__(self, times: Array, poses: Array, twists: Array, accelerations: Array, repetitions: int = 1) -> None:
@@ -122,7 +118,6 @@ class PointTrajectory:
 
     def sample(self, times: Array) -> tuple[Array, Array, Array]:
         """Pose (n, 7), twist and acceleration (n, 6), base frame, at times (n,) [s] from the first to the last point's.
-
         At the ends, too, the rates are the curve's, not those of the rest beside it.
         """
         times = np.asarray(times, dtype=np.float64)
@@ -157,7 +152,6 @@ class PointTrajectory:
         return time >= self.duration or time <= self.times[0]
 
     def _turn(self, time: float) -> float:
-        """The time within a cycle."""
         return time % self._cycle if time > self._cycle else time
 
 
@@ -226,9 +220,8 @@ class MotionPoints:
 
     @staticmethod
     def of(plan: Trajectory, repetitions: int = 1) -> MotionPoints:
-        """Points of a plan from rest to rest, close enough that the curve between them is the plan.
-
-        With more than one repetition it must end where it begins.
+        """Points of a plan from rest to rest, close enough that the curve between them is the plan. With more than one
+        repetition it must end where it begins.
         """
         n = min(max(2, round(plan.duration / _PERIOD) + 1), _MOST_OF_PLANS)
         sample = plan.sample(np.linspace(0.0, plan.duration, n))
@@ -251,14 +244,9 @@ class MotionPoints:
     def trajectory(self, kinematics: Kinematics, pose: Array | None, start_tolerance: float) -> PointTrajectory:
         """The trajectory from the platform's pose (7,), base frame; None: from the first point.
 
-        Its points can be reached; the curve between them is checked elsewhere.
-
-        Args:
-            start_tolerance: largest distance to a first point that is due at once [m and rad].
-
-        Raises:
-            PointTrajectoryError: the points are no motion, one is out of reach, or the first is too far away.
-            PathEventError: an event makes no sense.
+        Its points can be reached; the curve between them is checked elsewhere. `start_tolerance` is the largest
+        distance to a first point that is due at once [m and rad]. PointTrajectoryError: the points are no motion, out
+        of reach, or begin too far away; PathEventError: an event makes no sense.
         """
         times, poses, twists, accelerations = self.times, self.poses, self.twists, self.accelerations
         if not len(times):

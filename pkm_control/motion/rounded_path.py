@@ -63,7 +63,7 @@ class RoundedPath:
 
     Blends (m - 1,) [m] are how far before and after each inner corner it is rounded; those that meet on a segment are
     shortened in proportion. The parameter runs from 0 to `length`; it is the arc length on straight translations.
-    `corners` (m + 1,) are the parameters of the poses. Raises `ValueError` where two poses in a row are the same.
+    `corners` (m + 1,) are the parameters of the poses. `ValueError`: two poses in a row are the same.
     """
 
     def __init__(self, poses: Array, blends: Array) -> None:

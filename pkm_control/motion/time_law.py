@@ -30,7 +30,6 @@ from pkm_dynamics.motion_limits import PlatformLimits
 @dataclass(frozen=True, eq=False)
 class PathBounds:
     """Bounds along a path at parameters `grid` (N,): |a s'' + b s'^2 + c| <= g, rows (N, m), and s'^2 <= `square_max`.
-
     Units: those of the bounded quantity per unit of path parameter.
     """
 
@@ -47,9 +46,8 @@ class PathBounds:
 
 
 def fastest(bounds: PathBounds) -> Array | None:
-    """Speeds s' (N,) on the bounds' grid for the quickest run from rest to rest; None where no run keeps them.
-
-    Between its ends no run rests.
+    """Speeds s' (N,) on the bounds' grid for the quickest run from rest to rest; None where no run keeps them. Between
+    its ends no run rests.
     """
     rows = [np.ascontiguousarray(part, dtype=np.float64) for part in (bounds.a, bounds.b, bounds.c, bounds.g)]
     if not all(np.isfinite(part).all() for part in rows[:3]):
@@ -62,9 +60,8 @@ def fastest(bounds: PathBounds) -> Array | None:
 
 
 class SmoothTimeLaw:
-    """A law s(t), averaged over a moving window [s]; `duration` [s] includes the window.
-
-    The law before is given by `speeds` s' (N,), zero at both ends, at increasing path parameters `grid` (N,).
+    """A law s(t), averaged over a moving window [s]; `duration` [s] includes the window. The law before is given by
+    `speeds` s' (N,), zero at both ends, at increasing path parameters `grid` (N,).
     """
 
     def __init__(self, grid: Array, speeds: Array, window: float) -> None:
@@ -87,7 +84,6 @@ class SmoothTimeLaw:
 @dataclass(frozen=True, eq=False)
 class LineBounds:
     """What a run must keep. `drives` (n_actuated, 3): velocity, acceleration and effort of the actuators of `names`.
-
     They are checked at samples: `samples` are the least and largest number, and the time [s] between them in between.
     """
 
@@ -146,11 +142,10 @@ def quickest_run(
     bounds: LineBounds,
     reserve: float,
 ) -> LineRun | None:
-    """The quickest smoothing, of windows [s], of a law within all bounds; None where none is found.
+    """The quickest smoothing, of windows [s], of a law within all bounds but a `reserve`; None where none is found.
 
-    The law is given by speeds s' (n,) at parameters grid (n,). On these, `terms` (n, n_actuated, TERMS) are what the
-    actuators do (see `kernels/quickest_run.py`); `first` (6,) is the line's derivative by its parameter. The
-    part `reserve` of the bounds on them is left.
+    The law is given by speeds s' (n,) at parameters grid (n,), where `terms` (n, n_actuated, TERMS) are what the
+    actuators do (see `kernels/quickest_run.py`); `first` (6,) is the line's derivative by its parameter.
     """
     before = SmoothTimeLaw(grid, speeds, windows[0]).before
     scratch = np.empty((bounds.samples[1], 5))

@@ -29,9 +29,8 @@ def size_of(places: Array) -> float:
 
 @dataclass(frozen=True, eq=False)
 class TrajectorySample:
-    """Motion of the platform at `times` (n,) [s], base frame.
-
-    `pose` (n, 7): x y z qx qy qz qw. `twist` and `acceleration` (n, 6): linear at the platform origin, then angular.
+    """Motion of the platform at `times` (n,) [s], base frame. `pose` (n, 7): x y z qx qy qz qw. `twist` and
+    `acceleration` (n, 6): linear at the platform origin, then angular.
     """
 
     times: Array
@@ -97,9 +96,8 @@ class Rest:
 
 
 class Trajectory:
-    """Pieces one after the other; at rest at its first pose before the start, and at its last pose after the end.
-
-    Each piece begins where the one before ends. `notes` say what limits the speed of which part.
+    """Pieces one after the other; at rest at its first pose before the start, and at its last pose after the end. Each
+    piece begins where the one before ends. `notes` say what limits the speed of which part.
     """
 
     def __init__(self, pieces: Iterable[Piece], notes: Iterable[str] = (), events: PathEvents = NO_EVENTS) -> None:

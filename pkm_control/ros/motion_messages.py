@@ -135,7 +135,6 @@ def points_of(message: PlatformTrajectory) -> MotionPoints:
 
 
 def _events_of(message: PlatformTrajectory) -> PathEvents:
-    """The events on the way; whether they are possible is checked with the motion."""
     return PathEvents(
         tuple(events.OutputEvent(seconds(one.time_from_start), one.name, one.value) for one in message.outputs),
         tuple(events.PayloadChange(seconds(one.time_from_start), payload_of(one.payload)) for one in message.payloads),

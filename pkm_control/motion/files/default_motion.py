@@ -35,9 +35,8 @@ _GENTLE = PlatformLimits(0.5, 5.0, 100.0, 2.0, 20.0, 400.0)
 
 
 def motion_named(name: str, kinematics: Kinematics, tool_file: str = "") -> MotionFile:
-    """The motion file of a path or a shipped motion's name, or the robot's default motion for "auto".
-
-    Raises `PkmError` where it, or the file of tools, cannot be read; an empty `tool_file` means no tools.
+    """The motion file of a path or a shipped motion's name, or the robot's default motion for "auto". Raises `PkmError`
+    where it, or the file of tools, cannot be read; an empty `tool_file` means no tools.
     """
     if name == AUTO:
         return default_motion(kinematics)
@@ -75,7 +74,6 @@ def tour(kinematics: Kinematics) -> MotionFile:
 
 
 def _excursion(kinematics: Kinematics, unit: Array, longest: float) -> Array | None:
-    """The pose (7,) at the end of an excursion from home along a direction (6,), None where there is none."""
     home = np.asarray(kinematics.home, dtype=np.float64)
     margins = kinematics.singularity(home)
     for halving in range(_HALVINGS):
@@ -119,10 +117,9 @@ class RoundedMotion(NamedTuple):
 
 
 def rounded_motion(kinematics: Kinematics, name: str, closed: bool = False) -> RoundedMotion:
-    """The path of a motion file, whatever its speed, by a path, the name of a shipped motion, or "auto".
+    """The path of a motion file, whatever its speed; its name is as in `sampled_motion`.
 
-    `closed` adds a way back where it ends elsewhere than it begins. Raises `MotionFileError` where the file cannot be
-    used, or its path is not of this kind.
+    `closed` adds a way back where it ends elsewhere than it begins. `MotionFileError`: unusable, or not of this kind.
     """
     motion = motion_named(name, kinematics).in_base(np.asarray(kinematics.home, dtype=np.float64))
     if motion.times is not None and not motion.straight:
@@ -159,18 +156,11 @@ class SampledMotion(NamedTuple):
 def sampled_motion(
     dynamics: Dynamics, name: str, payload: Inertial | None = None, closed: bool = False
 ) -> SampledMotion:
-    """Samples of a motion file.
+    """Samples of a motion file, by a path, the name of a shipped motion, or "auto".
 
     Times that the file gives are kept, whatever limits they break: the caller checks those. Without times the motion is
-    as fast as the limits of the description allow.
-
-    Args:
-        name: a path, the name of a shipped motion, or "auto".
-        payload: of the platform, where the file says nothing of it.
-        closed: add a way back where it ends elsewhere.
-
-    Raises:
-        PkmError: the file cannot be used, or the robot cannot do it.
+    as fast as the limits of the description allow. `payload` counts where the file says nothing of it; `closed` adds a
+    way back where it ends elsewhere. PkmError: the file cannot be used, or the robot cannot do it.
     """
     motion = motion_named(name, dynamics.kinematics)
     limits, platform = ActuatorLimits.of(dynamics.mechanism), PlatformLimits()

@@ -160,16 +160,10 @@ def read_motion_file(
     task_chain: Sequence[Joint] = (),
     tools: Mapping[str, Tool] | None = None,
 ) -> MotionFile:
-    """Read a motion file, or a shipped one by its bare name (`pick_and_place`).
+    """Read a motion file, or a shipped one by its bare name; `MotionFileError` names line and column of what is wrong.
 
-    Args:
-        home: pose (7,) whose attitude holds for files in the base frame that give none; None: identity.
-        task_chain: joints from base to platform whose coordinates may be columns instead of a pose; see
-            `task_chain_of`.
-        tools: the ones that the file may name.
-
-    Raises:
-        MotionFileError: it cannot be used; names line and column.
+    The attitude of `home` (7,) holds for files in the base frame that give none; None: identity. Coordinates of the
+    joints of `task_chain` (see `task_chain_of`) may be columns instead of a pose. The file may name one of `tools`.
     """
     file = find_motion(path)
     try:
@@ -340,7 +334,6 @@ class _Parser:
             self.limits[name] = bound
 
     def quantity(self, line: int, what: str, text: str, units: dict[str, float]) -> float:
-        """The number of a directive that has a unit."""
         number, _, unit = text.partition(" ")
         if unit.strip() not in units:
             raise self.fail(line, None, f"{what} has the unit '{unit.strip()}'", f"write {' or '.join(units)}")
@@ -562,7 +555,6 @@ class _Parser:
 
 
 def _too_long(size: str) -> tuple[str, str]:
-    """Problem and remedy of a text that is longer than any motion."""
     return f"has {size}", "give a table of waypoints"
 
 
@@ -639,10 +631,7 @@ def in_metres(place: ArrayLike) -> str:
 
 
 def _meant_from_home(kinematics: Kinematics, motion: MotionFile, mode: int | None) -> bool:
-    """Whether a motion in the base frame begins out of reach, and is within reach when it is counted from home.
-
-    False where it is relative to home, to a tool or to a conveyor already.
-    """
+    """Whether a motion in the base frame begins out of reach, and is within reach when it is counted from home."""
     if motion.relative_to_home or motion.tool is not None or motion.riding is not None:
         return False
     from_home = replace(motion, relative_to_home=True).in_base(np.asarray(kinematics.home, dtype=np.float64))
