@@ -15,11 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = ["MotionEndedError", "NoRobotError", "RefusedError", "Result", "Robot", "RobotState", "Setup", "Task"]
 
-_LATE = {
-    "Robot": "pkm_client.robot",
-    "RobotState": "pkm_client.backend",
-    "Setup": "pkm_control.loop_settings",
-}
+_LATE = {"Robot": "pkm_client.robot", "RobotState": "pkm_client.backend", "Setup": "pkm_control.loop_settings"}
 
 
 def __getattr__(name: str) -> Any:

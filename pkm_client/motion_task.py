@@ -94,12 +94,8 @@ class Task(Describable):
     def result(self, timeout: float | None = None) -> Result:
         """Wait for the end, and return the result. Ctrl-C while it waits ends the motion on its path.
 
-        Args:
-            timeout: in seconds of this computer's time; None: no limit.
-
-        Raises:
-            TimeoutError: it goes on after the timeout.
-            PkmError: it ended early (`MotionEndedError`), or its robot has gone (`NoRobotError`).
+        TimeoutError: it goes on after `timeout` seconds of this computer's time (None: no limit). PkmError: it ended
+        early (`MotionEndedError`), or its robot has gone (`NoRobotError`).
         """
         try:
             if not self.wait(timeout):

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import atexit
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
@@ -89,9 +89,7 @@ class SimulatedBackend:
         self._realtime = realtime
         rehearsed = build_loop(mechanism, setup)
         warm_up(rehearsed.follower, rehearsed.kinematics)
-        loop = self.loop = build_loop(
-            mechanism, setup, rehearsed.dynamics
-        )  # what was rehearsed with has learned from it
+        loop = self.loop = build_loop(mechanism, setup, rehearsed.dynamics)  # the other has learned from the rehearsal
         self.drives = {name: SimulatedBelt(belt.conveyor) for name, belt in loop.follower.belts.items()}
         self.on_output: Callable[[str, float], None] = lambda *_: None
         loop.on_output, loop.before_period = self._output, self._drive_belts
@@ -112,11 +110,6 @@ class SimulatedBackend:
         self._rate.restart()
         self.running.start()
         atexit.register(self.close)
-
-    @property
-    def conveyors(self) -> Mapping[str, Conveyor]:
-        """Conveyors by name."""
-        return self.running.conveyors
 
     def _output(self, event: OutputEvent) -> None:
         if self._told.get(event.name) != event.value:
@@ -157,7 +150,7 @@ class SimulatedBackend:
     def belt(self, name: str) -> tuple[Conveyor, BeltState]:
         """Return a conveyor's description and its present state."""
         self._require_alive()
-        return conveyor_named(self.conveyors, name), self.running.belt(name)
+        return conveyor_named(self.running.conveyors, name), self.running.belt(name)
 
     def begin(self, motion: MotionPoints, tolerances: Tolerances, asked: float) -> SimulatedGoal:
         """Queue a motion."""
@@ -223,7 +216,6 @@ class SimulatedBackend:
             raise NoRobotError("the robot was closed")
 
     def _pace(self) -> int:
-        """Wait for the next period, unless somebody waits and real time need not be kept."""
         hurry = self._hurries()
         if self._hurried and not hurry:
             self._rate.restart()
@@ -257,8 +249,7 @@ class SimulatedBackend:
 
 def _result_of(motion: Motion) -> Result:
     assert motion.outcome is not None
-    rms, largest = motion.rms, motion.largest
-    return Result(motion.outcome, motion.reason, float(rms[0]), float(largest[0]), float(rms[1]), float(largest[1]))
+    return Result(motion.outcome, motion.reason, **motion.errors)
 
 
 def _state_of(action: Action, names: tuple[str, ...], commands: str) -> RobotState:

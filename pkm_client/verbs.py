@@ -240,10 +240,6 @@ def _state(link: RosLink, given: argparse.Namespace) -> str:
     return as_json(state) if given.json else str(state)
 
 
-def _nothing(_: argparse.ArgumentParser) -> None:
-    pass
-
-
 @dataclass(frozen=True)
 class Verb:
     """A command `pkm word`: its options, and the service that it asks or what it does, with a `Robot` if it plans."""
@@ -251,7 +247,7 @@ class Verb:
     word: str
     description: str
     act: Callable[[Any, argparse.Namespace], str] = lambda *_: ""
-    options: Callable[[argparse.ArgumentParser], None] = _nothing
+    options: Callable[[argparse.ArgumentParser], None] = lambda _: None
     plans: bool = False
     service: str = ""
     read: Callable[[argparse.ArgumentParser, list[str]], argparse.Namespace] = argparse.ArgumentParser.parse_args
@@ -294,11 +290,7 @@ _ALL = (
         _jog_options,
         plans=True,
     ),
-    Verb(
-        "pause",
-        "Halt the motion that runs on its path; 'pkm resume' goes on with it.",
-        service="pause",
-    ),
+    Verb("pause", "Halt the motion that runs on its path; 'pkm resume' goes on with it.", service="pause"),
     Verb(
         "resume",
         "Go on with the motion that was paused; after a jog, the platform first moves\nback to the path.",

@@ -118,16 +118,14 @@ def read_keep_outs(path: str) -> KeepOuts | None:
     source, values = read_yaml(path)
     top = Section(source, "", values)
     margin = top.number("margin", MARGIN, (1e-5, 10.0))
-    places = {str(name): _box(Section(source, f"keep_outs.{name}", one)) for name, one in _all(top, "keep_outs")}
-    tool = [_box(Section(source, f"tool.{name}", one)) for name, one in _all(top, "tool")]
+    places = {
+        str(name): _box(Section(source, f"keep_outs.{name}", one)) for name, one in top.mapping("keep_outs").items()
+    }
+    tool = [_box(Section(source, f"tool.{name}", one)) for name, one in top.mapping("tool").items()]
     top.finish()
     if not places:
         raise top.wrong("keep_outs", "names no place", "give at least one, with center and size")
     return KeepOuts(places, tool, margin)
-
-
-def _all(top: Section, key: str) -> list[tuple[str, object]]:
-    return list(top.mapping(key).items())
 
 
 def _box(section: Section) -> RoundedBox:

@@ -55,10 +55,9 @@ class MachineSettings:
 
 @dataclass(frozen=True)
 class ControllerSettings:
-    """A controller, as the parameters of the controller node describe it.
-
-    `rate` is in Hz, `natural_frequency` in rad/s, `stale_periods` and `delay` in periods (`delay` from a reading to the
-    beginning of the time in which its command acts), times in s, `following_error` in m.
+    """A controller, as the parameters of its node describe it: `rate` in Hz, `natural_frequency` in rad/s,
+    `stale_periods` and `delay` (from a reading to the beginning of the time in which its command acts) in periods,
+    times in s, `following_error` in m.
     """
 
     law: str = LAWS[0]

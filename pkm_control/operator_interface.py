@@ -51,32 +51,43 @@ class Answer:
 class OperatorRequests(Protocol):
     """Requests to a running robot. Calls may come from any thread, and wait for the answer."""
 
-    def enable(self) -> Answer:
-        """Enable the drives."""
-
-    def disable(self) -> Answer:
-        """Disable the drives."""
-
-    def emergency_stop(self) -> Answer:
-        """Disable the drives at once, until a reset."""
-
-    def reset(self) -> Answer:
-        """Clear a fault of the machine; its drives stay disabled."""
-
-    def pause(self) -> Answer:
-        """Halt on the path."""
-
-    def resume(self) -> Answer:
-        """Go on with what was halted."""
-
-    def stop(self) -> Answer:
-        """Decelerate whatever moves, and hold."""
-
-    def recover(self) -> Answer:
-        """Lead the robot out of a stop."""
+    def request(self, word: str) -> Answer:
+        """Do what a word says: the name of one of the methods below without arguments."""
 
     def set_speed(self, fraction: float) -> Answer:
         """Run motions at a fraction (0 to 1) of their planned speed."""
 
     def change_working_mode(self, label: str) -> Answer:
-        """Begin the change to the working mode of this label, or continue it."""
+        """Begin the change to the working mode of this label, or continue a halted change."""
+
+    def enable(self) -> Answer:
+        """Enable the drives."""
+        return self.request("enable")
+
+    def disable(self) -> Answer:
+        """Disable the drives."""
+        return self.request("disable")
+
+    def emergency_stop(self) -> Answer:
+        """Disable the drives at once, until a reset."""
+        return self.request("emergency_stop")
+
+    def reset(self) -> Answer:
+        """Clear a fault of the machine; its drives stay disabled."""
+        return self.request("reset")
+
+    def pause(self) -> Answer:
+        """Halt on the path."""
+        return self.request("pause")
+
+    def resume(self) -> Answer:
+        """Go on with what was halted."""
+        return self.request("resume")
+
+    def stop(self) -> Answer:
+        """Decelerate any motion on its path, drop those that wait, and hold."""
+        return self.request("stop")
+
+    def recover(self) -> Answer:
+        """Find a lost platform again where it was last followed, or bring one that is outside back inside."""
+        return self.request("recover")

@@ -99,7 +99,6 @@ class ClientNode:
         rclpy.shutdown(context=self._context)
 
     def _release(self) -> None:
-        """Give up what the node does not destroy with itself, and wake who waits."""
         return
 
     def _spin(self) -> None:

@@ -19,7 +19,7 @@ from std_msgs.msg import String
 from pkm_client.motion_task import Result
 from pkm_client.ros.link import RosLink
 from pkm_control.conveyor.conveyor import BeltState, Conveyor, conveyor_named, read_conveyors
-from pkm_control.loop.followed_motion import Tolerances
+from pkm_control.loop.followed_motion import ERRORS, Tolerances
 from pkm_control.motion.point_trajectory import MotionPoints
 from pkm_control.operator_interface import Outcome
 from pkm_control.ros import motion_messages
@@ -105,16 +105,8 @@ class RosGoal:
 
     def _done(self, future: Any) -> None:
         result = future.result().result
-        self._end(
-            Result(
-                Outcome(result.error_code),
-                result.error_string,
-                result.rms_position_error,
-                result.max_position_error,
-                result.rms_rotation_error,
-                result.max_rotation_error,
-            )
-        )
+        errors = {name: getattr(result, name) for name in ERRORS}
+        self._end(Result(Outcome(result.error_code), result.error_string, **errors))
 
     def _end(self, result: Result) -> None:
         self._result = result

@@ -8,11 +8,11 @@ from typing import Literal
 
 import numpy as np
 
-from pkm_control.controllers.controller import Controller, Measured, ModeModel, Reference
+from pkm_control.controllers.controller import Measured, Reference
+from pkm_control.controllers.pd_gravity import PdGravity
 from pkm_control.loop_settings import DAMPING, NATURAL_FREQUENCY
 from pkm_description.mechanism import Array, Inertial
 from pkm_dynamics import Dynamics
-from pkm_dynamics.actuator_inertia import actuator_mass_matrix
 from pkm_dynamics.linear_form.base_parameters import base_parameters
 from pkm_dynamics.linear_form.random_motions import random_motions
 from pkm_dynamics.linear_form.regressor import payload_parameters
@@ -23,7 +23,7 @@ POSITIVE = (".m", ".armature", ".viscous", ".coulomb")  # parameters that are ne
 _CHANCE = 60  # motions over which the size of the regressor is taken
 
 
-class Adaptive(Controller):
+class Adaptive(PdGravity):
     """tau = Psi(reference) p + K s, with p' = G Psi(reference)^T s and s = e' + lambda e, in the actuators.
 
     The law of Slotine and Li ("On the adaptive control of robot manipulators", IJRR 1987) with the regressor evaluated
@@ -62,9 +62,7 @@ class Adaptive(Controller):
         for name, value in (("period", period), ("adaptation_time", adaptation_time)):
             if not (np.isfinite(value) and value > 0.0):
                 raise ValueError(f"{name} is {value} s; give a time greater than zero")
-        self.dynamics = dynamics
         self.period = period
-        self.mass = actuator_mass_matrix(kinematics, dynamics, np.asarray(kinematics.home, dtype=np.float64))
         names = dynamics.parameters.names
         self.adapt = _named(dynamics, adapt) if isinstance(adapt, str) else tuple(adapt)
         unknown = [name for name in self.adapt if name not in names]
@@ -90,11 +88,6 @@ class Adaptive(Controller):
         self.parameters = np.array(self.dynamics.parameters.values)
         carried, self.model.payload = self.payload, None
         self.load(carried)
-
-    def change_mode(self, to: ModeModel) -> None:
-        """Continue in another working mode, whose mass matrix scales the gains."""
-        super().change_mode(to)
-        self.mass = to.mass
 
     def load(self, payload: Inertial | None) -> None:
         """Change the platform's parameters by a payload that is told; learning continues from there."""

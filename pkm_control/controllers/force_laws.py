@@ -32,21 +32,12 @@ class Freedoms:
         home = dynamics.kinematics.home
         return Freedoms(np.asarray(dynamics.kinematics.subspace(home)), dynamics.mass_matrix(home))
 
-    def wrench_matrix(self, matrix: Array) -> Array:
-        """Matrix (6, 6) from twists to wrenches that acts as a matrix (n, n) does in the basis."""
-        inverse = np.linalg.pinv(self.basis)
-        return np.asarray(inverse.T @ matrix @ inverse)
-
-    def inside(self, length: float) -> Array:
-        """Projection (6, 6) of twists onto the possible ones; rotations count at a length [m]."""
-        return projection(self.basis, length, True)
-
     def tuned(self, stiffness: Array, damping: float, highest: float) -> tuple[Array, Array, float]:
         """Stiffness (6, 6), damping (6, 6) that gives every direction the same ratio z, and a factor on the stiffness.
 
-        With the mass matrix M and K in the basis, K v = l M v are the squared natural frequencies l; the damping is
-        M V diag(2 z sqrt(l)) V^T M. The factor (1: unchanged) lowers the stiffness [N/m, N m/rad] so that no natural
-        frequency exceeds `highest` [rad/s].
+        With M and K in the basis, K v = l M v are the squared natural frequencies l; the damping is M V diag(2 z
+        sqrt(l)) V^T M. The factor lowers the stiffness [N/m, N m/rad] so that no natural frequency exceeds `highest`
+        [rad/s].
         """
         root = np.linalg.cholesky(self.mass)
         whitened = np.linalg.solve(root, np.linalg.solve(root, self.basis.T @ stiffness @ self.basis).T)
@@ -54,7 +45,8 @@ class Freedoms:
         factor = min(1.0, highest**2 / max(float(squares[-1]), 1e-12))
         rates = 2.0 * damping * np.sqrt(np.maximum(factor * squares, 0.0))
         viscosity = root @ vectors @ np.diag(rates) @ vectors.T @ root.T
-        return factor * stiffness, self.wrench_matrix(viscosity), factor
+        inverse = np.linalg.pinv(self.basis)
+        return factor * stiffness, np.asarray(inverse.T @ viscosity @ inverse), factor
 
     def mass_along(self, direction: Array) -> float:
         """Mass or inertia [kg or kg m^2] of the platform pushed along a direction (6,), base axes, otherwise free."""
@@ -100,7 +92,7 @@ class ForceLaw(Controller):
         self.task = task or ForceTask.usual()
         self.length = dynamics.kinematics.characteristic_length
         self.freedoms = Freedoms.of(dynamics)
-        self._inside = self.freedoms.inside(self.length)
+        self._inside = projection(self.freedoms.basis, self.length, True)
         self._independent = len(limits.names) == dynamics.kinematics.mobility
         self._turns = not dynamics.kinematics.constant_space
         self._passed = self._period = period
@@ -231,7 +223,6 @@ class Admittance(ForceLaw):
         return self.efforts(acceleration, self.carry(measured) if self._feeling else self._carried, measured)
 
     def _give_way(self, measured: Measured) -> None:
-        """Advance the displacement under the wrench by the time that passed."""
         if not self._feeling:
             self._rate[:] = self._change[:] = 0.0
             return

@@ -30,10 +30,9 @@ class ForceTask:
     """Numbers of the force laws. Wrenches: force [N], then torque about the platform's origin [N m].
 
     `rotation` (3, 3) takes vectors of the task frame to the base frame. `stiffness` (6,) is along and about its axes
-    [N/m, N m/rad]; rotations count at the robot's characteristic length where they are NaN. `contact_stiffness` is that
-    of the stiffest contact to come [N/m]. `wrench` (6,) is what the platform shall exert along the axes that are
-    `selected` (6,), in the task frame. `sensor_rotation` (3, 3) and `sensor_place` (3,) give the sensor's frame on the
-    platform.
+    [N/m, N m/rad], NaN: rotations count at the robot's characteristic length. `contact_stiffness` is of the stiffest
+    contact to come [N/m], `wrench` (6,) what the platform shall exert along the `selected` axes (6,), in the task
+    frame. The sensor's frame on the platform is at `sensor_place` (3,), turned by `sensor_rotation` (3, 3).
     """
 
     rotation: Array

@@ -39,9 +39,6 @@ class _Estimate:
     def begin(self, position: float, rate: float = 0.0, count: int = 1) -> None:
         self.position, self.rate, self._count = position, rate, count
 
-    def predict(self, passed: float) -> None:
-        self.position += self.rate * passed
-
     def correct(self, error: float, interval: float) -> None:
         """Correct by a reading's error [m], with the weights for the mean interval, whatever the errors of stamps."""
         n = self._count
@@ -111,7 +108,7 @@ class Belt:
         self._at = max(self._at, time)
         interval = max((self._at - self._first) / self._count, _SHORTEST / 1e3)
         for one in (self._smooth, self._quick):
-            one.predict(max(passed, 0.0))
+            one.position += one.rate * max(passed, 0.0)
             one.correct(travel - (one.position + one.rate * late), interval)
         if abs(self._smooth.position - self._quick.position) > self.conveyor.drift:
             readings = max(1, round(2.0 * _QUICK * self.conveyor.smoothing / interval))

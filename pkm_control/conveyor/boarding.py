@@ -38,8 +38,6 @@ _KEPT = 64  # plans of legs
 
 @dataclass(frozen=True, eq=False)
 class _Plan:
-    """Points in the frame at rest, and the instants of the ride [s]."""
-
     points: MotionPoints
     instants: tuple[float, float, float, float]
 
@@ -78,13 +76,9 @@ class Boarding:
     ) -> MotionPoints:
         """Points of the motion, a file in the frame of a conveyor, for one object, with the ride.
 
-        Args:
-            look: returns the present state of the belt.
-            at: the belt's travel when the object was at the conveyor's origin [m].
-            here: pose (7,) where the platform is held, base frame, with its `payload`.
-
-        Raises:
-            ConveyorError: the belt is not known, the object is not in the window long enough, or the robot cannot.
+        `look` returns the present state of the belt; `at` is its travel when the object was at the conveyor's origin
+        [m]; `here` (7,) is where the platform is held, base frame, with its `payload`. ConveyorError: the belt is not
+        known, the object is not in the window long enough, or the robot cannot.
         """
         if motion.riding is None:
             raise ConveyorError(f"{motion.source} is in a fixed frame: it needs the line '# frame: conveyor'")
@@ -116,7 +110,6 @@ class Boarding:
     # -- the legs ---------------------------------------------------------------------------------------------------
 
     def _at(self, motion: MotionFile, conveyor: Conveyor, speed: float, place: float, here: Array) -> _Plan:
-        """The plan for an object that is at a place [m] in the middle of the ride."""
         legs, boards, left = self._planned(_standing(motion, conveyor, place), here)
         factors = [1.0, 1.0, 1.0]
         for _ in range(_TRIES):
@@ -189,7 +182,7 @@ class Boarding:
         curve = RidingTrajectory(points, ride, conveyor, BeltState(begin, speed))
         times = self._check.times(curve)
         carried = plan.points.events.carried(times, self._check.payload)
-        for aside in (0.0, -curve.allowed, curve.allowed):
+        for aside in (0.0, -conveyor.deviation, conveyor.deviation):
             pose, twist, acceleration = curve.shifted(aside).sample(times)
             fault = self._check.first_fault(pose, twist, acceleration, carried=carried)
             if fault is None:
@@ -224,7 +217,6 @@ def _joined(legs: tuple[Trajectory, Trajectory, Trajectory], factors: list[float
 
 
 def _passes(leg: Trajectory, pose: Array) -> Array:
-    """Instants [s] at which a leg is nearest to a pose."""
     sample = leg.sample(np.linspace(0.0, leg.duration, _LOOKS))
     away = np.linalg.norm(sample.pose[:, :3] - pose[:3], axis=1) + 1.0 - np.abs(sample.pose[:, 3:] @ pose[3:])
     return np.asarray(sample.times[away <= away.min() + _SAME * away.max()])

@@ -9,6 +9,7 @@ from functools import lru_cache
 
 import numpy as np
 
+from pkm_control.motion.time_law import smooth_step
 from pkm_description.mechanism import Array
 from pkm_runtime.errors import PkmError
 from pkm_runtime.yaml_section import Section, read_yaml
@@ -108,17 +109,8 @@ class Ride:
     def share(self, times: Array) -> tuple[Array, Array, Array]:
         """Share (n,) of the frame's travel added at times (n,) [s] from the motion's start, and two derivatives."""
         a, b, c, d = self.instants
-        up, down = _rise(times, a, b), _rise(times, c, d)
-        return up[0] - down[0], up[1] - down[1], up[2] - down[2]
-
-
-def _rise(times: Array, begin: float, end: float) -> tuple[Array, Array, Array]:
-    """The smoothstep of degree five from 0 to 1, and its two derivatives."""
-    span = end - begin
-    s = np.clip((times - begin) / span, 0.0, 1.0)
-    value = s**3 * (10.0 - 15.0 * s + 6.0 * s * s)
-    slope = 30.0 * s**2 * (1.0 - s) ** 2 / span
-    return value, slope, 60.0 * s * (1.0 - s) * (1.0 - 2.0 * s) / span**2
+        up, down = (smooth_step(np.clip((times - x) / (y - x), 0.0, 1.0)) for x, y in ((a, b), (c, d)))
+        return up[0] - down[0], up[1] / (b - a) - down[1] / (d - c), up[2] / (b - a) ** 2 - down[2] / (d - c) ** 2
 
 
 _FAR = 1e3  # m

@@ -1,12 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """A motion that rides on a conveyor: as it is checked, with the predicted motion of the belt, and as it is run.
 
-With p(s) the motion's points, f(s) the share of the ride, d the direction and u the belt's travel beyond the place
-for which the points hold, the platform is at p(s) + f(s) u d. Its velocity and acceleration are the derivatives of
-that, with those of the belt.
-
-A motion that has to end before its time leaves the belt as it was then: from there on u grows with the time on the
-path, as it was predicted to, and both come to rest together, on the curve that was checked.
+With p(s) the motion's points, f(s) the share of the ride, d the direction and u the belt's travel beyond the place for
+which the points hold, the platform is at p(s) + f(s) u d. A motion that has to end before its time leaves the belt as
+it was then: from there on u grows with the time on the path, and both come to rest together, on the curve that was
+checked.
 """
 
 from __future__ import annotations
@@ -47,11 +45,6 @@ class RidingTrajectory(PointTrajectory):
                 f"conveyor '{conveyor.name}' has passed the start of the motion by {1e3 * late:.1f} mm; follow the "
                 "next object"
             )
-
-    @property
-    def allowed(self) -> float:
-        """Largest deviation of the belt from its prediction, either way [m]."""
-        return self.conveyor.deviation
 
     def predicted(self, times: Array) -> Array:
         """Predicted travel (n,) [m] of the belt beyond the place for which the points hold, at times (n,) [s]."""

@@ -1,13 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Time-optimal run of a path from rest to rest: speeds that can still be stopped, backward, then the highest, forward.
+"""The quickest run of a path from rest to rest: its speeds, and laws averaged over a window for a straight line.
 
-At each grid point the unknowns are u = s'' and x = s'^2, and every bound is a half-plane A u + B x <= D. Between grid
-points u is constant, so x goes on to x + 2 u ds. From the end backward, the speeds from which the end can be reached
-within the bounds are an interval at each point; from the start forward, the largest u that leads into the next
-interval is optimal (Pham and Pham, "A new approach to time-optimal path parameterization based on reachability
-analysis", IEEE T-RO 2018). There the intervals are found by linear programming; here u is eliminated, which is exact
-and has no starting point to choose: each bound on u from above, with each from below, leaves one on x alone (Fourier
-and Motzkin).
+`reachable_speeds`: at each grid point the unknowns are u = s'' and x = s'^2, and every bound is a half-plane A u + B x
+<= D. Between grid points u is constant, so x goes on to x + 2 u ds. From the end backward, the speeds from which the
+end can be reached within the bounds are an interval at each point; from the start forward, the largest u that leads
+into the next interval is optimal (Pham and Pham, "A new approach to time-optimal path parameterization based on
+reachability analysis", IEEE T-RO 2018). There the intervals are found by linear programming; here u is eliminated,
+which is exact and has no starting point to choose: each bound on u from above, with each from below, leaves one on x
+alone (Fourier and Motzkin).
+
+`quickest_average`: on a straight line from rest to rest platform and actuators move in proportion to s' and s'', and an
+effort is a s'' + b s'^2 + c with friction. A law that is slowed down by k has s'/k and s''/k^2, so each sample of it
+bounds z = 1/k by the root of a quadratic, and nothing is searched. Arrays: `grid`, `speeds`, `knots`, `sums` (N,): path
+parameter, s' and time of the law before it is averaged, and its integral over time; between knots its acceleration is
+constant, outside it rests. `terms` (N, n_actuated, TERMS): of each actuator RATE [per s'], ALONG, ACROSS [per s'',
+s'^2] of its acceleration; A, B, C, VISCOUS, DRY of its effort.
 """
 
 from math import sqrt

@@ -45,6 +45,11 @@ class Kind(Enum):
     ENDED = 9  # the last word: the warning that drives may be on, or none
 
 
+def _packed(message: Any) -> bytes:
+    data = pickle.dumps(message, pickle.HIGHEST_PROTOCOL)
+    return LENGTH.pack(len(data)) + data
+
+
 class Channel:
     """Pickled messages over a socket; only `wait`, `ready` and `put` wait."""
 
@@ -88,8 +93,7 @@ class Channel:
 
     def send(self, message: Any) -> None:
         """Send without waiting; what does not fit into the socket now goes with the next call."""
-        data = pickle.dumps(message, pickle.HIGHEST_PROTOCOL)
-        self._goes += LENGTH.pack(len(data)) + data
+        self._goes += _packed(message)
         self.flush()
 
     def flush(self) -> None:
@@ -105,8 +109,7 @@ class Channel:
 
     def put(self, message: Any) -> None:
         """Send, and wait until it is gone; not for the process of the loop."""
-        data = pickle.dumps(message, pickle.HIGHEST_PROTOCOL)
-        self._end.sendall(LENGTH.pack(len(data)) + data)
+        self._end.sendall(_packed(message))
 
     def _receive(self, flags: int) -> None:
         try:
@@ -136,6 +139,13 @@ _OFFS, _STOPS, _SENT = 4, 5, 6  # places of counts
 _MARKS = 64  # bytes
 _SLOTS, _SLOT = 64, 1 << 14  # of texts; bytes of each
 _ROWS = _MARKS + _SLOTS * _SLOT  # where rows begin
+
+
+def _count_at(place: int) -> property:
+    def count(marks: Marks) -> int:
+        return marks._counts[place]
+
+    return property(count)
 
 
 class Marks:
@@ -187,33 +197,21 @@ class Marks:
 
     def ask_off(self) -> None:
         """Request drives off; a message follows."""
-        with self._asking:
-            self._counts[_OFFS] += 1
+        self._add(_OFFS)
 
     def ask_stop(self) -> None:
         """Request an emergency stop."""
-        with self._asking:
-            self._counts[_STOPS] += 1
-
-    @property
-    def offs(self) -> int:
-        """How often drives off was requested."""
-        return self._counts[_OFFS]
-
-    @property
-    def stops(self) -> int:
-        """How often an emergency stop was requested."""
-        return self._counts[_STOPS]
+        self._add(_STOPS)
 
     def send(self) -> None:
         """Note that a message is about to be sent."""
-        with self._asking:
-            self._counts[_SENT] += 1
+        self._add(_SENT)
 
-    @property
-    def sent(self) -> int:
-        """How many messages were sent."""
-        return self._counts[_SENT]
+    def _add(self, place: int) -> None:
+        with self._asking:
+            self._counts[place] += 1
+
+    offs, stops, sent = _count_at(_OFFS), _count_at(_STOPS), _count_at(_SENT)
 
 
 _SLOT_HEAD = struct.Struct("<2q")  # number of the texts, and how many bytes they have
@@ -275,24 +273,13 @@ _WAKE, _MISSED, _WORK = (Head._fields.index(name) for name in ("wake", "missed",
 
 
 class Rows:
-    """Periods of a loop as rows of numbers in memory shared by two processes: one writes, the other reads.
-
-    A row is overwritten when the ring comes round; a reader checks afterwards whether it was meanwhile. `n` actuators,
-    `joints` in all.
+    """Periods of a loop as rows of numbers in memory shared by two processes: one writes, the other reads, and checks
+    afterwards whether the ring came round meanwhile. `n` actuators, `joints` in all.
     """
 
     def __init__(self, memory: mmap.mmap, n: int, joints: int) -> None:
-        sizes = {
-            "positions": n,
-            "velocities": n,
-            "efforts": n,
-            "command": n,
-            "hold": 7,
-            "reference": 19,
-            "measured": 13,
-            "joints": joints,
-            "wrench": 6,
-        }
+        sizes = dict.fromkeys(("positions", "velocities", "efforts", "command"), n)
+        sizes |= {"hold": 7, "reference": 19, "measured": 13, "joints": joints, "wrench": 6}
         self._nowhere, self._untouched = np.zeros(7), np.zeros(6)  # in place of what is not known
         self._unwanted = Reference(self._nowhere, self._untouched, self._untouched)
         self._unseen = self._nowhere, self._untouched, np.zeros(joints)
@@ -306,10 +293,7 @@ class Rows:
         self._table = np.frombuffer(memory, np.float64, self.most * begin, _ROWS).reshape(self.most, begin)
         self._texts, self._texts_number = Texts(), 0
         self._read: tuple[int, Texts] = -1, Texts()  # read last
-        self._seen, self._wake = (
-            0,
-            0.0,
-        )  # rows that `figures` has given out, and the beginning of the last period in them [s]
+        self._seen, self._wake = 0, 0.0  # rows that `figures` has given out; when the last period in them began [s]
 
     def clear(self) -> None:
         """Begin anew; all pages of the memory are resident afterwards."""
@@ -377,9 +361,7 @@ class Rows:
             state.wrench is not None,
             missed,
             work,
-            0.0 if motion is None else motion.elapsed,
-            0.0 if motion is None else motion.position_error,
-            0.0 if motion is None else motion.rotation_error,
+            *((0.0,) * 3 if motion is None else (motion.elapsed, motion.position_error, motion.rotation_error)),
             self._texts_number,
         )
         wanted, found = action.reference or self._unwanted, action.measured

@@ -46,10 +46,9 @@ class Period:
 
 
 class ControlLoop:
-    """A machine and its follower, both at `rate` [Hz]. All calls must come from one thread, the loop's.
-
-    Any exception in a period is a fault of the machine: brakes closed, drives off, and the text says why. A reading
-    that is older than the guard allows counts as none. Requests return why not, empty where they succeed.
+    """A machine and its follower, both at `rate` [Hz], in one thread. Any exception in a period is a fault of the
+    machine: brakes closed, drives off, and the text says why. A reading that is older than the guard allows counts as
+    none. Requests return why not, empty where they succeed.
     """
 
     def __init__(self, machine: Machine, follower: TrajectoryFollower, rate: float) -> None:
@@ -71,12 +70,7 @@ class ControlLoop:
 
     @classmethod
     def of(
-        cls,
-        machine: Machine,
-        controller: Controller,
-        rate: float,
-        delay: float = 0.0,
-        space: KeepOuts | None = None,
+        cls, machine: Machine, controller: Controller, rate: float, delay: float = 0.0, space: KeepOuts | None = None
     ) -> ControlLoop:
         """A loop around a law, with a guard that falls back on gravity; `rate` of machine and law [Hz] > 0. `delay`
         [periods]: from a reading to the beginning of the time in which its command acts; `space`: keep-out volumes.
@@ -112,9 +106,7 @@ class ControlLoop:
     def configure(self) -> str:
         """Connect the machine: inactive, drives off."""
         self.machine.configure()
-        self._read = math.nan
-        self.follower.restart()
-        self._tell_follower()
+        self._begin_anew()
         return self.machine.fault
 
     def enable(self) -> str:
@@ -138,10 +130,13 @@ class ControlLoop:
     def reset(self) -> str:
         """Lead the machine out of a fault: inactive, drives off."""
         problem = self.machine.reset_off()
+        self._begin_anew()
+        return problem
+
+    def _begin_anew(self) -> None:
         self._read = math.nan
         self.follower.restart()
         self._tell_follower()
-        return problem
 
     def shut_down(self, reason: str = "the robot was switched off") -> str:
         """Disable the drives and close the line in any state; a warning where a drive may still be on."""

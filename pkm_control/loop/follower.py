@@ -372,7 +372,6 @@ class TrajectoryFollower:
     # -- one period -------------------------------------------------------------------------------------------------
 
     def _catch(self, reason: str, measured: Measured, outcome: Outcome | None = None) -> None:
-        """Bring the platform to rest from its measured pose and twist; a motion waits for that, or ends."""
         if outcome is not None:
             self.end(outcome, reason)
         run = self.run
@@ -561,7 +560,6 @@ class TrajectoryFollower:
         return reference
 
     def _jogged(self, passed: float, now: float) -> Reference:
-        """The reference while jogging, which ends when it is at rest."""
         self.jog.advance(passed, now)
         reference = self.jog.reference(self.lead)
         self.known_hold = reference.pose
@@ -587,7 +585,6 @@ def _apart(kinematics: Kinematics, one: Array, other: Array) -> float:
 
 
 def _out_of_hand(controller: Controller, reference: Reference, measured: Measured) -> bool:
-    """Whether leading the platform to its reference takes more than the drives can do."""
     k, limits = controller.kinematics, controller.limits
     missed = np.abs(controller.model.positions(reference.pose) - measured.positions)
     missed = np.where(k.engine.joint_turning[k.engine.actuated_column], np.minimum(missed, 2.0 * np.pi), missed)

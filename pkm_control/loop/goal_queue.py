@@ -17,7 +17,6 @@ from pkm_control.conveyor.conveyor import conveyor_named
 from pkm_control.conveyor.riding import RidingTrajectory
 from pkm_control.loop import requests
 from pkm_control.loop.followed_motion import Motion, Tolerances
-from pkm_control.loop.follower import CHANGING, HALTED
 from pkm_control.loop.running_loop import Controls, RunningLoop
 from pkm_control.motion.path_events import PathEvents
 from pkm_control.motion.point_trajectory import MotionPoints, PointTrajectory, PointTrajectoryError
@@ -57,10 +56,8 @@ class GoalRequest:
 
 class GoalQueue:
     """Admits motions one after the other; one that comes while the platform moves is checked first, then begins from
-    rest.
-
-    `settings` gives start delay [s] and start tolerance [m and rad] for each motion; `report` is called with the
-    problem of each motion that is refused.
+    rest. `settings` gives start delay [s] and tolerance [m and rad] for each; `report` gets the problem of each refused
+    one.
     """
 
     def __init__(
@@ -138,13 +135,9 @@ class GoalQueue:
     @staticmethod
     def _require_ready(loop: RunningLoop) -> None:
         now = loop.situation
-        if now.changing:
-            raise GoalError(HALTED if now.paused else CHANGING)
-        if now.paused:
-            raise GoalError(requests.PAUSED)
+        requests.require_ready(now.changing, now.paused)
 
     def _admit(self, goal: GoalRequest) -> None:
-        """Check a motion and hand it to the loop; raise `PkmError` where it cannot be followed."""
         loop = self._controls.ready_to_move()
         self._require_free(loop, _STALL)
         delay, tolerance = self._settings()
@@ -199,7 +192,8 @@ class GoalQueue:
     def _require_runnable(loop: RunningLoop, trajectory: PointTrajectory, events: PathEvents) -> None:
         curves = [trajectory]
         if isinstance(trajectory, RidingTrajectory):
-            curves += [trajectory.shifted(aside) for aside in (-trajectory.allowed, trajectory.allowed)]
+            most = trajectory.conveyor.deviation
+            curves += [trajectory.shifted(-most), trajectory.shifted(most)]
         for curve in curves:
             if refusal := loop.check.refusal(curve, events):
                 raise PointTrajectoryError(refusal)

@@ -125,10 +125,9 @@ class PositionGuard(Guard):
 class EffortGuard(Guard):
     """For effort drives, with largest efforts (n_actuated,) [N m or N], or the least and the most.
 
-    Args:
-        fallback: "zero" or "gravity": what is applied while an input is silent or the efforts cannot be used.
-        gravity: from a pose (7,) to efforts (n_actuated,) that carry the weight there; differs between working modes.
-        hold_time: how long "gravity" is held [s], from the last good input and the last good efforts on.
+    `fallback` is applied while an input is silent or the efforts cannot be used; "gravity" is held for `hold_time` [s]
+    from the last good input and efforts on. `gravity` takes a pose (7,) to efforts (n_actuated,) that carry the weight
+    there; it differs between working modes.
     """
 
     def __init__(

@@ -161,12 +161,8 @@ class Jog:
         """
         if not np.isfinite(twist).all():
             raise PkmError("the twist is not finite")
-        self._twist, self._until, self._target, self._speed = (
-            np.array(twist, dtype=np.float64),
-            now + RENEWAL,
-            None,
-            1.0,
-        )
+        self._twist, self._until = np.array(twist, dtype=np.float64), now + RENEWAL
+        self._target, self._speed = None, 1.0
 
     def go_to(self, pose: Array, speed: float = 1.0) -> None:
         """Move to a pose (7,), base frame, from `nearest`, at a fraction of the usual speed; PkmError: unreachable."""
@@ -394,7 +390,6 @@ class Jog:
         return (np.array(rests.pose), twist, acceleration, rests.joints) if np.isfinite(acceleration).all() else None
 
     def _resting(self, base: _Knot, since: float) -> _Knot | None:
-        """The knot on the way to rest from a checked one, a time after it [s]."""
         rest, after = np.zeros_like(base.rate), np.array((since,))
         ways, rates, changes = _filtered(base.rate, base.change, rest, after, self._pace)
         way, rate, change = np.asarray(ways[0]), np.asarray(rates[0]), np.asarray(changes[0])
@@ -413,7 +408,6 @@ class Jog:
         return _Knot(pose, twist, acceleration, place, rate, change, joints)
 
     def _line(self, start: Array, end: Array) -> Array | None:
-        """Poses (n, 7) from one to another, straight in the platform or in the actuators; None where it ends."""
         shares = np.linspace(0.0, 1.0, _WAY_IN)
         if self._straight:
             way = displacement_between(start, end)

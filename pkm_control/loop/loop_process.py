@@ -2,12 +2,9 @@
 """A control loop in a process of its own, where nothing else runs: no middleware, and no other thread.
 
 A loop with a real-time priority must not wait for what an ordinary thread holds, and in Python that is the interpreter
-itself. So the loop is alone in its process. Requests come through a socket that it never waits for, and it publishes
-each period as a row of numbers, with its texts, in shared memory. A mark in that memory also asks for the drives to be
-off: the loop sees it in the middle of enabling them.
-
-The loop's process outlives its parent by the moment that it takes to disable the drives. Where it dies itself and
-cannot, the parent does.
+itself. Requests come through a socket that it never waits for, and it publishes each period as a row of numbers in
+shared memory. The loop's process outlives its parent by the moment that it takes to disable the drives. Where it dies
+itself and cannot, the parent does.
 """
 
 from __future__ import annotations
@@ -29,7 +26,7 @@ from pkm_control.conveyor.conveyor import BeltState
 from pkm_control.loop import requests
 from pkm_control.loop.between_processes import LIVES, NO_FIGURES, Channel, Figures, Head, Kind, Marks, Rows, Texts
 from pkm_control.loop.control_loop import ControlLoop
-from pkm_control.loop.followed_motion import Action, Motion
+from pkm_control.loop.followed_motion import FIGURES, Action, Motion
 from pkm_control.loop.jogging import Jog
 from pkm_control.loop.running_loop import LoopEndedError, RunningLoop, Situation
 from pkm_control.loop.served_loop import serve_alone
@@ -106,9 +103,8 @@ class LoopProcess(RunningLoop):
         last_resort: Callable[[], str] = lambda: "",
     ) -> None:
         """Build a loop in the other process by `build(*arguments)`, a function of a module; PkmError: impossible.
-
-        `priority`: SCHED_FIFO priority of the loop while it runs, where permitted; 0: ordinary. `last_resort` disables
-        the drives from this process, where the loop's has died; it returns a warning or nothing.
+        `priority` is SCHED_FIFO's, 0: ordinary. `last_resort` disables the drives from this process, where the loop's
+        has died; it returns a warning or nothing.
         """
         self._last_resort = last_resort
         if self._reader is None:
@@ -232,7 +228,6 @@ class LoopProcess(RunningLoop):
 
     @property
     def _still(self) -> float:
-        """Time without activity of the loop [s]; a request may take a while."""
         if self.resting or self._rows is None or self._rows.count == 0:
             return 0.0
         busy = self._marks.busy
@@ -408,16 +403,9 @@ class LoopProcess(RunningLoop):
         """Whether the process has ended by itself, and the drives have been dealt with."""
         return self._over.is_set() and bool(self.failure)
 
-    def _end_motion(self, number: int, outcome: Outcome, reason: str, numbers: tuple[Any, ...]) -> None:
+    def _end_motion(self, number: int, outcome: Outcome, reason: str, numbers: list[Any]) -> None:
         motion = self._motions.pop(number, None)
-        if motion is None:
-            return
-        (
-            motion.elapsed,
-            motion.position_error,
-            motion.rotation_error,
-            motion.samples,
-            motion.squares,
-            motion.largest,
-        ) = numbers
-        motion.reason, motion.outcome = reason, outcome
+        if motion is not None:
+            for name, value in zip(FIGURES, numbers, strict=True):
+                setattr(motion, name, value)
+            motion.reason, motion.outcome = reason, outcome

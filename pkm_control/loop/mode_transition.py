@@ -20,6 +20,7 @@ import numpy as np
 from pkm_control.loop.jogging import ANGULAR, LENGTHS, LINEAR
 from pkm_control.motion.curve_check import BRAKING, SHARE, CurveCheck
 from pkm_control.motion.path_clock import CHANGE
+from pkm_control.motion.time_law import smooth_step
 from pkm_description.mechanism import Array
 from pkm_description.rotations import pose_distance
 from pkm_dynamics.actuator_dynamics import ActuatorDynamics
@@ -40,7 +41,7 @@ SLOWER = 1.5  # times as long a leg takes where efforts do not suffice, tried ag
 SLOWEST = 60.0  # s, of one leg
 OFFSETS = 0.2, 0.4  # of the robot's size: how far other poses are from home
 MOST_LEGS = 200  # looked at
-_PEAK_SPEED = 15.0 / 8.0  # of `course`, for one unit in one second
+_PEAK_SPEED = 15.0 / 8.0  # of `smooth_step`, for one unit in one second
 _SAME = 1e-6  # of the characteristic length
 
 
@@ -58,7 +59,7 @@ class Leg:
 
     def at(self, time: float) -> tuple[Array, Array, Array]:
         """Actuator positions, velocities and accelerations (n_actuated,) at a time from its beginning [s]."""
-        s, rate, change = course(min(max(time / self.duration, 0.0), 1.0))
+        s, rate, change = smooth_step(min(max(time / self.duration, 0.0), 1.0))
         span = self.end - self.start
         return self.start + s * span, rate / self.duration * span, change / self.duration**2 * span
 
@@ -93,15 +94,6 @@ class ModeTransition:
                 return leg.at(time)
             time -= leg.duration
         return self.legs[-1].at(time)
-
-
-def course(s: float) -> tuple[float, float, float]:
-    """Share of a way from rest to rest, its rate and the change of that, at a share of the time `s`, 0 to 1."""
-    return (
-        s**3 * (10.0 - 15.0 * s + 6.0 * s**2),
-        30.0 * s**2 * (1.0 - s) ** 2,
-        60.0 * s * (1.0 - s) * (1.0 - 2.0 * s),
-    )
 
 
 class ModeTransitions:
@@ -163,7 +155,6 @@ class ModeTransitions:
     # -- search -----------------------------------------------------------------------------------------------------
 
     def _search(self, poses: list[Array], present: int, mode: int) -> list[Node]:
-        """The nodes of the way with the fewest legs; an error says why the straight one is none."""
         modes = self._between(present, mode)
         start, goal = (0, present), (0, mode)
         before: dict[Node, Node] = {start: start}

@@ -14,7 +14,7 @@ from pkm_control.loop.follower import HALTED
 from pkm_control.loop.mode_transition import ModeTransition, ModeTransitions
 from pkm_control.loop.running_loop import Controls, RunningLoop
 from pkm_control.motion.trajectory import Array
-from pkm_control.operator_interface import Answer, Mode
+from pkm_control.operator_interface import Answer, Mode, OperatorRequests
 from pkm_hardware.machine import Lifecycle
 from pkm_runtime.describable import fixed
 from pkm_runtime.errors import PkmError
@@ -28,42 +28,18 @@ class RecoveryError(PkmError):
     """Nothing can be done; the message says why, and what would help."""
 
 
-class Operator:
+class Operator(OperatorRequests):
     """Asks the loop; a refusal is an answer, not an error. `stop` calls `withdraw`, to drop motions that wait."""
 
     def __init__(self, controls: Controls, withdraw: Callable[[], None] = lambda: None) -> None:
         self._controls = controls
         self._withdraw = withdraw
 
-    def enable(self) -> Answer:
-        """Enable the drives."""
-        return self._ask(requests.enable)
-
-    def disable(self) -> Answer:
-        """Disable the drives."""
-        return self._ask(requests.disable)
-
-    def emergency_stop(self) -> Answer:
-        """Disable the drives at once, until a reset."""
-        self._withdraw()
-        return self._ask(requests.emergency_stop)
-
-    def reset(self) -> Answer:
-        """Clear a fault of the machine; its drives stay disabled."""
-        return self._ask(requests.reset)
-
-    def pause(self) -> Answer:
-        """Halt on the path."""
-        return self._ask(requests.pause)
-
-    def resume(self) -> Answer:
-        """Go on with what was halted."""
-        return self._ask(requests.resume)
-
-    def stop(self) -> Answer:
-        """Decelerate any motion on its path, and drop those that wait; at rest, do nothing."""
-        self._withdraw()
-        return self._ask(requests.stop)
+    def request(self, word: str) -> Answer:
+        """Ask for what the function of `requests` of this name does."""
+        if word in ("stop", "emergency_stop"):
+            self._withdraw()
+        return self._ask(getattr(requests, word))
 
     def set_speed(self, fraction: float) -> Answer:
         """Run motions at a fraction (0 to 1) of their planned speed."""
@@ -71,50 +47,46 @@ class Operator:
 
     def steer(self, twist: Array) -> Answer:
         """Jog at a twist (6,) [m/s, rad/s], base axes, for a short time from now on."""
-        try:
-            self._controls.ready_to_move()
-        except PkmError as error:
-            return Answer(False, str(error))
-        return self._ask(requests.steer, twist)
+        return self._answered(lambda loop: (loop.ask(requests.steer, twist), ""))
 
     def jog_to(self, pose: Array) -> Answer:
         """Move to the possible pose nearest to one (7,), base frame."""
-        try:
-            loop = self._controls.ready_to_move()
-            there = loop.jog.nearest(pose, loop.situation.held)
-        except PkmError as error:
-            return Answer(False, str(error))
-        return self._ask(requests.jog_to, there)
+        return self._answered(lambda loop: (loop.ask(requests.jog_to, loop.jog.nearest(pose, loop.situation.held)), ""))
 
     def recover(self) -> Answer:
         """Find a lost platform again where it was last followed, or bring one that is outside back inside."""
-        try:
-            loop = self._controls.ready_to_move()
+
+        def recovered(loop: RunningLoop) -> tuple[str, str]:
             found = self._found_again(loop) if loop.situation.mode is Mode.STOPPED else ""
             there = recovery_pose(loop)
             if there is None:
-                return Answer(True, found or "nothing is wrong: the platform stands well")
-            problem = loop.ask(requests.go_back, there)
-        except PkmError as error:
-            return Answer(False, str(error))
-        if problem:
-            return Answer(False, problem)
-        return Answer(True, f"{found + '; ' if found else ''}the platform moves back inside at low speed")
+                return "", found or "nothing is wrong: the platform stands well"
+            moves = f"{found + '; ' if found else ''}the platform moves back inside at low speed"
+            return loop.ask(requests.go_back, there), moves
+
+        return self._answered(recovered)
 
     def change_working_mode(self, label: str) -> Answer:
         """Begin the change to the working mode of this label, or continue a halted change."""
-        try:
-            loop = self._controls.ready_to_move()
+
+        def changed(loop: RunningLoop) -> tuple[str, str]:
             if loop.situation.changing:
-                return self._ask(requests.continue_change, label)
+                return loop.ask(requests.continue_change, label), ""
             stops = loop.ask(requests.stops)
             way = plan_change(loop, label)
             if way is None:
-                return Answer(True, f"the robot is in working mode {label}")
-            problem = loop.ask(requests.begin_change, way, stops)
+                return "", f"the robot is in working mode {label}"
+            return loop.ask(requests.begin_change, way, stops), in_words(way)
+
+        return self._answered(changed)
+
+    def _answered(self, act: Callable[[RunningLoop], tuple[str, str]]) -> Answer:
+        """The answer to what moves the robot: `act` returns why it is not done, or nothing, and words if it is."""
+        try:
+            problem, words = act(self._controls.ready_to_move())
         except PkmError as error:
-            return Answer(False, str(error))
-        return Answer(not problem, problem or in_words(way))
+            problem, words = str(error), ""
+        return Answer(not problem, problem or words)
 
     def _ask(self, request: Callable[..., str], *arguments: Any) -> Answer:
         try:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From actuator readings to `Measured` for controllers, by a `Tracker`."""
+"""Where the platform is by the actuators' readings, which of them are believed, and in which assembly mode it is."""
 
 from __future__ import annotations
 

@@ -18,7 +18,6 @@ from pkm_control.loop.mode_change import InMode, ModeChange
 from pkm_control.loop.mode_transition import ModeTransition
 from pkm_control.operator_interface import Outcome
 from pkm_description.mechanism import Array
-from pkm_hardware.machine import EMERGENCY_STOP
 from pkm_kinematics.kernels.compiled_rotations import displacement_between
 from pkm_runtime.errors import PkmError
 
@@ -29,24 +28,10 @@ PAUSED = "the controller is paused: resume or stop first"
 # Power of the drives
 
 
-def enable(loop: ControlLoop) -> str:
-    """Enable the drives; the platform is held at its pose."""
-    return loop.enable()
-
-
-def disable(loop: ControlLoop) -> str:
-    """Disable the drives; returns the warning where a drive may still be on."""
-    return loop.disable()
-
-
-def emergency_stop(loop: ControlLoop, reason: str = EMERGENCY_STOP) -> str:
-    """Disable the drives, until `reset`; returns the warning where a drive may still be on."""
-    return loop.emergency_stop(reason)
-
-
-def reset(loop: ControlLoop) -> str:
-    """Lead the machine out of a fault; its drives stay off."""
-    return loop.reset()
+enable = ControlLoop.enable
+disable = ControlLoop.disable
+emergency_stop = ControlLoop.emergency_stop
+reset = ControlLoop.reset
 
 
 # What moves
@@ -141,11 +126,11 @@ def continue_change(loop: ControlLoop, label: str) -> str:
     return f"the robot is between the working modes {here} and {there}: choose one of them first"
 
 
-def require_ready(loop: ControlLoop) -> None:
+def require_ready(changing: bool, paused: bool) -> None:
     """Refuse a motion (GoalError) while the working mode is changed, or while a motion is paused."""
-    if loop.follower.change is not None:
-        raise GoalError(HALTED if loop.follower.paused else CHANGING)
-    if loop.follower.paused:
+    if changing:
+        raise GoalError(HALTED if paused else CHANGING)
+    if paused:
         raise GoalError(PAUSED)
 
 
@@ -154,7 +139,7 @@ def begin(loop: ControlLoop, motion: Motion, pose: Array, tolerance: float, dela
     rad]. A `start` of 0 means at once, `delay` [s] from now. GoalError: it cannot be followed any more.
     """
     follower = loop.follower
-    require_ready(loop)
+    require_ready(follower.change is not None, follower.paused)
     if follower.moving or np.abs(displacement_between(pose, follower.hold)).max() > tolerance:
         raise GoalError("the platform was moved while the trajectory was checked")
     now = follower.time

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -29,7 +28,7 @@ from pkm_dynamics import Dynamics, Efforts
 from pkm_dynamics.distribution import Distribution
 from pkm_dynamics.motion_limits import ActuatorLimits
 from pkm_dynamics.weight import Carried, pulling
-from pkm_kinematics import Configuration, Kinematics, Motion, Status
+from pkm_kinematics import Configuration, Kinematics, Status
 from pkm_kinematics.solve.constraints import per_unit_speed, scaling
 from pkm_kinematics.solve.singularity import margins
 from pkm_kinematics.status import closes
@@ -100,9 +99,8 @@ class CurveCheck:
         self.space = space
         self.compliance = compliance
         self.payload: Inertial | None = None  # what the platform carries, in its frame
-        redundant = (
-            len(limits.names) > kinematics.engine.freedoms
-        )  # who has a choice shares within limits, as controllers do
+        # who has a choice shares within limits, as controllers do
+        redundant = len(limits.names) > kinematics.engine.freedoms
         self.shared = Distribution(bounds=limits.bounds()) if redundant else pulling(limits)
         self._all = Room(limits.velocity, limits.effort, limits.effort, self.shared)
         self._lower, self._upper = (np.array(ends) for ends in kinematics.engine.ranges.limits)
@@ -287,10 +285,8 @@ class CurveCheck:
         return (yield from self._examined(pose, twist, acceleration, None, True, None, room))[0]
 
     def deficits(self, pose: Array) -> Array:
-        """How far poses (n, 7) violate conditions (n, 5): zeros where all is well, NaN out of reach.
-
-        Columns: radians and metres beyond the joints' ranges, what is missing of the three margins of singularity, and
-        of the distance from keep-out places [m].
+        """How far poses (n, 7) violate conditions (n, 5): rad and m beyond the joints' ranges, what is missing of three
+        margins of singularity, and of the distance from keep-outs [m]; NaN out of reach.
         """
         return self._margins(self._at(pose), False)[0]
 
@@ -351,10 +347,9 @@ class CurveCheck:
         carried: Carried | None = None,
         room: Room | None = None,
     ) -> Generator[None, None, tuple[Fault | None, Array]]:
-        """The first fault after the first sample, or in it what no way back excuses, and the deficits (n, 5).
-
-        `steps` (n - 1,) are the times from sample to sample [s], None where the samples are no motion in time. Yields
-        between its steps.
+        """The first fault after the first sample, or in it what no way back excuses, and the deficits (n, 5), in
+        several steps. `steps` (n - 1,) are times from sample to sample [s], None where the samples are no motion in
+        time.
         """
         n = len(pose)
         configurations = self._at(pose)
@@ -368,7 +363,8 @@ class CurveCheck:
 
         yield
         usable = closes(motion.status) & np.isfinite(motion.velocities).all(axis=1)
-        note(~usable, lambda i: self._unusable(motion, i))
+        undetermined = "the velocities of its joints are not determined there"
+        note(~usable, lambda i: undetermined if closes(motion.status[i]) else motion.reason(i))
         end = faults[0].sample if faults else n  # of what comes later, nothing is known
         if end == 0:
             return faults[0], np.full((n, 5), np.nan)
@@ -380,7 +376,11 @@ class CurveCheck:
         note(np.diff(side, prepend=side[0]) != 0.0, lambda i: "it crosses a type 2 singularity")
         deeper = (deficits[1:] > 0.0) & ~(deficits[1:] <= deficits[:-1] + _SAME)
         for which in range(deficits.shape[1]):
-            note(_after(deeper[:, which]), partial(self._lacking, which, joints, pose))
+
+            def lacking(i: int, which: int = which) -> str:
+                return self._lack(which, joints[i], pose[i])
+
+            note(_after(deeper[:, which]), lacking)
         turns = np.round(np.diff(joints, axis=0) / (2.0 * np.pi)) * self._ending
         note(_after(turns.any(axis=1)), lambda i: f"{self._farthest(turns, i)} would have to jump by a turn")
         if steps is not None and end > 1:
@@ -397,7 +397,6 @@ class CurveCheck:
         return min(faults, key=lambda fault: fault.sample, default=None), deficits
 
     def _judge_drives(self, note: Callable[..., None], speeds: Array, answer: Efforts, room: Room, whole: bool) -> None:
-        """Note where the actuators are not fast or strong enough; `whole`: the last sample is that of the curve."""
         limits, efforts = self.limits, np.abs(answer.effort)
         units = [f"{u}/s" for u in limits.length_units]
         most = np.tile(room.effort, (len(efforts), 1))
@@ -418,12 +417,6 @@ class CurveCheck:
             return f"no efforts do it within the bounds of the actuators ({self.limits.described_bounds})"
         return f"no efforts do it: {Status(status).meaning}"
 
-    def _unusable(self, motion: Motion, i: int) -> str:
-        status = int(motion.status[i])
-        if closes(status):
-            return "the velocities of its joints are not determined there"
-        return motion.reason(i)
-
     def _lack(self, which: int, joints: Array | None, pose: Array | None = None) -> str:
         """The broken condition in words, number 0 being the joints' ranges, the last that of keep-outs."""
         if which > len(MARGINS):
@@ -440,9 +433,6 @@ class CurveCheck:
         beyond = self.limits.first_beyond(joints[None, engine.actuated_column], engine.size)
         named = "; ".join(self.kinematics.limit_violations(joints))
         return named or (beyond[1] if beyond else "a joint comes to the end of its range")
-
-    def _lacking(self, which: int, joints: Array, pose: Array, i: int) -> str:
-        return self._lack(which, joints[i], pose[i])
 
     def _over(self, what: str, values: Array, bounds: Array, limits: Array, units: Sequence[str]) -> str:
         worst = int(np.argmax(values / bounds))

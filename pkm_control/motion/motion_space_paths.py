@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pkm_control.motion.point_trajectory import PointTrajectory
-from pkm_control.motion.rounded_path import RADIAN_AS_LENGTH, PathSample, RoundedPath
+from pkm_control.motion.rounded_path import RADIAN_AS_LENGTH, PathBeside, PathSample, RoundedPath
 from pkm_control.tool import Tool
 from pkm_description.mechanism import Array
 from pkm_kinematics import Configuration, Kinematics
@@ -140,14 +140,13 @@ def _followed(kinematics: Kinematics, wanted: Array) -> tuple[Array, Array]:
     return poses, joints
 
 
-class TiltingPath:
+class TiltingPath(PathBeside):
     """Straight lines with rounded corners of the platform's origin, with the interface of `RoundedPath`. Raises
     `ValueError` where the platform cannot be at a place on the way.
     """
 
     def __init__(self, kinematics: Kinematics, path: RoundedPath) -> None:
-        self._path = path
-        self.corners = path.corners
+        super().__init__(path)
         parts = [np.linspace(a, b, _POINTS)[1:] for a, b in pairwise(path.breaks())]
         parameters = np.concatenate([[0.0], *parts])
         line = path.sample(np.minimum(parameters, (1.0 - _END) * path.length))
@@ -160,14 +159,6 @@ class TiltingPath:
         still = at.platform_acceleration(first, np.zeros((len(poses), len(kinematics.actuated_names))))
         second = still + _fitted(at, line.second - still)
         self._curve = PointTrajectory(parameters, poses, first, second)
-
-    def segment(self, s: Array) -> NDArray[np.int64]:
-        """As `Path.segment`."""
-        return self._path.segment(s)
-
-    def breaks(self) -> Array:
-        """As `Path.breaks`."""
-        return self._path.breaks()
 
     def sample(self, s: Array) -> PathSample:
         """The path at parameters (n,)."""

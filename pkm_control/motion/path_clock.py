@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a motion comes to rest on its path: how quickly its rate may be changed, place by place.
+"""The clock of a motion: time along its path, at the speed override, and how quickly its rate may be changed.
 
 With r the rate of the time s on the path, a motion with twist v and acceleration a has the twist r v and the
 acceleration r^2 a + r' v. At a place its efforts are linear in r^2 and r', so those of all rates from 0 to 1 are within
-bounds where those of both ends are.
+bounds where those of both ends are. Rate and its change r' are continuous, so accelerations and efforts are.
 """
 
 from __future__ import annotations

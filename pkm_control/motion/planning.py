@@ -25,6 +25,7 @@ from pkm_control.motion.files.motion_file import MotionFile, events_of, hint_of,
 from pkm_control.motion.motion_space_paths import ActuatorPath, TiltingPath, possible_poses, tilts_by_itself
 from pkm_control.motion.rounded_path import Path, PathSample, RoundedPath
 from pkm_control.motion.time_law import (
+    KINDS,
     LineBounds,
     LineRun,
     PathBounds,
@@ -52,14 +53,10 @@ _SAMPLING = 5e-4  # s, between the checks of a trajectory
 _MIN_SAMPLES = 1000
 _MAX_SAMPLES = 40000
 _LINES_AT_ONCE = 64
-_RESERVES = (
-    1e-3,
-    5e-3,
-)  # of bounds on actuators, tried for lines: what is linear between points of a grid misses as much
+_RESERVES = 1e-3, 5e-3  # of bounds on actuators, tried for lines: what is linear between grid points misses as much
 _ASKED = 48  # samples of a line, spread over its time, that are asked of the robot itself
-_COARSER = (
-    5  # where the motion space turns with the pose: each evaluation takes longer, and paths are of one smooth piece
-)
+_COARSER = 5  # where the motion space turns with the pose: evaluations take longer, paths are of one smooth piece
+_PER = ("", "s", "s^2", "s^3")  # units of time of derivatives, by their order
 
 
 @dataclass(frozen=True, eq=False)
@@ -170,7 +167,6 @@ class MotionPlanner:
         return other
 
     def _with_events(self, motion: MotionFile, plan: Trajectory, arrivals: Sequence[float]) -> Trajectory:
-        """A plan with the events at its waypoints; refuses a payload that cannot be held at one."""
         payloads = payloads_of(motion)
         if payloads is not None:
             still = np.zeros((len(motion), 6))
@@ -218,32 +214,28 @@ class MotionPlanner:
         return tool if np.abs(rest).max() < 1e-9 * max(1.0, float(np.abs(arm).max())) else None
 
     def _path(self, motion: MotionFile, first: int, last: int) -> Path:
-        """The path from waypoint `first` to waypoint `last`: straight lines where the robot can go straight."""
+        try:
+            return self._found_path(motion, first, last)
+        except ValueError as error:
+            x, y, z = motion.poses[last, :3].tolist()
+            raise UnreachableMotionError(f"on the way to {motion.describe(last)}", (x, y, z), str(error)) from error
+
+    def _found_path(self, motion: MotionFile, first: int, last: int) -> Path:
         if self._straight:
             leader = self._leader(motion)
             path = RoundedPath(_led(motion.poses[first : last + 1], leader), motion.blends[first + 1 : last])
             if self._tilts:
-                return self._tilting(motion, last, path)
+                return TiltingPath(self.kinematics, path)
             return path if leader is None else ToolPath(leader, path)
         start, end = motion.poses[first], motion.poses[last]
         self._require_reachable(self._at(motion.poses[first : last + 1]), lambda i: motion.describe((first, last)[i]))
         there, back = (start.tobytes(), end.tobytes()), (end.tobytes(), start.tobytes())
         if back in self._paths:  # a tour goes to and fro
             return self._paths[back].back()
-        try:
-            self._paths[there] = ActuatorPath(self.kinematics, start, end, self.mode)
-            return self._paths[there]
-        except ValueError as error:
-            raise _not_on_the_way(motion, last, error) from error
-
-    def _tilting(self, motion: MotionFile, last: int, path: RoundedPath) -> TiltingPath:
-        try:
-            return TiltingPath(self.kinematics, path)
-        except ValueError as error:
-            raise _not_on_the_way(motion, last, error) from error
+        self._paths[there] = ActuatorPath(self.kinematics, start, end, self.mode)
+        return self._paths[there]
 
     def _inner_stops(self, motion: MotionFile) -> list[int]:
-        """Inner waypoints where the platform comes to rest: no blend, unless the path goes straight on."""
         if not self._straight:
             return list(range(1, len(motion) - 1))
         whole = RoundedPath(_led(motion.poses, self._leader(motion)), np.zeros(len(motion) - 2))
@@ -306,17 +298,14 @@ class MotionPlanner:
             kept = self._keeps(motion, begin, whole, runs)
             if kept.all():
                 break
-        found: list[tuple[PathPiece, str] | None] = []
+        found: list[tuple[PathPiece, str] | None] = [None] * count
         for i, run in enumerate(runs):
-            if run is None or not kept[i]:
-                found.append(None)
-                continue
-            piece = PathPiece(_line(poses[i : i + 2], leader), run.law, run.stretch)
-            found.append((piece, _note(motion, begin + i, begin + i + 1, piece, run.limit)))
+            if run is not None and kept[i]:
+                piece = PathPiece(_line(poses[i : i + 2], leader), run.law, run.stretch)
+                found[i] = piece, _note(motion, begin + i, begin + i + 1, piece, run.limit)
         return found
 
     def _keeps(self, motion: MotionFile, begin: int, whole: Path, runs: list[LineRun | None]) -> NDArray[np.bool_]:
-        """Whether samples of the runs (n,) on the lines of a path keep the bounds on actuators."""
         kept = np.array([run is not None for run in runs])
         if not kept.any():
             return kept
@@ -328,19 +317,13 @@ class MotionPlanner:
         at = self._at(sample.pose)
         found = at.motion(twist, acceleration)
         efforts = self._effort_of(at, twist, acceleration, self._carried(motion, which + begin))
-        shares = np.hstack(
-            [
-                np.abs(found.actuated_velocities) / self._velocity,
-                np.abs(found.actuated_accelerations) / self._acceleration,
-                np.abs(efforts) / self._effort,
-            ]
-        )
+        speeds, changes = found.actuated_velocities / self._velocity, found.actuated_accelerations / self._acceleration
+        shares = np.abs(np.hstack([speeds, changes, efforts / self._effort]))
         broken = (at.status != 0) | ~(shares.max(axis=1) <= 1.0)
         kept[which[broken]] = False
         return kept
 
     def _plan_free(self, motion: MotionFile, first: int, last: int, limits: PlatformLimits) -> tuple[PathPiece, str]:
-        """The quickest piece from waypoint `first` to waypoint `last` without rest, and what limits it."""
         path = self._path(motion, first, last)
         breaks = path.breaks()
         points = max(8, min(_POINTS_PER_INTERVAL, _MAX_GRID // len(breaks)) // self._coarser)
@@ -423,16 +406,14 @@ class MotionPlanner:
         led = sample.first[:, :3] if sample.led is None else sample.led
         turning = np.minimum(motion.angular_speeds[waypoint], limits.angular_velocity)
         with np.errstate(divide="ignore", invalid="ignore"):
-            fastest_square = np.vstack(
-                [
-                    (motion.speeds[waypoint] / np.linalg.norm(led, axis=1)) ** 2,
-                    (limits.linear_velocity / np.linalg.norm(sample.first[:, :3], axis=1)) ** 2,
-                    (turning / np.linalg.norm(sample.first[:, 3:], axis=1)) ** 2,
-                    np.min((self._velocity / terms[..., RATE]) ** 2, axis=1),
-                    np.full(n, 1e6),  # where nothing else bounds the speed
-                ]
-            )
-        square_max = np.min(np.nan_to_num(fastest_square, nan=np.inf), axis=0)
+            speeds = [
+                motion.speeds[waypoint] / np.linalg.norm(led, axis=1),
+                limits.linear_velocity / np.linalg.norm(sample.first[:, :3], axis=1),
+                turning / np.linalg.norm(sample.first[:, 3:], axis=1),
+                *np.abs(self._velocity / terms[..., RATE]).T,
+                np.full(n, 1e3),  # where nothing else bounds the speed
+            ]
+        square_max = np.min(np.nan_to_num(speeds, nan=np.inf), axis=0) ** 2
         return PathBounds(grid, a, b, c, g, square_max)
 
     def _stretch(
@@ -539,7 +520,8 @@ class MotionPlanner:
             raise refuse(int(bad[0]), str(at.reason(int(bad[0]))))
         jump = _first_jump(actuated)
         if jump is not None:
-            raise refuse(jump, f"{self.actuators.names[_largest_step(actuated, jump)]} would have to jump")
+            farthest = int(np.argmax(np.abs(actuated[jump] - actuated[jump - 1])))
+            raise refuse(jump, f"{self.actuators.names[farthest]} would have to jump")
         beyond = self.actuators.first_beyond(actuated, self.kinematics.engine.size)
         if beyond is not None:
             raise refuse(*beyond)
@@ -570,26 +552,17 @@ class MotionPlanner:
         self, times: Array, at: Configuration, twist: Array, acceleration: Array, limits: PlatformLimits
     ) -> list[_Load]:
         jerk = np.diff(acceleration, axis=0) / np.diff(times)[:, None]
-        loads = [
-            _worst("linear velocity of the platform", "m/s", twist[:, :3], limits.linear_velocity, 1),
-            _worst("linear acceleration of the platform", "m/s^2", acceleration[:, :3], limits.linear_acceleration, 2),
-            _worst("linear jerk of the platform", "m/s^3", jerk[:, :3], limits.linear_jerk, 3),
-            _worst("angular velocity of the platform", "rad/s", twist[:, 3:], limits.angular_velocity, 1),
-            _worst(
-                "angular acceleration of the platform", "rad/s^2", acceleration[:, 3:], limits.angular_acceleration, 2
-            ),
-            _worst("angular jerk of the platform", "rad/s^3", jerk[:, 3:], limits.angular_jerk, 3),
-        ]
-        motion = at.motion(twist, acceleration)
-        for i, name in enumerate(self.actuators.names):
-            rate = np.asarray(motion.actuated_velocities)[:, i : i + 1]
-            change = np.asarray(motion.actuated_accelerations)[:, i : i + 1]
-            loads.append(
-                _worst(f"velocity of {name}", f"{self.actuators.length_units[i]}/s", rate, float(self._velocity[i]), 1)
-            )
-            bound = float(self._acceleration[i])
-            unit = f"{self.actuators.length_units[i]}/s^2"
-            loads.append(_worst(f"acceleration of {name}", unit, change, bound, 2))
+        loads = []
+        for axis, unit, part in (("linear", "m", slice(3)), ("angular", "rad", slice(3, 6))):
+            for order, (kind, values) in enumerate(zip(KINDS, (twist, acceleration, jerk), strict=True), 1):
+                bound, what = getattr(limits, f"{axis}_{kind}"), f"{axis} {kind} of the platform"
+                loads.append(_worst(what, f"{unit}/{_PER[order]}", values[:, part], bound, order))
+        motion, limits_of = at.motion(twist, acceleration), (self._velocity, self._acceleration)
+        for i, (name, unit) in enumerate(zip(self.actuators.names, self.actuators.length_units, strict=True)):
+            for order, values in enumerate((motion.actuated_velocities, motion.actuated_accelerations), 1):
+                bound = float(limits_of[order - 1][i])
+                what = f"{KINDS[order - 1]} of {name}"
+                loads.append(_worst(what, f"{unit}/{_PER[order]}", values[:, i : i + 1], bound, order))
         return loads
 
     def _effort_load(self, at: Configuration, twist: Array, acceleration: Array, carried: Carried) -> _Load:
@@ -627,25 +600,15 @@ def _dwell(pieces: list[Piece], motion: MotionFile, index: int) -> None:
 
 def _windows(limits: PlatformLimits) -> list[float]:
     """Smoothing windows to try [s]: around the time in which the jerk limit builds up acceleration."""
-    times = [
-        acceleration / jerk
-        for acceleration, jerk in (
-            (limits.linear_acceleration, limits.linear_jerk),
-            (limits.angular_acceleration, limits.angular_jerk),
-        )
-        if math.isfinite(acceleration) and math.isfinite(jerk)
-    ]
+    linear = limits.linear_acceleration, limits.linear_jerk
+    angular = limits.angular_acceleration, limits.angular_jerk
+    times = [one / jerk for one, jerk in (linear, angular) if math.isfinite(one) and math.isfinite(jerk)]
     base = min(max([0.004, *times]), 0.5)
     return [share * base for share in (0.5, 1.0, 1.4, 2.0, 2.8, 4.0)]
 
 
 def _note(motion: MotionFile, first: int, last: int, piece: PathPiece, limit: str) -> str:
     return f"{motion.describe_way(first, last)}: {piece.duration:.4f} s, limited by {limit}"
-
-
-def _not_on_the_way(motion: MotionFile, last: int, error: ValueError) -> UnreachableMotionError:
-    x, y, z = (float(value) for value in motion.poses[last, :3])
-    return UnreachableMotionError(f"on the way to {motion.describe(last)}", (x, y, z), str(error))
 
 
 def _line(poses: Array, leader: Tool | None) -> Path:
@@ -669,10 +632,6 @@ def _first_jump(positions: Array) -> int | None:
     around = np.maximum(steps[:-2], steps[2:])
     out = np.flatnonzero((steps[1:-1] > 20.0 * around) & (steps[1:-1] > _JUMP))
     return int(out[0]) + 2 if out.size else None
-
-
-def _largest_step(positions: Array, row: int) -> int:
-    return int(np.argmax(np.abs(positions[row] - positions[row - 1])))
 
 
 def _worst(name: str, unit: str, values: Array, bound: float, order: int) -> _Load:

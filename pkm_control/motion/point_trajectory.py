@@ -14,6 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy.spatial.transform import Rotation
 
 from pkm_control.controllers.controller import ROUNDED, Reference
 from pkm_control.conveyor.conveyor import Ride
@@ -21,7 +22,7 @@ from pkm_control.kernels.tracking import NUMBERS, write_curve
 from pkm_control.motion.path_events import NO_EVENTS, PathEvents
 from pkm_control.motion.trajectory import SAME, Trajectory, size_of
 from pkm_description.mechanism import Array
-from pkm_description.rotations import quaternion_inverse, quaternion_product, with_unit_quaternions
+from pkm_description.rotations import quaternion_inverse, quaternion_product, skew, with_unit_quaternions
 from pkm_kinematics import Configuration, Kinematics
 from pkm_kinematics.kernels.compiled_rotations import displacement_between
 from pkm_kinematics.status import closes
@@ -78,8 +79,8 @@ class PointTrajectory:
                 f"point {k + 1}: its time {self.times[k + 1]:.6g} s is not after {self.times[k]:.6g} s of point {k}"
             )
         self._coefficients = self._segments(np.asarray(twists, np.float64), np.asarray(accelerations, np.float64))
-        self._cycle = float(self.times[-1])
-        self.duration = self._cycle * repetitions
+        self.cycle = float(self.times[-1])  # s: duration of one repetition
+        self.duration = self.cycle * repetitions
         if repetitions > 1 and (n < 2 or self.times[0] > 0.0 or not self._closed(twists, accelerations)):
             raise PointTrajectoryError("a trajectory that is repeated must begin at time 0 and end as it begins")
 
@@ -96,7 +97,8 @@ class PointTrajectory:
         if n < 2:
             return np.zeros((0, 6, 6))
         h = np.diff(self.times)[:, None]
-        turns = _turns_between(self.poses[:-1, 3:], self.poses[1:, 3:])
+        turned = quaternion_product(self.poses[1:, 3:], quaternion_inverse(self.poses[:-1, 3:]))
+        turns = Rotation.from_quat(turned).as_rotvec()
         angles = np.linalg.norm(turns, axis=1)
         bad = np.flatnonzero(angles > _TURN)
         if bad.size:
@@ -127,11 +129,6 @@ class PointTrajectory:
         write_curve(self.times, self.poses, self._coefficients, times, rows)
         return rows[:, :7].copy(), rows[:, 7:13].copy(), rows[:, 13:].copy()
 
-    @property
-    def cycle(self) -> float:
-        """Time of the last point [s]: the duration of one repetition."""
-        return self._cycle
-
     def at(self, time: float) -> Reference:
         """The motion at a time from the start [s]."""
         return self.between(time, time)
@@ -152,20 +149,7 @@ class PointTrajectory:
         return time >= self.duration or time <= self.times[0]
 
     def _turn(self, time: float) -> float:
-        return time % self._cycle if time > self._cycle else time
-
-
-def _cross(r: Array) -> Array:
-    return np.array(((0.0, -r[2], r[1]), (r[2], 0.0, -r[0]), (-r[1], r[0], 0.0)))
-
-
-def _turns_between(first: Array, second: Array) -> Array:
-    """Rotation vectors (n, 3), base axes, that turn unit quaternions (n, 4) into others."""
-    between = quaternion_product(second, quaternion_inverse(first))
-    between *= np.where(between[:, 3:] < 0.0, -1.0, 1.0)
-    sine = np.linalg.norm(between[:, :3], axis=1, keepdims=True)
-    angle = 2.0 * np.arctan2(sine, between[:, 3:])
-    return np.asarray(between[:, :3] * np.where(sine > 1e-12, angle / np.where(sine > 0.0, sine, 1.0), 2.0))
+        return time % self.cycle if time > self.cycle else time
 
 
 def _factors(angle: float) -> tuple[float, float, float, float]:
@@ -181,14 +165,14 @@ def _factors(angle: float) -> tuple[float, float, float, float]:
 def rate_matrix(r: Array) -> Array:
     """J(r) (3, 3) of a rotation vector (3,): J times its rates is the angular velocity."""
     a, b, _, _ = _factors(float(np.linalg.norm(r)))
-    cross = _cross(r)
+    cross = skew(r)
     return np.asarray(np.eye(3) + a * cross + b * cross @ cross)
 
 
 def rate_matrix_rate(r: Array, rate: Array) -> Array:
     """Rate (3, 3) of J(r) for a rotation vector (3,) and its rate (3,)."""
     a, b, da, db = _factors(float(np.linalg.norm(r)))
-    cross, moving = _cross(r), _cross(rate)
+    cross, moving = skew(r), skew(rate)
     along = float(r @ rate)
     square = cross @ cross
     return np.asarray(a * moving + b * (moving @ cross + cross @ moving) + along * (da * cross + db * square))
@@ -220,8 +204,8 @@ class MotionPoints:
 
     @staticmethod
     def of(plan: Trajectory, repetitions: int = 1) -> MotionPoints:
-        """Points of a plan from rest to rest, close enough that the curve between them is the plan. With more than one
-        repetition it must end where it begins.
+        """Points of a plan from rest to rest, close enough that the curve between them is the plan; repeated, it must
+        end where it begins.
         """
         n = min(max(2, round(plan.duration / _PERIOD) + 1), _MOST_OF_PLANS)
         sample = plan.sample(np.linspace(0.0, plan.duration, n))

@@ -139,6 +139,22 @@ class RoundedPath:
         return (rise[0] - fall[0]) / span, (rise[1] - fall[1]) / span, (rise[2] - fall[2]) / span
 
 
+class PathBeside:
+    """What paths share whose steps and breaks are those of another."""
+
+    def __init__(self, path: RoundedPath) -> None:
+        self._path = path
+        self.corners = path.corners
+
+    def segment(self, s: Array) -> NDArray[np.int64]:
+        """As `Path.segment`."""
+        return self._path.segment(s)
+
+    def breaks(self) -> Array:
+        """As `Path.breaks`."""
+        return self._path.breaks()
+
+
 def _ramp(x: Array, r: Array) -> tuple[Array, Array, Array]:
     """max(x, 0), smoothed over |x| < r, and its two derivatives (slope 0 before, 1 after)."""
     wide = np.maximum(r, 1e-12)

@@ -1,30 +1,34 @@
 # SPDX-License-Identifier: Apache-2.0
 """Time laws along a path: the quickest within bounds, smoothed so that the acceleration is continuous.
 
-Two steps, because no well-kept library does both at once on a path with actuator limits, and the first is short:
-
 1. `fastest` finds the time-optimal speed along the path under bounds that are linear in s'' and s'^2: actuator efforts
-   (through inverse dynamics), actuator velocities, platform speed and acceleration, by reachability analysis
-   (`kernels/quickest_run.py`). Its answer switches acceleration in steps, which a computed-torque robot answers
-   with jolts.
+   (through inverse dynamics) and velocities, platform speed and acceleration, by reachability analysis
+   (`kernels/quickest_run.py`). Its answer switches acceleration in steps, which a computed-torque robot answers with
+   jolts.
 2. `SmoothTimeLaw` averages that law over a moving window of `window` seconds. The averaged law stays on the path
    exactly, starts and ends at rest, has continuous acceleration, and its jerk is at most the step of acceleration over
-   the window (the filters of Biagiotti and Melchiorri, "FIR filters for online trajectory planning", 2012). It is
-   evaluated in closed form: the source is piecewise quadratic, so the average is a difference of cubics.
+   the window (the filters of Biagiotti and Melchiorri, "FIR filters for online trajectory planning", 2012), in closed
+   form: the source is piecewise quadratic, so the average is a difference of cubics.
 
-ruckig would give limited jerk along one coordinate, but not bounds that change along the path, and its community
-edition sends intermediate waypoints to a server; so it is not used.
+ruckig would limit the jerk along one coordinate, but has no bounds that change along the path.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from typing import Any
 
 import numpy as np
 
 from pkm_control.kernels.quickest_run import PER_ACTUATOR, PLATFORM, quickest_average, reachable_speeds, write_averaged
 from pkm_description.mechanism import Array
 from pkm_dynamics.motion_limits import PlatformLimits
+
+
+def smooth_step(s: Any) -> tuple[Any, Any, Any]:
+    """The smoothstep of degree five from 0 to 1, and its two derivatives, at `s` from 0 to 1; numbers or arrays."""
+    value, slope = s**3 * (10.0 - 15.0 * s + 6.0 * s * s), 30.0 * s**2 * (1.0 - s) ** 2
+    return value, slope, 60.0 * s * (1.0 - s) * (1.0 - 2.0 * s)
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,6 +85,9 @@ class SmoothTimeLaw:
         return out[:, 0], out[:, 1], out[:, 2]
 
 
+KINDS = ("velocity", "acceleration", "jerk")  # of the platform's limits
+
+
 @dataclass(frozen=True, eq=False)
 class LineBounds:
     """What a run must keep. `drives` (n_actuated, 3): velocity, acceleration and effort of the actuators of `names`.
@@ -106,7 +113,7 @@ class LineBounds:
             return "the programmed speed or the actuators"
         if number < PLATFORM:
             axis, kind = divmod(number, 3)
-            return f"{('linear', 'angular')[axis]} {('velocity', 'acceleration', 'jerk')[kind]} of the platform"
+            return f"{('linear', 'angular')[axis]} {KINDS[kind]} of the platform"
         actuator, kind = divmod(number - PLATFORM, PER_ACTUATOR)
         return f"{('velocity', 'acceleration', 'effort')[kind]} of {self.names[actuator]}"
 
@@ -134,13 +141,7 @@ def is_straight(first: Array, second: Array) -> bool:
 
 
 def quickest_run(
-    grid: Array,
-    speeds: Array,
-    windows: list[float],
-    first: Array,
-    terms: Array,
-    bounds: LineBounds,
-    reserve: float,
+    grid: Array, speeds: Array, windows: list[float], first: Array, terms: Array, bounds: LineBounds, reserve: float
 ) -> LineRun | None:
     """The quickest smoothing, of windows [s], of a law within all bounds but a `reserve`; None where none is found.
 

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.interpolate import make_interp_spline
+from scipy.optimize import brentq
 
 from pkm_control.motion.path_events import NO_EVENTS, PathEvents
-from pkm_control.motion.rounded_path import Path, PathSample, RoundedPath
+from pkm_control.motion.rounded_path import Path, PathBeside, PathSample, RoundedPath
 from pkm_control.motion.time_law import SmoothTimeLaw
 from pkm_control.tool import Tool
 from pkm_description.mechanism import Array
@@ -74,12 +74,10 @@ class PathPiece:
         return [0.0, *(self._time_at(float(s)) for s in self._path.corners[1:-1]), self.duration]
 
     def _time_at(self, s: float) -> float:
-        low, high = 0.0, self.duration
-        for _ in range(60):
-            middle = 0.5 * (low + high)
-            reached = self._law.sample(np.array([middle / self._stretch]))[0][0] >= s
-            low, high = (low, middle) if reached else (middle, high)
-        return high
+        def missing(time: float) -> float:
+            return float(self._law.sample(np.array([time / self._stretch]))[0][0]) - s
+
+        return float(brentq(missing, 0.0, self.duration, xtol=1e-15))
 
 
 class Rest:
@@ -190,21 +188,12 @@ class TimedCurve:
         return pose, twist, second
 
 
-class ToolPath:
+class ToolPath(PathBeside):
     """The path of the platform that leads a tool along a path of its own, with the same parameters."""
 
     def __init__(self, tool: Tool, path: RoundedPath) -> None:
+        super().__init__(path)
         self._tool = tool
-        self._path = path
-        self.corners = path.corners
-
-    def segment(self, s: Array) -> NDArray[np.int64]:
-        """As `Path.segment`."""
-        return self._path.segment(s)
-
-    def breaks(self) -> Array:
-        """As `Path.breaks`."""
-        return self._path.breaks()
 
     def sample(self, s: Array) -> PathSample:
         """The path of the platform at parameters (n,); its speed is that of the tool's point."""

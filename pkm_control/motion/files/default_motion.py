@@ -148,9 +148,7 @@ class SampledMotion(NamedTuple):
     twists: Array  # (n, 6)
     accelerations: Array  # (n, 6)
     notes: tuple[str, ...]  # what limits its speed
-    wrench: (
-        Array | None
-    )  # (n, 6) N, N m: what the payloads that the file says do to the platform; None: it says nothing
+    wrench: Array | None  # (n, 6) N, N m: of the payloads that the file says on the platform; None: it says nothing
 
 
 def sampled_motion(
