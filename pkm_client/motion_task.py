@@ -7,7 +7,7 @@ import queue
 import threading
 import traceback
 from collections.abc import Callable
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 
 from pkm_control.operator_interface import Outcome
@@ -140,11 +140,12 @@ class Listeners:
         if self._thread is None:
             self._thread = threading.Thread(target=self._run, name="outputs", daemon=True)
             self._thread.start()
-        return lambda: self._remove(listener)
 
-    def _remove(self, listener: Listener) -> None:
-        if listener in self._listeners:
-            self._listeners.remove(listener)
+        def remove() -> None:
+            with suppress(ValueError):  # it is gone already
+                self._listeners.remove(listener)
+
+        return remove
 
     def put(self, name: str, value: float) -> None:
         """Queue an event; does not block the caller."""

@@ -88,6 +88,9 @@ class ControllerSettings:
         return min(asked, highest_natural_frequency(1.0 / rate, damping, 0.5 + self.delay))
 
 
+_FILES = "compliance_file", "force_file", "keep_out_file", "conveyor_file"  # of a controller
+
+
 @dataclass(frozen=True)
 class Setup:
     """The settings of a simulated robot, explained by the options of `pkm simulate` of the same names.
@@ -143,8 +146,5 @@ class Setup:
             self.damping,
             self.delay,
             STALE_PERIODS,
-            compliance_file=self.compliance_file,
-            force_file=self.force_file,
-            keep_out_file=self.keep_out_file,
-            conveyor_file=self.conveyor_file,
+            **{name: getattr(self, name) for name in _FILES},
         )

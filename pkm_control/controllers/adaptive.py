@@ -69,7 +69,7 @@ class Adaptive(PdGravity):
         if unknown or not self.adapt:
             raise ValueError(f"adapt: {', '.join(unknown) or 'nothing'} is no parameter of {dynamics.mechanism.name}")
         self._columns = np.array([names.index(name) for name in self.adapt])
-        self._floor = np.where([name.endswith(POSITIVE) for name in self.adapt], 0.0, -np.inf)
+        self._floors = np.where([name.endswith(POSITIVE) for name in names], 0.0, -np.inf)
         self.parameters = np.array(dynamics.parameters.values)
         self.gain = self._gains(adaptation_time)
 
@@ -95,8 +95,7 @@ class Adaptive(PdGravity):
             if body is not None:
                 platform = self.kinematics.mechanism.platform_link
                 self.parameters += sign * payload_parameters(self.dynamics.parameters, platform, body)
-        floor = np.where([name.endswith(POSITIVE) for name in self.dynamics.parameters.names], 0.0, -np.inf)
-        self.parameters = np.maximum(self.parameters, floor)
+        self.parameters = np.maximum(self.parameters, self._floors)
         super().load(payload)
 
     def law(self, reference: Reference, measured: Measured) -> Array:
@@ -112,7 +111,9 @@ class Adaptive(PdGravity):
             efforts += self.dynamics.spring_efforts(at)
         if np.isfinite(efforts).all() and not (np.abs(efforts) > self.limits.effort).any():
             step = self.period * self.gain * (psi[:, self._columns].T @ sliding)
-            self.parameters[self._columns] = np.maximum(self.parameters[self._columns] + step, self._floor)
+            self.parameters[self._columns] = np.maximum(
+                self.parameters[self._columns] + step, self._floors[self._columns]
+            )
         return np.asarray(efforts)
 
     def _gains(self, adaptation_time: float) -> Array:

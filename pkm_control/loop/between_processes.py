@@ -12,8 +12,10 @@ import socket
 import struct
 import threading
 import time
+from collections import namedtuple
 from collections.abc import Iterator
 from enum import Enum
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -232,35 +234,19 @@ class Texts(NamedTuple):
         return data
 
 
-class Head(NamedTuple):
-    """Numbers of a row before its vectors; times in s, `missed` in deadlines, `texts` the number of the texts."""
+_SITUATION = "time now wake moving paused changing override working_mode readable silent_for saturated"
+_numbers_of = attrgetter(*_SITUATION.split())
 
-    time: float
-    now: float
-    wake: float
-    read: float
-    mode: float
-    lifecycle: float
-    speed: float
-    override: float
-    moving: float
-    paused: float
-    changing: float
-    working_mode: float
-    silent_for: float
-    readable: float
-    saturated: float
-    withhold_command: float
-    has_hold: float
-    has_reference: float
-    has_measured: float
-    has_wrench: float
-    missed: float
-    work: float
-    elapsed: float
-    position_error: float
-    rotation_error: float
-    texts: float
+
+class Head(
+    namedtuple(
+        "Head",
+        "time now wake moving paused changing override working_mode readable silent_for saturated read mode lifecycle "
+        "speed withhold_command has_hold has_reference has_measured has_wrench missed work elapsed position_error "
+        "rotation_error texts",
+    )
+):
+    """Numbers of a row before its vectors; times in s, `missed` in deadlines, `texts` the number of the texts."""
 
     @classmethod
     def of(cls, row: Array) -> Head:
@@ -339,21 +325,8 @@ class Rows:
         self._head.pack_into(  # in the order of `Head`
             self._memory,
             _ROWS + 8 * len(row) * (count % self.most),
-            now.time,
-            now.now,
-            now.wake,
-            state.time,
-            int(action.mode),
-            LIVES.index(lifecycle),
-            action.speed,
-            now.override,
-            now.moving,
-            now.paused,
-            now.changing,
-            now.working_mode,
-            now.silent_for,
-            now.readable,
-            now.saturated,
+            *_numbers_of(now),
+            *(state.time, int(action.mode), LIVES.index(lifecycle), action.speed),
             action.withhold_command,
             now.hold is not None,
             action.reference is not None,
@@ -416,14 +389,10 @@ class Rows:
             Action(mode, part["command"], texts.reason, reference, measured, head.speed, withheld),
             MachineState(head.read, positions, velocities, part["efforts"], life, texts.fault, wrench),
             part["hold"] if head.has_hold else None,
-            bool(head.moving),
-            bool(head.paused),
-            bool(head.changing),
-            head.override,
-            int(head.working_mode),
-            bool(head.readable),
-            head.silent_for,
-            bool(head.saturated),
+            override=head.override,
+            working_mode=int(head.working_mode),
+            silent_for=head.silent_for,
+            **{name: bool(getattr(head, name)) for name in ("moving", "paused", "changing", "readable", "saturated")},
         )
 
     def figures(self) -> Figures:
