@@ -115,6 +115,10 @@ class Ride:
 
 _FAR = 1e3  # m
 _MOST = 8  # conveyors
+_BOUNDS = {
+    **{"latency": (-1.0, 1.0), "smoothing": (0.005, 2.0), "max_speed": (0.01, 20.0), "max_acceleration": (0.01, 100.0)},
+    **{"drift": (1e-5, 1.0), "jump": (1e-4, 1.0), "deviation": (1e-4, 0.5), "silence": (0.005, 5.0)},
+}
 
 
 @lru_cache(maxsize=4)
@@ -152,15 +156,8 @@ def _conveyor(name: str, section: Section) -> Conveyor:
         joint=section.text("joint", name),
         metres_per_unit=metres,
         offset=section.number("offset", 0.0),
-        latency=section.number("latency", 0.0, (-1.0, 1.0)),
-        smoothing=section.number("smoothing", 0.15, (0.005, 2.0)),
-        max_speed=section.number("max_speed", 1.0, (0.01, 20.0)),
-        max_acceleration=section.number("max_acceleration", 5.0, (0.01, 100.0)),
-        drift=section.number("drift", 0.002, (1e-5, 1.0)),
-        jump=section.number("jump", 0.02, (1e-4, 1.0)),
-        deviation=section.number("deviation", 0.02, (1e-4, 0.5)),
-        silence=section.number("silence", 0.1, (0.005, 5.0)),
         simulated=_drive(Section(section.source, f"{section.element}.simulated", section.mapping("simulated"))),
+        **{name: section.number(name, getattr(Conveyor, name), bounds) for name, bounds in _BOUNDS.items()},
     )
     section.finish()
     return found

@@ -438,24 +438,25 @@ class MotionPlanner:
         stretch = max(needed[name], 1.0)  # the programmed speeds hold too, so never faster than the law
         if stretch >= worth:
             return math.inf, name
-        if self._effort_load(at, twist / stretch, acceleration / stretch**2, carried).ratio > 1.0:
-            if math.isfinite(worth):
-                load = self._effort_load(at, twist / worth, acceleration / worth**2, carried)
-                if load.ratio > 1.0:
-                    return math.inf, load.name
+
+        def slowed(factor: float) -> _Load:
+            return self._effort_load(at, twist / factor, acceleration / factor**2, carried)
+
+        if slowed(stretch).ratio > 1.0:
+            if math.isfinite(worth) and (load := slowed(worth)).ratio > 1.0:
+                return math.inf, load.name
             low, high = stretch, stretch
             for _ in range(8):
                 low, high = high, 1.5 * high
-                if self._effort_load(at, twist / high, acceleration / high**2, carried).ratio <= 1.0:
+                if slowed(high).ratio <= 1.0:
                     break
             else:
                 load = self._effort_load(at, 0.0 * twist, 0.0 * acceleration, carried)
                 raise LimitError(load.name, load.value, load.bound, load.unit, "at rest on the path", _REMEDY_HEAVY)
             for _ in range(10):
                 middle = 0.5 * (low + high)
-                load = self._effort_load(at, twist / middle, acceleration / middle**2, carried)
-                low, high = (low, middle) if load.ratio <= 1.0 else (middle, high)
-            return high, self._effort_load(at, twist / high, acceleration / high**2, carried).name
+                low, high = (low, middle) if slowed(middle).ratio <= 1.0 else (middle, high)
+            return high, slowed(high).name
         if needed[name] >= 0.999:
             return stretch, name
         return stretch, "the programmed speed or the actuators"
