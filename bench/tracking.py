@@ -25,7 +25,7 @@ from pkm_bringup.main_job import Plan, planned, run_motion
 from pkm_control.controllers.controller import Controller
 from pkm_control.loop.control_loop import ControlLoop, Period, switch_on
 from pkm_control.loop.platform_locator import PlatformObserver
-from pkm_control.loop_settings import (
+from pkm_control.operator_interface import (
     ADMITTANCE,
     DAMPING,
     EFFORT_LAWS,

@@ -15,9 +15,9 @@ from pkm_client.options import SETTING, SETTINGS, typed_value
 from pkm_control.controllers.force_task import read_force_file
 from pkm_control.conveyor.conveyor import read_conveyors
 from pkm_control.keep_out import read_keep_outs
-from pkm_control.loop_settings import POSITION
 from pkm_control.motion.compensation import compliance_values
 from pkm_control.motion.files.shipped import AUTO, find_motion
+from pkm_control.operator_interface import POSITION
 from pkm_control.tool import read_tools
 from pkm_description.load import expand, xacro_arguments
 from pkm_description.urdf.frame_prefix import prefix_frames

@@ -41,7 +41,7 @@ from pkm_bringup import bringup, ros2_control
 from pkm_bringup.command_line.measured import FAULT_FILE
 from pkm_client import options
 from pkm_client.options import SWITCH, Setting
-from pkm_control.loop_settings import POSITION
+from pkm_control.operator_interface import POSITION
 from pkm_description.command_options import CORRECTIONS, with_corrections
 from pkm_description.load import load_mechanism, xacro_arguments
 from pkm_description.ros import topics

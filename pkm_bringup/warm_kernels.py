@@ -25,10 +25,10 @@ from pkm_bringup.main_job import plan_cycle, run_motion, simulated_loop
 from pkm_bringup.prepare import exercise, interrupt_silently, note_compiled, warm_up_controller
 from pkm_client import options
 from pkm_control.loop.control_loop import ControlLoop, switch_on
-from pkm_control.loop_settings import LAWS
 from pkm_control.motion.files.default_motion import motion_named
 from pkm_control.motion.files.shipped import AUTO
 from pkm_control.motion.planning import MotionPlanner
+from pkm_control.operator_interface import LAWS
 from pkm_description import load_mechanism
 from pkm_description.load import xacro_arguments
 from pkm_description.mechanism import Mechanism

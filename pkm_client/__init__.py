@@ -6,16 +6,17 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from pkm_client.motion_task import MotionEndedError, NoRobotError, RefusedError, Result, Task
+from pkm_client.client_errors import MotionEndedError, NoRobotError, RefusedError
 
 if TYPE_CHECKING:
-    from pkm_client.backend import RobotState
+    from pkm_client.backend import Result, RobotState, Task
     from pkm_client.robot import Robot
     from pkm_control.loop_settings import Setup
 
 __all__ = ["MotionEndedError", "NoRobotError", "RefusedError", "Result", "Robot", "RobotState", "Setup", "Task"]
 
-_LATE = {"Robot": "pkm_client.robot", "RobotState": "pkm_client.backend", "Setup": "pkm_control.loop_settings"}
+_LATE = dict.fromkeys(("Result", "RobotState", "Task"), "pkm_client.backend")
+_LATE |= {"Robot": "pkm_client.robot", "Setup": "pkm_control.loop_settings"}
 
 
 def __getattr__(name: str) -> Any:

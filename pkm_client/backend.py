@@ -1,27 +1,161 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A running robot, wherever it runs: its state, and the contract of the two backends of `Robot`."""
+"""A running robot, wherever it runs: results, tasks, events and state, and the contract of the two backends."""
 
 from __future__ import annotations
 
+import queue
+import threading
+import traceback
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from pkm_control.operator_interface import Mode
+from pkm_control.operator_interface import Mode, Outcome
 from pkm_description.mechanism import Array
-from pkm_runtime.describable import fixed
+from pkm_runtime.describable import Describable, fixed
 
 if TYPE_CHECKING:  # `RobotState` is for links, too, which import no solver
-    from pkm_client.motion_task import Result
     from pkm_control.conveyor.conveyor import BeltState, Conveyor
     from pkm_control.loop.followed_motion import Tolerances
     from pkm_control.motion.point_trajectory import MotionPoints
     from pkm_control.operator_interface import Answer, OperatorRequests
     from pkm_description.mechanism import Inertial, Mechanism
     from pkm_dynamics.motion_limits import ActuatorLimits
+
+
+_REST = 5.0  # s, within which what is cancelled comes to rest
+
+
+@dataclass(frozen=True, repr=False)
+class Result(Describable):
+    """How a motion ended: `reason` in words where there is one; errors over the motion, position [m], rotation [rad].
+    Of several motions in a row, `max_` is the largest of all, and `rms_` that of the last.
+    """
+
+    outcome: Outcome = Outcome.SUCCESSFUL
+    reason: str = ""
+    rms_position_error: float = 0.0
+    max_position_error: float = 0.0
+    rms_rotation_error: float = 0.0
+    max_rotation_error: float = 0.0
+
+    def _summary(self) -> str:
+        errors = f"error at most {1e3 * self.max_position_error:.3g} mm, {1e3 * self.max_rotation_error:.3g} mrad"
+        return f"{self.outcome.name}: {self.reason or errors}"
+
+
+class Task(Describable):
+    """Work of the robot under way, in a thread of its own: `work`, which reads `cancelled` and sets `progress_of`.
+    `waiting` is entered while somebody waits for the end.
+    """
+
+    def __init__(self, work: Callable[[Task], Result], waiting: Callable[[], AbstractContextManager[None]]) -> None:
+        self.cancelled = False
+        self.superseded = False  # another motion of this client took over
+        self.progress_of: Callable[[], float] = lambda: 0.0
+        self.cancel_motion: Callable[[], None] = lambda: None
+        self._work = work
+        self._waiting = waiting
+        self._result: Result | None = None
+        self._error: Exception | None = None
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="task", daemon=True)
+        self._thread.start()
+
+    def _summary(self) -> str:
+        if self._error is not None:
+            return f"ended: {self._error}"
+        return self._result._summary() if self._result is not None else f"under way, {100.0 * self.progress:.0f} % done"
+
+    @property
+    def done(self) -> bool:
+        """Whether it has ended, well or not."""
+        return self._over.is_set()
+
+    @property
+    def progress(self) -> float:
+        """Fraction of the time on the path that is done, 0 to 1."""
+        return 1.0 if self._result is not None else min(1.0, self.progress_of())
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Wait for the end, at most `timeout` seconds of this computer's time; return whether it has ended."""
+        if self.done:
+            return True
+        with self._waiting():
+            return self._over.wait(timeout)
+
+    def result(self, timeout: float | None = None) -> Result:
+        """Wait for the end, and return the result. Ctrl-C while it waits ends the motion on its path.
+
+        TimeoutError: it goes on after `timeout` seconds of this computer's time (None: no limit). PkmError: it ended
+        early (`MotionEndedError`), or its robot has gone (`NoRobotError`).
+        """
+        try:
+            if not self.wait(timeout):
+                raise TimeoutError(f"not done after {timeout:g} s; it goes on")
+        except KeyboardInterrupt:
+            self.cancel()
+            self._over.wait(_REST)
+            raise
+        if self._error is not None:
+            raise self._error
+        assert self._result is not None
+        return self._result
+
+    def cancel(self) -> None:
+        """End it on its path; it has ended when `done` is True. No effect on an ended task."""
+        self.cancelled = True
+        self.cancel_motion()
+
+    def _run(self) -> None:
+        try:
+            self._result = self._work(self)
+        except Exception as error:  # whoever asks for the result gets it
+            self._error = error
+        finally:
+            self._over.set()
+
+
+Listener = Callable[[str, float], None]
+
+
+class Listeners:
+    """Calls listeners with each output change, one after the other, in the order of the events."""
+
+    def __init__(self) -> None:
+        self._listeners: list[Listener] = []
+        self._events: queue.SimpleQueue[tuple[str, float]] = queue.SimpleQueue()
+        self._thread: threading.Thread | None = None
+
+    def add(self, listener: Listener) -> Callable[[], None]:
+        """Call a listener with name and value of each event from now on; the function returned removes it."""
+        self._listeners.append(listener)
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._run, name="outputs", daemon=True)
+            self._thread.start()
+
+        def remove() -> None:
+            with suppress(ValueError):  # it is gone already
+                self._listeners.remove(listener)
+
+        return remove
+
+    def put(self, name: str, value: float) -> None:
+        """Queue an event; does not block the caller."""
+        if self._listeners:
+            self._events.put((name, value))
+
+    def _run(self) -> None:
+        while True:
+            event = self._events.get()
+            for listener in tuple(self._listeners):
+                try:
+                    listener(*event)
+                except Exception:  # the robot goes on, whatever a listener does
+                    traceback.print_exc()
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
-from pkm_control.loop_settings import DAMPING, LAWS, NATURAL_FREQUENCY
 from pkm_control.motion.files.shipped import motion_names
+from pkm_control.operator_interface import DAMPING, LAWS, NATURAL_FREQUENCY
 from pkm_description.command_options import ROBOT, XACRO_ARGS
 from pkm_description.command_options import add_robot as add_robot
 from pkm_hardware.machine_kinds import KINDS, SIMULATED

@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pkm_client.backend import Backend, Goal, RobotState
-from pkm_client.motion_task import Listeners, MotionEndedError, RefusedError, Result, Task
+from pkm_client.backend import Backend, Goal, Listeners, Result, RobotState, Task
+from pkm_client.client_errors import MotionEndedError, RefusedError
 from pkm_client.simulated import SimulatedBackend
 from pkm_control.conveyor.boarding import Boarding
 from pkm_control.conveyor.conveyor import BeltState

@@ -11,8 +11,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from pkm_client.backend import RobotState
-from pkm_client.motion_task import NoRobotError, Result
+from pkm_client.backend import Result, RobotState
+from pkm_client.client_errors import NoRobotError
 from pkm_control.conveyor.belt import SimulatedBelt
 from pkm_control.conveyor.conveyor import BeltState, Conveyor, conveyor_named
 from pkm_control.loop.control_loop import switch_on, warm_up
@@ -20,10 +20,10 @@ from pkm_control.loop.followed_motion import Action, Motion, Tolerances
 from pkm_control.loop.goal_queue import GoalQueue, GoalRequest
 from pkm_control.loop.operator import Operator
 from pkm_control.loop.running_loop import Controls, LoopThread
-from pkm_control.loop_settings import POSITION, Setup
+from pkm_control.loop_settings import Setup
 from pkm_control.motion.path_events import OutputEvent
 from pkm_control.motion.point_trajectory import MotionPoints
-from pkm_control.operator_interface import STOPPED_SINCE, Answer, Mode, Outcome
+from pkm_control.operator_interface import POSITION, STOPPED_SINCE, Answer, Mode, Outcome
 from pkm_control.robot_loop import build_loop
 from pkm_description.mechanism import Array, Inertial, Mechanism
 from pkm_dynamics.motion_limits import ActuatorLimits

@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from pkm_client import options
-from pkm_client.motion_task import RefusedError
+from pkm_client.client_errors import RefusedError
 from pkm_control.operator_interface import Answer
 from pkm_runtime.errors import PkmError
 from pkm_runtime.optional import ROS, ROS_REMEDY, need
@@ -23,8 +23,7 @@ from pkm_runtime.progress import progress
 from pkm_runtime.scheduling import hurry, process_began
 
 if TYPE_CHECKING:
-    from pkm_client.backend import RobotState
-    from pkm_client.motion_task import Result
+    from pkm_client.backend import Result, RobotState
     from pkm_client.robot import Robot
     from pkm_client.ros.link import RosLink
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The settings of a robot's loop and its laws, as plain data that another process can build it from.
+"""The settings of a robot's loop, as plain data that another process can build it from.
 
 Nothing heavy is imported, so that launch files and commands may read it; `robot_loop.py` makes the loop.
 """
@@ -10,29 +10,17 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
+from pkm_control.operator_interface import (
+    COMPUTED_TORQUE,
+    DAMPING,
+    FORCE_LAWS,
+    LAWS,
+    NATURAL_FREQUENCY,
+    POSITION,
+    highest_natural_frequency,
+)
 from pkm_hardware.machine_kinds import LOOPBACK, SIMULATED
 from pkm_hardware.realism import DELAY, RESERVE, USUAL_RESERVE
-
-EFFORT_LAWS = COMPUTED_TORQUE, PD_GRAVITY, ADAPTIVE = "computed_torque", "pd_gravity", "adaptive"
-FORCE_LAWS = IMPEDANCE, ADMITTANCE, HYBRID = "impedance", "admittance", "hybrid"  # for what is touched
-POSITION = "position"  # for drives that take positions
-LAWS = (*EFFORT_LAWS, *FORCE_LAWS, POSITION)  # the first is the default
-NATURAL_FREQUENCY = 120.0  # rad/s, of the closed loop's tracking error
-DAMPING = 1.0  # of the same; 1 is critical
-PHASE_MARGIN = math.radians(30.0)  # of the loop over its delay; below, the error rings, and a wrong mass is too much
-
-
-def highest_natural_frequency(period: float, damping: float = DAMPING, delay: float = 0.5) -> float:
-    """Natural frequency [rad/s] up to which a loop of a period [s] keeps `PHASE_MARGIN`; 0 where there is none.
-
-    The loop (2 zeta omega s + omega^2) / s^2 crosses one at omega_c = omega sqrt(2 zeta^2 + sqrt(4 zeta^4 + 1)), where
-    its phase is atan(2 zeta omega_c / omega) from -180 degrees; a delay tau takes omega_c tau of that away. Below a
-    damping of 0.3 the margin is not there even without delay, which lasts from a reading to the middle of the time in
-    which its efforts act [periods]: 0.5 where they act at once.
-    """
-    crossing = math.sqrt(2.0 * damping**2 + math.sqrt(4.0 * damping**4 + 1.0))
-    return max(0.0, (math.atan(2.0 * damping * crossing) - PHASE_MARGIN) / (crossing * delay * period))
-
 
 STALE_PERIODS = 5  # control periods without a new reading after which efforts stop
 Fallback = Literal["zero", "gravity"]

@@ -19,7 +19,10 @@ from pkm_control.keep_out import read_keep_outs
 from pkm_control.loop.control_loop import ControlLoop
 from pkm_control.loop.follower import TrajectoryFollower
 from pkm_control.loop.guard import guard_of
-from pkm_control.loop_settings import (
+from pkm_control.loop_settings import ControllerSettings, MachineSettings, Setup
+from pkm_control.motion.compensation import read_compliance
+from pkm_control.motion.planning import MotionPlanner
+from pkm_control.operator_interface import (
     ADAPTIVE,
     ADMITTANCE,
     COMPUTED_TORQUE,
@@ -29,12 +32,7 @@ from pkm_control.loop_settings import (
     NATURAL_FREQUENCY,
     PD_GRAVITY,
     POSITION,
-    ControllerSettings,
-    MachineSettings,
-    Setup,
 )
-from pkm_control.motion.compensation import read_compliance
-from pkm_control.motion.planning import MotionPlanner
 from pkm_description.from_urdf import shared_mechanism
 from pkm_description.mechanism import Inertial, Mechanism
 from pkm_dynamics import Dynamics
@@ -61,7 +59,7 @@ def make_controller(
     delay: float = 0.0,
     task: ForceTask | None = None,
 ) -> Controller:
-    """A controller with the law of a name from `loop_settings.LAWS`, the law's other settings at their defaults.
+    """A controller with the law of a name from `operator_interface.LAWS`, the law's other settings at their defaults.
 
     `period` [s] lies between two calls, `delay` [s] between a reading and the beginning of the time in which its
     command acts; `natural_frequency` [rad/s] and damping are of the tracking error, `task` of the force laws.

@@ -27,11 +27,10 @@ from pkm_control.loop.follower import TrajectoryFollower
 from pkm_control.loop.guard import EffortGuard
 from pkm_control.loop.jogging import LOW, RENEWAL
 from pkm_control.loop.operator import RecoveryError, recovery_pose
-from pkm_control.loop_settings import NATURAL_FREQUENCY, highest_natural_frequency
 from pkm_control.motion.curve_check import configuration
 from pkm_control.motion.path_clock import Braking
 from pkm_control.motion.point_trajectory import PointTrajectory
-from pkm_control.operator_interface import Mode
+from pkm_control.operator_interface import NATURAL_FREQUENCY, Mode, highest_natural_frequency
 from pkm_description import load_mechanism
 from pkm_description.mechanism import Array
 from pkm_dynamics import Dynamics

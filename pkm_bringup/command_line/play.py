@@ -18,10 +18,11 @@ from pkm_bringup.guardian import Guardian
 from pkm_bringup.main_job import Ready, make_ready, plan_cycle, run_motion
 from pkm_client import options
 from pkm_control.loop.control_loop import ControlLoop, hold, switch_on
-from pkm_control.loop_settings import POSITION, MachineSettings
+from pkm_control.loop_settings import MachineSettings
 from pkm_control.motion.files.default_motion import motion_named
 from pkm_control.motion.path_events import PathEventError
 from pkm_control.motion.planning import MotionPlanner
+from pkm_control.operator_interface import POSITION
 from pkm_control.robot_loop import last_resort, make_controller
 from pkm_description.mechanism import Mechanism
 from pkm_dynamics import Dynamics

@@ -41,11 +41,11 @@ from pkm_control.loop.goal_queue import START_DELAY, START_TOLERANCE, GoalQueue,
 from pkm_control.loop.jogging import Jog
 from pkm_control.loop.operator import Operator
 from pkm_control.loop.running_loop import Controls, RunningLoop, Situation
-from pkm_control.loop_settings import POSITION, ControllerSettings
+from pkm_control.loop_settings import ControllerSettings
 from pkm_control.motion.compensation import read_compliance
 from pkm_control.motion.curve_check import CurveCheck
 from pkm_control.motion.point_trajectory import MotionPoints
-from pkm_control.operator_interface import Mode, Outcome
+from pkm_control.operator_interface import POSITION, Mode, Outcome
 from pkm_control.ros import motion_messages
 from pkm_description.mechanism import Inertial, Mechanism
 from pkm_description.ros import diagnostics, topics

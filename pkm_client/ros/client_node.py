@@ -20,7 +20,7 @@ from rclpy.parameter import Parameter
 from rclpy.type_support import check_for_type_support
 from std_srvs.srv import Trigger
 
-from pkm_client.motion_task import NoRobotError
+from pkm_client.client_errors import NoRobotError
 from pkm_control.operator_interface import Answer
 from pkm_description.ros.transport import transport_environment
 

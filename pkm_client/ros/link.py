@@ -19,7 +19,7 @@ from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 
 from pkm_client.backend import RobotState
-from pkm_client.motion_task import NoRobotError
+from pkm_client.client_errors import NoRobotError
 from pkm_client.ros.client_node import LOOK, ClientNode
 from pkm_control.operator_interface import STOPPED_SINCE, Answer, Mode, unready_to_jog
 from pkm_control.ros.operator_calls import POWER, OperatorCalls

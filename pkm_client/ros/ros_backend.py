@@ -16,7 +16,7 @@ from rclpy.node import Node
 from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 
-from pkm_client.motion_task import Result
+from pkm_client.backend import Result
 from pkm_client.ros.link import RosLink
 from pkm_control.conveyor.conveyor import BeltState, Conveyor, conveyor_named, read_conveyors
 from pkm_control.loop.followed_motion import ERRORS, Tolerances

@@ -10,7 +10,7 @@ import numpy as np
 
 from pkm_control.controllers.controller import Measured, Reference
 from pkm_control.controllers.pd_gravity import PdGravity
-from pkm_control.loop_settings import DAMPING, NATURAL_FREQUENCY
+from pkm_control.operator_interface import DAMPING, NATURAL_FREQUENCY
 from pkm_description.mechanism import Array, Inertial
 from pkm_dynamics import Dynamics
 from pkm_dynamics.linear_form.base_parameters import base_parameters

@@ -9,7 +9,7 @@ import numpy as np
 
 from pkm_control.controllers.controller import Controller, Measured, Reference
 from pkm_control.kernels.tracking import correct
-from pkm_control.loop_settings import DAMPING, NATURAL_FREQUENCY
+from pkm_control.operator_interface import DAMPING, NATURAL_FREQUENCY
 from pkm_description.mechanism import Array, Inertial
 from pkm_dynamics import Dynamics
 from pkm_dynamics.actuator_dynamics import ActuatorDynamics

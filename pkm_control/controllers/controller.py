@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pkm_control.loop_settings import DAMPING, NATURAL_FREQUENCY
+from pkm_control.operator_interface import DAMPING, NATURAL_FREQUENCY
 from pkm_description.mechanism import Array, Inertial
 from pkm_description.rotations import pose_distance
 from pkm_dynamics import Distribution, Dynamics

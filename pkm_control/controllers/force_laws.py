@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from pkm_control.controllers.controller import Controller, Measured, Reference
 from pkm_control.controllers.force_task import ForceTask
-from pkm_control.loop_settings import DAMPING, NATURAL_FREQUENCY
+from pkm_control.operator_interface import DAMPING, NATURAL_FREQUENCY
 from pkm_description.mechanism import Array
 from pkm_dynamics import Distribution, Dynamics
 from pkm_dynamics.motion_limits import ActuatorLimits

@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 
 from pkm_control.controllers.controller import Controller, Measured, Reference
-from pkm_control.loop_settings import DAMPING, NATURAL_FREQUENCY
+from pkm_control.operator_interface import DAMPING, NATURAL_FREQUENCY
 from pkm_description.mechanism import Array
 from pkm_dynamics import Dynamics
 from pkm_dynamics.motion_limits import ActuatorLimits

@@ -12,7 +12,8 @@ import pytest
 from pkm_client import Robot
 from pkm_control.controllers.controller import Measured
 from pkm_control.controllers.force_task import read_force_file
-from pkm_control.loop_settings import HYBRID, Setup
+from pkm_control.loop_settings import Setup
+from pkm_control.operator_interface import HYBRID
 from pkm_hardware.simulated.simulated_machine import SimulatedMachine
 from pkm_hardware.simulated.surroundings import Plane, Surroundings
 from pkm_runtime.errors import ConfigurationError

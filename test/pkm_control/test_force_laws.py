@@ -14,9 +14,8 @@ from pkm_control.loop.followed_motion import Motion
 from pkm_control.loop.follower import TrajectoryFollower
 from pkm_control.loop.guard import guard_of
 from pkm_control.loop.platform_locator import PlatformObserver
-from pkm_control.loop_settings import ADMITTANCE, FORCE_LAWS, HYBRID, IMPEDANCE
 from pkm_control.motion.point_trajectory import PointTrajectory
-from pkm_control.operator_interface import Mode, Outcome
+from pkm_control.operator_interface import ADMITTANCE, FORCE_LAWS, HYBRID, IMPEDANCE, Mode, Outcome
 from pkm_control.robot_loop import make_controller
 from pkm_description.mechanism import Array, Inertial
 from pkm_dynamics import Dynamics

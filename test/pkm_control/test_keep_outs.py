@@ -11,7 +11,7 @@ from scipy.optimize import lsq_linear
 
 from pkm_bringup.simulate_command import main as simulate
 from pkm_client import Robot
-from pkm_client.motion_task import RefusedError
+from pkm_client.client_errors import RefusedError
 from pkm_control.keep_out import KeepOuts, RoundedBox, read_keep_outs
 from pkm_control.loop.followed_motion import Motion
 from pkm_control.loop_settings import Setup

@@ -18,7 +18,7 @@ import pytest
 pytest.importorskip("rclpy", reason="there is no ROS")
 
 from pkm_client import Robot
-from pkm_client.motion_task import NoRobotError, RefusedError
+from pkm_client.client_errors import NoRobotError, RefusedError
 
 from .benches import EXAMPLES, DynamixelBench, wait_until
 
