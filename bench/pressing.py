@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from pkm_control.controllers.controller import Reference
-from pkm_control.controllers.force.force_task import ForceTask
-from pkm_control.loop.platform_observer import PlatformObserver
+from pkm_control.controllers.force_task import ForceTask
+from pkm_control.loop.platform_locator import PlatformObserver
 from pkm_description.mechanism import Array
 from pkm_hardware.simulated.surroundings import Plane, Surroundings
 from pkm_kinematics import Kinematics

@@ -41,8 +41,8 @@ from bench.joint_loops import NATURAL_FREQUENCY, RATES, path_beside_home
 from bench.running import running
 from bench.tables import table
 from pkm_bringup.ros2_control import FORWARD
-from pkm_control.loop.modes import Mode, Outcome
-from pkm_control.operation.motion_points import MotionPoints
+from pkm_control.motion.point_trajectory import MotionPoints
+from pkm_control.operator_interface import Mode, Outcome
 from pkm_control.ros.motion_messages import duration_message, trajectory_message
 from pkm_description import load_mechanism, robot_names
 from pkm_description.mechanism import Array

@@ -23,7 +23,9 @@ from bench.pressing import PRESS, SLIDE, Pressing, pressing
 from bench.tables import table
 from pkm_bringup.main_job import Plan, planned, run_motion
 from pkm_control.controllers.controller import Controller
-from pkm_control.controllers.law_settings import (
+from pkm_control.loop.control_loop import ControlLoop, Period, switch_on
+from pkm_control.loop.platform_locator import PlatformObserver
+from pkm_control.operator_interface import (
     ADMITTANCE,
     DAMPING,
     EFFORT_LAWS,
@@ -33,9 +35,7 @@ from pkm_control.controllers.law_settings import (
     POSITION,
     highest_natural_frequency,
 )
-from pkm_control.controllers.laws import make_controller
-from pkm_control.loop.control_loop import ControlLoop, Period, switch_on
-from pkm_control.loop.platform_observer import PlatformObserver
+from pkm_control.robot_loop import make_controller
 from pkm_description import load_mechanism, robot_names
 from pkm_description.mechanism import Inertial, Mechanism
 from pkm_dynamics import Dynamics

@@ -12,14 +12,14 @@ from dataclasses import dataclass, field
 
 from pkm_bringup import start
 from pkm_bringup.command_line.outputs import check_host, check_report
-from pkm_client.settings import SETTING, SETTINGS, typed_value
-from pkm_control.controllers.force.force_file import read_force_file
-from pkm_control.controllers.law_settings import POSITION
-from pkm_control.conveyor.conveyor_file import read_conveyors
-from pkm_control.motion.files.compliance_file import compliance_values
+from pkm_client.options import SETTING, SETTINGS, typed_value
+from pkm_control.controllers.force_task import read_force_file
+from pkm_control.conveyor.conveyor import read_conveyors
+from pkm_control.keep_out import read_keep_outs
+from pkm_control.motion.compensation import compliance_values
 from pkm_control.motion.files.shipped import AUTO, find_motion
-from pkm_control.space.keep_out_file import read_keep_outs
-from pkm_control.space.tool import read_tools
+from pkm_control.operator_interface import POSITION
+from pkm_control.tool import read_tools
 from pkm_description.load import expand, xacro_arguments
 from pkm_description.urdf.xml_text import prefix_frames
 from pkm_hardware.machine_file import check_kind, read_machine_file

@@ -33,9 +33,9 @@ from launch_ros.parameter_descriptions import ParameterValue
 
 from pkm_bringup import bringup, ros2_control
 from pkm_bringup.command_line.measured import FAULT_FILE
-from pkm_client import settings
-from pkm_client.settings import SWITCH, Setting
-from pkm_control.controllers.law_settings import POSITION
+from pkm_client import options
+from pkm_client.options import SWITCH, Setting
+from pkm_control.operator_interface import POSITION
 from pkm_description.command_options import CORRECTIONS, with_corrections
 from pkm_description.load import load_mechanism, xacro_arguments
 from pkm_description.ros import topics
@@ -58,7 +58,7 @@ _NAMES = {spec.executable: spec.nodes for spec in (bringup.DESCRIPTION, *bringup
 }  # names of the nodes that nothing works without, by executable
 
 SETTINGS = (
-    *settings.SETTINGS,
+    *options.SETTINGS,
     Setting("corrections", "", "robot", "FILE", CORRECTIONS),
     Setting("rviz", "true", "ROS", SWITCH, "open RViz, where it is installed"),
     Setting("rviz_file", "", "ROS", "FILE", "what RViz shows; empty: rviz/pkm.rviz, fitted to the size of the robot"),

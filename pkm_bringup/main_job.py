@@ -14,19 +14,18 @@ import numpy as np
 
 from pkm_control.controllers.computed_torque import ComputedTorque
 from pkm_control.controllers.controller import Controller
+from pkm_control.keep_out import read_keep_outs
 from pkm_control.loop.control_loop import ControlLoop, Period
 from pkm_control.loop.followed_motion import Motion
 from pkm_control.loop.guard import cause_of
-from pkm_control.loop.modes import Mode, Outcome
-from pkm_control.motion.braking import Braking
 from pkm_control.motion.files.default_motion import motion_named
 from pkm_control.motion.files.motion_file import MotionFile
+from pkm_control.motion.path_clock import Braking
 from pkm_control.motion.path_events import PathEvents
 from pkm_control.motion.planning import MotionPlanner
-from pkm_control.motion.point_trajectory import PointTrajectory
+from pkm_control.motion.point_trajectory import MotionPoints, PointTrajectory
 from pkm_control.motion.trajectory import Trajectory
-from pkm_control.operation.motion_points import MotionPoints
-from pkm_control.space.keep_out_file import read_keep_outs
+from pkm_control.operator_interface import Mode, Outcome
 from pkm_description.mechanism import Mechanism
 from pkm_dynamics import Dynamics
 from pkm_dynamics.dynamics import shared_dynamics

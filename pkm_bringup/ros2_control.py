@@ -12,7 +12,7 @@ import numpy as np
 import yaml
 
 from pkm_control.control_errors import SingularHomeError, UnequalDrivesError
-from pkm_control.controllers.law_settings import highest_natural_frequency
+from pkm_control.operator_interface import highest_natural_frequency
 from pkm_description.mechanism import Mechanism
 from pkm_dynamics import Dynamics
 from pkm_dynamics.actuator_inertia import actuator_mass_matrix

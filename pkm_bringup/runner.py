@@ -34,7 +34,7 @@ from pkm_bringup import bringup
 from pkm_bringup.command_line.measured import forget_measured, is_cut_off, is_measured, said_untold, say_fault
 from pkm_bringup.command_line.outputs import leave_terminal
 from pkm_client import options
-from pkm_client.settings import SETTINGS, SWITCH
+from pkm_client.options import SETTINGS, SWITCH
 from pkm_description import PkmError
 from pkm_description.gallery import robot_names
 from pkm_description.ros.transport import transport_environment

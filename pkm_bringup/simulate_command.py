@@ -18,13 +18,13 @@ from pathlib import Path
 
 from pkm_bringup.command_line.outputs import check_host, check_report
 from pkm_client import options
-from pkm_control.controllers.force.force_file import read_force_file
-from pkm_control.controllers.law_settings import LAWS, POSITION
-from pkm_control.motion.files.compliance_file import compliance_values
+from pkm_control.controllers.force_task import read_force_file
+from pkm_control.keep_out import read_keep_outs
+from pkm_control.loop_settings import Setup
+from pkm_control.motion.compensation import compliance_values
 from pkm_control.motion.files.shipped import AUTO, find_motion
-from pkm_control.simulation_setup import Setup
-from pkm_control.space.keep_out_file import read_keep_outs
-from pkm_control.space.tool import read_tools
+from pkm_control.operator_interface import LAWS, POSITION
+from pkm_control.tool import read_tools
 from pkm_description.load import expand, xacro_arguments
 from pkm_runtime.errors import PkmError
 

@@ -10,9 +10,9 @@ import numpy as np
 from pkm_bringup.command_line.one_process import Interruption
 from pkm_bringup.main_job import plan_cycle, run_motion
 from pkm_bringup.simulate_command import Options
-from pkm_control.controllers.law_settings import POSITION
 from pkm_control.loop.control_loop import ControlLoop, Period, switch_on
 from pkm_control.motion.files.default_motion import motion_named
+from pkm_control.operator_interface import POSITION
 from pkm_control.robot_loop import build_loop, planner_of
 from pkm_description.mechanism import Array, Mechanism
 from pkm_hardware.machine_kinds import NOTE, payload_note

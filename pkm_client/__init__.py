@@ -9,20 +9,14 @@ from typing import TYPE_CHECKING, Any
 from pkm_client.client_errors import MotionEndedError, NoRobotError, RefusedError
 
 if TYPE_CHECKING:
-    from pkm_client.motion_task import Result, Task
+    from pkm_client.backend import Result, RobotState, Task
     from pkm_client.robot import Robot
-    from pkm_client.state import RobotState
-    from pkm_control.simulation_setup import Setup
+    from pkm_control.loop_settings import Setup
 
 __all__ = ["MotionEndedError", "NoRobotError", "RefusedError", "Result", "Robot", "RobotState", "Setup", "Task"]
 
-_LATE = {
-    "Result": "pkm_client.motion_task",
-    "Robot": "pkm_client.robot",
-    "RobotState": "pkm_client.state",
-    "Setup": "pkm_control.simulation_setup",
-    "Task": "pkm_client.motion_task",
-}
+_LATE = dict.fromkeys(("Result", "RobotState", "Task"), "pkm_client.backend")
+_LATE |= {"Robot": "pkm_client.robot", "Setup": "pkm_control.loop_settings"}
 
 
 def __getattr__(name: str) -> Any:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What can go wrong between a script and its robot."""
+"""What can go wrong between a script and its robot. Nothing heavy is imported."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from pkm_runtime.errors import PkmError
 
 if TYPE_CHECKING:
-    from pkm_client.motion_task import Result
+    from pkm_client.backend import Result
 
 
 class NoRobotError(PkmError):

@@ -1,22 +1,78 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Options that several commands take, each with one name, unit, default and explanation."""
+"""The settings of a run (`settings.csv`) for launch arguments, nodes and commands, and the options of commands."""
 
 from __future__ import annotations
 
 import argparse
+import csv
 import difflib
 import math
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, NoReturn
 
-from pkm_client.settings import MOTION, SETTING, SWITCH, typed_value
-from pkm_description.command_options import add_robot
+from pkm_control.motion.files.shipped import motion_names
+from pkm_control.operator_interface import DAMPING, LAWS, NATURAL_FREQUENCY
+from pkm_description.command_options import ROBOT, XACRO_ARGS
+from pkm_description.command_options import add_robot as add_robot
+from pkm_hardware.machine_kinds import KINDS, SIMULATED
+from pkm_runtime.scheduling import PRIORITY
 
-__all__ = ["MOTION", "SETTING", "add_robot"]
+SWITCH = ("true", "false")
+_NEAR = 0.8  # similarity from which the name of an option is suggested
+MOTION = f"motion to run: a CSV file, {', '.join(motion_names())}, or auto (what suits the robot)"
 
-_NEAR = 0.8  # similarity from which a name is suggested
+
+@dataclass(frozen=True)
+class Setting:
+    """A setting, with its default as text. `takes`: its only texts, or what its text stands for; `span` bounds a
+    number. `group` is for the help. As a parameter of a node, only one that is `live` may change later.
+    """
+
+    name: str
+    default: str
+    group: str
+    takes: str | tuple[str, ...]
+    description: str
+    span: tuple[float, float] | None = None
+    live: bool = False
+
+    @property
+    def choices(self) -> tuple[str, ...]:
+        """Its only texts, if any."""
+        return self.takes if isinstance(self.takes, tuple) else ()
+
+
+def typed_value(text: str) -> Any:
+    """A text as a boolean, an integer, a float, or itself."""
+    if text in SWITCH:
+        return text == "true"
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
+
+
+def _read_settings() -> Iterator[Setting]:
+    """The rows of `settings.csv`, in which names in braces stand for what is known elsewhere."""
+    known = {"NATURAL_FREQUENCY": NATURAL_FREQUENCY, "DAMPING": DAMPING, "PRIORITY": PRIORITY, "SIMULATED": SIMULATED}
+    known |= {"LAW": LAWS[0], "LAWS": "|".join(LAWS), "KINDS": "|".join(KINDS)}
+    known |= {"ROBOT": ROBOT, "XACRO_ARGS": XACRO_ARGS, "MOTION": MOTION}
+    with (Path(__file__).parent / "settings.csv").open(encoding="utf-8", newline="") as file:
+        for row in csv.DictReader(file):
+            one = {key: text.format(**known) for key, text in row.items()}
+            takes = tuple(one["choices"].split("|")) if one["choices"] else one["takes"]
+            span = (typed_value(one["lowest"]), typed_value(one["highest"])) if one["lowest"] else None
+            yield Setting(one["name"], one["default"], one["group"], takes, one["description"], span, bool(one["live"]))
+
+
+SETTINGS = tuple(_read_settings())
+SETTING = {one.name: one for one in SETTINGS}
 
 
 class Help(argparse.RawDescriptionHelpFormatter, argparse.ArgumentDefaultsHelpFormatter):
@@ -76,9 +132,8 @@ def parser(word: str, description: str, epilog: str = "") -> argparse.ArgumentPa
 
 
 def chosen(fresh: argparse.ArgumentParser, arguments: Sequence[str] | None) -> set[str]:
-    """Names of the options that a command line sets, whatever their defaults are.
-
-    The parser `fresh` cannot be used afterwards. `arguments`, which it took already, default to the process's own.
+    """Names of the options that a command line sets, whatever their defaults. The parser `fresh` cannot be used
+    afterwards; it took `arguments` already, by default those of the process.
     """
     for action in fresh._actions:
         action.default = argparse.SUPPRESS

@@ -10,33 +10,30 @@ import os
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property
+from dataclasses import replace
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pkm_client.backend import Backend, Goal
+from pkm_client.backend import Backend, Goal, Listeners, Result, RobotState, Task
 from pkm_client.client_errors import MotionEndedError, RefusedError
-from pkm_client.listeners import Listeners
-from pkm_client.motion_task import Result, Task
 from pkm_client.simulated import SimulatedBackend
-from pkm_client.state import RobotState
 from pkm_control.conveyor.boarding import Boarding
 from pkm_control.conveyor.conveyor import BeltState
 from pkm_control.loop.followed_motion import Tolerances
-from pkm_control.loop.modes import Mode, Outcome
 from pkm_control.loop.requests import PAUSED
+from pkm_control.loop_settings import Setup
 from pkm_control.motion.curve_check import CurveCheck
 from pkm_control.motion.files.default_motion import motion_named
 from pkm_control.motion.files.motion_file import MotionFile
+from pkm_control.motion.motion_space_paths import possible_poses, tilts_by_itself
 from pkm_control.motion.planning import MotionPlanner
-from pkm_control.motion.tilting_path import possible_poses, tilts_by_itself
+from pkm_control.motion.point_trajectory import MotionPoints
 from pkm_control.motion.trajectory import Trajectory
-from pkm_control.operation.answer import Answer
-from pkm_control.operation.motion_points import MotionPoints
-from pkm_control.simulation_setup import Setup
-from pkm_control.space.tool import Tool, read_tools, tool_named
+from pkm_control.operator_interface import Answer, Mode, Outcome
+from pkm_control.tool import Tool, read_tools, tool_named
 from pkm_description import load_mechanism
 from pkm_description.mechanism import Array, Inertial, Mechanism
 from pkm_dynamics.dynamics import shared_dynamics
@@ -92,13 +89,9 @@ class Robot:
     ) -> Robot:
         """Simulate a robot in this process, without ROS: machine, controller and guard as in `pkm simulate`.
 
-        Args:
-            robot: name in the gallery, file, or mechanism from `load_mechanism`.
-            realtime: keep real time; otherwise time runs as fast as it can while somebody waits for the robot.
-            setup: rate, law, payload and more; None: the defaults.
-
-        Raises:
-            PkmError: there is no such robot, it cannot be controlled, or a file of the setup cannot be used.
+        `robot` is a name in the gallery, a file, or a mechanism; `setup` has rate, law, payload and more. Without
+        `realtime` time runs as fast as it can while somebody waits for the robot. PkmError: there is no such robot, it
+        cannot be controlled, or a file of the setup cannot be used.
         """
         mechanism = robot if isinstance(robot, Mechanism) else load_mechanism(robot)
         setup = setup or Setup()
@@ -118,10 +111,9 @@ class Robot:
         """Find a robot that runs over ROS (`pkm run`, a launch file); the caller needs no node, executor or context.
 
         Args:
-            timeout: time allowed for finding it [s].
+            timeout: time allowed for finding it [s], with `ready` also for the first reading of the machine.
             hardware_file: path of the machine's file, where it has tighter limits than the description.
             reserve: fraction of the actuators' speeds and efforts that plans leave to the controller.
-            ready: within that time, wait for the controller's first reading of the machine, too, which may be off.
             tool_file: path of the file of its tools; empty: none.
             conveyor_file: path of the controller's file of conveyors, for motions that ride on one.
 
@@ -151,7 +143,6 @@ class Robot:
 
     @property
     def _planner(self) -> MotionPlanner:
-        """Planner for the working mode in which the robot was last seen."""
         if self._mode not in self._planners:
             dynamics = shared_dynamics(self.mechanism)
             limits = self._backend.limits
@@ -162,7 +153,6 @@ class Robot:
 
     @property
     def _boarding(self) -> Boarding:
-        """Planner of conveyor motions for the same working mode."""
         if self._mode not in self._boardings:
             dynamics = shared_dynamics(self.mechanism)
             check = CurveCheck(dynamics.kinematics, dynamics, self._backend.limits, self._mode)
@@ -189,22 +179,16 @@ class Robot:
         return self._backend.payload
 
     def on_output(self, listener: Callable[[str, float], None]) -> Callable[[], None]:
-        """Call a listener, in a thread of its own, with name and value of each output that a motion changes.
-
-        Calls come in the order of the events. The function returned removes the listener.
+        """Call a listener, in a thread of its own, with name and value of each output that a motion changes, in the
+        order of the events. The function returned removes it.
         """
         return self._listeners.add(listener)
 
     def solve_ik(self, pose: ArrayLike, tool: str = "") -> Configuration:
         """Joint positions at a pose, in the present working mode; `by_name()` has those of the actuated joints.
 
-        Args:
-            pose: (7,) or task coordinates, base frame; the tool's where one is named.
-
-        Raises:
-            RefusedError: the platform cannot be there, with the reason.
-            ShapeError: an array of the wrong shape.
-            ToolError: there is no such tool.
+        `pose` is (7,) or task coordinates, base frame; the tool's where one is named. RefusedError: the platform cannot
+        be there. ShapeError: an array of the wrong shape. ToolError: there is no such tool.
         """
         solution = self.kinematics.inverse(self._pose(pose, tool), mode=self._mode_of(self.state))
         if not solution.ok:
@@ -218,12 +202,8 @@ class Robot:
     def solve_fk(self, positions: Mapping[str, float] | ArrayLike) -> ForwardSolution:
         """Pose (7,) for positions of the actuated joints: on home's branch, in another mode on the present pose's.
 
-        Args:
-            positions: by joint name, or (n_actuated,) [rad or m].
-
-        Raises:
-            RefusedError: there is no such pose, with the reason; or a joint is missing.
-            ShapeError: an array of the wrong shape.
+        `positions` are by joint name, or (n_actuated,) [rad or m]. RefusedError: there is no such pose, or a joint is
+        missing.
         """
         names = self.kinematics.actuated_names
         if isinstance(positions, Mapping):
@@ -241,25 +221,18 @@ class Robot:
     # -- motions ----------------------------------------------------------------------------------------------------
 
     def move_to(
-        self,
-        pose: ArrayLike,
-        speed: float = math.inf,
-        *,
-        nearest: bool = False,
-        block: bool = True,
-        tool: str = "",
+        self, pose: ArrayLike, speed: float = math.inf, *, nearest: bool = False, block: bool = True, tool: str = ""
     ) -> Task:
         """Go to a pose, in a straight line where the robot can, as fast as its limits allow.
+
+        RefusedError: it does not begin, with the reason; nothing has moved. PkmError: it cannot be planned; with
+        `block`, too: it ended early, as `Task.result` says.
 
         Args:
             pose: (7,) or task coordinates, base frame.
             speed: upper bound on the speed of the platform's origin, or of the tool's point [m/s].
             nearest: go to the nearest feasible pose if the platform cannot reach this one.
             tool: the tool whose pose it is and whose point moves straight; empty: the platform.
-
-        Raises:
-            RefusedError: it does not begin, with the reason; nothing has moved.
-            PkmError: it cannot be planned. With `block`, too: it ended early, as `Task.result` says.
         """
         if not isinstance(speed, numbers.Real) or not speed > 0.0:
             raise RefusedError(f"the speed is {speed!r}; give a number greater than zero [m/s], or leave it out")
@@ -286,7 +259,7 @@ class Robot:
         at: float | None = None,
         block: bool = True,
     ) -> Task:
-        """Go to the start of a motion file, and run it.
+        """Go to the start of a motion file, and run it; errors as `move_to`.
 
         Args:
             motion: path of the file, name of a shipped motion, or "auto": the one that suits the robot.
@@ -296,7 +269,6 @@ class Robot:
 
         Raises:
             RefusedError: it does not begin, with the reason; nothing has moved.
-            PkmError: the file cannot be read, or planned. With `block`, too: it ended early, as `Task.result` says.
         """
         if cycles != int(cycles) or cycles < 1:
             raise RefusedError(f"cycles is {cycles}; give an integer greater than zero")
@@ -321,16 +293,10 @@ class Robot:
         *,
         block: bool = True,
     ) -> Task:
-        """Move the platform at a twist for some time, then to rest; it slows down and stops before limits.
+        """Move the platform at a twist for some seconds of the robot's clock, then to rest; it stops before limits.
 
-        Args:
-            linear: velocity of the platform's origin (3,) [m/s], base axes.
-            angular: angular velocity (3,) [rad/s], base axes.
-            seconds: duration on the robot's clock.
-
-        Raises:
-            RefusedError: a motion runs, the robot is stopped, or a number makes no sense. A limit that stopped it is no
-                error but the `reason` of the result.
+        `linear` [m/s] and `angular` [rad/s], (3,) each, are in base axes. RefusedError: a motion runs, the robot is
+        stopped, or a number makes no sense. A limit that stopped it is no error but the `reason` of the result.
         """
         twist = np.array((*linear, *angular), dtype=np.float64)
         if twist.shape != (6,) or not np.isfinite(twist).all():
@@ -393,14 +359,9 @@ class Robot:
     def change_working_mode(self, label: str, *, block: bool = True) -> str:
         """Go to the same pose in another working mode, in which motions and `solve_ik` are solved from then on.
 
-        Where a change was halted (`stop`), the label of either mode continues it to that mode. The text returned says
-        how long it takes and how far the platform leaves its place meanwhile.
-
-        Args:
-            label: such as "+-", as `Kinematics.mode_label` gives it.
-
-        Raises:
-            RefusedError: there is no way, or no such mode, with the reason. With `block`, too: it was halted.
+        `label` is such as "+-", as `Kinematics.mode_label` gives it; of a halted change (`stop`), either mode continues
+        it. The text returned says how long it takes and how far the platform leaves its place meanwhile. RefusedError:
+        there is no way, or no such mode, with the reason; with `block`, too: it was halted.
         """
         answer = self._backend.operator.change_working_mode(label)
         _require(answer)
@@ -471,7 +432,6 @@ class Robot:
         return [(planner.between(here, there, speed, self._tool(tool) if tool else None), 1)]
 
     def _ride(self, file: MotionFile, cycles: int, on: str, at: float | None) -> Callable[[Array], MotionPoints]:
-        """Return the planner, from a start pose, of a motion on a conveyor."""
         if cycles != 1:
             raise RefusedError(f"cycles is {cycles}; a conveyor carries an object past only once")
         conveyor, belt = self._backend.belt(on)
@@ -485,7 +445,6 @@ class Robot:
         return lambda here: self._boarding.plan(file, conveyor, look, there, here, self.payload)
 
     def _move(self, legs: Callable[[Array], Plan], block: bool) -> Task:
-        """Plan a motion from the present pose with `legs`, and begin it."""
         asked = self._asked_now()
         with self._turn:
             state = self.state
@@ -498,9 +457,10 @@ class Robot:
                 plan = legs(here)
             if isinstance(plan, MotionPoints):
                 only = self._begin(plan, asked)
-                task = Task(lambda task: self._see_off(task, only), self._backend.waiting)
+                task = Task(lambda task: self._wait_for(task, only, 0.0, 1.0, Result()), self._backend.waiting)
             else:
-                task = self._legs(plan, asked)
+                first = self._begin(MotionPoints.of(*plan[0]), asked) if plan else None
+                task = Task(partial(self._run, plan=plan, first=first, asked=asked), self._backend.waiting)
             self._motion = task
         if block:
             task.result()
@@ -509,20 +469,7 @@ class Robot:
     def _asked_now(self) -> float:
         return time.monotonic() if self.asked is None else self.asked
 
-    def _legs(self, plan: list[Leg], asked: float) -> Task:
-        """Run legs one after the other."""
-        first = self._begin(MotionPoints.of(*plan[0]), asked) if plan else None
-        return Task(lambda task: self._run(task, plan, first, asked), self._backend.waiting)
-
-    def _see_off(self, task: Task, goal: Goal) -> Result:
-        """Body of the thread of a motion on a conveyor: wait for its end."""
-        task.cancel_motion = goal.cancel
-        if task.cancelled:
-            goal.cancel()
-        return self._wait_for(task, goal, 0.0, 1.0, Result())
-
     def _begin(self, motion: MotionPoints, asked: float) -> Goal:
-        """Hand a motion to the controller; return when it has begun."""
         goal = self._backend.begin(motion, Tolerances(), asked)
         if not goal.wait_begun():
             result = goal.wait()
@@ -530,14 +477,10 @@ class Robot:
         return goal
 
     def _run(self, task: Task, plan: list[Leg], first: Goal | None, asked: float) -> Result:
-        """Body of the thread of a motion: begin each leg, and wait for its end."""
         total = sum(leg.duration * cycles for leg, cycles in plan)
         result, done = Result(), 0.0
         for number, (leg, cycles) in enumerate(plan):
             goal = first if number == 0 and first is not None else self._begin(MotionPoints.of(leg, cycles), asked)
-            task.cancel_motion = goal.cancel
-            if task.cancelled:
-                goal.cancel()
             part = leg.duration * cycles / total
             result = self._wait_for(task, goal, done, part, result)
             done += part
@@ -546,19 +489,18 @@ class Robot:
     @staticmethod
     def _wait_for(task: Task, goal: Goal, done: float, part: float, before: Result) -> Result:
         """Wait for the end of a leg; `part` is its share of the motion, `done` that of the legs before."""
-        task.progress_of = lambda: done + part * goal.share
+        task.cancel_motion, task.progress_of = goal.cancel, lambda: done + part * goal.share
+        if task.cancelled:
+            goal.cancel()
         result = goal.wait()
         if task.superseded and result.outcome is Outcome.PREEMPTED:
             raise MotionEndedError(Result(Outcome.PREEMPTED, "another motion took over"))
         if result.outcome is not Outcome.SUCCESSFUL:
             raise MotionEndedError(result)
-        return Result(
-            result.outcome,
-            result.reason,
-            result.rms_position_error,
-            max(result.max_position_error, before.max_position_error),
-            result.rms_rotation_error,
-            max(result.max_rotation_error, before.max_rotation_error),
+        return replace(
+            result,
+            max_position_error=max(result.max_position_error, before.max_position_error),
+            max_rotation_error=max(result.max_rotation_error, before.max_rotation_error),
         )
 
     def _take_over(self) -> tuple[Array, float]:
@@ -599,7 +541,6 @@ class Robot:
 
 
 def _place_of(state: RobotState) -> Array:
-    """Pose at which the platform is held, or its reference; raise where no motion can begin."""
     if state.mode is Mode.PAUSED:
         raise RefusedError(f"the controller is paused: {state.reason}" if state.reason else PAUSED)
     if not state.known:
@@ -608,6 +549,5 @@ def _place_of(state: RobotState) -> Array:
 
 
 def _require(answer: Answer) -> None:
-    """Raise `RefusedError` where the answer is no."""
     if not answer.success:
         raise RefusedError(answer.message or "it is refused")

@@ -5,30 +5,26 @@ from __future__ import annotations
 
 import atexit
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
 import numpy as np
 
+from pkm_client.backend import Result, RobotState
 from pkm_client.client_errors import NoRobotError
-from pkm_client.motion_task import Result
-from pkm_client.state import RobotState
-from pkm_control.controllers.law_settings import POSITION
 from pkm_control.conveyor.belt import SimulatedBelt
 from pkm_control.conveyor.conveyor import BeltState, Conveyor, conveyor_named
 from pkm_control.loop.control_loop import switch_on, warm_up
 from pkm_control.loop.followed_motion import Action, Motion, Tolerances
-from pkm_control.loop.loop_thread import LoopThread
-from pkm_control.loop.modes import Mode, Outcome
-from pkm_control.loop.running_loop import Controls
+from pkm_control.loop.goal_queue import GoalQueue, GoalRequest
+from pkm_control.loop.operator import Operator
+from pkm_control.loop.running_loop import Controls, LoopThread
+from pkm_control.loop_settings import Setup
 from pkm_control.motion.path_events import OutputEvent
-from pkm_control.operation.answer import STOPPED_SINCE, Answer
-from pkm_control.operation.goal_queue import GoalQueue, GoalRequest
-from pkm_control.operation.motion_points import MotionPoints
-from pkm_control.operation.operator import Operator
+from pkm_control.motion.point_trajectory import MotionPoints
+from pkm_control.operator_interface import POSITION, STOPPED_SINCE, Answer, Mode, Outcome
 from pkm_control.robot_loop import build_loop
-from pkm_control.simulation_setup import Setup
 from pkm_description.mechanism import Array, Inertial, Mechanism
 from pkm_dynamics.motion_limits import ActuatorLimits
 from pkm_hardware.simulated.simulated_machine import SimulatedMachine
@@ -81,9 +77,9 @@ class SimulatedGoal:
 class SimulatedBackend:
     """A control loop with a simulated machine in a thread of this process; lowers a frequency too high for the rate.
 
-    In real time the loop keeps its rate, and a stall of the computer stalls the simulated machine, too. Otherwise it
-    keeps its rate only while nobody waits: while somebody waits and something moves, periods follow without a pause.
-    Raises `PkmError` where the robot cannot be controlled, `ValueError` where a number of the setup makes no sense.
+    In real time a stall of the computer stalls the simulated machine, too. Otherwise periods follow without a pause
+    while somebody waits and something moves. `PkmError`: the robot cannot be controlled; `ValueError`: a number makes
+    no sense.
     """
 
     def __init__(self, mechanism: Mechanism, setup: Setup, realtime: bool) -> None:
@@ -93,9 +89,7 @@ class SimulatedBackend:
         self._realtime = realtime
         rehearsed = build_loop(mechanism, setup)
         warm_up(rehearsed.follower, rehearsed.kinematics)
-        loop = self.loop = build_loop(
-            mechanism, setup, rehearsed.dynamics
-        )  # what was rehearsed with has learned from it
+        loop = self.loop = build_loop(mechanism, setup, rehearsed.dynamics)  # the other has learned from the rehearsal
         self.drives = {name: SimulatedBelt(belt.conveyor) for name, belt in loop.follower.belts.items()}
         self.on_output: Callable[[str, float], None] = lambda *_: None
         loop.on_output, loop.before_period = self._output, self._drive_belts
@@ -116,11 +110,6 @@ class SimulatedBackend:
         self._rate.restart()
         self.running.start()
         atexit.register(self.close)
-
-    @property
-    def conveyors(self) -> Mapping[str, Conveyor]:
-        """Conveyors by name."""
-        return self.running.conveyors
 
     def _output(self, event: OutputEvent) -> None:
         if self._told.get(event.name) != event.value:
@@ -161,7 +150,7 @@ class SimulatedBackend:
     def belt(self, name: str) -> tuple[Conveyor, BeltState]:
         """Return a conveyor's description and its present state."""
         self._require_alive()
-        return conveyor_named(self.conveyors, name), self.running.belt(name)
+        return conveyor_named(self.running.conveyors, name), self.running.belt(name)
 
     def begin(self, motion: MotionPoints, tolerances: Tolerances, asked: float) -> SimulatedGoal:
         """Queue a motion."""
@@ -227,7 +216,6 @@ class SimulatedBackend:
             raise NoRobotError("the robot was closed")
 
     def _pace(self) -> int:
-        """Wait for the next period, unless somebody waits and real time need not be kept."""
         hurry = self._hurries()
         if self._hurried and not hurry:
             self._rate.restart()
@@ -235,7 +223,6 @@ class SimulatedBackend:
         return 1 if hurry else self._rate.wait()
 
     def _hurries(self) -> bool:
-        """Whether the next period may begin at once."""
         if self._realtime:
             return False
         moving = self._waiting > 0 and self.loop.follower.moving
@@ -254,7 +241,6 @@ class SimulatedBackend:
                 self._passed.wait_for(lambda: not self._awaited or self.time < min(self._awaited), _HAND_OVER)
 
     def _tell(self) -> None:
-        """Wake threads that wait for goals that are over."""
         for goal in tuple(self._goals):
             if goal.request.over:
                 self._goals.remove(goal)
@@ -263,8 +249,7 @@ class SimulatedBackend:
 
 def _result_of(motion: Motion) -> Result:
     assert motion.outcome is not None
-    rms, largest = motion.rms, motion.largest
-    return Result(motion.outcome, motion.reason, float(rms[0]), float(largest[0]), float(rms[1]), float(largest[1]))
+    return Result(motion.outcome, motion.reason, **motion.errors)
 
 
 def _state_of(action: Action, names: tuple[str, ...], commands: str) -> RobotState:

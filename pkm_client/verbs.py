@@ -16,17 +16,16 @@ from typing import TYPE_CHECKING, Any
 
 from pkm_client import options
 from pkm_client.client_errors import RefusedError
-from pkm_control.operation.answer import Answer
+from pkm_control.operator_interface import Answer
 from pkm_runtime.errors import PkmError
 from pkm_runtime.optional import ROS, ROS_REMEDY, need
 from pkm_runtime.progress import progress
 from pkm_runtime.scheduling import hurry, process_began
 
 if TYPE_CHECKING:
-    from pkm_client.motion_task import Result
+    from pkm_client.backend import Result, RobotState
     from pkm_client.robot import Robot
     from pkm_client.ros.link import RosLink
-    from pkm_client.state import RobotState
 
 _WAITING = "waiting for the running robot"
 _STOPPING = ("stop", "estop", "disable", "pause")  # a process that hangs does not hear them
@@ -240,10 +239,6 @@ def _state(link: RosLink, given: argparse.Namespace) -> str:
     return as_json(state) if given.json else str(state)
 
 
-def _nothing(_: argparse.ArgumentParser) -> None:
-    pass
-
-
 @dataclass(frozen=True)
 class Verb:
     """A command `pkm word`: its options, and the service that it asks or what it does, with a `Robot` if it plans."""
@@ -251,7 +246,7 @@ class Verb:
     word: str
     description: str
     act: Callable[[Any, argparse.Namespace], str] = lambda *_: ""
-    options: Callable[[argparse.ArgumentParser], None] = _nothing
+    options: Callable[[argparse.ArgumentParser], None] = lambda _: None
     plans: bool = False
     service: str = ""
     read: Callable[[argparse.ArgumentParser, list[str]], argparse.Namespace] = argparse.ArgumentParser.parse_args
@@ -294,11 +289,7 @@ _ALL = (
         _jog_options,
         plans=True,
     ),
-    Verb(
-        "pause",
-        "Halt the motion that runs on its path; 'pkm resume' goes on with it.",
-        service="pause",
-    ),
+    Verb("pause", "Halt the motion that runs on its path; 'pkm resume' goes on with it.", service="pause"),
     Verb(
         "resume",
         "Go on with the motion that was paused; after a jog, the platform first moves\nback to the path.",

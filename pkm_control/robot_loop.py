@@ -3,17 +3,36 @@
 
 from __future__ import annotations
 
-from pkm_control.controllers.force.force_file import read_force_file
-from pkm_control.controllers.laws import make_controller
+from collections.abc import Callable
+from functools import partial
+
+from pkm_control.controllers.adaptive import Adaptive
+from pkm_control.controllers.computed_torque import ComputedTorque
+from pkm_control.controllers.controller import Controller
+from pkm_control.controllers.force_laws import Admittance, Hybrid, Impedance
+from pkm_control.controllers.force_task import ForceTask, read_force_file
+from pkm_control.controllers.pd_gravity import PdGravity
+from pkm_control.controllers.position import Position
 from pkm_control.conveyor.belt import Belt
-from pkm_control.conveyor.conveyor_file import read_conveyors
+from pkm_control.conveyor.conveyor import read_conveyors
+from pkm_control.keep_out import read_keep_outs
 from pkm_control.loop.control_loop import ControlLoop
 from pkm_control.loop.follower import TrajectoryFollower
 from pkm_control.loop.guard import guard_of
-from pkm_control.motion.compliance_table import read_compliance
+from pkm_control.loop_settings import ControllerSettings, MachineSettings, Setup
+from pkm_control.motion.compensation import read_compliance
 from pkm_control.motion.planning import MotionPlanner
-from pkm_control.simulation_setup import ControllerSettings, MachineSettings, Setup
-from pkm_control.space.keep_out_file import read_keep_outs
+from pkm_control.operator_interface import (
+    ADAPTIVE,
+    ADMITTANCE,
+    COMPUTED_TORQUE,
+    DAMPING,
+    HYBRID,
+    IMPEDANCE,
+    NATURAL_FREQUENCY,
+    PD_GRAVITY,
+    POSITION,
+)
 from pkm_description.from_urdf import shared_mechanism
 from pkm_description.mechanism import Inertial, Mechanism
 from pkm_dynamics import Dynamics
@@ -26,6 +45,38 @@ from pkm_hardware.make_machine import limits_by_file, make_drives, make_machine
 from pkm_hardware.simulated.drive_parts import Encoder
 from pkm_hardware.simulated.simulated_machine import SimulatedMachine, realistic_machine
 from pkm_kinematics import Kinematics
+from pkm_kinematics.solve.robot_constants import refuse_redundant
+
+
+def make_controller(
+    law: str,
+    dynamics: Dynamics,
+    limits: ActuatorLimits,
+    period: float,
+    natural_frequency: float = NATURAL_FREQUENCY,
+    damping: float = DAMPING,
+    delay: float = 0.0,
+    task: ForceTask | None = None,
+) -> Controller:
+    """A controller with the law of a name from `operator_interface.LAWS`, the law's other settings at their defaults.
+
+    `period` [s] lies between two calls, `delay` [s] between a reading and the beginning of the time in which its
+    command acts; `natural_frequency` [rad/s] and damping are of the tracking error, `task` of the force laws.
+    """
+    makers: dict[str, Callable[..., Controller]] = {
+        COMPUTED_TORQUE: ComputedTorque,
+        PD_GRAVITY: PdGravity,
+        ADAPTIVE: partial(Adaptive, period=period),
+        POSITION: partial(Position, period=period, delay=delay),
+    }
+    if law not in (COMPUTED_TORQUE, PD_GRAVITY, POSITION):
+        refuse_redundant(dynamics.kinematics.redundant_names, f"the law '{law}'")
+    force_makers: dict[str, Callable[..., Controller]] = {IMPEDANCE: Impedance, ADMITTANCE: Admittance, HYBRID: Hybrid}
+    if law in force_makers:
+        return force_makers[law](dynamics, limits, natural_frequency, damping, period, task)
+    if law not in makers:
+        raise ValueError(f"law is '{law}', not one of {', '.join((*makers, *force_makers))}")
+    return makers[law](dynamics.kinematics, dynamics, limits, natural_frequency, damping)
 
 
 def build_machine(mechanism: Mechanism, settings: MachineSettings, dynamics: Dynamics | None = None) -> Machine:

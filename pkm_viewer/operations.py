@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from pkm_control.operation.answer import Answer, OperatorRequests
+from pkm_control.operator_interface import Answer, OperatorRequests
 from pkm_description.mechanism import Array
 
 # Kinds of singularities, in the order of `Readings.distances`

@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pkm_control.loop.platform_observer import PlatformObserver
+from pkm_control.loop.platform_locator import PlatformObserver
 from pkm_description.rotations import pose_distance
 from pkm_kinematics import Status
 from pkm_kinematics.kernels.compiled_rotations import shift_pose

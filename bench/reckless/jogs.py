@@ -21,17 +21,16 @@ from bench.reckless.motions import Draw
 from bench.reckless.seen_follower import seen
 from bench.tables import table
 from pkm_control.controllers.computed_torque import ComputedTorque
-from pkm_control.controllers.law_settings import NATURAL_FREQUENCY, highest_natural_frequency
+from pkm_control.keep_out import KeepOuts, RoundedBox
 from pkm_control.loop.followed_motion import Action, Motion
 from pkm_control.loop.follower import TrajectoryFollower
 from pkm_control.loop.guard import EffortGuard
 from pkm_control.loop.jogging import LOW, RENEWAL
-from pkm_control.loop.modes import Mode
-from pkm_control.loop.recovery import RecoveryError, recovery_pose
-from pkm_control.motion.braking import Braking
+from pkm_control.loop.operator import RecoveryError, recovery_pose
 from pkm_control.motion.curve_check import configuration
+from pkm_control.motion.path_clock import Braking
 from pkm_control.motion.point_trajectory import PointTrajectory
-from pkm_control.space.keep_out import KeepOuts, RoundedBox
+from pkm_control.operator_interface import NATURAL_FREQUENCY, Mode, highest_natural_frequency
 from pkm_description import load_mechanism
 from pkm_description.mechanism import Array
 from pkm_dynamics import Dynamics

@@ -9,7 +9,7 @@ from itertools import pairwise
 import numpy as np
 
 from pkm_control.loop.jogging import Jog
-from pkm_control.motion.actuator_path import ActuatorPath
+from pkm_control.motion.motion_space_paths import ActuatorPath
 from pkm_control.motion.point_trajectory import PointTrajectory, PointTrajectoryError
 from pkm_description.mechanism import Array
 from pkm_dynamics.motion_limits import ActuatorLimits

@@ -8,7 +8,8 @@ from typing import Any
 
 from pkm_control.loop.follower import TrajectoryFollower
 from pkm_control.loop.mode_change import ModeChange
-from pkm_control.loop.recovery import change_on, plan_change
+from pkm_control.loop.operator import plan_change
+from pkm_control.loop.requests import change_on
 from pkm_hardware.machine import Lifecycle
 
 

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from pkm_runtime.sweeps import Sweeps
 
 REPORTS = Path("reports")
-MOTIONS = "pkm_control.motion.files.sampled_motion"  # reads and plans motion files; imported by name
+MOTIONS = "pkm_control.motion.files.default_motion"  # reads and plans motion files; imported by name
 PRINTED = "-"  # instead of a file: print
 PAGES = (".html", ".htm")
 

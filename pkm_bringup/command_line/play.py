@@ -16,14 +16,13 @@ from pkm_bringup.command_line.one_process import Guardian, Interruption, run_in_
 from pkm_bringup.command_line.outputs import check_report
 from pkm_bringup.main_job import Ready, make_ready, plan_cycle, run_motion
 from pkm_client import options
-from pkm_control.controllers.law_settings import POSITION
-from pkm_control.controllers.laws import make_controller
 from pkm_control.loop.control_loop import ControlLoop, hold, switch_on
+from pkm_control.loop_settings import MachineSettings
 from pkm_control.motion.files.default_motion import motion_named
 from pkm_control.motion.path_events import PathEventError
 from pkm_control.motion.planning import MotionPlanner
-from pkm_control.robot_loop import last_resort
-from pkm_control.simulation_setup import MachineSettings
+from pkm_control.operator_interface import POSITION
+from pkm_control.robot_loop import last_resort, make_controller
 from pkm_description.mechanism import Mechanism
 from pkm_dynamics import Dynamics
 from pkm_hardware.machine import Lifecycle, Machine

@@ -30,22 +30,20 @@ from pkm_bringup.nodes.controller_services import ConveyorTopics, MeasurementSer
 from pkm_bringup.nodes.controller_thread import ControllerThread
 from pkm_bringup.nodes.node_parts import declare_settings
 from pkm_bringup.nodes.shared_loop import SharedLoop
-from pkm_control.controllers.force.force_file import read_force_file
-from pkm_control.controllers.law_settings import POSITION
+from pkm_control.controllers.force_task import read_force_file
+from pkm_control.keep_out import KeepOuts, read_keep_outs
 from pkm_control.loop import requests
 from pkm_control.loop.followed_motion import Tolerances
+from pkm_control.loop.goal_queue import START_DELAY, START_TOLERANCE, GoalQueue, GoalRequest
 from pkm_control.loop.jogging import Jog
-from pkm_control.loop.modes import Mode, Outcome
+from pkm_control.loop.operator import Operator
 from pkm_control.loop.running_loop import Controls, RunningLoop, Situation
-from pkm_control.motion.compliance_table import read_compliance
+from pkm_control.loop_settings import ControllerSettings
+from pkm_control.motion.compensation import read_compliance
 from pkm_control.motion.curve_check import CurveCheck
-from pkm_control.operation.goal_queue import START_DELAY, START_TOLERANCE, GoalQueue, GoalRequest
-from pkm_control.operation.motion_points import MotionPoints
-from pkm_control.operation.operator import Operator
+from pkm_control.motion.point_trajectory import MotionPoints
+from pkm_control.operator_interface import POSITION, Mode, Outcome
 from pkm_control.ros import motion_messages
-from pkm_control.simulation_setup import ControllerSettings
-from pkm_control.space.keep_out import KeepOuts
-from pkm_control.space.keep_out_file import read_keep_outs
 from pkm_description.mechanism import Inertial, Mechanism
 from pkm_description.ros import diagnostics, topics
 from pkm_description.ros.parameters import declare

@@ -20,10 +20,9 @@ from pkm_bringup.nodes.node_parts import loop_scheduling
 from pkm_control.loop import requests
 from pkm_control.loop.control_loop import ControlLoop, warm_up
 from pkm_control.loop.follower_watches import ReadingRate
-from pkm_control.loop.loop_thread import LoopThread
-from pkm_control.loop.running_loop import Controls, Situation
+from pkm_control.loop.running_loop import Controls, LoopThread, Situation
+from pkm_control.loop_settings import ControllerSettings
 from pkm_control.robot_loop import build_follower
-from pkm_control.simulation_setup import ControllerSettings
 from pkm_description.mechanism import Array, Mechanism
 from pkm_description.ros import messages, topics
 from pkm_description.ros.polled import PolledSubscription, Sources

@@ -28,11 +28,11 @@ from pkm_bringup.bringup import HARDWARE
 from pkm_bringup.nodes.machine_thread import MachineThread, states_message
 from pkm_bringup.nodes.node_parts import LoopMonitor, RequestThread, declare_settings, loop_scheduling
 from pkm_bringup.nodes.shared_loop import SharedLoop
-from pkm_control.controllers.force.force_file import read_force_file
+from pkm_control.controllers.force_task import read_force_file
 from pkm_control.loop import requests
 from pkm_control.loop.running_loop import Situation
+from pkm_control.loop_settings import MachineSettings
 from pkm_control.robot_loop import build_machine
-from pkm_control.simulation_setup import MachineSettings
 from pkm_description.mechanism import Array, Mechanism
 from pkm_description.ros import diagnostics, messages, topics
 from pkm_description.ros.parameters import declare

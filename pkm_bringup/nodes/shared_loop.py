@@ -13,10 +13,10 @@ from rclpy.node import Node
 
 from pkm_control.loop.jogging import Jog
 from pkm_control.loop.loop_process import LoopProcess
+from pkm_control.loop_settings import ControllerSettings, MachineSettings
 from pkm_control.motion.curve_check import CurveCheck
 from pkm_control.motion.path_events import OutputEvent
 from pkm_control.robot_loop import build_robot_loop, last_resort
-from pkm_control.simulation_setup import ControllerSettings, MachineSettings
 from pkm_description.mechanism import Mechanism
 from pkm_description.ros.periodic import OwnThread
 

@@ -21,7 +21,7 @@ from rclpy.type_support import check_for_type_support
 from std_srvs.srv import Trigger
 
 from pkm_client.client_errors import NoRobotError
-from pkm_control.operation.answer import Answer
+from pkm_control.operator_interface import Answer
 from pkm_description.ros.transport import transport_environment
 
 _GENERATOR = "rosidl_generator_py.generate_py_impl"  # makes code of messages, with a parser and NumPy
@@ -99,7 +99,6 @@ class ClientNode:
         rclpy.shutdown(context=self._context)
 
     def _release(self) -> None:
-        """Give up what the node does not destroy with itself, and wake who waits."""
         return
 
     def _spin(self) -> None:

@@ -18,11 +18,10 @@ from rclpy.node import Node
 from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 
+from pkm_client.backend import RobotState
 from pkm_client.client_errors import NoRobotError
 from pkm_client.ros.client_node import LOOK, ClientNode
-from pkm_client.state import RobotState
-from pkm_control.loop.modes import Mode, unready_to_jog
-from pkm_control.operation.answer import STOPPED_SINCE, Answer
+from pkm_control.operator_interface import STOPPED_SINCE, Answer, Mode, unready_to_jog
 from pkm_control.ros.operator_calls import POWER, OperatorCalls
 from pkm_description.ros import messages, topics
 from pkm_description.ros.polled import PolledSubscription
@@ -36,14 +35,8 @@ _NONE = np.full(7, np.nan)
 
 
 class RosLink(ClientNode):
-    """Calls the nodes of a robot.
-
-    Args:
-        timeout: time allowed for finding the robot's nodes [s].
-        ready: within the timeout, wait for the first reading of the machine, too.
-
-    Raises:
-        NoRobotError: nodes do not answer in that time; says what is missing.
+    """Calls the nodes of a robot, found within `timeout` [s], with `ready` also the first reading of the machine.
+    NoRobotError: nodes do not answer in that time; says what is missing.
     """
 
     def __init__(self, namespace: str, timeout: float, ready: bool = True) -> None:
@@ -72,7 +65,6 @@ class RosLink(ClientNode):
             time.sleep(LOOK)
 
     def _subscribe(self, node: Node) -> None:
-        """Subscribe to further topics, before anything is waited for."""
         return
 
     def _missing(self) -> list[str]:
@@ -159,14 +151,12 @@ class RosLink(ClientNode):
                 self.on_output(name, now[name])
 
     def _silence(self) -> str:
-        """Why nobody answers any more; empty while somebody does."""
         if self._closing:
             return "the client was closed"
         silent = time.monotonic() - self._heard
         return f"the controller has been silent for {silent:.1f} s" if silent > _SILENT else ""
 
     def _read_joints(self) -> None:
-        """Process joint messages received since the last call."""
         with self._states_lock:
             while (message := self._states.take()) is not None:
                 speeds = message.velocity if len(message.velocity) else [np.nan] * len(message.name)

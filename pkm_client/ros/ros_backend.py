@@ -4,21 +4,26 @@
 from __future__ import annotations
 
 import math
+import threading
 import time
+from collections.abc import Callable
 from functools import cached_property
+from typing import Any
 
 from geometry_msgs.msg import InertiaStamped
+from rclpy.action import ActionClient
 from rclpy.node import Node
 from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 
-from pkm_client.ros.goal import RosGoal
+from pkm_client.backend import Result
 from pkm_client.ros.link import RosLink
-from pkm_control.conveyor.conveyor import BeltState, Conveyor, conveyor_named
-from pkm_control.conveyor.conveyor_file import read_conveyors
-from pkm_control.loop.followed_motion import Tolerances
-from pkm_control.operation.motion_points import MotionPoints
+from pkm_control.conveyor.conveyor import BeltState, Conveyor, conveyor_named, read_conveyors
+from pkm_control.loop.followed_motion import ERRORS, Tolerances
+from pkm_control.motion.point_trajectory import MotionPoints
+from pkm_control.operator_interface import Outcome
 from pkm_control.ros import motion_messages
+from pkm_control.ros.motion_messages import seconds
 from pkm_description.from_urdf import shared_mechanism
 from pkm_description.mechanism import Inertial, Mechanism
 from pkm_description.ros import topics
@@ -27,16 +32,95 @@ from pkm_dynamics.ros.dynamics_services import payload_of
 from pkm_hardware.make_machine import limits_by_file
 from pkm_runtime.errors import shortened
 
+_WATCH = 0.2  # s, between two looks whether the controller is still there
+
+
+class RosGoal:
+    """Sends a goal, a message of a motion of some duration [s], repetitions included, and keeps feedback and result.
+
+    `in_executor` calls a function in the spinning thread: an action client notes a request after sending it, so that
+    another thread may miss the answer. `silence` says why nobody answers any more; empty while somebody does.
+    """
+
+    def __init__(
+        self,
+        client: ActionClient,
+        in_executor: Callable[[Callable[[], Any]], Any],
+        goal: Any,
+        duration: float,
+        silence: Callable[[], str],
+    ) -> None:
+        self._in_executor = in_executor
+        self._duration = duration
+        self._silence = silence
+        self._share = 0.0
+        self._begun = threading.Event()
+        self._over = threading.Event()
+        self._result = Result()
+        self._handle: Any = None
+        self._cancelled = False
+        in_executor(lambda: client.send_goal_async(goal, feedback_callback=self._heard).add_done_callback(self._sent))
+
+    @property
+    def share(self) -> float:
+        """How much of the motion is done, 0 to 1."""
+        return self._share
+
+    def wait_begun(self) -> bool:
+        """Wait until it is admitted or refused; True: admitted."""
+        while not (self._begun.wait(_WATCH) or self._over.is_set()):
+            self._look()
+        return not (self._over.is_set() and self._result.outcome is Outcome.INVALID_GOAL)
+
+    def wait(self) -> Result:
+        """Wait for its end."""
+        while not self._over.wait(_WATCH):
+            self._look()
+        return self._result
+
+    def cancel(self) -> None:
+        """End it on its path, or keep it from beginning."""
+        self._cancelled = True
+        if self._handle is not None and not self._over.is_set():
+            self._in_executor(self._handle.cancel_goal_async)
+
+    def _look(self) -> None:
+        why = self._silence()
+        if why and not self._over.is_set():
+            self._end(Result(Outcome.STATE_LOST, why))
+
+    def _heard(self, message: Any) -> None:
+        if self._duration > 0.0:
+            self._share = seconds(message.feedback.reference.time_from_start) / self._duration
+        self._begun.set()
+
+    def _sent(self, future: Any) -> None:
+        self._handle = future.result()
+        if not self._handle.accepted:
+            self._end(Result(Outcome.INVALID_GOAL, "the controller did not take the goal"))
+            return
+        self._handle.get_result_async().add_done_callback(self._done)
+        if self._cancelled:
+            self._handle.cancel_goal_async()
+
+    def _done(self, future: Any) -> None:
+        result = future.result().result
+        errors = {name: getattr(result, name) for name in ERRORS}
+        self._end(Result(Outcome(result.error_code), result.error_string, **errors))
+
+    def _end(self, result: Result) -> None:
+        self._result = result
+        self._over.set()
+        self._begun.set()
+
+
 _PATIENCE = 2.0  # s, in which the controller speaks of its belts
 _LOOK = 0.01  # s
 
 
 class RosBackend(RosLink):
-    """A link, the robot's description, and its motions; parameters and errors as of `RosLink`, and two files.
-
-    Args:
-        hardware_file: path of the machine's file, for its limits; empty: none.
-        conveyor_file: path of the controller's file of conveyors; empty: none. `ConfigurationError` if unusable.
+    """A link, the robot's description, and its motions. `hardware_file` is the machine's, for its limits,
+    `conveyor_file` the controller's (`ConfigurationError`: unusable); both may be empty.
     """
 
     def __init__(

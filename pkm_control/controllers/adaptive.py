@@ -8,11 +8,11 @@ from typing import Literal
 
 import numpy as np
 
-from pkm_control.controllers.controller import Controller, Measured, ModeModel, Reference
-from pkm_control.controllers.law_settings import DAMPING, NATURAL_FREQUENCY
+from pkm_control.controllers.controller import Measured, Reference
+from pkm_control.controllers.pd_gravity import PdGravity
+from pkm_control.operator_interface import DAMPING, NATURAL_FREQUENCY
 from pkm_description.mechanism import Array, Inertial
 from pkm_dynamics import Dynamics
-from pkm_dynamics.actuator_inertia import actuator_mass_matrix
 from pkm_dynamics.linear_form.base_parameters import base_parameters
 from pkm_dynamics.linear_form.random_motions import random_motions
 from pkm_dynamics.linear_form.regressor import payload_parameters
@@ -23,32 +23,26 @@ POSITIVE = (".m", ".armature", ".viscous", ".coulomb")  # parameters that are ne
 _CHANCE = 60  # motions over which the size of the regressor is taken
 
 
-class Adaptive(Controller):
+class Adaptive(PdGravity):
     """tau = Psi(reference) p + K s, with p' = G Psi(reference)^T s and s = e' + lambda e, in the actuators.
 
     The law of Slotine and Li ("On the adaptive control of robot manipulators", IJRR 1987) with the regressor evaluated
-    on the reference instead of the measured motion, so that measurement noise does not pass through the model: the
-    desired compensation adaptation law (Sadegh and Horowitz, IJRR 1990), as Codourey, Honegger and Burdet run it on
-    the Delta and the Hexaglide. Psi is the linear form of Codourey and Burdet ("A body-oriented method for finding a
-    linear form of the dynamic equation of fully parallel robots", ICRA 1997). The error vanishes where feedback is
-    strong enough for the speed of the motion; p converges to the truth in the directions that the motion excites.
+    on the reference, so that measurement noise does not pass through the model: the desired compensation adaptation law
+    (Sadegh and Horowitz, IJRR 1990), as Codourey, Honegger and Burdet run it on the Delta and the Hexaglide. Psi is the
+    linear form of Codourey and Burdet ("A body-oriented method for finding a linear form of the dynamic equation of
+    fully parallel robots", ICRA 1997). The error vanishes where feedback is strong enough for the speed of the motion;
+    p converges to the truth in the directions that the motion excites.
 
-    K is `2 damping natural_frequency` times the mass matrix in the actuators at home, lambda = natural_frequency /
-    (2 damping), so that with the true p the error behaves as under `PdGravity` with the same numbers. Learning pauses
-    while an actuator saturates. `parameters` (n,) and `adapted` (name to value) tell what has been learned; `reset`
-    forgets it.
+    K is `2 damping natural_frequency` times the mass matrix in the actuators at home, lambda = natural_frequency / (2
+    damping) [rad/s; damping > 0], so that with the true p the error behaves as under `PdGravity` with the same numbers.
+    Learning pauses while an actuator saturates. `parameters` (n,) and `adapted` (name to value) tell what has been
+    learned; `reset` forgets it. ValueError: a number makes no sense, or the robot has no such parameter.
 
     Args:
-        natural_frequency: of the closed loop's tracking error [rad/s].
-        damping: of the same, more than zero; 1 is critical.
         period: time between two calls [s].
         adapt: parameters to learn: "platform", its ten, for an unknown payload; "all", the leading parameters of all
             base parameters, friction included; or names of `Dynamics.parameters`.
-        adaptation_time: scale of the learning [s]: it takes some multiple of this, the longer the less the motion shows
-            of a parameter.
-
-    Raises:
-        ValueError: a number makes no sense, or the robot has no such parameter.
+        adaptation_time: scale of the learning [s]: it takes longer, the less the motion shows of a parameter.
     """
 
     def __init__(
@@ -68,16 +62,14 @@ class Adaptive(Controller):
         for name, value in (("period", period), ("adaptation_time", adaptation_time)):
             if not (np.isfinite(value) and value > 0.0):
                 raise ValueError(f"{name} is {value} s; give a time greater than zero")
-        self.dynamics = dynamics
         self.period = period
-        self.mass = actuator_mass_matrix(kinematics, dynamics, np.asarray(kinematics.home, dtype=np.float64))
         names = dynamics.parameters.names
         self.adapt = _named(dynamics, adapt) if isinstance(adapt, str) else tuple(adapt)
         unknown = [name for name in self.adapt if name not in names]
         if unknown or not self.adapt:
             raise ValueError(f"adapt: {', '.join(unknown) or 'nothing'} is no parameter of {dynamics.mechanism.name}")
         self._columns = np.array([names.index(name) for name in self.adapt])
-        self._floor = np.where([name.endswith(POSITIVE) for name in self.adapt], 0.0, -np.inf)
+        self._floors = np.where([name.endswith(POSITIVE) for name in names], 0.0, -np.inf)
         self.parameters = np.array(dynamics.parameters.values)
         self.gain = self._gains(adaptation_time)
 
@@ -97,19 +89,13 @@ class Adaptive(Controller):
         carried, self.model.payload = self.payload, None
         self.load(carried)
 
-    def change_mode(self, to: ModeModel) -> None:
-        """Continue in another working mode, whose mass matrix scales the gains."""
-        super().change_mode(to)
-        self.mass = to.mass
-
     def load(self, payload: Inertial | None) -> None:
         """Change the platform's parameters by a payload that is told; learning continues from there."""
         for body, sign in ((self.payload, -1.0), (payload, 1.0)):
             if body is not None:
                 platform = self.kinematics.mechanism.platform_link
                 self.parameters += sign * payload_parameters(self.dynamics.parameters, platform, body)
-        floor = np.where([name.endswith(POSITIVE) for name in self.dynamics.parameters.names], 0.0, -np.inf)
-        self.parameters = np.maximum(self.parameters, floor)
+        self.parameters = np.maximum(self.parameters, self._floors)
         super().load(payload)
 
     def law(self, reference: Reference, measured: Measured) -> Array:
@@ -125,13 +111,14 @@ class Adaptive(Controller):
             efforts += self.dynamics.spring_efforts(at)
         if np.isfinite(efforts).all() and not (np.abs(efforts) > self.limits.effort).any():
             step = self.period * self.gain * (psi[:, self._columns].T @ sliding)
-            self.parameters[self._columns] = np.maximum(self.parameters[self._columns] + step, self._floor)
+            self.parameters[self._columns] = np.maximum(
+                self.parameters[self._columns] + step, self._floors[self._columns]
+            )
         return np.asarray(efforts)
 
     def _gains(self, adaptation_time: float) -> Array:
-        """Gains (k,) with which each parameter alone would converge in `k * adaptation_time` on ordinary motions.
-
-        With strong feedback, K s is the effort that p misses, Psi (p - p'); so p' = -G Psi^T K^-1 Psi p near the truth.
+        """Gains (k,) with which each parameter alone would converge in `k * adaptation_time` on ordinary motions. With
+        strong feedback, K s is the effort that p misses, Psi (p - p'); so p' = -G Psi^T K^-1 Psi p near the truth.
         """
         motions = random_motions(self.kinematics, _CHANCE)
         # random motions are brisk: rates and accelerations of a tenth are everyday ones
@@ -145,7 +132,6 @@ class Adaptive(Controller):
 
 
 def _named(dynamics: Dynamics, which: str) -> tuple[str, ...]:
-    """Names of the platform's parameters, or of the leading parameters of all groups."""
     parameters = dynamics.parameters
     if which == "platform":
         at = parameters.bodies[dynamics.mechanism.platform_link]

@@ -8,8 +8,8 @@ from typing import Literal
 import numpy as np
 
 from pkm_control.controllers.controller import Controller, Measured, Reference
-from pkm_control.controllers.law_settings import DAMPING, NATURAL_FREQUENCY
-from pkm_control.kernels.correction import correct
+from pkm_control.kernels.tracking import correct
+from pkm_control.operator_interface import DAMPING, NATURAL_FREQUENCY
 from pkm_description.mechanism import Array, Inertial
 from pkm_dynamics import Dynamics
 from pkm_dynamics.actuator_dynamics import ActuatorDynamics
@@ -24,15 +24,10 @@ class ComputedTorque(Controller):
     In task space the error is the platform's displacement and twist (Paccot, Andreff and Martinet, "A review on the
     dynamic control of parallel kinematic machines", 2009). In actuator space the position error is that of the
     actuators, mapped to the platform by the forward Jacobian; this holds for every robot, because the correction then
-    lies in the motion space of a platform with fewer than six degrees of freedom. Redundant joints are held, or
-    follow the platform; with them error and model are those of the actuators, whatever is chosen.
-
-    Args:
-        natural_frequency: omega, of the closed loop's tracking error [rad/s].
-        damping: zeta, of the same; 1 is critical.
-        space: where the position error is formed.
-        model_at: state at which the model is evaluated: "measured" (exact linearisation) or "reference" (feedforward:
-            no measured noise passes through the model).
+    lies in the motion space. Redundant joints are held, or follow the platform; with them error and model are those of
+    the actuators, whatever is chosen. omega is `natural_frequency` [rad/s], zeta is `damping`, 1 where critical. The
+    model is evaluated at the "measured" state (exact linearisation), or at the "reference" (no measured noise passes
+    through).
     """
 
     def __init__(

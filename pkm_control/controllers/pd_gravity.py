@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 
 from pkm_control.controllers.controller import Controller, Measured, ModeModel, Reference
-from pkm_control.controllers.law_settings import DAMPING, NATURAL_FREQUENCY
+from pkm_control.operator_interface import DAMPING, NATURAL_FREQUENCY
 from pkm_description.mechanism import Array
 from pkm_dynamics import Dynamics
 from pkm_dynamics.actuator_inertia import actuator_mass_matrix

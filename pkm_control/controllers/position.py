@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 
 from pkm_control.controllers.controller import Controller, Measured, Reference
-from pkm_control.controllers.law_settings import DAMPING, NATURAL_FREQUENCY
+from pkm_control.operator_interface import DAMPING, NATURAL_FREQUENCY
 from pkm_description.mechanism import Array
 from pkm_dynamics import Dynamics
 from pkm_dynamics.motion_limits import ActuatorLimits
@@ -18,9 +18,8 @@ class Position(Controller):
     """Actuator positions at the time T when the command has acted: inverse kinematics of the reference there.
 
     Where the motion does not know that (in a jog, on a belt), it is q = IK(x) + q' T + q'' T^2 / 2. No masses and no
-    gains are needed (`natural_frequency` and `damping` are not used): the drives close the loops. Velocities and
-    accelerations of the actuators stay within their limits; `saturated` tells where these do not allow the reference.
-    `period` lies between two calls [s], `delay` from a reading to the time when its command begins to act [s].
+    gains are needed: the drives close the loops. Velocities and accelerations of the actuators stay within their
+    limits. `period` lies between two calls [s], `delay` from a reading to the time when its command begins to act [s].
     """
 
     commands = "position"

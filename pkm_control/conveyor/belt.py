@@ -37,12 +37,7 @@ class _Estimate:
         self._count = 0  # that the weights are for
 
     def begin(self, position: float, rate: float = 0.0, count: int = 1) -> None:
-        """Start again, as after `count` readings."""
         self.position, self.rate, self._count = position, rate, count
-
-    def predict(self, passed: float) -> None:
-        """Extrapolate by some time [s]."""
-        self.position += self.rate * passed
 
     def correct(self, error: float, interval: float) -> None:
         """Correct by a reading's error [m], with the weights for the mean interval, whatever the errors of stamps."""
@@ -58,10 +53,8 @@ class _Estimate:
 
 
 class Belt:
-    """One belt. Readings and the control loop may be of two threads that share a lock.
-
-    `travel` [m], `speed` [m/s] and `acceleration` [m/s^2] are those of the last `advance`. All times are on the clock
-    of the machine's readings [s].
+    """One belt; readings and the control loop may be of two threads that share a lock. `travel` [m], `speed` [m/s] and
+    `acceleration` [m/s^2] are those of the last `advance`. Times are on the clock of the machine's readings [s].
     """
 
     def __init__(self, conveyor: Conveyor) -> None:
@@ -115,7 +108,7 @@ class Belt:
         self._at = max(self._at, time)
         interval = max((self._at - self._first) / self._count, _SHORTEST / 1e3)
         for one in (self._smooth, self._quick):
-            one.predict(max(passed, 0.0))
+            one.position += one.rate * max(passed, 0.0)
             one.correct(travel - (one.position + one.rate * late), interval)
         if abs(self._smooth.position - self._quick.position) > self.conveyor.drift:
             readings = max(1, round(2.0 * _QUICK * self.conveyor.smoothing / interval))
@@ -174,10 +167,8 @@ class Belt:
 
 
 class SimulatedBelt:
-    """Runs, and passes its encoder's readings to a `Belt`.
-
-    Its `speed` [m/s] may be changed at any time, reached at the conveyor's largest acceleration; while `silent` the
-    encoder gives no readings; adding to `slip` [m] makes the reading jump, not the belt.
+    """Runs, and passes its encoder's readings to a `Belt`. Its `speed` [m/s] may be changed, and is reached at the
+    conveyor's largest acceleration; while `silent` no readings come; `slip` [m] makes the reading jump, not the belt.
     """
 
     def __init__(self, conveyor: Conveyor) -> None:

@@ -19,8 +19,8 @@ from pkm_control.motion.curve_check import CurveCheck
 from pkm_control.motion.files.motion_file import MotionFile, events_of
 from pkm_control.motion.path_events import NO_EVENTS
 from pkm_control.motion.planning import MotionPlanner
+from pkm_control.motion.point_trajectory import MotionPoints
 from pkm_control.motion.trajectory import Trajectory
-from pkm_control.operation.motion_points import MotionPoints
 from pkm_description.mechanism import Array, Inertial
 
 _RESERVE = 0.1  # of speeds and efforts, left to the controller on the belt
@@ -38,19 +38,15 @@ _KEPT = 64  # plans of legs
 
 @dataclass(frozen=True, eq=False)
 class _Plan:
-    """Points in the frame at rest, and the instants of the ride [s]."""
-
     points: MotionPoints
     instants: tuple[float, float, float, float]
 
     @property
     def middle(self) -> float:
-        """Middle of the ride [s]."""
         return 0.5 * (self.instants[1] + self.instants[2])
 
     @property
     def half(self) -> float:
-        """Half of the time on the belt [s]."""
         return 0.5 * (self.instants[2] - self.instants[1])
 
 
@@ -78,18 +74,11 @@ class Boarding:
         here: Array,
         payload: Inertial | None = None,
     ) -> MotionPoints:
-        """Points of the motion for one object, with the ride, from `here`.
+        """Points of the motion, a file in the frame of a conveyor, for one object, with the ride.
 
-        Args:
-            motion: a file in the frame of a conveyor.
-            look: returns the present state of the belt.
-            at: the belt's travel when the object was at the conveyor's origin [m].
-            here: pose (7,) where the platform is held, base frame.
-            payload: of the platform there, in its frame.
-
-        Raises:
-            ConveyorError: the belt is not known, the object is not in the window long enough, or the robot cannot.
-            PkmError: the legs cannot be planned.
+        `look` returns the present state of the belt; `at` is its travel when the object was at the conveyor's origin
+        [m]; `here` (7,) is where the platform is held, base frame, with its `payload`. ConveyorError: the belt is not
+        known, the object is not in the window long enough, or the robot cannot.
         """
         if motion.riding is None:
             raise ConveyorError(f"{motion.source} is in a fixed frame: it needs the line '# frame: conveyor'")
@@ -121,7 +110,6 @@ class Boarding:
     # -- the legs ---------------------------------------------------------------------------------------------------
 
     def _at(self, motion: MotionFile, conveyor: Conveyor, speed: float, place: float, here: Array) -> _Plan:
-        """The plan for an object that is at a place [m] in the middle of the ride."""
         legs, boards, left = self._planned(_standing(motion, conveyor, place), here)
         factors = [1.0, 1.0, 1.0]
         for _ in range(_TRIES):
@@ -194,7 +182,7 @@ class Boarding:
         curve = RidingTrajectory(points, ride, conveyor, BeltState(begin, speed))
         times = self._check.times(curve)
         carried = plan.points.events.carried(times, self._check.payload)
-        for aside in (0.0, -curve.allowed, curve.allowed):
+        for aside in (0.0, -conveyor.deviation, conveyor.deviation):
             pose, twist, acceleration = curve.shifted(aside).sample(times)
             fault = self._check.first_fault(pose, twist, acceleration, carried=carried)
             if fault is None:
@@ -208,7 +196,6 @@ class Boarding:
 
 
 def _standing(motion: MotionFile, conveyor: Conveyor, place: float) -> MotionFile:
-    """The motion in the base frame, with the object at a place [m] along the belt."""
     poses = motion.poses.copy()
     poses[motion.riding, :3] += conveyor.origin + place * conveyor.direction
     if motion.of_tool and motion.tool is not None:
@@ -217,7 +204,6 @@ def _standing(motion: MotionFile, conveyor: Conveyor, place: float) -> MotionFil
 
 
 def _joined(legs: tuple[Trajectory, Trajectory, Trajectory], factors: list[float], boards: float, left: float) -> _Plan:
-    """The legs one after the other, each given more time by its factor."""
     ends = np.cumsum([0.0, *(leg.duration * factor for leg, factor in zip(legs, factors, strict=True))])
     parts, events = [], NO_EVENTS
     for number, (leg, factor) in enumerate(zip(legs, factors, strict=True)):
@@ -231,7 +217,6 @@ def _joined(legs: tuple[Trajectory, Trajectory, Trajectory], factors: list[float
 
 
 def _passes(leg: Trajectory, pose: Array) -> Array:
-    """Instants [s] at which a leg is nearest to a pose."""
     sample = leg.sample(np.linspace(0.0, leg.duration, _LOOKS))
     away = np.linalg.norm(sample.pose[:, :3] - pose[:3], axis=1) + 1.0 - np.abs(sample.pose[:, 3:] @ pose[3:])
     return np.asarray(sample.times[away <= away.min() + _SAME * away.max()])
@@ -244,7 +229,6 @@ def _known(belt: BeltState) -> BeltState:
 
 
 def _gone(conveyor: Conveyor, belt: BeltState, at: float, middle: float = np.nan, half: float = 0.0) -> str:
-    """Why an object cannot be followed; empty where it can."""
     begin, end = conveyor.window
     where = f"the object is {belt.travel - at:.3g} m from the origin of conveyor '{conveyor.name}'"
     window = f"the window from {begin:g} to {end:g} m"

@@ -1,15 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A conveyor's description, and a motion's ride on it."""
+"""Conveyors: their description, their file (YAML, `docs/conveyor.md` has every key), and a motion's ride on one."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
+from pkm_control.motion.time_law import smooth_step
 from pkm_description.mechanism import Array
 from pkm_runtime.errors import PkmError
+from pkm_runtime.yaml_section import Section, read_yaml
 
 STANDS = 0.005  # m/s: slower than that, a belt stands
 _ENDS = 1e-9  # s
@@ -106,14 +109,65 @@ class Ride:
     def share(self, times: Array) -> tuple[Array, Array, Array]:
         """Share (n,) of the frame's travel added at times (n,) [s] from the motion's start, and two derivatives."""
         a, b, c, d = self.instants
-        up, down = _rise(times, a, b), _rise(times, c, d)
-        return up[0] - down[0], up[1] - down[1], up[2] - down[2]
+        up, down = (smooth_step(np.clip((times - x) / (y - x), 0.0, 1.0)) for x, y in ((a, b), (c, d)))
+        return up[0] - down[0], up[1] / (b - a) - down[1] / (d - c), up[2] / (b - a) ** 2 - down[2] / (d - c) ** 2
 
 
-def _rise(times: Array, begin: float, end: float) -> tuple[Array, Array, Array]:
-    """The smoothstep of degree five from 0 to 1, and its two derivatives."""
-    span = end - begin
-    s = np.clip((times - begin) / span, 0.0, 1.0)
-    value = s**3 * (10.0 - 15.0 * s + 6.0 * s * s)
-    slope = 30.0 * s**2 * (1.0 - s) ** 2 / span
-    return value, slope, 60.0 * s * (1.0 - s) * (1.0 - 2.0 * s) / span**2
+_FAR = 1e3  # m
+_MOST = 8  # conveyors
+_BOUNDS = {
+    **{"latency": (-1.0, 1.0), "smoothing": (0.005, 2.0), "max_speed": (0.01, 20.0), "max_acceleration": (0.01, 100.0)},
+    **{"drift": (1e-5, 1.0), "jump": (1e-4, 1.0), "deviation": (1e-4, 0.5), "silence": (0.005, 5.0)},
+}
+
+
+@lru_cache(maxsize=4)
+def read_conveyors(path: str) -> tuple[Conveyor, ...]:
+    """Read the file; none for an empty path. Raises `ConfigurationError` where it cannot be read or used."""
+    if not path:
+        return ()
+    source, values = read_yaml(path)
+    top = Section(source, "", values)
+    named = top.mapping("conveyors")
+    found = tuple(_conveyor(str(name), Section(source, f"conveyors.{name}", one)) for name, one in named.items())
+    top.finish()
+    if not 0 < len(found) <= _MOST:
+        raise top.wrong("conveyors", f"names {len(found)} conveyors", f"give 1 to {_MOST}, each with its direction")
+    return found
+
+
+def _conveyor(name: str, section: Section) -> Conveyor:
+    direction = np.array(section.numbers("direction", (3,)))
+    length = float(np.linalg.norm(direction))
+    if not length > 1e-6:
+        raise section.wrong("direction", "has no length", "give a vector along the belt, base frame, such as [0, 1, 0]")
+    begin, end = section.numbers("window", (2,))
+    if not begin < end:
+        raise section.wrong("window", f"[{begin:g}, {end:g}] is empty", "give its beginning and its end [m]")
+    metres = section.number("metres_per_unit", None, (-_FAR, _FAR))
+    if metres == 0.0:
+        raise section.wrong("metres_per_unit", "is 0", "give how far the belt goes for one unit of the encoder")
+    found = Conveyor(
+        name=name,
+        direction=direction / length,
+        origin=np.array(section.numbers("origin", (3,))),
+        window=(begin, end),
+        topic=section.text("topic", "conveyor_encoders"),
+        joint=section.text("joint", name),
+        metres_per_unit=metres,
+        offset=section.number("offset", 0.0),
+        simulated=_drive(Section(section.source, f"{section.element}.simulated", section.mapping("simulated"))),
+        **{name: section.number(name, getattr(Conveyor, name), bounds) for name, bounds in _BOUNDS.items()},
+    )
+    section.finish()
+    return found
+
+
+def _drive(section: Section) -> SimulatedDrive:
+    found = SimulatedDrive(
+        section.number("speed", 0.0, (-20.0, 20.0)),
+        section.number("rate", 100.0, (1.0, 1e4)),
+        section.number("jitter", 0.0, (0.0, 0.1)),
+    )
+    section.finish()
+    return found

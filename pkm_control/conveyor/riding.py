@@ -1,12 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """A motion that rides on a conveyor: as it is checked, with the predicted motion of the belt, and as it is run.
 
-With p(s) the motion's points, f(s) the share of the ride, d the direction and u the belt's travel beyond the place
-for which the points hold, the platform is at p(s) + f(s) u d. Its velocity and acceleration are the derivatives of
-that, with those of the belt.
-
-A motion that has to end before its time leaves the belt as it was then: from there on u grows with the time on the
-path, as it was predicted to, and both come to rest together, on the curve that was checked.
+With p(s) the motion's points, f(s) the share of the ride, d the direction and u the belt's travel beyond the place for
+which the points hold, the platform is at p(s) + f(s) u d. A motion that has to end before its time leaves the belt as
+it was then: from there on u grows with the time on the path, and both come to rest together, on the curve that was
+checked.
 """
 
 from __future__ import annotations
@@ -16,7 +14,7 @@ import numpy as np
 from pkm_control.controllers.controller import Reference
 from pkm_control.conveyor.belt import Belt
 from pkm_control.conveyor.conveyor import STANDS, BeltState, Conveyor, ConveyorError, Ride
-from pkm_control.loop.path_clock import PathClock
+from pkm_control.motion.path_clock import PathClock
 from pkm_control.motion.point_trajectory import PointTrajectory
 from pkm_description.mechanism import Array
 
@@ -25,15 +23,8 @@ _LATE = 0.01  # m, by which a belt may have passed the start of a motion
 
 
 class RidingTrajectory(PointTrajectory):
-    """Points, carried by a belt that keeps its speed.
-
-    Args:
-        points: as if the frame stood.
-        belt: its state when the motion is checked.
-        aside: offset of the belt from its prediction, along its direction [m].
-
-    Raises:
-        ConveyorError: the ride makes no sense, the belt is not known, or has gone by.
+    """Points (as if the frame stood), carried by a belt that keeps its speed; `aside` is its offset from its
+    prediction, along its direction [m]. ConveyorError: the ride makes no sense, the belt is not known, or has gone by.
     """
 
     def __init__(
@@ -54,11 +45,6 @@ class RidingTrajectory(PointTrajectory):
                 f"conveyor '{conveyor.name}' has passed the start of the motion by {1e3 * late:.1f} mm; follow the "
                 "next object"
             )
-
-    @property
-    def allowed(self) -> float:
-        """Largest deviation of the belt from its prediction, either way [m]."""
-        return self.conveyor.deviation
 
     def predicted(self, times: Array) -> Array:
         """Predicted travel (n,) [m] of the belt beyond the place for which the points hold, at times (n,) [s]."""
@@ -99,11 +85,8 @@ class Passenger:
         self._time = 0.0  # s, on the path
 
     def advance(self, time: float, clock: PathClock, leaves: bool) -> str:
-        """Advance to a time [s] on the clock of the readings; return why the motion has to end, empty where it goes on.
-
-        Args:
-            clock: of the motion, started when the belt has the motion's starting travel.
-            leaves: the motion is being ended on its path.
+        """Advance to a time [s] on the clock of the readings; return why the motion has to end, or nothing. `clock` is
+        the motion's, which is started here; `leaves`: the motion is being ended on its path.
         """
         motion, belt = self._motion, self._belt
         belt.advance(time)
@@ -138,7 +121,6 @@ class Passenger:
         return problem if clock.time < self._motion.ride.instants[2] else ""
 
     def _await(self, clock: PathClock) -> str:
-        """Start the motion when the belt has its starting travel; return why it cannot."""
         motion = self._motion
         if not motion.stands:
             clock.time = (self._belt.travel - motion.ride.start) / motion.speed

@@ -15,15 +15,15 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from pkm_control.controllers.controller import Controller
+from pkm_control.keep_out import KeepOuts
 from pkm_control.loop.followed_motion import Action, Motion
 from pkm_control.loop.follower import TrajectoryFollower
 from pkm_control.loop.follower_watches import MachineWatch
 from pkm_control.loop.guard import guard_of
-from pkm_control.loop.modes import Mode, Outcome
+from pkm_control.loop_settings import STALE_PERIODS
 from pkm_control.motion.path_events import OutputEvent, PathEventError
 from pkm_control.motion.point_trajectory import PointTrajectory
-from pkm_control.simulation_setup import STALE_PERIODS
-from pkm_control.space.keep_out import KeepOuts
+from pkm_control.operator_interface import Mode, Outcome
 from pkm_description.mechanism import Inertial
 from pkm_dynamics import Dynamics
 from pkm_dynamics.actuator_dynamics import ActuatorDynamics
@@ -46,10 +46,9 @@ class Period:
 
 
 class ControlLoop:
-    """A machine and its follower, both at `rate` [Hz]. All calls must come from one thread, the loop's.
-
-    Any exception in a period is a fault of the machine: brakes closed, drives off, and the text says why. A reading
-    that is older than the guard allows counts as none. Requests return why not, empty where they succeed.
+    """A machine and its follower, both at `rate` [Hz], in one thread. Any exception in a period is a fault of the
+    machine: brakes closed, drives off, and the text says why. A reading that is older than the guard allows counts as
+    none. Requests return why not, empty where they succeed.
     """
 
     def __init__(self, machine: Machine, follower: TrajectoryFollower, rate: float) -> None:
@@ -71,12 +70,7 @@ class ControlLoop:
 
     @classmethod
     def of(
-        cls,
-        machine: Machine,
-        controller: Controller,
-        rate: float,
-        delay: float = 0.0,
-        space: KeepOuts | None = None,
+        cls, machine: Machine, controller: Controller, rate: float, delay: float = 0.0, space: KeepOuts | None = None
     ) -> ControlLoop:
         """A loop around a law, with a guard that falls back on gravity; `rate` of machine and law [Hz] > 0. `delay`
         [periods]: from a reading to the beginning of the time in which its command acts; `space`: keep-out volumes.
@@ -112,9 +106,7 @@ class ControlLoop:
     def configure(self) -> str:
         """Connect the machine: inactive, drives off."""
         self.machine.configure()
-        self._read = math.nan
-        self.follower.restart()
-        self._tell_follower()
+        self._begin_anew()
         return self.machine.fault
 
     def enable(self) -> str:
@@ -138,10 +130,13 @@ class ControlLoop:
     def reset(self) -> str:
         """Lead the machine out of a fault: inactive, drives off."""
         problem = self.machine.reset_off()
+        self._begin_anew()
+        return problem
+
+    def _begin_anew(self) -> None:
         self._read = math.nan
         self.follower.restart()
         self._tell_follower()
-        return problem
 
     def shut_down(self, reason: str = "the robot was switched off") -> str:
         """Disable the drives and close the line in any state; a warning where a drive may still be on."""
@@ -208,7 +203,6 @@ class ControlLoop:
         return Period(state, action)
 
     def _failed(self, error: Exception) -> Period:
-        """Disable the drives for an exception, whose text becomes the fault."""
         reason = f"the control loop failed: {type(error).__name__}: {error}"
         if not self.machine.fault:
             self.machine.emergency_stop(reason)
@@ -219,9 +213,8 @@ class ControlLoop:
         return Period(state, Action(Mode.STOPPED, nothing, reason, withhold_command=True))
 
     def _part(self, action: Action) -> None:
-        """Leave efforts that carry the weight and no more, for they act until the brakes close.
-
-        What the law asked for last would go on to act: of a platform that strays, all that the drives can give.
+        """Leave efforts that carry the weight and no more, for they act until the brakes close. What the law asked for
+        last would go on to act: of a platform that strays, all that the drives can give.
         """
         before = None if self.last is None else self.last.action
         follower, guard = self.follower, self.follower.guard

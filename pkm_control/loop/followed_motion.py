@@ -13,11 +13,10 @@ import numpy as np
 from pkm_control.controllers.controller import Measured, Reference
 from pkm_control.conveyor.belt import Belt
 from pkm_control.conveyor.riding import Passenger, RidingTrajectory
-from pkm_control.loop.modes import Mode, Outcome
-from pkm_control.loop.path_clock import PathClock
-from pkm_control.motion.braking import CHANGE, Braking
+from pkm_control.motion.path_clock import CHANGE, Braking, PathClock
 from pkm_control.motion.path_events import NO_EVENTS, PathEvents
 from pkm_control.motion.point_trajectory import PointTrajectory
+from pkm_control.operator_interface import Mode, Outcome
 from pkm_description.mechanism import Array
 from pkm_kinematics.kernels.compiled_rotations import separation
 
@@ -34,6 +33,8 @@ class Tolerances:
 
 
 _NUMBERS = itertools.count(1)
+ERRORS = ("rms_position_error", "rms_rotation_error", "max_position_error", "max_rotation_error")
+FIGURES = ("elapsed", "position_error", "rotation_error", "samples", "squares", "largest")  # of a motion's run
 
 
 @dataclass
@@ -71,6 +72,11 @@ class Motion:
         """Root mean square of position and rotation error (2,)."""
         return np.asarray(np.sqrt(self.squares / max(self.samples, 1)))
 
+    @property
+    def errors(self) -> dict[str, float]:
+        """Errors over the motion [m, rad], by the names that results have for them."""
+        return dict(zip(ERRORS, (*self.rms.tolist(), *self.largest.tolist()), strict=True))
+
 
 @dataclass(frozen=True, eq=False)
 class Action:
@@ -88,9 +94,9 @@ class Action:
 class PathRun:
     """A motion under way: where on its path it is, and what keeps it from going on.
 
-    `paused`: a pause was requested and not ended; `stopping`: why it is being ended on its path, or empty. `aside`: the
-    platform is away from the path, `returning`: on its way back there, `goes_on`: once it rests, on with the motion.
-    `left_behind`: it is being ended because its belt is not as predicted.
+    `paused`: a pause was requested and not ended; `stopping`: why it is being ended, or empty. `aside`: the platform is
+    away from the path, `returning`: on its way back, `goes_on`: once it rests, on with the motion. `left_behind` by its
+    belt.
     """
 
     def __init__(self, motion: Motion, time: float, override: float, belts: Mapping[str, Belt]) -> None:

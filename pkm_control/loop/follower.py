@@ -10,18 +10,17 @@ import numpy as np
 
 from pkm_control.controllers.controller import Controller, Measured, Reference
 from pkm_control.conveyor.belt import Belt
-from pkm_control.loop.compensation import Compensation
+from pkm_control.keep_out import KeepOuts
 from pkm_control.loop.followed_motion import Action, Motion, PathRun
 from pkm_control.loop.follower_watches import ForceWatch, MachineWatch, StrayWatch
 from pkm_control.loop.guard import Guard
 from pkm_control.loop.jogging import RENEWAL, Jog
 from pkm_control.loop.mode_change import InMode, ModeChange
-from pkm_control.loop.modes import Mode, Outcome, unready_to_jog
 from pkm_control.loop.platform_locator import PlatformLocator
-from pkm_control.motion.compliance_table import ComplianceTable
+from pkm_control.motion.compensation import Compensation, ComplianceTable
 from pkm_control.motion.curve_check import MOVING, CurveCheck
 from pkm_control.motion.path_events import Effects
-from pkm_control.space.keep_out import KeepOuts
+from pkm_control.operator_interface import Mode, Outcome, unready_to_jog
 from pkm_description.mechanism import Array, Inertial
 from pkm_description.rotations import pose_distance
 from pkm_kinematics import Kinematics
@@ -50,31 +49,20 @@ class TrajectoryFollower:
     is paused meanwhile, and goes on after a way back to its path, unless the silence was so long that it is lost. A
     clock of the readings that jumps moves nothing: time then advances by the interval between their arrivals.
 
-    Operator requests return an empty text where they succeed, else the reason why not:
+    Operator requests return an empty text where they succeed, else the reason why not. A pause holds until it is
+    resumed or stopped; where the platform was jogged away meanwhile, `resume` first moves it back to the path. Where
+    the readings of a force-torque sensor cease, a motion is ended by a deceleration under position control, and at rest
+    nothing is sent any more (stop category 1), until readings come again. A motion on a belt is also ended where the
+    belt departs from the prediction, and by a pause or a lower speed override: a belt does not wait. A change of the
+    working mode is halted by a pause or a stop; motions and jogs wait for its end.
 
-    * `pause` halts the motion on its path, `resume` goes on with it; where the platform was jogged away meanwhile, it
-      first moves back to the path. A pause holds until it is resumed or stopped, whether or not goals come.
-    * `stop` ends motions and jogs by a deceleration on their way, then holds.
-    * A law that needs a force-torque sensor gets its readings by `force.hear`. Where they cease, a motion is ended by a
-      deceleration on its way under position control, and at rest nothing is sent any more (stop category 1), until
-      readings come again: then the platform is held where it is found.
-    * Jogs are for a platform that holds, or is paused and at rest.
-    * `effects` has the effects of a motion besides moving; its `on_output` may be set.
-    * `begin_change` goes to another working mode (`ModeChange`). A pause or a stop halts it on its way, `resume` goes
-      on; motions and jogs wait for its end.
-    * A motion on a moving frame is ended by a deceleration on its way where its belt departs from the prediction, and
-      by a pause or a lower speed override: a belt does not wait.
-
-    `run` is the motion under way, `change` the change of the working mode, each None where there is none; `known_hold`
-    the pose (7,) that is held at rest, None before the first reading; `time` [s] that of the last reading, on the clock
-    of the readings.
+    `known_hold` is the pose (7,) that is held at rest, None before the first reading; `time` [s] that of the last
+    reading.
 
     Args:
         lead: from a reading to the middle of the time in which its efforts act [s]: half a period where they are
             applied at once, one period more where they take effect in the next. The acceleration is that of then.
         abort_after: silence of the readings that loses the motion [s].
-        space: keep-out volumes of the tool.
-        belts: that motions may ride on, by name.
         following_error: distance from the reference [m] at which the platform is lost; 0: see `StrayWatch`.
         compliance: of the robot, where its platform is to be led against what gives way.
     """
@@ -134,8 +122,8 @@ class TrajectoryFollower:
         self.effects.begin(motion.events, trajectory.cycle, round(trajectory.duration / max(trajectory.cycle, 1e-9)))
 
     def drives_off(self, reason: str) -> None:
-        """End at once what moves, because the drives do not follow any more. A change of the working mode is halted:
-        the robot is between two modes, and is held there once drives are on, until somebody chooses one of them.
+        """End at once what moves: the drives do not follow any more. A change of the working mode is halted, and the
+        robot held between two modes once drives are on, until somebody chooses one of them.
         """
         self.end(Outcome.STATE_LOST, reason)
         if self.change is not None:
@@ -288,7 +276,6 @@ class TrajectoryFollower:
         return problem
 
     def _begin_jog(self) -> str:
-        """Be ready to jog; why not, empty where it is."""
         run = self.run
         if self.mode in _LOST:
             return unready_to_jog(self.mode)
@@ -306,10 +293,8 @@ class TrajectoryFollower:
         return ""
 
     def relocate(self) -> str:
-        """Look for the platform anew with the next reading; what was lost is forgiven, but not a doubt.
-
-        Returns:
-            From where it is looked for, in words.
+        """Look for the platform anew with the next reading, and return from where, in words; what was lost is forgiven,
+        but not a doubt.
         """
         self.stray.reset()
         if self.change is None or not self.change.lost:
@@ -349,7 +334,6 @@ class TrajectoryFollower:
         return ""
 
     def _take_mode(self, there: InMode) -> None:
-        """Go on in the working mode that a change has led to."""
         self.change = None
         self.check, self.jog = there.check, there.jog
         self.check.payload = self.controller.payload
@@ -362,7 +346,6 @@ class TrajectoryFollower:
         self.known_hold = there.pose.copy()
 
     def _changing(self, change: ModeChange, time: float, now: float, positions: Array, velocities: Array) -> Action:
-        """The action for a reading on the way to another working mode."""
         locator = self.locator
         silence = now - locator.heard
         if silence > self.abort_after:
@@ -389,7 +372,6 @@ class TrajectoryFollower:
     # -- one period -------------------------------------------------------------------------------------------------
 
     def _catch(self, reason: str, measured: Measured, outcome: Outcome | None = None) -> None:
-        """Bring the platform to rest from its measured pose and twist; a motion waits for that, or ends."""
         if outcome is not None:
             self.end(outcome, reason)
         run = self.run
@@ -407,13 +389,9 @@ class TrajectoryFollower:
         self._caught = reason if self._jogging else ""
 
     def update(self, time: float, now: float, positions: Array, velocities: Array) -> Action:
-        """The command for a reading, and the reason where it is not the controller's own. A reading that jumps is left
-        out, and what was commanded goes on; many of them count as a silence, after which nothing goes on.
-
-        Args:
-            time: of the reading [s], on the readings' clock; `now`: of its arrival [s], on the caller's clock.
-            positions: of the actuators (n_actuated,) [rad or m].
-            velocities: of the actuators (n_actuated,) [rad/s or m/s].
+        """The command for a reading of a time [s] that came at `now` [s, caller's clock]: actuators' positions
+        (n_actuated,) [rad or m] and velocities. A reading that jumps is left out, and what was commanded goes on; many
+        of them count as a silence, after which nothing goes on.
         """
         locator = self.locator
         silence = now - locator.heard
@@ -582,7 +560,6 @@ class TrajectoryFollower:
         return reference
 
     def _jogged(self, passed: float, now: float) -> Reference:
-        """The reference while jogging, which ends when it is at rest."""
         self.jog.advance(passed, now)
         reference = self.jog.reference(self.lead)
         self.known_hold = reference.pose
@@ -608,7 +585,6 @@ def _apart(kinematics: Kinematics, one: Array, other: Array) -> float:
 
 
 def _out_of_hand(controller: Controller, reference: Reference, measured: Measured) -> bool:
-    """Whether leading the platform to its reference takes more than the drives can do."""
     k, limits = controller.kinematics, controller.limits
     missed = np.abs(controller.model.positions(reference.pose) - measured.positions)
     missed = np.where(k.engine.joint_turning[k.engine.actuated_column], np.minimum(missed, 2.0 * np.pi), missed)

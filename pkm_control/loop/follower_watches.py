@@ -85,11 +85,10 @@ _WORSE, _LOST = 2, 10  # a reading beyond it counts twice what one within it tak
 
 
 class StrayWatch:
-    """Whether the platform is near its reference; where it has not been for a while, `lost` says why.
+    """Whether the platform is near its reference; where it has not been for a while, `lost` says why, until `reset`.
 
-    A drive that does not follow, something that holds or pushes the platform, other efforts: the error grows, and with
-    it what the law asks of the drives. What is lost stays so until `reset`. `largest` is the permitted distance [m];
-    0: a fifth of the characteristic length [m]. In rotation, twice as many radians as this is characteristic lengths.
+    `largest` is the permitted distance [m]; 0: a fifth of the characteristic length [m]. In rotation, twice as many
+    radians as this is characteristic lengths.
     """
 
     def __init__(self, characteristic_length: float, largest: float = 0.0) -> None:
@@ -111,7 +110,6 @@ class StrayWatch:
             )
 
     def _beyond(self, distance: float, angle: float) -> str:
-        """How much further than permitted the platform is from its reference, in words; empty where it is near."""
         if distance > self._position:
             most = f"{1e3 * self._position:.1f} mm"
             return f"the platform is {1e3 * distance:.1f} mm from where it should be, more than {most}"
@@ -130,10 +128,8 @@ SILENT = "the force sensor is silent"
 
 
 class ForceWatch:
-    """Adds sensor readings to measurements, as long as they are at most `max_age` [s] old.
-
-    `lost` says why forces can no longer be followed, and is empty while they can. It stays until the readings are back
-    and `sensor_returned` was called, which is for a platform at rest.
+    """Adds sensor readings to measurements, as long as they are at most `max_age` [s] old. `lost` says why forces can
+    no longer be followed, until readings are back and `sensor_returned` was called, for a platform at rest.
     """
 
     def __init__(self, controller: Controller, max_age: float) -> None:

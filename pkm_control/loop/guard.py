@@ -60,13 +60,9 @@ class Guard(ABC):
     def check(
         self, now: float, stamps: dict[str, float | None], command: Array | None, pose: Array | None = None
     ) -> Verdict:
-        """The command to apply now, within the limits, with a reason where it is not the requested one.
-
-        Args:
-            now: s, on the clock of the stamps.
-            stamps: when each input came last, by name; None where it never came.
-            command: (n_actuated,) of the controller, None where it could not compute any.
-            pose: the last known pose (7,), for a fallback that needs it.
+        """The command (n_actuated,) to apply at `now` [s], within the limits, with a reason where it is not the
+        requested one. `stamps`: when each input came last, None: never. `pose` (7,) is the last known, for a fallback
+        that needs it.
         """
         silence, reason = 0.0, ""
         for name, stamp in stamps.items():
@@ -127,14 +123,11 @@ class PositionGuard(Guard):
 
 
 class EffortGuard(Guard):
-    """For effort drives.
+    """For effort drives, with largest efforts (n_actuated,) [N m or N], or the least and the most.
 
-    Args:
-        limits: largest efforts (n_actuated,) [N m or N], or the least and the most, both (n_actuated,).
-        fallback: "zero" or "gravity": what is applied while an input is silent or the efforts cannot be used.
-        gravity: from a pose (7,) to efforts (n_actuated,) that carry the weight there, for the fallback "gravity"; it
-            may be exchanged, since weights differ between working modes.
-        hold_time: how long "gravity" is held [s], from the last good input and the last good efforts on.
+    `fallback` is applied while an input is silent or the efforts cannot be used; "gravity" is held for `hold_time` [s]
+    from the last good input and efforts on. `gravity` takes a pose (7,) to efforts (n_actuated,) that carry the weight
+    there; it differs between working modes.
     """
 
     def __init__(

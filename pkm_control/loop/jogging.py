@@ -161,12 +161,8 @@ class Jog:
         """
         if not np.isfinite(twist).all():
             raise PkmError("the twist is not finite")
-        self._twist, self._until, self._target, self._speed = (
-            np.array(twist, dtype=np.float64),
-            now + RENEWAL,
-            None,
-            1.0,
-        )
+        self._twist, self._until = np.array(twist, dtype=np.float64), now + RENEWAL
+        self._target, self._speed = None, 1.0
 
     def go_to(self, pose: Array, speed: float = 1.0) -> None:
         """Move to a pose (7,), base frame, from `nearest`, at a fraction of the usual speed; PkmError: unreachable."""
@@ -234,7 +230,6 @@ class Jog:
                 return
 
     def _work(self) -> None:
-        """Do one step of the plan for the knot after the present one: a period has time for one."""
         if self._next_knot is not None:
             return
         self._plan = self._plan or self._planned()
@@ -277,7 +272,6 @@ class Jog:
         return PointTrajectory(times, np.array((a.pose, b.pose)), twists, accelerations)
 
     def _planned(self) -> _Planning:
-        """The next knot and the way there: towards the request where that passes the checks."""
         here = self._end
         wish = self._wish()
         yield
@@ -326,7 +320,6 @@ class Jog:
         return bool(speeds.max() < slow)
 
     def _wish(self) -> Array | None:
-        """The requested rate, within the limits of jogging; None where that is rest."""
         k, here = self.kinematics, self._end
         if self._target is None and self._twist is None:
             return None
@@ -357,7 +350,6 @@ class Jog:
         return scale * (twist if self._straight else rates)
 
     def _next(self, wish: Array) -> _Knot | None:
-        """The next knot, None where there is none."""
         here = self._end
         ways, rates, changes = _filtered(here.rate, here.change, wish, np.array((self._tick,)))
         if self._straight:
@@ -398,7 +390,6 @@ class Jog:
         return (np.array(rests.pose), twist, acceleration, rests.joints) if np.isfinite(acceleration).all() else None
 
     def _resting(self, base: _Knot, since: float) -> _Knot | None:
-        """The knot on the way to rest from a checked one, a time after it [s]."""
         rest, after = np.zeros_like(base.rate), np.array((since,))
         ways, rates, changes = _filtered(base.rate, base.change, rest, after, self._pace)
         way, rate, change = np.asarray(ways[0]), np.asarray(rates[0]), np.asarray(changes[0])
@@ -410,7 +401,6 @@ class Jog:
         return _Knot(displace(base.pose, way), twist, acceleration, base.place, twist, acceleration)
 
     def _by_actuators(self, near: _Knot, place: Array, rate: Array, change: Array) -> _Knot | None:
-        """The knot at a state of the actuators that goes on from another, None where there is none."""
         found = self._continued(near, place[None], rate[None], change[None])
         if found is None:
             return None
@@ -418,7 +408,6 @@ class Jog:
         return _Knot(pose, twist, acceleration, place, rate, change, joints)
 
     def _line(self, start: Array, end: Array) -> Array | None:
-        """Poses (n, 7) from one to another, straight in the platform or in the actuators; None where it ends."""
         shares = np.linspace(0.0, 1.0, _WAY_IN)
         if self._straight:
             way = displacement_between(start, end)

@@ -2,12 +2,9 @@
 """A control loop in a process of its own, where nothing else runs: no middleware, and no other thread.
 
 A loop with a real-time priority must not wait for what an ordinary thread holds, and in Python that is the interpreter
-itself. So the loop is alone in its process. Requests come through a socket that it never waits for, and it publishes
-each period as a row of numbers, with its texts, in shared memory. A mark in that memory also asks for the drives to be
-off: the loop sees it in the middle of enabling them.
-
-The loop's process outlives its parent by the moment that it takes to disable the drives. Where it dies itself and
-cannot, the parent does.
+itself. Requests come through a socket that it never waits for, and it publishes each period as a row of numbers in
+shared memory. The loop's process outlives its parent by the moment that it takes to disable the drives. Where it dies
+itself and cannot, the parent does.
 """
 
 from __future__ import annotations
@@ -27,16 +24,15 @@ import numpy as np
 
 from pkm_control.conveyor.conveyor import BeltState
 from pkm_control.loop import requests
-from pkm_control.loop.channel import Channel, Kind
+from pkm_control.loop.between_processes import LIVES, NO_FIGURES, Channel, Figures, Head, Kind, Marks, Rows, Texts
 from pkm_control.loop.control_loop import ControlLoop
-from pkm_control.loop.followed_motion import Action, Motion
+from pkm_control.loop.followed_motion import FIGURES, Action, Motion
 from pkm_control.loop.jogging import Jog
-from pkm_control.loop.modes import Mode, Outcome
 from pkm_control.loop.running_loop import LoopEndedError, RunningLoop, Situation
 from pkm_control.loop.served_loop import serve_alone
-from pkm_control.loop.shared_rows import LIVES, NO_FIGURES, Figures, Head, Marks, Rows, Texts
 from pkm_control.motion.curve_check import CurveCheck
 from pkm_control.motion.path_events import OutputEvent
+from pkm_control.operator_interface import Mode, Outcome
 from pkm_description.mechanism import Array, Inertial
 from pkm_hardware.machine import Lifecycle, drives_may_be_on
 from pkm_runtime.child_processes import Child
@@ -59,8 +55,8 @@ class LoopProcess(RunningLoop):
     """The half in the parent process, to be made before it has any other thread.
 
     `planning` makes what motions are checked with, from the number of a working mode: (check, jog). `on_output` and
-    `on_payload` get the effects of motions, with the time of the reading; `say` gets lines for a log. All three are
-    called in a thread of their own.
+    `on_payload` get the effects of motions, with the time of the reading, `say` lines for a log, in a thread of their
+    own.
     """
 
     def __init__(self) -> None:
@@ -107,9 +103,8 @@ class LoopProcess(RunningLoop):
         last_resort: Callable[[], str] = lambda: "",
     ) -> None:
         """Build a loop in the other process by `build(*arguments)`, a function of a module; PkmError: impossible.
-
-        `priority`: SCHED_FIFO priority of the loop while it runs, where permitted; 0: ordinary. `last_resort` disables
-        the drives from this process, where the loop's has died; it returns a warning or nothing.
+        `priority` is SCHED_FIFO's, 0: ordinary. `last_resort` disables the drives from this process, where the loop's
+        has died; it returns a warning or nothing.
         """
         self._last_resort = last_resort
         if self._reader is None:
@@ -233,7 +228,6 @@ class LoopProcess(RunningLoop):
 
     @property
     def _still(self) -> float:
-        """Time without activity of the loop [s]; a request may take a while."""
         if self.resting or self._rows is None or self._rows.count == 0:
             return 0.0
         busy = self._marks.busy
@@ -362,7 +356,6 @@ class LoopProcess(RunningLoop):
         return value
 
     def _read(self) -> None:
-        """In a thread: take the loop's messages."""
         while (message := self._channel.wait()) is not None:
             kind, number, *rest = message
             try:
@@ -386,7 +379,6 @@ class LoopProcess(RunningLoop):
         self._note_end()
 
     def _note_end(self) -> None:
-        """Tell waiting callers that the process has ended; disable drives that it may have left on."""
         ended = "the process of the control loop has ended"
         self.failure = ended
         if not self._ended.is_set():
@@ -411,16 +403,9 @@ class LoopProcess(RunningLoop):
         """Whether the process has ended by itself, and the drives have been dealt with."""
         return self._over.is_set() and bool(self.failure)
 
-    def _end_motion(self, number: int, outcome: Outcome, reason: str, numbers: tuple[Any, ...]) -> None:
+    def _end_motion(self, number: int, outcome: Outcome, reason: str, numbers: list[Any]) -> None:
         motion = self._motions.pop(number, None)
-        if motion is None:
-            return
-        (
-            motion.elapsed,
-            motion.position_error,
-            motion.rotation_error,
-            motion.samples,
-            motion.squares,
-            motion.largest,
-        ) = numbers
-        motion.reason, motion.outcome = reason, outcome
+        if motion is not None:
+            for name, value in zip(FIGURES, numbers, strict=True):
+                setattr(motion, name, value)
+            motion.reason, motion.outcome = reason, outcome

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from pkm_control.controllers.controller import Controller, Measured, ModeModel, Reference
+from pkm_control.keep_out import KeepOuts
 from pkm_control.loop.jogging import Jog
 from pkm_control.loop.mode_transition import Leg, ModeTransition
-from pkm_control.loop.path_clock import PathClock
 from pkm_control.motion.curve_check import CurveCheck
-from pkm_control.space.keep_out import KeepOuts
+from pkm_control.motion.path_clock import PathClock
 from pkm_description.mechanism import Array
 from pkm_dynamics.actuator_dynamics import ActuatorDynamics
 from pkm_kinematics import Status
@@ -55,10 +55,9 @@ class Step:
 class ModeChange:
     """Follows a `ModeTransition` from the held pose by computed torque in the actuators, at the controller's gains.
 
-    A pause halts on the way, and so does a stop; `resume` goes on, `turn` goes back to the beginning. Where an actuator
-    strays from its reference, or the drives were off, the robot is held where it is, with a `reason`, and goes back to
-    the way when it is resumed. `lost` says why the last reading was of no use, empty where it was. PkmError: the robot
-    is singular where the way begins.
+    Where an actuator strays from its reference, or the drives were off, the robot is held where it is, with a `reason`,
+    and goes back to the way when it is resumed. `turn` goes back to the beginning. `lost` says why the last reading was
+    of no use, empty where it was. PkmError: the robot is singular where the way begins.
     """
 
     def __init__(self, way: ModeTransition, ends: tuple[InMode, InMode], controller: Controller) -> None:
@@ -154,7 +153,6 @@ class ModeChange:
         return self._robot.weight()
 
     def _plan_back(self) -> str:
-        """Plan the leg from beside the way to it, straight in the actuators."""
         assert self._aside is not None
         place, _, _ = self.way.at(self._clock.time)
         speed = _BACK_SPEED * self._controller.limits.velocity
@@ -167,13 +165,8 @@ class ModeChange:
         return ""
 
     def step(self, passed: float, lead: float, positions: Array, velocities: Array) -> Step | str:
-        """The step for a reading, or why the reading is not usable.
-
-        Args:
-            passed: time since the last one [s].
-            lead: how much later than positions and velocities the acceleration is taken [s].
-            positions: of the actuators (n_actuated,) [rad or m].
-            velocities: of the actuators (n_actuated,) [rad/s or m/s].
+        """The step for a reading of the actuators (n_actuated,), `passed` [s] after the last one, or why it is not
+        usable. The acceleration is taken `lead` [s] later.
         """
         robot = self._robot
         if robot.follow(positions) is not Status.CONVERGED or robot.move(velocities) is not Status.CONVERGED:
@@ -200,7 +193,6 @@ class ModeChange:
         return Step(np.clip(efforts, -most, most), reference, measured)
 
     def _advance(self, passed: float, lead: float) -> tuple[Array, Array, Array]:
-        """Let time pass; the reference positions, velocities and accelerations of the actuators."""
         if self._back is not None:
             self._since += passed
             if self._since < self._back.duration:

@@ -18,8 +18,9 @@ from itertools import pairwise, product
 import numpy as np
 
 from pkm_control.loop.jogging import ANGULAR, LENGTHS, LINEAR
-from pkm_control.motion.braking import CHANGE
 from pkm_control.motion.curve_check import BRAKING, SHARE, CurveCheck
+from pkm_control.motion.path_clock import CHANGE
+from pkm_control.motion.time_law import smooth_step
 from pkm_description.mechanism import Array
 from pkm_description.rotations import pose_distance
 from pkm_dynamics.actuator_dynamics import ActuatorDynamics
@@ -40,7 +41,7 @@ SLOWER = 1.5  # times as long a leg takes where efforts do not suffice, tried ag
 SLOWEST = 60.0  # s, of one leg
 OFFSETS = 0.2, 0.4  # of the robot's size: how far other poses are from home
 MOST_LEGS = 200  # looked at
-_PEAK_SPEED = 15.0 / 8.0  # of `course`, for one unit in one second
+_PEAK_SPEED = 15.0 / 8.0  # of `smooth_step`, for one unit in one second
 _SAME = 1e-6  # of the characteristic length
 
 
@@ -58,15 +59,15 @@ class Leg:
 
     def at(self, time: float) -> tuple[Array, Array, Array]:
         """Actuator positions, velocities and accelerations (n_actuated,) at a time from its beginning [s]."""
-        s, rate, change = course(min(max(time / self.duration, 0.0), 1.0))
+        s, rate, change = smooth_step(min(max(time / self.duration, 0.0), 1.0))
         span = self.end - self.start
         return self.start + s * span, rate / self.duration * span, change / self.duration**2 * span
 
 
 @dataclass(frozen=True, eq=False)
 class ModeTransition:
-    """The legs of a way into working mode `mode`, from the configuration `joints` (n_joints,) at `pose` (7,).
-    `farthest` [m] and `turned` [rad] say how far the platform leaves its pose meanwhile.
+    """The legs of a way into working mode `mode`, from the configuration `joints` (n_joints,) at `pose` (7,), which the
+    platform leaves by up to `farthest` [m] and `turned` [rad] meanwhile.
     """
 
     mode: int
@@ -95,18 +96,9 @@ class ModeTransition:
         return self.legs[-1].at(time)
 
 
-def course(s: float) -> tuple[float, float, float]:
-    """Share of a way from rest to rest, its rate and the change of that, at a share of the time `s`, 0 to 1."""
-    return (
-        s**3 * (10.0 - 15.0 * s + 6.0 * s**2),
-        30.0 * s**2 * (1.0 - s) ** 2,
-        60.0 * s * (1.0 - s) * (1.0 - 2.0 * s),
-    )
-
-
 class ModeTransitions:
     """Looks for ways between the working modes of one machine, from that of `check`. Not thread-safe.
-    ModeWayError: the robot cannot change its mode on ways like these. PkmError: it has redundant actuators.
+    ModeTransitionError: the robot cannot change its mode on ways like these. PkmError: it has redundant actuators.
     """
 
     def __init__(self, check: CurveCheck) -> None:
@@ -130,7 +122,7 @@ class ModeTransitions:
 
     def find(self, pose: Array, mode: int) -> ModeTransition:
         """The way with the fewest legs from a pose (7,), base frame, to the same pose in another working mode.
-        A ModeWayError says what blocks the straight one.
+        ModeTransitionError: what blocks the straight one.
         """
         k, present = self._kinematics, self._check.mode
         for m in (present, mode):
@@ -163,7 +155,6 @@ class ModeTransitions:
     # -- search -----------------------------------------------------------------------------------------------------
 
     def _search(self, poses: list[Array], present: int, mode: int) -> list[Node]:
-        """The nodes of the way with the fewest legs; an error says why the straight one is none."""
         modes = self._between(present, mode)
         start, goal = (0, present), (0, mode)
         before: dict[Node, Node] = {start: start}
@@ -190,7 +181,6 @@ class ModeTransitions:
         )
 
     def _side_of(self, pose: Array, mode: int) -> float:
-        """The side of the type 2 singularities that a configuration is on; zero where there is none in its limits."""
         end = self._kinematics.inverse(pose, mode=mode)
         if end.status != Status.CONVERGED:
             return 0.0
@@ -223,7 +213,6 @@ class ModeTransitions:
         return sorted(found, key=lambda m: int(np.count_nonzero(m // stride % count != wanted)))
 
     def _other_poses(self, pose: Array) -> Iterator[Array]:
-        """Home, and poses about it along the platform's degrees of freedom."""
         k = self._kinematics
         home, size = np.array(k.home), k.engine.size
         if pose_distance(pose, home, size) > 1e-3 * size:
@@ -241,7 +230,6 @@ class ModeTransitions:
     # -- one leg ----------------------------------------------------------------------------------------------------
 
     def _ends(self, poses: list[Array], a: Node, b: Node) -> tuple[Array, Array, Array]:
-        """Pose and joints that a leg starts from, and the actuators at its end."""
         k = self._kinematics
         joints = np.array(k.inverse(poses[a[0]], mode=a[1]).joints)
         return poses[a[0]], joints, np.array(k.inverse(poses[b[0]], mode=b[1]).actuated)
@@ -251,7 +239,6 @@ class ModeTransitions:
         return np.linspace(0.0, 1.0, max(FEWEST, math.ceil(longest / STEP)) + 1)[1:]
 
     def _problem(self, pose: Array, joints: Array, end: Array, arrives: Array, mode: int) -> str:
-        """Why a leg is impossible, or ends elsewhere; empty where all is well."""
         k, at = self._kinematics, self._at
         if at.place(pose, joints) is not Status.CONVERGED:
             return "the robot is singular at the start of the path"
@@ -278,7 +265,6 @@ class ModeTransitions:
         return ""
 
     def _too_near(self, pose: Array) -> str:
-        """The keep-out volume that the tool comes too near to; empty where none."""
         space = self._check.space
         return space.reason(pose) if space is not None and space.lacks(pose[None], space.margin)[0] > 0.0 else ""
 
@@ -296,7 +282,6 @@ class ModeTransitions:
         return f"{limits.names[worst]} would need {abs(efforts[worst]):.4g} {limits.effort_units[worst]}"
 
     def _swept(self, pose: Array, joints: Array, end: Array) -> Iterator[Array]:
-        """The poses (7,) along a leg, at which the robot then is."""
         at = self._at
         at.place(pose, joints)
         q = at.actuated
@@ -306,7 +291,6 @@ class ModeTransitions:
             yield at.pose
 
     def _timed(self, pose: Array, joints: Array, end: Array) -> Leg:
-        """The leg with the time that speeds and efforts allow; raises where there is none."""
         at, limits = self._at, self._check.limits
         linear = min(LINEAR, LENGTHS * self._length)
         angular = min(ANGULAR, linear / self._length)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which readings are believed, and where the platform is by them; in which assembly mode, once that is in doubt."""
+"""Where the platform is by the actuators' readings, which of them are believed, and in which assembly mode it is."""
 
 from __future__ import annotations
 
@@ -8,11 +8,55 @@ import math
 import numpy as np
 
 from pkm_control.controllers.controller import Controller, Measured
-from pkm_control.loop.platform_observer import PlatformObserver
 from pkm_description.mechanism import Array
 from pkm_hardware.device_readings import ReadingWatch
 from pkm_kinematics import Kinematics
-from pkm_kinematics.kernels.dense import magnitude
+from pkm_kinematics.forward.tracker import Tracker
+from pkm_kinematics.kernels.short_vectors import magnitude
+from pkm_kinematics.status import Status, closes
+
+
+class PlatformObserver:
+    """The measured motion of one machine, which stays in its working and assembly mode, from a pose (7,), home by
+    default.
+
+    `reason` is empty while readings make sense, and otherwise says why the last one was refused; the next is taken as
+    one that goes on from the last that was not. A joint beyond its limit, by what an end stop gives, is no reason.
+    """
+
+    def __init__(self, kinematics: Kinematics, pose: Array | None = None) -> None:
+        self._kinematics = kinematics
+        self._tracker = Tracker(kinematics, pose)
+        self.reason = ""
+        self.singular = False  # a singularity of type 2 lies before the last reading
+
+    def forget(self, mode: int = 0) -> None:
+        """Take the next reading as one of a platform that comes from home in a working mode; where home is out of reach
+        in it, the last configuration is kept.
+        """
+        home = np.array(self._kinematics.home)
+        solution = self._kinematics.inverse(home, mode=mode)
+        if closes(solution.status):
+            self.start(home, np.array(solution.joints))
+
+    def start(self, pose: Array, joints: Array) -> None:
+        """Take the next reading as one that goes on from a pose (7,), base frame, with joint positions (n_joints,)."""
+        self._tracker = Tracker(self._kinematics, pose, joints)
+
+    @property
+    def pose(self) -> Array:
+        """The last known pose (7,)."""
+        return self._tracker.last.pose
+
+    def observe(self, positions: Array, velocities: Array) -> Measured | None:
+        """Motion of platform and joints for positions, velocities (n_actuated,) [rad or m, per s]; None: a `reason`."""
+        found = self._tracker.observe(positions, velocities)
+        self.reason = "" if closes(found.status) else found.reason
+        self.singular = found.status is Status.SINGULAR
+        if not closes(found.status):
+            return None
+        return Measured(positions, velocities, found.pose, found.twist, found.joints, found.jacobian)
+
 
 _CLOCK_SLACK = 0.05  # s, by which the clock of the readings may differ from that of their arrival, in one period
 _NEAR = 0.2  # rad, and of the characteristic length: so near to home a platform is that was led there by hand
@@ -82,9 +126,8 @@ class AssemblyWatch:
 class PlatformLocator:
     """Finds the platform of a machine by its readings, and tells for how long it has not been known.
 
-    `heard` [s] is when the last usable reading came, and `out_of_touch` says that nothing was asked for so long that
-    the platform may be anywhere; both on the caller's clock. `rejected` says why readings were not believed for so long
-    that nothing goes on.
+    `heard` [s] is when the last usable reading came; `out_of_touch`: nothing was asked for so long that the platform
+    may be anywhere. `rejected` says why readings were not believed for so long that nothing goes on.
     """
 
     def __init__(self, controller: Controller, max_age: float) -> None:

@@ -10,15 +10,14 @@ import numpy as np
 
 from pkm_control.control_errors import GoalError
 from pkm_control.conveyor.conveyor import BeltState
-from pkm_control.loop import recovery
 from pkm_control.loop.control_loop import ControlLoop
 from pkm_control.loop.followed_motion import Motion
-from pkm_control.loop.follower import CHANGING, HALTED
+from pkm_control.loop.follower import CHANGING, HALTED, TrajectoryFollower
 from pkm_control.loop.jogging import LOW
+from pkm_control.loop.mode_change import InMode, ModeChange
 from pkm_control.loop.mode_transition import ModeTransition
-from pkm_control.loop.modes import Outcome
+from pkm_control.operator_interface import Outcome
 from pkm_description.mechanism import Array
-from pkm_hardware.machine import EMERGENCY_STOP
 from pkm_kinematics.kernels.compiled_rotations import displacement_between
 from pkm_runtime.errors import PkmError
 
@@ -29,24 +28,10 @@ PAUSED = "the controller is paused: resume or stop first"
 # Power of the drives
 
 
-def enable(loop: ControlLoop) -> str:
-    """Enable the drives; the platform is held at its pose."""
-    return loop.enable()
-
-
-def disable(loop: ControlLoop) -> str:
-    """Disable the drives; returns the warning where a drive may still be on."""
-    return loop.disable()
-
-
-def emergency_stop(loop: ControlLoop, reason: str = EMERGENCY_STOP) -> str:
-    """Disable the drives, until `reset`; returns the warning where a drive may still be on."""
-    return loop.emergency_stop(reason)
-
-
-def reset(loop: ControlLoop) -> str:
-    """Lead the machine out of a fault; its drives stay off."""
-    return loop.reset()
+enable = ControlLoop.enable
+disable = ControlLoop.disable
+emergency_stop = ControlLoop.emergency_stop
+reset = ControlLoop.reset
 
 
 # What moves
@@ -106,7 +91,7 @@ def position_doubt(loop: ControlLoop) -> str:
 
 
 def go_back(loop: ControlLoop, pose: Array) -> str:
-    """Move to a pose (7,) from `recovery.recovery_pose`, at low speed."""
+    """Move to a pose (7,) from `operator.recovery_pose`, at low speed."""
     return loop.follower.jog_to(pose, LOW)
 
 
@@ -115,34 +100,46 @@ def begin_change(loop: ControlLoop, way: ModeTransition, stops: int) -> str:
     if loop.stops != stops:
         return "it was stopped during the search for a path to the other working mode: ask again"
     try:
-        return loop.follower.begin_change(recovery.change_on(loop.follower, way))
+        return loop.follower.begin_change(change_on(loop.follower, way))
     except PkmError as error:
         return str(error)
 
 
+def change_on(follower: TrajectoryFollower, way: ModeTransition) -> ModeChange:
+    """The change along a way from `operator.plan_change`; PkmError: singular there."""
+    check, pose = follower.check, way.pose
+    ends = tuple(InMode.of(follower.controller, one, pose, check.space) for one in (check.mode, way.mode))
+    return ModeChange(way, (ends[0], ends[1]), follower.controller)
+
+
 def continue_change(loop: ControlLoop, label: str) -> str:
-    """Go on with a change that was halted, or back to where it came from."""
-    return recovery.continue_change(loop.follower, label)
+    """Go on with a halted change, or back, to the working mode of `label`."""
+    follower = loop.follower
+    change = follower.change
+    if change is None:
+        return "nothing is halted"
+    here, there = (follower.check.kinematics.mode_label(end.check.mode) for end in change.ends)
+    if label == there:
+        return change.resume(follower.override)
+    if label == here:
+        return change.turn(follower.override)
+    return f"the robot is between the working modes {here} and {there}: choose one of them first"
 
 
-def require_ready(loop: ControlLoop) -> None:
+def require_ready(changing: bool, paused: bool) -> None:
     """Refuse a motion (GoalError) while the working mode is changed, or while a motion is paused."""
-    if loop.follower.change is not None:
-        raise GoalError(HALTED if loop.follower.paused else CHANGING)
-    if loop.follower.paused:
+    if changing:
+        raise GoalError(HALTED if paused else CHANGING)
+    if paused:
         raise GoalError(PAUSED)
 
 
 def begin(loop: ControlLoop, motion: Motion, pose: Array, tolerance: float, delay: float) -> None:
-    """Follow a motion that was checked; GoalError: it cannot be followed any more.
-
-    Args:
-        motion: its `start` is 0 where it begins at once, `delay` [s] from now.
-        pose: (7,) from which it was checked.
-        tolerance: how far the platform may have moved from there since [m and rad].
+    """Follow a motion that was checked from a pose (7,), from which the platform may have moved by a tolerance [m,
+    rad]. A `start` of 0 means at once, `delay` [s] from now. GoalError: it cannot be followed any more.
     """
     follower = loop.follower
-    require_ready(loop)
+    require_ready(follower.change is not None, follower.paused)
     if follower.moving or np.abs(displacement_between(pose, follower.hold)).max() > tolerance:
         raise GoalError("the platform was moved while the trajectory was checked")
     now = follower.time

@@ -15,13 +15,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from pkm_control.loop import requests
-from pkm_control.loop.channel import Channel, Kind
+from pkm_control.loop.between_processes import Channel, Kind, Marks, Rows, Texts
 from pkm_control.loop.control_loop import ControlLoop, warm_up
-from pkm_control.loop.followed_motion import Motion
-from pkm_control.loop.loop_thread import Request, situation_of
-from pkm_control.loop.modes import Mode
-from pkm_control.loop.running_loop import LoopEndedError
-from pkm_control.loop.shared_rows import Marks, Rows, Texts
+from pkm_control.loop.followed_motion import FIGURES, Motion
+from pkm_control.loop.running_loop import LoopEndedError, Request, situation_of
+from pkm_control.operator_interface import Mode
 from pkm_hardware.machine import Lifecycle
 from pkm_runtime.child_processes import ENDING, name_process
 from pkm_runtime.errors import PkmError
@@ -84,12 +82,10 @@ class ServedLoop:
 
     @property
     def _unwanted(self) -> bool:
-        """Whether drives that are being enabled are to be off."""
         marks = self._marks
         return marks.offs != self._offs or marks.stops != self._stops or self.ending or self._channel.peer_closed
 
     def _stop_where_asked(self) -> None:
-        """Do an emergency stop that the marks ask for; a request follows, for the answer."""
         if (stops := self._marks.stops) != self._stops and self._loop is not None:
             with self._marks.doing():
                 try:
@@ -174,7 +170,6 @@ class ServedLoop:
         return self._warned
 
     def _run(self) -> None:
-        """Run periods until they are to end."""
         loop, rows = self._loop, self._rows
         assert loop is not None
         assert rows is not None
@@ -210,7 +205,6 @@ class ServedLoop:
             self._stop_where_asked()
 
     def _listen(self) -> None:
-        """Execute pending requests."""
         self._since = 0
         self._stop_where_asked()
         for message in self._channel.poll():
@@ -242,7 +236,6 @@ class ServedLoop:
                 self._answers.append(one)
 
     def _watch(self, loop: ControlLoop, silence: float) -> None:
-        """End what moves where nobody could stop it any more, and disable the drives where that lasts."""
         if silence < _SILENCE[0]:
             self._alone = False
             return
@@ -257,7 +250,7 @@ class ServedLoop:
         motion = loop.follower.motion
         if self._motion is not None and self._motion.outcome is not None:
             over = self._motion
-            numbers = over.elapsed, over.position_error, over.rotation_error, over.samples, over.squares, over.largest
+            numbers = [getattr(over, name) for name in FIGURES]
             self._channel.send((Kind.MOTION, 0, over.number, over.outcome, over.reason, numbers))
         self._motion = motion
         self._channel.flush()

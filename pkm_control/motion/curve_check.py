@@ -14,24 +14,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pkm_control.controllers.model import ROUNDED
-from pkm_control.motion.braking import Braking
-from pkm_control.motion.compliance_table import ComplianceTable
+from pkm_control.keep_out import KeepOuts
+from pkm_control.motion.compensation import ComplianceTable
+from pkm_control.motion.path_clock import Braking
 from pkm_control.motion.path_events import NO_EVENTS, PathEvents
-from pkm_control.motion.point_trajectory import PointTrajectory
-from pkm_control.space.keep_out import KeepOuts
+from pkm_control.motion.point_trajectory import PointTrajectory, configuration
 from pkm_description.mechanism import Array, Inertial
 from pkm_dynamics import Dynamics, Efforts
 from pkm_dynamics.distribution import Distribution
 from pkm_dynamics.motion_limits import ActuatorLimits
 from pkm_dynamics.weight import Carried, pulling
-from pkm_kinematics import Configuration, Kinematics, Motion, Status
-from pkm_kinematics.solve.singularity import margins, per_unit_speed, scaling
+from pkm_kinematics import Configuration, Kinematics, Status
+from pkm_kinematics.solve.constraints import per_unit_speed, scaling
+from pkm_kinematics.solve.singularity import margins
 from pkm_kinematics.status import closes
 
 SHARE = 0.02  # of home's margin: nearer to a singularity nothing may come
@@ -70,7 +69,6 @@ class Fault:
 @dataclass(frozen=True, eq=False)
 class Room:
     """Bounds (n_actuated,) on the drives in a motion: `velocity` [rad/s or m/s], `effort` and `standing` [N m or N].
-
     `standing` are the largest efforts at its last sample; `shared` is the distribution over redundant actuators.
     """
 
@@ -81,9 +79,8 @@ class Room:
 
 
 class CurveCheck:
-    """Checks curves of one machine in working mode `mode`. Calls may run in several threads at once.
-
-    With its `compliance`, the platform is led against what gives way, so that the joints are those of other poses.
+    """Checks curves of one machine in working mode `mode`. Calls may run in several threads at once. With its
+    `compliance`, the platform is led against what gives way, so that the joints are those of other poses.
     """
 
     def __init__(
@@ -102,9 +99,8 @@ class CurveCheck:
         self.space = space
         self.compliance = compliance
         self.payload: Inertial | None = None  # what the platform carries, in its frame
-        redundant = (
-            len(limits.names) > kinematics.engine.freedoms
-        )  # who has a choice shares within limits, as controllers do
+        # who has a choice shares within limits, as controllers do
+        redundant = len(limits.names) > kinematics.engine.freedoms
         self.shared = Distribution(bounds=limits.bounds()) if redundant else pulling(limits)
         self._all = Room(limits.velocity, limits.effort, limits.effort, self.shared)
         self._lower, self._upper = (np.array(ends) for ends in kinematics.engine.ranges.limits)
@@ -221,16 +217,11 @@ class CurveCheck:
         inset: bool = False,
         carried: Carried | None = None,
     ) -> Fault | None:
-        """The first sample of a curve that breaks a condition, or None.
+        """The first sample of a curve that breaks a condition, or None; poses that follow each other closely are one
+        curve.
 
-        Poses that follow each other closely are taken for one curve.
-
-        Args:
-            pose: of the platform (n, 7), base frame.
-            twist: (n, 6) [m/s, rad/s]; None: at rest.
-            acceleration: (n, 6) [m/s^2, rad/s^2]; None: zero.
-            inset: keep a little more than the required distance from limits and singularities.
-            carried: the payload of each sample; None: the present one.
+        Poses (n, 7), twists (n, 6) [m/s, rad/s] (None: at rest) and accelerations are in the base frame. `inset` keeps
+        a little more than the required distance; `carried` is the payload of each sample, None: the present one.
         """
         still = np.zeros((len(pose), 6))
         twist, acceleration = still if twist is None else twist, still if acceleration is None else acceleration
@@ -239,8 +230,8 @@ class CurveCheck:
     def room_at(self, pose: Array) -> Room:
         """What a steered motion from a pose (7,), base frame, may ask of the drives: less than their limits.
 
-        Where holding the platform takes more than such a motion may leave, it may not leave more than that, and uses
-        a part of what is left. So it always can leave, and many of them do not creep up to the limits.
+        Where holding takes more than such a motion may leave, it may leave no more than that, and use a part of what is
+        left: so it always can leave, and many of them do not creep up to the limits.
         """
         limits, still = self.limits, np.zeros((1, 6))
         held = np.abs(self._efforts_of(self._at(pose[None]), still, still).effort[0])
@@ -267,7 +258,6 @@ class CurveCheck:
         return configuration(self.kinematics, pose, self.mode)
 
     def _payload_at_rest(self, pose: Array) -> Array:
-        """Wrenches (n, 6) of the present payload at poses (n, 7)."""
         still = np.zeros((len(pose), 6))
         found = Carried.always(self.payload, len(pose)).wrench(self.kinematics.mechanism.gravity, pose, still, still)
         return still if found is None else found
@@ -290,16 +280,13 @@ class CurveCheck:
         self, pose: Array, twist: Array, acceleration: Array, room: Room
     ) -> Generator[None, None, Fault | None]:
         """As `first_fault` with `inset`, in steps of some tenths of a millisecond, for loops that cannot wait for all.
-
         Yields after each step but the last. The room's `standing` holds for the last sample.
         """
         return (yield from self._examined(pose, twist, acceleration, None, True, None, room))[0]
 
     def deficits(self, pose: Array) -> Array:
-        """How far poses (n, 7) violate conditions (n, 5): zeros where all is well, NaN out of reach.
-
-        Columns: radians and metres beyond the joints' ranges, what is missing of the three margins of singularity, and
-        of the distance from keep-out places [m].
+        """How far poses (n, 7) violate conditions (n, 5): rad and m beyond the joints' ranges, what is missing of three
+        margins of singularity, and of the distance from keep-outs [m]; NaN out of reach.
         """
         return self._margins(self._at(pose), False)[0]
 
@@ -342,7 +329,6 @@ class CurveCheck:
         inset: bool = False,
         carried: Carried | None = None,
     ) -> tuple[Fault | None, Array]:
-        """As `_examined`, all steps at once."""
         examined = self._examined(pose, twist, acceleration, steps, inset, carried)
         while True:
             try:
@@ -361,10 +347,9 @@ class CurveCheck:
         carried: Carried | None = None,
         room: Room | None = None,
     ) -> Generator[None, None, tuple[Fault | None, Array]]:
-        """The first fault after the first sample, or in it what no way back excuses, and the deficits (n, 5).
-
-        `steps` (n - 1,) are the times from sample to sample [s], None where the samples are no motion in time. Yields
-        between its steps.
+        """The first fault after the first sample, or in it what no way back excuses, and the deficits (n, 5), in
+        several steps. `steps` (n - 1,) are times from sample to sample [s], None where the samples are no motion in
+        time.
         """
         n = len(pose)
         configurations = self._at(pose)
@@ -378,7 +363,8 @@ class CurveCheck:
 
         yield
         usable = closes(motion.status) & np.isfinite(motion.velocities).all(axis=1)
-        note(~usable, lambda i: self._unusable(motion, i))
+        undetermined = "the velocities of its joints are not determined there"
+        note(~usable, lambda i: undetermined if closes(motion.status[i]) else motion.reason(i))
         end = faults[0].sample if faults else n  # of what comes later, nothing is known
         if end == 0:
             return faults[0], np.full((n, 5), np.nan)
@@ -390,7 +376,11 @@ class CurveCheck:
         note(np.diff(side, prepend=side[0]) != 0.0, lambda i: "it crosses a type 2 singularity")
         deeper = (deficits[1:] > 0.0) & ~(deficits[1:] <= deficits[:-1] + _SAME)
         for which in range(deficits.shape[1]):
-            note(_after(deeper[:, which]), partial(self._lacking, which, joints, pose))
+
+            def lacking(i: int, which: int = which) -> str:
+                return self._lack(which, joints[i], pose[i])
+
+            note(_after(deeper[:, which]), lacking)
         turns = np.round(np.diff(joints, axis=0) / (2.0 * np.pi)) * self._ending
         note(_after(turns.any(axis=1)), lambda i: f"{self._farthest(turns, i)} would have to jump by a turn")
         if steps is not None and end > 1:
@@ -407,7 +397,6 @@ class CurveCheck:
         return min(faults, key=lambda fault: fault.sample, default=None), deficits
 
     def _judge_drives(self, note: Callable[..., None], speeds: Array, answer: Efforts, room: Room, whole: bool) -> None:
-        """Note where the actuators are not fast or strong enough; `whole`: the last sample is that of the curve."""
         limits, efforts = self.limits, np.abs(answer.effort)
         units = [f"{u}/s" for u in limits.length_units]
         most = np.tile(room.effort, (len(efforts), 1))
@@ -424,16 +413,9 @@ class CurveCheck:
         return self.kinematics.joint_names[int(np.argmax(np.abs(ways[i - 1])))]
 
     def _effortless(self, status: int) -> str:
-        """Why no efforts do a motion."""
         if status == Status.EFFORT_LIMIT and self.limits.one_sided:
             return f"no efforts do it within the bounds of the actuators ({self.limits.described_bounds})"
         return f"no efforts do it: {Status(status).meaning}"
-
-    def _unusable(self, motion: Motion, i: int) -> str:
-        status = int(motion.status[i])
-        if closes(status):
-            return "the velocities of its joints are not determined there"
-        return motion.reason(i)
 
     def _lack(self, which: int, joints: Array | None, pose: Array | None = None) -> str:
         """The broken condition in words, number 0 being the joints' ranges, the last that of keep-outs."""
@@ -452,36 +434,12 @@ class CurveCheck:
         named = "; ".join(self.kinematics.limit_violations(joints))
         return named or (beyond[1] if beyond else "a joint comes to the end of its range")
 
-    def _lacking(self, which: int, joints: Array, pose: Array, i: int) -> str:
-        """The same at sample i of joints (n, n_joints) and poses (n, 7)."""
-        return self._lack(which, joints[i], pose[i])
-
     def _over(self, what: str, values: Array, bounds: Array, limits: Array, units: Sequence[str]) -> str:
-        """Which actuator is asked for too much."""
         worst = int(np.argmax(values / bounds))
         bound = f"the limit is {limits[worst]:.4g} {units[worst]}"
         if bounds[worst] < limits[worst]:
             bound += f", of which {bounds[worst]:.4g} {units[worst]} are used"
         return f"{what} of {self.limits.names[worst]} would be {values[worst]:.4g} {units[worst]}, {bound}"
-
-
-def configuration(kinematics: Kinematics, pose: Array, mode: int | None = 0) -> Configuration:
-    """The configuration at poses (n, 7), with those that interpolation put off a configuration-dependent motion space
-    moved into it. Those that miss it by more stay. Other motion spaces need no help: the solvers round.
-    """
-    at = kinematics.at(pose, mode=mode)
-    if kinematics.constant_space:
-        return at
-    near = np.flatnonzero(~closes(at.status) & (at.residual < ROUNDED * kinematics.characteristic_length))
-    if not near.size:
-        return at
-    pose, seed = at.pose.copy(), kinematics.home_joints
-    for k in near:
-        goes_on = k > 0 and closes(at.status[k - 1])
-        found = kinematics.nearest(pose[k], seed=at.joints[k - 1] if goes_on else seed)
-        if closes(found.status):
-            pose[k] = found.pose
-    return kinematics.at(pose, mode=mode)
 
 
 def _after(bad: ArrayLike) -> NDArray[np.bool_]:

@@ -83,12 +83,8 @@ class PathEvents:
         return Carried((before, *(change.payload for change in self.payloads)), which)
 
     def require(self, duration: float) -> None:
-        """Refuse events that make no sense for a cycle of some duration [s].
-
-        Raises:
-            PathEventError: times that do not fit the motion or each other, an invalid name, a value that is no
-                number, or too many of them.
-            PkmError: a payload is no body.
+        """Refuse events for a cycle of some duration [s]. PathEventError: times do not fit the motion or each other, an
+        invalid name, a value that is no number, or too many; PkmError: a payload is no body.
         """
         kinds: tuple[tuple[str, Sequence[Event]], ...] = (("output", self.outputs), ("payload", self.payloads))
         for what, events in kinds:
@@ -141,9 +137,8 @@ class EventCursor:
 
 @dataclass(eq=False)
 class Effects:
-    """What motions have done so far: `outputs` by name, the payload, and the number of `events` of outputs.
-
-    `on_output` and `on_payload` are called with each event as it happens, in the thread of the loop.
+    """What motions have done so far: `outputs` by name, the payload, and the number of `events` of outputs. `on_output`
+    and `on_payload` get each event as it happens, in the thread of the loop.
     """
 
     on_output: Callable[[OutputEvent], None] = lambda _: None

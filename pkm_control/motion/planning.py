@@ -19,19 +19,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pkm_control.control_errors import LimitError, UnreachableMotionError
-from pkm_control.kernels.averaged_law import ACROSS, ALONG, DRY, RATE, TERMS, VISCOUS, A, B, C
-from pkm_control.motion.actuator_path import ActuatorPath
-from pkm_control.motion.files.hints import hint_of
-from pkm_control.motion.files.motion_file import MotionFile, events_of, payloads_of
-from pkm_control.motion.line_run import LineBounds, LineRun, is_straight, quickest_run
+from pkm_control.keep_out import KeepOuts
+from pkm_control.kernels.quickest_run import ACROSS, ALONG, DRY, RATE, TERMS, VISCOUS, A, B, C
+from pkm_control.motion.files.motion_file import MotionFile, events_of, hint_of, payloads_of
+from pkm_control.motion.motion_space_paths import ActuatorPath, TiltingPath, possible_poses, tilts_by_itself
 from pkm_control.motion.rounded_path import Path, PathSample, RoundedPath
-from pkm_control.motion.tilting_path import TiltingPath, possible_poses, tilts_by_itself
-from pkm_control.motion.time_law import PathBounds, SmoothTimeLaw, fastest
-from pkm_control.motion.timed_curve import TimedCurve
-from pkm_control.motion.tool_path import ToolCurve, ToolPath
-from pkm_control.motion.trajectory import PathPiece, Piece, Rest, Trajectory
-from pkm_control.space.keep_out import KeepOuts
-from pkm_control.space.tool import Tool
+from pkm_control.motion.time_law import (
+    KINDS,
+    LineBounds,
+    LineRun,
+    PathBounds,
+    SmoothTimeLaw,
+    fastest,
+    is_straight,
+    quickest_run,
+)
+from pkm_control.motion.trajectory import PathPiece, Piece, Rest, TimedCurve, ToolCurve, ToolPath, Trajectory
+from pkm_control.tool import Tool
 from pkm_description.mechanism import Array, Inertial
 from pkm_description.rotations import pose_distance
 from pkm_dynamics import Dynamics, Efforts
@@ -49,14 +53,10 @@ _SAMPLING = 5e-4  # s, between the checks of a trajectory
 _MIN_SAMPLES = 1000
 _MAX_SAMPLES = 40000
 _LINES_AT_ONCE = 64
-_RESERVES = (
-    1e-3,
-    5e-3,
-)  # of bounds on actuators, tried for lines: what is linear between points of a grid misses as much
+_RESERVES = 1e-3, 5e-3  # of bounds on actuators, tried for lines: what is linear between grid points misses as much
 _ASKED = 48  # samples of a line, spread over its time, that are asked of the robot itself
-_COARSER = (
-    5  # where the motion space turns with the pose: each evaluation takes longer, and paths are of one smooth piece
-)
+_COARSER = 5  # where the motion space turns with the pose: evaluations take longer, paths are of one smooth piece
+_PER = ("", "s", "s^2", "s^3")  # units of time of derivatives, by their order
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,12 +76,10 @@ class _Load:
 
 
 class MotionPlanner:
-    """Plans trajectories for one machine.
+    """Plans trajectories for one machine, within a platform's limits (None: those of a fast, light machine).
 
     Args:
-        platform: its limits; None: those of a fast, light machine.
         reserve: fraction of actuator velocity, acceleration and effort that plans leave to the controller, in [0, 1).
-        payload: of the platform, in its frame.
         space: places that the tool keeps out of.
         mode: number of the working mode, which motions never leave.
     """
@@ -118,13 +116,9 @@ class MotionPlanner:
         self._pulling = pulling(actuators, reserve)
 
     def plan(self, motion: MotionFile) -> Trajectory:
-        """The trajectory of a motion file, with notes on what limits its speed.
-
-        The lower of the file's and the planner's limits hold.
-
-        Raises:
-            UnreachableMotionError: the path leaves the workspace.
-            LimitError: given times cannot be kept, or no speed, however low, is within the limits.
+        """The trajectory of a motion file, with notes on what limits its speed; the lower of its limits and the
+        planner's hold. UnreachableMotionError: it leaves the workspace. LimitError: given times cannot be kept, or no
+        speed is within the limits.
         """
         in_base = motion.in_base(np.asarray(self.kinematics.home, dtype=np.float64))
         limits = self.platform.lowered_by(in_base.limits)
@@ -139,7 +133,6 @@ class MotionPlanner:
             raise UnreachableMotionError(error.where, error.position, f"{error.reason}; {hint}") from error
 
     def _plan_untimed(self, motion: MotionFile, limits: PlatformLimits) -> Trajectory:
-        """The trajectory of a motion without times, in the base frame."""
         pieces: list[Piece] = []
         notes: list[str] = []
         arrivals, now = [0.0], float(motion.dwells[0])
@@ -174,7 +167,6 @@ class MotionPlanner:
         return other
 
     def _with_events(self, motion: MotionFile, plan: Trajectory, arrivals: Sequence[float]) -> Trajectory:
-        """A plan with the events at its waypoints; refuses a payload that cannot be held at one."""
         payloads = payloads_of(motion)
         if payloads is not None:
             still = np.zeros((len(motion), 6))
@@ -185,19 +177,15 @@ class MotionPlanner:
         return Trajectory(plan.pieces, plan.notes, events_of(motion, arrivals))
 
     def _carried(self, motion: MotionFile, waypoints: NDArray[np.int64]) -> Carried:
-        """The payload at samples on the way from each of some waypoints to the next (n,)."""
         payloads = payloads_of(motion)
         return Carried.always(self.payload, len(waypoints)) if payloads is None else Carried(payloads, waypoints)
 
     def between(self, start: Array, end: Array, speed: float = math.inf, tool: Tool | None = None) -> Trajectory:
-        """The straight move, from rest to rest, between two poses (7,), base frame, at most at a speed [m/s].
+        """The straight move, from rest to rest, between two poses (7,), base frame, at most at a speed [m/s]; errors as
+        `plan`.
 
         In a configuration-dependent motion space the actuators go straight instead. With a tool, its point goes
-        straight at that speed, not the platform's origin.
-
-        Raises:
-            UnreachableMotionError: the path leaves the workspace.
-            LimitError: no speed, however low, is within the limits.
+        straight.
         """
         tool = None if tool is None else replace(tool, mass=0.0)  # what is carried stays as it is
         poses = np.vstack([start, end]).astype(np.float64)
@@ -213,9 +201,8 @@ class MotionPlanner:
     # Waypoints without times
 
     def _leader(self, motion: MotionFile) -> Tool | None:
-        """The tool whose point goes straight; None where it is the platform's origin that does.
-
-        A platform that turns about a point that it cannot shift, as a wrist does, leads no tool straight.
+        """The tool whose point goes straight; None where it is the platform's origin that does. A platform that turns
+        about a point that it cannot shift, as a wrist does, leads no tool straight.
         """
         tool, k = motion.tool, self.kinematics
         if tool is None or not tool.offset or not k.constant_space:
@@ -227,32 +214,28 @@ class MotionPlanner:
         return tool if np.abs(rest).max() < 1e-9 * max(1.0, float(np.abs(arm).max())) else None
 
     def _path(self, motion: MotionFile, first: int, last: int) -> Path:
-        """The path from waypoint `first` to waypoint `last`: straight lines where the robot can go straight."""
+        try:
+            return self._found_path(motion, first, last)
+        except ValueError as error:
+            x, y, z = motion.poses[last, :3].tolist()
+            raise UnreachableMotionError(f"on the way to {motion.describe(last)}", (x, y, z), str(error)) from error
+
+    def _found_path(self, motion: MotionFile, first: int, last: int) -> Path:
         if self._straight:
             leader = self._leader(motion)
             path = RoundedPath(_led(motion.poses[first : last + 1], leader), motion.blends[first + 1 : last])
             if self._tilts:
-                return self._tilting(motion, last, path)
+                return TiltingPath(self.kinematics, path)
             return path if leader is None else ToolPath(leader, path)
         start, end = motion.poses[first], motion.poses[last]
         self._require_reachable(self._at(motion.poses[first : last + 1]), lambda i: motion.describe((first, last)[i]))
         there, back = (start.tobytes(), end.tobytes()), (end.tobytes(), start.tobytes())
         if back in self._paths:  # a tour goes to and fro
             return self._paths[back].back()
-        try:
-            self._paths[there] = ActuatorPath(self.kinematics, start, end, self.mode)
-            return self._paths[there]
-        except ValueError as error:
-            raise _not_on_the_way(motion, last, error) from error
-
-    def _tilting(self, motion: MotionFile, last: int, path: RoundedPath) -> TiltingPath:
-        try:
-            return TiltingPath(self.kinematics, path)
-        except ValueError as error:
-            raise _not_on_the_way(motion, last, error) from error
+        self._paths[there] = ActuatorPath(self.kinematics, start, end, self.mode)
+        return self._paths[there]
 
     def _inner_stops(self, motion: MotionFile) -> list[int]:
-        """Inner waypoints where the platform comes to rest: no blend, unless the path goes straight on."""
         if not self._straight:
             return list(range(1, len(motion) - 1))
         whole = RoundedPath(_led(motion.poses, self._leader(motion)), np.zeros(len(motion) - 2))
@@ -266,9 +249,8 @@ class MotionPlanner:
     def _runs(
         self, motion: MotionFile, ways: list[tuple[int, int]], limits: PlatformLimits
     ) -> Iterator[tuple[int, PathPiece, str]]:
-        """Last waypoint of each way from rest to rest, its quickest piece, and what limits it.
-
-        Lines are planned many at once; what is no line, or none that is simple, by itself.
+        """Last waypoint of each way from rest to rest, its quickest piece, and what limits it. Lines are planned many
+        at once.
         """
         for at in range(0, len(ways), _LINES_AT_ONCE):
             part = ways[at : at + _LINES_AT_ONCE]
@@ -282,9 +264,8 @@ class MotionPlanner:
     def _plan_lines(
         self, motion: MotionFile, begin: int, count: int, limits: PlatformLimits
     ) -> list[tuple[PathPiece, str] | None]:
-        """The quickest straight pieces from a waypoint on, each to the next one; None where one is not sure.
-
-        They are found from terms on a grid, and then samples of them are asked of the robot itself.
+        """The quickest straight pieces from a waypoint on, each to the next one; None where one is not sure. They are
+        found from terms on a grid, and then samples of them are asked of the robot itself.
         """
         leader, n = self._leader(motion), _POINTS_PER_INTERVAL
         poses = _led(motion.poses[begin : begin + count + 1], leader)
@@ -317,17 +298,14 @@ class MotionPlanner:
             kept = self._keeps(motion, begin, whole, runs)
             if kept.all():
                 break
-        found: list[tuple[PathPiece, str] | None] = []
+        found: list[tuple[PathPiece, str] | None] = [None] * count
         for i, run in enumerate(runs):
-            if run is None or not kept[i]:
-                found.append(None)
-                continue
-            piece = PathPiece(_line(poses[i : i + 2], leader), run.law, run.stretch)
-            found.append((piece, _note(motion, begin + i, begin + i + 1, piece, run.limit)))
+            if run is not None and kept[i]:
+                piece = PathPiece(_line(poses[i : i + 2], leader), run.law, run.stretch)
+                found[i] = piece, _note(motion, begin + i, begin + i + 1, piece, run.limit)
         return found
 
     def _keeps(self, motion: MotionFile, begin: int, whole: Path, runs: list[LineRun | None]) -> NDArray[np.bool_]:
-        """Whether samples of the runs (n,) on the lines of a path keep the bounds on actuators."""
         kept = np.array([run is not None for run in runs])
         if not kept.any():
             return kept
@@ -339,19 +317,13 @@ class MotionPlanner:
         at = self._at(sample.pose)
         found = at.motion(twist, acceleration)
         efforts = self._effort_of(at, twist, acceleration, self._carried(motion, which + begin))
-        shares = np.hstack(
-            [
-                np.abs(found.actuated_velocities) / self._velocity,
-                np.abs(found.actuated_accelerations) / self._acceleration,
-                np.abs(efforts) / self._effort,
-            ]
-        )
+        speeds, changes = found.actuated_velocities / self._velocity, found.actuated_accelerations / self._acceleration
+        shares = np.abs(np.hstack([speeds, changes, efforts / self._effort]))
         broken = (at.status != 0) | ~(shares.max(axis=1) <= 1.0)
         kept[which[broken]] = False
         return kept
 
     def _plan_free(self, motion: MotionFile, first: int, last: int, limits: PlatformLimits) -> tuple[PathPiece, str]:
-        """The quickest piece from waypoint `first` to waypoint `last` without rest, and what limits it."""
         path = self._path(motion, first, last)
         breaks = path.breaks()
         points = max(8, min(_POINTS_PER_INTERVAL, _MAX_GRID // len(breaks)) // self._coarser)
@@ -386,7 +358,7 @@ class MotionPlanner:
         return best, _note(motion, first, last, best, decisive)
 
     def _terms(self, sample: PathSample, at: Configuration, carried: Carried, rest: Array) -> Array:
-        """What the actuators do along a path, as terms (n, n_actuated, TERMS) as `kernels/averaged_law.py` has them.
+        """What the actuators do along a path, as terms (n, n_actuated, TERMS) as `kernels/quickest_run.py` has them.
 
         Efforts are quadratic in s', and `rest` (n, n_actuated) at rest, but for friction, which changes when the motion
         is reversed. Where actuators are one-sided their efforts are no such terms, and zero.
@@ -419,9 +391,8 @@ class MotionPlanner:
         waypoint: NDArray[np.int64],
         limits: PlatformLimits,
     ) -> PathBounds:
-        """Bounds on the speed along the path.
-
-        Dry friction is taken off the bounds on efforts here, the rest of it is left to the final check.
+        """Bounds on the speed along the path. Dry friction is taken off those on efforts; the final check sees the rest
+        of it.
         """
         n = len(grid)
         linear = _norm_bound(sample.first[:, :3], sample.second[:, :3], limits.linear_acceleration)
@@ -435,16 +406,14 @@ class MotionPlanner:
         led = sample.first[:, :3] if sample.led is None else sample.led
         turning = np.minimum(motion.angular_speeds[waypoint], limits.angular_velocity)
         with np.errstate(divide="ignore", invalid="ignore"):
-            fastest_square = np.vstack(
-                [
-                    (motion.speeds[waypoint] / np.linalg.norm(led, axis=1)) ** 2,
-                    (limits.linear_velocity / np.linalg.norm(sample.first[:, :3], axis=1)) ** 2,
-                    (turning / np.linalg.norm(sample.first[:, 3:], axis=1)) ** 2,
-                    np.min((self._velocity / terms[..., RATE]) ** 2, axis=1),
-                    np.full(n, 1e6),  # where nothing else bounds the speed
-                ]
-            )
-        square_max = np.min(np.nan_to_num(fastest_square, nan=np.inf), axis=0)
+            speeds = [
+                motion.speeds[waypoint] / np.linalg.norm(led, axis=1),
+                limits.linear_velocity / np.linalg.norm(sample.first[:, :3], axis=1),
+                turning / np.linalg.norm(sample.first[:, 3:], axis=1),
+                *np.abs(self._velocity / terms[..., RATE]).T,
+                np.full(n, 1e3),  # where nothing else bounds the speed
+            ]
+        square_max = np.min(np.nan_to_num(speeds, nan=np.inf), axis=0) ** 2
         return PathBounds(grid, a, b, c, g, square_max)
 
     def _stretch(
@@ -469,24 +438,25 @@ class MotionPlanner:
         stretch = max(needed[name], 1.0)  # the programmed speeds hold too, so never faster than the law
         if stretch >= worth:
             return math.inf, name
-        if self._effort_load(at, twist / stretch, acceleration / stretch**2, carried).ratio > 1.0:
-            if math.isfinite(worth):
-                load = self._effort_load(at, twist / worth, acceleration / worth**2, carried)
-                if load.ratio > 1.0:
-                    return math.inf, load.name
+
+        def slowed(factor: float) -> _Load:
+            return self._effort_load(at, twist / factor, acceleration / factor**2, carried)
+
+        if slowed(stretch).ratio > 1.0:
+            if math.isfinite(worth) and (load := slowed(worth)).ratio > 1.0:
+                return math.inf, load.name
             low, high = stretch, stretch
             for _ in range(8):
                 low, high = high, 1.5 * high
-                if self._effort_load(at, twist / high, acceleration / high**2, carried).ratio <= 1.0:
+                if slowed(high).ratio <= 1.0:
                     break
             else:
                 load = self._effort_load(at, 0.0 * twist, 0.0 * acceleration, carried)
                 raise LimitError(load.name, load.value, load.bound, load.unit, "at rest on the path", _REMEDY_HEAVY)
             for _ in range(10):
                 middle = 0.5 * (low + high)
-                load = self._effort_load(at, twist / middle, acceleration / middle**2, carried)
-                low, high = (low, middle) if load.ratio <= 1.0 else (middle, high)
-            return high, self._effort_load(at, twist / high, acceleration / high**2, carried).name
+                low, high = (low, middle) if slowed(middle).ratio <= 1.0 else (middle, high)
+            return high, slowed(high).name
         if needed[name] >= 0.999:
             return stretch, name
         return stretch, "the programmed speed or the actuators"
@@ -551,7 +521,8 @@ class MotionPlanner:
             raise refuse(int(bad[0]), str(at.reason(int(bad[0]))))
         jump = _first_jump(actuated)
         if jump is not None:
-            raise refuse(jump, f"{self.actuators.names[_largest_step(actuated, jump)]} would have to jump")
+            farthest = int(np.argmax(np.abs(actuated[jump] - actuated[jump - 1])))
+            raise refuse(jump, f"{self.actuators.names[farthest]} would have to jump")
         beyond = self.actuators.first_beyond(actuated, self.kinematics.engine.size)
         if beyond is not None:
             raise refuse(*beyond)
@@ -582,26 +553,17 @@ class MotionPlanner:
         self, times: Array, at: Configuration, twist: Array, acceleration: Array, limits: PlatformLimits
     ) -> list[_Load]:
         jerk = np.diff(acceleration, axis=0) / np.diff(times)[:, None]
-        loads = [
-            _worst("linear velocity of the platform", "m/s", twist[:, :3], limits.linear_velocity, 1),
-            _worst("linear acceleration of the platform", "m/s^2", acceleration[:, :3], limits.linear_acceleration, 2),
-            _worst("linear jerk of the platform", "m/s^3", jerk[:, :3], limits.linear_jerk, 3),
-            _worst("angular velocity of the platform", "rad/s", twist[:, 3:], limits.angular_velocity, 1),
-            _worst(
-                "angular acceleration of the platform", "rad/s^2", acceleration[:, 3:], limits.angular_acceleration, 2
-            ),
-            _worst("angular jerk of the platform", "rad/s^3", jerk[:, 3:], limits.angular_jerk, 3),
-        ]
-        motion = at.motion(twist, acceleration)
-        for i, name in enumerate(self.actuators.names):
-            rate = np.asarray(motion.actuated_velocities)[:, i : i + 1]
-            change = np.asarray(motion.actuated_accelerations)[:, i : i + 1]
-            loads.append(
-                _worst(f"velocity of {name}", f"{self.actuators.length_units[i]}/s", rate, float(self._velocity[i]), 1)
-            )
-            bound = float(self._acceleration[i])
-            unit = f"{self.actuators.length_units[i]}/s^2"
-            loads.append(_worst(f"acceleration of {name}", unit, change, bound, 2))
+        loads = []
+        for axis, unit, part in (("linear", "m", slice(3)), ("angular", "rad", slice(3, 6))):
+            for order, (kind, values) in enumerate(zip(KINDS, (twist, acceleration, jerk), strict=True), 1):
+                bound, what = getattr(limits, f"{axis}_{kind}"), f"{axis} {kind} of the platform"
+                loads.append(_worst(what, f"{unit}/{_PER[order]}", values[:, part], bound, order))
+        motion, limits_of = at.motion(twist, acceleration), (self._velocity, self._acceleration)
+        for i, (name, unit) in enumerate(zip(self.actuators.names, self.actuators.length_units, strict=True)):
+            for order, values in enumerate((motion.actuated_velocities, motion.actuated_accelerations), 1):
+                bound = float(limits_of[order - 1][i])
+                what = f"{KINDS[order - 1]} of {name}"
+                loads.append(_worst(what, f"{unit}/{_PER[order]}", values[:, i : i + 1], bound, order))
         return loads
 
     def _effort_load(self, at: Configuration, twist: Array, acceleration: Array, carried: Carried) -> _Load:
@@ -622,7 +584,6 @@ class MotionPlanner:
         return self.dynamics.inverse(at, twist, acceleration, wrench, distribution=self._pulling)
 
     def _at(self, pose: Array) -> Configuration:
-        """The configuration at poses (n, 7), base frame."""
         return self.kinematics.at(pose, mode=self.mode)
 
 
@@ -640,25 +601,15 @@ def _dwell(pieces: list[Piece], motion: MotionFile, index: int) -> None:
 
 def _windows(limits: PlatformLimits) -> list[float]:
     """Smoothing windows to try [s]: around the time in which the jerk limit builds up acceleration."""
-    times = [
-        acceleration / jerk
-        for acceleration, jerk in (
-            (limits.linear_acceleration, limits.linear_jerk),
-            (limits.angular_acceleration, limits.angular_jerk),
-        )
-        if math.isfinite(acceleration) and math.isfinite(jerk)
-    ]
+    linear = limits.linear_acceleration, limits.linear_jerk
+    angular = limits.angular_acceleration, limits.angular_jerk
+    times = [one / jerk for one, jerk in (linear, angular) if math.isfinite(one) and math.isfinite(jerk)]
     base = min(max([0.004, *times]), 0.5)
     return [share * base for share in (0.5, 1.0, 1.4, 2.0, 2.8, 4.0)]
 
 
 def _note(motion: MotionFile, first: int, last: int, piece: PathPiece, limit: str) -> str:
     return f"{motion.describe_way(first, last)}: {piece.duration:.4f} s, limited by {limit}"
-
-
-def _not_on_the_way(motion: MotionFile, last: int, error: ValueError) -> UnreachableMotionError:
-    x, y, z = (float(value) for value in motion.poses[last, :3])
-    return UnreachableMotionError(f"on the way to {motion.describe(last)}", (x, y, z), str(error))
 
 
 def _line(poses: Array, leader: Tool | None) -> Path:
@@ -673,9 +624,8 @@ def _led(poses: Array, leader: Tool | None) -> Array:
 
 
 def _first_jump(positions: Array) -> int | None:
-    """Row of positions (n, n_actuated), along a fine path, that does not continue the rows before it.
-
-    Where a path is smooth, steps change little from row to row; a change of configuration is one out of all proportion.
+    """Row of positions (n, n_actuated), along a fine path, that does not continue the rows before it. Where a path is
+    smooth, steps change little from row to row; a change of configuration is one out of all proportion.
     """
     steps = np.abs(np.diff(positions, axis=0)).max(axis=1)
     if len(steps) < 3:
@@ -683,10 +633,6 @@ def _first_jump(positions: Array) -> int | None:
     around = np.maximum(steps[:-2], steps[2:])
     out = np.flatnonzero((steps[1:-1] > 20.0 * around) & (steps[1:-1] > _JUMP))
     return int(out[0]) + 2 if out.size else None
-
-
-def _largest_step(positions: Array, row: int) -> int:
-    return int(np.argmax(np.abs(positions[row] - positions[row - 1])))
 
 
 def _worst(name: str, unit: str, values: Array, bound: float, order: int) -> _Load:
@@ -700,9 +646,8 @@ def _check_times(duration: float, coarser: int = 1) -> Array:
 
 
 def _norm_bound(first: Array, second: Array, bound: float) -> tuple[Array, Array, Array, Array]:
-    """Linear rows that keep |first s'' + second s'^2| within `bound`: a regular polygon inside the circle.
-
-    The vector lies in the plane of `first` (its tangent) and of the part of `second` across it (its normal).
+    """Linear rows that keep |first s'' + second s'^2| within `bound`: a regular polygon inside the circle. The vector
+    lies in the plane of `first` (its tangent) and of the part of `second` across it (its normal).
     """
     n = len(first)
     if not math.isfinite(bound) or not (first.any() or second.any()):

@@ -10,14 +10,22 @@ group", 1995).
 
 from __future__ import annotations
 
-import numpy as np
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
-from pkm_control.controllers.controller import Reference
-from pkm_control.kernels.quintic_curve import NUMBERS, write_curve
-from pkm_control.motion.trajectory import SAME, size_of
+import numpy as np
+from scipy.spatial.transform import Rotation
+
+from pkm_control.controllers.controller import ROUNDED, Reference
+from pkm_control.conveyor.conveyor import Ride
+from pkm_control.kernels.tracking import NUMBERS, write_curve
+from pkm_control.motion.path_events import NO_EVENTS, PathEvents
+from pkm_control.motion.trajectory import SAME, Trajectory, size_of
 from pkm_description.mechanism import Array
-from pkm_description.rotations import quaternion_inverse, quaternion_product, with_unit_quaternions
+from pkm_description.rotations import quaternion_inverse, quaternion_product, skew, with_unit_quaternions
+from pkm_kinematics import Configuration, Kinematics
 from pkm_kinematics.kernels.compiled_rotations import displacement_between
+from pkm_kinematics.status import closes
 from pkm_runtime.errors import PkmError
 
 # rows: value, first and second derivative at s = 0, the same at s = 1, of 1, s, ..., s^5
@@ -44,12 +52,8 @@ class PointTrajectoryError(PkmError):
 class PointTrajectory:
     """Motion through points, and rest after it. Before its first instant it is at its first pose, at rest.
 
-    Args:
-        times: of the points (n,) [s], increasing, the first not negative.
-        poses: of the platform (n, 7), base frame.
-        twists: (n, 6) [m/s, rad/s], base axes.
-        accelerations: (n, 6) [m/s^2, rad/s^2], base axes.
-        repetitions: cycles without a pause; with more than one it must begin at time zero and end as it begins.
+    At increasing times (n,) [s], the first not negative, poses (n, 7), twists and accelerations (n, 6) are in the base
+    frame. With more than one repetition it must begin at time zero and end as it begins.
     """
 
     def __init__(self, times: Array, poses: Array, twists: Array, accelerations: Array, repetitions: int = 1) -> None:
@@ -75,8 +79,8 @@ class PointTrajectory:
                 f"point {k + 1}: its time {self.times[k + 1]:.6g} s is not after {self.times[k]:.6g} s of point {k}"
             )
         self._coefficients = self._segments(np.asarray(twists, np.float64), np.asarray(accelerations, np.float64))
-        self._cycle = float(self.times[-1])
-        self.duration = self._cycle * repetitions
+        self.cycle = float(self.times[-1])  # s: duration of one repetition
+        self.duration = self.cycle * repetitions
         if repetitions > 1 and (n < 2 or self.times[0] > 0.0 or not self._closed(twists, accelerations)):
             raise PointTrajectoryError("a trajectory that is repeated must begin at time 0 and end as it begins")
 
@@ -93,7 +97,8 @@ class PointTrajectory:
         if n < 2:
             return np.zeros((0, 6, 6))
         h = np.diff(self.times)[:, None]
-        turns = _turns_between(self.poses[:-1, 3:], self.poses[1:, 3:])
+        turned = quaternion_product(self.poses[1:, 3:], quaternion_inverse(self.poses[:-1, 3:]))
+        turns = Rotation.from_quat(turned).as_rotvec()
         angles = np.linalg.norm(turns, axis=1)
         bad = np.flatnonzero(angles > _TURN)
         if bad.size:
@@ -115,7 +120,6 @@ class PointTrajectory:
 
     def sample(self, times: Array) -> tuple[Array, Array, Array]:
         """Pose (n, 7), twist and acceleration (n, 6), base frame, at times (n,) [s] from the first to the last point's.
-
         At the ends, too, the rates are the curve's, not those of the rest beside it.
         """
         times = np.asarray(times, dtype=np.float64)
@@ -124,11 +128,6 @@ class PointTrajectory:
         rows = np.empty((len(times), NUMBERS))
         write_curve(self.times, self.poses, self._coefficients, times, rows)
         return rows[:, :7].copy(), rows[:, 7:13].copy(), rows[:, 13:].copy()
-
-    @property
-    def cycle(self) -> float:
-        """Time of the last point [s]: the duration of one repetition."""
-        return self._cycle
 
     def at(self, time: float) -> Reference:
         """The motion at a time from the start [s]."""
@@ -150,21 +149,7 @@ class PointTrajectory:
         return time >= self.duration or time <= self.times[0]
 
     def _turn(self, time: float) -> float:
-        """The time within a cycle."""
-        return time % self._cycle if time > self._cycle else time
-
-
-def _cross(r: Array) -> Array:
-    return np.array(((0.0, -r[2], r[1]), (r[2], 0.0, -r[0]), (-r[1], r[0], 0.0)))
-
-
-def _turns_between(first: Array, second: Array) -> Array:
-    """Rotation vectors (n, 3), base axes, that turn unit quaternions (n, 4) into others."""
-    between = quaternion_product(second, quaternion_inverse(first))
-    between *= np.where(between[:, 3:] < 0.0, -1.0, 1.0)
-    sine = np.linalg.norm(between[:, :3], axis=1, keepdims=True)
-    angle = 2.0 * np.arctan2(sine, between[:, 3:])
-    return np.asarray(between[:, :3] * np.where(sine > 1e-12, angle / np.where(sine > 0.0, sine, 1.0), 2.0))
+        return time % self.cycle if time > self.cycle else time
 
 
 def _factors(angle: float) -> tuple[float, float, float, float]:
@@ -180,14 +165,112 @@ def _factors(angle: float) -> tuple[float, float, float, float]:
 def rate_matrix(r: Array) -> Array:
     """J(r) (3, 3) of a rotation vector (3,): J times its rates is the angular velocity."""
     a, b, _, _ = _factors(float(np.linalg.norm(r)))
-    cross = _cross(r)
+    cross = skew(r)
     return np.asarray(np.eye(3) + a * cross + b * cross @ cross)
 
 
 def rate_matrix_rate(r: Array, rate: Array) -> Array:
     """Rate (3, 3) of J(r) for a rotation vector (3,) and its rate (3,)."""
     a, b, da, db = _factors(float(np.linalg.norm(r)))
-    cross, moving = _cross(r), _cross(rate)
+    cross, moving = skew(r), skew(rate)
     along = float(r @ rate)
     square = cross @ cross
     return np.asarray(a * moving + b * (moving @ cross + cross @ moving) + along * (da * cross + db * square))
+
+
+MOST_POINTS = 50_000  # of one motion
+_PERIOD = 0.004  # s, between two points of a plan; the controller interpolates
+_MOST_OF_PLANS = 40_000  # points
+
+
+@dataclass(frozen=True, eq=False)
+class MotionPoints:
+    """Points of a motion, run `repetitions` times without a pause.
+
+    `times` (n,) [s] from its start; `poses` (n, 7), `twists` and `accelerations` (n, 6), base frame. `start` is the
+    instant of the beginning [s, on the clock of the readings]; 0: at once. If the first point is later, the way there
+    from the platform's pose is part of the motion. With a `ride`, the points are in a moving frame. `events` happen on
+    the way, in each repetition.
+    """
+
+    times: Array
+    poses: Array
+    twists: Array
+    accelerations: Array
+    repetitions: int = 1
+    start: float = 0.0
+    ride: Ride | None = None
+    events: PathEvents = NO_EVENTS
+
+    @staticmethod
+    def of(plan: Trajectory, repetitions: int = 1) -> MotionPoints:
+        """Points of a plan from rest to rest, close enough that the curve between them is the plan; repeated, it must
+        end where it begins.
+        """
+        n = min(max(2, round(plan.duration / _PERIOD) + 1), _MOST_OF_PLANS)
+        sample = plan.sample(np.linspace(0.0, plan.duration, n))
+        points = sample.times, sample.pose, sample.twist, sample.acceleration
+        return MotionPoints(*points, repetitions, events=plan.events)
+
+    def at_speed(self, fraction: float) -> MotionPoints:
+        """The same path at a fraction of its speed; for a motion without events."""
+        f = fraction
+        return replace(self, times=self.times / f, twists=f * self.twists, accelerations=f * f * self.accelerations)
+
+    def starting(self, on_other_clock: Callable[[float], float]) -> MotionPoints:
+        """The same motion with its start on another clock; one that begins at once stays so."""
+        return replace(self, start=on_other_clock(self.start)) if self.start else self
+
+    def __len__(self) -> int:
+        """Return the number of points."""
+        return len(self.times)
+
+    def trajectory(self, kinematics: Kinematics, pose: Array | None, start_tolerance: float) -> PointTrajectory:
+        """The trajectory from the platform's pose (7,), base frame; None: from the first point.
+
+        Its points can be reached; the curve between them is checked elsewhere. `start_tolerance` is the largest
+        distance to a first point that is due at once [m and rad]. PointTrajectoryError: the points are no motion, out
+        of reach, or begin too far away; PathEventError: an event makes no sense.
+        """
+        times, poses, twists, accelerations = self.times, self.poses, self.twists, self.accelerations
+        if not len(times):
+            raise PointTrajectoryError("the trajectory has no points")
+        pose = self.poses[0] if pose is None else pose
+        inserted = bool(times[0] > 0.0)
+        if inserted:  # the way to the first point is part of the motion
+            times, poses = np.concatenate([[0.0], times]), np.vstack([pose, poses])
+            twists, accelerations = np.vstack([np.zeros(6), twists]), np.vstack([np.zeros(6), accelerations])
+        trajectory = PointTrajectory(times, poses, twists, accelerations, max(1, self.repetitions))
+        self.events.require(trajectory.cycle)
+        jump = displacement_between(pose, trajectory.poses[0])
+        if np.linalg.norm(jump[:3]) > start_tolerance or np.linalg.norm(jump[3:]) > start_tolerance:
+            raise PointTrajectoryError(
+                f"point 0 is {1e3 * np.linalg.norm(jump[:3]):.1f} mm and {np.linalg.norm(jump[3:]):.3g} rad from where"
+                " the platform is; begin there, or give the first point a time greater than zero"
+            )
+        if self.ride is not None:  # the platform is elsewhere
+            return trajectory
+        answer = configuration(kinematics, trajectory.poses, None)
+        bad = np.flatnonzero(~closes(answer.status))
+        if bad.size:
+            raise PointTrajectoryError(f"point {bad[0] - inserted}: {answer.reason(int(bad[0]))}")
+        return trajectory
+
+
+def configuration(kinematics: Kinematics, pose: Array, mode: int | None = 0) -> Configuration:
+    """The configuration at poses (n, 7), with those that interpolation put off a configuration-dependent motion space
+    moved into it. Those that miss it by more stay. Other motion spaces need no help: the solvers round.
+    """
+    at = kinematics.at(pose, mode=mode)
+    if kinematics.constant_space:
+        return at
+    near = np.flatnonzero(~closes(at.status) & (at.residual < ROUNDED * kinematics.characteristic_length))
+    if not near.size:
+        return at
+    pose, seed = at.pose.copy(), kinematics.home_joints
+    for k in near:
+        goes_on = k > 0 and closes(at.status[k - 1])
+        found = kinematics.nearest(pose[k], seed=at.joints[k - 1] if goes_on else seed)
+        if closes(found.status):
+            pose[k] = found.pose
+    return kinematics.at(pose, mode=mode)

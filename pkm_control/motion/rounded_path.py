@@ -63,7 +63,7 @@ class RoundedPath:
 
     Blends (m - 1,) [m] are how far before and after each inner corner it is rounded; those that meet on a segment are
     shortened in proportion. The parameter runs from 0 to `length`; it is the arc length on straight translations.
-    `corners` (m + 1,) are the parameters of the poses. Raises `ValueError` where two poses in a row are the same.
+    `corners` (m + 1,) are the parameters of the poses. `ValueError`: two poses in a row are the same.
     """
 
     def __init__(self, poses: Array, blends: Array) -> None:
@@ -137,6 +137,22 @@ class RoundedPath:
         fall = _ramp(s - self.corners[i + 1], self.radii[i + 1])
         span = self._spans[i]
         return (rise[0] - fall[0]) / span, (rise[1] - fall[1]) / span, (rise[2] - fall[2]) / span
+
+
+class PathBeside:
+    """What paths share whose steps and breaks are those of another."""
+
+    def __init__(self, path: RoundedPath) -> None:
+        self._path = path
+        self.corners = path.corners
+
+    def segment(self, s: Array) -> NDArray[np.int64]:
+        """As `Path.segment`."""
+        return self._path.segment(s)
+
+    def breaks(self) -> Array:
+        """As `Path.breaks`."""
+        return self._path.breaks()
 
 
 def _ramp(x: Array, r: Array) -> tuple[Array, Array, Array]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Platform trajectories: pose, twist and acceleration as functions of time."""
+"""Platform trajectories: pose, twist and acceleration as functions of time, in pieces from rest to rest."""
 
 from __future__ import annotations
 
@@ -8,11 +8,15 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
+from scipy.interpolate import make_interp_spline
+from scipy.optimize import brentq
 
 from pkm_control.motion.path_events import NO_EVENTS, PathEvents
-from pkm_control.motion.rounded_path import Path
+from pkm_control.motion.rounded_path import Path, PathBeside, PathSample, RoundedPath
 from pkm_control.motion.time_law import SmoothTimeLaw
+from pkm_control.tool import Tool
 from pkm_description.mechanism import Array
+from pkm_description.rotations import quaternion_inverse, quaternion_product
 
 SAME = 1e-6  # of the size of a path: places nearer than this are one
 
@@ -25,9 +29,8 @@ def size_of(places: Array) -> float:
 
 @dataclass(frozen=True, eq=False)
 class TrajectorySample:
-    """Motion of the platform at `times` (n,) [s], base frame.
-
-    `pose` (n, 7): x y z qx qy qz qw. `twist` and `acceleration` (n, 6): linear at the platform origin, then angular.
+    """Motion of the platform at `times` (n,) [s], base frame. `pose` (n, 7): x y z qx qy qz qw. `twist` and
+    `acceleration` (n, 6): linear at the platform origin, then angular.
     """
 
     times: Array
@@ -71,12 +74,10 @@ class PathPiece:
         return [0.0, *(self._time_at(float(s)) for s in self._path.corners[1:-1]), self.duration]
 
     def _time_at(self, s: float) -> float:
-        low, high = 0.0, self.duration
-        for _ in range(60):
-            middle = 0.5 * (low + high)
-            reached = self._law.sample(np.array([middle / self._stretch]))[0][0] >= s
-            low, high = (low, middle) if reached else (middle, high)
-        return high
+        def missing(time: float) -> float:
+            return float(self._law.sample(np.array([time / self._stretch]))[0][0]) - s
+
+        return float(brentq(missing, 0.0, self.duration, xtol=1e-15))
 
 
 class Rest:
@@ -93,9 +94,8 @@ class Rest:
 
 
 class Trajectory:
-    """Pieces one after the other; at rest at its first pose before the start, and at its last pose after the end.
-
-    Each piece begins where the one before ends. `notes` say what limits the speed of which part.
+    """Pieces one after the other; at rest at its first pose before the start, and at its last pose after the end. Each
+    piece begins where the one before ends. `notes` say what limits the speed of which part.
     """
 
     def __init__(self, pieces: Iterable[Piece], notes: Iterable[str] = (), events: PathEvents = NO_EVENTS) -> None:
@@ -148,3 +148,67 @@ class Trajectory:
             raise ValueError(f"the second trajectory starts {gap:.6g} m from the end of the first")
         notes = self.notes + tuple(note for note in other.notes if note not in self.notes)
         return Trajectory(self.pieces + other.pieces, notes, self.events.then(other.events, self.duration))
+
+
+class TimedCurve:
+    """The spline of degree five through poses (n, 7), base frame, at increasing times (n,) [s], at rest at both ends.
+
+    Four times continuously differentiable, with velocity and acceleration zero at the ends. The attitude is the spline
+    of the quaternions (signs chosen for the shorter way) normalised: turning all poses, in either frame, is a rotation
+    of R^4 and turns the curve with them, so nothing depends on a choice of axes.
+    """
+
+    def __init__(self, times: Array, poses: Array) -> None:
+        times = np.asarray(times, dtype=np.float64)
+        values = np.array(poses, dtype=np.float64)
+        flips = np.where(np.sum(values[1:, 3:] * values[:-1, 3:], axis=1) < 0.0, -1.0, 1.0)
+        values[1:, 3:] *= np.cumprod(flips)[:, None]
+        self._origin = times[0]
+        self.duration = float(times[-1] - times[0])
+        rest = [(1, np.zeros(7)), (2, np.zeros(7))]
+        self._spline = make_interp_spline(times - self._origin, values, k=5, bc_type=(rest, rest))
+        self._rate = self._spline.derivative(1)
+        self._acceleration = self._spline.derivative(2)
+
+    def sample(self, times: Array) -> tuple[Array, Array, Array]:
+        """Pose (n, 7), twist (n, 6) and acceleration (n, 6), base frame, at times (n,) [s] from the curve's start."""
+        value, rate, acceleration = self._spline(times), self._rate(times), self._acceleration(times)
+        pose = value.copy()
+        norm = np.linalg.norm(value[:, 3:], axis=1, keepdims=True)
+        q = value[:, 3:] / norm
+        pose[:, 3:] = q
+        inverse = quaternion_inverse(q)
+        # with u = |u| q: the part of u' across q is |u| q', and omega = 2 q' q*; the part along q drops out of q' q*
+        twist, second = np.empty((len(value), 6)), np.empty((len(value), 6))
+        twist[:, :3], second[:, :3] = rate[:, :3], acceleration[:, :3]
+        along = np.sum(q * rate[:, 3:], axis=1, keepdims=True) / norm
+        twist[:, 3:] = 2.0 * quaternion_product(rate[:, 3:], inverse)[:, :3] / norm
+        accelerating = quaternion_product(acceleration[:, 3:], inverse)[:, :3]
+        second[:, 3:] = 2.0 * accelerating / norm - 2.0 * along * twist[:, 3:]
+        return pose, twist, second
+
+
+class ToolPath(PathBeside):
+    """The path of the platform that leads a tool along a path of its own, with the same parameters."""
+
+    def __init__(self, tool: Tool, path: RoundedPath) -> None:
+        super().__init__(path)
+        self._tool = tool
+
+    def sample(self, s: Array) -> PathSample:
+        """The path of the platform at parameters (n,); its speed is that of the tool's point."""
+        found = self._path.sample(s)
+        return PathSample(*self._tool.platform_motion(found.pose, found.first, found.second), found.first[:, :3])
+
+
+class ToolCurve:
+    """The motion of the platform that leads a tool along a curve with times."""
+
+    def __init__(self, tool: Tool, curve: TimedCurve) -> None:
+        self._tool = tool
+        self._curve = curve
+        self.duration = curve.duration
+
+    def sample(self, times: Array) -> tuple[Array, Array, Array]:
+        """Pose (n, 7), twist (n, 6) and acceleration (n, 6) of the platform, base frame, at times (n,) [s]."""
+        return self._tool.platform_motion(*self._curve.sample(times))

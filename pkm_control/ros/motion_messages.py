@@ -17,9 +17,8 @@ from pkm_control.conveyor.conveyor import Ride
 from pkm_control.loop.followed_motion import Action, Motion, Tolerances
 from pkm_control.motion import path_events as events
 from pkm_control.motion.path_events import PathEvents
-from pkm_control.motion.point_trajectory import PointTrajectory, PointTrajectoryError
-from pkm_control.motion.timed_curve import TimedCurve
-from pkm_control.operation.motion_points import MOST_POINTS, MotionPoints
+from pkm_control.motion.point_trajectory import MOST_POINTS, MotionPoints, PointTrajectory, PointTrajectoryError
+from pkm_control.motion.trajectory import TimedCurve
 from pkm_description.mechanism import Array, Inertial
 from pkm_description.ros import messages
 from pkm_description.rotations import with_unit_quaternions
@@ -47,10 +46,10 @@ def seconds(message: Any) -> float:
     return float(message.sec + 1e-9 * message.nanosec)
 
 
-def duration_message(value: float) -> Duration:
-    """A duration of `value` [s]."""
+def duration_message(value: float, kind: type[Duration] | type[Time] = Duration) -> Any:
+    """A duration, or a time, of `value` [s]."""
     whole = math.floor(value)
-    return Duration(sec=whole, nanosec=min(999_999_999, round((value - whole) * 1e9)))
+    return kind(sec=whole, nanosec=min(999_999_999, round((value - whole) * 1e9)))
 
 
 def trajectory_message(motion: MotionPoints, base_link: str) -> PlatformTrajectory:
@@ -96,8 +95,7 @@ def inertia_message(payload: Inertial | None) -> Inertia:
 
 def stamp_of(time: float) -> Time:
     """A time of the readings [s] as a stamp."""
-    whole = math.floor(time)
-    return Time(sec=whole, nanosec=min(999_999_999, round((time - whole) * 1e9)))
+    return duration_message(time, Time)
 
 
 def outputs_message(outputs: Mapping[str, float], events: int, time: float) -> Outputs:
@@ -136,7 +134,6 @@ def points_of(message: PlatformTrajectory) -> MotionPoints:
 
 
 def _events_of(message: PlatformTrajectory) -> PathEvents:
-    """The events on the way; whether they are possible is checked with the motion."""
     return PathEvents(
         tuple(events.OutputEvent(seconds(one.time_from_start), one.name, one.value) for one in message.outputs),
         tuple(events.PayloadChange(seconds(one.time_from_start), payload_of(one.payload)) for one in message.payloads),
@@ -146,8 +143,8 @@ def _events_of(message: PlatformTrajectory) -> PathEvents:
 def points_of_multi_dof(message: MultiDOFJointTrajectory, platform_link: str) -> MotionPoints:
     """The points of a readable trajectory in the base frame whose one joint has the name `platform_link`.
 
-    Without velocities the points lie on one smooth curve, at rest at both ends; with velocities and without
-    accelerations these are zero at the points. PointTrajectoryError: other joints, or too few or too many values.
+    Without velocities the points lie on one smooth curve, at rest at both ends; without accelerations these are zero.
+    PointTrajectoryError: other joints, or too few or too many values.
     """
     names = list(message.joint_names)
     if names != [platform_link]:
@@ -187,31 +184,19 @@ def goal_message(
     """The goal of a motion in the base frame, whose name is `base_link`; infinite tolerances are not checked.
     `age`: since the motion was asked for [s].
     """
-    t = tolerances
-    within = [
-        0.0 if math.isinf(value) else value
-        for value in (t.path_position, t.path_rotation, t.goal_position, t.goal_rotation)
-    ]
+    values = {name: getattr(tolerances, name) for name in _TOLERANCES}
     return FollowPlatformTrajectory.Goal(
         trajectory=trajectory_message(motion, base_link),
-        path_position_tolerance=within[0],
-        path_rotation_tolerance=within[1],
-        goal_position_tolerance=within[2],
-        goal_rotation_tolerance=within[3],
-        goal_time_tolerance=duration_message(t.goal_time),
+        goal_time_tolerance=duration_message(tolerances.goal_time),
         age=age,
+        **{f"{name}_tolerance": 0.0 if math.isinf(value) else value for name, value in values.items()},
     )
 
 
 def tolerances_of(goal: FollowPlatformTrajectory.Goal) -> Tolerances:
     """The tolerances of a goal, in which zero means: no check."""
-    return Tolerances(
-        goal.path_position_tolerance or math.inf,
-        goal.path_rotation_tolerance or math.inf,
-        goal.goal_position_tolerance or math.inf,
-        goal.goal_rotation_tolerance or math.inf,
-        seconds(goal.goal_time_tolerance),
-    )
+    values = {name: getattr(goal, f"{name}_tolerance") or math.inf for name in _TOLERANCES}
+    return Tolerances(**values, goal_time=seconds(goal.goal_time_tolerance))
 
 
 def tolerance_problem(goal: FollowPlatformTrajectory.Goal) -> str:
@@ -264,15 +249,7 @@ def state_message(
 def result_message(motion: Motion) -> FollowPlatformTrajectory.Result:
     """The result of a motion."""
     assert motion.outcome is not None
-    rms = motion.rms
-    return FollowPlatformTrajectory.Result(
-        error_code=int(motion.outcome),
-        error_string=motion.reason,
-        rms_position_error=float(rms[0]),
-        max_position_error=float(motion.largest[0]),
-        rms_rotation_error=float(rms[1]),
-        max_rotation_error=float(motion.largest[1]),
-    )
+    return FollowPlatformTrajectory.Result(error_code=int(motion.outcome), error_string=motion.reason, **motion.errors)
 
 
 def feedback_message(motion: Motion, action: Action, kinematics: Kinematics) -> FollowPlatformTrajectory.Feedback:

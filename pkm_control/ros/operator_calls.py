@@ -9,59 +9,35 @@ from typing import Any
 from rclpy.node import Node
 from std_srvs.srv import Trigger
 
-from pkm_control.operation.answer import Answer
+from pkm_control.operator_interface import Answer, OperatorRequests
 from pkm_description.ros import topics
 from pkm_interfaces.srv import ChangeWorkingMode, SetSpeedOverride
 
 PATIENCE = 10.0  # s, for an answer
 LONG_PATIENCE = 300.0  # s, where a motion is planned or a way is looked for
 _WITH_DRIVES = 60.0  # s, while contact with them is made
+_SERVICES = {
+    **{"pause": topics.PAUSE, "resume": topics.RESUME, "stop": topics.STOP, "recover": topics.RECOVER},
+    **{"enable": topics.ENABLE, "disable": topics.DISABLE, "reset": topics.RESET, "emergency_stop": topics.STOP_DRIVES},
+}
 POWER = (topics.STOP_DRIVES, topics.ENABLE, topics.DISABLE, topics.RESET)  # of a machine that has them
-_MOVES = (topics.PAUSE, topics.RESUME, topics.STOP, topics.RECOVER)
 
 
-class OperatorCalls:
+class OperatorCalls(OperatorRequests):
     """Requests as `OperatorRequests` says; `call` calls a client's service, with a request and the patience [s] for its
     answer, which has `success` and `message`.
     """
 
     def __init__(self, node: Node, call: Callable[[Any, Any, float], Any]) -> None:
         self._called = call
-        self.triggers = {name: node.create_client(Trigger, name) for name in (*_MOVES, *POWER)}
+        self.triggers = {name: node.create_client(Trigger, name) for name in _SERVICES.values()}
         self.speed = node.create_client(SetSpeedOverride, topics.SET_SPEED_OVERRIDE)
         self.mode = node.create_client(ChangeWorkingMode, topics.CHANGE_WORKING_MODE)
 
-    def enable(self) -> Answer:
-        """Enable the drives."""
-        return self._trigger(topics.ENABLE, _WITH_DRIVES)
-
-    def disable(self) -> Answer:
-        """Disable the drives."""
-        return self._trigger(topics.DISABLE)
-
-    def emergency_stop(self) -> Answer:
-        """Disable the drives at once, until a reset."""
-        return self._trigger(topics.STOP_DRIVES)
-
-    def reset(self) -> Answer:
-        """Clear a fault of the machine; its drives stay disabled."""
-        return self._trigger(topics.RESET, _WITH_DRIVES)
-
-    def pause(self) -> Answer:
-        """Halt on the path."""
-        return self._trigger(topics.PAUSE)
-
-    def resume(self) -> Answer:
-        """Go on with what was halted."""
-        return self._trigger(topics.RESUME)
-
-    def stop(self) -> Answer:
-        """Decelerate whatever moves, and hold."""
-        return self._trigger(topics.STOP)
-
-    def recover(self) -> Answer:
-        """Lead the robot out of a stop."""
-        return self._trigger(topics.RECOVER)
+    def request(self, word: str) -> Answer:
+        """Call the service of this name."""
+        patience = _WITH_DRIVES if word in ("enable", "reset") else PATIENCE
+        return self._ask(self.triggers[_SERVICES[word]], Trigger.Request(), patience)
 
     def set_speed(self, fraction: float) -> Answer:
         """Run motions at a fraction (0 to 1) of their planned speed."""
@@ -70,9 +46,6 @@ class OperatorCalls:
     def change_working_mode(self, label: str) -> Answer:
         """Begin the change to the working mode of this label, or continue it."""
         return self._ask(self.mode, ChangeWorkingMode.Request(working_mode=label), LONG_PATIENCE)
-
-    def _trigger(self, name: str, patience: float = PATIENCE) -> Answer:
-        return self._ask(self.triggers[name], Trigger.Request(), patience)
 
     def _ask(self, client: Any, request: Any, patience: float) -> Answer:
         answer = self._called(client, request, patience)

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from pkm_control.operation.answer import Answer
+from pkm_control.operator_interface import Answer
 from pkm_description.mechanism import Array
 from pkm_runtime.describable import fixed
 from pkm_viewer.fitting import round_length

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial.transform import Rotation
 
-from pkm_control.operation.answer import Answer
+from pkm_control.operator_interface import Answer
 from pkm_description.mechanism import Mechanism
 from pkm_runtime.describable import fixed
 from pkm_viewer.operations import Readings

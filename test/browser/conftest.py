@@ -15,7 +15,7 @@ from scipy.spatial.transform import Rotation
 
 pytest.importorskip("viser", reason="viser, which shows the page, is not installed")
 
-from pkm_control.operation.answer import Answer
+from pkm_control.operator_interface import Answer
 from pkm_description.mechanism import Mechanism
 from pkm_kinematics import Kinematics
 from pkm_viewer.jog_space import JogSpace

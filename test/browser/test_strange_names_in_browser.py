@@ -7,7 +7,7 @@ import html
 
 import pytest
 
-from pkm_control.operation.answer import Answer
+from pkm_control.operator_interface import Answer
 from pkm_description import load_mechanism
 from pkm_kinematics import Kinematics
 from pkm_viewer.operations import Motion

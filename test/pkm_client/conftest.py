@@ -14,7 +14,7 @@ import pytest
 from pkm_bringup import bringup
 from pkm_bringup.runner import ProcessGroup, ros_arguments
 from pkm_client import Robot
-from pkm_control.simulation_setup import Setup
+from pkm_control.loop_settings import Setup
 from pkm_description import load_mechanism
 
 NAMESPACE = "client_test"

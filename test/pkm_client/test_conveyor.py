@@ -15,7 +15,7 @@ import pytest
 
 from pkm_client import Robot
 from pkm_control.conveyor.conveyor import ConveyorError
-from pkm_control.loop.modes import Outcome
+from pkm_control.operator_interface import Outcome
 
 from .conftest import running_nodes
 

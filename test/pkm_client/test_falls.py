@@ -10,7 +10,7 @@ import pytest
 
 from pkm_client import RefusedError, Robot, Setup
 from pkm_client.simulated import SimulatedBackend
-from pkm_control.loop.modes import Mode
+from pkm_control.operator_interface import Mode
 from pkm_description.mechanism import Array, Inertial
 from pkm_hardware.simulated.simulated_machine import SimulatedMachine
 from pkm_kinematics.kernels.compiled_rotations import displacement_between

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from pkm_client import Robot
-from pkm_control.controllers.law_settings import ADAPTIVE, COMPUTED_TORQUE, PD_GRAVITY, POSITION
-from pkm_control.simulation_setup import Setup
+from pkm_control.loop_settings import Setup
+from pkm_control.operator_interface import ADAPTIVE, COMPUTED_TORQUE, PD_GRAVITY, POSITION
 from pkm_description import load_mechanism
 from pkm_description.mechanism import Mechanism
 from pkm_dynamics import Dynamics

@@ -14,8 +14,8 @@ import pytest
 from pkm_client import MotionEndedError, NoRobotError, RefusedError, Robot, Setup, Task
 from pkm_client.verbs import VERBS
 from pkm_control.control_errors import MotionFileError, UnreachableMotionError
-from pkm_control.loop.modes import Mode, Outcome
-from pkm_control.space.tool import ToolError
+from pkm_control.operator_interface import Mode, Outcome
+from pkm_control.tool import ToolError
 from pkm_kinematics import ShapeError
 
 from .conftest import FREQUENCY, RATE, described, running_nodes

@@ -10,7 +10,7 @@ import pytest
 
 from pkm_client import MotionEndedError, RefusedError, Robot, Setup
 from pkm_client.verbs import VERBS
-from pkm_control.loop.modes import Mode
+from pkm_control.operator_interface import Mode
 
 from .conftest import FREQUENCY, RATE, running_nodes
 

@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 
 from pkm_control.controllers.computed_torque import ComputedTorque
+from pkm_control.keep_out import KeepOuts
 from pkm_control.loop.followed_motion import Action
 from pkm_control.loop.follower import TrajectoryFollower
 from pkm_control.loop.guard import EffortGuard
-from pkm_control.loop.modes import Mode
 from pkm_control.motion.point_trajectory import PointTrajectory
-from pkm_control.space.keep_out import KeepOuts
+from pkm_control.operator_interface import Mode
 from pkm_description.mechanism import Array
 from pkm_dynamics import Dynamics
 from pkm_dynamics.motion_limits import ActuatorLimits

@@ -9,7 +9,7 @@ import pytest
 from pkm_control.controllers.adaptive import Adaptive
 from pkm_control.controllers.controller import Controller, Reference
 from pkm_control.controllers.pd_gravity import PdGravity
-from pkm_control.loop.platform_observer import PlatformObserver
+from pkm_control.loop.platform_locator import PlatformObserver
 from pkm_description.mechanism import Inertial
 from pkm_dynamics import Dynamics
 from pkm_hardware.simulated.simulated_machine import SimulatedMachine

@@ -12,14 +12,14 @@ from pkm_bringup.main_job import plan_cycle, run_motion
 from pkm_control.control_errors import UnreachableMotionError
 from pkm_control.controllers.computed_torque import ComputedTorque
 from pkm_control.controllers.controller import Measured, Reference
-from pkm_control.controllers.law_settings import EFFORT_LAWS
-from pkm_control.controllers.laws import make_controller
 from pkm_control.loop.control_loop import ControlLoop, switch_on
 from pkm_control.loop.guard import guard_of
 from pkm_control.motion.curve_check import CurveCheck
 from pkm_control.motion.files.default_motion import motion_named
 from pkm_control.motion.planning import MotionPlanner
 from pkm_control.motion.point_trajectory import PointTrajectory
+from pkm_control.operator_interface import EFFORT_LAWS
+from pkm_control.robot_loop import make_controller
 from pkm_description import DescriptionError, load_mechanism
 from pkm_description.mechanism import Inertial
 from pkm_dynamics import Distribution

@@ -18,16 +18,15 @@ import pytest
 from pkm_analysis import Analysis
 from pkm_analysis.stiffness.stiffness_files import poses_along, poses_over, write_table
 from pkm_control.controllers.controller import Measured, Reference
-from pkm_control.controllers.laws import make_controller
-from pkm_control.loop.compensation import SETTLES, Compensation
 from pkm_control.loop.followed_motion import Motion
 from pkm_control.loop.follower import TrajectoryFollower
 from pkm_control.loop.guard import guard_of
-from pkm_control.loop.modes import Mode
-from pkm_control.motion.compliance_table import ComplianceTable, read_compliance
+from pkm_control.motion.compensation import SETTLES, Compensation, ComplianceTable, read_compliance
 from pkm_control.motion.curve_check import CurveCheck
-from pkm_control.motion.files.sampled_motion import sampled_motion
+from pkm_control.motion.files.default_motion import sampled_motion
 from pkm_control.motion.point_trajectory import PointTrajectory
+from pkm_control.operator_interface import Mode
+from pkm_control.robot_loop import make_controller
 from pkm_description import load_mechanism
 from pkm_description.mechanism import Inertial
 from pkm_dynamics import Dynamics

@@ -9,10 +9,10 @@ import pytest
 from pkm_control.controllers.adaptive import Adaptive
 from pkm_control.controllers.computed_torque import ComputedTorque
 from pkm_control.controllers.controller import Reference
-from pkm_control.controllers.law_settings import EFFORT_LAWS, PHASE_MARGIN, highest_natural_frequency
-from pkm_control.controllers.laws import make_controller
 from pkm_control.controllers.pd_gravity import PdGravity
-from pkm_control.loop.platform_observer import PlatformObserver
+from pkm_control.loop.platform_locator import PlatformObserver
+from pkm_control.operator_interface import EFFORT_LAWS, PHASE_MARGIN, highest_natural_frequency
+from pkm_control.robot_loop import make_controller
 from pkm_description.mechanism import Inertial
 from pkm_dynamics import Dynamics
 from pkm_dynamics.actuator_inertia import actuator_mass_matrix, free_inertia

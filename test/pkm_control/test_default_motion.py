@@ -6,8 +6,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pkm_control.motion.actuator_path import ActuatorPath
 from pkm_control.motion.files.default_motion import default_motion, tour
+from pkm_control.motion.motion_space_paths import ActuatorPath
 from pkm_control.motion.planning import MotionPlanner
 from pkm_description import load_mechanism, robot_names
 from pkm_dynamics import Dynamics

@@ -11,9 +11,9 @@ from pkm_control.loop.followed_motion import Action, Motion, Tolerances
 from pkm_control.loop.follower import TrajectoryFollower
 from pkm_control.loop.follower_watches import MachineWatch
 from pkm_control.loop.guard import EffortGuard
-from pkm_control.loop.modes import Mode, Outcome
-from pkm_control.motion.braking import Braking
+from pkm_control.motion.path_clock import Braking
 from pkm_control.motion.point_trajectory import PointTrajectory
+from pkm_control.operator_interface import Mode, Outcome
 from pkm_description import load_mechanism
 from pkm_dynamics import Dynamics
 from pkm_dynamics.motion_limits import ActuatorLimits

@@ -11,7 +11,7 @@ import yaml
 
 from pkm_control.controllers.computed_torque import ComputedTorque
 from pkm_control.controllers.controller import Reference
-from pkm_control.loop.platform_observer import PlatformObserver
+from pkm_control.loop.platform_locator import PlatformObserver
 from pkm_description.mechanism import Inertial
 from pkm_dynamics.identification import ExcitationLimits, Recorded, find_excitation
 from pkm_dynamics.identification.__main__ import main

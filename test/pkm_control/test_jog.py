@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from pkm_control.loop.jogging import LINEAR
-from pkm_control.loop.modes import Mode
+from pkm_control.operator_interface import Mode
 from pkm_kinematics.kernels.compiled_rotations import displace, displacement_between
 from pkm_runtime.errors import PkmError
 from test.conftest import VARIED

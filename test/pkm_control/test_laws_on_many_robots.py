@@ -9,14 +9,13 @@ import numpy as np
 import pytest
 
 from pkm_control.controllers.controller import Reference
-from pkm_control.controllers.law_settings import ADAPTIVE, COMPUTED_TORQUE, EFFORT_LAWS, PD_GRAVITY
-from pkm_control.controllers.laws import make_controller
 from pkm_control.loop.followed_motion import Motion, Tolerances
 from pkm_control.loop.follower import TrajectoryFollower
 from pkm_control.loop.guard import EffortGuard
-from pkm_control.loop.modes import Outcome
-from pkm_control.loop.platform_observer import PlatformObserver
+from pkm_control.loop.platform_locator import PlatformObserver
 from pkm_control.motion.point_trajectory import PointTrajectory
+from pkm_control.operator_interface import ADAPTIVE, COMPUTED_TORQUE, EFFORT_LAWS, PD_GRAVITY, Outcome
+from pkm_control.robot_loop import make_controller
 from pkm_description import load_mechanism
 from pkm_description.mechanism import Array
 from pkm_description.rotations import pose_distance

@@ -9,9 +9,9 @@ import pytest
 from bench.tracking import PAYLOAD, PERIOD, RESERVE_UNKNOWN, machine_of
 from pkm_bringup.main_job import planned, run_motion
 from pkm_control.controllers.controller import Controller
-from pkm_control.controllers.law_settings import ADAPTIVE, COMPUTED_TORQUE
-from pkm_control.controllers.laws import make_controller
 from pkm_control.loop.control_loop import ControlLoop, Period, switch_on
+from pkm_control.operator_interface import ADAPTIVE, COMPUTED_TORQUE
+from pkm_control.robot_loop import make_controller
 from pkm_description import load_mechanism
 from pkm_description.mechanism import Mechanism
 from pkm_dynamics.dynamics import shared_dynamics

@@ -18,16 +18,16 @@ from numpy.typing import NDArray
 from pkm_bringup.main_job import planned
 from pkm_control.loop import requests
 from pkm_control.loop.control_loop import ControlLoop
+from pkm_control.loop.goal_queue import GoalQueue, GoalRequest
 from pkm_control.loop.jogging import Jog
 from pkm_control.loop.loop_process import LoopProcess
-from pkm_control.loop.modes import Mode, Outcome
+from pkm_control.loop.operator import Operator
 from pkm_control.loop.running_loop import Controls, LoopEndedError
+from pkm_control.loop_settings import ControllerSettings, MachineSettings
 from pkm_control.motion.curve_check import CurveCheck
-from pkm_control.operation.goal_queue import GoalQueue, GoalRequest
-from pkm_control.operation.motion_points import MotionPoints
-from pkm_control.operation.operator import Operator
+from pkm_control.motion.point_trajectory import MotionPoints
+from pkm_control.operator_interface import Mode, Outcome
 from pkm_control.robot_loop import build_robot_loop
-from pkm_control.simulation_setup import ControllerSettings, MachineSettings
 from pkm_dynamics.dynamics import shared_dynamics
 from pkm_dynamics.motion_limits import ActuatorLimits
 from pkm_hardware.devices import SimulatedServoBoard
@@ -245,7 +245,7 @@ from pkm_control.loop.loop_process import LoopProcess
 process = LoopProcess()
 from pkm_control.loop import requests
 from pkm_control.robot_loop import build_robot_loop
-from pkm_control.simulation_setup import ControllerSettings, MachineSettings
+from pkm_control.loop_settings import ControllerSettings, MachineSettings
 from pkm_description import load_mechanism
 from pkm_dynamics.dynamics import shared_dynamics
 from pkm_control.loop.jogging import Jog

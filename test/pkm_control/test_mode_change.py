@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import itertools
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -12,9 +13,10 @@ from bench.reckless.seen_follower import planned_change, seen
 from pkm_control.loop.followed_motion import Motion, Tolerances
 from pkm_control.loop.follower import HALTED
 from pkm_control.loop.mode_transition import ModeTransitionError
-from pkm_control.loop.modes import Mode, Outcome
-from pkm_control.loop.recovery import RecoveryError, continue_change, recovery_pose
-from pkm_hardware.simulated.simulated_machine import realistic_machine
+from pkm_control.loop.operator import RecoveryError, recovery_pose
+from pkm_control.loop.requests import continue_change
+from pkm_control.operator_interface import Mode, Outcome
+from pkm_hardware.simulated.imperfections import realistic_machine
 from pkm_kinematics.forward.tracker import AssemblyModeTracker
 from pkm_kinematics.kernels.compiled_rotations import displace, displacement_between
 from pkm_runtime.errors import PkmError
@@ -132,8 +134,9 @@ def test_a_stop_holds_it_on_the_way_and_it_goes_on_or_back(steered) -> None:
     assert "change the working mode to -+ to go on, or to ++ to go back" in robot.actions[-1].reason
     with pytest.raises(RecoveryError, match="was halted"):
         recovery_pose(seen(follower))
-    assert "between" in continue_change(follower, "+-")
-    assert continue_change(follower, "++") == ""
+    loop = SimpleNamespace(follower=follower)
+    assert "between" in continue_change(loop, "+-")
+    assert continue_change(loop, "++") == ""
     until_it_holds(robot)
     assert follower.check.mode == 0
     robot.run(0.3)

@@ -14,8 +14,8 @@ from pkm_control.controllers.computed_torque import ComputedTorque
 from pkm_control.loop import requests
 from pkm_control.loop.control_loop import ControlLoop
 from pkm_control.loop.follower import HALTED
-from pkm_control.loop.modes import Mode
-from pkm_control.loop.recovery import RecoveryError, plan_change, recovery_pose
+from pkm_control.loop.operator import RecoveryError, plan_change, recovery_pose
+from pkm_control.operator_interface import Mode
 from pkm_description import load_mechanism
 from pkm_dynamics import Dynamics
 from pkm_dynamics.motion_limits import ActuatorLimits

@@ -6,8 +6,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pkm_control.loop.path_clock import PathClock
-from pkm_control.motion.braking import Braking
+from pkm_control.motion.path_clock import Braking, PathClock
 from pkm_control.motion.point_trajectory import PointTrajectory
 
 

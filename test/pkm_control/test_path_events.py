@@ -18,7 +18,6 @@ from pkm_control.controllers.controller import Measured, Reference
 from pkm_control.loop.control_loop import switch_on
 from pkm_control.loop.followed_motion import Motion
 from pkm_control.loop.mode_change import ModeChange
-from pkm_control.loop.modes import Mode, Outcome
 from pkm_control.motion.files.motion_file import parse_motion
 from pkm_control.motion.path_events import (
     EventCursor,
@@ -28,8 +27,8 @@ from pkm_control.motion.path_events import (
     PayloadChange,
 )
 from pkm_control.motion.planning import MotionPlanner
-from pkm_control.motion.point_trajectory import PointTrajectory
-from pkm_control.operation.motion_points import MotionPoints
+from pkm_control.motion.point_trajectory import MotionPoints, PointTrajectory
+from pkm_control.operator_interface import Mode, Outcome
 from pkm_description import load_mechanism
 from pkm_description.mechanism import Inertial
 from pkm_dynamics import Dynamics

@@ -12,15 +12,15 @@ import numpy as np
 import pytest
 
 from pkm_bringup.main_job import plan_cycle, planned, run_motion
-from pkm_control.controllers.laws import make_controller
 from pkm_control.loop.control_loop import ControlLoop, switch_on
 from pkm_control.loop.followed_motion import Action, Motion, Tolerances
 from pkm_control.loop.follower import TrajectoryFollower
 from pkm_control.loop.guard import PositionGuard
-from pkm_control.loop.modes import Mode, Outcome
 from pkm_control.motion.files.default_motion import motion_named
 from pkm_control.motion.planning import MotionPlanner
 from pkm_control.motion.point_trajectory import PointTrajectory
+from pkm_control.operator_interface import Mode, Outcome
+from pkm_control.robot_loop import make_controller
 from pkm_description import load_mechanism
 from pkm_description.load import expand
 from pkm_dynamics import Dynamics

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from pkm_control.loop.followed_motion import Motion
-from pkm_control.loop.modes import Mode, Outcome
 from pkm_control.motion.point_trajectory import PointTrajectory, PointTrajectoryError
+from pkm_control.operator_interface import Mode, Outcome
 from pkm_description.mechanism import Array
 from pkm_kinematics.kernels.compiled_rotations import displace
 

@@ -10,8 +10,8 @@ import pytest
 
 from bench.reckless.seen_follower import planned_change, seen
 from pkm_control.loop.jogging import LOW
-from pkm_control.loop.modes import Mode
-from pkm_control.loop.recovery import RecoveryError, recovery_pose
+from pkm_control.loop.operator import RecoveryError, recovery_pose
+from pkm_control.operator_interface import Mode
 from pkm_hardware.machine import Lifecycle
 
 PERIOD = 4e-3  # s

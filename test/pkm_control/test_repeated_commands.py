@@ -7,7 +7,7 @@ import numpy as np
 
 from pkm_control.controllers.computed_torque import ComputedTorque
 from pkm_control.loop.control_loop import ControlLoop
-from pkm_control.loop.modes import Mode
+from pkm_control.operator_interface import Mode
 from pkm_description.mechanism import Array
 from pkm_dynamics.motion_limits import ActuatorLimits
 from pkm_hardware.simulated.simulated_machine import SimulatedMachine

@@ -8,9 +8,9 @@ import pytest
 
 from bench.reckless import jogs
 from pkm_control.loop.followed_motion import Action, Motion
-from pkm_control.loop.modes import Mode, Outcome
 from pkm_control.motion.planning import MotionPlanner
-from pkm_control.operation.motion_points import MotionPoints
+from pkm_control.motion.point_trajectory import MotionPoints
+from pkm_control.operator_interface import Mode, Outcome
 from pkm_description.mechanism import Array
 from pkm_kinematics.kernels.compiled_rotations import displace, displacement_between
 from pkm_kinematics.solve.singularity import scaling

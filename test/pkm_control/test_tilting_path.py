@@ -9,9 +9,9 @@ import pytest
 from pkm_client import Robot
 from pkm_control.motion.files.default_motion import default_motion
 from pkm_control.motion.files.motion_file import MotionFile
+from pkm_control.motion.motion_space_paths import possible_poses, tilts_by_itself
 from pkm_control.motion.planning import MotionPlanner
-from pkm_control.motion.tilting_path import possible_poses, tilts_by_itself
-from pkm_control.space.tool import Tool
+from pkm_control.tool import Tool
 from pkm_description import load_mechanism
 from pkm_description.mechanism import Array, Mechanism
 from pkm_dynamics import Dynamics

@@ -4,7 +4,7 @@
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from pkm_control.motion.timed_curve import TimedCurve
+from pkm_control.motion.trajectory import TimedCurve
 
 RANDOM = np.random.default_rng(3)
 TIMES = np.array([1.0, 1.3, 1.4, 2.0, 2.5])

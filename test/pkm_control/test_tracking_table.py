@@ -8,7 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from bench.tracking import EXACT, HEAVY, LAWS, MACHINES, Cell, known, page, try_out
-from pkm_control.controllers.law_settings import COMPUTED_TORQUE, HYBRID
+from pkm_control.operator_interface import COMPUTED_TORQUE, HYBRID
 
 
 def test_a_cell_is_a_run() -> None:

@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 import yaml
 
-from pkm_control.controllers.force.force_file import read_force_file
-from pkm_control.conveyor.conveyor_file import read_conveyors
-from pkm_control.space.keep_out_file import read_keep_outs
-from pkm_control.space.tool import read_tools
+from pkm_control.controllers.force_task import read_force_file
+from pkm_control.conveyor.conveyor import read_conveyors
+from pkm_control.keep_out import read_keep_outs
+from pkm_control.tool import read_tools
 from pkm_description import PkmError
 from pkm_hardware.machine_file import homing_of, read_machine_file, scale_of
 from pkm_runtime.errors import ConfigurationError

@@ -10,10 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from pkm_control.controllers.law_settings import POSITION
-from pkm_control.controllers.laws import make_controller
 from pkm_control.loop.control_loop import ControlLoop
-from pkm_control.loop.modes import Mode
+from pkm_control.operator_interface import POSITION, Mode
+from pkm_control.robot_loop import make_controller
 from pkm_dynamics import Dynamics
 from pkm_hardware.machine import EMERGENCY_STOP, Lifecycle
 from pkm_runtime.fixed_rate import FixedRateLoop

@@ -18,11 +18,11 @@ from pkm_control.loop import requests
 from pkm_control.loop.control_loop import ControlLoop
 from pkm_control.loop.jogging import Jog
 from pkm_control.loop.loop_process import LoopProcess
-from pkm_control.loop.modes import Mode
 from pkm_control.loop.running_loop import LoopEndedError
+from pkm_control.loop_settings import ControllerSettings, MachineSettings
 from pkm_control.motion.curve_check import CurveCheck
+from pkm_control.operator_interface import Mode
 from pkm_control.robot_loop import build_robot_loop, last_resort
-from pkm_control.simulation_setup import ControllerSettings, MachineSettings
 from pkm_dynamics.dynamics import shared_dynamics
 from pkm_hardware.machine import EMERGENCY_STOP, Lifecycle
 

@@ -13,8 +13,8 @@ import pytest
 
 from pkm_bringup.command_line.one_process import Interruption
 from pkm_bringup.command_line.play import _REMEDIES, main, play
-from pkm_control.motion.braking import Braking
 from pkm_control.motion.curve_check import CurveCheck
+from pkm_control.motion.path_clock import Braking
 from pkm_control.motion.path_events import PathEventError
 from pkm_hardware.devices import SimulatedServoBoard
 from pkm_hardware.machine_file import read_machine_file

@@ -12,8 +12,8 @@ import yaml
 
 from pkm_bringup import bringup
 from pkm_bringup.command_line import servo_setup
+from pkm_control.loop_settings import MachineSettings
 from pkm_control.robot_loop import build_machine, last_resort
-from pkm_control.simulation_setup import MachineSettings
 from pkm_description import load_mechanism
 from pkm_hardware.devices import SimulatedServoBoard
 from pkm_hardware.machine import Lifecycle

@@ -21,7 +21,7 @@ import trimesh  # noqa: E402
 from websockets.exceptions import InvalidStatus  # noqa: E402
 from websockets.sync.client import connect  # noqa: E402
 
-from pkm_control.operation.answer import Answer  # noqa: E402
+from pkm_control.operator_interface import Answer  # noqa: E402
 from pkm_description import PkmError, load_mechanism, mechanism_from_urdf  # noqa: E402
 from pkm_description.load import expand  # noqa: E402
 from pkm_description.urdf.visuals import mesh_path, visuals_of  # noqa: E402

@@ -13,7 +13,7 @@ from std_srvs.srv import Trigger
 
 from pkm_bringup.runner import ProcessGroup
 from pkm_control.loop.follower import CHANGING
-from pkm_control.loop.modes import Mode, Outcome
+from pkm_control.operator_interface import Mode, Outcome
 from pkm_description.ros import messages, topics
 from pkm_interfaces.msg import PlatformState
 from pkm_interfaces.srv import ChangeWorkingMode

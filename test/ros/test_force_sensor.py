@@ -12,7 +12,7 @@ from geometry_msgs.msg import WrenchStamped
 from sensor_msgs.msg import JointState
 
 from pkm_bringup.nodes.controller_node import ControllerNode
-from pkm_control.loop.modes import Mode
+from pkm_control.operator_interface import Mode
 from pkm_description import load_mechanism
 from pkm_description.ros import topics
 from pkm_interfaces.msg import ControllerState

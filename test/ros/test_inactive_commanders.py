@@ -14,7 +14,7 @@ from std_msgs.msg import Float64MultiArray
 from pkm_bringup.nodes.controller_node import ControllerNode
 from pkm_bringup.nodes.hardware_node import HardwareNode
 from pkm_client import MotionEndedError, RefusedError, Robot
-from pkm_control.loop.modes import Mode
+from pkm_control.operator_interface import Mode
 from pkm_description import load_mechanism
 from pkm_description.ros import topics
 from pkm_interfaces.msg import ControllerState

@@ -25,7 +25,7 @@ from std_srvs.srv import Trigger
 
 from pkm_bringup import bringup
 from pkm_bringup.runner import ProcessGroup, ros_arguments, set_up_discovery
-from pkm_control.loop.modes import Mode, Outcome
+from pkm_control.operator_interface import Mode, Outcome
 from pkm_control.ros.motion_messages import duration_message
 from pkm_description import load_mechanism
 from pkm_description.ros import messages, topics

@@ -11,8 +11,7 @@ from geometry_msgs.msg import Quaternion, Transform, Twist, Vector3
 from trajectory_msgs.msg import MultiDOFJointTrajectory, MultiDOFJointTrajectoryPoint
 
 from pkm_control.motion.path_events import OutputEvent, PathEvents, PayloadChange
-from pkm_control.motion.point_trajectory import PointTrajectory, PointTrajectoryError
-from pkm_control.operation.motion_points import MotionPoints
+from pkm_control.motion.point_trajectory import MotionPoints, PointTrajectory, PointTrajectoryError
 from pkm_control.ros import motion_messages
 from pkm_control.ros.motion_messages import duration_message, points_of_multi_dof
 from pkm_description.mechanism import Inertial

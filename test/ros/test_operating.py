@@ -16,7 +16,7 @@ from std_srvs.srv import Trigger
 
 from pkm_bringup.nodes.joystick_node import JoystickNode
 from pkm_bringup.runner import ProcessGroup
-from pkm_control.loop.modes import Mode, Outcome
+from pkm_control.operator_interface import Mode, Outcome
 from pkm_control.ros.motion_messages import duration_message
 from pkm_description.ros import messages, topics
 from pkm_interfaces.action import FollowPlatformTrajectory

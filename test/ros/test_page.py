@@ -31,7 +31,7 @@ from pkm_bringup.nodes import motion_player_node
 from pkm_bringup.nodes.motion_player_node import MotionPlayer
 from pkm_bringup.nodes.motion_run import MotionRun, Order
 from pkm_bringup.nodes.page_node import PageNode
-from pkm_control.operation.answer import Answer
+from pkm_control.operator_interface import Answer
 from pkm_viewer.operations import Motion
 
 

@@ -32,7 +32,7 @@ from trajectory_msgs.msg import MultiDOFJointTrajectory, MultiDOFJointTrajectory
 from pkm_bringup import bringup
 from pkm_bringup.nodes.motion_player_node import MotionPlayer
 from pkm_bringup.runner import ProcessGroup, ros_arguments
-from pkm_control.loop.modes import Mode, Outcome
+from pkm_control.operator_interface import Mode, Outcome
 from pkm_control.ros.motion_messages import duration_message
 from pkm_description import load_mechanism
 from pkm_description.ros import messages, topics

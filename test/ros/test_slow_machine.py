@@ -9,7 +9,7 @@ from rclpy.action import ActionClient
 
 from pkm_bringup.nodes.controller_node import ControllerNode
 from pkm_bringup.nodes.hardware_node import HardwareNode
-from pkm_control.loop.modes import Mode, Outcome
+from pkm_control.operator_interface import Mode, Outcome
 from pkm_control.ros.motion_messages import duration_message
 from pkm_description import load_mechanism
 from pkm_description.ros import messages, topics

@@ -16,23 +16,24 @@ from __future__ import annotations
 import csv
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy.spatial.transform import Rotation
 
 from pkm_control.control_errors import MotionFileError
 from pkm_control.motion.files.shipped import find_motion, unreadable
 from pkm_control.motion.path_events import OutputEvent, PathEvents, PayloadChange
-from pkm_control.space.tool import Tool, ToolError, point_mass, tool_named
+from pkm_control.tool import Tool, ToolError, point_mass, tool_named
 from pkm_description.mechanism import Array, Inertial, Joint, JointType, Mechanism
 from pkm_dynamics.motion_limits import PlatformLimits
 from pkm_hardware.drivers.driver import output_name
+from pkm_kinematics import Kinematics
 
 _LENGTH = {"m": 1.0, "mm": 1e-3}
 _ANGLE = {"rad": 1.0, "deg": math.pi / 180.0}
@@ -159,16 +160,10 @@ def read_motion_file(
     task_chain: Sequence[Joint] = (),
     tools: Mapping[str, Tool] | None = None,
 ) -> MotionFile:
-    """Read a motion file, or a shipped one by its bare name (`pick_and_place`).
+    """Read a motion file, or a shipped one by its bare name; `MotionFileError` names line and column of what is wrong.
 
-    Args:
-        home: pose (7,) whose attitude holds for files in the base frame that give none; None: identity.
-        task_chain: joints from base to platform whose coordinates may be columns instead of a pose; see
-            `task_chain_of`.
-        tools: the ones that the file may name.
-
-    Raises:
-        MotionFileError: it cannot be used; names line and column.
+    The attitude of `home` (7,) holds for files in the base frame that give none; None: identity. Coordinates of the
+    joints of `task_chain` (see `task_chain_of`) may be columns instead of a pose. The file may name one of `tools`.
     """
     file = find_motion(path)
     try:
@@ -203,12 +198,7 @@ class _Parser:
     """One pass over one file: directives and header, then cells, then checks of the whole table."""
 
     def __init__(
-        self,
-        source: str,
-        text: str,
-        home: Array | None,
-        task_chain: tuple[Joint, ...],
-        tools: Mapping[str, Tool],
+        self, source: str, text: str, home: Array | None, task_chain: tuple[Joint, ...], tools: Mapping[str, Tool]
     ) -> None:
         self.source = source
         self.text = text
@@ -223,6 +213,7 @@ class _Parser:
         self.tools = tools
         self.tool: Tool | None = None
         self.lead = 0.0
+        self.lines: tuple[int, ...] = ()  # of the waypoints
 
     def fail(self, line: int | None, column: str | None, problem: str, remedy: str) -> MotionFileError:
         return MotionFileError(self.source, line, column, problem, remedy)
@@ -238,12 +229,12 @@ class _Parser:
         for line, text in self.directives:
             self.directive(line, text)
         names, factors = self.header(header_line, header)
-        lines = tuple(line for line, _ in rows[1:])
+        self.lines = lines = tuple(line for line, _ in rows[1:])
         if len(lines) < 2:
             raise self.fail(None, None, f"has {len(lines)} waypoint(s)", "a motion needs at least two")
         table, labels = self.cells(names, factors, rows[1:])
-        self.check_angles(table, lines)
-        poses = self.poses(names, table, lines)
+        self.check_angles(table)
+        poses = self.poses(names, table)
         n = len(lines)
 
         def column(name: str, default: float) -> Array:
@@ -262,14 +253,14 @@ class _Parser:
             labels=labels,
             lines=lines,
             limits=replace(PlatformLimits.none(), **self.limits),
-            riding=self.riding(table, lines),
+            riding=self.riding(table),
             payloads=table.get("payload"),
             outputs={name.removeprefix(_OUTPUT): table[name] for name in names if name.startswith(_OUTPUT)},
             lead=self.lead,
             tool=self.tool,
             of_tool=self.tool is not None,
         )
-        self.check(motion, header_line, names)
+        self.check(motion, names)
         return motion
 
     def rows(self) -> list[tuple[int, list[str]]]:
@@ -339,7 +330,6 @@ class _Parser:
             self.limits[name] = bound
 
     def quantity(self, line: int, what: str, text: str, units: dict[str, float]) -> float:
-        """The number of a directive that has a unit."""
         number, _, unit = text.partition(" ")
         if unit.strip() not in units:
             raise self.fail(line, None, f"{what} has the unit '{unit.strip()}'", f"write {' or '.join(units)}")
@@ -386,13 +376,11 @@ class _Parser:
         task = [name for name in names if name in self.task]
         if task:
             if self.tool is not None:
-                raise self.fail(
-                    line, task[0], f"is the platform's, and the poses are of tool '{self.tool.name}'", "give x, y and z"
-                )
+                problem = f"is the platform's, and the poses are of tool '{self.tool.name}'"
+                raise self.fail(line, task[0], problem, "give x, y and z")
             if some(_POSITION + _QUATERNION + _EULER):
-                raise self.fail(
-                    line, task[0], "is mixed with pose columns", "give task coordinates or a pose, not both"
-                )
+                remedy = "give task coordinates or a pose, not both"
+                raise self.fail(line, task[0], "is mixed with pose columns", remedy)
             missing = [name for name in self.task if name not in names]
             if missing:
                 raise self.fail(line, missing[0], "is missing", "give every task coordinate: " + ", ".join(self.task))
@@ -418,14 +406,12 @@ class _Parser:
         labels: list[str] = []
         for index, (line, cells) in enumerate(rows):
             if len(cells) != len(names):
-                raise self.fail(
-                    line, None, f"has {len(cells)} cells, the header has {len(names)}", "give one cell per column"
-                )
-            row = dict(zip(names, cells, strict=True))
-            labels.append(row.pop("label", ""))
-            for (name, cell), factor in zip(
-                row.items(), (f for n, f in zip(names, factors, strict=True) if n != "label"), strict=True
-            ):
+                problem = f"has {len(cells)} cells, the header has {len(names)}"
+                raise self.fail(line, None, problem, "give one cell per column")
+            labels.append(cells[names.index("label")] if "label" in names else "")
+            for name, cell, factor in zip(names, cells, factors, strict=True):
+                if name == "label":
+                    continue
                 if name in ("speed", "angular_speed") and cell == _AS_FAST_AS_ALLOWED:
                     table[name][index] = math.inf
                 elif name.startswith(_OUTPUT) and cell == "":
@@ -447,8 +433,8 @@ class _Parser:
             raise self.fail(line, column, f"is {cell}, beyond any machine", f"write {_LARGEST:g} at most")
         return value
 
-    def poses(self, names: list[str], table: dict[str, Array], lines: tuple[int, ...]) -> Array:
-        n = len(lines)
+    def poses(self, names: list[str], table: dict[str, Array]) -> Array:
+        n = len(self.lines)
         if any(name in self.task for name in names):
             return _compose(self.chain, table, n)
         poses = np.empty((n, 7))
@@ -457,11 +443,10 @@ class _Parser:
         if "qx" in names:
             quaternions = np.column_stack([table[name] for name in _QUATERNION])
             norms = np.linalg.norm(quaternions, axis=1)
-            bad = np.flatnonzero(np.abs(norms - 1.0) > 1e-2)
-            if bad.size:
-                raise self.fail(
-                    lines[bad[0]], "qx", f"the quaternion has length {norms[bad[0]]:.4g}", "give a unit quaternion"
-                )
+            bad = np.abs(norms - 1.0) > 1e-2
+            self.refuse_first(
+                bad, "qx", lambda k: f"the quaternion has length {norms[k]:.4g}", "give a unit quaternion"
+            )
             poses[:, 3:] = quaternions / norms[:, None]
         elif "roll" in names:
             angles = np.column_stack([table[name] for name in _EULER])
@@ -470,8 +455,7 @@ class _Parser:
             poses[:, 3:] = home[3:] if self.frame != "home" and home is not None else (0.0, 0.0, 0.0, 1.0)
         return poses
 
-    def riding(self, table: dict[str, Array], lines: tuple[int, ...]) -> NDArray[np.bool_] | None:
-        """Which waypoints ride, all where the file does not say; None where its frame does not move."""
+    def riding(self, table: dict[str, Array]) -> NDArray[np.bool_] | None:
         given = table.get("ride")
         if self.frame != "conveyor":
             if given is not None:
@@ -480,88 +464,74 @@ class _Parser:
         if "time" in table:
             raise self.fail(None, "time", "belongs to a fixed frame", "leave it out, or give speeds")
         if given is None:
-            return np.ones(len(lines), dtype=bool)
-        for index in np.flatnonzero((given != 0.0) & (given != 1.0)):
-            raise self.fail(lines[index], "ride", f"is {given[index]:g}", "write 1 on the conveyor, 0 beside it")
+            return np.ones(len(self.lines), dtype=bool)
+        odd, remedy = (given != 0.0) & (given != 1.0), "write 1 on the conveyor, 0 beside it"
+        self.refuse_first(odd, "ride", lambda k: f"is {given[k]:g}", remedy)
         rides = np.flatnonzero(given == 1.0)
         if not rides.size or rides[-1] - rides[0] + 1 != rides.size:
             problem = "is 1 in no waypoint" if not rides.size else "is 1 in more than one stretch"
             raise self.fail(None, "ride", problem, "let one stretch of waypoints ride")
         return np.asarray(given == 1.0)
 
-    def check(self, motion: MotionFile, header_line: int, names: list[str]) -> None:
-        """Check the whole table: signs, order of times, waypoints that repeat the one before."""
-        for name in ("speed", "angular_speed"):
-            if name in names:
-                values = motion.speeds if name == "speed" else motion.angular_speeds
-                for index in np.flatnonzero(values <= 0.0):
-                    raise self.fail(
-                        motion.lines[index],
-                        name,
-                        "is not greater than zero",
-                        f"give a speed or '{_AS_FAST_AS_ALLOWED}'",
-                    )
+    def refuse_first(
+        self, bad: NDArray[np.bool_], column: str | None, problem: Callable[[int], str], remedy: str
+    ) -> None:
+        if bad.any():
+            index = int(np.argmax(bad))
+            raise self.fail(self.lines[index], column, problem(index), remedy)
+
+    def check(self, motion: MotionFile, names: list[str]) -> None:
+        for name, values in (("speed", motion.speeds), ("angular_speed", motion.angular_speeds)):
+            remedy = f"give a speed or '{_AS_FAST_AS_ALLOWED}'"
+            self.refuse_first(values <= 0.0, name, lambda k: "is not greater than zero", remedy)
         masses = np.zeros(len(motion)) if motion.payloads is None else motion.payloads
         for name, values in (("blend", motion.blends), ("dwell", motion.dwells), ("payload", masses)):
-            for index in np.flatnonzero(values < 0.0):
-                raise self.fail(motion.lines[index], name, "is negative", "give zero or more")
-        for index in np.flatnonzero((motion.blends > 0.0) & (motion.dwells > 0.0)):
-            raise self.fail(
-                motion.lines[index], "blend", "is set where the platform dwells", "a waypoint is rounded or rested at"
+            self.refuse_first(values < 0.0, name, lambda k: "is negative", "give zero or more")
+        both, remedy = (motion.blends > 0.0) & (motion.dwells > 0.0), "a waypoint is rounded or rested at"
+        self.refuse_first(both, "blend", lambda k: "is set where the platform dwells", remedy)
+        times = motion.times
+        if times is not None:
+            free = np.append(-np.inf, times[:-1] + motion.dwells[:-1])  # from when the platform may come, for each
+            self.refuse_first(
+                times <= free,
+                "time",
+                lambda k: f"{times[k]:.6g} s does not come after {free[k]:.6g} s of line {self.lines[k - 1]}",
+                "times (and dwells) must increase",
             )
-        if motion.times is not None:
-            free_from = motion.times + motion.dwells
-            for index in np.flatnonzero(motion.times[1:] <= free_from[:-1]) + 1:
-                before = f"{free_from[index - 1]:.6g} s"
-                raise self.fail(
-                    motion.lines[index],
-                    "time",
-                    f"{motion.times[index]:.6g} s does not come after {before} of line {motion.lines[index - 1]}",
-                    "times (and dwells) must increase",
-                )
         elif self.path_line is not None and self.path == "smooth":
-            raise self.fail(
-                self.path_line, None, "'path: smooth' needs a time for every waypoint", "add the column 'time [s]'"
-            )
+            remedy = "add the column 'time [s]'"
+            raise self.fail(self.path_line, None, "'path: smooth' needs a time for every waypoint", remedy)
         self.check_steps(motion)
 
-    def check_angles(self, table: dict[str, Array], lines: tuple[int, ...]) -> None:
+    def check_angles(self, table: dict[str, Array]) -> None:
         """Refuse an angle beyond a turn that the ones before do not lead to: poses do not count turns."""
         for name, values in table.items():
-            if name not in _EULER and not (name in self.task and self.units_of(name) is _ANGLE):
-                continue
-            steps = np.abs(np.diff(values, prepend=0.0))
-            for index in np.flatnonzero((np.abs(values) > 2.0 * math.pi) & (steps > _MAX_TIMED_STEP)):
-                raise self.fail(
-                    lines[index],
-                    name,
-                    f"is {values[index]:.6g} rad, {abs(values[index]) / (2.0 * math.pi):.1f} turns, all at once",
-                    f"write '{name} [deg]' in the header row if these are degrees, else waypoints in between",
-                )
+            if name in _EULER or (name in self.task and self.units_of(name) is _ANGLE):
+                turns, steps = np.abs(values) / (2.0 * math.pi), np.abs(np.diff(values, prepend=0.0))
+
+                def said(k: int, values: Array = values, turns: Array = turns) -> str:
+                    return f"is {values[k]:.6g} rad, {turns[k]:.1f} turns, all at once"
+
+                remedy = f"write '{name} [deg]' in the header row if these are degrees, else waypoints in between"
+                self.refuse_first((turns > 1.0) & (steps > _MAX_TIMED_STEP), name, said, remedy)
 
     def check_steps(self, motion: MotionFile) -> None:
-        steps = np.linalg.norm(np.diff(motion.poses[:, :3], axis=0), axis=1)
+        steps = np.append(np.inf, np.linalg.norm(np.diff(motion.poses[:, :3], axis=0), axis=1))
         attitudes = Rotation.from_quat(motion.poses[:, 3:])
-        angles = (attitudes[:-1].inv() * attitudes[1:]).magnitude()
+        angles = np.append(0.0, (attitudes[:-1].inv() * attitudes[1:]).magnitude())
         if motion.times is None:
-            for index in np.flatnonzero((steps < 1e-9) & (angles < 1e-9)) + 1:
-                raise self.fail(
-                    motion.lines[index],
-                    None,
-                    f"repeats the waypoint of line {motion.lines[index - 1]}",
-                    "remove it, or rest there with the column 'dwell [s]'",
-                )
-        for index in np.flatnonzero(angles > _MAX_TIMED_STEP) + 1:
-            raise self.fail(
-                motion.lines[index],
+            self.refuse_first(
+                (steps < 1e-9) & (angles < 1e-9),
                 None,
-                f"turns by {math.degrees(angles[index - 1]):.1f} deg in one step, so the way round is ambiguous",
-                "add a waypoint in between",
+                lambda k: f"repeats the waypoint of line {self.lines[k - 1]}",
+                "remove it, or rest there with the column 'dwell [s]'",
             )
+        turned = "turns by {:.1f} deg in one step, so the way round is ambiguous"
+        far = angles > _MAX_TIMED_STEP
+        self.refuse_first(far, None, lambda k: turned.format(math.degrees(angles[k])), "add a waypoint in between")
 
 
 def _too_long(size: str) -> tuple[str, str]:
-    """Problem and remedy of a text that is longer than any motion."""
     return f"has {size}", "give a table of waypoints"
 
 
@@ -606,10 +576,37 @@ def events_of(motion: MotionFile, arrivals: Sequence[float]) -> PathEvents:
         for name, values in motion.outputs.items()
         if not np.isnan(values[k])
     ]
-    changes = []
-    payloads = payloads_of(motion)
-    if payloads is not None:
-        for k, payload in enumerate(payloads):
-            if k == 0 or payload is not payloads[k - 1]:
-                changes.append(PayloadChange(float(arrivals[k]), payload))
-    return PathEvents(tuple(outputs), tuple(changes))
+    payloads = payloads_of(motion) or ()
+    changed = [k for k, payload in enumerate(payloads) if k == 0 or payload is not payloads[k - 1]]
+    return PathEvents(tuple(outputs), tuple(PayloadChange(float(arrivals[k]), payloads[k]) for k in changed))
+
+
+_FROM_HOME = "counted from home all waypoints are within reach: is the frame 'home' meant ('# frame: home')?"
+_MILLIMETRES = 20.0  # times the robot's size: numbers of that size are mm
+
+
+def hint_of(kinematics: Kinematics, motion: MotionFile, mode: int | None) -> str:
+    """The most likely meaning of a motion out of reach, as a sentence; or empty."""
+    farthest = motion.poses[np.abs(motion.poses[:, :3]).max(axis=1).argmax(), :3]
+    if looks_like_millimetres(kinematics, farthest):
+        return f"places are in metres: if these are mm, give {in_metres(farthest)}"
+    return _FROM_HOME if _meant_from_home(kinematics, motion, mode) else ""
+
+
+def looks_like_millimetres(kinematics: Kinematics, place: ArrayLike) -> bool:
+    """Whether a position or length [m] is twenty times the robot's size or more, so most likely in millimetres."""
+    return float(np.abs(np.asarray(place)).max()) > _MILLIMETRES * float(kinematics.engine.size)
+
+
+def in_metres(place: ArrayLike) -> str:
+    """The numbers (n,) of a place that was given in millimetres, as text in metres."""
+    return " ".join(f"{x / 1000.0:g}" for x in np.ravel(place))
+
+
+def _meant_from_home(kinematics: Kinematics, motion: MotionFile, mode: int | None) -> bool:
+    if motion.relative_to_home or motion.tool is not None or motion.riding is not None:
+        return False
+    from_home = replace(motion, relative_to_home=True).in_base(np.asarray(kinematics.home, dtype=np.float64))
+    begins = np.asarray(kinematics.inverse(motion.poses[:1], mode=mode).status)
+    there = np.asarray(kinematics.inverse(from_home.poses, mode=mode).status)
+    return bool(begins[0] != 0 and not there.any())

@@ -12,7 +12,7 @@ import pytest
 from pkm_analysis.command_line.analyse import main
 from pkm_analysis.command_line.tasks import EXCEEDED
 from pkm_analysis.prediction import Gear, Motor, read_gears, read_motors
-from pkm_control.motion.files.sampled_motion import sampled_motion
+from pkm_control.motion.files.default_motion import sampled_motion
 from pkm_description import load_mechanism
 from pkm_dynamics import Dynamics
 

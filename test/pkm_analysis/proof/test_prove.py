@@ -19,7 +19,7 @@ from pkm_analysis.proof.halving import Proof, prove
 from pkm_analysis.requirements.quantities import Assumed, requirement
 from pkm_analysis.requirements.quantity import Batch
 from pkm_control.control_errors import MotionFileError
-from pkm_control.motion.files.sampled_motion import rounded_motion
+from pkm_control.motion.files.default_motion import rounded_motion
 from pkm_control.motion.rounded_path import RoundedPath
 from pkm_description import load_mechanism
 from pkm_description.gallery import robot_names

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from pkm_control.conveyor.belt import Belt, SimulatedBelt
-from pkm_control.conveyor.conveyor import Conveyor, Ride, SimulatedDrive
-from pkm_control.conveyor.conveyor_file import read_conveyors
+from pkm_control.conveyor.conveyor import Conveyor, Ride, SimulatedDrive, read_conveyors
 from pkm_runtime.errors import ConfigurationError
 
 LATENCY = 0.004  # s

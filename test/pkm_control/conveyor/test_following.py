@@ -16,10 +16,10 @@ from pkm_client.simulated import SimulatedBackend
 from pkm_control.control_errors import MotionFileError, UnreachableMotionError
 from pkm_control.conveyor.boarding import _standing
 from pkm_control.conveyor.conveyor import Conveyor, ConveyorError
-from pkm_control.loop.modes import Mode, Outcome
 from pkm_control.motion.files.motion_file import parse_motion
-from pkm_control.operation.motion_points import MotionPoints
-from pkm_control.space.tool import Tool
+from pkm_control.motion.point_trajectory import MotionPoints
+from pkm_control.operator_interface import Mode, Outcome
+from pkm_control.tool import Tool
 from pkm_description import load_mechanism
 from pkm_dynamics.dynamics import shared_dynamics
 from pkm_hardware.simulated.simulated_machine import SimulatedMachine
