@@ -43,10 +43,10 @@ from pkm_kinematics.solve.robot_constants import refuse_redundant
 from pkm_kinematics.solve.singularity import margins as drive_margins
 from pkm_kinematics.solve.singularity import scaling
 from pkm_kinematics.status import closes
+from pkm_runtime.chunks import slices
 from pkm_runtime.codegen import Recording, Tape, loose, trace
 from pkm_runtime.codegen.c_code import GpuCode
 from pkm_runtime.codegen.machine_code import LANES, VectorCode
-from pkm_runtime.chunks import slices
 from pkm_runtime.sweeps import Sweeps
 
 SCRATCH = (8, 14, 14)  # of `pose_quantities`

@@ -33,13 +33,13 @@ import numpy as np
 from pkm_bringup import bringup
 from pkm_bringup.main_job import plan_cycle, planned, run_motion, simulated_loop
 from pkm_client import options
-from pkm_control.controllers.law_settings import LAWS
 from pkm_control.loop.control_loop import ControlLoop, switch_on, warm_up
+from pkm_control.loop_settings import ControllerSettings
 from pkm_control.motion.files.default_motion import motion_named
 from pkm_control.motion.files.shipped import AUTO
 from pkm_control.motion.planning import MotionPlanner
+from pkm_control.operator_interface import LAWS
 from pkm_control.robot_loop import build_follower
-from pkm_control.simulation_setup import ControllerSettings
 from pkm_description import load_mechanism
 from pkm_description.from_urdf import shared_mechanism
 from pkm_description.load import xacro_arguments

@@ -19,8 +19,7 @@ import numpy as np
 from scipy.optimize import minimize
 from scipy.spatial.transform import Rotation
 
-from pkm_control.motion.files.hints import in_metres, looks_like_millimetres
-from pkm_control.motion.files.motion_file import MotionFile
+from pkm_control.motion.files.motion_file import MotionFile, in_metres, looks_like_millimetres
 from pkm_control.motion.planning import MotionPlanner
 from pkm_description.mechanism import Array
 from pkm_dynamics.motion_limits import PlatformLimits

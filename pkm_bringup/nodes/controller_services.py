@@ -22,10 +22,10 @@ from pkm_bringup.nodes.node_parts import RequestThread
 from pkm_calibration.measurements import append_measurement
 from pkm_control.control_errors import GoalError
 from pkm_control.conveyor.belt import Belt
-from pkm_control.conveyor.conveyor_file import read_conveyors
+from pkm_control.conveyor.conveyor import read_conveyors
+from pkm_control.loop.operator import Operator
 from pkm_control.loop.running_loop import Controls, RunningLoop
-from pkm_control.operation.answer import Answer
-from pkm_control.operation.operator import Operator
+from pkm_control.operator_interface import Answer
 from pkm_description.mechanism import Array
 from pkm_description.ros import messages, topics
 from pkm_description.ros.polled import PolledSubscription

@@ -18,8 +18,8 @@ from sensor_msgs.msg import JointState
 
 from pkm_bringup.main_job import Plan
 from pkm_control.loop.followed_motion import Tolerances
-from pkm_control.loop.modes import Outcome
-from pkm_control.operation.motion_points import MotionPoints
+from pkm_control.motion.point_trajectory import MotionPoints
+from pkm_control.operator_interface import Outcome
 from pkm_control.ros import motion_messages
 from pkm_description.mechanism import Array, Inertial
 from pkm_description.ros import messages, topics

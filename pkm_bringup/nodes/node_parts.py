@@ -16,8 +16,8 @@ from rclpy.time import Time
 from std_msgs.msg import Empty
 from std_srvs.srv import Trigger
 
-from pkm_client.settings import SETTING, SWITCH, typed_value
-from pkm_control.loop.shared_rows import Figures
+from pkm_client.options import SETTING, SWITCH, typed_value
+from pkm_control.loop.between_processes import Figures
 from pkm_description.ros import topics
 from pkm_description.ros.parameters import declare
 from pkm_description.ros.periodic import steady_timer

@@ -25,7 +25,7 @@ from std_srvs.srv import Trigger
 from pkm_bringup.bringup import PAGE
 from pkm_bringup.nodes.node_parts import declare_settings
 from pkm_control.motion.files.shipped import AUTO, motion_names
-from pkm_control.operation.answer import Answer
+from pkm_control.operator_interface import Answer
 from pkm_control.ros.operator_calls import LONG_PATIENCE, OperatorCalls
 from pkm_description.mechanism import Array, Mechanism
 from pkm_description.ros import diagnostics, messages, topics

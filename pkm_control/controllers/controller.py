@@ -18,7 +18,7 @@ from pkm_dynamics.motion_limits import ActuatorLimits
 from pkm_dynamics.weight import holding_efforts, payload_wrench
 from pkm_kinematics import Kinematics
 from pkm_kinematics.forward.graph_tracker import GraphTracker
-from pkm_kinematics.kernels.short_vectors import all_finite
+from pkm_kinematics.kernels.dense import all_finite
 from pkm_kinematics.status import closes
 
 _HOME_MODE = 0  # the working mode of home

@@ -16,7 +16,7 @@ from pkm_description.mechanism import Array
 from pkm_dynamics import Distribution, Dynamics
 from pkm_dynamics.motion_limits import ActuatorLimits
 from pkm_kinematics.kernels.compiled_rotations import displace, displacement_between
-from pkm_kinematics.solve.constraints import scaling
+from pkm_kinematics.solve.singularity import scaling
 
 
 @dataclass(frozen=True, eq=False)

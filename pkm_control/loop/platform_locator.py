@@ -12,7 +12,7 @@ from pkm_description.mechanism import Array
 from pkm_hardware.device_readings import ReadingWatch
 from pkm_kinematics import Kinematics
 from pkm_kinematics.forward.tracker import Tracker
-from pkm_kinematics.kernels.short_vectors import magnitude
+from pkm_kinematics.kernels.dense import magnitude
 from pkm_kinematics.status import Status, closes
 
 

@@ -31,7 +31,7 @@ from pkm_description.mechanism import Array, Inertial
 from pkm_dynamics.weight import payload_wrench
 from pkm_kinematics import Kinematics
 from pkm_kinematics.kernels.compiled_rotations import displace, displacement_between
-from pkm_kinematics.solve.constraints import scaling
+from pkm_kinematics.solve.singularity import scaling
 from pkm_kinematics.status import closes
 from pkm_runtime.errors import ConfigurationError
 

@@ -29,8 +29,7 @@ from pkm_dynamics.distribution import Distribution
 from pkm_dynamics.motion_limits import ActuatorLimits
 from pkm_dynamics.weight import Carried, pulling
 from pkm_kinematics import Configuration, Kinematics, Status
-from pkm_kinematics.solve.constraints import per_unit_speed, scaling
-from pkm_kinematics.solve.singularity import margins
+from pkm_kinematics.solve.singularity import margins, per_unit_speed, scaling
 from pkm_kinematics.status import closes
 
 SHARE = 0.02  # of home's margin: nearer to a singularity nothing may come

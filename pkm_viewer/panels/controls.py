@@ -14,7 +14,7 @@ from typing import Any
 
 from viser._messages import RunJavascriptMessage
 
-from pkm_control.operation.answer import Answer
+from pkm_control.operator_interface import Answer
 from pkm_viewer.operations import Motion, Readings
 from pkm_viewer.panels.asking import Newest, PageRequests
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from pkm_control.operation.answer import Answer
+from pkm_control.operator_interface import Answer
 from pkm_description.mechanism import Array, Mechanism
 from pkm_viewer.operations import DISTANCES, Readings
 from pkm_viewer.panels.asking import PageRequests

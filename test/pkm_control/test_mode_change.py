@@ -16,7 +16,7 @@ from pkm_control.loop.mode_transition import ModeTransitionError
 from pkm_control.loop.operator import RecoveryError, recovery_pose
 from pkm_control.loop.requests import continue_change
 from pkm_control.operator_interface import Mode, Outcome
-from pkm_hardware.simulated.imperfections import realistic_machine
+from pkm_hardware.simulated.simulated_machine import realistic_machine
 from pkm_kinematics.forward.tracker import AssemblyModeTracker
 from pkm_kinematics.kernels.compiled_rotations import displace, displacement_between
 from pkm_runtime.errors import PkmError

@@ -17,7 +17,7 @@ viser = pytest.importorskip("viser")
 
 from websockets.sync.client import connect  # noqa: E402
 
-from pkm_control.operation.answer import Answer  # noqa: E402
+from pkm_control.operator_interface import Answer  # noqa: E402
 from pkm_viewer.jog_space import JogSpace  # noqa: E402
 from pkm_viewer.operations import Readings  # noqa: E402
 from pkm_viewer.page_server import (  # noqa: E402

@@ -8,7 +8,7 @@ import pytest
 
 from pkm_bringup.nodes.motion_run import loop_figures
 from pkm_bringup.nodes.node_parts import LoopMonitor
-from pkm_control.loop.shared_rows import Figures
+from pkm_control.loop.between_processes import Figures
 from pkm_interfaces.msg import LoopStatistics
 from pkm_runtime.fixed_rate import deviation_counts
 

@@ -16,7 +16,7 @@ from rcl_interfaces.msg import Log
 from pkm_bringup.nodes import motion_player_node, requested_motions
 from pkm_bringup.nodes.motion_player_node import MotionPlayer
 from pkm_bringup.nodes.motion_run import MotionRun, Order
-from pkm_control.loop.modes import Outcome
+from pkm_control.operator_interface import Outcome
 from pkm_description import load_mechanism
 from pkm_description.ros import topics
 from pkm_interfaces.srv import PlayMotion

@@ -12,7 +12,7 @@ import pytest
 
 from pkm_bringup.runner import ProcessGroup
 from pkm_calibration.measurements import read_measurements
-from pkm_control.loop.modes import Mode
+from pkm_control.operator_interface import Mode
 from pkm_description.ros import topics
 from pkm_interfaces.srv import RecordMeasurement
 
