@@ -23,12 +23,19 @@ from typing import Any, ClassVar
 from numpy.typing import ArrayLike, NDArray
 
 from pkm_description.mechanism import Array, Inertial, Mechanism
-from pkm_dynamics.accelerations import Accelerations, direct
 from pkm_dynamics.distribution import Distribution
-from pkm_dynamics.efforts import Efforts, coriolis, inverse, mass_matrix, spring_efforts
+from pkm_dynamics.inverse_and_direct import (
+    Accelerations,
+    Efforts,
+    coriolis,
+    direct,
+    inverse,
+    mass_matrix,
+    spring_efforts,
+)
 from pkm_dynamics.inverse_derivatives import InverseDerivatives, inverse_derivatives
 from pkm_dynamics.lean_calls import lean
-from pkm_dynamics.linear_form.regressor import ParameterSet, parameters_of, regressor
+from pkm_dynamics.linear_form import ParameterSet, parameters_of, regressor
 from pkm_dynamics.problem import Problem
 from pkm_dynamics.reactions import Reactions, reactions
 from pkm_dynamics.redundant import RedundantDynamics
@@ -255,7 +262,7 @@ class Dynamics(Describable):
 
         Returns:
             Psi (..., n_actuated, n_parameters), NaN where `inverse` has no answer, and the names of the parameters; see
-            `pkm_dynamics.linear_form.regressor`.
+            `pkm_dynamics.linear_form`.
         """
         problem = self.problem(pose, twist, acceleration)
         return regressor(problem, self.parameters)[0], self.parameters.names

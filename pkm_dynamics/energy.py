@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from pkm_description.mechanism import Array, Inertial
 from pkm_dynamics.dynamics import Dynamics
-from pkm_dynamics.kernels.body_energy import energy_many
+from pkm_dynamics.kernels.over_rows import energy_many
 from pkm_kinematics import Configuration, Status
 from pkm_kinematics.kernels.model_and_data import Choice, Model
 

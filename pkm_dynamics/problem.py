@@ -12,9 +12,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pkm_description.mechanism import Array, Inertial
-from pkm_dynamics.kernels.over_rows import seed_joints
+from pkm_dynamics.kernels.over_rows import BY_CODE, seed_joints
 from pkm_dynamics.robot_model import Record, RobotModel
-from pkm_dynamics.straight_code import SOLVED
 from pkm_kinematics import Status
 from pkm_kinematics.batch import BATCH, all_finite, over_cores, rows_for, shaped
 from pkm_kinematics.configuration import Configuration
@@ -147,7 +146,7 @@ class Problem:
         elif made is None or (self.status == Status.CONVERGED).any():
             self._solve_at_once(kernel, arrays)
         if made is not None:
-            self.status[self.status == SOLVED] = Status.CONVERGED
+            self.status[self.status == BY_CODE] = Status.CONVERGED
         self.refuse_overflow(out)
 
     def solve_positions(self, kernel: Kernel, out: Array, *given: Array) -> None:

@@ -22,9 +22,8 @@ from numpy.typing import NDArray
 
 from pkm_description.mechanism import Array
 from pkm_dynamics.distribution import Distribution, meant
-from pkm_dynamics.efforts import efforts_of
-from pkm_dynamics.kernels.spring_forces import add_springs
-from pkm_dynamics.kernels.wrenches import limb_wrenches, platform_wrench
+from pkm_dynamics.inverse_and_direct import efforts_of
+from pkm_dynamics.kernels.wrenches import add_springs, limb_wrenches, platform_wrench
 from pkm_dynamics.problem import POSE, WRENCH, Problem
 from pkm_kinematics import Kinematics, Status
 from pkm_kinematics.kernels.records import BASE, PLATFORM

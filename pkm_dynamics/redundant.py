@@ -14,12 +14,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pkm_description.mechanism import Array, Inertial
-from pkm_dynamics.accelerations import Accelerations
 from pkm_dynamics.distribution import Distribution, meant
-from pkm_dynamics.efforts import Efforts
-from pkm_dynamics.kernels.redundant_dynamics import redundant_accelerations, redundant_efforts
-from pkm_dynamics.robot_model import RobotModel
-from pkm_dynamics.turning_robot import graph_model
+from pkm_dynamics.inverse_and_direct import Accelerations, Efforts
+from pkm_dynamics.kernels.graph_dynamics import redundant_accelerations, redundant_efforts
+from pkm_dynamics.robot_model import RobotModel, graph_model
 from pkm_kinematics import Configuration, Status
 from pkm_kinematics.batch import as_rows, nans, rows_for, shaped
 from pkm_kinematics.forward.graph_coordinates import coordinates_of

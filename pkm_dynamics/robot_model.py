@@ -152,6 +152,18 @@ class RobotModel:
 Record = Callable[[RobotModel, int], Recording | None]  # of a kernel for one robot, in a branch
 
 
+def graph_model(robot: RobotModel, payload: Inertial | None = None) -> Model:
+    """The whole graph, actuators held, the platform's mass in its branch's last body; a column per actuator."""
+    k = robot.kinematics
+    graph = k.engine.whole_graph
+    tables = graph.holding(k.actuated_names)
+    bodies = tables.bodies.copy()
+    platform = robot.model(payload).bodies[PLATFORM]
+    alone = Inertial.of_ten(np.concatenate([[platform["mass"]], platform["moment"], platform["inertia"]]))
+    add_mass(bodies[graph.platform_carrier], alone.in_frame(graph.tail).ten)
+    return tables.model.replace(bodies=robot.with_friction(bodies), subspace=np.zeros((6, robot.n_actuated)))
+
+
 def checked_payload(payload: Inertial) -> Inertial:
     """A payload as arrays of numbers, checked by the description's rules for bodies (`ShapeError`, `PkmError`)."""
     if not isinstance(payload, Inertial):

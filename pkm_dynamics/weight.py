@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Efforts that hold a robot at rest within its actuators' bounds, and what a payload adds to those of a motion."""
+"""What a robot's actuators carry: weight and payload, within their bounds, and the inertia that they feel."""
 
 from __future__ import annotations
 
@@ -8,12 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from pkm_description.mechanism import Inertial
+from pkm_description.mechanism import Array, Inertial
 from pkm_dynamics import Distribution, Dynamics
 from pkm_dynamics.kernels.wrenches import carried_wrenches
 from pkm_dynamics.motion_limits import ActuatorLimits
-
-Array = NDArray[np.float64]
+from pkm_kinematics import Kinematics
 
 
 def holding_efforts(
@@ -86,3 +85,34 @@ def together(one: Inertial | None, other: Inertial | None) -> Inertial | None:
     if one is None or other is None:
         return one or other
     return Inertial.of_ten(one.ten + other.ten)
+
+
+def actuator_mass_matrix(kinematics: Kinematics, dynamics: Dynamics, pose: Array, mode: int | None = None) -> Array:
+    """Mass matrix (n_actuated, n_actuated) in the actuators [kg m^2, kg m, kg]; NaN at a singular pose (7,).
+
+    Efforts are this times the actuators' accelerations; with redundant drives the smallest efforts. Gains that are
+    multiples of it give every direction of the motion the same poles. Those from its diagonal do not: on a
+    Gough-Stewart platform the lightest direction answers a hundred times as fast as the actuators' own inertias say.
+    `mode` None is home's working mode.
+    """
+    at = kinematics.at(pose, mode=mode)
+    spread = _pseudo_inverse(at.motion_jacobian)
+    return np.asarray(spread.T @ dynamics.mass_matrix(at) @ spread)
+
+
+def free_inertia(kinematics: Kinematics, dynamics: Dynamics, pose: Array) -> Array:
+    """Inertia (n_actuated,) [kg m^2 or kg] of each actuator pushed alone, the others free; NaN at a singular pose (7,).
+
+    A force on single actuators, such as a stop at the end of their range, is as stiff as intended when scaled by this;
+    n actuators pushed at once answer at most n times as fast.
+    """
+    at = kinematics.at(pose)
+    jacobian, mass = at.motion_jacobian, dynamics.mass_matrix(at)
+    if not (np.isfinite(jacobian).all() and np.isfinite(mass).all()):
+        return np.full(len(kinematics.actuated_names), np.nan)
+    return np.asarray(1.0 / np.sum(jacobian * np.linalg.solve(mass, jacobian.T).T, axis=1))
+
+
+def _pseudo_inverse(matrix: Array) -> Array:
+    """Pseudo-inverse; NaN for a matrix that is not finite."""
+    return np.asarray(np.linalg.pinv(matrix)) if np.isfinite(matrix).all() else np.full(matrix.shape[::-1], np.nan)

@@ -29,7 +29,7 @@ from pkm_analysis.requirements.conditions import INSIDE, Membership, OverDomain
 from pkm_analysis.requirements.grammar import shown
 from pkm_analysis.workspace.grid import extent
 from pkm_description.mechanism import Array, Inertial, Spring, frozen
-from pkm_dynamics.efforts import efforts_of
+from pkm_dynamics.inverse_and_direct import efforts_of
 from pkm_dynamics.problem import Problem
 from pkm_kinematics.kernels.records import JOINT_SPRING
 from pkm_kinematics.model.tables import add_mass, build_graph, spring_table

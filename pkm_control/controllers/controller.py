@@ -12,10 +12,9 @@ from pkm_control.controllers.law_settings import DAMPING, NATURAL_FREQUENCY
 from pkm_control.controllers.model import ControlModel
 from pkm_description.mechanism import Array, Inertial
 from pkm_dynamics import Dynamics
-from pkm_dynamics.actuator_inertia import actuator_mass_matrix
 from pkm_dynamics.distribution import Sharing
 from pkm_dynamics.motion_limits import ActuatorLimits
-from pkm_dynamics.weight import holding_efforts
+from pkm_dynamics.weight import actuator_mass_matrix, holding_efforts
 from pkm_kinematics import Kinematics
 
 

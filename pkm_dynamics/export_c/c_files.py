@@ -14,8 +14,21 @@ from numpy.typing import NDArray
 
 from pkm_description.rotations import pose_distance
 from pkm_dynamics.dynamics import Dynamics
+from pkm_dynamics.export_c.c_parts import (
+    CMAKE,
+    DRIVES_NEAR,
+    HELPERS,
+    INVERSE,
+    JOINTS_ALONG,
+    JOINTS_WITHIN,
+    MOVED,
+    README,
+    SHARE,
+    SOLVED,
+    WIDE,
+    WITHIN,
+)
 from pkm_dynamics.export_c.c_test import states_of, test_source
-from pkm_dynamics.export_c.cpp_header import cpp_header, wrapped
 from pkm_dynamics.export_c.forward_in_c import (
     CLOSED_STEPS,
     FORWARD,
@@ -27,7 +40,17 @@ from pkm_dynamics.export_c.forward_in_c import (
     SAME_SIDE_BY_RATES,
     LimbPlaces,
 )
-from pkm_dynamics.export_c.header_in_c import LIMBS, PROTOTYPES, STATUSES, Header, release, stays_open
+from pkm_dynamics.export_c.headers import (
+    LIMBS,
+    PROTOTYPES,
+    STATUSES,
+    Header,
+    Scalar,
+    cpp_header,
+    release,
+    stays_open,
+    wrapped,
+)
 from pkm_dynamics.export_c.iteration_in_c import (
     CURVE_REACH,
     FOLLOW,
@@ -42,8 +65,6 @@ from pkm_dynamics.export_c.iteration_in_c import (
     WAY_TO,
 )
 from pkm_dynamics.export_c.recorded_robot import RecordedFunction, RecordedRobot
-from pkm_dynamics.export_c.scalar_in_c import Scalar
-from pkm_dynamics.export_c.sharing_in_c import SHARE
 from pkm_kinematics.forward.along_path import CLEARLY
 from pkm_kinematics.kernels.path.carry_on import FAR, JUMP, SHORT, SHORTEST, STEP
 from pkm_kinematics.kernels.path.follow import CONTRACTION
@@ -56,85 +77,8 @@ from pkm_kinematics.solve.possible_twists import ROUNDED as AJAR
 from pkm_kinematics.status import Status, closes
 from pkm_runtime.codegen.c_code import CHOICES, identifier, quoted
 
-BETWEEN = (
-    0.05  # of the robot's size: poses on the way of a platform with one degree of freedom from which limbs are found
-)
-WIDE = """
-#if DBL_DIG < 15
-#error "double is no wider than float here: export with --scalar float"
-#endif
-"""
-DRIVES_NEAR = """\
-int NAME_drives_near(const REAL pose[7], int mode, REAL actuated[], struct NAME_limbs *limbs)
-{
-    const int status = NAME_inverse_near(pose, mode, actuated, 0, limbs);
-    return status == PKM_JOINT_LIMIT ? PKM_OK : status;
-}
-"""
-HELPERS = """\
-/* The status of an answer: NaN where there is none, PKM_INVALID_INPUT where a number overflowed. */
-static int finish(int status, REAL out[], int n)
-{
-    if (status == PKM_OK)
-        for (int k = 0; k < n; k++)
-            if (!(FABS(out[k]) < HUGE_VAL))
-                status = PKM_INVALID_INPUT;
-    if (status != PKM_OK)
-        for (int k = 0; k < n; k++)
-            out[k] = NAN;
-    return status;
-}
-
-/* The sign of each branch in a working mode. */
-static int sides_of(int mode, REAL side[])
-{
-    if (mode < 0 || mode >= MODES)
-        return PKM_NO_SUCH_MODE;
-TORN    for (int k = 0; k < SIDES; k++)
-        side[k] = (mode >> k) % 2 ? -ONE : ONE;
-    return PKM_OK;
-}
-"""
-WITHIN = """\
-/* 1 where a joint is in its range, if need be after some full turns. */
-static int within(REAL *q, int k)
-{
-    const REAL lower = joint_lower[k], upper = joint_upper[k], turn = TAU;
-    if (!(*q < lower || *q > upper))
-        return 1;
-    if (!joint_wraps[k])
-        return 0;
-    const REAL turned = *q < lower ? *q + turn * CEIL((lower - *q) / turn) : *q - turn * CEIL((*q - upper) / turn);
-    if (!(lower <= turned && turned <= upper))
-        return 0;
-    *q = turned;
-    return 1;
-}
-"""
-INVERSE = """\
-int NAME_inverse(const REAL pose[7], int mode, REAL actuated[], REAL joints[])
-{
-    REAL side[SIDES], q[JOINTS]AT;
-    int status = sides_of(mode, side), inside = 1;
-    if (status == PKM_OK)
-        status = positions(pose, side, start_of_mode[mode], q);
-AGAIN    status = finish(status, q, JOINTS);
-"""
-MOVED = """\
-    if (status == PKM_UNREACHABLE && platform(pose, at) == PKM_OK && into_space(side, at) == PKM_OK)
-        status = {};
-"""
-JOINTS_WITHIN = """\
-    for (int k = 0; k < JOINTS && status == PKM_OK; k++)
-        inside = within(&q[k], k) && inside;
-    const int known = status == PKM_OK;
-    for (int k = 0; k < JOINTS && joints; k++)
-        joints[k] = known ? q[k] : NAN;
-    for (int k = 0; k < M; k++)
-        actuated[k] = known ? q[NAME_actuated_joint[k]] : NAN;
-    return known && !inside ? PKM_JOINT_LIMIT : status;
-}
-"""
+# Of the robot's size: between poses on the way of a platform with one degree of freedom, from which limbs are found
+BETWEEN = 0.05
 
 
 class CFiles:
@@ -555,69 +499,3 @@ class CFiles:
         for word, value in words.items():
             template = re.sub(rf"\b{word}\b", value, template)
         return self.scalar.typed(template)
-
-
-SOLVED = """\
-int NAME_inverse_near(const REAL pose[7], int mode, REAL actuated[], REAL joints[], struct NAME_limbs *limbs)
-{
-    REAL side[SIDES], q[JOINTS];
-    int inside = 1, status = take_along(pose, mode, side, limbs);
-    if (status == PKM_OK)
-        status = finish(positions(limbs->pose, side, limbs->joints, q), q, JOINTS);
-"""
-JOINTS_ALONG = (  # in the forward kinematics: with joints that are iterated, and without
-    ("Q_IN ", "const REAL q[], ", ""),
-    ("Q_OUT ", "REAL q[], ", ""),
-    ("STEP_AT(", "step_at(", "newton_step("),
-    ("Q goal", "q, goal", "goal"),
-    ("Q next", "q, next", "next"),
-    ("Q pose", "q, pose", "pose"),
-    ("Q_LOCAL", "\n    REAL kept[JOINTS];", ""),
-    ("Q_FIRST", "\n    REAL q[JOINTS] = {ZERO};", ""),
-    ("Q_LAST", ", q", ""),
-    ("Q_KEEP", "        for (int i = 0; i < JOINTS; i++)\n            kept[i] = q[i];\n", ""),
-    ("Q_BACK", "            for (int i = 0; i < JOINTS; i++)\n                q[i] = kept[i];\n", ""),
-)
-CMAKE = """\
-cmake_minimum_required(VERSION 3.10)
-project(NAME C)
-set(CMAKE_C_STANDARD 99)
-if(NOT CMAKE_BUILD_TYPE)
-  set(CMAKE_BUILD_TYPE Release)
-endif()
-add_library(NAME NAME.c)
-target_include_directories(NAME PUBLIC ${CMAKE_CURRENT_SOURCE_DIR})
-option(NATIVE "code for the processor of this computer alone" OFF)
-if(CMAKE_C_COMPILER_ID MATCHES "GNU|Clang")
-  target_compile_options(NAME PRIVATE -fno-math-errno -fno-trapping-math $<$<BOOL:${NATIVE}>:-march=native>)
-endif()
-if(UNIX)
-  target_link_libraries(NAME PUBLIC m)
-endif()
-enable_testing()
-add_executable(NAME_test NAME_test.c)
-target_link_libraries(NAME_test NAME)
-add_test(NAME NAME_test COMMAND NAME_test)
-"""
-README = """\
-# {robot} in C
-
-Made by `pkm export` {release} from the description with digest `{digest}`. `pkm check {robot} --exported .` tells
-whether the description still has it. Do not edit: export again.
-
-    {build}
-
-compares every function with what Python answers in 1,000 states, and prints the largest error.
-
-`{name}.h` says what the functions take and give; `{name}.hpp` has them for C++17, with spans. Numbers are `{real}`.
-C99, `math.h` and nothing else, no allocation, no state: all functions may be called from several threads at once.
-
-Task coordinates: {what}. Drives: {drives}. {modes} working mode(s), numbered from 0, which is home's.
-
-    double actuated[{upper}_N_ACTUATED], effort[{upper}_N_ACTUATED];
-    if ({name}_inverse({name}_home, 0, actuated, 0) == PKM_OK)
-        {name}_gravity({name}_home, 0, effort);
-
-Where there is no answer, it is NaN, and the status says why. `{name}_forward` continues `near`: called in every period
-with the pose of the last, it keeps its assembly mode, or says that it cannot.
-"""

@@ -3,8 +3,13 @@
 
 import numpy as np
 
-from pkm_dynamics.kernels.direct_dynamics import direct_dynamics
-from pkm_dynamics.kernels.inverse_dynamics import conditioned_inverse_dynamics, task_force_here
+from pkm_dynamics.kernels.platform_dynamics import (
+    conditioned_inverse_dynamics,
+    direct_dynamics,
+    straight_inverse,
+    task_force_here,
+)
+from pkm_dynamics.kernels.wrenches import energy_here
 from pkm_kinematics.kernels.model_and_data import SOLVED
 from pkm_kinematics.kernels.position.chain import read_chain
 from pkm_kinematics.kernels.position.placement import place_platform, set_angle
@@ -14,7 +19,10 @@ from pkm_kinematics.kernels.rates.motion import solve_motion
 from pkm_kinematics.kernels.rates.motion_space import is_off_space
 from pkm_kinematics.kernels.records import CLOSED_FORM, PLATFORM
 from pkm_kinematics.kernels.short_vectors import all_finite
-from pkm_runtime.kernels.compiled import compiled
+from pkm_runtime.codegen.call_code import call_code
+from pkm_runtime.kernels.compiled import allocating, compiled
+
+BY_CODE = -2  # status of rows that straight-line code has answered, which kernels pass over
 
 
 @compiled
@@ -104,3 +112,36 @@ def direct_dynamics_many(model, data, choice, motions, efforts, out, status):
         status[k] = direct_dynamics(model, data, choice.branch, motions[k], efforts[k], out[k])
         if status[k] != CONVERGED:
             out[k, :] = np.nan
+
+
+@compiled
+def energy_many(model, data, choice, motions, out, status):
+    """Energies and lost power (k, 3) for motions (k, 25)."""
+    for k in range(motions.shape[0]):
+        if status[k] != CONVERGED:
+            continue
+        seed_joints(model, data, choice, k)
+        status[k] = solve_motion(model, data, choice.branch, motions[k])
+        if status[k] == CONVERGED:
+            energy_here(model, data.state, out[k])
+        else:
+            out[k, :] = np.nan
+
+
+@allocating
+def straight_inverse_many(code, motions, condition, efforts, status):
+    """Efforts (k, m) and conditions (k,) for motions (k, 25); status (k,) is BY_CODE where the code has a result."""
+    m = efforts.shape[1]
+    results = np.empty(m + 1)
+    for k in range(motions.shape[0]):
+        if status[k] == CONVERGED and straight_inverse(code, results, motions[k], efforts[k]) == CONVERGED:
+            condition[k] = results[m]
+            status[k] = BY_CODE
+
+
+@compiled
+def straight_direct_many(code, motions, efforts, out, status):
+    """Platform accelerations (k, 6) for motions (k, 25) and efforts (k, m); status as in `straight_inverse_many`."""
+    for k in range(motions.shape[0]):
+        if status[k] == CONVERGED and call_code(code, motions[k], efforts[k], out[k]) == CONVERGED:
+            status[k] = BY_CODE

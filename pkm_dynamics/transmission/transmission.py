@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
@@ -11,9 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pkm_description.graph import path_from_base
-from pkm_description.mechanism import Array, Inertial, JointType
+from pkm_description.mechanism import Array, Inertial, Joint, JointType
 from pkm_description.tree_model import TreeModel
-from pkm_dynamics.transmission.motor_line import MotorLine
 from pkm_kinematics.batch import as_rows
 from pkm_kinematics.kernels.regularity import is_regular
 from pkm_kinematics.linkage.lean import lean_outputs
@@ -23,6 +23,33 @@ from pkm_kinematics.status import Status
 from pkm_runtime.codegen.machine_code import VectorCode
 from pkm_runtime.describable import Describable, listed
 from pkm_runtime.shareable_arrays import shareable
+
+
+@dataclass(frozen=True)
+class MotorLine:
+    """Limits at the actuated joint, behind its gear: `effort` [N m or N] at most, none that drives beyond `speed`.
+
+    Between, an electric motor's line falls from its `stall` effort at rest to none at `speed` [rad/s or m/s]; infinite
+    where it is not known. Braking has `effort` at every speed.
+    """
+
+    effort: float
+    speed: float = np.inf
+    stall: float = np.inf
+
+    @classmethod
+    def of(cls, joint: Joint) -> MotorLine:
+        """What a description says: a box of effort and speed."""
+        return cls(joint.limits.effort, joint.limits.velocity)
+
+    def bounds(self, speed: Array) -> tuple[Array, Array]:
+        """Least and largest effort (n,) at speeds (n,)."""
+        return -self._pushing(-speed), self._pushing(speed)
+
+    def _pushing(self, speed: Array) -> Array:
+        if np.isinf(self.stall):
+            return np.where(speed < self.speed, self.effort, 0.0)
+        return np.clip(self.stall * (1.0 - speed / self.speed), 0.0, self.effort)
 
 
 class Motion(NamedTuple):

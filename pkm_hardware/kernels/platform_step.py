@@ -3,7 +3,7 @@
 
 from math import atan2, isfinite
 
-from pkm_dynamics.kernels.direct_dynamics import direct_dynamics
+from pkm_dynamics.kernels.platform_dynamics import direct_dynamics
 from pkm_hardware.kernels.contact import contact_wrench
 from pkm_kinematics.kernels.compiled_rotations import shift_pose
 from pkm_kinematics.kernels.position.positions import CONVERGED, DIVERGED

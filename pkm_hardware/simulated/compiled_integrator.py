@@ -12,7 +12,7 @@ import numpy as np
 from pkm_description.mechanism import Array, Inertial
 from pkm_dynamics import Dynamics
 from pkm_dynamics.actuator_dynamics import ActuatorDynamics
-from pkm_dynamics.kernels.joint_state import place_joints
+from pkm_dynamics.kernels.platform_dynamics import place_joints
 from pkm_hardware.kernels.platform_step import SCRATCH, step_platform
 from pkm_hardware.simulated.surroundings import NOTHING, Touch, touched
 from pkm_kinematics import Kinematics, Status

@@ -12,7 +12,7 @@ import numpy as np
 from pkm_description.mechanism import Array, Inertial
 from pkm_dynamics import Dynamics
 from pkm_dynamics.actuator_dynamics import ActuatorDynamics
-from pkm_dynamics.simulation.forms import JointForm, NoMotionHereError, State, inside
+from pkm_dynamics.simulation import JointForm, NoMotionHereError, State, inside
 from pkm_hardware.simulated.compiled_integrator import CompiledIntegrator, PassingIntegrator
 from pkm_hardware.simulated.surroundings import NOTHING, Touch, touched
 from pkm_kinematics import Kinematics, Status

@@ -13,10 +13,9 @@ import numpy as np
 from pkm_description.mechanism import Array, Drive, Inertial
 from pkm_description.rotations import rotation_from_quaternion
 from pkm_dynamics import Dynamics
-from pkm_dynamics.actuator_inertia import actuator_mass_matrix, free_inertia
 from pkm_dynamics.distribution import Distribution, Sharing
 from pkm_dynamics.motion_limits import ActuatorLimits
-from pkm_dynamics.weight import together
+from pkm_dynamics.weight import actuator_mass_matrix, free_inertia, together
 from pkm_hardware.machine import EMERGENCY_STOP, CommandMode, Lifecycle, LifecycleError, Machine, MachineState
 from pkm_hardware.simulated.drive_loop import DriveLoop
 from pkm_hardware.simulated.drive_parts import Brakes, Encoder, EndStops
