@@ -20,8 +20,7 @@ class Energy:
     """Energies (...,) [J]: NaN where the status is not CONVERGED.
 
     `kinetic` counts every body and every rotor behind its gear. `potential` is zero with every centre of mass at the
-    height of the base's origin and every spring at its rest length. `lost` [W] is the power lost in friction, never
-    negative.
+    height of the base's origin and every spring at its rest length. `lost` [W] is the power lost in friction, >= 0.
     """
 
     kinetic: Array
@@ -43,10 +42,9 @@ class Energy:
 def energy(
     dynamics: Dynamics, pose: ArrayLike | Configuration, twist: ArrayLike | None = None, payload: Inertial | None = None
 ) -> Energy:
-    """Energy of the robot and all that it carries.
+    """Energy of the robot and all that it carries, arguments and errors as in `Dynamics.inverse`.
 
-    Between two instants, the work of the actuators and of external wrenches equals the gain of `total` plus the
-    integral of `lost`. Arguments and errors as in `Dynamics.inverse`.
+    Between two instants, the work of actuators and external wrenches is the gain of `total` and the integral of `lost`.
     """
     problem = dynamics.problem(pose, twist, payload=payload)
     out = np.full((len(problem), 3), np.nan)

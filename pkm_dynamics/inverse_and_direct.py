@@ -34,8 +34,8 @@ from pkm_runtime.describable import vector
 class Efforts(NamedSolution):
     """Answer of the inverse dynamics: NaN where the status is not CONVERGED.
 
-    `condition`: reciprocal condition of the drives' Jacobian, 1 where each drive pushes in a direction of its own, 0 at
-    a type 2 singularity or without a configuration.
+    `condition` is reciprocal, of the drives' Jacobian: 1 where each drive pushes in a direction of its own, 0 at a type
+    2 singularity or without a configuration.
     """
 
     _of_all: ClassVar[tuple[str, ...]] = ()

@@ -52,17 +52,14 @@ DEPENDENT = 1e-9  # of the longest column: what remains of a joint whose closure
 class InverseDerivatives(Solution):
     """Efforts and their derivatives: NaN where the status is not CONVERGED.
 
-    Columns go with those of the motion space S = `Kinematics.subspace` (6, n) at the pose:
+    Columns go with those of the motion space S = `Kinematics.subspace` (6, n) at the pose. `pose`: per displacement S
+    dx, linear [m] and then a rotation vector [rad] in base axes about the platform's origin: R becomes exp(S_angular
+    dx) R. `twist`: per velocity S u. `acceleration`: per acceleration S ud, the mass matrix as the actuators feel it:
+    `motion_jacobian.T @ acceleration` is `Dynamics.mass_matrix`.
 
-    `pose`: per displacement S dx, linear [m] and then a rotation vector [rad] in base axes about the platform's origin:
-    R becomes exp(S_angular dx) R. `twist`: per velocity S u. `acceleration`: per acceleration S ud, the mass matrix as
-    the actuators feel it: `motion_jacobian.T @ acceleration` is `Dynamics.mass_matrix`.
-
-    Quantities not varied keep their components in base axes. In a configuration-dependent motion space
-    (`Kinematics.constant_space` is False) twist and acceleration cannot: they follow to the possible ones with the same
-    components in S, the change being orthogonal to S, rotations times `Engine.characteristic_length`.
-
-    Derivatives by the parameters are the regressor, `Dynamics.regressor`.
+    Quantities not varied keep their components in base axes. In a configuration-dependent motion space twist and
+    acceleration cannot: they follow to the possible ones with the same components in S, the change being orthogonal to
+    S, rotations times `Engine.characteristic_length`. Derivatives by the parameters are `Dynamics.regressor`.
     """
 
     effort: Array  # (..., n_actuated) N m or N
@@ -135,7 +132,6 @@ def _determined(dense: Dense, blocks: NDArray[Any], bodies: NDArray[Any]) -> NDA
 def _efforts(
     robot: RobotModel, dense: Dense, joints: NDArray[np.int64], V: Complex, A: Complex, external: Array, S: Array
 ) -> Complex:
-    """Efforts (d, m) at the complex motions; `joints` are the determined ones."""
     k = robot.kinematics
     d, width = len(V), len(joints)
     J, G = dense.J[:, :, joints - 2], dense.G
@@ -371,7 +367,6 @@ class Dense:
         return effort, np.concatenate([force[:, PLATFORM], torque[:, PLATFORM]], axis=1)
 
     def _add_springs(self, force: Complex, torque: Complex, effort: Complex) -> None:
-        """Add what bodies and joints have to resist because of springs (`kernels/wrenches.py`)."""
         for spring in self.springs:
             first, second = int(spring["first"]), int(spring["second"])
             if spring["kind"] == JOINT_SPRING:

@@ -78,14 +78,13 @@ def _recordable(kinematics: Kinematics, start: Data | None) -> bool:
 
 
 def _instead(kinematics: Kinematics) -> Instead:
-    """What is recorded in place of kernels."""
     if kinematics.constant_space:
         return _fixed_steps()
     return (*_fixed_steps(), (solve_motion, motion_in_turning_space(kinematics.mobility, _fixed_steps())))
 
 
 def record_inverse(robot: RobotModel, mode: int, start: Data | None = None) -> Recording | None:
-    """Efforts (n_actuated,) and reciprocal condition of the drives' Jacobian from a motion (25,); None without code.
+    """Efforts (n_actuated,) and reciprocal condition of the drives from a motion (25,); None without code.
 
     With `start`, of robots with iterated limbs: from where these are as well, near home as there, to where they get.
     """
@@ -212,7 +211,6 @@ def _turning(robot: RobotModel, mode: int, data: Data, rest: Callable[..., int])
 
 
 def _at_home(robot: RobotModel) -> Array:
-    """A motion (25,) at rest at home, where the iteration of the limbs starts."""
     motion = np.zeros(25)
     motion[:7] = robot.kinematics.home
     return motion

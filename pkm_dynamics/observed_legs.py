@@ -137,8 +137,6 @@ class Observed:
 
 @dataclass(frozen=True, eq=False)
 class _Motion:
-    """A robot at a state: bodies and loops, joint rates per twist and per opening of the loops, the motion space."""
-
     dense: Dense
     constraints: Array  # M (n_bodies, 6), zero for base and platform
     inverse: Array  # (n_bodies - 2, n_rows): from what the loops open by to the rates that close them
@@ -255,7 +253,6 @@ class ObservedLegs:
     # -- orientations from directions -------------------------------------------------------------------------------
 
     def _placed(self, x: Array, s: Array, pose: Array) -> Dense:
-        """All bodies and loops, from directions (n, 3) and lengths (n,)."""
         bodies = self.tables.bodies
         R, p = np.zeros((len(bodies), 3, 3)), np.zeros((len(bodies), 3))
         R[records.BASE], R[records.PLATFORM] = np.eye(3), transform_from_pose(pose)[:3, :3]
@@ -305,7 +302,6 @@ class ObservedLegs:
     # -- motion constraints -----------------------------------------------------------------------------------------
 
     def _motion(self, state: Observed) -> _Motion:
-        """Bodies, motion constraints of all limbs, and the platform's motion space."""
         dense, k = self._placed(state.directions, state.lengths, state.pose), self.kinematics
         J, G = dense.J[0].real, dense.G[0].real
         inverse, M = np.zeros(J.T.shape), np.zeros((len(dense.bodies), 6))
@@ -321,7 +317,6 @@ class ObservedLegs:
     # -- the platform from where the limbs end ------------------------------------------------------------------------
 
     def _fitted(self, x: Array, s: Array) -> Array:
-        """Pose (7,) of best fit to the limbs' ends."""
         hung = any(root == records.PLATFORM for root in self._root[2:])
         return self._fitted_from_home(x, s) if hung else self._fitted_at_once(x, s)
 

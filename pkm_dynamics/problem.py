@@ -55,8 +55,8 @@ class Problem:
         """The problem of a call; arguments and errors as in `Dynamics.inverse`.
 
         The status is INVALID_INPUT for motions that are not finite or not in the motion space, and that of the
-        configuration where there is none, or where it is unknown whether it is of the mode. Where home's branches are
-        continued in a constant motion space, and nothing has been asked of the configuration, kernels solve it.
+        configuration where there is none or its mode is unknown. Kernels solve configurations where home's branches are
+        continued in a constant motion space, and nothing has been asked of them.
         """
         engine = robot.kinematics.engine
         refuse_redundant(engine.redundant_names, "this part of the dynamics")
@@ -128,9 +128,8 @@ class Problem:
     def solve(self, kernel: Kernel, out: Array, *given: Array, code: tuple[Code, Record] | None = None) -> None:
         """Solve the rows whose status is CONVERGED; where numbers overflow the status becomes INVALID_INPUT.
 
-        On all cores where the motion space is constant, else row by row with the space of the row. `kernel` writes
-        `out` and the status; it gets `given` beside the motions, all (k, ...). `code`: a call of straight-line code and
-        its recording.
+        On all cores, but row by row where each has its motion space. `kernel` writes `out` and the status; it gets
+        `given` beside the motions, all (k, ...). `code`: a call of straight-line code and its recording.
         """
         arrays = (self.motions, *given, out, self.status)
         constant = self.robot.kinematics.constant_space

@@ -82,7 +82,6 @@ class RedundantDynamics:
         return np.asarray(self._forces(one, twist, None)[0] - self._forces(one, None, None)[0])
 
     def _forces(self, at: Configuration, twist: Rows, acceleration: Rows) -> Array:
-        """Forces (k, mobility + r) of motions without friction, in the coordinates of the `motion_jacobian`."""
         answer = RedundantDynamics(self.robot.frictionless).inverse(at, twist, acceleration, None, None)
         return np.einsum("kai,ka->ki", at.motion_jacobian, answer.effort)
 

@@ -282,9 +282,8 @@ SHORTEST = 1e-9  # s: a step that still has no answer at this length ends the si
 class Simulated(Describable):
     """A motion at the times asked for: NaN, with the reason as status, after its early end.
 
-    `slowest_actuation` is the margin to type 2 singularities, `Kinematics.singularity(...).type2`; `least_margin` its
-    smallest value after any step, at `least_margin_time` [s]. `notices` says where the motion passed near or through
-    such a singularity, and why it ended early.
+    `slowest_actuation` is the margin to type 2 singularities, `Kinematics.singularity(...).type2`. `notices` says where
+    the motion passed near or through such a singularity, and why it ended early.
     """
 
     time: Array  # (k,) s
@@ -325,17 +324,13 @@ def simulate(
     tolerance: float = 1e-10,
     payload: Inertial | None = None,
 ) -> Simulated:
-    """Motion of a robot under efforts and wrenches, at `times`.
+    """Motion of a robot under efforts and wrenches, at `times`; `pose`, `twist` and `payload` as in `Dynamics.inverse`.
 
     Args:
-        pose: platform pose (7,) at the start, base frame.
-        twist: (6,) [m/s, rad/s] at the start, in base axes.
         times: (k,) [s], increasing; the motion starts at the first.
-        load: `load(time, pose, twist)` returns actuator efforts (n_actuated,) and external wrench (6,); zero where
-            None.
+        load: `load(time, pose, twist)` returns efforts (n_actuated,) and external wrench (6,); zero where None.
         form: the integrated coordinates; all three give the same motion.
         tolerance: error of a step, relative and absolute, in SI units.
-        payload: body on the platform, in the platform's frame.
 
     Raises:
         PkmError: the motion cannot start there, the times do not increase, there is no such form, or the load is not a
@@ -398,8 +393,6 @@ def _in_words(given: Any) -> str:
 
 
 class _Run:
-    """The integration from one output time to the next."""
-
     def __init__(self, equations: AnyForm, state: State, log: _Log, tolerance: float) -> None:
         self.equations, self.state, self.log = equations, state, log
         self.steps = 0
@@ -451,8 +444,6 @@ class _Run:
 
 
 class _Log:
-    """Record of a running simulation."""
-
     def __init__(self, dynamics: Dynamics, clock: Array) -> None:
         self.kinematics = dynamics.kinematics
         n = len(clock)

@@ -21,20 +21,16 @@ def holding_efforts(
     pose: Array,
     payload: Inertial | None = None,
 ) -> Array:
-    """Efforts (n_actuated,) [N m or N] that carry the weight at a pose (7,); cables only pull for it.
-
-    NaN where nothing within the bounds of one-sided actuators does it.
-    """
+    """Efforts (n_actuated,) [N m or N] that carry the weight, cables only pulling; NaN where none in bounds do."""
     still = np.zeros(6)
     answer = dynamics.inverse(pose, still, still, payload=payload, distribution=pulling(limits))
     return np.asarray(answer.effort, dtype=np.float64)
 
 
 def pulling(limits: ActuatorLimits, reserve: float = 0.0) -> Distribution | None:
-    """How planned or checked efforts are distributed: within the bounds where some actuators are one-sided.
+    """How planned or checked efforts are distributed: within the bounds, less a fraction `reserve` for control.
 
-    None where actuators push and pull, whose largest efforts are checked apart. `reserve` is the fraction of the
-    stronger side that is left to the controller.
+    None where actuators push and pull, whose largest efforts are checked apart.
     """
     return Distribution(bounds=limits.bounds(reserve)) if limits.one_sided else None
 
@@ -42,9 +38,8 @@ def pulling(limits: ActuatorLimits, reserve: float = 0.0) -> Distribution | None
 def payload_wrench(payload: Inertial, gravity: Array, pose: Array, twist: Array, acceleration: Array) -> Array:
     """Wrench (n, 6) [N, N m] that a body fixed on the platform does to it, about the platform's origin, base axes.
 
-    With it as the outer wrench, inverse dynamics of the robot alone are those of the robot with the body, so the
-    payload may change from one period to the next without another model. `payload` is in the platform's frame; gravity
-    (3,) [m/s^2], pose (n, 7), twist (n, 6) and acceleration (n, 6) in the base frame.
+    As the outer wrench of the robot alone it lets the payload change from one period to the next without another model.
+    `payload` is in the platform's frame; gravity (3,), pose (n, 7), twist and acceleration (n, 6) in the base frame.
     """
     body = np.concatenate(((payload.mass,), payload.com, payload.inertia.ravel(), gravity))
     found = np.empty((len(pose), 6))
@@ -90,10 +85,8 @@ def together(one: Inertial | None, other: Inertial | None) -> Inertial | None:
 def actuator_mass_matrix(kinematics: Kinematics, dynamics: Dynamics, pose: Array, mode: int | None = None) -> Array:
     """Mass matrix (n_actuated, n_actuated) in the actuators [kg m^2, kg m, kg]; NaN at a singular pose (7,).
 
-    Efforts are this times the actuators' accelerations; with redundant drives the smallest efforts. Gains that are
-    multiples of it give every direction of the motion the same poles. Those from its diagonal do not: on a
-    Gough-Stewart platform the lightest direction answers a hundred times as fast as the actuators' own inertias say.
-    `mode` None is home's working mode.
+    Gains that are multiples of it give every direction of the motion the same poles. Those from its diagonal do not: on
+    a Gough-Stewart platform the lightest direction answers a hundred times as fast as the actuators' own inertias say.
     """
     at = kinematics.at(pose, mode=mode)
     spread = _pseudo_inverse(at.motion_jacobian)
@@ -103,8 +96,8 @@ def actuator_mass_matrix(kinematics: Kinematics, dynamics: Dynamics, pose: Array
 def free_inertia(kinematics: Kinematics, dynamics: Dynamics, pose: Array) -> Array:
     """Inertia (n_actuated,) [kg m^2 or kg] of each actuator pushed alone, the others free; NaN at a singular pose (7,).
 
-    A force on single actuators, such as a stop at the end of their range, is as stiff as intended when scaled by this;
-    n actuators pushed at once answer at most n times as fast.
+    A stop at the end of a range is as stiff as intended when scaled by this; n actuators pushed at once answer at most
+    n times as fast.
     """
     at = kinematics.at(pose)
     jacobian, mass = at.motion_jacobian, dynamics.mass_matrix(at)
@@ -114,5 +107,4 @@ def free_inertia(kinematics: Kinematics, dynamics: Dynamics, pose: Array) -> Arr
 
 
 def _pseudo_inverse(matrix: Array) -> Array:
-    """Pseudo-inverse; NaN for a matrix that is not finite."""
     return np.asarray(np.linalg.pinv(matrix)) if np.isfinite(matrix).all() else np.full(matrix.shape[::-1], np.nan)

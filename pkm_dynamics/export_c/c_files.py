@@ -289,7 +289,6 @@ class CFiles:
         return table + "\n" + self._text(HELPERS.replace("TORN", refused))
 
     def _static(self, name: str, arguments: str, function: RecordedFunction) -> str:
-        """A recorded function as C."""
         return f"static int {name}({self.scalar.typed(arguments)})\n{{\n{self._body(name, arguments, function)}\n}}\n"
 
     def _body(self, name: str, arguments: str, function: RecordedFunction) -> str:
@@ -377,7 +376,6 @@ class CFiles:
         return self._text("\n".join([*self._forward_tables(places), text]))
 
     def _forward_tables(self, places: LimbPlaces) -> Iterator[str]:
-        """Which sides, actuators and joints are of which limb, and how far positions may go."""
         table, turning = self.scalar.table, self.engine.actuated_turning
         yield "/* Positions beyond which numbers are too coarse to close loops with. */\n" + table(
             "static const REAL", "farthest", np.where(turning, FARTHEST, FARTHEST * self.engine.size)
@@ -398,7 +396,6 @@ class CFiles:
         )
 
     def _iteration(self) -> list[str]:
-        """Functions that solve the limbs: blocks, all of them, and the way from home."""
         robot, bodies, blocks = self.robot, self.engine.tables.bodies, self.engine.tables.blocks
         size = float(blocks["size"][0])
         iterated = [b for b in range(len(blocks)) if blocks["solver"][b] != CLOSED_FORM]
@@ -467,13 +464,11 @@ class CFiles:
         return f"{step}\n{self._text(text)}"
 
     def _along(self, text: str) -> str:
-        """A template with joints that are iterated, or without."""
         for word, with_joints, without in JOINTS_ALONG:
             text = text.replace(word, with_joints if self.robot.iterated else without)
         return text
 
     def _text(self, template: str) -> str:
-        """A template with the names and numbers of this robot."""
         words = {
             "NAME": self.name,
             "FREE": str(self.robot.m - self.robot.n),

@@ -218,7 +218,7 @@ int NAME_forward(const REAL actuated[], const REAL near[7], REAL pose[7])
 
 
 class LimbPlaces:
-    """Which of the limbs each side (block with several branches), actuator and joint belongs to, by its number.
+    """Which limb each side (block with several branches), actuator and joint belongs to.
 
     `branches` counts the sides of each limb, at `most`. `of_branch` is the place of a side in the number of an attempt:
     the first branch of a limb changes slowest, as in `WorkingModes.hidden_branches`.

@@ -254,7 +254,6 @@ class Header:
         return wrapped(f"int NAME_{name}({arguments})".replace("NAME_", f"{self.name}_"), "")
 
     def _motions(self) -> str:
-        """The header's line on the twists that are possible."""
         upper = self.name.upper()
         if self.robot.turning:
             return f"#define {upper}_TURNING 1 /* its motion space turns with the pose */\n"
@@ -270,7 +269,6 @@ class Header:
         return text.replace("OPEN", stays_open(self.robot))
 
     def _prototypes(self) -> str:
-        """Functions with what they do."""
         texts = "".join(f"\n/* {COMMENTS[name]} */\n{self.head(name, given)};\n" for name, given in PROTOTYPES)
         texts += CARRIED_LIMBS if self.robot.iterated else ""
         texts += "".join(f"{self.head(name, given)};\n" for name, given in self.near_prototypes)

@@ -207,10 +207,7 @@ class RecordedFunction:
                     me.q = turn(self.model.bodies, self.model.closures, block, self.data.state, side, home)
 
     def take_joints(self, blocks: int, closes: Callable[[Any, Number], Any] | None = None) -> None:
-        """Place the bodies of the first blocks by joint positions that are given, whose loops must be closed.
-
-        `closes` stands in the place of `closed`.
-        """
+        """Place the bodies of the first blocks by joint positions that are given, whose loops must be closed."""
         q = self.given(START, self.robot.solved, "q")
         for i in range(2, len(self.model.bodies)):
             self.data.state[i].q = q[self.model.bodies[i].column]
@@ -244,10 +241,7 @@ class RecordedFunction:
         return space
 
     def move(self, twist: Any, acceleration: Any) -> None:
-        """Give the platform its motion, and all bodies theirs.
-
-        In a space that turns it is the nearest one, which twist and acceleration become.
-        """
+        """Give the platform its motion, made the nearest one where the space turns, and all bodies theirs."""
         if self.robot.turning:
             space = self.space()
             wanted = twist.copy(), acceleration.copy()
@@ -292,7 +286,6 @@ class RecordedFunction:
         return CCode(self.tape, self.parts, self.inputs, names, groups, single)
 
     def _names(self) -> tuple[dict[int, str], dict[int, str]]:
-        """Names of the values that describe bodies, and whose limb they are of."""
         names: dict[int, str] = {}
         groups: dict[int, str] = {}
         taken: set[str] = set()
@@ -315,7 +308,6 @@ NUMBERS_OF_BODY = {"c": "cos", "s": "sin", "q": "q", "qd": "qd", "qdd": "qdd", "
 
 
 def _values_of(me: Any) -> Iterator[tuple[str, Number]]:
-    """Values that describe a body, with what they are."""
     for field, what in NUMBERS_OF_BODY.items():
         yield what, getattr(me, field)
     for field, text in VECTORS_OF_BODY.items():

@@ -127,10 +127,7 @@ class RecordedRobot:
         return twist, twist + at.spaces(twist[None])[1][0]
 
     def _turns_over(self) -> bool:
-        """Whether a limb is found by iteration, as many equations as joints, and one of these slides.
-
-        Beside where such a limb turns over, C took another configuration than Python, in one state of 500.
-        """
+        """Beside where such a limb turns over, C took another configuration than Python, in one state of 500."""
         bodies, blocks = self.tables.bodies, self.tables.blocks
         return any(
             b["solver"] != CLOSED_FORM
@@ -273,7 +270,6 @@ class RecordedRobot:
         return f
 
     def _at(self) -> RecordedFunction:
-        """A function that begins with a pose and the limbs there."""
         f = RecordedFunction(self)
         f.place(joints=False)
         f.end("the platform", "invalid")
@@ -389,7 +385,6 @@ class RecordedRobot:
         return f
 
     def _on_the_way(self) -> RecordedFunction:
-        """A function that begins with a pose which is checked."""
         f = RecordedFunction(self)
         f.place_checked(joints=False)
         f.end("the platform", "invalid")

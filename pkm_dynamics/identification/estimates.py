@@ -112,7 +112,6 @@ def estimate(psi: Array, efforts: Array, base: BaseParameters) -> Estimate:
 
 
 def _noise(W3: Array, efforts: Array, values: Array) -> Array:
-    """Standard deviation of each actuator's residual, never zero."""
     residual = efforts - W3 @ values
     freedom = max(1.0, len(W3) - W3.shape[2] / W3.shape[1])
     found = np.sqrt(np.sum(residual**2, axis=0) / freedom)
@@ -151,10 +150,7 @@ def pseudo_inertia(ten: Array) -> Array:
 
 
 def feasible_estimate(found: Estimate, parameters: ParameterSet) -> Feasible:
-    """Parameters (n,) of positive mass distributions that fit the weighted equations of an estimate best.
-
-    The description's pull with the weight PRIOR where the equations leave parameters open.
-    """
+    """Parameters (n,) of positive mass distributions that fit an estimate's equations best, and priors by PRIOR."""
     try:
         import clarabel
     except ImportError as error:

@@ -38,10 +38,7 @@ class Equations:
 
 @dataclass(frozen=True, eq=False)
 class Validation:
-    """Prediction errors (m,) of the efforts of a motion outside the fit.
-
-    `error`: root mean square [N m or N]; `relative`: over that of the efforts; `described`: that of the description.
-    """
+    """Prediction errors (m,) outside the fit: rms [N m or N], over that of the efforts, and that of the description."""
 
     error: Array
     relative: Array

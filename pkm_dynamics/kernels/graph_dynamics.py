@@ -63,10 +63,7 @@ def efforts_here(model, data, u, ud, effort):
 
 @compiled
 def accelerations_here(model, data, u, effort, ud):
-    """Accelerations of actuators moving at u under efforts. Returns a status.
-
-    Leaves in the state the velocities of all joints, and their accelerations at constant u.
-    """
+    """Accelerations under efforts, left in the state at constant u, with all joints' velocities. Returns a status."""
     n = u.shape[0]
     M = data.system[1, :n, :n]
     for c in range(n):
@@ -84,8 +81,8 @@ def accelerations_here(model, data, u, effort, ud):
 def step_actuators(model, data, runge_kutta, effort, h, q, u, scratch):
     """Advance q and u by `h` [s] under constant efforts. Returns a status; unless CONVERGED, q and u are unchanged.
 
-    Classical Runge-Kutta of order four, else semi-implicit Euler, with all joints integrated and the loops then closed;
-    all bodies' positions and velocities are in the state. `scratch` is (6, n_bodies or more).
+    Runge-Kutta of order four, else semi-implicit Euler, of all joints, loops then closed; positions and velocities are
+    in the state. `scratch` is (6, n_bodies or more).
     """
     state, block = data.state, model.blocks[0]
     n, start, stop = u.shape[0], block.start, block.start + block.count
@@ -249,10 +246,7 @@ def turned_back(H, R, k):
 
 @compiled
 def factorise_rates(robot):
-    """Prepare `nearest_rates` at the Jacobian in `robot.found`; returns its reciprocal condition.
-
-    Rotations count at the characteristic length, those of the drives too. 0 where drives move and the platform rests.
-    """
+    """Prepare `nearest_rates`; the Jacobian's reciprocal condition, 0 where drives move and the platform rests."""
     data, J, length = robot.data, robot.found.jacobian, robot.limbs.task[0].length
     n = J.shape[1]
     A = data.system[2, :6, :n]

@@ -52,10 +52,9 @@ def check_branch(model, data, motions, status):
 
 @compiled
 def seed_joints(model, data, choice, k):
-    """Write the seed of motion k into the state; the branch nearest to it is taken.
+    """Write those joints of the seed of motion k into the state that a solver reads, to take the branch nearest to it.
 
-    Only joints that a solver reads: all of blocks solved by iteration, and, without a working mode, the driven joint of
-    those in closed form. Where nothing is to be solved, all joints.
+    All of blocks solved by iteration; without a working mode, the driven joint of those in closed form; of SOLVED, all.
     """
     bodies, blocks, state = model.bodies, model.blocks, data.state
     seed = choice.seeds[k if choice.seeds.shape[0] > 1 else 0]

@@ -34,10 +34,10 @@ from pkm_runtime.kernels.compiled import compiled
 
 @compiled
 def distribute(model, K, inverse, weights, b, effort):
-    """Efforts with K^T effort = b for K (m, n): unique for m = n, of minimum norm for m > n.
+    """Efforts with K^T effort = b for K (m, n), of minimum norm for m > n; returns the reciprocal condition of K.
 
-    Returns the reciprocal condition of K; if not regular (type 2 singularity), the efforts are unchanged. K and b are
-    overwritten; `inverse` (n, n) and `weights` (n,) are scratch.
+    If not regular (type 2 singularity), the efforts are unchanged. K and b are overwritten; `inverse` (n, n) and
+    `weights` (n,) are scratch.
     """
     m, n = K.shape
     make_uniform(model, K, b)
@@ -179,10 +179,7 @@ def carried_step(model, data, branch, dt, motion, effort, out):
 
 @compiled
 def place_joints(model, data, pose, q):
-    """Place the platform at `pose` (7,) and all bodies by their positions q (n_bodies,); invert the blocks.
-
-    Returns the regularity of the worst block, 0 to 1, and the largest gap of a closure.
-    """
+    """Place the platform and all bodies by positions q (n_bodies,), loops left open; the blocks' regularity and gap."""
     bodies, closures, blocks, state, rows = model.bodies, model.closures, model.blocks, data.state, data.rows
     place_platform(state, pose)
     gap = 0.0

@@ -104,8 +104,7 @@ def project(model, data):
 def carried_wrenches(body, motions, R, out):
     """Wrenches (n, 6) of a body fixed on the platform, about its origin, base axes, in motions (n, 19).
 
-    `body` (16,): mass, centre of mass (3,), inertia about it (3, 3), and the gravity that it feels (3,). A motion is a
-    pose (7,), twist (6,) and acceleration (6,). `R` (3, 3) is scratch.
+    `body` (16,): mass, centre of mass, inertia about it (3, 3), gravity. A motion is a pose, twist and acceleration.
     """
     inertia = (body[4], body[5], body[6], body[8], body[9], body[12])
     for i in range(motions.shape[0]):
@@ -200,11 +199,7 @@ def spring_energy(model, state):
 
 @compiled
 def energy_here(model, state, out):
-    """Kinetic and potential energy [J] and power lost in friction [W] at the motion in the state, into `out` (3,).
-
-    Potential energy is zero with every centre of mass at the height of the base's origin and every spring at its rest
-    length.
-    """
+    """Energies [J] and power lost in friction [W] (3,) of the state, zeros as in `pkm_dynamics.energy`."""
     bodies = model.bodies
     weightless = get(state[BASE].dv)  # minus gravity
     kinetic = 0.0

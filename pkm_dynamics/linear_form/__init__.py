@@ -31,10 +31,9 @@ UNITS = ("kg", *3 * ("kg m",), *6 * ("kg m^2",))
 
 @dataclass(frozen=True, eq=False)
 class ParameterSet:
-    """Parameters of a robot: names, values of the description, and their places in the kernels' tables.
+    """Parameters of a robot: names, values of the description, and their places in the kernels' `LinearForm`.
 
-    `layout` (n_bodies, 4) and `axes` (n_bodies, 3, 3) as in `kernels.body_regressor.LinearForm`; `bodies` maps the link
-    names of bodies with inertial parameters to their first column.
+    `bodies` maps the link names of bodies with inertial parameters to their first column.
     """
 
     names: tuple[str, ...]

@@ -43,9 +43,9 @@ class RankError(PkmError):
 class BaseParameters:
     """Grouping of parameters (n,) into base parameters (r,).
 
-    `base = grouping @ p` with `grouping` (r, n); `Psi @ p = Psi[..., leading] @ base`. Base parameter k is named after
-    its leading parameter, whose coefficient is one. `unseen` are the parameters without effect. `gap` is the ratio of
-    the first discarded diagonal entry of R to the last one of the rank: the smaller, the clearer the rank.
+    `base = grouping @ p` and `Psi @ p = Psi[..., leading] @ base`. Base parameter k is named after its leading
+    parameter, whose coefficient is one. `unseen` have no effect. `gap` is the ratio of the first discarded diagonal
+    entry of R to the last one of the rank: the smaller, the clearer the rank.
     """
 
     names: tuple[str, ...]
@@ -77,10 +77,7 @@ class BaseParameters:
 
 
 def base_parameters(dynamics: Dynamics) -> BaseParameters:
-    """Base parameters, friction included unless `dynamics.friction` is off; `RankError` where the rank is unclear.
-
-    From random motions around home, three equations per parameter.
-    """
+    """Base parameters, with friction as in `dynamics`, from random motions; `RankError` where the rank is unclear."""
     parameters = dynamics.parameters
     count = -(-3 * len(parameters) // len(dynamics.kinematics.actuated_names))
     motions = random_motions(dynamics.kinematics, max(count, 30))

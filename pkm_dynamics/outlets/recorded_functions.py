@@ -47,11 +47,8 @@ class Outlet:
 class RecordedFunctions:
     """Functions of a robot in a working mode; poses are checked and moved into the motion space, as by Python.
 
-    Where limbs are iterated, all but `platform` take that pose (`at`) and positions `q` of all joints as well.
-
-    Raises:
-        ExportError: they cannot be recorded, in this mode or at all.
-        ModeError: no such mode.
+    Where limbs are iterated, all but `platform` take that pose (`at`) and positions `q` of all joints as well. Raises
+    `ExportError` where they cannot be recorded, and `ModeError`.
     """
 
     def __init__(self, dynamics: Dynamics, mode: int) -> None:
@@ -159,7 +156,6 @@ class RecordedFunctions:
         return Outlet(name, tuple((n, lengths[n]) for n in names), result, shape, recording)
 
     def _inputs(self, f: RecordedFunction, starts: dict[str, int]) -> Callable[[Tape], Callable[[int, int], Number]]:
-        """Inputs of a recorded function in the one array, what the mode decides as constants."""
         values = {(t.how[1], t.how[2]): t.value for t in f.tape.order if t.how[0] == "input"}
 
         def on(tape: Tape) -> Callable[[int, int], Number]:
@@ -200,10 +196,9 @@ class Side(NamedTuple):
 
 
 def shared(effort: Sequence[Number], null: Array, lower: Array, upper: Array) -> list[Number]:
-    """Efforts (m,) of least norm within bounds (m,), from those of least norm without.
+    """Efforts (m,) of least norm within bounds (m,), from those of least norm without and `null` (m, r), r up to MOST.
 
-    That there are any is a condition on the tape, whether it holds where it is recorded or not. `null` (m, r) is an
-    orthonormal basis of efforts that do no work, r at most MOST.
+    That there are any is a condition on the tape. `null` is an orthonormal basis of efforts that do no work.
     """
     sides = []
     for k, (now, row, low, high) in enumerate(zip(effort, null, lower, upper, strict=True)):
@@ -238,12 +233,10 @@ def _ends(bounds: Sequence[tuple[Number, Number]]) -> tuple[Number, Number]:
 
 
 def _between(low: Number, high: Number) -> Number:
-    """The number nearest to zero."""
     return extreme("min", extreme("max", 0.0, low), high)
 
 
 def _in_plane(sides: Sequence[Side], size: Number) -> list[Number]:
-    """The point nearest to zero."""
     best = select_larger(extreme("max", *(side.least for side in sides)), 0.0, FAR, 0.0)
     x, y = 0.0, 0.0
     for side in sides:
