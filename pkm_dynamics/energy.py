@@ -12,7 +12,7 @@ from pkm_description.mechanism import Array, Inertial
 from pkm_dynamics.dynamics import Dynamics
 from pkm_dynamics.kernels.over_rows import energy_many
 from pkm_kinematics import Configuration, Status
-from pkm_kinematics.kernels.model_and_data import Choice, Model
+from pkm_kinematics.batch import nans
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,12 +47,8 @@ def energy(
     Between two instants, the work of actuators and external wrenches is the gain of `total` and the integral of `lost`.
     """
     problem = dynamics.problem(pose, twist, payload=payload)
-    out = np.full((len(problem), 3), np.nan)
-
-    def kernel(model: Model, choice: Choice, motions: Array, out: Array, status: NDArray[np.int64]) -> None:
-        energy_many(model, dynamics.kinematics.engine.data(), choice, motions, out, status)
-
-    problem.solve_positions(kernel, out)
+    out = nans(len(problem), 3)
+    problem.solve_positions(problem.robot.prepared(energy_many, problem.motions, out, problem.status), out)
     problem.refuse_overflow(out)
     kinetic, potential, lost = (problem.shaped(column) for column in out.T)
     return Energy(kinetic, potential, lost, problem.shaped(problem.status))

@@ -117,16 +117,23 @@ def _determined(dense: Dense, blocks: NDArray[Any], bodies: NDArray[Any]) -> NDA
     for block in blocks:
         rows = slice(block["rows_at"], block["rows_at"] + block["rows"])
         free = [j for j in range(block["start"], block["start"] + block["count"]) if not bodies[j]["held"]]
-        kept = np.zeros((block["rows"], 0))
-        longest = max((float(np.linalg.norm(J[rows, j - 2])) for j in free), default=0.0)
-        for j in free:
-            rest = J[rows, j - 2]
-            for _ in range(2):
-                rest = rest - kept @ (kept.T @ rest)
-            if np.linalg.norm(rest) > DEPENDENT * longest:
-                kept = np.column_stack([kept, rest / np.linalg.norm(rest)])
-                found.append(j)
+        columns = J[rows, [j - 2 for j in free]]
+        longest = float(np.linalg.norm(columns, axis=0).max(initial=0.0))
+        found += [free[k] for k in independent(columns, DEPENDENT * longest)]
     return np.array(found, dtype=np.int64)
+
+
+def independent(columns: Array, least: float) -> list[int]:
+    """Columns of which more than `least` is no combination of earlier ones, by Gram-Schmidt done twice."""
+    basis, found = np.empty((len(columns), 0)), []
+    for k, rest in enumerate(columns.T):
+        for _ in range(2):
+            rest = rest - basis @ (basis.T @ rest)
+        length = float(np.linalg.norm(rest))
+        if length > least:
+            basis = np.column_stack([basis, rest / length])
+            found.append(k)
+    return found
 
 
 def _efforts(

@@ -264,11 +264,7 @@ class ActuatorForm(Form):
 
 
 AnyForm = TaskForm | JointForm | ActuatorForm
-FORMS: dict[str, type[AnyForm]] = {
-    "task": TaskForm,
-    "joint": JointForm,
-    "actuator": ActuatorForm,
-}
+FORMS: dict[str, type[AnyForm]] = {"task": TaskForm, "joint": JointForm, "actuator": ActuatorForm}
 
 
 LoadFunction = Callable[[float, Array, Array], tuple[ArrayLike, ArrayLike]]
@@ -502,16 +498,5 @@ class _Log:
 
     def result(self, steps: int, evaluations: int) -> Simulated:
         """The whole record."""
-        return Simulated(
-            time=self.time,
-            pose=self.pose,
-            twist=self.twist,
-            joints=self.joints,
-            slowest_actuation=self.margins,
-            status=self.status,
-            least_margin=self.least,
-            least_margin_time=self.least_time,
-            notices=tuple(self.notices),
-            steps=steps,
-            evaluations=evaluations,
-        )
+        rows = self.time, self.pose, self.twist, self.joints, self.margins, self.status
+        return Simulated(*rows, self.least, self.least_time, tuple(self.notices), steps, evaluations)

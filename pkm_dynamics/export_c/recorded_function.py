@@ -193,9 +193,7 @@ class RecordedFunction:
             self.take_joints(len(self.model.blocks))
             return
         if joints:
-            start = self.given(START, self.robot.engine.home_joints, "start")
-            for i in range(2, len(self.model.bodies)):
-                self.data.state[i].q = start[self.model.bodies[i].column]
+            start = self.joints_from("start", self.robot.engine.home_joints)
         status, _, _ = self.trace(solve_positions)(self.model, self.data, self.mode, joints)
         self.robot.expect(status == CONVERGED, "limbs do not reach the pose beside home where it is recorded")
         if joints:
@@ -206,11 +204,16 @@ class RecordedFunction:
                     side = (self.mode // block.stride) % block.branches
                     me.q = turn(self.model.bodies, self.model.closures, block, self.data.state, side, home)
 
+    def joints_from(self, name: str, values: Any) -> Any:
+        """Give the bodies joint positions, an input that C calls `name`, which it returns."""
+        q = self.given(START, values, name)
+        for body, me in zip(self.model.bodies[2:], self.data.state[2:], strict=True):
+            me.q = q[body.column]
+        return q
+
     def take_joints(self, blocks: int, closes: Callable[[Any, Number], Any] | None = None) -> None:
         """Place the bodies of the first blocks by joint positions that are given, whose loops must be closed."""
-        q = self.given(START, self.robot.solved, "q")
-        for i in range(2, len(self.model.bodies)):
-            self.data.state[i].q = q[self.model.bodies[i].column]
+        self.joints_from("q", self.robot.solved)
         for block in self.model.blocks[:blocks]:
             self.place_block(block)
             closures, rows = self.model.closures, self.data.rows

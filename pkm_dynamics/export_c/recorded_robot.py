@@ -7,7 +7,7 @@ kernels make on the way come in stretches, each with the status that says what i
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from math import inf
 from typing import Any
 
@@ -17,7 +17,6 @@ from pkm_dynamics.dynamics import Dynamics
 from pkm_dynamics.export_c.recorded_function import (
     GIVEN,
     MORE,
-    START,
     RecordedFunction,
     any_gap,
     read_angles_without_branch,
@@ -63,6 +62,11 @@ ROOM = 0.1
 
 class ExportError(PkmError):
     """A robot that an outlet cannot express."""
+
+
+def listed(name: str, numbers: Iterable[Number]) -> list[tuple[str, Number]]:
+    """Numbers by their places in an array of C."""
+    return [(f"{name}[{k}]", x) for k, x in enumerate(numbers)]
 
 
 class RecordedRobot:
@@ -160,17 +164,15 @@ class RecordedRobot:
         f = RecordedFunction(self)
         f.check_pose(joints=False)
         at = [*f.data.state[PLATFORM].p, *f.pose[3:]]
-        f.end("the platform", "invalid", *((f"at[{k}]", x) for k, x in enumerate(at)))
+        f.end("the platform", "invalid", *listed("at", at))
         return f
 
     def block(self, b: int) -> RecordedFunction:
         """A step of Newton's method for a block, or its joints in closed form."""
         f = RecordedFunction(self)
         f.place(joints=False)
-        q = f.given(START, self.solved, "q")
+        f.joints_from("q", self.solved)
         model, data = f.model, f.data
-        for i in range(2, len(model.bodies)):
-            data.state[i].q = q[model.bodies[i].column]
         for before in model.blocks[:b]:
             f.place_block(before)
         block = model.blocks[b]
@@ -194,7 +196,7 @@ class RecordedRobot:
         for j in range(block.count):
             inverse = data.work[block.inverse_at + j * block.rows : block.inverse_at + (j + 1) * block.rows]
             steps.append(-sum(inverse[r] * data.rows[block.rows_at + r].gap for r in range(block.rows)))
-        results = [(f"step[{j}]", x) for j, x in enumerate(steps)]
+        results = listed("step", steps)
         turned: Number = 0.0
         if block.rows == block.count and not self.engine.divided:
             n = block.count
@@ -211,10 +213,8 @@ class RecordedRobot:
         f = RecordedFunction(self)
         f.place(joints=False)
         state, bodies = f.data.state, f.model.bodies
-        q = f.given(START, self.solved, "from")
-        for i in range(2, len(bodies)):
-            me = state[i]
-            me.q = q[bodies[i].column]
+        f.joints_from("from", self.solved)
+        for me in state[2:]:
             me.c, me.s = call("cos", me.q), call("sin", me.q)
         bounds = (1e-4, 1e-5) if self.single else (ROUNDED, SETTLED)
 
@@ -243,16 +243,14 @@ class RecordedRobot:
         f.invert()
         step, to = f.space().closing(), np.zeros(7, dtype=object)
         f.trace(shift_pose)(f.pose, step, 1.0, to)
-        f.end("the way there", "singular", *((f"next[{k}]", x) for k, x in enumerate(to)), ("*open", gap))
+        f.end("the way there", "singular", *listed("next", to), ("*open", gap))
         return f
 
     # -- the functions ------------------------------------------------------------------------------------------------
 
     def inverse(self, drives: bool = False) -> RecordedFunction:
         """Positions of all joints at a pose in a mode, or of the `drives` alone."""
-        f = RecordedFunction(self)
-        f.place(joints=not drives)
-        f.end("the platform", "invalid")
+        f = self._at(joints=not drives)
         f.limbs(joints=True)
         state, chain = f.data.state, f.data.chain
         q: list[Number] = [0.0] * len(self.engine.joint_names)
@@ -263,15 +261,13 @@ class RecordedRobot:
         for follower, leader, multiplier, offset in self.engine.gears:
             unit = 1.0 if self.engine.joint_turning[follower] else self.engine.size
             f.tape.decide("<=", abs(q[follower] - multiplier * q[leader] - offset), TORN * unit)
-        wanted = [(f"joints[{k}]", x) for k, x in enumerate(q)]
-        if drives:
-            wanted = [(f"actuated[{a}]", q[column]) for a, column in enumerate(self.engine.actuated_column)]
+        wanted = listed("actuated", [q[k] for k in self.engine.actuated_column]) if drives else listed("joints", q)
         f.end("positions of the limbs", f.open, *wanted)
         return f
 
-    def _at(self) -> RecordedFunction:
+    def _at(self, joints: bool = False) -> RecordedFunction:
         f = RecordedFunction(self)
-        f.place(joints=False)
+        f.place(joints)
         f.end("the platform", "invalid")
         return f
 
@@ -286,7 +282,7 @@ class RecordedRobot:
         self._limbs(f)
         J = np.zeros((self.m, 6), dtype=object)
         f.trace(inverse_jacobian)(f.model, f.data, J)
-        f.end("rates", "singular", *((f"jacobian[{k}]", x) for k, x in enumerate(J.flat)))
+        f.end("rates", "singular", *listed("jacobian", J.flat))
         return f
 
     def motion_space(self) -> RecordedFunction:
@@ -296,7 +292,7 @@ class RecordedRobot:
         if self.turning:
             f.space()
         space = f.model.subspace
-        f.end("the motion space", "singular", *((f"motions[{k}]", x) for k, x in enumerate(space.flat)))
+        f.end("the motion space", "singular", *listed("motions", space.flat))
         return f
 
     def joint_rates(self) -> RecordedFunction:
@@ -313,7 +309,7 @@ class RecordedRobot:
         rates: list[Number] = [0.0] * len(self.engine.joint_names)
         for i in range(2, len(f.data.state)):
             rates[f.model.bodies[i].column] = f.data.state[i].qd
-        f.end("rates of the joints", "singular", *((f"rates[{k}]", x) for k, x in enumerate(rates)))
+        f.end("rates of the joints", "singular", *listed("rates", rates))
         return f
 
     def inverse_dynamics(self, moving: bool) -> RecordedFunction:
@@ -331,9 +327,7 @@ class RecordedRobot:
         effort = np.zeros(self.m, dtype=object)
         status, _ = f.trace(efforts_here)(f.model, f.data, np.zeros(6), effort)
         f.regular = f.regular and status == CONVERGED
-        results = [(f"effort[{k}]", x) for k, x in enumerate(effort)]
-        if self.one_way:
-            results += [(f"null[{k}]", x) for k, x in enumerate(self._null_space(f))]
+        results = listed("effort", effort) + (listed("null", self._null_space(f)) if self.one_way else [])
         f.end("inertia, weight and friction, brought to the drives", "singular", *results)
         return f
 
@@ -363,11 +357,7 @@ class RecordedRobot:
         out = np.zeros(6, dtype=object)
         status = f.trace(acceleration_here)(f.model, f.data, np.zeros(6), bias, effort, out)
         f.regular = f.regular and status == CONVERGED
-        f.end(
-            "inertia of the whole robot, and what accelerates it",
-            "singular",
-            *((f"acceleration[{k}]", x) for k, x in enumerate(out)),
-        )
+        f.end("inertia of the whole robot, and what accelerates it", "singular", *listed("acceleration", out))
         return f
 
     def margins(self) -> RecordedFunction:
@@ -409,7 +399,7 @@ class RecordedRobot:
         goal = f.given(GIVEN, self.engine.home_joints[self.engine.actuated_column] + 0.01, "goal")
         left = np.zeros(self.m, dtype=object)
         f.trace(actuator_error)(f.model.bodies, f.data.state, goal, left)
-        f.end("positions of the limbs", f.open, *((f"left[{k}]", x) for k, x in enumerate(left)))
+        f.end("positions of the limbs", f.open, *listed("left", left))
         return goal
 
     def newton_step(self) -> RecordedFunction:
@@ -443,7 +433,7 @@ class RecordedRobot:
             length = self.engine.characteristic_length
             squares = twist[0] * twist[0] + twist[1] * twist[1] + twist[2] * twist[2]
             squares = squares + (length * turn) * (length * turn)
-            results = [*((f"step->pose[{k}]", x) for k, x in enumerate(to)), ("step->turn", turn)]
+            results = [*listed("step->pose", to), ("step->turn", turn)]
             far = call("sqrt", squares)
             results += [("step->length", far), ("step->side", 1.0 if self.turning else sign)]
             if self.turning:

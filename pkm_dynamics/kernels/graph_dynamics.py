@@ -78,6 +78,17 @@ def accelerations_here(model, data, u, effort, ud):
 
 
 @compiled
+def arrive_on_graph(model, data, u):
+    """Close the loops after a step of all joints, and move at u. Returns a status."""
+    status = close_graph(model, data)
+    if status == CONVERGED:
+        status = graph_columns(model, data)
+    if status == CONVERGED:
+        graph_velocities(model, data, u)
+    return status
+
+
+@compiled
 def step_actuators(model, data, runge_kutta, effort, h, q, u, scratch):
     """Advance q and u by `h` [s] under constant efforts. Returns a status; unless CONVERGED, q and u are unchanged.
 
@@ -122,13 +133,9 @@ def step_actuators(model, data, runge_kutta, effort, h, q, u, scratch):
             total += 0.0 * sum_q[i]
         if not isfinite(total):
             return DIVERGED
-    status = close_graph(model, data)
+    status = arrive_on_graph(model, data, at)
     if status != CONVERGED:
         return status
-    status = graph_columns(model, data)
-    if status != CONVERGED:
-        return status
-    graph_velocities(model, data, at)
     for c in range(n):
         u[c] = at[c]
     for i in range(start, stop):
@@ -360,13 +367,9 @@ def turning_step(robot, dt, motion, effort, out):
     graph_velocities(model, data, u)
     for i in range(block.start, block.start + block.count):
         data.state[i].q += dt * data.state[i].qd
-    status = close_graph(model, data)
+    status = arrive_on_graph(model, data, u)
     if status != CONVERGED:
         return status
-    status = graph_columns(model, data)
-    if status != CONVERGED:
-        return status
-    graph_velocities(model, data, u)
     read_platform(model, data, robot.places, found)
     for k in range(7):
         motion[k] = found.pose[k]

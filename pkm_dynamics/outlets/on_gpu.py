@@ -107,18 +107,14 @@ class GpuRobot:
         dynamics.kinematics.modes.branch(mode)  # or ModeError
         self._cupy, self._mode, self._files = cupy, mode, CFiles(dynamics)
         m = len(dynamics.kinematics.actuated_names)
-        self._shapes: dict[str, tuple[int, ...]] = {
-            "pose": (7,),
-            "near": (7,),
-            "twist": (6,),
-            "acceleration": (6,),
-            "margins": (2,),
-            "room": (),
-            "to": (7,),
-            "moving": (6,),
-        }
-        self._shapes |= {"actuated": (m,), "effort": (m,), "jacobian": (m, 6)}
+        self._shapes: dict[str, tuple[int, ...]] = {"margins": (2,), "room": (), "jacobian": (m, 6)}
         self._shapes["joints"] = (len(dynamics.kinematics.joint_names),)
+        for names, n in (
+            (("pose", "near", "to"), 7),
+            (("twist", "acceleration", "moving"), 6),
+            (("actuated", "effort"), m),
+        ):
+            self._shapes |= dict.fromkeys(names, (n,))
 
     def inverse(self, pose: Any) -> tuple[Any, ...]:
         """Positions of the drives (n, n_actuated), of all joints (n, n_joints), status, which judges their ranges."""
