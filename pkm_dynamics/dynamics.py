@@ -20,7 +20,7 @@ from collections.abc import Callable
 from functools import cached_property, lru_cache, partial
 from typing import Any, ClassVar
 
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from pkm_description.mechanism import Array, Inertial, Mechanism
 from pkm_dynamics.distribution import Distribution
@@ -76,7 +76,7 @@ class Dynamics(Describable):
         PkmError: the robot is neither a `Mechanism` nor a `Kinematics`.
     """
 
-    _internal: ClassVar[frozenset[str]] = frozenset({"model", "problem", "robot", "with_friction"})
+    _internal: ClassVar[frozenset[str]] = frozenset({"model", "problem", "robot"})
     _elsewhere: ClassVar[dict[str, str]] = {
         "torque torques effort efforts rnea inverse_dynamics": "inverse(pose, twist, acceleration) has the drives' "
         "efforts, gravity(pose) those that hold it still",
@@ -269,10 +269,6 @@ class Dynamics(Describable):
     def model(self, payload: Inertial | None = None) -> Model:
         """Read-only tables of the robot for the kernels, with a payload (platform frame) and friction if enabled."""
         return self.robot.model(payload)
-
-    def with_friction(self, bodies: NDArray[Any]) -> NDArray[Any]:
-        """The table `bodies` of `kernels.records.BODY` as it is, or a copy without friction where that is disabled."""
-        return self.robot.with_friction(bodies)
 
 
 @lru_cache(maxsize=2)

@@ -88,39 +88,31 @@ def record_inverse(robot: RobotModel, mode: int, start: Data | None = None) -> R
 
     With `start`, of robots with iterated limbs: from where these are as well, near home as there, to where they get.
     """
-    kinematics = robot.kinematics
-    if not _recordable(kinematics, start):
-        return None
-    tape, S, model = Tape(), kinematics.task.subspace, robot.model()
-    motion = [pose_inputs(tape, 0, pose_near_home(kinematics.engine, kinematics.modes.start(mode)), S)]
-    motion += [rate_inputs(tape, 0, TWIST, S), rate_inputs(tape, 0, ACCELERATION, S), free_inputs(tape, 0, WRENCH, 6)]
-    effort = np.zeros(len(kinematics.actuated_names), dtype=object)
-    data = loose(start or kinematics.engine.data())
-    limbs = joint_inputs(tape, 1, model, data)
-    kernel = trace(conditioned_inverse_dynamics, _instead(kinematics))
-    branch = kinematics.modes.branch(mode)
-    status, condition = kernel(loose(model), data, branch, np.concatenate(motion), effort)
-    results = (*effort, condition, *joint_results(model, limbs))
-    return Recording(tape, 2 if limbs else 1, results) if status == CONVERGED else None
+    return _record(robot, mode, start, conditioned_inverse_dynamics)
 
 
 def record_direct(robot: RobotModel, mode: int, start: Data | None = None) -> Recording | None:
     """Platform acceleration (6,) from a motion (25,) and efforts (n_actuated,); None without code. `start` as above."""
-    kinematics = robot.kinematics
+    return _record(robot, mode, start, direct_dynamics)
+
+
+def _record(robot: RobotModel, mode: int, start: Data | None, kernel: Any) -> Recording | None:
+    kinematics, direct = robot.kinematics, kernel is direct_dynamics
     if not _recordable(kinematics, start):
         return None
-    tape, S, model = Tape(), kinematics.task.subspace, robot.model()
+    tape, S, model, m = Tape(), kinematics.task.subspace, robot.model(), robot.n_actuated
     motion = [pose_inputs(tape, 0, pose_near_home(kinematics.engine, kinematics.modes.start(mode)), S)]
-    motion += [rate_inputs(tape, 0, TWIST, S), np.zeros(6), free_inputs(tape, 0, WRENCH, 6)]
-    effort = free_inputs(tape, 1, 0, len(kinematics.actuated_names))
-    out = np.zeros(6, dtype=object)
+    motion += [rate_inputs(tape, 0, TWIST, S), np.zeros(6) if direct else rate_inputs(tape, 0, ACCELERATION, S)]
+    motion.append(free_inputs(tape, 0, WRENCH, 6))
+    given = [free_inputs(tape, 1, 0, m)] if direct else []
+    out = np.zeros(6 if direct else m, dtype=object)
     data = loose(start or kinematics.engine.data())
-    limbs = joint_inputs(tape, 2, model, data)
-    kernel = trace(direct_dynamics, _instead(kinematics))
+    limbs = joint_inputs(tape, 1 + len(given), model, data)
     branch = kinematics.modes.branch(mode)
-    status = kernel(loose(model), data, branch, np.concatenate(motion), effort, out)
-    results = (*out, *joint_results(model, limbs))
-    return Recording(tape, 3 if limbs else 2, results) if status == CONVERGED else None
+    found = trace(kernel, _instead(kinematics))(loose(model), data, branch, np.concatenate(motion), *given, out)
+    status, *condition = (found,) if direct else found
+    results = (*out, *condition, *joint_results(model, limbs))
+    return Recording(tape, 1 + len(given) + bool(limbs), results) if status == CONVERGED else None
 
 
 def turning_robot(robot: RobotModel, limb_data: Data) -> TurningRobot:

@@ -152,34 +152,22 @@ class CFiles:
             effort += ", REAL null[]"
             parts.append(self._text(SHARE))
         moving = "const REAL pose[7], const REAL twist[6], "
+        inverse = f"{moving}const REAL acceleration[6],\n    const REAL side[], {effort}"
+        direct = f"{moving}const REAL effort[], const REAL side[],\n    REAL acceleration[6]"
         arguments, call = f"{plain}const REAL start[], REAL actuated[]", "pose, side, start_of_mode[mode], actuated"
-        alone = () if r.iterated else (("drives", arguments, call, "actuated", "M", r.inverse(drives=True)),)
-        for name, arguments, call, out, n, function in (
-            ("jacobian", plain + "REAL jacobian[]", "pose, side, jacobian", "jacobian", "6 * M", r.jacobian()),
-            (
-                "inverse_dynamics",
-                moving + "const REAL acceleration[6],\n    const REAL side[], " + effort,
-                "pose, twist, acceleration, side, effort",
-                "effort",
-                "M",
-                r.inverse_dynamics(True),
-            ),
-            (
-                "direct_dynamics",
-                moving + "const REAL effort[], const REAL side[],\n    REAL acceleration[6]",
-                "pose, twist, effort, side, acceleration",
-                "acceleration",
-                "6",
-                r.direct_dynamics(),
-            ),
-            ("gravity", plain + effort, "pose, side, effort", "effort", "M", r.inverse_dynamics(False)),
-            ("margins", plain + "REAL margins[]", "pose, side, margins", "margins", "2", r.margins()),
+        alone = () if r.iterated else (("drives", arguments, call, "M", r.inverse(drives=True)),)
+        for name, arguments, call, n, function in (
+            ("jacobian", plain + "REAL jacobian[]", "pose, side, jacobian", "6 * M", r.jacobian()),
+            ("inverse_dynamics", inverse, "pose, twist, acceleration, side, effort", "M", r.inverse_dynamics(True)),
+            ("direct_dynamics", direct, "pose, twist, effort, side, acceleration", "6", r.direct_dynamics()),
+            ("gravity", plain + effort, "pose, side, effort", "M", r.inverse_dynamics(False)),
+            ("margins", plain + "REAL margins[]", "pose, side, margins", "2", r.margins()),
             *alone,
         ):
             if r.iterated:
                 arguments = arguments.replace("const REAL side[],", "const REAL side[], const REAL q[],")
             parts.append(self._static(f"{name}_at", arguments, function))
-            parts.append(self._public(name, call, out, n))
+            parts.append(self._public(name, call, n))
         parts += [self._text(DRIVES_NEAR + self._from_home("drives"))] if r.iterated else []
         parts.append(forward)
         used = {name for name in CHOICES if any(f"{name}(" in text for text in parts)}
@@ -301,8 +289,8 @@ class CFiles:
         text = "".join(f"    (void){a};\n" for a in unused) + text
         return f"{text}\n    return {'PKM_OK' if function.regular else 'PKM_SINGULAR'};"
 
-    def _public(self, name: str, call: str, out: str, n: str) -> str:
-        arguments = dict(PROTOTYPES)[name]
+    def _public(self, name: str, call: str, n: str) -> str:
+        arguments, out = dict(PROTOTYPES)[name], call.rsplit(", ", 1)[1]
         shared, null = "", ""
         if name in ("inverse_dynamics", "gravity") and self.robot.one_way:
             null, call = ", null[M * FREE]", f"{call}, null"

@@ -35,6 +35,7 @@ from pkm_kinematics.kernels.rates.graph_motion import (
 from pkm_kinematics.kernels.rates.projection import clear_wrench, gather_block
 from pkm_kinematics.kernels.records import BASE, PLATFORM
 from pkm_kinematics.kernels.regularity import factorise, is_regular, nearest
+from pkm_kinematics.kernels.vectors import rotate_back
 from pkm_runtime.kernels.compiled import compiled
 
 
@@ -233,22 +234,12 @@ def take_limbs(robot):
         for r in range(3):
             q += H[r, k] * (platform.p[r] - H[r, 3])
         state[first + k].q = q
-    x = turned_back(H, R, 0)
-    y = turned_back(H, R, 1)
-    z = turned_back(H, R, 2)
+    x = rotate_back(H, R[:, 0])
+    y = rotate_back(H, R[:, 1])
+    z = rotate_back(H, R[:, 2])
     state[first + 3].q = atan2(x[1], x[0])
     state[first + 4].q = atan2(-x[2], sqrt(x[0] * x[0] + x[1] * x[1]))
     state[first + 5].q = atan2(y[2], z[2])
-
-
-@compiled
-def turned_back(H, R, k):
-    """Column k of H^T R."""
-    return (
-        H[0, 0] * R[0, k] + H[1, 0] * R[1, k] + H[2, 0] * R[2, k],
-        H[0, 1] * R[0, k] + H[1, 1] * R[1, k] + H[2, 1] * R[2, k],
-        H[0, 2] * R[0, k] + H[1, 2] * R[1, k] + H[2, 2] * R[2, k],
-    )
 
 
 @compiled
@@ -308,8 +299,7 @@ def start_on_graph(robot, motion):
 @compiled
 def turning_inverse(robot, motion, effort):
     """Efforts for a platform motion. Returns a status."""
-    model, data, J = robot.graph, robot.data, robot.found.jacobian
-    n = effort.shape[0]
+    model, data, n = robot.graph, robot.data, effort.shape[0]
     status = start_on_graph(robot, motion)
     if status != CONVERGED:
         return status
@@ -325,9 +315,7 @@ def turning_inverse(robot, motion, effort):
     nearest_rates(robot, wanted, ud)
     graph_accelerations(model, data, ud)
     graph_efforts(model, data, effort)
-    for c in range(n):
-        for r in range(6):
-            effort[c] -= J[r, c] * motion[19 + r]
+    add_wrench(robot.found, motion[19:], -1.0, effort)
     return CONVERGED
 
 
@@ -342,8 +330,7 @@ def turning_direct(robot, motion, effort, out):
     u, ud, given = data.system[3, U, :n], data.system[3, UD, :n], data.system[3, WANTED, :n]
     for c in range(n):
         given[c] = effort[c]
-        for r in range(6):
-            given[c] += J[r, c] * motion[19 + r]
+    add_wrench(robot.found, motion[19:], 1.0, given)
     status = accelerations_here(robot.graph, data, u, given, ud)
     if status != CONVERGED:
         return status

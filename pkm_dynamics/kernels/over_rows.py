@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Dynamics of many states in one call: motions (k, 25), status (k,); rows whose status is not CONVERGED are skipped."""
+"""Dynamics of many states in one call: motions (k, 25), status (k,).
+
+Rows whose status is not CONVERGED, or becomes another, are left as they are: NaN.
+"""
 
 import numpy as np
 
@@ -97,8 +100,6 @@ def task_forces_many(model, data, choice, motions, forces, status):
         status[k] = solve_motion(model, data, choice.branch, motions[k])
         if status[k] == CONVERGED:
             task_force_here(model, data, motions[k, 19:], forces[k])
-        else:
-            forces[k, :] = np.nan
 
 
 @compiled
@@ -109,8 +110,6 @@ def direct_dynamics_many(model, data, choice, motions, efforts, out, status):
             continue
         seed_joints(model, data, choice, k)
         status[k] = direct_dynamics(model, data, choice.branch, motions[k], efforts[k], out[k])
-        if status[k] != CONVERGED:
-            out[k, :] = np.nan
 
 
 @compiled
@@ -123,8 +122,6 @@ def energy_many(model, data, choice, motions, out, status):
         status[k] = solve_motion(model, data, choice.branch, motions[k])
         if status[k] == CONVERGED:
             energy_here(model, data.state, out[k])
-        else:
-            out[k, :] = np.nan
 
 
 @allocating
