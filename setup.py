@@ -112,7 +112,18 @@ setup(
     python_requires=">=3.10,<3.14",
     packages=find_packages(include=["pkm_*"], exclude=["pkm_interfaces*"]),
     package_data={
-        "": ["py.typed", "*.xacro", "**/*.xacro", "*.urdf", "**/*.urdf", "*.csv", "**/*.csv", "**/*.html", "**/*.xml"]
+        "": [
+            "py.typed",
+            "*.xacro",
+            "**/*.xacro",
+            "*.urdf",
+            "**/*.urdf",
+            "*.csv",
+            "**/*.csv",
+            "**/*.html",
+            "**/*.xml",
+            "**/*.c",
+        ]
     },
     data_files=shared_files(),
     install_requires=[*LIBRARIES, "matplotlib>=3.8,<3.12"],

@@ -15,31 +15,16 @@ from numpy.typing import NDArray
 from pkm_description.rotations import pose_distance
 from pkm_dynamics.dynamics import Dynamics
 from pkm_dynamics.export_c.c_parts import (
-    CMAKE,
-    DRIVES_NEAR,
-    HELPERS,
-    INVERSE,
-    JOINTS_ALONG,
-    JOINTS_WITHIN,
-    MOVED,
-    README,
-    SHARE,
-    SOLVED,
-    WIDE,
-    WITHIN,
-)
-from pkm_dynamics.export_c.c_test import states_of, test_source
-from pkm_dynamics.export_c.forward_in_c import (
     CLOSED_STEPS,
-    FORWARD,
+    CMAKE,
     ITERATED_OPEN_STEPS,
-    NEAREST_SIDE,
-    NO_FORWARD,
+    JOINTS_ALONG,
     OPEN_STEPS,
-    SAME_SIDE,
-    SAME_SIDE_BY_RATES,
+    README,
+    C,
     LimbPlaces,
 )
+from pkm_dynamics.export_c.c_test import states_of, test_source
 from pkm_dynamics.export_c.headers import (
     LIMBS,
     PROTOTYPES,
@@ -50,19 +35,6 @@ from pkm_dynamics.export_c.headers import (
     release,
     stays_open,
     wrapped,
-)
-from pkm_dynamics.export_c.iteration_in_c import (
-    CURVE_REACH,
-    FOLLOW,
-    FORWARD_NEAR,
-    FROM_THERE,
-    INTO_SPACE,
-    NEAREST,
-    NEWTON,
-    SOLVE_AGAIN,
-    TAKE_ALONG,
-    TURNING_REACH,
-    WAY_TO,
 )
 from pkm_dynamics.export_c.recorded_robot import RecordedFunction, RecordedRobot
 from pkm_kinematics.forward.along_path import CLEARLY
@@ -138,19 +110,19 @@ class CFiles:
         moves = r.iterated or self.robot.moves_into_space or "platform(" in forward
         parts = [
             f"/* Made by pkm export {release()} from the description with digest {self.header.digest}. */",
-            f'#include "{self.name}.h"\n\n#include <float.h>\n#include <math.h>\n' + ("" if self.single else WIDE),
+            f'#include "{self.name}.h"\n\n#include <float.h>\n#include <math.h>\n' + ("" if self.single else C["WIDE"]),
             self._limits(),
             self._torn(),
             *([self._static("platform", "const REAL pose[7], REAL at[7]", r.platform())] if moves else ()),
             *(self._iteration() if r.iterated else [self._into_space()]),
             self._static("positions", f"{plain}const REAL {given}[], REAL joints[]", r.inverse()),
-            self._text(WITHIN + "\n" + (SOLVED if r.iterated else self._inverse()) + JOINTS_WITHIN),
+            self._text(C["WITHIN"] + "\n" + (C["SOLVED"] if r.iterated else self._inverse()) + C["JOINTS_WITHIN"]),
             *([self._text(self._from_home("inverse"))] if r.iterated else []),
         ]
         effort = "REAL effort[]"
         if r.one_way:
             effort += ", REAL null[]"
-            parts.append(self._text(SHARE))
+            parts.append(self._text(C["SHARE"]))
         moving = "const REAL pose[7], const REAL twist[6], "
         inverse = f"{moving}const REAL acceleration[6],\n    const REAL side[], {effort}"
         direct = f"{moving}const REAL effort[], const REAL side[],\n    REAL acceleration[6]"
@@ -168,7 +140,7 @@ class CFiles:
                 arguments = arguments.replace("const REAL side[],", "const REAL side[], const REAL q[],")
             parts.append(self._static(f"{name}_at", arguments, function))
             parts.append(self._public(name, call, n))
-        parts += [self._text(DRIVES_NEAR + self._from_home("drives"))] if r.iterated else []
+        parts += [self._text(C["DRIVES_NEAR"] + self._from_home("drives"))] if r.iterated else []
         parts.append(forward)
         used = {name for name in CHOICES if any(f"{name}(" in text for text in parts)}
         texts = [f"static REAL {name}(REAL a, REAL b)\n{{\n    return {CHOICES[name]};\n}}\n" for name in sorted(used)]
@@ -249,7 +221,7 @@ class CFiles:
         k, home, size = self.kinematics, self.engine.home_joints, self.engine.size
         curve = self.engine.from_home.curve(home) if self.robot.turning else None
         if curve is None:
-            return [TURNING_REACH if self.robot.turning else FOLLOW]
+            return [C["TURNING_REACH"] if self.robot.turning else C["FOLLOW"]]
         apart: list[NDArray[Any]] = []
         for pose in curve.poses:  # which has most of them twice, as it goes to both sides
             if not apart or pose_distance(pose, np.array(apart), size).min() > BETWEEN * size:
@@ -257,7 +229,7 @@ class CFiles:
         there = k.inverse(np.array(apart))
         known = closes(there.status)
         tables = [("pose_on_way", 7, there.pose[known]), ("joints_on_way", len(k.joint_names), there.joints[known])]
-        text = CURVE_REACH.replace("POINTS", str(int(known.sum())))
+        text = C["CURVE_REACH"].replace("POINTS", str(int(known.sum())))
         return [*(self.scalar.rows(f"{name}[{len(rows)}][{width}]", rows) for name, width, rows in tables), text]
 
     def _starts(self) -> str:
@@ -271,10 +243,10 @@ class CFiles:
     def _torn(self) -> str:
         """The helpers; working modes that tear a gear are refused."""
         if not any(self.torn):
-            return self._text(HELPERS.replace("TORN", ""))
+            return self._text(C["HELPERS"].replace("TORN", ""))
         table = self.scalar.table("static const int", "tears_a_gear", self.torn)
         refused = "    if (tears_a_gear[mode])\n        return PKM_UNREACHABLE;\n"
-        return table + "\n" + self._text(HELPERS.replace("TORN", refused))
+        return table + "\n" + self._text(C["HELPERS"].replace("TORN", refused))
 
     def _static(self, name: str, arguments: str, function: RecordedFunction) -> str:
         return f"static int {name}({self.scalar.typed(arguments)})\n{{\n{self._body(name, arguments, function)}\n}}\n"
@@ -299,7 +271,7 @@ class CFiles:
             shared = "    for (int a = 0; a < M && status == PKM_OK; a++)\n"
             shared += "        within(&actuated[a], NAME_actuated_joint[a]);\n"
         head, solve, alone = self.header.head(name, arguments), "sides_of(mode, side)", ""
-        again = MOVED.format(f"{name}_at({call.replace('pose', 'at')})") if self.robot.moves_into_space else ""
+        again = C["MOVED"].format(f"{name}_at({call.replace('pose', 'at')})") if self.robot.moves_into_space else ""
         if self.robot.iterated:
             solve = "take_along(pose, mode, side, limbs)"
             call = call.replace("pose", "limbs->pose").replace("side", "side, limbs->joints")
@@ -312,8 +284,8 @@ class CFiles:
         )
 
     def _inverse(self) -> str:
-        again = MOVED.format("positions(at, side, start_of_mode[mode], q)") if self.robot.moves_into_space else ""
-        return INVERSE.replace("AGAIN", again).replace("AT;", ", at[7];" if again else ";")
+        again = C["MOVED"].format("positions(at, side, start_of_mode[mode], q)") if self.robot.moves_into_space else ""
+        return C["INVERSE"].replace("AGAIN", again).replace("AT;", ", at[7];" if again else ";")
 
     def _from_home(self, name: str) -> str:
         """A function without the limbs of its twin: they start from home."""
@@ -328,12 +300,14 @@ class CFiles:
         robot = self.robot
         step = robot.newton_step()
         if not step.regular:
-            return self._text(NO_FORWARD)
+            return self._text(C["NO_FORWARD"])
         places = LimbPlaces(self.engine.tables, robot.m, len(self.kinematics.joint_names))
         q = "const REAL q[], " if robot.iterated else ""
         arguments = f"const REAL pose[7], const REAL side[], {q}const REAL goal[], REAL left[]"
-        text = FORWARD.replace("LIMB_ERRORS", self._body("limb_errors", arguments, robot.limb_errors())).replace(
-            "NEWTON_STEP", self._body("newton_step", arguments + ", struct step *step", step)
+        text = (
+            C["FORWARD"]
+            .replace("LIMB_ERRORS", self._body("limb_errors", arguments, robot.limb_errors()))
+            .replace("NEWTON_STEP", self._body("newton_step", arguments + ", struct step *step", step))
         )
         by_rates, rates = robot.turning or robot.m > robot.n, 6 if robot.turning else robot.m
         opened = ITERATED_OPEN_STEPS if robot.iterated else OPEN_STEPS
@@ -342,9 +316,9 @@ class CFiles:
         text = self._along(text)
         at = text.index("/* Newton's method from `pose`")
         if robot.iterated:
-            text += "\n" + FORWARD_NEAR
-            text = text[:at] + NEAREST + "\n" + text[at:]
-        text = text[:at] + (SAME_SIDE_BY_RATES if by_rates else SAME_SIDE) + "\n" + text[at:]
+            text += "\n" + C["FORWARD_NEAR"]
+            text = text[:at] + C["NEAREST"] + "\n" + text[at:]
+        text = text[:at] + (C["SAME_SIDE_BY_RATES"] if by_rates else C["SAME_SIDE"]) + "\n" + text[at:]
         constants = {
             "COMBINATIONS": str(2**places.most),
             "RATES": str(rates * robot.n if by_rates else 1),
@@ -358,7 +332,7 @@ class CFiles:
             "TENTH": self.scalar.number(0.1),
             "CLEARLY": self.scalar.number(CLEARLY),
         }
-        text = text.replace("NEAREST_SIDE", "" if robot.iterated else NEAREST_SIDE)
+        text = text.replace("NEAREST_SIDE", "" if robot.iterated else C["NEAREST_SIDE"])
         for name, value in constants.items():
             text = re.sub(rf"\b{name}\b", value, text)
         return self._text("\n".join([*self._forward_tables(places), text]))
@@ -397,7 +371,7 @@ class CFiles:
             self.scalar.table("static const int", "column", columns),
             self.scalar.table("static const REAL", "unit_of_joint", units),
             *([] if robot.turning else [self.scalar.table("static const int", "newton_turns", turns)]),
-            NEWTON,
+            C["NEWTON"],
         ]
         lines = []
         for b, block in enumerate(blocks):
@@ -423,9 +397,9 @@ class CFiles:
             " const REAL side[], REAL q[], REAL found[2], REAL turned[])\n{\n" + body + "\n    return PKM_OK;\n}\n"
         )
         arguments = "const REAL pose[7], const REAL side[], const REAL from[], REAL q[], REAL found[2]"
-        parts += [self._static("carry", arguments, robot.carry()), WAY_TO]
+        parts += [self._static("carry", arguments, robot.carry()), C["WAY_TO"]]
         parts += self._reach()
-        parts += [self._into_space(), TAKE_ALONG.replace("FROM_THERE", "" if robot.turning else FROM_THERE)]
+        parts += [self._into_space(), C["TAKE_ALONG"].replace("FROM_THERE", "" if robot.turning else C["FROM_THERE"])]
         for word, value in self._words_of_iteration(len(iterated)).items():
             parts = [re.sub(rf"\b{word}\b", value, part) for part in parts]
         return [self._text(part) for part in parts]
@@ -439,14 +413,14 @@ class CFiles:
         given = given if iterated else given.replace("const REAL q[], ", "")
         step = self._static("closing", given, self.robot.closing())
         words = {
-            "SOLVE_AGAIN": SOLVE_AGAIN if iterated else "",
+            "SOLVE_AGAIN": C["SOLVE_AGAIN"] if iterated else "",
             "STAYS_OPEN": stays_open(self.robot),
             "AJAR": self.scalar.number(AJAR / CLOSED),
             "TURN": self.scalar.number(4.0 * size * size),
             "INSIDE": self.scalar.number(INSIDE),
             "SIZE": self.scalar.number(size),
         }
-        text = self._along(INTO_SPACE)
+        text = self._along(C["INTO_SPACE"])
         for word, value in words.items():
             text = text.replace(word, value) if word == "SOLVE_AGAIN" else re.sub(rf"\b{word}\b", value, text)
         return f"{step}\n{self._text(text)}"
