@@ -4,7 +4,7 @@
 `pkm identify delta recorded.csv -o parameters.yaml` does it from the command line.
 """
 
-from pkm_dynamics.identification.estimates import Estimate, estimate, feasible_estimate
+from pkm_dynamics.identification.estimates import Estimate, Loaded, drive_gains, estimate, feasible_estimate
 from pkm_dynamics.identification.excitation import Excitation, ExcitationLimits, find_excitation
 from pkm_dynamics.identification.identify import Identified, identify
 from pkm_dynamics.identification.recorded import Recorded, RecordingError
@@ -14,8 +14,10 @@ __all__ = [
     "Excitation",
     "ExcitationLimits",
     "Identified",
+    "Loaded",
     "Recorded",
     "RecordingError",
+    "drive_gains",
     "estimate",
     "feasible_estimate",
     "find_excitation",
