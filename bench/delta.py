@@ -16,8 +16,8 @@ from bench.straight_line import StraightLineC
 from bench.tables import Row
 from bench.timing import interleaved
 from pkm_description.mechanism import Array
-from pkm_dynamics.kernels.over_rows import inverse_dynamics_many
-from pkm_dynamics.straight_code import SOLVED, record_inverse, straight_inverse_many
+from pkm_dynamics.kernels.over_rows import BY_CODE, inverse_dynamics_many, straight_inverse_many
+from pkm_dynamics.lean_calls import record_inverse
 from pkm_kinematics.kernels.model_and_data import near
 from pkm_kinematics.kernels.position.solve_poses import inverse_direct
 from pkm_runtime.codegen import MachineCode
@@ -227,7 +227,7 @@ def batch_rates(sample: Sample) -> list[list[str]]:
         (work, dynamics, len(motions), 5e5),
         (f"{work}, by `Dynamics.inverse`, which checks the input first", public, len(motions), 5e5),
     ):
-        solved = np.isin(call(), (0, SOLVED)).mean()
+        solved = np.isin(call(), (0, BY_CODE)).mean()
         times = []
         for _ in range(11):
             start = process_time()

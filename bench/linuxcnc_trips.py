@@ -23,7 +23,7 @@ from pkm_description import load_mechanism
 from pkm_description.mechanism import Array, Mechanism
 from pkm_dynamics import Dynamics
 from pkm_dynamics.export_c.c_files import CFiles
-from pkm_dynamics.export_c.linuxcnc import linuxcnc_files
+from pkm_dynamics.export_c.machines import linuxcnc_files
 from pkm_kinematics import Kinematics
 
 GENHEXKINS = Path("/usr/lib/linuxcnc/modules/genhexkins.so")

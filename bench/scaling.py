@@ -27,7 +27,7 @@ from bench.timing import interleaved
 from pkm_description import load_mechanism
 from pkm_description.mechanism import Array
 from pkm_dynamics import Dynamics
-from pkm_dynamics.kernels.inverse_dynamics import inverse_dynamics
+from pkm_dynamics.kernels.platform_dynamics import inverse_dynamics
 from pkm_dynamics.linear_form.random_motions import random_motions
 from pkm_kinematics import Kinematics
 from pkm_runtime.kernels.binding import bind

@@ -30,7 +30,7 @@ from pkm_analysis.requirements.grammar import shown
 from pkm_analysis.workspace.border import extent
 from pkm_description.joint_geometry import freedoms
 from pkm_description.mechanism import Array, Inertial, Mechanism, Spring, frozen
-from pkm_dynamics.efforts import efforts_of
+from pkm_dynamics.inverse_and_direct import efforts_of
 from pkm_dynamics.problem import Problem
 from pkm_kinematics.kernels.records import JOINT_SPRING
 from pkm_kinematics.model.tables import add_mass, build_graph, spring_table

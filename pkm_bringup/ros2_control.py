@@ -15,8 +15,8 @@ from pkm_control.control_errors import SingularHomeError, UnequalDrivesError
 from pkm_control.operator_interface import highest_natural_frequency
 from pkm_description.mechanism import Mechanism
 from pkm_dynamics import Dynamics
-from pkm_dynamics.actuator_inertia import actuator_mass_matrix
 from pkm_dynamics.motion_limits import ActuatorLimits
+from pkm_dynamics.weight import actuator_mass_matrix
 from pkm_kinematics import Kinematics
 from pkm_kinematics.kernels.regularity import SINGULAR_BELOW
 

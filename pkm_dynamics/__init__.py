@@ -4,10 +4,9 @@
 from pkm_runtime.optional import uncollected
 
 with uncollected():
-    from pkm_dynamics.accelerations import Accelerations
     from pkm_dynamics.distribution import Distribution, DistributionError
     from pkm_dynamics.dynamics import Dynamics
-    from pkm_dynamics.efforts import Efforts
+    from pkm_dynamics.inverse_and_direct import Accelerations, Efforts
     from pkm_dynamics.inverse_derivatives import InverseDerivatives
     from pkm_dynamics.problem import Problem
     from pkm_dynamics.reactions import Reactions

@@ -9,8 +9,8 @@ import numpy as np
 
 from pkm_description.mechanism import Array, Inertial
 from pkm_dynamics.dynamics import Dynamics
-from pkm_dynamics.kernels.actuator_coordinates import accelerations_here, efforts_here, step_actuators
-from pkm_dynamics.turning_robot import graph_model
+from pkm_dynamics.kernels.graph_dynamics import accelerations_here, efforts_here, step_actuators
+from pkm_dynamics.robot_model import graph_model
 from pkm_kinematics import Status
 from pkm_kinematics.forward.graph_tracker import graph_motion, graph_places
 from pkm_kinematics.kernels.path.follow_graph import follow_graph

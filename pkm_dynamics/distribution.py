@@ -95,9 +95,9 @@ def distribute(
 ) -> None:
     """Replace efforts (k, n_actuated) by those of a distribution, in place, where status (k,) is CONVERGED.
 
-    `jacobians` (k, n_actuated, n), of uniform units, are actuated joint rates per velocity in the motion space;
-    `limits` the described least and largest efforts. Efforts become NaN and the status EFFORT_LIMIT where none are
-    within the bounds, SINGULAR where the Jacobian leaves them open, DIVERGED where the method does not end.
+    `jacobians` (k, n_actuated, n), of uniform units, are actuated joint rates per velocity in the motion space. Without
+    efforts: EFFORT_LIMIT none are within bounds, SINGULAR the Jacobian leaves them open, DIVERGED the method does not
+    end.
     """
     weights, lower, upper = _numbers(distribution, names, limits)
     m, n = jacobians.shape[1:]
@@ -124,7 +124,6 @@ def distribute(
 def _share_squares(
     weights: Array, bounds: tuple[Array, Array], jacobians: Array, efforts: Array, status: NDArray[np.int64]
 ) -> None:
-    """`distribute` for norm 2, all rows in one compiled call."""
     _, m, n = jacobians.shape
     # what is to be small is weights * tau: its bounds are weighted, too, and the work of one effort is less
     rows = np.ascontiguousarray(np.swapaxes(jacobians / weights[:, None], 1, 2))
@@ -277,12 +276,10 @@ def _between(N: Array, start: Array, weights: Array, lower: Array, upper: Array,
 
 
 class Sharing:
-    """`Distribution` with norm 2 for loops: least norm within bounds among all efforts that do the same work.
+    """`Distribution` with norm 2 for loops, continuous in efforts and pose as long as the bounds leave room.
 
-    The answer is continuous in efforts and pose as long as the bounds (n_actuated,) [N m or N], infinite where there is
-    none, leave room. `short` says after a call that they left none, and the answer does less work than asked for;
-    `length` [m] then makes moments comparable with forces. `freedoms` are the platform's degrees of freedom, at most
-    n_actuated.
+    Bounds (n_actuated,) [N m or N] are infinite where there is none. `short` says after a call that they left no room,
+    and the answer does less work than asked for; `length` [m] then makes moments comparable with forces.
     """
 
     def __init__(self, lower: Array, upper: Array, freedoms: int, length: float) -> None:
@@ -304,10 +301,9 @@ class Sharing:
         return (efforts < self.lower) | (efforts > self.upper)
 
     def share(self, jacobian: Array, efforts: Array) -> Array:
-        """Efforts (n_actuated,) within the bounds that do the work of the given ones, such as a control law's.
+        """Efforts (n_actuated,) within the bounds that do the work of the given ones; NaN where the pose is singular.
 
-        `jacobian` (6, n_actuated) is the platform's twist per actuator velocities, base axes. NaN where an argument is
-        not finite or the pose is singular.
+        `jacobian` (6, n_actuated) is the platform's twist per actuator velocities, base axes; it may not be finite.
         """
         self.short = False
         if not (all_finite(efforts) and all_finite(jacobian.ravel())):
@@ -326,5 +322,4 @@ class Sharing:
 
 
 def _dual(jacobian: Array, freedoms: int) -> Array:
-    """Orthonormal rows (dof, n_actuated) that give the work of efforts: the span of the Jacobian's rows."""
     return np.ascontiguousarray(np.linalg.svd(jacobian, full_matrices=False)[2][:freedoms])

@@ -20,15 +20,22 @@ from collections.abc import Callable
 from functools import cached_property, lru_cache, partial
 from typing import Any, ClassVar
 
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from pkm_description.mechanism import Array, Inertial, Mechanism
-from pkm_dynamics.accelerations import Accelerations, direct
 from pkm_dynamics.distribution import Distribution
-from pkm_dynamics.efforts import Efforts, coriolis, inverse, mass_matrix, spring_efforts
+from pkm_dynamics.inverse_and_direct import (
+    Accelerations,
+    Efforts,
+    coriolis,
+    direct,
+    inverse,
+    mass_matrix,
+    spring_efforts,
+)
 from pkm_dynamics.inverse_derivatives import InverseDerivatives, inverse_derivatives
 from pkm_dynamics.lean_calls import lean
-from pkm_dynamics.linear_form.regressor import ParameterSet, parameters_of, regressor
+from pkm_dynamics.linear_form import ParameterSet, parameters_of, regressor
 from pkm_dynamics.problem import Problem
 from pkm_dynamics.reactions import Reactions, reactions
 from pkm_dynamics.redundant import RedundantDynamics
@@ -48,18 +55,28 @@ Rows = ArrayLike | None  # (..., 6)
 class Dynamics(Describable):
     """Dynamics of one mechanism, with the inertia of every body, friction, gears and rotors.
 
-    In all methods a `payload` is a body in the platform's frame. They raise `ShapeError` for an array of another shape,
-    `ModeError` for a mode that the robot lacks, and `PkmError` for a payload that is no body.
+    Methods raise `ShapeError` for an array of another shape, `ModeError` for a mode that the robot lacks, and
+    `PkmError` for a payload that is no body. Arguments, also of the methods:
 
     Args:
         robot: a mechanism, or its kinematics to share them.
         friction: False leaves out joint friction everywhere, for comparison with models that have none.
+        pose: platform poses (..., 7) in the base frame; where a method answers for one, several are a `ShapeError`.
+        twist: (..., 6) [m/s, rad/s] in base axes; at rest where None.
+        acceleration: (..., 6) [m/s^2, rad/s^2] in base axes; zero where None. In a configuration-dependent motion space
+            the nearest possible one is taken, and INVALID_INPUT is more than 5 % away; None is that of a constant
+            velocity in the motion space.
+        wrench: external wrench on the platform (..., 6) [N, N m]; none where None.
+        payload: a body in the platform's frame.
+        effort: actuator efforts (..., n_actuated) [N m or N].
+        distribution: how redundant actuators share, and bounds to keep. Where None, by minimum norm, and where an
+            actuator only pulls or only pushes within the ranges of the description.
 
     Raises:
         PkmError: the robot is neither a `Mechanism` nor a `Kinematics`.
     """
 
-    _internal: ClassVar[frozenset[str]] = frozenset({"model", "problem", "robot", "with_friction"})
+    _internal: ClassVar[frozenset[str]] = frozenset({"model", "problem", "robot"})
     _elsewhere: ClassVar[dict[str, str]] = {
         "torque torques effort efforts rnea inverse_dynamics": "inverse(pose, twist, acceleration) has the drives' "
         "efforts, gravity(pose) those that hold it still",
@@ -105,22 +122,10 @@ class Dynamics(Describable):
         payload: Inertial | None = None,
         distribution: Distribution | None = None,
     ) -> Efforts:
-        """Actuator efforts that drive a platform motion.
+        """Actuator efforts (..., n_actuated) [N m or N] that drive a platform motion; joint limits are not reported.
 
-        Args:
-            pose: platform poses (..., 7) in the base frame.
-            twist: (..., 6) [m/s, rad/s] in base axes; at rest where None.
-            acceleration: (..., 6) [m/s^2, rad/s^2] in base axes; zero where None. In a configuration-dependent motion
-                space the nearest possible one is taken, and INVALID_INPUT is more than 5 % away; None is that of a
-                constant velocity in the motion space.
-            wrench: external wrench on the platform (..., 6) [N, N m]; none where None.
-            distribution: how redundant actuators share, and bounds to keep. Where None, by minimum norm, and where an
-                actuator only pulls or only pushes within the ranges of the description.
-
-        Returns:
-            Efforts (..., n_actuated) [N m or N] and status (...,): INVALID_INPUT for a motion that is not finite, not
-            in the motion space or too fast for floating point, EFFORT_LIMIT where no efforts are within the bounds.
-            Joint limits are not reported.
+        Status (...,) INVALID_INPUT: a motion that is not finite, not in the motion space or too fast for floating
+        point; EFFORT_LIMIT: no efforts are within the bounds.
 
         Raises:
             DistributionError: the distribution does not fit the robot.
@@ -147,24 +152,13 @@ class Dynamics(Describable):
     def direct(
         self, pose: Pose, twist: ArrayLike, effort: ArrayLike, wrench: Rows = None, payload: Inertial | None = None
     ) -> Accelerations:
-        """Platform accelerations (..., 6) [m/s^2, rad/s^2] in base axes for actuator efforts; ignores joint limits.
-
-        Args:
-            pose: platform poses (..., 7) in the base frame.
-            twist: (..., 6) [m/s, rad/s] in base axes.
-            effort: actuator efforts (..., n_actuated) [N m or N].
-            wrench: external wrench on the platform (..., 6) [N, N m]; none where None.
-        """
+        """Platform accelerations (..., 6) [m/s^2, rad/s^2] in base axes for actuator efforts; ignores joint limits."""
         if self._redundant is not None:
             return self._redundant.direct(self.kinematics.at(pose), twist, effort, wrench, payload)
         return direct(self.problem(pose, twist, None, wrench, payload), effort)
 
     def gravity(self, pose: Pose, payload: Inertial | None = None) -> Efforts:
-        """Efforts (..., n_actuated) [N m or N] that hold the robot still against gravity, shared as by `inverse`.
-
-        Args:
-            pose: platform poses (..., 7) in the base frame.
-        """
+        """Efforts (..., n_actuated) [N m or N] that hold the robot still against gravity, shared as by `inverse`."""
         if self._redundant is not None:
             return self._redundant.inverse(self.kinematics.at(pose), None, None, None, payload)
         return inverse(self.problem(pose, payload=payload))
@@ -177,17 +171,10 @@ class Dynamics(Describable):
         wrench: Rows = None,
         payload: Inertial | None = None,
     ) -> InverseDerivatives:
-        """Derivatives (..., n_actuated, mobility) of `inverse` by pose, twist and acceleration, exact to rounding.
+        """Derivatives (..., n_actuated, mobility) of `inverse`, exact to rounding, see `InverseDerivatives`.
 
-        In the basis of `Kinematics.subspace`; `InverseDerivatives` says what stays the same while each is varied.
-        Redundant actuators share by minimum norm. Raises `PkmError` where a configuration-dependent branch carries the
-        platform.
-
-        Args:
-            pose: platform poses (..., 7) in the base frame.
-            twist: (..., 6) [m/s, rad/s] in base axes; at rest where None.
-            acceleration: (..., 6) [m/s^2, rad/s^2] in base axes, as in `inverse`.
-            wrench: external wrench on the platform (..., 6) [N, N m]; none where None.
+        In the basis of `Kinematics.subspace`. Redundant actuators share by minimum norm. Raises `PkmError` where a
+        configuration-dependent branch carries the platform.
         """
         return inverse_derivatives(self.problem(pose, twist, acceleration, wrench, payload))
 
@@ -200,45 +187,25 @@ class Dynamics(Describable):
         payload: Inertial | None = None,
         distribution: Distribution | None = None,
     ) -> Reactions:
-        """Wrenches (..., n, 6) [N, N m] that every joint and loop transmits for a platform motion, see `Reactions`.
+        """Wrenches (..., n, 6) [N, N m] that joints, loops and the ground transmit in a motion, see `Reactions`.
 
-        Also that of the robot on the ground. For an overconstrained robot, the wrenches of least sum of squares, marked
-        where balance alone does not determine them. SINGULAR where the joints cannot carry the load.
-
-        Args:
-            pose: platform poses (..., 7) in the base frame.
-            twist: (..., 6) [m/s, rad/s] in base axes; at rest where None.
-            acceleration: (..., 6) [m/s^2, rad/s^2] in base axes, as in `inverse`.
-            wrench: external wrench on the platform (..., 6) [N, N m]; none where None.
-            distribution: how redundant actuators share, as in `inverse`.
-
-        Raises:
-            DistributionError: the distribution does not fit the robot.
+        SINGULAR where the joints cannot carry the load. Raises `DistributionError` as `inverse` does.
         """
         problem = self.problem(pose, twist, acceleration, wrench, payload)
         return reactions(problem, distribution)
 
     def mass_matrix(self, pose: Pose) -> Array:
-        """Mass matrix of the whole robot in the motion space at one pose, `K^T M K`, rotors included.
+        """Mass matrix (mobility, mobility) [kg, kg m, kg m^2] of the whole robot at one pose, `K^T M K`, with rotors.
 
-        Args:
-            pose: one pose (7,) in the base frame; several are a `ShapeError`.
-
-        Returns:
-            (mobility, mobility) [kg, kg m, kg m^2], in the basis of `Kinematics.subspace`; NaN where the pose has no
-            regular configuration.
+        In the basis of `Kinematics.subspace`; NaN where the pose has no regular configuration.
         """
         at = self.kinematics.at_one(pose)
         return mass_matrix(self.robot, at) if self._redundant is None else self._redundant.mass_matrix(at)
 
     def coriolis(self, pose: Pose, twist: ArrayLike) -> Array:
-        """Coriolis and centrifugal forces (mobility,) [N, N m], basis of `Kinematics.subspace`, at one pose and twist.
+        """Coriolis and centrifugal forces (mobility,) [N, N m], in the basis of `Kinematics.subspace`, at one pose.
 
         `K_a^T tau` of the actuators that keeps the velocity in the motion space, without gravity and friction.
-
-        Args:
-            pose: one pose (7,) in the base frame; several are a `ShapeError`.
-            twist: (6,) [m/s, rad/s] in base axes.
         """
         at = self.kinematics.at_one(pose)
         return coriolis(self.robot, at, twist) if self._redundant is None else self._redundant.coriolis(at, twist)
@@ -246,28 +213,15 @@ class Dynamics(Describable):
     # -- linear form ------------------------------------------------------------------------------------------------
 
     def regressor(self, pose: Pose, twist: Rows = None, acceleration: Rows = None) -> tuple[Array, tuple[str, ...]]:
-        """The linear form `effort = Psi @ dynamics.parameters.values`, and `+ spring_efforts(pose)` with springs.
+        """Psi (..., n_actuated, n_parameters) and the names of the parameters, see `pkm_dynamics.linear_form`.
 
-        Args:
-            pose: platform poses (..., 7) in the base frame.
-            twist: (..., 6) [m/s, rad/s] in base axes; at rest where None.
-            acceleration: (..., 6) [m/s^2, rad/s^2] in base axes, as in `inverse`.
-
-        Returns:
-            Psi (..., n_actuated, n_parameters), NaN where `inverse` has no answer, and the names of the parameters; see
-            `pkm_dynamics.linear_form.regressor`.
+        `effort = Psi @ dynamics.parameters.values`, and `+ spring_efforts(pose)` with springs; NaN as in `inverse`.
         """
         problem = self.problem(pose, twist, acceleration)
         return regressor(problem, self.parameters)[0], self.parameters.names
 
     def spring_efforts(self, pose: Pose) -> Array:
-        """What the springs ask of the actuators (..., n_actuated) [N m or N], zero without springs.
-
-        They are known, and no parameters of the linear form. By minimum norm where actuators are redundant.
-
-        Args:
-            pose: platform poses (..., 7) in the base frame.
-        """
+        """What the springs ask of the actuators (..., n_actuated) [N m or N], of redundant ones by minimum norm."""
         return spring_efforts(self.problem(pose))
 
     @cached_property
@@ -283,28 +237,19 @@ class Dynamics(Describable):
         `motion` (25,) is pose (7), twist (6), acceleration (6) and external wrench (6); `effort` (n_actuated,) is
         written. Both must be contiguous float64 arrays, the pose finite with a unit quaternion, all inside the motion
         space. One call at a time per object returned. Limbs solved by iteration keep their mode as in
-        `Kinematics.lean_inverse`.
-
-        Raises:
-            PkmError: the motion space is configuration-dependent, with more actuators than degrees of freedom; or the
-                mode tears a gear.
+        `Kinematics.lean_inverse`. Raises `PkmError` for a configuration-dependent motion space with redundant
+        actuators, and a mode that tears a gear.
         """
         return lean(self.robot, "inverse", mode)
 
     def lean_direct(self, mode: int = 0) -> Callable[[Array, Array, Array], int]:
-        """`call(motion, effort, acceleration) -> status`: direct dynamics as lean as `lean_inverse`, errors alike.
-
-        `acceleration` (6,) is written; the acceleration inside `motion` must be zero.
-        """
+        """`call(motion, effort, acceleration) -> status` as `lean_inverse`; the acceleration given must be zero."""
         return lean(self.robot, "direct", mode)
 
     def lean_step(self, dt: float, mode: int = 0) -> Callable[[Array, Array, Array], int]:
-        """`call(motion, effort, acceleration) -> status`: advance pose and twist in `motion` (25,) by a time step.
+        """`call(motion, effort, acceleration) -> status`: advance pose and twist in `motion` (25,) by `dt` [s].
 
         Semi-implicit Euler in platform coordinates, as lean as `lean_direct`; the loops stay closed.
-
-        Args:
-            dt: length of the step [s].
         """
         return lean(self.robot, "step", mode, dt)
 
@@ -324,10 +269,6 @@ class Dynamics(Describable):
     def model(self, payload: Inertial | None = None) -> Model:
         """Read-only tables of the robot for the kernels, with a payload (platform frame) and friction if enabled."""
         return self.robot.model(payload)
-
-    def with_friction(self, bodies: NDArray[Any]) -> NDArray[Any]:
-        """The table `bodies` of `kernels.records.BODY` as it is, or a copy without friction where that is disabled."""
-        return self.robot.with_friction(bodies)
 
 
 @lru_cache(maxsize=2)

@@ -10,9 +10,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from pkm_description.mechanism import Array, Inertial
 from pkm_dynamics.dynamics import Dynamics
-from pkm_dynamics.kernels.body_energy import energy_many
+from pkm_dynamics.kernels.over_rows import energy_many
 from pkm_kinematics import Configuration, Status
-from pkm_kinematics.kernels.model_and_data import Choice, Model
+from pkm_kinematics.batch import nans
 
 
 @dataclass(frozen=True, eq=False)
@@ -20,8 +20,7 @@ class Energy:
     """Energies (...,) [J]: NaN where the status is not CONVERGED.
 
     `kinetic` counts every body and every rotor behind its gear. `potential` is zero with every centre of mass at the
-    height of the base's origin and every spring at its rest length. `lost` [W] is the power lost in friction, never
-    negative.
+    height of the base's origin and every spring at its rest length. `lost` [W] is the power lost in friction, >= 0.
     """
 
     kinetic: Array
@@ -43,18 +42,13 @@ class Energy:
 def energy(
     dynamics: Dynamics, pose: ArrayLike | Configuration, twist: ArrayLike | None = None, payload: Inertial | None = None
 ) -> Energy:
-    """Energy of the robot and all that it carries.
+    """Energy of the robot and all that it carries, arguments and errors as in `Dynamics.inverse`.
 
-    Between two instants, the work of the actuators and of external wrenches equals the gain of `total` plus the
-    integral of `lost`. Arguments and errors as in `Dynamics.inverse`.
+    Between two instants, the work of actuators and external wrenches is the gain of `total` and the integral of `lost`.
     """
     problem = dynamics.problem(pose, twist, payload=payload)
-    out = np.full((len(problem), 3), np.nan)
-
-    def kernel(model: Model, choice: Choice, motions: Array, out: Array, status: NDArray[np.int64]) -> None:
-        energy_many(model, dynamics.kinematics.engine.data(), choice, motions, out, status)
-
-    problem.solve_positions(kernel, out)
+    out = nans(len(problem), 3)
+    problem.solve_positions(problem.robot.prepared(energy_many, problem.motions, out, problem.status), out)
     problem.refuse_overflow(out)
     kinetic, potential, lost = (problem.shaped(column) for column in out.T)
     return Energy(kinetic, potential, lost, problem.shaped(problem.status))

@@ -1,38 +1,139 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lean calls of the dynamics: kernels bound to the robot, straight-line machine code before them where possible."""
+"""Lean calls of the dynamics: kernels bound to the robot, straight-line code before them, several times as fast.
+
+Straight-line code is recorded from the kernels for one robot, at home, and takes motions (25,) as they do; where a
+motion takes another branch than home (limb out of reach, singularity) it has no result, calls return ANOTHER_BRANCH,
+and the kernel is called. Where limbs are iterated, it takes a fixed number of steps from where they were
+(`carried_...`). Constants of the motion space, such as a Delta's orientation, are constants of the code; a
+configuration-dependent one is found on the way.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numpy as np
 
 from pkm_description.mechanism import Array
-from pkm_dynamics.kernels.carried_dynamics import carried_direct_dynamics, carried_inverse_dynamics, carried_step
-from pkm_dynamics.kernels.direct_dynamics import direct_dynamics, semi_implicit_step
-from pkm_dynamics.kernels.inverse_dynamics import inverse_dynamics
-from pkm_dynamics.kernels.turning_dynamics import turning_direct, turning_inverse, turning_step
-from pkm_dynamics.robot_model import MANY, Record, RobotModel
-from pkm_dynamics.straight_code import (
+from pkm_description.rotations import transform_from_pose
+from pkm_dynamics.kernels.graph_dynamics import (
+    LimbsInGraph,
+    TurningRobot,
+    turning_direct,
+    turning_inverse,
+    turning_step,
+)
+from pkm_dynamics.kernels.platform_dynamics import (
+    carried_direct_dynamics,
+    carried_inverse_dynamics,
+    carried_step,
     carried_straight_direct,
     carried_straight_inverse,
     carried_straight_step,
-    record_direct,
-    record_inverse,
+    conditioned_inverse_dynamics,
+    direct_dynamics,
+    inverse_dynamics,
+    semi_implicit_step,
     straight_direct,
     straight_inverse,
     straight_step,
 )
-from pkm_dynamics.turning_robot import turning_robot
+from pkm_dynamics.robot_model import MANY, Record, RobotModel, graph_model
+from pkm_kinematics import Kinematics
+from pkm_kinematics.forward.graph_tracker import GraphTracker, graph_motion, graph_places
 from pkm_kinematics.kernels.model_and_data import Data
-from pkm_kinematics.kernels.position.positions import CONVERGED
-from pkm_kinematics.kernels.records import NEWTON
+from pkm_kinematics.kernels.path.fixed_steps import newton_in_fixed_steps
+from pkm_kinematics.kernels.position.closures import inverse_by_rows
+from pkm_kinematics.kernels.position.positions import CONVERGED, solve_newton
+from pkm_kinematics.kernels.rates.motion import solve_motion
+from pkm_kinematics.kernels.records import CLOSED_FORM, NEWTON, PLATFORM
+from pkm_kinematics.lean_kinematics import pose_near_home
+from pkm_kinematics.recordings_at_home import inverse_in_fixed_order
+from pkm_kinematics.recordings_at_home import Instead, motion_in_turning_space
+from pkm_kinematics.recordings_at_home import free_inputs, joint_inputs, joint_results, pose_inputs, rate_inputs
 from pkm_kinematics.solve.robot_constants import refuse_redundant
 from pkm_kinematics.status import closes
-from pkm_runtime.codegen import AVAILABLE, MachineCode, Recording
+from pkm_runtime.codegen import AVAILABLE, MachineCode, Recording, Tape, loose, trace
 from pkm_runtime.errors import PkmError
 from pkm_runtime.kernels.binding import bind, with_fallback
+
+POSE, TWIST, ACCELERATION, WRENCH = 0, 7, 13, 19  # where they begin in a motion (25,)
+
+
+@cache
+def _fixed_steps() -> Instead:
+    """What is recorded of limbs in place of iteration, and of orthogonalisation."""
+    quick = (inverse_by_rows, inverse_in_fixed_order)
+    return (quick, (solve_newton, trace(newton_in_fixed_steps, [quick])))
+
+
+def _recordable(kinematics: Kinematics, start: Data | None) -> bool:
+    """Whether limbs are in closed form, or start somewhere, and the motion space is constant or limbs alone make it."""
+    if kinematics.constant_space:
+        return kinematics.straight or start is not None
+    closed_form = bool((kinematics.tables.blocks["solver"] == CLOSED_FORM).all())
+    return AVAILABLE and (closed_form or start is not None) and kinematics.task.subspace.shape[1] == 6
+
+
+def _instead(kinematics: Kinematics) -> Instead:
+    if kinematics.constant_space:
+        return _fixed_steps()
+    return (*_fixed_steps(), (solve_motion, motion_in_turning_space(kinematics.mobility, _fixed_steps())))
+
+
+def record_inverse(robot: RobotModel, mode: int, start: Data | None = None) -> Recording | None:
+    """Efforts (n_actuated,) and reciprocal condition of the drives from a motion (25,); None without code.
+
+    With `start`, of robots with iterated limbs: from where these are as well, near home as there, to where they get.
+    """
+    return _record(robot, mode, start, conditioned_inverse_dynamics)
+
+
+def record_direct(robot: RobotModel, mode: int, start: Data | None = None) -> Recording | None:
+    """Platform acceleration (6,) from a motion (25,) and efforts (n_actuated,); None without code. `start` as above."""
+    return _record(robot, mode, start, direct_dynamics)
+
+
+def _record(robot: RobotModel, mode: int, start: Data | None, kernel: Any) -> Recording | None:
+    kinematics, direct = robot.kinematics, kernel is direct_dynamics
+    if not _recordable(kinematics, start):
+        return None
+    tape, S, model, m = Tape(), kinematics.task.subspace, robot.model(), robot.n_actuated
+    motion = [pose_inputs(tape, 0, pose_near_home(kinematics.engine, kinematics.modes.start(mode)), S)]
+    motion += [rate_inputs(tape, 0, TWIST, S), np.zeros(6) if direct else rate_inputs(tape, 0, ACCELERATION, S)]
+    motion.append(free_inputs(tape, 0, WRENCH, 6))
+    given = [free_inputs(tape, 1, 0, m)] if direct else []
+    out = np.zeros(6 if direct else m, dtype=object)
+    data = loose(start or kinematics.engine.data())
+    limbs = joint_inputs(tape, 1 + len(given), model, data)
+    branch = kinematics.modes.branch(mode)
+    found = trace(kernel, _instead(kinematics))(loose(model), data, branch, np.concatenate(motion), *given, out)
+    status, *condition = (found,) if direct else found
+    results = (*out, *condition, *joint_results(model, limbs))
+    return Recording(tape, 1 + len(given) + bool(limbs), results) if status == CONVERGED else None
+
+
+def turning_robot(robot: RobotModel, limb_data: Data) -> TurningRobot:
+    """The robot for lean calls, configurations solved in `limb_data`; `PkmError` for redundant actuators."""
+    engine = robot.kinematics.engine
+    if not GraphTracker.serves(engine):
+        raise PkmError("lean calls need an actuator per degree of freedom where the motion space depends on the pose")
+    graph = engine.whole_graph
+    limb = {name: i for i, name in enumerate(engine.tables.names)}
+    both = [(i, limb[name]) for i, name in enumerate(graph.names) if name in limb and i > PLATFORM]
+    joins = LimbsInGraph(
+        np.array([i for i, _ in both]),
+        np.array([j for _, j in both]),
+        graph.platform_branch[0],
+        transform_from_pose(engine.home),
+    )
+    data = graph.holding(engine.actuated_names).data()
+    return TurningRobot(
+        robot.model(), limb_data, graph_model(robot), data, joins, graph_places(engine), graph_motion(engine)
+    )
+
 
 # By what is asked: the kernel, the kernel warm-started where limbs are iterated, that of a motion space that turns, and
 # straight-line code with its recording.
@@ -102,7 +203,6 @@ def _turning(robot: RobotModel, mode: int, data: Data, rest: Callable[..., int])
 
 
 def _at_home(robot: RobotModel) -> Array:
-    """A motion (25,) at rest at home, where the iteration of the limbs starts."""
     motion = np.zeros(25)
     motion[:7] = robot.kinematics.home
     return motion

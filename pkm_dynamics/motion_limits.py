@@ -17,10 +17,7 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class PlatformLimits:
-    """Largest norms of the platform's motion, at its origin; the defaults suit a fast, light machine.
-
-    Linear in m/s, m/s^2, m/s^3; angular in rad/s, rad/s^2, rad/s^3. Infinite means: left to the actuators.
-    """
+    """Largest norms of the platform's motion, at its origin [m, rad, s], infinite: left to the actuators."""
 
     linear_velocity: float = 10.0
     linear_acceleration: float = 100.0

@@ -46,18 +46,14 @@ class Vibration(Describable):
 def natural_frequencies(
     dynamics: Dynamics, pose: ArrayLike | Configuration, stiffness: ArrayLike, payload: Inertial | None = None
 ) -> Vibration:
-    """Natural vibrations, the lowest first, of a robot whose actuators hold it like springs.
+    """Natural vibrations, the lowest first, of a robot whose actuators hold it like springs at one pose.
 
-    Stiffness is that of the position loop seen at the joint, one over the compliance of drive and controller; for a
-    computed torque law of stiffness k [1/s^2] every frequency is sqrt(k). All bodies and rotors count; friction,
-    damping, and the stiffness due to gravity and its balancing efforts (m g / l of a pendulum) do not. In a robot with
-    springs, these, gravity and the efforts that hold it count all together, because together they may be in balance; it
-    then is zero too where the robot would tip over. Links and joints are rigid. Valid at type 2 singularities too,
-    without springs.
-
-    Args:
-        pose: one pose (7,) in the base frame.
-        stiffness: of the actuators (n_actuated,), or one for all [N m/rad or N/m].
+    Stiffness of the actuators (n_actuated,), or one for all [N m/rad or N/m], is that of the position loop seen at the
+    joint, one over the compliance of drive and controller; for a computed torque law of stiffness k [1/s^2] every
+    frequency is sqrt(k). All bodies and rotors count; friction, damping, and the stiffness due to gravity and its
+    balancing efforts (m g / l of a pendulum) do not. In a robot with springs, these, gravity and the efforts that hold
+    it count all together, because together they may be in balance; it then is zero too where the robot would tip over.
+    Links and joints are rigid. Valid at type 2 singularities too, without springs.
 
     Raises:
         StiffnessError: a stiffness is negative or not finite, or the pose has no regular configuration.

@@ -13,8 +13,8 @@ linear (37) and give, limb by limb, the motion constraints (55). The bodies' par
 coordinates (49 to 53), project the forces on the platform's degrees of freedom: (64).
 
 Elements carried by the platform (articulated travelling plate) also move with it. Loops are those of the derivatives
-(`complex_motion.py`); no code is shared with the kernels, so that each tests the other. Only `of_pose` asks
-the kinematics, for joint positions.
+(`Dense`); no code is shared with the kernels, so that each tests the other. Only `of_pose` asks the kinematics, for
+joint positions.
 """
 
 from __future__ import annotations
@@ -28,12 +28,90 @@ from numpy.typing import ArrayLike
 
 from pkm_description.mechanism import Array
 from pkm_description.rotations import cross, quaternion_from_rotation, quaternion_product, skew, transform_from_pose
-from pkm_dynamics.complex_motion import Dense
 from pkm_dynamics.dynamics import Dynamics
-from pkm_dynamics.kinematic_elements import ACROSS, Element, read_elements
+from pkm_dynamics.inverse_derivatives import Dense
+from pkm_kinematics import Kinematics
 from pkm_kinematics.kernels import records
 from pkm_kinematics.solve.robot_constants import refuse_redundant
 from pkm_runtime.errors import PkmError
+
+ACROSS = 1e-9  # cosine: axes that ought to be perpendicular or parallel, against rounding in a description's numbers
+LEVER = 0.1  # sine of the angle between a cross's axis and its bar at home, below which the cross has to be seen too
+
+
+@dataclass(frozen=True, eq=False)
+class Element:
+    """A body of a limb. It slides along z of its joint, or turns about it and is then observed by its direction."""
+
+    body: int  # in the tables
+    link: str  # of the description
+    joint: str
+    slides: bool
+    d: Array  # (3,) direction in its own frame; for a cross, the axis that it carries, square to its own
+    bar: int  # for a cross: the body whose direction tells how it is turned; -1 for all that are seen
+    side: float  # of a cross: sign of the axis that it carries against its own axis x direction of the bar
+
+
+def read_elements(k: Kinematics) -> dict[int, Element]:
+    """Elements of all limb bodies by number in the tables; crosses follow the bars that they carry."""
+    found: dict[int, Element] = {}
+    bodies, names = k.tables.bodies, k.tables.names
+    child = {joint.name: joint.child for joint in k.mechanism.joints}
+    at = k.engine.placed(k.home, k.home_joints).state
+    carried = {i: [j for j in range(2, len(bodies)) if bodies[j]["parent"] == i] for i in range(2, len(bodies))}
+    ends = k.tables.closures
+    for i in range(2, len(bodies)):
+        row = bodies[i]
+        link = child.get(names[i], names[i])
+        slides = bool(row["prismatic"])
+        direction, bar, side = _direction(k, i, carried[i]), -1, 1.0
+        if len(carried[i]) == 1 and row["massless"] and row["armature"] == 0.0 and not slides:
+            j = carried[i][0]
+            axis, along = bodies[j]["rotation"][:, 2], _direction(k, j, carried[j])
+            held = i in (*ends["predecessor"], *ends["successor"]) or bodies[j]["actuator"] >= 0
+            if not (bodies[j]["prismatic"] or held or max(abs(axis[2]), abs(along[2])) > ACROSS):
+                Ri, Rj = at[i]["R"], at[j]["R"]
+                sine = float(cross(Ri[:, 2], Rj @ along) @ (Ri @ axis))
+                if abs(sine) > LEVER:
+                    direction, bar, side = axis, j, 1.0 if sine > 0.0 else -1.0
+        found[i] = Element(i, link, names[i], slides, direction, bar, side)
+    return found
+
+
+def _direction(k: Kinematics, i: int, carried: list[int]) -> Array:
+    """Direction (3,) of a body in its own frame: along a body that slides out of it, else to its end, else an axis."""
+    bodies, closures = k.tables.bodies, k.tables.closures
+    for j in carried:
+        if bodies[j]["prismatic"]:
+            slide = bodies[j]["rotation"][:, 2]
+            if abs(slide[2]) < 1.0 - ACROSS:
+                return np.asarray(slide if _lengthens(k, j) else -slide)
+    ends = []
+    for c in closures:
+        for end in ("predecessor", "successor"):
+            if c[end] == i:
+                ends.append((c[f"{end}_point"], c[f"{end}_rotation"][:, 2]))
+    ends += [(bodies[j]["translation"], bodies[j]["rotation"][:, 2]) for j in carried]
+    candidates = [v for v, _ in ends] + [v for _, v in ends] + [np.array([1.0, 0.0, 0.0])]
+    for v in candidates:
+        flat = np.array([v[0], v[1], 0.0])
+        if np.linalg.norm(flat) > ACROSS:
+            return flat / np.linalg.norm(flat)
+    raise AssertionError("the last candidate has a length")
+
+
+def _lengthens(k: Kinematics, j: int) -> bool:
+    """Whether a body that slides out of another one is, at home, ahead along its axis."""
+    row = k.tables.bodies[j]
+    at_home = float(k.home_joints[k.engine.body_column[j]])
+    tip = np.zeros(3)
+    for c in k.tables.closures:
+        for end in ("predecessor", "successor"):
+            if c[end] == j:
+                tip = c[f"{end}_point"]
+    point = row["translation"] + row["rotation"] @ tip
+    return float(row["rotation"][:, 2] @ point) + at_home > 0.0
+
 
 FITTED, ATTEMPTS = 1e-12, 30  # the pose of a platform that carries elements: last step [m, rad], and how many
 MISFIT = 0.1  # of the characteristic length: how far observed bars may end from the platform's joints
@@ -59,8 +137,6 @@ class Observed:
 
 @dataclass(frozen=True, eq=False)
 class _Motion:
-    """A robot at a state: bodies and loops, joint rates per twist and per opening of the loops, the motion space."""
-
     dense: Dense
     constraints: Array  # M (n_bodies, 6), zero for base and platform
     inverse: Array  # (n_bodies - 2, n_rows): from what the loops open by to the rates that close them
@@ -177,7 +253,6 @@ class ObservedLegs:
     # -- orientations from directions -------------------------------------------------------------------------------
 
     def _placed(self, x: Array, s: Array, pose: Array) -> Dense:
-        """All bodies and loops, from directions (n, 3) and lengths (n,)."""
         bodies = self.tables.bodies
         R, p = np.zeros((len(bodies), 3, 3)), np.zeros((len(bodies), 3))
         R[records.BASE], R[records.PLATFORM] = np.eye(3), transform_from_pose(pose)[:3, :3]
@@ -227,7 +302,6 @@ class ObservedLegs:
     # -- motion constraints -----------------------------------------------------------------------------------------
 
     def _motion(self, state: Observed) -> _Motion:
-        """Bodies, motion constraints of all limbs, and the platform's motion space."""
         dense, k = self._placed(state.directions, state.lengths, state.pose), self.kinematics
         J, G = dense.J[0].real, dense.G[0].real
         inverse, M = np.zeros(J.T.shape), np.zeros((len(dense.bodies), 6))
@@ -243,7 +317,6 @@ class ObservedLegs:
     # -- the platform from where the limbs end ------------------------------------------------------------------------
 
     def _fitted(self, x: Array, s: Array) -> Array:
-        """Pose (7,) of best fit to the limbs' ends."""
         hung = any(root == records.PLATFORM for root in self._root[2:])
         return self._fitted_from_home(x, s) if hung else self._fitted_at_once(x, s)
 

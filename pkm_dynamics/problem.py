@@ -12,9 +12,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pkm_description.mechanism import Array, Inertial
-from pkm_dynamics.kernels.over_rows import seed_joints
+from pkm_dynamics.kernels.over_rows import BY_CODE, seed_joints
 from pkm_dynamics.robot_model import Record, RobotModel
-from pkm_dynamics.straight_code import SOLVED
 from pkm_kinematics import Status
 from pkm_kinematics.batch import BATCH, all_finite, over_cores, rows_for, shaped
 from pkm_kinematics.configuration import Configuration
@@ -55,8 +54,8 @@ class Problem:
         """The problem of a call; arguments and errors as in `Dynamics.inverse`.
 
         The status is INVALID_INPUT for motions that are not finite or not in the motion space, and that of the
-        configuration where there is none, or where it is unknown whether it is of the mode. Where home's branches are
-        continued in a constant motion space, and nothing has been asked of the configuration, kernels solve it.
+        configuration where there is none or its mode is unknown. Kernels solve configurations where home's branches are
+        continued in a constant motion space, and nothing has been asked of them.
         """
         engine = robot.kinematics.engine
         refuse_redundant(engine.redundant_names, "this part of the dynamics")
@@ -128,9 +127,8 @@ class Problem:
     def solve(self, kernel: Kernel, out: Array, *given: Array, code: tuple[Code, Record] | None = None) -> None:
         """Solve the rows whose status is CONVERGED; where numbers overflow the status becomes INVALID_INPUT.
 
-        On all cores where the motion space is constant, else row by row with the space of the row. `kernel` writes
-        `out` and the status; it gets `given` beside the motions, all (k, ...). `code`: a call of straight-line code and
-        its recording.
+        On all cores, but row by row where each has its motion space. `kernel` writes `out` and the status; it gets
+        `given` beside the motions, all (k, ...). `code`: a call of straight-line code and its recording.
         """
         arrays = (self.motions, *given, out, self.status)
         constant = self.robot.kinematics.constant_space
@@ -146,7 +144,7 @@ class Problem:
         elif made is None or (self.status == Status.CONVERGED).any():
             self._solve_at_once(kernel, arrays)
         if made is not None:
-            self.status[self.status == SOLVED] = Status.CONVERGED
+            self.status[self.status == BY_CODE] = Status.CONVERGED
         self.refuse_overflow(out)
 
     def solve_positions(self, kernel: Kernel, out: Array, *given: Array) -> None:

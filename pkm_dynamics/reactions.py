@@ -22,9 +22,8 @@ from numpy.typing import NDArray
 
 from pkm_description.mechanism import Array
 from pkm_dynamics.distribution import Distribution, meant
-from pkm_dynamics.efforts import efforts_of
-from pkm_dynamics.kernels.spring_forces import add_springs
-from pkm_dynamics.kernels.wrenches import limb_wrenches, platform_wrench
+from pkm_dynamics.inverse_and_direct import efforts_of
+from pkm_dynamics.kernels.wrenches import add_springs, limb_wrenches, platform_wrench
 from pkm_dynamics.problem import POSE, WRENCH, Problem
 from pkm_kinematics import Kinematics, Status
 from pkm_kinematics.kernels.records import BASE, PLATFORM
@@ -44,16 +43,12 @@ class Reactions(Solution):
 
     `wrench`: the parent's on the child, or the predecessor's of a loop on its successor: force [N], then moment [N m]
     about `point` on the joint. Its component along the joint's axis is the effort less that of the joint's own rotor
-    and friction: zero in a passive joint without friction.
-
-    `determinate`: whether balance alone determines a wrench; the others are one choice of many (see the module),
-    `redundant` being the number of independent load-free stresses.
+    and friction. `determinate`: whether balance alone determines a wrench; the others are one choice of many (see the
+    module), `redundant` being the number of independent load-free stresses.
 
     `base`: the robot's on the ground, moment about the base's origin: the weight of all bodies and the external wrench,
-    less the rate of momentum, without the base link's own weight and the spin of rotors.
-
-    `branch`: the platform's own branch's on the platform, about its origin: only what no limb can hold. It is zero
-    where the branch merely parametrises the pose.
+    less the rate of momentum, without the base link's own weight and the spin of rotors. `branch`: the platform's own
+    branch's on the platform, about its origin: only what no limb can hold.
     """
 
     names: tuple[str, ...]  # limb joints in the order of the description, then loops
@@ -78,19 +73,11 @@ class Reactions(Solution):
         ]
 
     def of(self, name: str) -> Array:
-        """Wrench (..., 6) [N, N m] of one joint or loop, base axes.
-
-        Raises:
-            PkmError: there is no joint or loop of this name.
-        """
+        """Wrench (..., 6) [N, N m] of one joint or loop, base axes; `PkmError` if there is none of this name."""
         return np.asarray(self.wrench[..., self._index(name), :])
 
     def along_axes(self, name: str) -> Array:
-        """Wrench (..., 6) [N, N m] of one joint or loop in the joint's axes: components 2 and 5 are along its axis.
-
-        Raises:
-            PkmError: there is no joint or loop of this name.
-        """
+        """`of` in the joint's axes: components 2 and 5 are along its axis."""
         R, w = self.axes[..., self._index(name), :, :], self.of(name)
         return np.concatenate([np.einsum("...ji,...j->...i", R, w[..., k : k + 3]) for k in (0, 3)], axis=-1)
 
@@ -102,11 +89,7 @@ class Reactions(Solution):
 
 @dataclass(frozen=True, eq=False)
 class _Balance:
-    """Balance of the bodies, affine in the closures' unknowns: column 0, then one column per closure equation.
-
-    `needed` (n_bodies, 6, 1 + n_rows): wrench at each body's origin that its carrier has to give.
-    `closing` (n_closures, 6, 1 + n_rows): wrench of each closure on its successor, at `points` (n_closures, 3).
-    """
+    """Balance of the bodies, affine in the closures' unknowns: column 0, then one column per closure equation."""
 
     needed: Array
     closing: Array
@@ -222,10 +205,7 @@ def _resolve(
     rows: NDArray[Any],
     at: NDArray[np.int64],
 ) -> tuple[Array, Array, Array] | None:
-    """(1, unknowns) (1 + n_rows,), load-free stresses (n_rows, redundant), wrench of the branch (6,).
-
-    None where efforts and loads do not balance. `allowed` (6, c) spans the twists of the platform's own branch.
-    """
+    """(1, unknowns) (1 + n_rows,), stresses (n_rows, redundant), wrench of the branch (6,); None without balance."""
     slides = bodies["prismatic"][2:] == 1
     z = state["R"][2:, :, 2]
     part = np.where(slides[:, None, None], balance.needed[2:, :3], balance.needed[2:, 3:])

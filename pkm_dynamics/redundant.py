@@ -14,12 +14,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pkm_description.mechanism import Array, Inertial
-from pkm_dynamics.accelerations import Accelerations
 from pkm_dynamics.distribution import Distribution, meant
-from pkm_dynamics.efforts import Efforts
-from pkm_dynamics.kernels.redundant_dynamics import redundant_accelerations, redundant_efforts
-from pkm_dynamics.robot_model import RobotModel
-from pkm_dynamics.turning_robot import graph_model
+from pkm_dynamics.inverse_and_direct import Accelerations, Efforts
+from pkm_dynamics.kernels.graph_dynamics import redundant_accelerations, redundant_efforts
+from pkm_dynamics.robot_model import RobotModel, graph_model
 from pkm_kinematics import Configuration, Status
 from pkm_kinematics.batch import as_rows, nans, rows_for, shaped
 from pkm_kinematics.forward.graph_tracker import coordinates_of, graph_motion
@@ -83,7 +81,6 @@ class RedundantDynamics:
         return np.asarray(self._forces(one, twist, None)[0] - self._forces(one, None, None)[0])
 
     def _forces(self, at: Configuration, twist: Rows, acceleration: Rows) -> Array:
-        """Forces (k, mobility + r) of motions without friction, in the coordinates of the `motion_jacobian`."""
         answer = RedundantDynamics(self.robot.frictionless).inverse(at, twist, acceleration, None, None)
         return np.einsum("kai,ka->ki", at.motion_jacobian, answer.effort)
 

@@ -27,10 +27,7 @@ MANY = 100_000  # states from which on it pays to make straight-line code for th
 
 
 class RobotModel:
-    """One robot as all its dynamics see it: constant except for its cache of machine code.
-
-    `springs` is a table of `records.SPRING` in place of the description's.
-    """
+    """One robot as all its dynamics see it, constant but for its cache of code; `springs` as `records.SPRING`."""
 
     def __init__(self, kinematics: Kinematics, *, friction: bool = True, springs: NDArray[Any] | None = None) -> None:
         self.kinematics = kinematics
@@ -100,10 +97,7 @@ class RobotModel:
         return WithScratch(check_branch, engine.data, self._unloaded, np.empty((1, 25)), np.empty(1, dtype=np.int64))
 
     def efforts_at(self, pose: Array, twist: Array | None, acceleration: Array | None) -> tuple[Array, Array] | None:
-        """Efforts (n_actuated,) and reciprocal condition of the drives for one motion, on home's branches.
-
-        In half the time of a `Problem`; None where one is needed.
-        """
+        """Efforts (n_actuated,) and reciprocal condition on home's branches, or None: then a `Problem` is needed."""
         engine = self.kinematics.engine
         if engine.iterated or not engine.constant_space:
             return None
@@ -120,7 +114,6 @@ class RobotModel:
 
     @cached_property
     def _home_choice(self) -> Choice:
-        """The answer of `WorkingModes.choose` for any pose where nothing is solved by iteration."""
         return self.kinematics.modes.choose(self.kinematics.engine.home_row)
 
     def with_friction(self, bodies: NDArray[Any]) -> NDArray[Any]:
@@ -150,6 +143,18 @@ class RobotModel:
 
 
 Record = Callable[[RobotModel, int], Recording | None]  # of a kernel for one robot, in a branch
+
+
+def graph_model(robot: RobotModel, payload: Inertial | None = None) -> Model:
+    """The whole graph, actuators held, the platform's mass in its branch's last body; a column per actuator."""
+    k = robot.kinematics
+    graph = k.engine.whole_graph
+    tables = graph.holding(k.actuated_names)
+    bodies = tables.bodies.copy()
+    platform = robot.model(payload).bodies[PLATFORM]
+    alone = Inertial.of_ten(np.concatenate([[platform["mass"]], platform["moment"], platform["inertia"]]))
+    add_mass(bodies[graph.platform_carrier], alone.in_frame(graph.tail).ten)
+    return tables.model.replace(bodies=robot.with_friction(bodies), subspace=np.zeros((6, robot.n_actuated)))
 
 
 def checked_payload(payload: Inertial) -> Inertial:

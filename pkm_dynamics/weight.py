@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Efforts that hold a robot at rest within its actuators' bounds, and what a payload adds to those of a motion."""
+"""What a robot's actuators carry: weight and payload, within their bounds, and the inertia that they feel."""
 
 from __future__ import annotations
 
@@ -8,12 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from pkm_description.mechanism import Inertial
+from pkm_description.mechanism import Array, Inertial
 from pkm_dynamics import Distribution, Dynamics
 from pkm_dynamics.kernels.wrenches import carried_wrenches
 from pkm_dynamics.motion_limits import ActuatorLimits
-
-Array = NDArray[np.float64]
+from pkm_kinematics import Kinematics
 
 
 def holding_efforts(
@@ -22,20 +21,16 @@ def holding_efforts(
     pose: Array,
     payload: Inertial | None = None,
 ) -> Array:
-    """Efforts (n_actuated,) [N m or N] that carry the weight at a pose (7,); cables only pull for it.
-
-    NaN where nothing within the bounds of one-sided actuators does it.
-    """
+    """Efforts (n_actuated,) [N m or N] that carry the weight, cables only pulling; NaN where none in bounds do."""
     still = np.zeros(6)
     answer = dynamics.inverse(pose, still, still, payload=payload, distribution=pulling(limits))
     return np.asarray(answer.effort, dtype=np.float64)
 
 
 def pulling(limits: ActuatorLimits, reserve: float = 0.0) -> Distribution | None:
-    """How planned or checked efforts are distributed: within the bounds where some actuators are one-sided.
+    """How planned or checked efforts are distributed: within the bounds, less a fraction `reserve` for control.
 
-    None where actuators push and pull, whose largest efforts are checked apart. `reserve` is the fraction of the
-    stronger side that is left to the controller.
+    None where actuators push and pull, whose largest efforts are checked apart.
     """
     return Distribution(bounds=limits.bounds(reserve)) if limits.one_sided else None
 
@@ -43,9 +38,8 @@ def pulling(limits: ActuatorLimits, reserve: float = 0.0) -> Distribution | None
 def payload_wrench(payload: Inertial, gravity: Array, pose: Array, twist: Array, acceleration: Array) -> Array:
     """Wrench (n, 6) [N, N m] that a body fixed on the platform does to it, about the platform's origin, base axes.
 
-    With it as the outer wrench, inverse dynamics of the robot alone are those of the robot with the body, so the
-    payload may change from one period to the next without another model. `payload` is in the platform's frame; gravity
-    (3,) [m/s^2], pose (n, 7), twist (n, 6) and acceleration (n, 6) in the base frame.
+    As the outer wrench of the robot alone it lets the payload change from one period to the next without another model.
+    `payload` is in the platform's frame; gravity (3,), pose (n, 7), twist and acceleration (n, 6) in the base frame.
     """
     body = np.concatenate(((payload.mass,), payload.com, payload.inertia.ravel(), gravity))
     found = np.empty((len(pose), 6))
@@ -86,3 +80,31 @@ def together(one: Inertial | None, other: Inertial | None) -> Inertial | None:
     if one is None or other is None:
         return one or other
     return Inertial.of_ten(one.ten + other.ten)
+
+
+def actuator_mass_matrix(kinematics: Kinematics, dynamics: Dynamics, pose: Array, mode: int | None = None) -> Array:
+    """Mass matrix (n_actuated, n_actuated) in the actuators [kg m^2, kg m, kg]; NaN at a singular pose (7,).
+
+    Gains that are multiples of it give every direction of the motion the same poles. Those from its diagonal do not: on
+    a Gough-Stewart platform the lightest direction answers a hundred times as fast as the actuators' own inertias say.
+    """
+    at = kinematics.at(pose, mode=mode)
+    spread = _pseudo_inverse(at.motion_jacobian)
+    return np.asarray(spread.T @ dynamics.mass_matrix(at) @ spread)
+
+
+def free_inertia(kinematics: Kinematics, dynamics: Dynamics, pose: Array) -> Array:
+    """Inertia (n_actuated,) [kg m^2 or kg] of each actuator pushed alone, the others free; NaN at a singular pose (7,).
+
+    A stop at the end of a range is as stiff as intended when scaled by this; n actuators pushed at once answer at most
+    n times as fast.
+    """
+    at = kinematics.at(pose)
+    jacobian, mass = at.motion_jacobian, dynamics.mass_matrix(at)
+    if not (np.isfinite(jacobian).all() and np.isfinite(mass).all()):
+        return np.full(len(kinematics.actuated_names), np.nan)
+    return np.asarray(1.0 / np.sum(jacobian * np.linalg.solve(mass, jacobian.T).T, axis=1))
+
+
+def _pseudo_inverse(matrix: Array) -> Array:
+    return np.asarray(np.linalg.pinv(matrix)) if np.isfinite(matrix).all() else np.full(matrix.shape[::-1], np.nan)

@@ -3,7 +3,7 @@
 
 from math import atan2, isfinite, sqrt
 
-from pkm_dynamics.kernels.direct_dynamics import direct_dynamics
+from pkm_dynamics.kernels.platform_dynamics import direct_dynamics
 from pkm_kinematics.kernels.compiled_rotations import product, shift_pose
 from pkm_kinematics.kernels.position.positions import CONVERGED, DIVERGED
 from pkm_runtime.kernels import PURPOSES

@@ -23,7 +23,7 @@ from scipy.linalg import qr
 from pkm_analysis.analysis_errors import AnalysisError
 from pkm_analysis.proof.kernels import intervals
 from pkm_description.mechanism import Array
-from pkm_dynamics.kernels.spring_forces import straight_energy
+from pkm_dynamics.kernels.wrenches import straight_energy
 from pkm_kinematics.kernels.position.chain import place_chain
 from pkm_kinematics.kernels.position.closed_form import face, solve_closed_form, turn_to
 from pkm_kinematics.kernels.position.closures import block_jacobian, write_rows

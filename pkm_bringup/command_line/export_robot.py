@@ -58,9 +58,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         robot = importlib.import_module("pkm_dynamics.export_c.c_files").CFiles(dynamics, given.scalar == "float")
         files = robot.files
         if given.to == "linuxcnc":
-            files |= importlib.import_module("pkm_dynamics.export_c.linuxcnc").linuxcnc_files(robot)
+            files |= importlib.import_module("pkm_dynamics.export_c.machines").linuxcnc_files(robot)
         elif given.layout == "arduino":
-            files = importlib.import_module("pkm_dynamics.export_c.arduino_library").arduino_library(robot)
+            files = importlib.import_module("pkm_dynamics.export_c.machines").arduino_library(robot)
         write_files(Path(given.output), files, "export")
     except OSError as error:
         print(f"pkm export: {error.filename}: {error.strerror}; name another place with -o", file=sys.stderr)

@@ -9,8 +9,8 @@ from pkm_control.controllers.controller import Controller, Measured, ModeModel, 
 from pkm_control.operator_interface import DAMPING, NATURAL_FREQUENCY
 from pkm_description.mechanism import Array
 from pkm_dynamics import Dynamics
-from pkm_dynamics.actuator_inertia import actuator_mass_matrix
 from pkm_dynamics.motion_limits import ActuatorLimits
+from pkm_dynamics.weight import actuator_mass_matrix
 from pkm_kinematics import Kinematics
 
 

@@ -14,36 +14,29 @@ from numpy.typing import NDArray
 
 from pkm_description.rotations import pose_distance
 from pkm_dynamics.dynamics import Dynamics
-from pkm_dynamics.export_c.c_test import states_of, test_source
-from pkm_dynamics.export_c.cpp_header import cpp_header, wrapped
-from pkm_dynamics.export_c.forward_in_c import (
+from pkm_dynamics.export_c.c_parts import (
     CLOSED_STEPS,
-    FORWARD,
+    CMAKE,
     ITERATED_OPEN_STEPS,
-    NEAREST_SIDE,
-    NO_FORWARD,
+    JOINTS_ALONG,
     OPEN_STEPS,
-    SAME_SIDE,
-    SAME_SIDE_BY_RATES,
+    README,
+    C,
     LimbPlaces,
 )
-from pkm_dynamics.export_c.header_in_c import LIMBS, PROTOTYPES, STATUSES, Header, release, stays_open
-from pkm_dynamics.export_c.iteration_in_c import (
-    CURVE_REACH,
-    FOLLOW,
-    FORWARD_NEAR,
-    FROM_THERE,
-    INTO_SPACE,
-    NEAREST,
-    NEWTON,
-    SOLVE_AGAIN,
-    TAKE_ALONG,
-    TURNING_REACH,
-    WAY_TO,
+from pkm_dynamics.export_c.c_test import states_of, test_source
+from pkm_dynamics.export_c.headers import (
+    LIMBS,
+    PROTOTYPES,
+    STATUSES,
+    Header,
+    Scalar,
+    cpp_header,
+    release,
+    stays_open,
+    wrapped,
 )
 from pkm_dynamics.export_c.recorded_robot import RecordedFunction, RecordedRobot
-from pkm_dynamics.export_c.scalar_in_c import Scalar
-from pkm_dynamics.export_c.sharing_in_c import SHARE
 from pkm_kinematics.forward.along_path import CLEARLY
 from pkm_kinematics.kernels.path.carry_on import FAR, JUMP, SHORT, SHORTEST, STEP
 from pkm_kinematics.kernels.path.follow import CONTRACTION
@@ -56,85 +49,8 @@ from pkm_kinematics.solve.possible_twists import ROUNDED as AJAR
 from pkm_kinematics.status import Status, closes
 from pkm_runtime.codegen.c_code import CHOICES, identifier, quoted
 
-BETWEEN = (
-    0.05  # of the robot's size: poses on the way of a platform with one degree of freedom from which limbs are found
-)
-WIDE = """
-#if DBL_DIG < 15
-#error "double is no wider than float here: export with --scalar float"
-#endif
-"""
-DRIVES_NEAR = """\
-int NAME_drives_near(const REAL pose[7], int mode, REAL actuated[], struct NAME_limbs *limbs)
-{
-    const int status = NAME_inverse_near(pose, mode, actuated, 0, limbs);
-    return status == PKM_JOINT_LIMIT ? PKM_OK : status;
-}
-"""
-HELPERS = """\
-/* The status of an answer: NaN where there is none, PKM_INVALID_INPUT where a number overflowed. */
-static int finish(int status, REAL out[], int n)
-{
-    if (status == PKM_OK)
-        for (int k = 0; k < n; k++)
-            if (!(FABS(out[k]) < HUGE_VAL))
-                status = PKM_INVALID_INPUT;
-    if (status != PKM_OK)
-        for (int k = 0; k < n; k++)
-            out[k] = NAN;
-    return status;
-}
-
-/* The sign of each branch in a working mode. */
-static int sides_of(int mode, REAL side[])
-{
-    if (mode < 0 || mode >= MODES)
-        return PKM_NO_SUCH_MODE;
-TORN    for (int k = 0; k < SIDES; k++)
-        side[k] = (mode >> k) % 2 ? -ONE : ONE;
-    return PKM_OK;
-}
-"""
-WITHIN = """\
-/* 1 where a joint is in its range, if need be after some full turns. */
-static int within(REAL *q, int k)
-{
-    const REAL lower = joint_lower[k], upper = joint_upper[k], turn = TAU;
-    if (!(*q < lower || *q > upper))
-        return 1;
-    if (!joint_wraps[k])
-        return 0;
-    const REAL turned = *q < lower ? *q + turn * CEIL((lower - *q) / turn) : *q - turn * CEIL((*q - upper) / turn);
-    if (!(lower <= turned && turned <= upper))
-        return 0;
-    *q = turned;
-    return 1;
-}
-"""
-INVERSE = """\
-int NAME_inverse(const REAL pose[7], int mode, REAL actuated[], REAL joints[])
-{
-    REAL side[SIDES], q[JOINTS]AT;
-    int status = sides_of(mode, side), inside = 1;
-    if (status == PKM_OK)
-        status = positions(pose, side, start_of_mode[mode], q);
-AGAIN    status = finish(status, q, JOINTS);
-"""
-MOVED = """\
-    if (status == PKM_UNREACHABLE && platform(pose, at) == PKM_OK && into_space(side, at) == PKM_OK)
-        status = {};
-"""
-JOINTS_WITHIN = """\
-    for (int k = 0; k < JOINTS && status == PKM_OK; k++)
-        inside = within(&q[k], k) && inside;
-    const int known = status == PKM_OK;
-    for (int k = 0; k < JOINTS && joints; k++)
-        joints[k] = known ? q[k] : NAN;
-    for (int k = 0; k < M; k++)
-        actuated[k] = known ? q[NAME_actuated_joint[k]] : NAN;
-    return known && !inside ? PKM_JOINT_LIMIT : status;
-}
-"""
+# Of the robot's size: between poses on the way of a platform with one degree of freedom, from which limbs are found
+BETWEEN = 0.05
 
 
 class CFiles:
@@ -194,49 +110,37 @@ class CFiles:
         moves = r.iterated or self.robot.moves_into_space or "platform(" in forward
         parts = [
             f"/* Made by pkm export {release()} from the description with digest {self.header.digest}. */",
-            f'#include "{self.name}.h"\n\n#include <float.h>\n#include <math.h>\n' + ("" if self.single else WIDE),
+            f'#include "{self.name}.h"\n\n#include <float.h>\n#include <math.h>\n' + ("" if self.single else C["WIDE"]),
             self._limits(),
             self._torn(),
             *([self._static("platform", "const REAL pose[7], REAL at[7]", r.platform())] if moves else ()),
             *(self._iteration() if r.iterated else [self._into_space()]),
             self._static("positions", f"{plain}const REAL {given}[], REAL joints[]", r.inverse()),
-            self._text(WITHIN + "\n" + (SOLVED if r.iterated else self._inverse()) + JOINTS_WITHIN),
+            self._text(C["WITHIN"] + "\n" + (C["SOLVED"] if r.iterated else self._inverse()) + C["JOINTS_WITHIN"]),
             *([self._text(self._from_home("inverse"))] if r.iterated else []),
         ]
         effort = "REAL effort[]"
         if r.one_way:
             effort += ", REAL null[]"
-            parts.append(self._text(SHARE))
+            parts.append(self._text(C["SHARE"]))
         moving = "const REAL pose[7], const REAL twist[6], "
+        inverse = f"{moving}const REAL acceleration[6],\n    const REAL side[], {effort}"
+        direct = f"{moving}const REAL effort[], const REAL side[],\n    REAL acceleration[6]"
         arguments, call = f"{plain}const REAL start[], REAL actuated[]", "pose, side, start_of_mode[mode], actuated"
-        alone = () if r.iterated else (("drives", arguments, call, "actuated", "M", r.inverse(drives=True)),)
-        for name, arguments, call, out, n, function in (
-            ("jacobian", plain + "REAL jacobian[]", "pose, side, jacobian", "jacobian", "6 * M", r.jacobian()),
-            (
-                "inverse_dynamics",
-                moving + "const REAL acceleration[6],\n    const REAL side[], " + effort,
-                "pose, twist, acceleration, side, effort",
-                "effort",
-                "M",
-                r.inverse_dynamics(True),
-            ),
-            (
-                "direct_dynamics",
-                moving + "const REAL effort[], const REAL side[],\n    REAL acceleration[6]",
-                "pose, twist, effort, side, acceleration",
-                "acceleration",
-                "6",
-                r.direct_dynamics(),
-            ),
-            ("gravity", plain + effort, "pose, side, effort", "effort", "M", r.inverse_dynamics(False)),
-            ("margins", plain + "REAL margins[]", "pose, side, margins", "margins", "2", r.margins()),
+        alone = () if r.iterated else (("drives", arguments, call, "M", r.inverse(drives=True)),)
+        for name, arguments, call, n, function in (
+            ("jacobian", plain + "REAL jacobian[]", "pose, side, jacobian", "6 * M", r.jacobian()),
+            ("inverse_dynamics", inverse, "pose, twist, acceleration, side, effort", "M", r.inverse_dynamics(True)),
+            ("direct_dynamics", direct, "pose, twist, effort, side, acceleration", "6", r.direct_dynamics()),
+            ("gravity", plain + effort, "pose, side, effort", "M", r.inverse_dynamics(False)),
+            ("margins", plain + "REAL margins[]", "pose, side, margins", "2", r.margins()),
             *alone,
         ):
             if r.iterated:
                 arguments = arguments.replace("const REAL side[],", "const REAL side[], const REAL q[],")
             parts.append(self._static(f"{name}_at", arguments, function))
-            parts.append(self._public(name, call, out, n))
-        parts += [self._text(DRIVES_NEAR + self._from_home("drives"))] if r.iterated else []
+            parts.append(self._public(name, call, n))
+        parts += [self._text(C["DRIVES_NEAR"] + self._from_home("drives"))] if r.iterated else []
         parts.append(forward)
         used = {name for name in CHOICES if any(f"{name}(" in text for text in parts)}
         texts = [f"static REAL {name}(REAL a, REAL b)\n{{\n    return {CHOICES[name]};\n}}\n" for name in sorted(used)]
@@ -317,7 +221,7 @@ class CFiles:
         k, home, size = self.kinematics, self.engine.home_joints, self.engine.size
         curve = self.engine.from_home.curve(home) if self.robot.turning else None
         if curve is None:
-            return [TURNING_REACH if self.robot.turning else FOLLOW]
+            return [C["TURNING_REACH"] if self.robot.turning else C["FOLLOW"]]
         apart: list[NDArray[Any]] = []
         for pose in curve.poses:  # which has most of them twice, as it goes to both sides
             if not apart or pose_distance(pose, np.array(apart), size).min() > BETWEEN * size:
@@ -325,7 +229,7 @@ class CFiles:
         there = k.inverse(np.array(apart))
         known = closes(there.status)
         tables = [("pose_on_way", 7, there.pose[known]), ("joints_on_way", len(k.joint_names), there.joints[known])]
-        text = CURVE_REACH.replace("POINTS", str(int(known.sum())))
+        text = C["CURVE_REACH"].replace("POINTS", str(int(known.sum())))
         return [*(self.scalar.rows(f"{name}[{len(rows)}][{width}]", rows) for name, width, rows in tables), text]
 
     def _starts(self) -> str:
@@ -339,13 +243,12 @@ class CFiles:
     def _torn(self) -> str:
         """The helpers; working modes that tear a gear are refused."""
         if not any(self.torn):
-            return self._text(HELPERS.replace("TORN", ""))
+            return self._text(C["HELPERS"].replace("TORN", ""))
         table = self.scalar.table("static const int", "tears_a_gear", self.torn)
         refused = "    if (tears_a_gear[mode])\n        return PKM_UNREACHABLE;\n"
-        return table + "\n" + self._text(HELPERS.replace("TORN", refused))
+        return table + "\n" + self._text(C["HELPERS"].replace("TORN", refused))
 
     def _static(self, name: str, arguments: str, function: RecordedFunction) -> str:
-        """A recorded function as C."""
         return f"static int {name}({self.scalar.typed(arguments)})\n{{\n{self._body(name, arguments, function)}\n}}\n"
 
     def _body(self, name: str, arguments: str, function: RecordedFunction) -> str:
@@ -358,8 +261,8 @@ class CFiles:
         text = "".join(f"    (void){a};\n" for a in unused) + text
         return f"{text}\n    return {'PKM_OK' if function.regular else 'PKM_SINGULAR'};"
 
-    def _public(self, name: str, call: str, out: str, n: str) -> str:
-        arguments = dict(PROTOTYPES)[name]
+    def _public(self, name: str, call: str, n: str) -> str:
+        arguments, out = dict(PROTOTYPES)[name], call.rsplit(", ", 1)[1]
         shared, null = "", ""
         if name in ("inverse_dynamics", "gravity") and self.robot.one_way:
             null, call = ", null[M * FREE]", f"{call}, null"
@@ -368,7 +271,7 @@ class CFiles:
             shared = "    for (int a = 0; a < M && status == PKM_OK; a++)\n"
             shared += "        within(&actuated[a], NAME_actuated_joint[a]);\n"
         head, solve, alone = self.header.head(name, arguments), "sides_of(mode, side)", ""
-        again = MOVED.format(f"{name}_at({call.replace('pose', 'at')})") if self.robot.moves_into_space else ""
+        again = C["MOVED"].format(f"{name}_at({call.replace('pose', 'at')})") if self.robot.moves_into_space else ""
         if self.robot.iterated:
             solve = "take_along(pose, mode, side, limbs)"
             call = call.replace("pose", "limbs->pose").replace("side", "side, limbs->joints")
@@ -381,8 +284,8 @@ class CFiles:
         )
 
     def _inverse(self) -> str:
-        again = MOVED.format("positions(at, side, start_of_mode[mode], q)") if self.robot.moves_into_space else ""
-        return INVERSE.replace("AGAIN", again).replace("AT;", ", at[7];" if again else ";")
+        again = C["MOVED"].format("positions(at, side, start_of_mode[mode], q)") if self.robot.moves_into_space else ""
+        return C["INVERSE"].replace("AGAIN", again).replace("AT;", ", at[7];" if again else ";")
 
     def _from_home(self, name: str) -> str:
         """A function without the limbs of its twin: they start from home."""
@@ -397,12 +300,14 @@ class CFiles:
         robot = self.robot
         step = robot.newton_step()
         if not step.regular:
-            return self._text(NO_FORWARD)
+            return self._text(C["NO_FORWARD"])
         places = LimbPlaces(self.engine.tables, robot.m, len(self.kinematics.joint_names))
         q = "const REAL q[], " if robot.iterated else ""
         arguments = f"const REAL pose[7], const REAL side[], {q}const REAL goal[], REAL left[]"
-        text = FORWARD.replace("LIMB_ERRORS", self._body("limb_errors", arguments, robot.limb_errors())).replace(
-            "NEWTON_STEP", self._body("newton_step", arguments + ", struct step *step", step)
+        text = (
+            C["FORWARD"]
+            .replace("LIMB_ERRORS", self._body("limb_errors", arguments, robot.limb_errors()))
+            .replace("NEWTON_STEP", self._body("newton_step", arguments + ", struct step *step", step))
         )
         by_rates, rates = robot.turning or robot.m > robot.n, 6 if robot.turning else robot.m
         opened = ITERATED_OPEN_STEPS if robot.iterated else OPEN_STEPS
@@ -411,9 +316,9 @@ class CFiles:
         text = self._along(text)
         at = text.index("/* Newton's method from `pose`")
         if robot.iterated:
-            text += "\n" + FORWARD_NEAR
-            text = text[:at] + NEAREST + "\n" + text[at:]
-        text = text[:at] + (SAME_SIDE_BY_RATES if by_rates else SAME_SIDE) + "\n" + text[at:]
+            text += "\n" + C["FORWARD_NEAR"]
+            text = text[:at] + C["NEAREST"] + "\n" + text[at:]
+        text = text[:at] + (C["SAME_SIDE_BY_RATES"] if by_rates else C["SAME_SIDE"]) + "\n" + text[at:]
         constants = {
             "COMBINATIONS": str(2**places.most),
             "RATES": str(rates * robot.n if by_rates else 1),
@@ -427,13 +332,12 @@ class CFiles:
             "TENTH": self.scalar.number(0.1),
             "CLEARLY": self.scalar.number(CLEARLY),
         }
-        text = text.replace("NEAREST_SIDE", "" if robot.iterated else NEAREST_SIDE)
+        text = text.replace("NEAREST_SIDE", "" if robot.iterated else C["NEAREST_SIDE"])
         for name, value in constants.items():
             text = re.sub(rf"\b{name}\b", value, text)
         return self._text("\n".join([*self._forward_tables(places), text]))
 
     def _forward_tables(self, places: LimbPlaces) -> Iterator[str]:
-        """Which sides, actuators and joints are of which limb, and how far positions may go."""
         table, turning = self.scalar.table, self.engine.actuated_turning
         yield "/* Positions beyond which numbers are too coarse to close loops with. */\n" + table(
             "static const REAL", "farthest", np.where(turning, FARTHEST, FARTHEST * self.engine.size)
@@ -454,7 +358,6 @@ class CFiles:
         )
 
     def _iteration(self) -> list[str]:
-        """Functions that solve the limbs: blocks, all of them, and the way from home."""
         robot, bodies, blocks = self.robot, self.engine.tables.bodies, self.engine.tables.blocks
         size = float(blocks["size"][0])
         iterated = [b for b in range(len(blocks)) if blocks["solver"][b] != CLOSED_FORM]
@@ -468,7 +371,7 @@ class CFiles:
             self.scalar.table("static const int", "column", columns),
             self.scalar.table("static const REAL", "unit_of_joint", units),
             *([] if robot.turning else [self.scalar.table("static const int", "newton_turns", turns)]),
-            NEWTON,
+            C["NEWTON"],
         ]
         lines = []
         for b, block in enumerate(blocks):
@@ -494,9 +397,9 @@ class CFiles:
             " const REAL side[], REAL q[], REAL found[2], REAL turned[])\n{\n" + body + "\n    return PKM_OK;\n}\n"
         )
         arguments = "const REAL pose[7], const REAL side[], const REAL from[], REAL q[], REAL found[2]"
-        parts += [self._static("carry", arguments, robot.carry()), WAY_TO]
+        parts += [self._static("carry", arguments, robot.carry()), C["WAY_TO"]]
         parts += self._reach()
-        parts += [self._into_space(), TAKE_ALONG.replace("FROM_THERE", "" if robot.turning else FROM_THERE)]
+        parts += [self._into_space(), C["TAKE_ALONG"].replace("FROM_THERE", "" if robot.turning else C["FROM_THERE"])]
         for word, value in self._words_of_iteration(len(iterated)).items():
             parts = [re.sub(rf"\b{word}\b", value, part) for part in parts]
         return [self._text(part) for part in parts]
@@ -510,26 +413,24 @@ class CFiles:
         given = given if iterated else given.replace("const REAL q[], ", "")
         step = self._static("closing", given, self.robot.closing())
         words = {
-            "SOLVE_AGAIN": SOLVE_AGAIN if iterated else "",
+            "SOLVE_AGAIN": C["SOLVE_AGAIN"] if iterated else "",
             "STAYS_OPEN": stays_open(self.robot),
             "AJAR": self.scalar.number(AJAR / CLOSED),
             "TURN": self.scalar.number(4.0 * size * size),
             "INSIDE": self.scalar.number(INSIDE),
             "SIZE": self.scalar.number(size),
         }
-        text = self._along(INTO_SPACE)
+        text = self._along(C["INTO_SPACE"])
         for word, value in words.items():
             text = text.replace(word, value) if word == "SOLVE_AGAIN" else re.sub(rf"\b{word}\b", value, text)
         return f"{step}\n{self._text(text)}"
 
     def _along(self, text: str) -> str:
-        """A template with joints that are iterated, or without."""
         for word, with_joints, without in JOINTS_ALONG:
             text = text.replace(word, with_joints if self.robot.iterated else without)
         return text
 
     def _text(self, template: str) -> str:
-        """A template with the names and numbers of this robot."""
         words = {
             "NAME": self.name,
             "FREE": str(self.robot.m - self.robot.n),
@@ -555,69 +456,3 @@ class CFiles:
         for word, value in words.items():
             template = re.sub(rf"\b{word}\b", value, template)
         return self.scalar.typed(template)
-
-
-SOLVED = """\
-int NAME_inverse_near(const REAL pose[7], int mode, REAL actuated[], REAL joints[], struct NAME_limbs *limbs)
-{
-    REAL side[SIDES], q[JOINTS];
-    int inside = 1, status = take_along(pose, mode, side, limbs);
-    if (status == PKM_OK)
-        status = finish(positions(limbs->pose, side, limbs->joints, q), q, JOINTS);
-"""
-JOINTS_ALONG = (  # in the forward kinematics: with joints that are iterated, and without
-    ("Q_IN ", "const REAL q[], ", ""),
-    ("Q_OUT ", "REAL q[], ", ""),
-    ("STEP_AT(", "step_at(", "newton_step("),
-    ("Q goal", "q, goal", "goal"),
-    ("Q next", "q, next", "next"),
-    ("Q pose", "q, pose", "pose"),
-    ("Q_LOCAL", "\n    REAL kept[JOINTS];", ""),
-    ("Q_FIRST", "\n    REAL q[JOINTS] = {ZERO};", ""),
-    ("Q_LAST", ", q", ""),
-    ("Q_KEEP", "        for (int i = 0; i < JOINTS; i++)\n            kept[i] = q[i];\n", ""),
-    ("Q_BACK", "            for (int i = 0; i < JOINTS; i++)\n                q[i] = kept[i];\n", ""),
-)
-CMAKE = """\
-cmake_minimum_required(VERSION 3.10)
-project(NAME C)
-set(CMAKE_C_STANDARD 99)
-if(NOT CMAKE_BUILD_TYPE)
-  set(CMAKE_BUILD_TYPE Release)
-endif()
-add_library(NAME NAME.c)
-target_include_directories(NAME PUBLIC ${CMAKE_CURRENT_SOURCE_DIR})
-option(NATIVE "code for the processor of this computer alone" OFF)
-if(CMAKE_C_COMPILER_ID MATCHES "GNU|Clang")
-  target_compile_options(NAME PRIVATE -fno-math-errno -fno-trapping-math $<$<BOOL:${NATIVE}>:-march=native>)
-endif()
-if(UNIX)
-  target_link_libraries(NAME PUBLIC m)
-endif()
-enable_testing()
-add_executable(NAME_test NAME_test.c)
-target_link_libraries(NAME_test NAME)
-add_test(NAME NAME_test COMMAND NAME_test)
-"""
-README = """\
-# {robot} in C
-
-Made by `pkm export` {release} from the description with digest `{digest}`. `pkm check {robot} --exported .` tells
-whether the description still has it. Do not edit: export again.
-
-    {build}
-
-compares every function with what Python answers in 1,000 states, and prints the largest error.
-
-`{name}.h` says what the functions take and give; `{name}.hpp` has them for C++17, with spans. Numbers are `{real}`.
-C99, `math.h` and nothing else, no allocation, no state: all functions may be called from several threads at once.
-
-Task coordinates: {what}. Drives: {drives}. {modes} working mode(s), numbered from 0, which is home's.
-
-    double actuated[{upper}_N_ACTUATED], effort[{upper}_N_ACTUATED];
-    if ({name}_inverse({name}_home, 0, actuated, 0) == PKM_OK)
-        {name}_gravity({name}_home, 0, effort);
-
-Where there is no answer, it is NaN, and the status says why. `{name}_forward` continues `near`: called in every period
-with the pose of the last, it keeps its assembly mode, or says that it cannot.
-"""

@@ -36,10 +36,7 @@ class States(NamedTuple):
     at_home: int  # how many are in home's mode, since their own leaves the ranges of the joints
 
     def least(self, name: str) -> float:
-        """Size below which an answer of a function counts as so large: a part of the largest of all states.
-
-        Weights and inertia may balance, so that what is left of them is their rounding.
-        """
+        """Size below which an answer counts as so large: weights and inertia may balance, leaving their rounding."""
         efforts = "gravity", "inverse_dynamics"
         part, alike = (1e-2, efforts) if name in efforts else (1e-6, (name,))
         return part * max(float(np.nan_to_num(np.abs(self.answers[one])).max(initial=0.0)) for one in alike) or 1e-6
@@ -103,7 +100,6 @@ def states_of(dynamics: Dynamics, n: int = STATES, seed: int = 0) -> States:
 
 
 def _answers(dynamics: Dynamics, mode: int, given: dict[str, Array]) -> Iterator[tuple[str, Array, NDArray[Any]]]:
-    """What Python answers in a mode: function, numbers, status."""
     kinematics = dynamics.kinematics
     pose, twist, acceleration = given["pose"], given["twist"], given["acceleration"]
     at = kinematics.at(pose, mode=mode)

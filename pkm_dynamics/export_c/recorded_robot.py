@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: Apache-2.0
-# ruff: noqa: D105 - operators do what operators do
 """What the C functions of a robot compute, recorded from the kernels near home; the working mode is an input.
 
 A closed form depends on the mode by a sign per limb, so that one recording serves all modes. The comparisons that
@@ -8,66 +7,51 @@ kernels make on the way come in stretches, each with the status that says what i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable
 from math import inf
 from typing import Any
 
 import numpy as np
 
 from pkm_dynamics.dynamics import Dynamics
-from pkm_dynamics.kernels.direct_dynamics import acceleration_here
-from pkm_dynamics.kernels.inverse_dynamics import efforts_here
+from pkm_dynamics.export_c.recorded_function import (
+    GIVEN,
+    MORE,
+    RecordedFunction,
+    any_gap,
+    read_angles_without_branch,
+)
+from pkm_dynamics.kernels.platform_dynamics import acceleration_here, efforts_here
 from pkm_kinematics.kernels.compiled_rotations import shift_pose
 from pkm_kinematics.kernels.model_and_data import FACTORS, VECTORS
 from pkm_kinematics.kernels.path.fixed_steps import SETTLED, newton_in_fixed_steps
 from pkm_kinematics.kernels.path.follow import TWIST, actuator_error, correction
-from pkm_kinematics.kernels.position.chain import place_chain, read_chain
-from pkm_kinematics.kernels.position.closed_form import read_angles, solve_closed_form, turn_from_home
-from pkm_kinematics.kernels.position.closures import CLOSED, block_jacobian, closed, invert_block, turned_over
-from pkm_kinematics.kernels.position.placement import place_platform
+from pkm_kinematics.kernels.position.closed_form import read_angles, solve_closed_form
+from pkm_kinematics.kernels.position.closures import CLOSED, block_jacobian, closed, invert_block
 from pkm_kinematics.kernels.position.positions import (
     CONVERGED,
     ROUNDED,
-    place_block,
     solve_newton,
     solve_positions,
     write_block_rows,
 )
 from pkm_kinematics.kernels.position.solve_poses import INSIDE, UNIT
-from pkm_kinematics.kernels.rates.motion import accelerations, invert_blocks, move_platform, velocities
-from pkm_kinematics.kernels.rates.motion_space import is_off_space, onto_space
+from pkm_kinematics.kernels.rates.motion_space import onto_space
+from pkm_kinematics.kernels.rates.motion import move_platform, velocities
 from pkm_kinematics.kernels.rates.projection import drive_rates, factorise_drives, inverse_jacobian
 from pkm_kinematics.kernels.records import CLOSED_FORM, PLATFORM
 from pkm_kinematics.kernels.regularity import factorise, is_regular, orientation, solve_three, turn_back
 from pkm_kinematics.lean_kinematics import pose_near_home
 from pkm_kinematics.recorded_tracking import SMALL
-from pkm_kinematics.recordings_at_home import FIRM, RecordedSpace, pose_inputs, some_numbers
+from pkm_kinematics.recordings_at_home import some_numbers
 from pkm_kinematics.solve.position_solver import EXACT, TORN
-from pkm_kinematics.solve.possible_twists import ASTRAY
 from pkm_kinematics.solve.robot_constants import refuse_redundant
-from pkm_runtime.codegen import Tape, loose, trace
-from pkm_runtime.codegen.c_code import CCode, Part, identifier
+from pkm_runtime.codegen import trace
 from pkm_runtime.codegen.tape import Number, Term, call, extreme
 from pkm_runtime.errors import PkmError
 
-TAU = 6.283185307179586
-POSE, SIDES, START, GIVEN, MORE = range(5)  # arrays of inputs: pose, sign per branch, joints at home, others
-REFUSAL = {
-    "invalid": "PKM_INVALID_INPUT",
-    "unreachable": "PKM_UNREACHABLE",
-    "singular": "PKM_SINGULAR",
-    "blunt": "PKM_NOT_CONNECTED",
-}
-
-# Reciprocal condition of a part of a limb below which its joints are too inexact, and the limb is solved as a whole in
-# Python: rounding leaves rates off by 1e-16 over its square.
-BLUNT = 2e-2
-
-
 SINGULAR_SINGLE = 1e-4  # a margin below which a matrix of floats is singular
-# Of floats: what counts as closed and as no step where the motion space turns, and which constraints are independent.
-CLOSED_SINGLE, SMALL_SINGLE, FIRM_SINGLE = 1e-4, 1e-5, 1e-2
-
+SMALL_SINGLE = 1e-5  # of floats: what counts as no step where the motion space turns
 
 # Longest step of the forward kinematics where limbs are iterated, in rad and of the characteristic length, over the
 # reciprocal condition of constraints and limbs: so it leaps over no singularity of theirs to another way, on which
@@ -80,290 +64,9 @@ class ExportError(PkmError):
     """A robot that an outlet cannot express."""
 
 
-class Mode:
-    """Stands for the number of a working mode in kernels, which only ever take its digits."""
-
-    def __init__(self, side: Callable[[int], Number]) -> None:
-        self._side = side
-
-    def __lt__(self, other: object) -> bool:
-        return False
-
-    def __eq__(self, other: object) -> bool:
-        return self is other
-
-    __hash__ = None  # type: ignore[assignment]
-
-    def __floordiv__(self, stride: int) -> Mode:
-        return Mode(lambda _: self._side(stride))
-
-    def __mod__(self, branches: int) -> Any:
-        return 0 if branches == 1 else _Branch(self._side(branches))
-
-
-class _Branch:
-    """Branch 0 or 1 of a limb as kernels use it: 1 - 2 * branch is the sign of the side."""
-
-    def __init__(self, side: Number) -> None:
-        self.side = side
-
-    def __lt__(self, other: object) -> bool:
-        return False
-
-    def __rmul__(self, two: float) -> _Branch:
-        return self
-
-    def __rsub__(self, one: float) -> Number:
-        return self.side
-
-
-def read_angles_without_branch(bodies: Any, state: Any, start: int, stop: int) -> None:
-    """`read_angles` in operations that are the same for all angles."""
-    for i in range(start, stop):
-        if bodies[i].prismatic == 0:
-            me = state[i]
-            q = call("atan2", me.s, me.c)
-            me.q = q + TAU * call("floor", (me.q - q) / TAU + 0.5)
-
-
-class RecordedFunction:
-    """One function of a robot while it is recorded: its tape, the robot at a pose, and the parts so far."""
-
-    def __init__(self, robot: RecordedRobot) -> None:
-        self.robot, self.tape, self.parts, self.regular = robot, Tape(), list[Part](), True
-        self.inputs: dict[tuple[int, int], str] = {}
-        engine = robot.engine
-        self.model, self.data = loose(robot.dynamics.robot.model()), loose(engine.data())
-        self.mode = Mode(self._side)
-
-    # -- inputs -------------------------------------------------------------------------------------------------------
-
-    def given(self, array: int, values: Any, name: str, first: int = 0) -> Any:
-        """Numbers of an input array that C calls `name`."""
-        for k in range(len(values)):
-            self.inputs[array, first + k] = f"{name}[{k}]"
-        return self.tape.inputs(array, np.asarray(values, dtype=float), range(len(values)), first)
-
-    def _side(self, stride: int) -> Number:
-        k = self.robot.sides.index(stride)
-        self.inputs[SIDES, k] = f"side[{k}]"
-        return self.tape.inputs(SIDES, np.array([1.0]), [0], k)[0]
-
-    def rates(self, array: int, name: str) -> Any:
-        """A twist or acceleration (6,) that is checked to be in the motion space."""
-        S = self.robot.subspace
-        raw = self.given(array, self.robot.rates[array - GIVEN], name)
-        spaces = self.robot.engine.spaces
-        self.trace(is_off_space)(raw, spaces.rate_scale, spaces.onto_space, self.robot.inside)
-        free = np.abs(S).sum(axis=1) > 0.0
-        return np.array([raw[k] if free[k] else 0.0 for k in range(6)], dtype=object)
-
-    @property
-    def open(self) -> str:
-        """Why limbs stay open: out of reach, or beside what iteration can solve."""
-        return "blunt" if self.robot.iterated else "unreachable"
-
-    # -- stretches ----------------------------------------------------------------------------------------------------
-
-    def trace(self, kernel: Any) -> Callable[..., Any]:
-        """A kernel that takes terms."""
-        return trace(kernel, self.robot.instead)
-
-    def end(self, title: str, why: str, *results: tuple[str, Number]) -> None:
-        """End a stretch: `why` a comparison that comes out otherwise is a reason to refuse."""
-        refusal, found = f"return {REFUSAL[why]};", list(results) if self.regular else []
-        self.parts.append(Part(title, len(self.tape.order), len(self.tape.conditions), refusal, found))
-
-    def place(self, joints: bool) -> None:
-        """Put the platform at the pose that is given, moved into the motion space if it misses that by rounding."""
-        if self.robot.iterated:
-            self.place_checked(joints)
-            return
-        self.check_pose(joints)
-
-    def place_checked(self, joints: bool) -> None:
-        """Put the platform at a pose that `platform` in C has moved into the motion space."""
-        robot = self.robot
-        pose = pose_inputs(self.tape, POSE, robot.pose, robot.subspace)
-        self.inputs |= {(POSE, k): f"pose[{k}]" for k in range(7)}
-        self.pose = pose
-        platform = self.data.state[PLATFORM]
-        self.trace(place_platform)(self.data.state, pose)
-        if joints and len(self.model.chain) > 1:
-            self.trace(read_chain)(self.model, self.data, platform.R, platform.p)
-
-    def check_pose(self, joints: bool) -> None:
-        """Refuse a pose that is not usable, and place the platform."""
-        robot, tape = self.robot, self.tape
-        pose = self.given(POSE, robot.pose, "pose")
-        squares = sum(pose[k] * pose[k] for k in range(3, 7))
-        length = call("sqrt", squares)
-        tape.decide("<", abs(length - 1.0), robot.unit)
-        for k in range(3):
-            tape.decide("<", abs(pose[k]), inf)
-        clean = np.array([*pose[:3], *(pose[k] / length for k in range(3, 7))], dtype=object)
-        self.pose = clean
-        self.trace(place_platform)(self.data.state, clean)
-        n = len(self.model.chain) - 1
-        if n and (joints or n < 6):
-            platform = self.data.state[PLATFORM]
-            miss, turn = self.trace(read_chain)(self.model, self.data, platform.R, platform.p)
-            if n < 6:
-                for off, size in ((miss, robot.engine.size), (turn, 1.0)):
-                    if isinstance(off, Term):
-                        tape.decide("<", off, robot.inside * size)
-                self.trace(place_chain)(self.model, self.data, platform.R, platform.p)
-
-    def limbs(self, joints: bool) -> None:
-        """Solve the limbs, on request with the angles of all joints."""
-        if self.robot.iterated:
-            self.take_joints(len(self.model.blocks))
-            return
-        if joints:
-            start = self.given(START, self.robot.engine.home_joints, "start")
-            for i in range(2, len(self.model.bodies)):
-                self.data.state[i].q = start[self.model.bodies[i].column]
-        status, _, _ = self.trace(solve_positions)(self.model, self.data, self.mode, joints)
-        self.robot.expect(status == CONVERGED, "limbs do not reach the pose beside home where it is recorded")
-        if joints:
-            turn = self.trace(turn_from_home)
-            for block in self.model.blocks:
-                if block.bend == block.bend:
-                    me, home = self.data.state[block.driver], start[self.model.bodies[block.driver].column]
-                    side = (self.mode // block.stride) % block.branches
-                    me.q = turn(self.model.bodies, self.model.closures, block, self.data.state, side, home)
-
-    def take_joints(self, blocks: int, closes: Callable[[Any, Number], Any] | None = None) -> None:
-        """Place the bodies of the first blocks by joint positions that are given, whose loops must be closed.
-
-        `closes` stands in the place of `closed`.
-        """
-        q = self.given(START, self.robot.solved, "q")
-        for i in range(2, len(self.model.bodies)):
-            self.data.state[i].q = q[self.model.bodies[i].column]
-        for block in self.model.blocks[:blocks]:
-            self.place_block(block)
-            closures, rows = self.model.closures, self.data.rows
-            gap = self.trace(write_block_rows)(closures, block, self.data.state, rows)
-            (closes or self.trace(closed))(block, gap)
-            self.trace(turned_over)(closures, block, self.data.state)
-            if self.robot.engine.divided and block.solver != CLOSED_FORM:
-                self.tape.decide(">", self.trace(invert_block)(self.model, self.data, block), BLUNT)
-
-    def place_block(self, block: Any) -> None:
-        """Place the bodies of a block by their joint positions."""
-        self.trace(place_block)(self.model.bodies, block, self.data.state)
-
-    def invert(self) -> Number:
-        """Invert the limbs' equations; the regularity of the worst."""
-        regularity = self.trace(invert_blocks)(self.model, self.data)
-        self.regular = bool(self.trace(is_regular)(regularity))
-        return regularity
-
-    def space(self) -> RecordedSpace:
-        """The motion space at the pose, where it turns, blocks inverted; refused where wrenches are not FIRM."""
-        robot = self.robot
-        self.end("how the limbs' joints move with the platform", "singular")
-        space = RecordedSpace(self.model, self.data, robot.n, robot.instead)
-        firm = self.tape.decide(">", space.condition, FIRM_SINGLE if robot.single else FIRM)
-        robot.expect(firm, "its limbs' constraints on the platform are nearly dependent beside home")
-        self.end("what limbs hold of the platform", "blunt")
-        return space
-
-    def move(self, twist: Any, acceleration: Any) -> None:
-        """Give the platform its motion, and all bodies theirs.
-
-        In a space that turns it is the nearest one, which twist and acceleration become.
-        """
-        if self.robot.turning:
-            space = self.space()
-            wanted = twist.copy(), acceleration.copy()
-            space.move(twist, acceleration)
-            self._near(wanted[0], twist, self.robot.inside, _size(wanted[0], space.length))
-            along = wanted[1].copy()
-            self.trace(onto_space)(self.model.subspace, space.length, along)
-            sizes = _size(wanted[1], space.length) + _size(acceleration - along, space.length)
-            self._near(wanted[1], acceleration, ASTRAY, sizes)
-            self.end("the motion that limbs leave", "invalid")
-            return
-        self.trace(move_platform)(self.data.state, twist, acceleration)
-        self.trace(velocities)(self.model, self.data)
-        self.trace(accelerations)(self.model, self.data)
-
-    def _near(self, wanted: Any, found: Any, part: float, size: Number) -> None:
-        """Expect that a motion misses what is wanted by a part of one plus its size at most; any may be at rest."""
-        if any(isinstance(x, Term) for x in wanted):
-            off = _size(wanted - found, self.model.task[0].length)
-            self.tape.decide("<=", off, part * (1.0 + size))
-
-    def open_limbs(self) -> Number:
-        """Solve the limbs, whatever they hold of the platform; how open that is, 1 where it just counts as closed."""
-        gaps: list[Number] = []
-        bound = CLOSED_SINGLE if self.robot.single else CLOSED
-
-        def note(block: Any, residual: Number) -> bool:
-            gaps.append(residual / (bound * block.size))
-            return True
-
-        if self.robot.iterated:
-            self.take_joints(len(self.model.blocks), note)
-        else:
-            trace(solve_positions, [*self.robot.instead, (closed, note)])(self.model, self.data, self.mode, False)
-        return extreme("worse", *gaps)
-
-    # -- C ------------------------------------------------------------------------------------------------------------
-
-    def code(self, single: bool) -> CCode:
-        """The body of the function."""
-        names, groups = self._names()
-        return CCode(self.tape, self.parts, self.inputs, names, groups, single)
-
-    def _names(self) -> tuple[dict[int, str], dict[int, str]]:
-        """Names of the values that describe bodies, and whose limb they are of."""
-        names: dict[int, str] = {}
-        groups: dict[int, str] = {}
-        taken: set[str] = set()
-        for i, me in enumerate(self.data.state):
-            for what, number in _values_of(me):
-                if not isinstance(number, Term) or number.how[0] in ("input", "negated") or number.number in names:
-                    continue
-                name = f"{identifier(self.robot.tables.names[i])}_{what}"
-                if name not in taken:
-                    names[number.number] = name
-                    taken.add(name)
-                    groups[number.number] = self.robot.group_of_body[i]
-        return names, groups
-
-
-AXES = ("x", "y", "z")
-VECTORS_OF_BODY = {"p": "{}", "w": "w_{}", "v": "v_{}", "dw": "dw_{}", "dv": "dv_{}", "force": "force_{}"}
-VECTORS_OF_BODY |= {"torque": "torque_{}", "moment": "moment_{}"}
-NUMBERS_OF_BODY = {"c": "cos", "s": "sin", "q": "q", "qd": "qd", "qdd": "qdd", "effort": "effort"}
-
-
-def _values_of(me: Any) -> Iterator[tuple[str, Number]]:
-    """Values that describe a body, with what they are."""
-    for field, what in NUMBERS_OF_BODY.items():
-        yield what, getattr(me, field)
-    for field, text in VECTORS_OF_BODY.items():
-        for axis, number in zip(AXES, getattr(me, field), strict=True):
-            yield text.format(axis), number
-    for r in range(3):
-        for k in range(3):
-            yield f"R{r}{k}", me.R[r, k]
-    for k, name in enumerate(("xx", "xy", "xz", "yy", "yz", "zz")):
-        yield f"I{name}", me.inertia[k]
-
-
-def _any_gap(block: Any, residual: Number) -> bool:
-    """In place of `closed`."""
-    return True
-
-
-def _size(rates: Any, length: float) -> Number:
-    """Size of a twist or an acceleration (6,), rotations at a length."""
-    scaled = [*rates[:3], *(length * x for x in rates[3:])]
-    return call("sqrt", sum(x * x for x in scaled))
+def listed(name: str, numbers: Iterable[Number]) -> list[tuple[str, Number]]:
+    """Numbers by their places in an array of C."""
+    return [(f"{name}[{k}]", x) for k, x in enumerate(numbers)]
 
 
 class RecordedRobot:
@@ -428,10 +131,7 @@ class RecordedRobot:
         return twist, twist + at.spaces(twist[None])[1][0]
 
     def _turns_over(self) -> bool:
-        """Whether a limb is found by iteration, as many equations as joints, and one of these slides.
-
-        Beside where such a limb turns over, C took another configuration than Python, in one state of 500.
-        """
+        """Beside where such a limb turns over, C took another configuration than Python, in one state of 500."""
         bodies, blocks = self.tables.bodies, self.tables.blocks
         return any(
             b["solver"] != CLOSED_FORM
@@ -464,17 +164,15 @@ class RecordedRobot:
         f = RecordedFunction(self)
         f.check_pose(joints=False)
         at = [*f.data.state[PLATFORM].p, *f.pose[3:]]
-        f.end("the platform", "invalid", *((f"at[{k}]", x) for k, x in enumerate(at)))
+        f.end("the platform", "invalid", *listed("at", at))
         return f
 
     def block(self, b: int) -> RecordedFunction:
         """A step of Newton's method for a block, or its joints in closed form."""
         f = RecordedFunction(self)
         f.place(joints=False)
-        q = f.given(START, self.solved, "q")
+        f.joints_from("q", self.solved)
         model, data = f.model, f.data
-        for i in range(2, len(model.bodies)):
-            data.state[i].q = q[model.bodies[i].column]
         for before in model.blocks[:b]:
             f.place_block(before)
         block = model.blocks[b]
@@ -498,7 +196,7 @@ class RecordedRobot:
         for j in range(block.count):
             inverse = data.work[block.inverse_at + j * block.rows : block.inverse_at + (j + 1) * block.rows]
             steps.append(-sum(inverse[r] * data.rows[block.rows_at + r].gap for r in range(block.rows)))
-        results = [(f"step[{j}]", x) for j, x in enumerate(steps)]
+        results = listed("step", steps)
         turned: Number = 0.0
         if block.rows == block.count and not self.engine.divided:
             n = block.count
@@ -515,10 +213,8 @@ class RecordedRobot:
         f = RecordedFunction(self)
         f.place(joints=False)
         state, bodies = f.data.state, f.model.bodies
-        q = f.given(START, self.solved, "from")
-        for i in range(2, len(bodies)):
-            me = state[i]
-            me.q = q[bodies[i].column]
+        f.joints_from("from", self.solved)
+        for me in state[2:]:
             me.c, me.s = call("cos", me.q), call("sin", me.q)
         bounds = (1e-4, 1e-5) if self.single else (ROUNDED, SETTLED)
 
@@ -527,7 +223,7 @@ class RecordedRobot:
 
         instead = [*self.instead, (solve_newton, in_fixed_steps)]
         if self.turning:  # how open they are says whether the pose is a possible one
-            instead.append((closed, _any_gap))
+            instead.append((closed, any_gap))
         status, gap, _ = trace(solve_positions, instead)(f.model, f.data, f.mode, True)
         self.expect(status == CONVERGED, "its limbs are not followed beside home")
         for block in f.model.blocks:
@@ -547,16 +243,14 @@ class RecordedRobot:
         f.invert()
         step, to = f.space().closing(), np.zeros(7, dtype=object)
         f.trace(shift_pose)(f.pose, step, 1.0, to)
-        f.end("the way there", "singular", *((f"next[{k}]", x) for k, x in enumerate(to)), ("*open", gap))
+        f.end("the way there", "singular", *listed("next", to), ("*open", gap))
         return f
 
     # -- the functions ------------------------------------------------------------------------------------------------
 
     def inverse(self, drives: bool = False) -> RecordedFunction:
         """Positions of all joints at a pose in a mode, or of the `drives` alone."""
-        f = RecordedFunction(self)
-        f.place(joints=not drives)
-        f.end("the platform", "invalid")
+        f = self._at(joints=not drives)
         f.limbs(joints=True)
         state, chain = f.data.state, f.data.chain
         q: list[Number] = [0.0] * len(self.engine.joint_names)
@@ -567,16 +261,13 @@ class RecordedRobot:
         for follower, leader, multiplier, offset in self.engine.gears:
             unit = 1.0 if self.engine.joint_turning[follower] else self.engine.size
             f.tape.decide("<=", abs(q[follower] - multiplier * q[leader] - offset), TORN * unit)
-        wanted = [(f"joints[{k}]", x) for k, x in enumerate(q)]
-        if drives:
-            wanted = [(f"actuated[{a}]", q[column]) for a, column in enumerate(self.engine.actuated_column)]
+        wanted = listed("actuated", [q[k] for k in self.engine.actuated_column]) if drives else listed("joints", q)
         f.end("positions of the limbs", f.open, *wanted)
         return f
 
-    def _at(self) -> RecordedFunction:
-        """A function that begins with a pose and the limbs there."""
+    def _at(self, joints: bool = False) -> RecordedFunction:
         f = RecordedFunction(self)
-        f.place(joints=False)
+        f.place(joints)
         f.end("the platform", "invalid")
         return f
 
@@ -591,7 +282,7 @@ class RecordedRobot:
         self._limbs(f)
         J = np.zeros((self.m, 6), dtype=object)
         f.trace(inverse_jacobian)(f.model, f.data, J)
-        f.end("rates", "singular", *((f"jacobian[{k}]", x) for k, x in enumerate(J.flat)))
+        f.end("rates", "singular", *listed("jacobian", J.flat))
         return f
 
     def motion_space(self) -> RecordedFunction:
@@ -601,7 +292,7 @@ class RecordedRobot:
         if self.turning:
             f.space()
         space = f.model.subspace
-        f.end("the motion space", "singular", *((f"motions[{k}]", x) for k, x in enumerate(space.flat)))
+        f.end("the motion space", "singular", *listed("motions", space.flat))
         return f
 
     def joint_rates(self) -> RecordedFunction:
@@ -618,7 +309,7 @@ class RecordedRobot:
         rates: list[Number] = [0.0] * len(self.engine.joint_names)
         for i in range(2, len(f.data.state)):
             rates[f.model.bodies[i].column] = f.data.state[i].qd
-        f.end("rates of the joints", "singular", *((f"rates[{k}]", x) for k, x in enumerate(rates)))
+        f.end("rates of the joints", "singular", *listed("rates", rates))
         return f
 
     def inverse_dynamics(self, moving: bool) -> RecordedFunction:
@@ -636,9 +327,7 @@ class RecordedRobot:
         effort = np.zeros(self.m, dtype=object)
         status, _ = f.trace(efforts_here)(f.model, f.data, np.zeros(6), effort)
         f.regular = f.regular and status == CONVERGED
-        results = [(f"effort[{k}]", x) for k, x in enumerate(effort)]
-        if self.one_way:
-            results += [(f"null[{k}]", x) for k, x in enumerate(self._null_space(f))]
+        results = listed("effort", effort) + (listed("null", self._null_space(f)) if self.one_way else [])
         f.end("inertia, weight and friction, brought to the drives", "singular", *results)
         return f
 
@@ -668,11 +357,7 @@ class RecordedRobot:
         out = np.zeros(6, dtype=object)
         status = f.trace(acceleration_here)(f.model, f.data, np.zeros(6), bias, effort, out)
         f.regular = f.regular and status == CONVERGED
-        f.end(
-            "inertia of the whole robot, and what accelerates it",
-            "singular",
-            *((f"acceleration[{k}]", x) for k, x in enumerate(out)),
-        )
+        f.end("inertia of the whole robot, and what accelerates it", "singular", *listed("acceleration", out))
         return f
 
     def margins(self) -> RecordedFunction:
@@ -690,7 +375,6 @@ class RecordedRobot:
         return f
 
     def _on_the_way(self) -> RecordedFunction:
-        """A function that begins with a pose which is checked."""
         f = RecordedFunction(self)
         f.place_checked(joints=False)
         f.end("the platform", "invalid")
@@ -715,7 +399,7 @@ class RecordedRobot:
         goal = f.given(GIVEN, self.engine.home_joints[self.engine.actuated_column] + 0.01, "goal")
         left = np.zeros(self.m, dtype=object)
         f.trace(actuator_error)(f.model.bodies, f.data.state, goal, left)
-        f.end("positions of the limbs", f.open, *((f"left[{k}]", x) for k, x in enumerate(left)))
+        f.end("positions of the limbs", f.open, *listed("left", left))
         return goal
 
     def newton_step(self) -> RecordedFunction:
@@ -749,7 +433,7 @@ class RecordedRobot:
             length = self.engine.characteristic_length
             squares = twist[0] * twist[0] + twist[1] * twist[1] + twist[2] * twist[2]
             squares = squares + (length * turn) * (length * turn)
-            results = [*((f"step->pose[{k}]", x) for k, x in enumerate(to)), ("step->turn", turn)]
+            results = [*listed("step->pose", to), ("step->turn", turn)]
             far = call("sqrt", squares)
             results += [("step->length", far), ("step->side", 1.0 if self.turning else sign)]
             if self.turning:

@@ -4,10 +4,9 @@
 `pkm identify delta recorded.csv -o parameters.yaml` does it from the command line.
 """
 
+from pkm_dynamics.identification.estimates import Estimate, Loaded, drive_gains, estimate, feasible_estimate
 from pkm_dynamics.identification.excitation import Excitation, ExcitationLimits, find_excitation
-from pkm_dynamics.identification.feasible import feasible_estimate
 from pkm_dynamics.identification.identify import Identified, identify
-from pkm_dynamics.identification.least_squares import Estimate, estimate
 from pkm_dynamics.identification.recorded import Recorded, RecordingError
 
 __all__ = [
@@ -15,8 +14,10 @@ __all__ = [
     "Excitation",
     "ExcitationLimits",
     "Identified",
+    "Loaded",
     "Recorded",
     "RecordingError",
+    "drive_gains",
     "estimate",
     "feasible_estimate",
     "find_excitation",

@@ -13,8 +13,7 @@ from pkm_description import load_mechanism
 from pkm_description.command_options import add_output, add_robot
 from pkm_description.load import xacro_arguments
 from pkm_dynamics import Dynamics
-from pkm_dynamics.identification.identify import CUTOFF, Identified, identify
-from pkm_dynamics.identification.parameter_file import write
+from pkm_dynamics.identification.identify import CUTOFF, Identified, identify, write
 from pkm_dynamics.identification.recorded import read
 from pkm_runtime.errors import PkmError
 

@@ -33,11 +33,9 @@ class ExcitationError(PkmError):
 
 @dataclass(frozen=True)
 class ExcitationLimits:
-    """Limits of a trajectory.
+    """Limits of a trajectory in its coordinates, displacements from home [m, rad], and of their rates per second.
 
-    `reach`: half the width of the box of displacements from home [m, rad], in the coordinates of the trajectory.
-    `velocity` and `acceleration`: largest rates of these coordinates per second. `share`: usable part of the described
-    joint velocity and effort limits; joint positions keep their full ranges.
+    `reach` is half the width of their box; `share` the usable part of the described joint velocity and effort limits.
     """
 
     reach: float = 0.15
@@ -118,8 +116,8 @@ def find_excitation(
 ) -> Excitation:
     """Exciting trajectory of `period` [s]: the best of some random ones, improved by Powell's method.
 
-    The cost is the condition number of the base regressor at `samples` times, its columns in units of their size on the
-    first trajectory found, computed about `evaluations` times. Raises `ExcitationError` where none keeps the limits.
+    It minimises the condition number of the base regressor at `samples` times, in units of its columns' sizes on the
+    first trajectory, in about `evaluations` trials. Raises `ExcitationError` where none keeps the limits.
     """
     limits = ExcitationLimits() if limits is None else limits
     search = _Search(dynamics, base, limits, period, harmonics, samples)
@@ -144,8 +142,6 @@ def find_excitation(
 
 
 class _Search:
-    """Cost of a trajectory as a function of its free coefficients."""
-
     def __init__(
         self,
         dynamics: Dynamics,

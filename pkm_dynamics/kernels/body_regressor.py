@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from pkm_dynamics.kernels.mass_matrix import project_platform
 from pkm_dynamics.kernels.over_rows import seed_joints
 from pkm_dynamics.kernels.wrenches import COULOMB_SPEED
 from pkm_kinematics.kernels.position.positions import CONVERGED, SINGULAR
@@ -21,7 +22,7 @@ from pkm_kinematics.kernels.rates.motion import solve_motion
 from pkm_kinematics.kernels.rates.projection import factorise_drives, inverse_jacobian, joint_columns
 from pkm_kinematics.kernels.records import PLATFORM
 from pkm_kinematics.kernels.regularity import is_regular, least_norm, weigh_drives
-from pkm_kinematics.kernels.vectors import add, cross, dot, get, scale, sub
+from pkm_kinematics.kernels.vectors import add, cross, dot, get, rotate, scale, sub
 from pkm_runtime.kernels.compiled import compiled
 
 NOTHING = (0.0, 0.0, 0.0)
@@ -65,49 +66,25 @@ def body_jacobians(bodies, state, subspace, jacobians):
 
 
 @compiled
-def link_axis(R, axes, k):
-    """Axis `k` of a body's link, in base axes: column k of R axes."""
-    return (
-        R[0, 0] * axes[0, k] + R[0, 1] * axes[1, k] + R[0, 2] * axes[2, k],
-        R[1, 0] * axes[0, k] + R[1, 1] * axes[1, k] + R[1, 2] * axes[2, k],
-        R[2, 0] * axes[0, k] + R[2, 1] * axes[1, k] + R[2, 2] * axes[2, k],
-    )
-
-
-@compiled
-def put_work(jacobian, force, torque, Y, at):
-    """Y[:, at] = jacobian^T (force, torque)."""
-    for c in range(Y.shape[0]):
-        Y[c, at] = (
-            jacobian[0, c] * force[0]
-            + jacobian[1, c] * force[1]
-            + jacobian[2, c] * force[2]
-            + jacobian[3, c] * torque[0]
-            + jacobian[4, c] * torque[1]
-            + jacobian[5, c] * torque[2]
-        )
-
-
-@compiled
 def body_columns(me, axes, jacobian, Y, at):
     """Ten columns of Y from `at` on, m, mx, my, mz, Ixx, Ixy, Ixz, Iyy, Iyz, Izz of a body; weight is in `dv`."""
     w, dw, dv = get(me.w), get(me.dw), get(me.dv)
-    put_work(jacobian, dv, NOTHING, Y, at)
+    project_platform(jacobian, dv, NOTHING, Y[:, at])
     for k in range(3):
-        e = link_axis(me.R, axes, k)
-        put_work(jacobian, add(cross(dw, e), cross(w, cross(w, e))), cross(e, dv), Y, at + 1 + k)
+        e = rotate(me.R, axes[:, k])
+        project_platform(jacobian, add(cross(dw, e), cross(w, cross(w, e))), cross(e, dv), Y[:, at + 1 + k])
     column = at + 4
     for a in range(3):
         for b in range(a, 3):
-            ea = link_axis(me.R, axes, a)
-            eb = link_axis(me.R, axes, b)
+            ea = rotate(me.R, axes[:, a])
+            eb = rotate(me.R, axes[:, b])
             # the unit inertia is ea eb^T + eb ea^T, or ea ea^T on the diagonal
             Iw = scale(dot(eb, w), ea)
             Idw = scale(dot(eb, dw), ea)
             if a != b:
                 Iw = add(Iw, scale(dot(ea, w), eb))
                 Idw = add(Idw, scale(dot(ea, dw), eb))
-            put_work(jacobian, NOTHING, add(Idw, cross(w, Iw)), Y, column)
+            project_platform(jacobian, NOTHING, add(Idw, cross(w, Iw)), Y[:, column])
             column += 1
 
 

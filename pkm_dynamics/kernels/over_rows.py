@@ -1,11 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Dynamics of many states in one call: motions (k, 25), status (k,); rows whose status is not CONVERGED are skipped."""
+"""Dynamics of many states in one call: motions (k, 25), status (k,).
+
+Rows whose status is not CONVERGED, or becomes another, are left as they are: NaN.
+"""
 
 import numpy as np
 
-from pkm_dynamics.kernels.direct_dynamics import direct_dynamics
-from pkm_dynamics.kernels.inverse_dynamics import conditioned_inverse_dynamics, task_force_here
-from pkm_kinematics.kernels.dense import all_finite
+from pkm_dynamics.kernels.platform_dynamics import (
+    conditioned_inverse_dynamics,
+    direct_dynamics,
+    straight_inverse,
+    task_force_here,
+)
+from pkm_dynamics.kernels.wrenches import energy_here
 from pkm_kinematics.kernels.model_and_data import SOLVED
 from pkm_kinematics.kernels.position.chain import read_chain
 from pkm_kinematics.kernels.position.placement import place_platform, set_angle
@@ -14,7 +21,11 @@ from pkm_kinematics.kernels.position.solve_poses import INSIDE, check_pose
 from pkm_kinematics.kernels.rates.motion import solve_motion
 from pkm_kinematics.kernels.rates.motion_space import is_off_space
 from pkm_kinematics.kernels.records import CLOSED_FORM, PLATFORM
-from pkm_runtime.kernels.compiled import compiled
+from pkm_kinematics.kernels.dense import all_finite
+from pkm_runtime.kernels.binding import call_code
+from pkm_runtime.kernels.compiled import allocating, compiled
+
+BY_CODE = -2  # status of rows that straight-line code has answered, which kernels pass over
 
 
 @compiled
@@ -44,10 +55,9 @@ def check_branch(model, data, motions, status):
 
 @compiled
 def seed_joints(model, data, choice, k):
-    """Write the seed of motion k into the state; the branch nearest to it is taken.
+    """Write those joints of the seed of motion k into the state that a solver reads, to take the branch nearest to it.
 
-    Only joints that a solver reads: all of blocks solved by iteration, and, without a working mode, the driven joint of
-    those in closed form. Where nothing is to be solved, all joints.
+    All of blocks solved by iteration; without a working mode, the driven joint of those in closed form; of SOLVED, all.
     """
     bodies, blocks, state = model.bodies, model.blocks, data.state
     seed = choice.seeds[k if choice.seeds.shape[0] > 1 else 0]
@@ -90,8 +100,6 @@ def task_forces_many(model, data, choice, motions, forces, status):
         status[k] = solve_motion(model, data, choice.branch, motions[k])
         if status[k] == CONVERGED:
             task_force_here(model, data, motions[k, 19:], forces[k])
-        else:
-            forces[k, :] = np.nan
 
 
 @compiled
@@ -102,5 +110,34 @@ def direct_dynamics_many(model, data, choice, motions, efforts, out, status):
             continue
         seed_joints(model, data, choice, k)
         status[k] = direct_dynamics(model, data, choice.branch, motions[k], efforts[k], out[k])
+
+
+@compiled
+def energy_many(model, data, choice, motions, out, status):
+    """Energies and lost power (k, 3) for motions (k, 25)."""
+    for k in range(motions.shape[0]):
         if status[k] != CONVERGED:
-            out[k, :] = np.nan
+            continue
+        seed_joints(model, data, choice, k)
+        status[k] = solve_motion(model, data, choice.branch, motions[k])
+        if status[k] == CONVERGED:
+            energy_here(model, data.state, out[k])
+
+
+@allocating
+def straight_inverse_many(code, motions, condition, efforts, status):
+    """Efforts (k, m) and conditions (k,) for motions (k, 25); status (k,) is BY_CODE where the code has a result."""
+    m = efforts.shape[1]
+    results = np.empty(m + 1)
+    for k in range(motions.shape[0]):
+        if status[k] == CONVERGED and straight_inverse(code, results, motions[k], efforts[k]) == CONVERGED:
+            condition[k] = results[m]
+            status[k] = BY_CODE
+
+
+@compiled
+def straight_direct_many(code, motions, efforts, out, status):
+    """Platform accelerations (k, 6) for motions (k, 25) and efforts (k, m); status as in `straight_inverse_many`."""
+    for k in range(motions.shape[0]):
+        if status[k] == CONVERGED and call_code(code, motions[k], efforts[k], out[k]) == CONVERGED:
+            status[k] = BY_CODE

@@ -26,10 +26,7 @@ def room(m, rows):
 
 @compiled
 def null_space(J, rank, A, inverse, weights, N):
-    """Fill N; useless unless the reciprocal condition of J, which it returns, is that of a regular matrix.
-
-    A (m, k), `inverse` (rank, rank) and `weights` (rank,) are scratch.
-    """
+    """Fill N, of use where the returned reciprocal condition of J is regular; `A` (m, k) and the rest are scratch."""
     k, m = J.shape
     for r in range(k):
         for i in range(m):
@@ -44,10 +41,7 @@ def null_space(J, rank, A, inverse, weights, N):
 
 @compiled
 def most_broken(rows, start, lower, upper, z, size):
-    """The bound that z (r,) breaks most, and its side (1 below, -1 above); -1 where all are kept, -2 where one cannot.
-
-    `size` is that of efforts, by which rounding is told.
-    """
+    """The bound that z (r,) breaks most, and its side (1 below, -1 above); -1: all are kept, -2: one cannot be."""
     m, r = rows.shape
     worst, chosen, sign = 0.0, -1, 1.0
     for i in range(m):
@@ -71,7 +65,7 @@ def most_broken(rows, start, lower, upper, z, size):
 def leaning(rows, side, active, held, normal, gram, step, direction):
     """How a normal (r,) leans on the bounds held, into `step`, and the part that they leave free, into `direction`.
 
-    Returns its squared length, and the normal's; -1 for the first where the bounds held depend on each other.
+    Returns both squared lengths, the free one first: -1 where the bounds held depend on each other.
     """
     r = rows.shape[1]
     for a in range(held):

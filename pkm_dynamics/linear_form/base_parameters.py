@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from pkm_description.mechanism import Array, Mechanism, frozen
 from pkm_dynamics.dynamics import Dynamics
+from pkm_dynamics.inverse_derivatives import independent
 from pkm_dynamics.linear_form.random_motions import random_motions
 from pkm_runtime.errors import PkmError
 
@@ -43,9 +44,9 @@ class RankError(PkmError):
 class BaseParameters:
     """Grouping of parameters (n,) into base parameters (r,).
 
-    `base = grouping @ p` with `grouping` (r, n); `Psi @ p = Psi[..., leading] @ base`. Base parameter k is named after
-    its leading parameter, whose coefficient is one. `unseen` are the parameters without effect. `gap` is the ratio of
-    the first discarded diagonal entry of R to the last one of the rank: the smaller, the clearer the rank.
+    `base = grouping @ p` and `Psi @ p = Psi[..., leading] @ base`. Base parameter k is named after its leading
+    parameter, whose coefficient is one. `unseen` have no effect. `gap` is the ratio of the first discarded diagonal
+    entry of R to the last one of the rank: the smaller, the clearer the rank.
     """
 
     names: tuple[str, ...]
@@ -77,10 +78,7 @@ class BaseParameters:
 
 
 def base_parameters(dynamics: Dynamics) -> BaseParameters:
-    """Base parameters, friction included unless `dynamics.friction` is off; `RankError` where the rank is unclear.
-
-    From random motions around home, three equations per parameter.
-    """
+    """Base parameters, with friction as in `dynamics`, from random motions; `RankError` where the rank is unclear."""
     parameters = dynamics.parameters
     count = -(-3 * len(parameters) // len(dynamics.kinematics.actuated_names))
     motions = random_motions(dynamics.kinematics, max(count, 30))
@@ -97,7 +95,7 @@ def grouped(W: Array, names: Sequence[str], lengths: Sequence[float] = ()) -> Ba
     R = np.abs(np.diagonal(scipy.linalg.qr(scaled, mode="r", pivoting=True)[0]))
     rank = int(np.sum(INDEPENDENT * R[0] < R)) if len(R) else 0
     gap = float(R[rank] / R[rank - 1]) if 0 < rank < len(R) else 0.0
-    leading = _leading(scaled)
+    leading = np.array(independent(scaled, INDEPENDENT), dtype=np.int64)
     if len(leading) != rank or gap > CLEAR:
         raise RankError(rank, gap, len(leading))
     # the dependent columns in terms of the leading ones, by least squares
@@ -112,21 +110,6 @@ def grouped(W: Array, names: Sequence[str], lengths: Sequence[float] = ()) -> Ba
     return BaseParameters(
         tuple(names[k] for k in seen[leading]), tuple(names), seen[leading], frozen(grouping), unseen, rules, gap
     )
-
-
-def _leading(columns: Array) -> NDArray[np.int64]:
-    """Indices of the unit columns that are not combinations of earlier ones, by Gram-Schmidt done twice."""
-    basis = np.empty((columns.shape[0], 0))
-    found = []
-    for k in range(columns.shape[1]):
-        rest = columns[:, k]
-        for _ in range(2):
-            rest = rest - basis @ (basis.T @ rest)
-        length = float(np.linalg.norm(rest))
-        if length > INDEPENDENT:
-            basis = np.column_stack([basis, rest / length])
-            found.append(k)
-    return np.array(found, dtype=np.int64)
 
 
 def lengths_of(mechanism: Mechanism) -> tuple[float, ...]:

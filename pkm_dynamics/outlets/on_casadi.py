@@ -16,10 +16,7 @@ from pkm_runtime.optional import optional_library
 def on_casadi(dynamics: Dynamics, mode: int = 0) -> CasadiRobot:
     """A robot's functions for CasADi, in a working mode.
 
-    Raises:
-        ExportError: it has no recorded functions, or its limbs are iterated.
-        ModeError: no such mode.
-        UsageError: CasADi is not installed.
+    Raises `ExportError` without recorded functions or with iterated limbs, `ModeError`, `UsageError` without CasADi.
     """
     return CasadiRobot(dynamics, mode)
 

@@ -17,7 +17,7 @@ import numpy as np
 from pkm_dynamics.dynamics import Dynamics
 from pkm_dynamics.export_c.c_files import CFiles
 from pkm_dynamics.export_c.recorded_robot import ExportError
-from pkm_dynamics.kernels.direct_dynamics import advance
+from pkm_dynamics.kernels.platform_dynamics import advance
 from pkm_kinematics.batch import ShapeError
 from pkm_kinematics.recordings_at_home import some_numbers
 from pkm_runtime.codegen import Tape, trace
@@ -90,10 +90,7 @@ FUNCTIONS: dict[str, tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]] =
 def on_gpu(dynamics: Dynamics, mode: int = 0) -> GpuRobot:
     """A robot's functions on the GPU that CuPy has in use, in a working mode.
 
-    Raises:
-        ExportError: there is no C of it.
-        ModeError: no such mode.
-        UsageError: CuPy is not installed, or finds no GPU.
+    Raises `ExportError` where there is no C of it, `ModeError`, and `UsageError` without CuPy or a GPU.
     """
     return GpuRobot(dynamics, mode, cupy_with_gpu("functions on GPUs"))
 
@@ -102,25 +99,21 @@ class GpuRobot:
     """Each function takes arrays (n, ...) and returns CuPy's, the last of them the status (n,) that C returns.
 
     Arrays of others, torch's and JAX's among them, are taken where they are (DLPack), NumPy's are copied. Numbers are
-    NaN where there is no answer. `cupy` is CuPy, or what does as it does.
+    NaN where there is no answer.
     """
 
     def __init__(self, dynamics: Dynamics, mode: int, cupy: Any) -> None:
         dynamics.kinematics.modes.branch(mode)  # or ModeError
         self._cupy, self._mode, self._files = cupy, mode, CFiles(dynamics)
         m = len(dynamics.kinematics.actuated_names)
-        self._shapes: dict[str, tuple[int, ...]] = {
-            "pose": (7,),
-            "near": (7,),
-            "twist": (6,),
-            "acceleration": (6,),
-            "margins": (2,),
-            "room": (),
-            "to": (7,),
-            "moving": (6,),
-        }
-        self._shapes |= {"actuated": (m,), "effort": (m,), "jacobian": (m, 6)}
+        self._shapes: dict[str, tuple[int, ...]] = {"margins": (2,), "room": (), "jacobian": (m, 6)}
         self._shapes["joints"] = (len(dynamics.kinematics.joint_names),)
+        for names, n in (
+            (("pose", "near", "to"), 7),
+            (("twist", "acceleration", "moving"), 6),
+            (("actuated", "effort"), m),
+        ):
+            self._shapes |= dict.fromkeys(names, (n,))
 
     def inverse(self, pose: Any) -> tuple[Any, ...]:
         """Positions of the drives (n, n_actuated), of all joints (n, n_joints), status, which judges their ranges."""
@@ -151,27 +144,18 @@ class GpuRobot:
         return self._call("margins", pose)
 
     def room(self, pose: Any) -> tuple[Any, ...]:
-        """Distance (n,) of the joint nearest to an end of its range [rad], negative beyond it, status.
-
-        Of joints that slide it counts per characteristic length.
-        """
+        """Distance (n,) [rad, m over the characteristic length] of joints to the ends of their ranges, status."""
         return self._call("room", pose)
 
     def inside(self, pose: Any, regularity: float = 0.0, condition: float = 0.0) -> tuple[Any, ...]:
-        """Which poses (n,) limbs reach with all joints in their ranges and `margins` not below bounds; status says why.
-
-        Without bounds a singular pose is inside.
-        """
+        """Which poses (n,) limbs reach with joints in range and `margins` not below bounds; status says why."""
         (status,) = self._call("inside", pose, numbers=(regularity, condition))
         return status == 0, status
 
     def step(self, pose: Any, twist: Any, effort: Any, dt: float) -> tuple[Any, ...]:
-        """Poses (n, 7) and twists (n, 6) after `dt` [s] under efforts, status.
+        """Poses (n, 7) and twists (n, 6) after `dt` [s] under efforts, status; as `Dynamics.lean_step`.
 
-        Semi-implicit Euler in the platform's coordinates, as `Dynamics.lean_step`: loops stay closed.
-
-        Raises:
-            ExportError: the robot's motion space turns with the pose.
+        Raises `ExportError` where the motion space turns with the pose.
         """
         if self._files.robot.turning:
             raise ExportError(f"{self._files.kinematics.mechanism.name}: step: its motion space turns with the pose")
@@ -220,7 +204,6 @@ class GpuRobot:
         return *out, status
 
     def _taken(self, name: str, rows: Any) -> Any:
-        """Rows on the GPU, one after the other in double."""
         cupy = self._cupy
         there = cupy.from_dlpack(rows) if hasattr(rows, "__dlpack__") and not isinstance(rows, np.ndarray) else rows
         found = cupy.ascontiguousarray(cupy.asarray(there, dtype=np.float64))

@@ -30,10 +30,8 @@ SAME = 1e-6  # rad or m: farther from what was asked, drives are of another work
 def on_jax(dynamics: Dynamics, mode: int = 0) -> JaxRobot:
     """A robot's functions for JAX on processors, in a working mode.
 
-    Raises:
-        ExportError: it has no recorded functions, JAX computes in single precision, or numba is too old.
-        ModeError: no such mode.
-        UsageError: JAX is not installed.
+    Raises `ExportError` without recorded functions, in single precision or with too old a numba, `ModeError`, and
+    `UsageError` without JAX.
     """
     return JaxRobot(dynamics, mode)
 
@@ -41,8 +39,7 @@ def on_jax(dynamics: Dynamics, mode: int = 0) -> JaxRobot:
 class JaxRobot:
     """Poses (..., 7), twists and accelerations (..., 6) as in `Dynamics`; leading axes broadcast.
 
-    Results are NaN where Python has none: out of reach, singular, outside the motion space. Joint limits are not
-    judged.
+    Results are NaN where Python has none. Joint limits are not judged.
     """
 
     def __init__(self, dynamics: Dynamics, mode: int) -> None:
@@ -117,13 +114,11 @@ class JaxRobot:
         return found.reshape(*found.shape[:-1], *outlet.shape)
 
     def _alike(self, *rows: Any) -> list[Any]:
-        """Rows with the same leading axes."""
         jnp = self._jax.numpy
         shape = jnp.broadcast_shapes(*(row.shape[:-1] for row in rows))
         return [jnp.broadcast_to(row, (*shape, row.shape[-1])) for row in rows]
 
     def _by_python(self, solve: Callable[..., Array], n: int, *rows: Any) -> Any:
-        """Arrays (..., n) by a function of NumPy's arrays."""
         result = self._jax.ShapeDtypeStruct((*rows[0].shape[:-1], n), float)
         return self._jax.pure_callback(
             lambda *x: solve(*map(np.asarray, x)), result, *rows, vmap_method="broadcast_all"
@@ -193,14 +188,12 @@ class JaxRobot:
         return along
 
     def _twist(self, pose: Any, rate: Any) -> Any:
-        """Twist (..., 6) of a pose's rate (..., 7)."""
         jnp = self._jax.numpy
         v, w = pose[..., 3:6], pose[..., 6:]
         dv, dw = rate[..., 3:6], rate[..., 6:]
         return jnp.concatenate([rate[..., :3], 2.0 * (w * dv - dw * v + jnp.cross(v, dv))], axis=-1)
 
     def _pose_rate(self, pose: Any, twist: Any) -> Any:
-        """A pose's rate (..., 7) of a twist (..., 6)."""
         jnp = self._jax.numpy
         v, w, turn = pose[..., 3:6], pose[..., 6:], twist[..., 3:]
         vector = 0.5 * (w * turn + jnp.cross(turn, v))

@@ -1,22 +1,28 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The recorded functions of a robot in one working mode, as every outlet takes them: from one array of numbers."""
+"""The recorded functions of a robot in one working mode, as every outlet takes them: from one array of numbers.
+
+Drives that only pull, or only push, share a load in operations that are the same for every load: efforts of least norm
+within bounds, as `pkm_dynamics.kernels.sharing` finds them by iteration, with one or two efforts to spare. In these,
+bounds leave an interval or a polygon. Its point nearest to zero is zero, or lies on a side: of each side's line the
+nearest point between the others is tried.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import isfinite, pi
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from pkm_description.mechanism import Array
 from pkm_dynamics.dynamics import Dynamics
 from pkm_dynamics.export_c.recorded_robot import ExportError, RecordedFunction, RecordedRobot
-from pkm_dynamics.outlets.fixed_sharing import MOST, shared
 from pkm_kinematics.status import closes
 from pkm_runtime.codegen.derivatives import restated
-from pkm_runtime.codegen.tape import Number, Recording, Tape, call, select_larger
+from pkm_runtime.codegen.tape import Number, Recording, Tape, Term, call, extreme, key, select_larger, tape_of
 
 TAU = 2.0 * pi
 POSE, MOTION = ("pose",), ("pose", "twist")
@@ -41,11 +47,8 @@ class Outlet:
 class RecordedFunctions:
     """Functions of a robot in a working mode; poses are checked and moved into the motion space, as by Python.
 
-    Where limbs are iterated, all but `platform` take that pose (`at`) and positions `q` of all joints as well.
-
-    Raises:
-        ExportError: they cannot be recorded, in this mode or at all.
-        ModeError: no such mode.
+    Where limbs are iterated, all but `platform` take that pose (`at`) and positions `q` of all joints as well. Raises
+    `ExportError` where they cannot be recorded, and `ModeError`.
     """
 
     def __init__(self, dynamics: Dynamics, mode: int) -> None:
@@ -153,7 +156,6 @@ class RecordedFunctions:
         return Outlet(name, tuple((n, lengths[n]) for n in names), result, shape, recording)
 
     def _inputs(self, f: RecordedFunction, starts: dict[str, int]) -> Callable[[Tape], Callable[[int, int], Number]]:
-        """Inputs of a recorded function in the one array, what the mode decides as constants."""
         values = {(t.how[1], t.how[2]): t.value for t in f.tape.order if t.how[0] == "input"}
 
         def on(tape: Tape) -> Callable[[int, int], Number]:
@@ -178,3 +180,78 @@ def _turned(q: Number, lower: float, upper: float) -> Number:
     if not (isfinite(lower) and isfinite(upper)):
         return moved
     return select_larger(lower, moved, q, select_larger(moved, upper, q, moved))
+
+
+MOST = 2  # efforts to spare
+FAR = 1e30  # N or N m
+ROUNDED = 1e-11  # of the largest effort: what rounding may leave outside
+
+
+class Side(NamedTuple):
+    """A bound of a drive: `normal` times the efforts to spare (r,) is `least` or more."""
+
+    drive: int
+    normal: tuple[Number, ...]
+    least: Number
+
+
+def shared(effort: Sequence[Number], null: Array, lower: Array, upper: Array) -> list[Number]:
+    """Efforts (m,) of least norm within bounds (m,), from those of least norm without and `null` (m, r), r up to MOST.
+
+    That there are any is a condition on the tape. `null` is an orthonormal basis of efforts that do no work.
+    """
+    sides = []
+    for k, (now, row, low, high) in enumerate(zip(effort, null, lower, upper, strict=True)):
+        if isfinite(low):
+            sides.append(Side(k, tuple(row), low - now))
+        if isfinite(high):
+            sides.append(Side(k, tuple(-x for x in row), now - high))
+    size = extreme("max", *map(abs, effort))
+    if null.shape[1] == 1:
+        low, high = _ends([(side.normal[0], side.least) for side in sides])
+        spare = [_between(low, high)]
+    else:
+        spare = _in_plane(sides, size)
+    found = [now + sum(x * z for x, z in zip(row, spare, strict=True)) for now, row in zip(effort, null, strict=True)]
+    tape = tape_of(*found)
+    assert tape is not None
+    for one, low, high in zip(found, lower, upper, strict=True):
+        room = 10.0 * ROUNDED * (abs(one) + size)
+        tape.conditions["<=", key(extreme("max", low - one, one - high)), key(room)] = True  # it may not hold here
+    return [extreme("min", extreme("max", one, low), high) for one, low, high in zip(found, lower, upper, strict=True)]
+
+
+def _ends(bounds: Sequence[tuple[Number, Number]]) -> tuple[Number, Number]:
+    """The least and the largest number of which each slope makes its least or more."""
+    low, high = -FAR, FAR
+    for slope, least in bounds:
+        if isinstance(slope, Term) or slope != 0.0:
+            end = least / slope
+            low = extreme("max", low, select_larger(slope, 0.0, end, -FAR))
+            high = extreme("min", high, select_larger(0.0, slope, end, FAR))
+    return low, high
+
+
+def _between(low: Number, high: Number) -> Number:
+    return extreme("min", extreme("max", 0.0, low), high)
+
+
+def _in_plane(sides: Sequence[Side], size: Number) -> list[Number]:
+    best = select_larger(extreme("max", *(side.least for side in sides)), 0.0, FAR, 0.0)
+    x, y = 0.0, 0.0
+    for side in sides:
+        a, b = side.normal
+        square = a * a + b * b
+        length = call("sqrt", square)
+        foot, along = (side.least * a / square, side.least * b / square), (-b / length, a / length)
+        others = [one for one in sides if one.drive != side.drive]
+        low, high = _ends([(_dot(one.normal, along), one.least - _dot(one.normal, foot)) for one in others])
+        t = _between(low, high)
+        far = select_larger(low - high, ROUNDED * size, FAR, side.least * side.least / square + t * t)
+        x, y = (select_larger(best, far, p + t * d, old) for p, d, old in zip(foot, along, (x, y), strict=True))
+        best = extreme("min", best, far)
+    return [x, y]
+
+
+def _dot(a: Sequence[Number], b: Sequence[Number]) -> Number:
+    return a[0] * b[0] + a[1] * b[1]

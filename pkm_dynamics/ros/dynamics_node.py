@@ -38,8 +38,7 @@ _UNHEARD_EVERY = 0.1  # s, between two references that are taken while nobody li
 
 
 class DynamicsNode(Node):
-    """Publishes the actuator efforts of the reference motion in the robot's working mode while somebody listens, and
-    answers the services.
+    """Publishes the efforts of the reference motion in the robot's working mode while somebody listens; has services.
 
     Where legs are observed, it also publishes the efforts for the acceleration of the last reference in the observed
     state, zero acceleration where no reference comes.
@@ -86,7 +85,6 @@ class DynamicsNode(Node):
         self._dynamics = dynamics  # now the thread may begin
 
     def _busy(self) -> str:
-        """Reason why the robot cannot be changed now."""
         return "" if self._silent() else "references come; clean up the hardware first"
 
     def destroy_node(self) -> None:
@@ -137,9 +135,7 @@ class DynamicsNode(Node):
         return None
 
     def _note_mode(self) -> bool:
-        """Read the robot's working mode occasionally: its message costs as much as the efforts. False while it is
-        still to come.
-        """
+        """Read the robot's working mode occasionally, as it costs as much as the efforts; False while it is to come."""
         now = time.monotonic()
         if self._robot_states is None:
             self._robot_states = PolledSubscription(self, PlatformState, topics.PLATFORM_STATE, topics.STREAM_IN)

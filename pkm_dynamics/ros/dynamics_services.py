@@ -84,7 +84,6 @@ def payload_of(message: Any) -> Inertial | None:
 
 
 def _motions(dynamics: Dynamics, request: Any) -> tuple[Configuration, Array, Array, Array]:
-    """The solved configurations (n,), twists, accelerations and wrenches (n, 6) of a request."""
     messages.check_frame(request.header, dynamics.mechanism.base_link)
     motions: Sequence[Any] = request.motions
     messages.check_count(len(motions), "motions")

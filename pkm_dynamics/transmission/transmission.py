@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
@@ -11,9 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pkm_description.graph import path_from_base
-from pkm_description.mechanism import Array, Inertial, JointType
+from pkm_description.mechanism import Array, Inertial, Joint, JointType
 from pkm_description.tree_model import TreeModel
-from pkm_dynamics.transmission.motor_line import MotorLine
 from pkm_kinematics.batch import as_rows
 from pkm_kinematics.kernels.regularity import is_regular
 from pkm_kinematics.linkage.linkage import Linkage, Solved, lean_outputs
@@ -22,6 +22,33 @@ from pkm_kinematics.status import Status
 from pkm_runtime.codegen.machine_code import VectorCode
 from pkm_runtime.describable import Describable, listed
 from pkm_runtime.kernels.binding import shareable
+
+
+@dataclass(frozen=True)
+class MotorLine:
+    """Limits at the actuated joint, behind its gear: `effort` [N m or N] at most, none that drives beyond `speed`.
+
+    Between, an electric motor's line falls from its `stall` effort at rest, infinite where it is not known, to none at
+    `speed` [rad/s or m/s]. Braking has `effort` at every speed.
+    """
+
+    effort: float
+    speed: float = np.inf
+    stall: float = np.inf
+
+    @classmethod
+    def of(cls, joint: Joint) -> MotorLine:
+        """What a description says: a box of effort and speed."""
+        return cls(joint.limits.effort, joint.limits.velocity)
+
+    def bounds(self, speed: Array) -> tuple[Array, Array]:
+        """Least and largest effort (n,) at speeds (n,)."""
+        return -self._pushing(-speed), self._pushing(speed)
+
+    def _pushing(self, speed: Array) -> Array:
+        if np.isinf(self.stall):
+            return np.where(speed < self.speed, self.effort, 0.0)
+        return np.clip(self.stall * (1.0 - speed / self.speed), 0.0, self.effort)
 
 
 class Motion(NamedTuple):
@@ -40,12 +67,11 @@ class Friction(NamedTuple):
 
 
 class Transmission(Describable):
-    """Joints and actuators of one linkage: a humanoid's ankle, a knee, a whole leg.
+    """Joints and actuators of one linkage, without names the independent joints and the actuators of all clusters.
 
-    Without names it takes the independent joints and the actuators of all clusters. Positions (..., n) of the joints
-    [rad or m] may be a batch. All is on the branch of the file's home, which is kept: where a linkage would have to
-    fold on the way from home, answers are NaN, and `at(q).status` says so. Efforts are those at the actuated joints,
-    behind gears. Arrays (..., k) of answers share their memory with torch and JAX by DLPack.
+    Positions (..., n) of the joints [rad or m] may be a batch. All is on the branch of the file's home: where a linkage
+    would have to fold on the way from home, answers are NaN, and `at(q).status` says so. Efforts are those at the
+    actuated joints, behind gears. Arrays (..., k) of answers share their memory with torch and JAX by DLPack.
     """
 
     def __init__(
@@ -79,14 +105,10 @@ class Transmission(Describable):
     # -- positions, speeds ----------------------------------------------------------------------------------------
 
     def at(self, q: Array, speed: Array | None = None, *, near: Array | None = None) -> Solved:
-        """The linkage at positions (k, n), solved once: every joint of it, rates, margin, gap, status.
-
-        `near` are all its joints (names of `linkage`), from where the way begins instead of at home.
-        """
+        """The linkage at positions (k, n), solved once, from home or `near`, positions of all joints in `linkage`."""
         return self.linkage.at(self._of_joints(q), None if speed is None else self._of_joints(speed), near=near)
 
     def _of_joints(self, values: Array) -> Array:
-        """Numbers (..., n) as rows (k, n); `ShapeError` for what is no such thing."""
         return as_rows(values, len(self.joints), f"joints {', '.join(self.joints)}")[0]
 
     def _of_actuators(self, values: Array) -> Array:
@@ -103,9 +125,8 @@ class Transmission(Describable):
     def margin_of(self, solved: Solved) -> Array:
         """How far (k,) from a fold, of what was solved before: 1 at best, through zero where something folds.
 
-        The least of the loops', where a motor loses the joints, and of the Jacobian's, where the motors lose the
-        joints: negative beyond that, and in proportion to the ratios where these are below home's. With fewer motors
-        than joints the loops' alone.
+        The least of the loops', where a motor loses the joints, and, with enough motors, of the Jacobian's, where the
+        motors lose the joints: negative beyond that, and in proportion to the ratios where these are below home's.
         """
         J = self.jacobian_of(solved)
         m, n = J.shape[1:]
@@ -162,10 +183,7 @@ class Transmission(Describable):
         return Motion(_like(q, self.actuators_of(s)), _like(q, _times(J, v)), a)
 
     def to_joints(self, actuators: Array, *, near: Array | None = None) -> Array:
-        """Positions of the joints (..., n), from those of the actuators: with one actuator per joint.
-
-        The way begins at home, or at positions of the joints `near` (n,).
-        """
+        """Positions of the joints (..., n), from those of one actuator per joint, by a way from home or `near` (n,)."""
         back, s = self._from_actuators(actuators, near)
         return _like(actuators, s.q[:, [back.names.index(name) for name in self.joints]])
 
@@ -198,10 +216,7 @@ class Transmission(Describable):
         return _like(q, _times(np.swapaxes(self.jacobian_of(self.at(q)), 1, 2), self._of_actuators(actuator_efforts)))
 
     def to_actuator_efforts(self, q: Array, joint_efforts: Array) -> Array:
-        """Efforts of the actuators (..., m) that make efforts at the joints (..., n); of redundant ones the least.
-
-        NaN where the motors lose the joints, a dead point: see `status_of`.
-        """
+        """Efforts of the actuators (..., m) that make efforts at the joints (..., n), the least; NaN at dead points."""
         turned = np.swapaxes(self._inverse_of(self.at(q)), 1, 2)
         return _like(q, _times(turned, self._of_joints(joint_efforts)))
 
@@ -217,8 +232,7 @@ class Transmission(Describable):
     def effort_polygon(self, q: Array, speed: Array | None = None) -> Array:
         """What the joints can exert at one position (n,) and speed: vertices (k, n), anticlockwise where n is 2.
 
-        The box of the motors' limits, their torque-speed lines included, seen through the linkage. With fewer motors
-        than joints its corners.
+        The box of the motors' torque-speed lines seen through the linkage; with fewer motors than joints its corners.
         """
         low, high = self.effort_limits(q, speed)
         if not np.isfinite([low, high]).all():
@@ -233,10 +247,7 @@ class Transmission(Describable):
         return ", ".join(name for name, motor in self.motors.items() if not np.isfinite(motor.effort))
 
     def effort_alone(self, q: Array) -> Array:
-        """The largest effort (..., n) that each joint exerts while the others exert none, the same both ways.
-
-        NaN with fewer motors than joints, which do not push one alone.
-        """
+        """Largest effort (..., n) of each joint alone, the same both ways; NaN with fewer motors than joints."""
         if len(self.actuators) < len(self.joints):
             return np.full(np.shape(q), np.nan)
         limit = np.array([self.motors[name].effort for name in self.actuators])
@@ -264,7 +275,7 @@ class Transmission(Describable):
         """Inertia (..., n, n) [kg m^2] that rotors, and on request the masses of the linkage, add at the joints.
 
         The rotors' is the `armature` of a simulator that has the joints without the linkage. Of the linkage counts what
-        is not on the way to the joints themselves: cranks and rods, with what is fixed to them.
+        is beside the way to the joints themselves.
         """
         s = self.at(q)
         J = self.jacobian_of(s)
@@ -283,7 +294,6 @@ class Transmission(Describable):
         return self.linkage.inertia_code(self._bodies())
 
     def _bodies(self) -> dict[str, Inertial]:
-        """Inertia of each link of the linkage, with what is fixed to it."""
         model = self.linkage.system.model
         ways = [path_from_base(model.joints, self.tree.joint_named[name].child) for name in self.joints]
         own = set(model.link_index) - {joint.child for way in ways for joint in way} - {next(iter(model.link_index))}
@@ -298,10 +308,7 @@ class Transmission(Describable):
         return {name: Inertial.of_ten(values) for name, values in ten.items() if values.any()}
 
     def friction(self, q: Array, speed: Array | None = None) -> Friction:
-        """Friction of motors and passive joints, felt at the joints; the joints' own is not in it.
-
-        Coulomb's is that against a speed (..., n) of the joints, without one the most that it can be.
-        """
+        """Friction of motors and passive joints at the joints, Coulomb's against a speed (..., n), else at its most."""
         s, n = self.at(q), len(self.joints)
         K = s.K[:, n:]
         parts = [self.tree.joint_named.get(name) for name in self.linkage.names[n:]]
@@ -316,10 +323,7 @@ class Transmission(Describable):
         return Friction(_like(q, turned @ (d[:, None] * K)), _like(q, coulomb))
 
     def gains(self, q: Array, kp_motor: Array, kd_motor: Array) -> tuple[Array, Array]:
-        """Stiffness and damping (..., n, n) at the joints that gains of the motors (m,) or (m, m) make.
-
-        Without the geometric stiffness that a load adds while the linkage's ratio changes.
-        """
+        """Stiffness and damping (..., n, n) at the joints by gains of the motors, without the geometric stiffness."""
         J = self.jacobian_of(self.at(q))
         return tuple(
             _like(q, np.swapaxes(J, 1, 2) @ _square(one, len(self.actuators)) @ J) for one in (kp_motor, kd_motor)
@@ -360,6 +364,5 @@ def _times(matrices: Array, vectors: Array) -> Array:
 
 
 def _square(gains: Array, n: int) -> Array:
-    """Gains (n,), or one number for all, as a matrix (n, n)."""
     given = np.asarray(gains, dtype=np.float64)
     return given if given.ndim == 2 else np.diag(np.broadcast_to(given, n))

@@ -11,8 +11,8 @@ import numpy as np
 from pkm_description.mechanism import Array, Inertial
 from pkm_dynamics import Dynamics
 from pkm_dynamics.actuator_dynamics import ActuatorDynamics
-from pkm_dynamics.kernels.joint_state import place_joints
-from pkm_dynamics.simulation.forms import JointForm, NoMotionHereError, State, inside
+from pkm_dynamics.kernels.platform_dynamics import place_joints
+from pkm_dynamics.simulation import JointForm, NoMotionHereError, State, inside
 from pkm_hardware.platform_kernels import SCRATCH, step_platform
 from pkm_hardware.simulated.surroundings import NOTHING, Touch, touched
 from pkm_kinematics import Status

@@ -12,10 +12,9 @@ import numpy as np
 from pkm_description.mechanism import Array, Drive, Inertial, Mechanism
 from pkm_description.rotations import rotation_from_quaternion
 from pkm_dynamics import Dynamics
-from pkm_dynamics.actuator_inertia import actuator_mass_matrix, free_inertia
 from pkm_dynamics.distribution import Distribution, Sharing
 from pkm_dynamics.motion_limits import ActuatorLimits
-from pkm_dynamics.weight import together
+from pkm_dynamics.weight import actuator_mass_matrix, free_inertia, together
 from pkm_hardware.machine import EMERGENCY_STOP, CommandMode, Lifecycle, LifecycleError, Machine, MachineState
 from pkm_hardware.machine_kinds import DELAY, HEAVIER, LINEAR_STEP, NOISE_STEPS, SEED, STEPS_PER_TURN, VELOCITY_NOISE
 from pkm_hardware.simulated.drive_parts import Brakes, DriveLoop, Encoder, EndStops

@@ -106,7 +106,7 @@ class LimbByLimb:
         return [
             bind(
                 limb_share,
-                (t.model.replace(bodies=self.dynamics.with_friction(t.bodies)), data, branch),
+                (t.model.replace(bodies=self.dynamics.robot.with_friction(t.bodies)), data, branch),
                 (motion, np.zeros((m, 6)), np.zeros(6)),
             )
             for t, data in zip(self._limbs, self._data, strict=True)

@@ -5,8 +5,8 @@
 in `inverse_dynamics`; a limb reads the first 19.
 """
 
-from pkm_dynamics.kernels.inverse_dynamics import distribute
 from pkm_dynamics.kernels.mass_matrix import project_platform
+from pkm_dynamics.kernels.platform_dynamics import distribute
 from pkm_dynamics.kernels.wrenches import limb_wrenches, platform_wrench, project
 from pkm_kinematics.kernels.position.placement import place_platform
 from pkm_kinematics.kernels.position.positions import CONVERGED, SINGULAR

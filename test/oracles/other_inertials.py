@@ -10,7 +10,7 @@ import numpy as np
 
 from pkm_description import mechanism_from_urdf
 from pkm_description.mechanism import Array, Inertial, Mechanism
-from pkm_dynamics.linear_form.regressor import ParameterSet
+from pkm_dynamics.linear_form import ParameterSet
 from pkm_runtime.errors import PkmError
 
 

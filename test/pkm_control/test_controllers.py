@@ -15,7 +15,7 @@ from pkm_control.operator_interface import EFFORT_LAWS, PHASE_MARGIN, highest_na
 from pkm_control.robot_loop import make_controller
 from pkm_description.mechanism import Inertial
 from pkm_dynamics import Dynamics
-from pkm_dynamics.actuator_inertia import actuator_mass_matrix, free_inertia
+from pkm_dynamics.weight import actuator_mass_matrix, free_inertia
 from pkm_hardware.simulated.simulated_machine import SimulatedMachine
 
 STILL = np.zeros(6)

@@ -16,10 +16,10 @@ import pytest
 from pkm_bringup.command_line.export_robot import main
 from pkm_description import load_mechanism
 from pkm_dynamics import Dynamics
-from pkm_dynamics.export_c.arduino_library import arduino_library
 from pkm_dynamics.export_c.c_files import CFiles
 from pkm_dynamics.export_c.c_test import CALLS, PARTS, states_of
-from pkm_dynamics.export_c.header_in_c import PROTOTYPES
+from pkm_dynamics.export_c.headers import PROTOTYPES
+from pkm_dynamics.export_c.machines import arduino_library
 from pkm_dynamics.export_c.recorded_robot import ExportError, RecordedRobot
 from pkm_kinematics import Status, check
 from pkm_kinematics.kernels.compiled_rotations import displace

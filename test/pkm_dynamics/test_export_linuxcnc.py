@@ -29,7 +29,7 @@ from pkm_bringup.command_line.export_robot import main
 from pkm_description import load_mechanism
 from pkm_dynamics import Dynamics
 from pkm_dynamics.export_c.c_files import CFiles
-from pkm_dynamics.export_c.linuxcnc import linuxcnc_files
+from pkm_dynamics.export_c.machines import linuxcnc_files
 from pkm_dynamics.export_c.recorded_robot import ExportError
 
 pytestmark = pytest.mark.skipif(not shutil.which("gcc"), reason="no C compiler (gcc)")

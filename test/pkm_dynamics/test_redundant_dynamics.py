@@ -13,11 +13,11 @@ from bench.engines.pinocchio_model import PinocchioRobot
 from pkm_description import load_mechanism
 from pkm_description.mechanism import Inertial, frozen
 from pkm_dynamics import Distribution, Dynamics
-from pkm_dynamics.actuator_inertia import actuator_mass_matrix, free_inertia
 from pkm_dynamics.export_c.recorded_robot import RecordedRobot
 from pkm_dynamics.natural_frequencies import natural_frequencies
 from pkm_dynamics.observed_legs import ObservedLegs
 from pkm_dynamics.simulation import simulate
+from pkm_dynamics.weight import actuator_mass_matrix, free_inertia
 from pkm_kinematics import Configuration, Kinematics, Status
 from pkm_runtime.errors import PkmError
 from test.oracles.redundant_robots import REDUNDANT, planar_3prrr

@@ -17,8 +17,7 @@ from pkm_description.mechanism import Array
 from pkm_dynamics import Dynamics
 from pkm_dynamics.energy import energy
 from pkm_dynamics.linear_form.random_motions import random_motions
-from pkm_dynamics.simulation import simulate
-from pkm_dynamics.simulation.forms import pose_rate, unit
+from pkm_dynamics.simulation import pose_rate, simulate, unit
 from pkm_kinematics import Kinematics, Status
 from pkm_runtime.errors import PkmError
 

@@ -9,14 +9,9 @@ import pytest
 from pkm_description import load_mechanism
 from pkm_description.mechanism import Array
 from pkm_dynamics import Distribution, Dynamics, lean_calls, robot_model
+from pkm_dynamics.kernels.over_rows import BY_CODE, straight_direct_many, straight_inverse_many
+from pkm_dynamics.lean_calls import record_direct, record_inverse
 from pkm_dynamics.linear_form.random_motions import random_motions, speeds
-from pkm_dynamics.straight_code import (
-    SOLVED,
-    record_direct,
-    record_inverse,
-    straight_direct_many,
-    straight_inverse_many,
-)
 from pkm_kinematics import Kinematics, Status, kinematics
 from pkm_kinematics.kernels.compiled_rotations import shift_pose
 from pkm_runtime.codegen import MachineCode
@@ -50,7 +45,7 @@ def test_code_gives_what_the_kernels_give(robot: Dynamics) -> None:
     effort, condition = np.zeros((N, m)), np.zeros(N)
     code = MachineCode(record_inverse(robot.robot, mode))
     straight_inverse_many(code.address, problem.motions, condition, effort, problem.status)
-    assert (problem.status[expected.ok] == SOLVED).all()  # around home, no limb takes another branch
+    assert (problem.status[expected.ok] == BY_CODE).all()  # around home, no limb takes another branch
     assert error(effort[expected.ok], expected.effort[expected.ok]) < CLOSE
     np.testing.assert_allclose(condition[expected.ok], expected.condition[expected.ok], rtol=CLOSE)
 
@@ -59,7 +54,7 @@ def test_code_gives_what_the_kernels_give(robot: Dynamics) -> None:
     acceleration = np.zeros((N, 6))
     code = MachineCode(record_direct(robot.robot, mode))
     straight_direct_many(code.address, problem.motions, effort, acceleration, problem.status)
-    assert (problem.status[expected.ok] == SOLVED).all()
+    assert (problem.status[expected.ok] == BY_CODE).all()
     assert error(acceleration[expected.ok], expected.acceleration[expected.ok]) < CLOSE
 
 

@@ -9,7 +9,7 @@ import pytest
 from pkm_description import load_mechanism
 from pkm_description.mechanism import Inertial
 from pkm_dynamics import Dynamics
-from pkm_dynamics.identification.drive_gains import Loaded, NoKnownLoadError, drive_gains
+from pkm_dynamics.identification.estimates import Loaded, NoKnownLoadError, drive_gains
 from pkm_dynamics.linear_form.base_parameters import base_parameters
 from pkm_dynamics.linear_form.random_motions import random_motions
 

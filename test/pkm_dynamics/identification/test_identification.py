@@ -16,11 +16,10 @@ from pkm_description.mechanism import Array, Inertial
 from pkm_dynamics import Dynamics
 from pkm_dynamics.identification import Excitation, ExcitationLimits, Recorded, find_excitation, identify
 from pkm_dynamics.identification.__main__ import main
+from pkm_dynamics.identification.estimates import ExcitationTooPoorError, estimate, feasible_estimate, pseudo_inertia
 from pkm_dynamics.identification.excitation import ExcitationError, turning
-from pkm_dynamics.identification.feasible import feasible_estimate, pseudo_inertia
 from pkm_dynamics.identification.identify import equations
-from pkm_dynamics.identification.least_squares import ExcitationTooPoorError, estimate
-from pkm_dynamics.identification.parameter_file import read as read_parameters
+from pkm_dynamics.identification.identify import read as read_parameters
 from pkm_dynamics.identification.recorded import RecordingError, read
 from pkm_dynamics.linear_form.base_parameters import BaseParameters, base_parameters
 

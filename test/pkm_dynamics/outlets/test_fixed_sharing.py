@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from pkm_dynamics.kernels.sharing import SHARED, nearest_within
-from pkm_dynamics.outlets.fixed_sharing import shared
+from pkm_dynamics.outlets.recorded_functions import shared
 from pkm_runtime.codegen import Recording, Tape
 from pkm_runtime.codegen.machine_code import VectorCode
 

@@ -16,8 +16,7 @@ from pkm_description import load_mechanism
 from pkm_description.load import expand, load_model
 from pkm_dynamics import Dynamics
 from pkm_dynamics.transmission.in_c import transmission_in_c
-from pkm_dynamics.transmission.motor_line import MotorLine
-from pkm_dynamics.transmission.transmission import Transmission
+from pkm_dynamics.transmission.transmission import MotorLine, Transmission
 from pkm_kinematics.batch import ShapeError
 from pkm_kinematics.linkage.loop_system import LinkageError
 from pkm_kinematics.status import Status

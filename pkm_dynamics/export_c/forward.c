@@ -1,18 +1,8 @@
-# SPDX-License-Identifier: Apache-2.0
-"""C of the forward kinematics: the loop of `pkm_kinematics.kernels.path.follow` around a recorded step of Newton.
-
-The conditions under which a step counts are the same, so that the answer is the pose in which the platform arrives when
-the actuators go straight from where they are at `near`, or a status.
-"""
-
-from __future__ import annotations
-
-from collections import Counter
-
-from pkm_kinematics.model.tables import Tables
-
-# Names in capitals are replaced: see `c_files`.
-FORWARD = """\
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The forward kinematics: the loop of `pkm_kinematics/kernels/path/follow.py` around a recorded step of Newton, with the
+   same conditions under which a step counts. The answer is the pose in which the platform arrives when the actuators go
+   straight from where they are at `near`, or a status. */
+//// FORWARD
 /* What a step of Newton's method leads to. */
 struct step {
     REAL pose[7];
@@ -104,37 +94,7 @@ int NAME_forward(const REAL actuated[], const REAL near[7], REAL pose[7])
         status = track(actuated, side, span, Q pose);
     return finish(status, pose, 7);
 }
-"""
-
-# In it: with limbs that are closed at every step, and with those that the platform's motion closes.
-CLOSED_STEPS = {
-    "AT_REST": """
-            return STEP_AT(pose, side, Q goal, left, &step) == PKM_OK && same_side(&first, &step);""",
-    "STEP_OPEN": "",
-    "IN_ROOM": "",
-}
-OPEN_STEPS = {
-    "AT_REST": """ {
-            if (STEP_AT(pose, side, Q goal, left, &step) != PKM_OK)
-                return 0;
-            for (int i = 0; i < 7 && step.open < ONE; i++)
-                pose[i] = step.pose[i]; /* the little that is left */
-            if (step.open < ONE)
-                return same_side(&first, &step);
-        }""",
-    "STEP_OPEN": """
-    REAL open; /* what limbs are open by, or this step: 1 where it just counts as none */""",
-    "IN_ROOM": "",
-}
-ITERATED_OPEN_STEPS = {
-    **OPEN_STEPS,
-    "STEP_OPEN": OPEN_STEPS["STEP_OPEN"]
-    + """
-    REAL room;   /* m: the longest step that does not leap over a singularity of limbs or constraints */""",
-    "IN_ROOM": " && first.length < step.room",
-}
-
-NEAREST_SIDE = """\
+//// NEAREST_SIDE
 /* The working mode at `pose` whose actuators are nearest to `goal`, and what they then have to go. */
 static int nearest_side(const REAL pose[7], const REAL goal[], REAL side[], REAL span[])
 {
@@ -162,16 +122,12 @@ static int nearest_side(const REAL pose[7], const REAL goal[], REAL side[], REAL
     }
     return status;
 }
-"""
-
-SAME_SIDE = """\
+//// SAME_SIDE
 static int same_side(const struct step *first, const struct step *last)
 {
     return first->side == last->side;
 }
-"""
-
-SAME_SIDE_BY_RATES = """\
+//// SAME_SIDE_BY_RATES
 /* Whether the determinant of first^T last is positive, by elimination. */
 static int same_side(const struct step *first, const struct step *last)
 {
@@ -204,9 +160,7 @@ static int same_side(const struct step *first, const struct step *last)
     }
     return positive;
 }
-"""
-
-NO_FORWARD = """\
+//// NO_FORWARD
 /* This robot is singular everywhere: the drives do not hold the platform. */
 int NAME_forward(const REAL actuated[], const REAL near[7], REAL pose[7])
 {
@@ -214,28 +168,3 @@ int NAME_forward(const REAL actuated[], const REAL near[7], REAL pose[7])
     (void)near;
     return finish(PKM_SINGULAR, pose, 7);
 }
-"""
-
-
-class LimbPlaces:
-    """Which of the limbs each side (block with several branches), actuator and joint belongs to, by its number.
-
-    `branches` counts the sides of each limb, at `most`. `of_branch` is the place of a side in the number of an attempt:
-    the first branch of a limb changes slowest, as in `WorkingModes.hidden_branches`.
-    """
-
-    def __init__(self, tables: Tables, actuators: int, joints: int) -> None:
-        blocks, bodies = tables.blocks, tables.bodies
-        limb_of = [k for k, (a, b) in enumerate(tables.limbs) for _ in range(a, b)]
-        sides = [limb_of[b] for b in range(len(blocks)) if blocks["branches"][b] > 1]
-        self.of_side = sides or [0]
-        seen = Counter(self.of_side)
-        self.branches = [seen[limb] for limb in range(len(tables.limbs))]
-        self.most = max(seen.values()) if sides else 0
-        self.of_branch = [seen[limb] - 1 - self.of_side[:k].count(limb) for k, limb in enumerate(self.of_side)]
-        self.of_actuator, self.of_joint = [0] * actuators, [0] * joints
-        for b, block in enumerate(blocks):
-            for i in range(block["start"], block["start"] + block["count"]):
-                self.of_joint[bodies["column"][i]] = limb_of[b]
-                if bodies["actuator"][i] >= 0:
-                    self.of_actuator[bodies["actuator"][i]] = limb_of[b]

@@ -1,12 +1,8 @@
-# SPDX-License-Identifier: Apache-2.0
-"""C of limbs that are solved by iteration: Newton's method, and the straight way from home on which limbs are followed.
-
-The conditions are those of `pkm_kinematics.kernels.path.carry_on` and `kernels/position/positions.py`. A pose has one
-answer in a mode, whatever was asked before: the platform goes straight from home to the pose, and the limbs follow.
-"""
-
-# Names in capitals are replaced: see `c_files`.
-NEWTON = """\
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Limbs that are solved by iteration: Newton's method, and the straight way from home on which limbs are followed, with
+   the conditions of `kernels/path/carry_on.py` and `kernels/position/positions.py` in `pkm_kinematics`. A pose has one
+   answer in a mode, whatever was asked before. */
+//// NEWTON
 /* A step of Newton's method for some joints of a limb: the step of each, the largest gap of the loops [m], and the side
    of the limb's singularities, 0 where it has none. */
 typedef int newton_function(const REAL pose[7], const REAL side[], const REAL q[], REAL step[], REAL *gap,
@@ -43,9 +39,7 @@ static int newton(newton_function *function, const REAL pose[7], const REAL side
     }
     return PKM_NOT_CONNECTED;
 }
-"""
-
-WAY_TO = """\
+//// WAY_TO
 /* The shift and the turn that lead straight from a pose h to another; its length in rad and sizes of the robot. */
 static REAL way_to(const REAL pose[7], const REAL h[7], REAL way[6])
 {
@@ -66,9 +60,7 @@ static REAL way_to(const REAL pose[7], const REAL h[7], REAL way[6])
     const REAL shift = SQRT(way[0] * way[0] + way[1] * way[1] + way[2] * way[2]) / SIZE;
     return larger(larger(shift, FABS(k) * sine), TINY);
 }
-"""
-
-FOLLOW = """\
+//// FOLLOW
 /* The pose at a part of the way from h. */
 static void along(const REAL h[7], const REAL way[6], REAL part, REAL pose[7])
 {
@@ -134,9 +126,7 @@ static int reach(const REAL at[7], int mode, const REAL side[], REAL q[], REAL f
         q[k] = start_of_mode[mode][k];
     return follow_limbs(NAME_home, at, side, q, found);
 }
-"""
-
-TURNING_REACH = """\
+//// TURNING_REACH
 /* The joints of the limbs in a working mode at a pose, by Newton's method from home. */
 static int reach(const REAL at[7], int mode, const REAL side[], REAL q[], REAL found[2])
 {
@@ -146,9 +136,7 @@ static int reach(const REAL at[7], int mode, const REAL side[], REAL q[], REAL f
     found[0] = found[1] = ZERO;
     return limbs(at, side, q, found, turned);
 }
-"""
-
-CURVE_REACH = """\
+//// CURVE_REACH
 /* The joints of the limbs in a working mode at a pose, by Newton's method from those at the nearest pose on the one way
    that the platform has, in the turns that they make from home to there; in other modes from home. */
 static int reach(const REAL at[7], int mode, const REAL side[], REAL q[], REAL found[2])
@@ -167,9 +155,7 @@ static int reach(const REAL at[7], int mode, const REAL side[], REAL q[], REAL f
     found[0] = found[1] = ZERO;
     return limbs(at, side, q, found, turned);
 }
-"""
-
-INTO_SPACE = """\
+//// INTO_SPACE
 /* Moves a pose that misses what the limbs allow by less than INSIDE of the robot's size, and rad, to the nearest. */
 static int into_space(const REAL side[], Q_OUT REAL at[7])
 {
@@ -190,17 +176,13 @@ static int into_space(const REAL side[], Q_OUT REAL at[7])
 SOLVE_AGAIN    }
     return STAYS_OPEN;
 }
-"""
-FROM_THERE = """\
+//// FROM_THERE
         if (!(known && follow_limbs(limbs->pose, at, side, q, found) == PKM_OK))
-"""  # in TAKE_ALONG, where limbs are followed
-SOLVE_AGAIN = """\
+//// SOLVE_AGAIN
         REAL found[2] = {ZERO}, turned[NEWTONS];
         if (limbs(at, side, q, found, turned) != PKM_OK)
             return STAYS_OPEN;
-"""
-
-TAKE_ALONG = """\
+//// TAKE_ALONG
 /* Takes the limbs along to a pose, which is checked and moved into the motion space: from where they are, or from home
    where they are not known or do not get there. */
 static int take_along(const REAL pose[7], int mode, REAL side[], struct NAME_limbs *limbs)
@@ -228,9 +210,7 @@ FROM_THERE            status = reach(at, mode, side, q, found);
         limbs->joints[k] = q[k];
     return PKM_OK;
 }
-"""
-
-NEAREST = """\
+//// NEAREST
 static int step_at(const REAL pose[7], const REAL side[], REAL q[], const REAL goal[], REAL left[], struct step *step)
 {
     REAL found[2] = {ZERO}, turned[NEWTONS];
@@ -275,8 +255,7 @@ static int nearest_side(const REAL pose[7], const REAL goal[], REAL side[], REAL
     }
     return status;
 }
-"""
-FORWARD_NEAR = """\
+//// FORWARD_NEAR
 int NAME_forward_near(const REAL actuated[], REAL pose[7], struct NAME_limbs *limbs)
 {
     REAL at[7], side[SIDES] = {ZERO}, span[M] = {ZERO}, q[JOINTS];
@@ -300,4 +279,3 @@ int NAME_forward_near(const REAL actuated[], REAL pose[7], struct NAME_limbs *li
         limbs->joints[k] = q[k];
     return status;
 }
-"""

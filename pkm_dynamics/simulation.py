@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The three forms in which the equations of motion are integrated (Müller, "Dynamics of parallel manipulators
-with hybrid complex limbs: modular modeling and parallel computing", section 8.1).
+"""Motion of a robot under given efforts and wrenches, to a chosen accuracy.
+
+By the embedded Runge-Kutta method of order 8 of Hairer, Norsett and Wanner (`scipy.integrate.DOP853`) with adaptive
+steps. For real time there is `Dynamics.lean_step`. Equations of motion are integrated in one of three forms (Müller,
+"Dynamics of parallel manipulators with hybrid complex limbs: modular modeling and parallel computing", section 8.1):
 
     task      (127 to 130)  state: pose and twist; joints by the inverse kinematics
     joint     (131 to 134)  state: pose, all joints, and twist; qd = K V is integrated beside the twist
@@ -15,23 +18,25 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
+import scipy  # whose parts load when they are first used
+from numpy.typing import ArrayLike, NDArray
 
 from pkm_description.mechanism import Array, Inertial
 from pkm_dynamics.dynamics import Dynamics
-from pkm_dynamics.kernels.direct_dynamics import acceleration_here, direct_dynamics
-from pkm_dynamics.kernels.joint_state import move_all, place_joints
 from pkm_dynamics.kernels.over_rows import seed_joints
-from pkm_kinematics import Status
+from pkm_dynamics.kernels.platform_dynamics import acceleration_here, direct_dynamics, move_all, place_joints
+from pkm_kinematics import Configuration, Status
+from pkm_kinematics.batch import numbers
 from pkm_kinematics.kernels.compiled_rotations import multiply
 from pkm_kinematics.kernels.model_and_data import NEAREST, near
 from pkm_kinematics.kernels.regularity import is_regular
 from pkm_kinematics.solve.robot_constants import refuse_redundant
 from pkm_kinematics.solve.singularity import scaling
 from pkm_kinematics.status import closes
+from pkm_runtime.describable import Describable, number
 from pkm_runtime.errors import PkmError
 from pkm_runtime.kernels.binding import bind
 
@@ -259,8 +264,239 @@ class ActuatorForm(Form):
 
 
 AnyForm = TaskForm | JointForm | ActuatorForm
-FORMS: dict[str, type[AnyForm]] = {
-    "task": TaskForm,
-    "joint": JointForm,
-    "actuator": ActuatorForm,
-}
+FORMS: dict[str, type[AnyForm]] = {"task": TaskForm, "joint": JointForm, "actuator": ActuatorForm}
+
+
+LoadFunction = Callable[[float, Array, Array], tuple[ArrayLike, ArrayLike]]
+
+NEAR = 0.05  # of the margin at home: where a motion counts as passing near a type 2 singularity
+LOST = 1e-3  # of the margin at home: where actuator coordinates no longer tell the pose
+SHORTEST = 1e-9  # s: a step that still has no answer at this length ends the simulation
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Simulated(Describable):
+    """A motion at the times asked for: NaN, with the reason as status, after its early end.
+
+    `slowest_actuation` is the margin to type 2 singularities, `Kinematics.singularity(...).type2`. `notices` says where
+    the motion passed near or through such a singularity, and why it ended early.
+    """
+
+    time: Array  # (k,) s
+    pose: Array  # (k, 7)
+    twist: Array  # (k, 6)
+    joints: Array  # (k, n_joints)
+    slowest_actuation: Array  # (k,)
+    status: NDArray[np.int64]  # (k,)
+    least_margin: float
+    least_margin_time: float
+    notices: tuple[str, ...]
+    steps: int
+    evaluations: int
+
+    def _summary(self) -> str:
+        reached = np.asarray(self.time)[self.ok]
+        until = f"until {number(reached[-1])} s" if len(reached) else "nowhere"
+        return f"{until}, {len(reached)} of {len(self.time)} times in {self.steps} steps"
+
+    def _details(self) -> list[str]:
+        margin = f"least margin to type 2 {number(self.least_margin)} at {number(self.least_margin_time)} s"
+        return [margin, *self.notices]
+
+    @property
+    def ok(self) -> NDArray[np.bool_]:
+        """Mask of the times reached."""
+        return self.status == Status.CONVERGED
+
+
+def simulate(
+    dynamics: Dynamics,
+    pose: ArrayLike | Configuration,
+    twist: ArrayLike,
+    times: ArrayLike,
+    load: LoadFunction | None = None,
+    *,
+    form: Literal["task", "joint", "actuator"] = "task",
+    tolerance: float = 1e-10,
+    payload: Inertial | None = None,
+) -> Simulated:
+    """Motion of a robot under efforts and wrenches, at `times`; `pose`, `twist` and `payload` as in `Dynamics.inverse`.
+
+    Args:
+        times: (k,) [s], increasing; the motion starts at the first.
+        load: `load(time, pose, twist)` returns efforts (n_actuated,) and external wrench (6,); zero where None.
+        form: the integrated coordinates; all three give the same motion.
+        tolerance: error of a step, relative and absolute, in SI units.
+
+    Raises:
+        PkmError: the motion cannot start there, the times do not increase, there is no such form, or the load is not a
+            pair of efforts and a wrench.
+    """
+    clock = _checked(times)
+    if form not in FORMS:
+        raise PkmError(f"form: expected one of {', '.join(FORMS)}, got {form!r}")
+    k = dynamics.kinematics
+    begin = k.at_one(pose).motion(twist)
+    if int(begin.status) != Status.CONVERGED:
+        raise PkmError(f"the motion cannot start there: {Status(int(begin.status)).meaning}")
+    equations = FORMS[form](dynamics, _loads(load, len(k.actuated_names)), payload)
+    state = State(np.array(begin.at.pose), np.array(twist, dtype=np.float64), begin.joints)
+    log = _Log(dynamics, clock)
+    log.step(float(clock[0]), state)
+    log.keep(0, state)
+    if len(clock) == 1:
+        return log.result(0, 0)
+    run = _Run(equations, state, log, tolerance)
+    for i in range(1, len(clock)):
+        error = run.reach(clock[i])
+        if error is not None:
+            log.end(i, run.time, error)
+            break
+        log.keep(i, run.state)
+    return log.result(run.steps, run.evaluations)
+
+
+def _checked(times: ArrayLike) -> Array:
+    clock = np.asarray(times, dtype=np.float64)
+    if clock.ndim != 1 or len(clock) == 0 or not (np.diff(clock) > 0.0).all() or not np.isfinite(clock).all():
+        raise PkmError("times: expected increasing numbers")
+    return clock
+
+
+def _loads(load: LoadFunction | None, n_actuated: int) -> Load:
+    """The user's function with its answers as arrays; zeros where there is none."""
+    idle = np.zeros(n_actuated), np.zeros(6)
+    expected = f"expected a pair, the efforts of shape ({n_actuated},) and the external wrench of shape (6,)"
+
+    def loads(t: float, at: Array, moving: Array) -> tuple[Array, Array]:
+        if load is None:
+            return idle
+        given: Any = load(t, at, moving)
+        if not isinstance(given, tuple | list) or len(given) != 2:
+            raise PkmError(f"load: {expected}, got {_in_words(given)}")
+        effort, wrench = (numbers(value, expected, "load") for value in given)
+        if effort.shape != (n_actuated,) or wrench.shape != (6,):
+            raise PkmError(f"load: {expected}, got shapes {np.shape(given[0])} and {np.shape(given[1])}")
+        return effort, wrench
+
+    return loads
+
+
+def _in_words(given: Any) -> str:
+    if isinstance(given, tuple | list):
+        return f"{len(given)} values"
+    return f"an array of shape {np.shape(given)}" if isinstance(given, np.ndarray) else type(given).__name__
+
+
+class _Run:
+    def __init__(self, equations: AnyForm, state: State, log: _Log, tolerance: float) -> None:
+        self.equations, self.state, self.log = equations, state, log
+        self.steps = 0
+        self._ends_where_lost = isinstance(equations, ActuatorForm)
+        self._solver = scipy.integrate.DOP853(
+            equations.rates, log.time[0], equations.start(state), log.time[1], rtol=tolerance, atol=tolerance
+        )
+
+    @property
+    def time(self) -> float:
+        """Time reached [s]."""
+        return float(self._solver.t)
+
+    @property
+    def evaluations(self) -> int:
+        """Evaluations of the equations of motion."""
+        return self._solver.nfev
+
+    def reach(self, t: float) -> NoMotionHereError | None:
+        """Go on to time t [s]; returns the reason where the motion ends before."""
+        solver = self._solver
+        solver.t_bound, solver.status = t, "running"
+        while solver.status == "running":
+            error = self._step()
+            if error is not None:
+                if solver.h_abs < SHORTEST:
+                    return error
+            elif self._ends_where_lost and self.log.lost:
+                return NoMotionHereError(Status.SINGULAR, "the actuators no longer control the platform")
+        return None
+
+    def _step(self) -> NoMotionHereError | None:
+        """Make a step and remove its drift; on failure stay, return the reason and leave a shorter step to try."""
+        solver = self._solver
+        before = solver.t, solver.y, solver.f, solver.h_abs
+        try:
+            solver.step()
+            if solver.status == "failed":
+                raise NoMotionHereError(Status.DIVERGED, "the step became too short")
+            solver.y, self.state = self.equations.settle(solver.y)
+            solver.f = self.equations.rates(solver.t, solver.y)
+        except NoMotionHereError as error:
+            solver.t, solver.y, solver.f, h = before
+            solver.h_abs, solver.status = 0.25 * h, "running"
+            return error
+        self.steps += 1
+        self.log.step(self.time, self.state)
+        return None
+
+
+class _Log:
+    def __init__(self, dynamics: Dynamics, clock: Array) -> None:
+        self.kinematics = dynamics.kinematics
+        n = len(clock)
+        self.time = clock
+        self.pose, self.twist = np.full((n, 7), np.nan), np.full((n, 6), np.nan)
+        self.joints = np.full((n, len(self.kinematics.joint_names)), np.nan)
+        self.margins = np.full(n, np.nan)
+        self.status = np.full(n, int(Status.CONVERGED), dtype=np.int64)
+        self.least, self.least_time = np.inf, float(clock[0])
+        self.notices: list[str] = []
+        home = self.kinematics.singularity(self.kinematics.home)
+        self.near = NEAR * float(np.nan_to_num(home.type2))
+        self.sign, self.inside = 0.0, False
+        self.basis: Array | None = None
+        self.sense = 1.0
+
+    def step(self, t: float, state: State) -> None:
+        """Look at the margin to type 2 singularities after a step."""
+        at = self.kinematics.at(state.pose, seed=state.joints)
+        found = at.singularity
+        self.margin = float(found.type2)
+        self.lost = self.margin < LOST / NEAR * self.near
+        sign = float(found.determinant_sign) * self._orientation(at)
+        if self.margin < self.least:
+            self.least, self.least_time = self.margin, t
+        inside = self.margin < self.near
+        if inside and not self.inside:
+            self.notices.append(
+                f"{t:.6g} s: near a type 2 singularity, margin {self.margin:.3g} with {self.near / NEAR:.3g} at home"
+            )
+        if sign * self.sign < 0.0:
+            self.lost = True
+            self.notices.append(f"{t:.6g} s: passed through a type 2 singularity into another assembly mode")
+        self.inside, self.sign = inside, sign
+
+    def _orientation(self, at: Configuration) -> float:
+        """Orientation of the motion space's basis against the one before: the sign of a determinant depends on it."""
+        k = self.kinematics
+        if k.constant_space:
+            return 1.0
+        S = at.subspace * scaling(k.engine.characteristic_length)[:, None]
+        if self.basis is not None:
+            self.sense *= float(np.sign(np.linalg.det(self.basis.T @ S)))
+        self.basis = S
+        return self.sense
+
+    def keep(self, i: int, state: State) -> None:
+        """Record a state at an output time."""
+        self.pose[i], self.twist[i], self.joints[i] = state.pose, state.twist, state.joints
+        self.margins[i] = self.margin
+
+    def end(self, i: int, t: float, error: NoMotionHereError) -> None:
+        """Record the end of the motion."""
+        self.status[i:] = int(error.status)
+        self.notices.append(f"{t:.6g} s: ended, {error}")
+
+    def result(self, steps: int, evaluations: int) -> Simulated:
+        """The whole record."""
+        rows = self.time, self.pose, self.twist, self.joints, self.margins, self.status
+        return Simulated(*rows, self.least, self.least_time, tuple(self.notices), steps, evaluations)

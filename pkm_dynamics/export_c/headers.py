@@ -1,15 +1,168 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The header of a robot in C: its functions, what they do, and constants."""
+"""The headers of a robot in C and C++17 (spans of fixed lengths), and how numbers and tables are written in C."""
 
 from __future__ import annotations
 
+import re
+import textwrap
+from collections.abc import Iterable, Sequence
 from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from pkm_description.load import digest_of
-from pkm_dynamics.export_c.cpp_header import wrapped
 from pkm_dynamics.export_c.recorded_robot import SINGULAR_SINGLE, RecordedRobot
-from pkm_dynamics.export_c.scalar_in_c import Scalar
 from pkm_kinematics.kernels.regularity import SINGULAR_BELOW
+
+
+class Scalar:
+    """How numbers are written; `single` makes floats of doubles."""
+
+    def __init__(self, single: bool) -> None:
+        self.single, self.real = single, "float" if single else "double"
+
+    def number(self, x: float) -> str:
+        """A number in C."""
+        if not np.isfinite(x):
+            return ("-" if x < 0 else "") + "INFINITY"
+        text = repr(float(np.float32(x)) if self.single else float(x))
+        return f"{text}f" if self.single else text
+
+    def numbers(self, values: Iterable[float], indent: str = "    ") -> str:
+        """Numbers of an array in braces, several on a line."""
+        lines, line = [], indent
+        for text in (self.number(x) + "," for x in values):
+            if len(line) + len(text) > 114:
+                lines.append(line.rstrip())
+                line = indent
+            line += text + " "
+        return "\n".join([*lines, line.rstrip().rstrip(",")])
+
+    def table(self, kind: str, name: str, values: Sequence[float] | NDArray[Any]) -> str:
+        """A constant array of one row of numbers."""
+        texts = self.numbers(values) if "int" not in kind else "    " + ", ".join(str(int(v)) for v in values)
+        return f"{kind} {name}[{len(values)}] = {{\n{texts}\n}};\n"
+
+    def rows(self, name: str, rows: Iterable[NDArray[Any]]) -> str:
+        """A constant table of several rows."""
+        text = ",\n".join("    {\n" + self.numbers(row, " " * 8) + "\n    }" for row in rows)
+        return f"static const REAL {name} = {{\n{text}\n}};\n"
+
+    def typed(self, text: str) -> str:
+        """A text whose REAL is the type."""
+        return re.sub(r"\bREAL\b", self.real, text)
+
+
+ARGUMENT = re.compile(r"(const )?(REAL|int|struct NAME_limbs) \*?(\w+)(?:\[(\d*)\])?")
+LENGTHS = {"actuated": "n_actuated", "effort": "n_actuated", "joints": "n_joints", "jacobian": "6 * n_actuated"}
+
+
+def cpp_header(
+    name: str, real: str, prototypes: Iterable[tuple[str, str]], statuses: Sequence[tuple[str, int, str]]
+) -> str:
+    """Text of the header, for functions and statuses as in the C header."""
+    prototypes = list(prototypes)
+    codes = "\n".join(f"    {code.removeprefix('PKM_').lower()} = {code}," for code, _, _ in statuses)
+    functions = "".join(_function(function, arguments) for function, arguments in prototypes)
+    limbs = "using limbs = struct ::NAME_limbs;\n" if any("_near" in function for function, _ in prototypes) else ""
+    text = HEADER.replace("CODES", codes).replace("FUNCTIONS", functions).replace("LIMBS", limbs)
+    return re.sub(r"\bREAL\b", real, text.replace("NAME", name).replace("UPPER", name.upper()))
+
+
+def _function(function: str, arguments: str) -> str:
+    """A function, and where joints are asked for one without."""
+    given, passed, without = [], [], []
+    for const, kind, name, length in ARGUMENT.findall(arguments):
+        if kind == "REAL":
+            given.append(f"pkm::span<{const}real,\0{(length or LENGTHS[name]).replace(' ', chr(0))}> {name}")
+            passed.append(f"{name}.data()")
+        else:
+            given.append(f"int {name}" if kind == "int" else "limbs &all")
+            passed.append(name if kind == "int" else "&all")
+        without += [] if name == "joints" else [given[-1]]
+    texts = [_body(function, given, passed)]
+    if len(without) < len(given):
+        texts.append(_body(function, without, ["nullptr" if one == "joints.data()" else one for one in passed]))
+    return "".join(texts)
+
+
+def _body(function: str, given: Sequence[str], passed: Sequence[str]) -> str:
+    name = function.removesuffix("_near")
+    head = wrapped(f"inline pkm::status {name}({', '.join(given)}) noexcept", "")
+    call = wrapped(f"return static_cast<pkm::status>(::NAME_{function}({', '.join(passed)}));", "    ")
+    return f"\n{head}\n{{\n{call}\n}}\n"
+
+
+def wrapped(text: str, indent: str) -> str:
+    """Code on lines of a file that end with a comma, the first with an indent, others with one more."""
+    # what stays on a line has zeros for spaces
+    whole = re.sub(r"(?<!,) ", "\0", text)
+    lines = textwrap.fill(whole, 116, initial_indent=indent, subsequent_indent=f"{indent}    ", break_on_hyphens=False)
+    return lines.replace("\0", " ")
+
+
+HEADER = """\
+/* The functions of NAME.h for C++17, where lengths of arrays are checked; see there for what they do. */
+#ifndef UPPER_HPP
+#define UPPER_HPP
+
+#include "NAME.h"
+
+#include <array>
+#include <cstddef>
+#include <type_traits>
+
+#ifndef PKM_SPAN
+#define PKM_SPAN
+namespace pkm {
+
+/* N numbers that are somewhere else: in an array, in a std::array, or, if said so, behind a pointer. */
+template <class T, std::size_t N>
+class span {
+    template <class U>
+    using from = std::enable_if_t<std::is_convertible_v<U (*)[], T (*)[]>>;
+
+public:
+    explicit constexpr span(T *first) noexcept : first_(first) {}
+    template <class U, class = from<U>>
+    constexpr span(U (&numbers)[N]) noexcept : first_(numbers) {}
+    template <class U, class = from<U>>
+    constexpr span(std::array<U, N> &numbers) noexcept : first_(numbers.data()) {}
+    template <class U, class = from<const U>>
+    constexpr span(const std::array<U, N> &numbers) noexcept : first_(numbers.data()) {}
+    template <class U, class = from<U>>
+    constexpr span(span<U, N> numbers) noexcept : first_(numbers.data()) {}
+
+    constexpr T *data() const noexcept { return first_; }
+    static constexpr std::size_t size() noexcept { return N; }
+    constexpr T &operator[](std::size_t k) const noexcept { return first_[k]; }
+    constexpr T *begin() const noexcept { return first_; }
+    constexpr T *end() const noexcept { return first_ + N; }
+
+private:
+    T *first_;
+};
+
+enum class [[nodiscard]] status : int {
+CODES
+};
+
+}
+#endif
+
+namespace pkm_NAME {
+
+using real = REAL;
+LIMBSinline constexpr std::size_t n_joints = UPPER_N_JOINTS, n_actuated = UPPER_N_ACTUATED;
+inline constexpr int n_modes = UPPER_N_MODES;
+FUNCTIONS
+}
+
+#endif
+"""
+
 
 STATUSES = (
     ("PKM_OK", 0, "solved"),
@@ -101,7 +254,6 @@ class Header:
         return wrapped(f"int NAME_{name}({arguments})".replace("NAME_", f"{self.name}_"), "")
 
     def _motions(self) -> str:
-        """The header's line on the twists that are possible."""
         upper = self.name.upper()
         if self.robot.turning:
             return f"#define {upper}_TURNING 1 /* its motion space turns with the pose */\n"
@@ -117,7 +269,6 @@ class Header:
         return text.replace("OPEN", stays_open(self.robot))
 
     def _prototypes(self) -> str:
-        """Functions with what they do."""
         texts = "".join(f"\n/* {COMMENTS[name]} */\n{self.head(name, given)};\n" for name, given in PROTOTYPES)
         texts += CARRIED_LIMBS if self.robot.iterated else ""
         texts += "".join(f"{self.head(name, given)};\n" for name, given in self.near_prototypes)

@@ -1,11 +1,7 @@
-# SPDX-License-Identifier: Apache-2.0
-"""C by which drives that only pull, or only push, share a load: `pkm_dynamics.kernels.sharing`, with its bounds.
-
-It takes efforts of least norm, and an orthonormal basis of those that do no work together, from the recording.
-"""
-
-# Names in capitals are replaced: see `c_files`. FREE is the number of efforts beyond what the motion needs.
-SHARE = """\
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Drives that only pull, or only push, share a load as in `pkm_dynamics/kernels/sharing.py`: from efforts of least
+   norm, and an orthonormal basis of the FREE efforts that do no work together, both recorded. */
+//// SHARE
 /* Solves A x = b for the leading n rows, by Cholesky; x replaces b. 0 where A is not positive definite. */
 static int solve_positive(REAL A[FREE][FREE], REAL b[FREE], int n)
 {
@@ -137,4 +133,3 @@ static int share(const REAL null[M * FREE], REAL effort[M])
     }
     return PKM_DIVERGED;
 }
-"""

@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Parts of a robot in C that are not recorded: texts of the C files beside this one, and what is put into them."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from pathlib import Path
+
+from pkm_kinematics.model.tables import Tables
+
+
+def _texts() -> dict[str, str]:
+    found: dict[str, str] = {}
+    for file in sorted(Path(__file__).parent.glob("*.c")):
+        pieces = re.split(r"^//// (\w+)\n", file.read_text(encoding="utf-8"), flags=re.MULTILINE)
+        found |= dict(zip(pieces[1::2], pieces[2::2], strict=True))
+    return found
+
+
+C = _texts()  # by their names, which stand before them in the files
+# In the forward kinematics: with limbs that are closed at every step, and with those that the platform's motion closes.
+CLOSED_STEPS = {
+    "AT_REST": """
+            return STEP_AT(pose, side, Q goal, left, &step) == PKM_OK && same_side(&first, &step);""",
+    "STEP_OPEN": "",
+    "IN_ROOM": "",
+}
+OPEN_STEPS = {
+    "AT_REST": """ {
+            if (STEP_AT(pose, side, Q goal, left, &step) != PKM_OK)
+                return 0;
+            for (int i = 0; i < 7 && step.open < ONE; i++)
+                pose[i] = step.pose[i]; /* the little that is left */
+            if (step.open < ONE)
+                return same_side(&first, &step);
+        }""",
+    "STEP_OPEN": """
+    REAL open; /* what limbs are open by, or this step: 1 where it just counts as none */""",
+    "IN_ROOM": "",
+}
+ITERATED_OPEN_STEPS = {
+    **OPEN_STEPS,
+    "STEP_OPEN": OPEN_STEPS["STEP_OPEN"]
+    + """
+    REAL room;   /* m: the longest step that does not leap over a singularity of limbs or constraints */""",
+    "IN_ROOM": " && first.length < step.room",
+}
+JOINTS_ALONG = (  # in the forward kinematics: with joints that are iterated, and without
+    ("Q_IN ", "const REAL q[], ", ""),
+    ("Q_OUT ", "REAL q[], ", ""),
+    ("STEP_AT(", "step_at(", "newton_step("),
+    ("Q goal", "q, goal", "goal"),
+    ("Q next", "q, next", "next"),
+    ("Q pose", "q, pose", "pose"),
+    ("Q_LOCAL", "\n    REAL kept[JOINTS];", ""),
+    ("Q_FIRST", "\n    REAL q[JOINTS] = {ZERO};", ""),
+    ("Q_LAST", ", q", ""),
+    ("Q_KEEP", "        for (int i = 0; i < JOINTS; i++)\n            kept[i] = q[i];\n", ""),
+    ("Q_BACK", "            for (int i = 0; i < JOINTS; i++)\n                q[i] = kept[i];\n", ""),
+)
+CMAKE = """\
+cmake_minimum_required(VERSION 3.10)
+project(NAME C)
+set(CMAKE_C_STANDARD 99)
+if(NOT CMAKE_BUILD_TYPE)
+  set(CMAKE_BUILD_TYPE Release)
+endif()
+add_library(NAME NAME.c)
+target_include_directories(NAME PUBLIC ${CMAKE_CURRENT_SOURCE_DIR})
+option(NATIVE "code for the processor of this computer alone" OFF)
+if(CMAKE_C_COMPILER_ID MATCHES "GNU|Clang")
+  target_compile_options(NAME PRIVATE -fno-math-errno -fno-trapping-math $<$<BOOL:${NATIVE}>:-march=native>)
+endif()
+if(UNIX)
+  target_link_libraries(NAME PUBLIC m)
+endif()
+enable_testing()
+add_executable(NAME_test NAME_test.c)
+target_link_libraries(NAME_test NAME)
+add_test(NAME NAME_test COMMAND NAME_test)
+"""
+README = """\
+# {robot} in C
+
+Made by `pkm export` {release} from the description with digest `{digest}`. `pkm check {robot} --exported .` tells
+whether the description still has it. Do not edit: export again.
+
+    {build}
+
+compares every function with what Python answers in 1,000 states, and prints the largest error.
+
+`{name}.h` says what the functions take and give; `{name}.hpp` has them for C++17, with spans. Numbers are `{real}`.
+C99, `math.h` and nothing else, no allocation, no state: all functions may be called from several threads at once.
+
+Task coordinates: {what}. Drives: {drives}. {modes} working mode(s), numbered from 0, which is home's.
+
+    double actuated[{upper}_N_ACTUATED], effort[{upper}_N_ACTUATED];
+    if ({name}_inverse({name}_home, 0, actuated, 0) == PKM_OK)
+        {name}_gravity({name}_home, 0, effort);
+
+Where there is no answer, it is NaN, and the status says why. `{name}_forward` continues `near`: called in every period
+with the pose of the last, it keeps its assembly mode, or says that it cannot.
+"""
+
+
+class LimbPlaces:
+    """Which limb each side (block with several branches), actuator and joint belongs to.
+
+    `branches` counts the sides of each limb, at `most`. `of_branch` is the place of a side in the number of an attempt:
+    the first branch of a limb changes slowest, as in `WorkingModes.hidden_branches`.
+    """
+
+    def __init__(self, tables: Tables, actuators: int, joints: int) -> None:
+        blocks, bodies = tables.blocks, tables.bodies
+        limb_of = [k for k, (a, b) in enumerate(tables.limbs) for _ in range(a, b)]
+        sides = [limb_of[b] for b in range(len(blocks)) if blocks["branches"][b] > 1]
+        self.of_side = sides or [0]
+        seen = Counter(self.of_side)
+        self.branches = [seen[limb] for limb in range(len(tables.limbs))]
+        self.most = max(seen.values()) if sides else 0
+        self.of_branch = [seen[limb] - 1 - self.of_side[:k].count(limb) for k, limb in enumerate(self.of_side)]
+        self.of_actuator, self.of_joint = [0] * actuators, [0] * joints
+        for b, block in enumerate(blocks):
+            for i in range(block["start"], block["start"] + block["count"]):
+                self.of_joint[bodies["column"][i]] = limb_of[b]
+                if bodies["actuator"][i] >= 0:
+                    self.of_actuator[bodies["actuator"][i]] = limb_of[b]
