@@ -36,7 +36,18 @@ def shared_files() -> list[tuple[str, list[str]]]:
     return pairs
 
 
-SHIPPED = ("xacro", "urdf", "csv", "html", "xml", "css", "js", "mplstyle", "yaml")  # kinds of files beside the modules
+SHIPPED = (
+    "xacro",
+    "urdf",
+    "csv",
+    "html",
+    "xml",
+    "css",
+    "js",
+    "mplstyle",
+    "yaml",
+    "c",
+)  # kinds of files beside the modules
 
 
 def state_of(folder: Path) -> str:
@@ -112,22 +123,7 @@ setup(
     python_requires=">=3.10,<3.14",
     packages=find_packages(include=["pkm_*"], exclude=["pkm_interfaces*"]),
     package_data={
-<<<<<<< HEAD
         "": ["py.typed", *(f"{place}*.{kind}" for place in ("", "**/") for kind in SHIPPED)],
-=======
-        "": [
-            "py.typed",
-            "*.xacro",
-            "**/*.xacro",
-            "*.urdf",
-            "**/*.urdf",
-            "*.csv",
-            "**/*.csv",
-            "**/*.html",
-            "**/*.xml",
-            "**/*.c",
-        ]
->>>>>>> dyn
     },
     data_files=shared_files(),
     install_requires=[*LIBRARIES, "matplotlib>=3.8,<3.12"],

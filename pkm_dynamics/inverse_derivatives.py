@@ -40,8 +40,8 @@ from pkm_kinematics.kernels.records import (
     SPHERICAL,
     UNIVERSAL,
 )
-from pkm_kinematics.status import Solution
 from pkm_kinematics.solve.singularity import scaling
+from pkm_kinematics.status import Solution
 from pkm_runtime.errors import PkmError
 
 STEP = 1e-40

@@ -50,9 +50,16 @@ from pkm_kinematics.kernels.position.positions import CONVERGED, solve_newton
 from pkm_kinematics.kernels.rates.motion import solve_motion
 from pkm_kinematics.kernels.records import CLOSED_FORM, NEWTON, PLATFORM
 from pkm_kinematics.lean_kinematics import pose_near_home
-from pkm_kinematics.recordings_at_home import inverse_in_fixed_order
-from pkm_kinematics.recordings_at_home import Instead, motion_in_turning_space
-from pkm_kinematics.recordings_at_home import free_inputs, joint_inputs, joint_results, pose_inputs, rate_inputs
+from pkm_kinematics.recordings_at_home import (
+    Instead,
+    free_inputs,
+    inverse_in_fixed_order,
+    joint_inputs,
+    joint_results,
+    motion_in_turning_space,
+    pose_inputs,
+    rate_inputs,
+)
 from pkm_kinematics.solve.robot_constants import refuse_redundant
 from pkm_kinematics.status import closes
 from pkm_runtime.codegen import AVAILABLE, MachineCode, Recording, Tape, loose, trace

@@ -13,10 +13,10 @@ from pkm_control.controllers.pd_gravity import PdGravity
 from pkm_control.operator_interface import DAMPING, NATURAL_FREQUENCY
 from pkm_description.mechanism import Array, Inertial
 from pkm_dynamics import Dynamics
+from pkm_dynamics.linear_form import payload_parameters
 from pkm_dynamics.linear_form.base_parameters import base_parameters
 from pkm_dynamics.linear_form.random_motions import random_motions
 from pkm_dynamics.motion_limits import ActuatorLimits
-from pkm_dynamics.weight import actuator_mass_matrix
 from pkm_kinematics import Kinematics
 
 POSITIVE = (".m", ".armature", ".viscous", ".coulomb")  # parameters that are never below zero

@@ -12,10 +12,9 @@ from pkm_control.operator_interface import DAMPING, NATURAL_FREQUENCY
 from pkm_description.mechanism import Array, Inertial
 from pkm_description.rotations import pose_distance
 from pkm_dynamics import Distribution, Dynamics
-from pkm_dynamics.weight import actuator_mass_matrix
 from pkm_dynamics.distribution import Sharing
 from pkm_dynamics.motion_limits import ActuatorLimits
-from pkm_dynamics.weight import holding_efforts, payload_wrench
+from pkm_dynamics.weight import actuator_mass_matrix, holding_efforts, payload_wrench
 from pkm_kinematics import Kinematics
 from pkm_kinematics.forward.graph_tracker import GraphTracker
 from pkm_kinematics.kernels.dense import all_finite

@@ -20,13 +20,11 @@ from pkm_kinematics.kernels.position.positions import (
     solve_positions,
     write_block_rows,
 )
-from pkm_kinematics.kernels.rates.motion_space import onto_space
 from pkm_kinematics.kernels.rates.motion import accelerations, invert_blocks, move_platform, velocities
-from pkm_kinematics.kernels.rates.motion_space import is_off_space
+from pkm_kinematics.kernels.rates.motion_space import is_off_space, onto_space
 from pkm_kinematics.kernels.records import CLOSED_FORM, PLATFORM
 from pkm_kinematics.kernels.regularity import is_regular
-from pkm_kinematics.recordings_at_home import FIRM, RecordedSpace
-from pkm_kinematics.recordings_at_home import pose_inputs
+from pkm_kinematics.recordings_at_home import FIRM, RecordedSpace, pose_inputs
 from pkm_kinematics.solve.possible_twists import ASTRAY
 from pkm_runtime.codegen import Tape, loose, trace
 from pkm_runtime.codegen.c_code import CCode, Part, identifier

@@ -36,8 +36,8 @@ from pkm_kinematics.kernels.position.positions import (
     write_block_rows,
 )
 from pkm_kinematics.kernels.position.solve_poses import INSIDE, UNIT
-from pkm_kinematics.kernels.rates.motion_space import onto_space
 from pkm_kinematics.kernels.rates.motion import move_platform, velocities
+from pkm_kinematics.kernels.rates.motion_space import onto_space
 from pkm_kinematics.kernels.rates.projection import drive_rates, factorise_drives, inverse_jacobian
 from pkm_kinematics.kernels.records import CLOSED_FORM, PLATFORM
 from pkm_kinematics.kernels.regularity import factorise, is_regular, orientation, solve_three, turn_back

@@ -20,9 +20,9 @@ from pkm_dynamics.identification.estimates import Estimate, Feasible, estimate, 
 from pkm_dynamics.identification.recorded import Recorded, RecordingError, low_pass, motions_of, uniform
 from pkm_dynamics.linear_form import ParameterSet
 from pkm_dynamics.linear_form.base_parameters import BaseParameters, base_parameters
-from pkm_runtime import strict_yaml
 from pkm_runtime.errors import PkmError
 from pkm_runtime.whole_files import write_whole
+from pkm_runtime.yaml_section import YamlError, read_yaml_text
 
 CUTOFF = 30.0  # Hz: what is faster in positions and efforts is taken for noise
 SLOWEST = 0.005  # rad/s or m/s: joints that move slower are near reversal, where Coulomb friction is not understood
@@ -199,9 +199,9 @@ def write(found: Identified, path: Path) -> None:
 def read(path: Path, parameters: ParameterSet) -> Array:
     """Values (n,) of a parameter file, the description's where it has none; `ParameterFileError` if unusable."""
     try:
-        text = strict_yaml.read(path.read_text(encoding="utf-8"))
+        text = read_yaml_text(path.read_text(encoding="utf-8"))
         return _values_of(text, path, parameters)
-    except (OSError, strict_yaml.YamlError) as error:
+    except (OSError, YamlError) as error:
         raise ParameterFileError(f"{path}: {error}") from error
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
         raise ParameterFileError(f"{path}: a value is not a number ({error})") from error

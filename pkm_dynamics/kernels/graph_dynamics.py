@@ -21,16 +21,19 @@ from typing import Any, NamedTuple
 from pkm_dynamics.kernels.mass_matrix import mass_matrix
 from pkm_dynamics.kernels.wrenches import add_springs, limb_wrenches
 from pkm_kinematics.kernels.dense import solve_positive
-from pkm_kinematics.kernels.rates.graph_motion import read_acceleration, read_platform
 from pkm_kinematics.kernels.position.chain import read_chain
 from pkm_kinematics.kernels.position.positions import CONVERGED, DIVERGED, SINGULAR
-from pkm_kinematics.kernels.rates.graph_motion import move_coordinates, place_row, read_accelerations
 from pkm_kinematics.kernels.rates.graph_motion import (
     close_graph,
     graph_accelerations,
     graph_columns,
     graph_velocities,
     motion_here,
+    move_coordinates,
+    place_row,
+    read_acceleration,
+    read_accelerations,
+    read_platform,
 )
 from pkm_kinematics.kernels.rates.projection import clear_wrench, gather_block
 from pkm_kinematics.kernels.records import BASE, PLATFORM

@@ -13,6 +13,7 @@ from pkm_dynamics.kernels.platform_dynamics import (
     task_force_here,
 )
 from pkm_dynamics.kernels.wrenches import energy_here
+from pkm_kinematics.kernels.dense import all_finite
 from pkm_kinematics.kernels.model_and_data import SOLVED
 from pkm_kinematics.kernels.position.chain import read_chain
 from pkm_kinematics.kernels.position.placement import place_platform, set_angle
@@ -21,7 +22,6 @@ from pkm_kinematics.kernels.position.solve_poses import INSIDE, check_pose
 from pkm_kinematics.kernels.rates.motion import solve_motion
 from pkm_kinematics.kernels.rates.motion_space import is_off_space
 from pkm_kinematics.kernels.records import CLOSED_FORM, PLATFORM
-from pkm_kinematics.kernels.dense import all_finite
 from pkm_runtime.kernels.binding import call_code
 from pkm_runtime.kernels.compiled import allocating, compiled
 

@@ -22,9 +22,8 @@ from pkm_kinematics.kernels.path.carry_on import approach, arrive
 from pkm_kinematics.kernels.path.fixed_steps import set_off, settle
 from pkm_kinematics.kernels.position.placement import place_platform
 from pkm_kinematics.kernels.position.positions import CONVERGED, DIVERGED, SINGULAR, place_block, write_block_rows
-from pkm_kinematics.kernels.rates.projection import joint_columns
 from pkm_kinematics.kernels.rates.motion import accelerations, invert_blocks, move_platform, solve_motion, velocities
-from pkm_kinematics.kernels.rates.projection import drive_rates, inverse_jacobian
+from pkm_kinematics.kernels.rates.projection import drive_rates, inverse_jacobian, joint_columns
 from pkm_kinematics.kernels.records import PLATFORM
 from pkm_kinematics.kernels.regularity import factorise, is_regular, least_norm, make_uniform, solve_three, weigh_drives
 from pkm_kinematics.kernels.vectors import get
