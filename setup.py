@@ -36,6 +36,7 @@ def shared_files() -> list[tuple[str, list[str]]]:
     return pairs
 
 
+# Kinds of files beside the modules
 SHIPPED = (
     "xacro",
     "urdf",
@@ -47,7 +48,7 @@ SHIPPED = (
     "mplstyle",
     "yaml",
     "c",
-)  # kinds of files beside the modules
+)
 
 
 def state_of(folder: Path) -> str:

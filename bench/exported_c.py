@@ -29,7 +29,7 @@ from bench.timing import interleaved, pin_to_one_core
 from pkm_description import load_mechanism, robot_names
 from pkm_dynamics import Dynamics
 from pkm_dynamics.export_c.c_files import CFiles
-from pkm_dynamics.export_c.recorded_robot import ExportError
+from pkm_dynamics.export_c.recorded_function import ExportError
 
 HEADER = [
     "robot", "lines", "KB", "gcc -O2", "inverse", "lean", "inverse dynamics", "lean", "direct dynamics", "lean",

@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pkm_description.load import digest_of
-from pkm_dynamics.export_c.recorded_robot import SINGULAR_SINGLE, RecordedRobot
+from pkm_dynamics.export_c.recorded_function import SINGULAR_SINGLE
+from pkm_dynamics.export_c.recorded_robot import RecordedRobot
 from pkm_kinematics.kernels.regularity import SINGULAR_BELOW
 
 

@@ -6,12 +6,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from math import inf
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from pkm_dynamics.dynamics import Dynamics
 from pkm_kinematics.kernels.position.chain import place_chain, read_chain
-from pkm_kinematics.kernels.position.closed_form import turn_from_home
+from pkm_kinematics.kernels.position.closed_form import read_angles, turn_from_home
 from pkm_kinematics.kernels.position.closures import CLOSED, closed, invert_block, turned_over
 from pkm_kinematics.kernels.position.placement import place_platform
 from pkm_kinematics.kernels.position.positions import (
@@ -20,19 +21,21 @@ from pkm_kinematics.kernels.position.positions import (
     solve_positions,
     write_block_rows,
 )
+from pkm_kinematics.kernels.position.solve_poses import INSIDE, UNIT
 from pkm_kinematics.kernels.rates.motion import accelerations, invert_blocks, move_platform, velocities
 from pkm_kinematics.kernels.rates.motion_space import is_off_space, onto_space
 from pkm_kinematics.kernels.records import CLOSED_FORM, PLATFORM
-from pkm_kinematics.kernels.regularity import is_regular
-from pkm_kinematics.recordings_at_home import FIRM, RecordedSpace, pose_inputs
+from pkm_kinematics.kernels.regularity import is_regular, solve_three
+from pkm_kinematics.lean_kinematics import pose_near_home
+from pkm_kinematics.recordings_at_home import FIRM, RecordedSpace, pose_inputs, some_numbers
 from pkm_kinematics.solve.possible_twists import ASTRAY
+from pkm_kinematics.solve.robot_constants import refuse_redundant
 from pkm_runtime.codegen import Tape, loose, trace
 from pkm_runtime.codegen.c_code import CCode, Part, identifier
 from pkm_runtime.codegen.tape import Number, Term, call, extreme
+from pkm_runtime.errors import PkmError
 
-if TYPE_CHECKING:
-    from pkm_dynamics.export_c.recorded_robot import RecordedRobot
-
+SINGULAR_SINGLE = 1e-4  # a margin below which a matrix of floats is singular
 TAU = 6.283185307179586
 POSE, SIDES, START, GIVEN, MORE = range(5)  # arrays of inputs: pose, sign per branch, joints at home, others
 REFUSAL = {
@@ -97,10 +100,103 @@ def read_angles_without_branch(bodies: Any, state: Any, start: int, stop: int) -
             me.q = q + TAU * call("floor", (me.q - q) / TAU + 0.5)
 
 
+class ExportError(PkmError):
+    """A robot that an outlet cannot express."""
+
+
+class RobotFacts:
+    """What functions of a robot need to know of it while they are recorded. Raises `ExportError`."""
+
+    def __init__(self, dynamics: Dynamics, single: bool = False) -> None:
+        self.dynamics, self.kinematics, self.engine = dynamics, dynamics.kinematics, dynamics.kinematics.engine
+        blocks = self.engine.tables.blocks
+        self.turning, self.iterated = not self.engine.constant_space, bool(self.engine.iterated)
+        refuse_redundant(self.engine.redundant_names, "generated code")
+        self.tables, self.subspace, self.single = self.engine.tables, self.engine.model.subspace, single
+        self.m = len(self.engine.actuated_names)
+        self.n: int = self.engine.mobility if self.turning else self.subspace.shape[1]
+        self.pose = pose_near_home(self.engine, self.kinematics.modes.start(0))
+        self.rates = self._rates()  # twist and acceleration (6,) of the recording
+        self.sides = [int(b["stride"]) for b in blocks if b["branches"] > 1]
+        # bounds below which a float cannot see: see `docs/export_c.md`
+        self.unit, self.inside = (1e-5, 1e-4) if single else (UNIT, INSIDE)
+        self.instead: list[tuple[Any, Callable[..., Any]]] = [
+            (read_angles, read_angles_without_branch),
+            (solve_three, lambda A, b, x: 0.0),  # Householder's reflections, which serve every pose
+        ]
+        if single:
+            self.instead += [
+                (closed, lambda block, residual: residual < 1e-4 * block.size),
+                (is_regular, lambda condition: condition > SINGULAR_SINGLE),
+            ]
+        self.group_of_body = self._groups()
+        if self.iterated:
+            self.expect(
+                self.engine.divided or not self._turns_over(),
+                "a limb solved by iteration may slide through its joint and come out on the other side; "
+                "use the Python package",
+            )
+            self.solved = np.asarray(self.kinematics.inverse(self.pose, mode=0).joints)
+            self.expect(bool(np.isfinite(self.solved).all()), "its limbs do not reach the poses beside home")
+        self.expect(
+            not (self.one_way and self.m == self.n), "its drives only pull, or only push, and none is redundant"
+        )
+
+    @property
+    def one_way(self) -> bool:
+        """Whether a drive only pulls, or only pushes."""
+        return bool(self.kinematics.mechanism.one_way_actuators.any())
+
+    @property
+    def moves_into_space(self) -> bool:
+        """Whether poses that miss what limbs allow by rounding are moved; of floats, what that is counts as closed."""
+        return self.turning and not self.single
+
+    def expect(self, fact: bool, otherwise: str) -> None:
+        """Refuse the robot unless something is so."""
+        if not fact:
+            raise ExportError(f"{self.kinematics.mechanism.name}: not recorded: {otherwise}")
+
+    def _rates(self) -> tuple[Any, Any]:
+        numbers = some_numbers(self.n)
+        if not self.turning:
+            return (self.subspace @ numbers,) * 2
+        at = self.kinematics.inverse(self.pose).rows(slice(None))
+        twist = at.subspace[0] @ numbers
+        return twist, twist + at.spaces(twist[None])[1][0]
+
+    def _turns_over(self) -> bool:
+        """Beside where such a limb turns over, C took another configuration than Python, in one state of 500."""
+        bodies, blocks = self.tables.bodies, self.tables.blocks
+        return any(
+            b["solver"] != CLOSED_FORM
+            and b["rows"] == b["count"]
+            and bool(bodies["prismatic"][b["start"] : b["start"] + b["count"]].any())
+            for b in blocks
+        )
+
+    def _groups(self) -> list[str]:
+        groups = ["", ""]
+        for k, (first, stop) in enumerate(self.tables.limbs):
+            count = sum(int(b["count"]) for b in self.tables.blocks[first:stop])
+            groups += [f"limb{k + 1}"] * count
+        return groups
+
+    @property
+    def titles(self) -> dict[str, str]:
+        """Comments where the values of a limb begin, by group."""
+        found = {"": "platform"}
+        for k in range(len(self.tables.limbs)):
+            group = f"limb{k + 1}"
+            joints = [n for n, g in zip(self.tables.names, self.group_of_body, strict=True) if g == group]
+            found[group] = f"limb {k + 1}: {', '.join(joints)}"
+        return found
+
+
 class RecordedFunction:
     """One function of a robot while it is recorded: its tape, the robot at a pose, and the parts so far."""
 
-    def __init__(self, robot: RecordedRobot) -> None:
+    def __init__(self, robot: RobotFacts) -> None:
         self.robot, self.tape, self.parts, self.regular = robot, Tape(), list[Part](), True
         self.inputs: dict[tuple[int, int], str] = {}
         engine = robot.engine

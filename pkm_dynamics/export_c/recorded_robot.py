@@ -7,17 +7,17 @@ kernels make on the way come in stretches, each with the status that says what i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from math import inf
 from typing import Any
 
 import numpy as np
 
-from pkm_dynamics.dynamics import Dynamics
 from pkm_dynamics.export_c.recorded_function import (
     GIVEN,
     MORE,
     RecordedFunction,
+    RobotFacts,
     any_gap,
     read_angles_without_branch,
 )
@@ -26,7 +26,7 @@ from pkm_kinematics.kernels.compiled_rotations import shift_pose
 from pkm_kinematics.kernels.model_and_data import FACTORS, VECTORS
 from pkm_kinematics.kernels.path.fixed_steps import SETTLED, newton_in_fixed_steps
 from pkm_kinematics.kernels.path.follow import TWIST, actuator_error, correction
-from pkm_kinematics.kernels.position.closed_form import read_angles, solve_closed_form
+from pkm_kinematics.kernels.position.closed_form import solve_closed_form
 from pkm_kinematics.kernels.position.closures import CLOSED, block_jacobian, closed, invert_block
 from pkm_kinematics.kernels.position.positions import (
     CONVERGED,
@@ -35,22 +35,18 @@ from pkm_kinematics.kernels.position.positions import (
     solve_positions,
     write_block_rows,
 )
-from pkm_kinematics.kernels.position.solve_poses import INSIDE, UNIT
+from pkm_kinematics.kernels.position.solve_poses import INSIDE
 from pkm_kinematics.kernels.rates.motion import move_platform, velocities
 from pkm_kinematics.kernels.rates.motion_space import onto_space
 from pkm_kinematics.kernels.rates.projection import drive_rates, factorise_drives, inverse_jacobian
 from pkm_kinematics.kernels.records import CLOSED_FORM, PLATFORM
-from pkm_kinematics.kernels.regularity import factorise, is_regular, orientation, solve_three, turn_back
-from pkm_kinematics.lean_kinematics import pose_near_home
+from pkm_kinematics.kernels.regularity import factorise, orientation, turn_back
 from pkm_kinematics.recorded_tracking import SMALL
 from pkm_kinematics.recordings_at_home import some_numbers
 from pkm_kinematics.solve.position_solver import EXACT, TORN
-from pkm_kinematics.solve.robot_constants import refuse_redundant
 from pkm_runtime.codegen import trace
 from pkm_runtime.codegen.tape import Number, Term, call, extreme
-from pkm_runtime.errors import PkmError
 
-SINGULAR_SINGLE = 1e-4  # a margin below which a matrix of floats is singular
 SMALL_SINGLE = 1e-5  # of floats: what counts as no step where the motion space turns
 
 # Longest step of the forward kinematics where limbs are iterated, in rad and of the characteristic length, over the
@@ -60,102 +56,13 @@ SMALL_SINGLE = 1e-5  # of floats: what counts as no step where the motion space 
 ROOM = 0.1
 
 
-class ExportError(PkmError):
-    """A robot that an outlet cannot express."""
-
-
 def listed(name: str, numbers: Iterable[Number]) -> list[tuple[str, Number]]:
     """Numbers by their places in an array of C."""
     return [(f"{name}[{k}]", x) for k, x in enumerate(numbers)]
 
 
-class RecordedRobot:
+class RecordedRobot(RobotFacts):
     """Records the functions of one robot."""
-
-    def __init__(self, dynamics: Dynamics, single: bool = False) -> None:
-        self.dynamics, self.kinematics, self.engine = dynamics, dynamics.kinematics, dynamics.kinematics.engine
-        blocks = self.engine.tables.blocks
-        self.turning, self.iterated = not self.engine.constant_space, bool(self.engine.iterated)
-        refuse_redundant(self.engine.redundant_names, "generated code")
-        self.tables, self.subspace, self.single = self.engine.tables, self.engine.model.subspace, single
-        self.m = len(self.engine.actuated_names)
-        self.n: int = self.engine.mobility if self.turning else self.subspace.shape[1]
-        self.pose = pose_near_home(self.engine, self.kinematics.modes.start(0))
-        self.rates = self._rates()  # twist and acceleration (6,) of the recording
-        self.sides = [int(b["stride"]) for b in blocks if b["branches"] > 1]
-        # bounds below which a float cannot see: see `docs/export_c.md`
-        self.unit, self.inside = (1e-5, 1e-4) if single else (UNIT, INSIDE)
-        self.instead: list[tuple[Any, Callable[..., Any]]] = [
-            (read_angles, read_angles_without_branch),
-            (solve_three, lambda A, b, x: 0.0),  # Householder's reflections, which serve every pose
-        ]
-        if single:
-            self.instead += [
-                (closed, lambda block, residual: residual < 1e-4 * block.size),
-                (is_regular, lambda condition: condition > SINGULAR_SINGLE),
-            ]
-        self.group_of_body = self._groups()
-        if self.iterated:
-            self.expect(
-                self.engine.divided or not self._turns_over(),
-                "a limb solved by iteration may slide through its joint and come out on the other side; "
-                "use the Python package",
-            )
-            self.solved = np.asarray(self.kinematics.inverse(self.pose, mode=0).joints)
-            self.expect(bool(np.isfinite(self.solved).all()), "its limbs do not reach the poses beside home")
-        self.expect(
-            not (self.one_way and self.m == self.n), "its drives only pull, or only push, and none is redundant"
-        )
-
-    @property
-    def one_way(self) -> bool:
-        """Whether a drive only pulls, or only pushes."""
-        return bool(self.kinematics.mechanism.one_way_actuators.any())
-
-    @property
-    def moves_into_space(self) -> bool:
-        """Whether poses that miss what limbs allow by rounding are moved; of floats, what that is counts as closed."""
-        return self.turning and not self.single
-
-    def expect(self, fact: bool, otherwise: str) -> None:
-        """Refuse the robot unless something is so."""
-        if not fact:
-            raise ExportError(f"{self.kinematics.mechanism.name}: not recorded: {otherwise}")
-
-    def _rates(self) -> tuple[Any, Any]:
-        numbers = some_numbers(self.n)
-        if not self.turning:
-            return (self.subspace @ numbers,) * 2
-        at = self.kinematics.inverse(self.pose).rows(slice(None))
-        twist = at.subspace[0] @ numbers
-        return twist, twist + at.spaces(twist[None])[1][0]
-
-    def _turns_over(self) -> bool:
-        """Beside where such a limb turns over, C took another configuration than Python, in one state of 500."""
-        bodies, blocks = self.tables.bodies, self.tables.blocks
-        return any(
-            b["solver"] != CLOSED_FORM
-            and b["rows"] == b["count"]
-            and bool(bodies["prismatic"][b["start"] : b["start"] + b["count"]].any())
-            for b in blocks
-        )
-
-    def _groups(self) -> list[str]:
-        groups = ["", ""]
-        for k, (first, stop) in enumerate(self.tables.limbs):
-            count = sum(int(b["count"]) for b in self.tables.blocks[first:stop])
-            groups += [f"limb{k + 1}"] * count
-        return groups
-
-    @property
-    def titles(self) -> dict[str, str]:
-        """Comments where the values of a limb begin, by group."""
-        found = {"": "platform"}
-        for k in range(len(self.tables.limbs)):
-            group = f"limb{k + 1}"
-            joints = [n for n, g in zip(self.tables.names, self.group_of_body, strict=True) if g == group]
-            found[group] = f"limb {k + 1}: {', '.join(joints)}"
-        return found
 
     # -- limbs solved by iteration, block by block ------------------------------------------------------------------
 

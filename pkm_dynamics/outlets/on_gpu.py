@@ -16,7 +16,7 @@ import numpy as np
 
 from pkm_dynamics.dynamics import Dynamics
 from pkm_dynamics.export_c.c_files import CFiles
-from pkm_dynamics.export_c.recorded_robot import ExportError
+from pkm_dynamics.export_c.recorded_function import ExportError
 from pkm_dynamics.kernels.platform_dynamics import advance
 from pkm_kinematics.batch import ShapeError
 from pkm_kinematics.recordings_at_home import some_numbers

@@ -19,7 +19,8 @@ import numpy as np
 
 from pkm_description.mechanism import Array
 from pkm_dynamics.dynamics import Dynamics
-from pkm_dynamics.export_c.recorded_robot import ExportError, RecordedFunction, RecordedRobot
+from pkm_dynamics.export_c.recorded_function import ExportError
+from pkm_dynamics.export_c.recorded_robot import RecordedFunction, RecordedRobot
 from pkm_kinematics.status import closes
 from pkm_runtime.codegen.derivatives import restated
 from pkm_runtime.codegen.tape import Number, Recording, Tape, Term, call, extreme, key, select_larger, tape_of

@@ -20,7 +20,8 @@ from pkm_dynamics.export_c.c_files import CFiles
 from pkm_dynamics.export_c.c_test import CALLS, PARTS, states_of
 from pkm_dynamics.export_c.headers import PROTOTYPES
 from pkm_dynamics.export_c.machines import arduino_library
-from pkm_dynamics.export_c.recorded_robot import ExportError, RecordedRobot
+from pkm_dynamics.export_c.recorded_function import ExportError
+from pkm_dynamics.export_c.recorded_robot import RecordedRobot
 from pkm_kinematics import Status, check
 from pkm_kinematics.kernels.compiled_rotations import displace
 from pkm_kinematics.status import closes

@@ -30,7 +30,7 @@ from pkm_description import load_mechanism
 from pkm_dynamics import Dynamics
 from pkm_dynamics.export_c.c_files import CFiles
 from pkm_dynamics.export_c.machines import linuxcnc_files
-from pkm_dynamics.export_c.recorded_robot import ExportError
+from pkm_dynamics.export_c.recorded_function import ExportError
 
 pytestmark = pytest.mark.skipif(not shutil.which("gcc"), reason="no C compiler (gcc)")
 

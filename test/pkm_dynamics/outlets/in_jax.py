@@ -16,7 +16,7 @@ from jax import numpy as jnp
 from pkm_description import load_mechanism
 from pkm_description.load import load_model
 from pkm_dynamics import Dynamics
-from pkm_dynamics.export_c.recorded_robot import ExportError
+from pkm_dynamics.export_c.recorded_function import ExportError
 from pkm_dynamics.outlets.on_gpu import GpuRobot
 from pkm_dynamics.outlets.on_jax import JaxRobot, on_jax
 from pkm_dynamics.transmission.transmission import Transmission

@@ -13,7 +13,7 @@ import pytest
 
 from pkm_description import load_mechanism
 from pkm_dynamics import Dynamics
-from pkm_dynamics.export_c.recorded_robot import ExportError
+from pkm_dynamics.export_c.recorded_function import ExportError
 from pkm_dynamics.outlets.on_casadi import CasadiRobot, on_casadi
 
 from .judge import compare

@@ -18,7 +18,7 @@ from pkm_analysis import Analysis
 from pkm_description import load_mechanism
 from pkm_dynamics import Dynamics
 from pkm_dynamics.export_c.c_test import states_of
-from pkm_dynamics.export_c.recorded_robot import ExportError
+from pkm_dynamics.export_c.recorded_function import ExportError
 from pkm_dynamics.outlets.on_gpu import FUNCTIONS, OPTIONS, GpuRobot, on_gpu
 from pkm_kinematics.batch import ShapeError
 from pkm_kinematics.solve.working_modes import ModeError
