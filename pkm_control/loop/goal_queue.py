@@ -135,7 +135,7 @@ class GoalQueue:
     @staticmethod
     def _require_ready(loop: RunningLoop) -> None:
         now = loop.situation
-        requests.require_ready(now.changing, now.paused)
+        requests.refuse_while(now.changing, now.paused)
 
     def _admit(self, goal: GoalRequest) -> None:
         loop = self._controls.ready_to_move()

@@ -126,8 +126,13 @@ def continue_change(loop: ControlLoop, label: str) -> str:
     return f"the robot is between the working modes {here} and {there}: choose one of them first"
 
 
-def require_ready(changing: bool, paused: bool) -> None:
+def require_ready(loop: ControlLoop) -> None:
     """Refuse a motion (GoalError) while the working mode is changed, or while a motion is paused."""
+    refuse_while(loop.follower.change is not None, loop.follower.paused)
+
+
+def refuse_while(changing: bool, paused: bool) -> None:
+    """`require_ready` for those who have only the loop's situation."""
     if changing:
         raise GoalError(HALTED if paused else CHANGING)
     if paused:
@@ -139,7 +144,7 @@ def begin(loop: ControlLoop, motion: Motion, pose: Array, tolerance: float, dela
     rad]. A `start` of 0 means at once, `delay` [s] from now. GoalError: it cannot be followed any more.
     """
     follower = loop.follower
-    require_ready(follower.change is not None, follower.paused)
+    require_ready(loop)
     if follower.moving or np.abs(displacement_between(pose, follower.hold)).max() > tolerance:
         raise GoalError("the platform was moved while the trajectory was checked")
     now = follower.time
