@@ -107,7 +107,7 @@ def _stiffness(given: argparse.Namespace, mechanism: Mechanism, sweeps: Sweeps) 
 
 
 def _table(given: argparse.Namespace, analysis: Analysis, wrench: list[float] | None) -> Any:
-    room, robot = importlib.import_module("pkm_analysis.stiffness.deflection_table"), analysis.robot
+    room, robot = importlib.import_module("pkm_analysis.stiffness.stiffness_files"), analysis.robot
     if given.along:
         motion = importlib.import_module(MOTIONS).sampled_motion(robot.dynamics, given.along, None, False)
         poses = room.poses_along(motion.poses)

@@ -69,11 +69,11 @@ class ModeShapes(Plottable):
     @property
     def animation(self) -> str:
         """The vibrations as a moving SVG picture, for a page."""
-        return str(importlib.import_module("pkm_analysis.drawing.mode_pictures").moving_picture(self))
+        return str(importlib.import_module("pkm_analysis.drawing.elastic_pictures").moving_picture(self))
 
     def save(self, path: str | Path) -> Path:
         """Write a .glb layer for the browser page, where the vibrations move, and for RViz, where they stand still."""
-        return Path(importlib.import_module("pkm_analysis.drawing.mode_pictures").write_moving_layer(self, path))
+        return Path(importlib.import_module("pkm_analysis.drawing.elastic_pictures").write_moving_layer(self, path))
 
     def _summary(self) -> str:
         return f"of {self.of.robot.name} at {vector(np.round(self.of.pose[:3], 6))} m: the lowest natural vibrations"
@@ -99,7 +99,7 @@ class ModeShapes(Plottable):
         return {"frequency": self.frequency.tolist(), "shapes": self.shapes.tolist()}
 
 
-READER = "pkm_control.motion.compliance_table"  # reads the file, and interpolates in it
+READER = "pkm_control.motion.compensation"  # reads the file, and interpolates in it
 POSES, CHECKS = 320, 40  # that are written; between them, where the file is judged
 FEWEST = 8
 SEED = 3

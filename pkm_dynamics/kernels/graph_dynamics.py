@@ -7,7 +7,7 @@ N and the tables are those of `pkm_kinematics/kernels/rates/graph_motion.py`; `m
 last body. `ud` (n,) are the actuators' accelerations, `effort` (n,) their efforts, q (n_bodies,) the joint positions.
 
 Of kinematically redundant robots the platform and the redundant joints are coordinates as in
-`pkm_kinematics/kernels/rates/coordinates.py`, given in rows; those whose status is not CONVERGED are skipped.
+`pkm_kinematics/kernels/rates/graph_motion.py`, given in rows; those whose status is not CONVERGED are skipped.
 
 In a configuration-dependent motion space the limbs give the configuration (`TurningRobot`). The platform's twist and
 acceleration are mapped to the nearest possible ones of the actuators, rotations weighted by the characteristic length,

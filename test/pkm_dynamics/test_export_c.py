@@ -422,7 +422,7 @@ def test_bases_of_a_space_that_turns_may_turn_over(library: Callable[[str], Libr
 @needs_compiler
 def test_no_answer_where_constraints_are_nearly_dependent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With the bound just below what it is at home, as these are far from dependent in all of the workspace."""
-    monkeypatch.setattr("pkm_dynamics.export_c.recorded_robot.FIRM", 0.92)
+    monkeypatch.setattr("pkm_dynamics.export_c.recorded_function.FIRM", 0.92)
     dynamics = Dynamics(load_mechanism("tricept"))
     library, states = Library(dynamics, tmp_path), states_of(dynamics, 200)
     out, status = np.empty(3), np.zeros(200, dtype=np.int64)
