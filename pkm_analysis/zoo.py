@@ -315,14 +315,15 @@ def lean_call(t: Transmission) -> float:
 
 def parser() -> argparse.ArgumentParser:
     """The command line."""
-    p = argparse.ArgumentParser(prog="pkm zoo", description="Run public files with closed loops through the suite.")
+    about = "Load, check, solve and convert public files with closed loops, and print the results for each."
+    p = argparse.ArgumentParser(prog="pkm zoo", description=about)
     p.add_argument("names", nargs="*", metavar="NAME", help="files of the table; all if none is given")
-    text = "folder with clones, OWNER/NAME in it, read as they are; by default git fetches what the table names"
+    text = "folder with clones as OWNER/NAME, at any commit; by default git fetches the commits of the table"
     p.add_argument("--from", dest="clones", type=Path, metavar="DIR", help=text)
     text = "table of other files: CSV with name, repository, commit, path, arguments"
     p.add_argument("--table", type=Path, default=TABLE, metavar="FILE", help=text)
     p.add_argument("--json", nargs="?", const="-", metavar="FILE", help="write the numbers as JSON; else print them")
-    p.add_argument("--report", type=Path, metavar="PAGE", help="page to write, FILE.md")
+    p.add_argument("--report", type=Path, metavar="PAGE", help="page with the results to write, FILE.md")
     return p
 
 
@@ -394,7 +395,7 @@ def page(findings: Sequence[Finding]) -> str:
     ]
     refused = [f"| `{one.name}` | `{one.refused.replace('|', '/')}` |" for one in findings if not one.loads]
     if refused:
-        rows += ["", "| file | refused or not there |", "|---|---|", *refused]
+        rows += ["", "| file | reason |", "|---|---|", *refused]
     where = [f"| `{one.name}` | {one.repository} | `{one.commit[:10]}` | `{one.path}` |" for one in findings]
     rows += ["", "| file | repository | commit | path |", "|---|---|---|---|", *where]
     return "\n".join(rows) + "\n"

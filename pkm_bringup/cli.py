@@ -34,7 +34,7 @@ COMMANDS = {  # word: module, and what it does
     "check": ("pkm_kinematics.check", "say what a description means, or what is wrong with it"),
     "analyse": ("pkm_analysis.command_line.analyse", "say what a robot can do, and how well"),
     "transmission": ("pkm_analysis.transmission_range", "say what a linkage does to a joint, such as an ankle's"),
-    "zoo": ("pkm_analysis.zoo", "run public files with closed loops of others through the suite"),
+    "zoo": ("pkm_analysis.zoo", "load, check, solve and convert public files with closed loops"),
     "calibrate": ("pkm_calibration.calibrate_command", "find where the joints of a real robot, or printer, sit"),
     "identify": ("pkm_dynamics.identification.__main__", "find masses and friction from a recorded motion"),
     "export": ("pkm_bringup.command_line.export_robot", "make C, or a MuJoCo model, of a robot"),
