@@ -160,10 +160,15 @@ def load_model(source: str | os.PathLike[str], xacro_args: Mapping[str, str] | N
     """
     arguments = dict(xacro_args or {})
     text, origin = expand(source, {"platform": "", **arguments})  # it is heard where a file names none
-    description = urdf_plus.parse(text, origin, tree=True)
-    if description.platform_link:
-        return tree_of_robot(load_mechanism(source, arguments), origin)
-    return tree_of(description, origin, text)
+    try:
+        description = urdf_plus.parse(text, origin, tree=True)
+        if not description.platform_link:
+            return tree_of(description, origin, text)
+    except DescriptionError as error:
+        if not origin:
+            raise
+        raise error.of_file(origin) from error.__cause__
+    return tree_of_robot(load_mechanism(source, arguments), origin)
 
 
 def digest_of(mechanism: Mechanism) -> str:

@@ -157,9 +157,7 @@ class Assembly:
             raise DescriptionError(label, "two loops have this name", "give each its own name")
         (one, first), (two, second) = parent, child
         for body in (one, two):
-            if body == WORLD:
-                self.bodies.setdefault(WORLD, Body(WORLD, np.eye(4)))
-            elif body not in self.bodies:
+            if body not in self.bodies:
                 raise DescriptionError(label, f"there is no body {body!r}", "name an existing one")
         if axes is None and kind not in ("spherical", "fixed"):
             raise DescriptionError(label, f"a {kind} loop needs an axis", "write the axis in both frames")
@@ -376,13 +374,17 @@ class _Apart:
             notes.append(f"{REMARKED}: springs between links, {', '.join(one.name for one in m.springs)}")
         if isinstance(m, TreeModel) and m.couplings:
             notes.append(f"{REMARKED}: couplings of joints, {', '.join(one.name for one in m.couplings)}")
-        beams = [link.name for link in m.links if link.beams]
-        parts: list[Joint | Loop] = [*m.joints, *m.loops]
-        bearings = [one.name for one in parts if one.bearing != RIGID]
-        if beams or bearings:
-            notes.append(f"left out: stiffness of beams and bearings, {', '.join(beams + bearings)}")
-        if "<collision" in m.urdf:
-            notes.append("left out: collision shapes")
+        notes += left_out_of(m)
+
+
+def left_out_of(m: Mechanism | TreeModel) -> list[str]:
+    """Sentences about what simulators' formats have no place for."""
+    beams = [link.name for link in m.links if link.beams]
+    parts: list[Joint | Loop] = [*m.joints, *m.loops]
+    bearings = [one.name for one in parts if one.bearing != RIGID]
+    names = ", ".join(beams + bearings)
+    notes = [f"left out: stiffness of beams and bearings, {names}"] if names else []
+    return [*notes, "left out: collision shapes"] if "<collision" in m.urdf else notes
 
 
 def _kept(loop: Loop, as_drawn: Array, axis: Array) -> Array:

@@ -12,7 +12,7 @@ from pathlib import Path
 from pkm_description.command_options import add_output, add_robot, write_output
 from pkm_description.description_error import DescriptionError
 from pkm_description.formats import USD, YAML
-from pkm_description.formats.bodies_and_joints import REMARKED
+from pkm_description.formats.bodies_and_joints import REMARKED, left_out_of
 from pkm_description.formats.mjcf_export import export_mjcf, gap_in_mujoco
 from pkm_description.formats.sdf import to_sdf
 from pkm_description.formats.urdf_dialects import to_constraints, to_tree, to_yaml
@@ -33,7 +33,7 @@ def _plus(mechanism: Robot) -> tuple[str, list[str]]:
 
 def _mjcf(mechanism: Robot) -> tuple[str, list[str]]:
     drives = [n for n in mechanism.actuated_joints if mechanism.joint_named[n].drive.command_interfaces[0] != "effort"]  # type: ignore[union-attr]
-    notes = [f"{REMARKED}: which bodies are base and platform, task coordinates"]
+    notes = [f"{REMARKED}: which bodies are base and platform, task coordinates", *left_out_of(mechanism)]
     if "<mesh" in mechanism.urdf:
         notes.append("left out: meshes")
     speeds = [j.name for j in mechanism.joints if j.drive and j.limits.velocity < float("inf")]
@@ -121,10 +121,7 @@ def _loaded(file: str, named: dict[str, str]) -> tuple[Robot, list[str]]:
     except DescriptionError as error:
         if named.get("platform"):
             raise
-        try:
-            tree = load_model(file, named)
-        except DescriptionError:
-            raise error from None
+        tree = load_model(file, named)  # whose own error says more than that there is no platform
         notes_of_reading = expand_told(file, {"platform": "", **named})[2]
         clusters = counted(len(tree.clusters), "cluster")
         return tree, [f"read as a tree, with {clusters} of loops and no platform: {error}", *notes_of_reading]

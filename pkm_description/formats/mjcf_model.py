@@ -186,6 +186,8 @@ class _Reader:
         if element.get("mocap") == "true":
             raise DescriptionError(label, "mocap bodies are not supported", "remove it")
         body = MjcfBody(name, parent, self._frame(element.attrib, label))
+        if name in self.drawn:
+            raise DescriptionError(label, "the name is used twice", "give each body its own name")
         self.drawn[name] = self.drawn[parent] @ body.frame
         self.model.bodies.append(body)
         for joint in (*element.findall("joint"), *element.findall("freejoint")):
@@ -253,8 +255,11 @@ class _Reader:
 
     def _sites(self, element: ET.Element, body: str) -> None:
         for site in element.findall("site"):
-            if site.get("name"):
-                self.sites[site.get("name", "")] = (body, self._frame(self._attributes(site), f"<site> of {body}"))
+            name = site.get("name")
+            if name in self.sites:
+                raise DescriptionError(f'<site name="{name}">', "the name is used twice", "give each site its own name")
+            if name:
+                self.sites[name] = (body, self._frame(self._attributes(site), f"<site> of {body}"))
 
     def _equality(self, element: ET.Element) -> None:
         given = self._attributes(element)

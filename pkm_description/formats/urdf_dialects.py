@@ -36,7 +36,7 @@ from pkm_description.joint_geometry import home_positions
 from pkm_description.mechanism import Array, Joint, JointType, LoopType, Mechanism
 from pkm_description.rotations import inverse_transform
 from pkm_description.tree_model import TreeModel
-from pkm_description.urdf import elements
+from pkm_description.urdf import elements, urdf_plus
 from pkm_description.urdf.visuals import shapes_of
 from pkm_description.urdf.xml_text import append, append_home, read_xml, row
 from pkm_runtime.yaml_section import YamlError, read_yaml_text
@@ -86,6 +86,7 @@ def read_loops_file(path: Path, text: str, expanded: Callable[[Path], str]) -> A
 
 class _Reader:
     def __init__(self, root: ET.Element, source: str) -> None:
+        urdf_plus.check_version(root)
         self.root = root
         self.assembly = Assembly(root.get("name") or "robot")
         for element in root.findall("link"):
@@ -104,11 +105,22 @@ class _Reader:
         if kept:
             self.assembly.remark = ET.Element("robot")
             self.assembly.remark.extend(kept)
+        else:
+            self._tell_massless()
         home = {e.get("name", ""): float(e.get("position", "0")) for e in root.iterfind("pkm/home/joint")}
         for joint in self.assembly.joints:
             joint.drawn = home.get(joint.name, joint.drawn)
         for element in root.findall("transmission/joint"):
             self.assembly.drive(element.get("name", ""), "<transmission>")
+
+    def _tell_massless(self) -> None:
+        """Note which bodies move and have no mass, by themselves or welded on."""
+        bodies, joints = self.assembly.bodies.values(), self.assembly.joints
+        heavy = {one.name for one in bodies if not one.inertial.massless}
+        heavy |= {joint.parent for joint in joints if joint.kind == "fixed" and joint.child in heavy}
+        light = {joint.child for joint in joints if joint.kind != "fixed" and not joint.closes} - heavy
+        names = ", ".join(one.name for one in bodies if one.name in light)
+        self.assembly.notes += [f"no mass is stated: {names}"] if names else []
 
     def _pictures(self, source: str) -> None:
         visuals, left_out = shapes_of(self.root, "visual", source)

@@ -71,6 +71,8 @@ def read_usd(text: str, path: Path | None = None) -> Assembly:
         reads = ".".join(str(number) for number in usd.GetVersion()[1:])
         version = re.search(r"layer version '[^']*'", str(error))
         problem = f"USD {reads} does not read {version[0]}" if version else f"USD {reads} cannot open it"
+        if not version and (line := re.search(r":(\d+):\d+: ", str(error))):
+            problem += f", line {line[1]} is wrong"
         remedy = "write the file again" + (
             ", in an older version" if version else ": it is empty, truncated, or not USD"
         )
@@ -90,6 +92,7 @@ class _Reader:
         prims = list(stage.Traverse(optional_library("pxr.Usd", "usd-core", "USD files").TraverseInstanceProxies()))
         default = stage.GetDefaultPrim()
         self.assembly = Assembly(default.GetName() if default else "robot")
+        self.assembly.notes += [f"not read: {error}" for error in stage.GetCompositionErrors()]
         remark = stage.GetRootLayer().customLayerData.get("pkm", "")
         if remark:
             self.assembly.remark = read_xml(remark, "the remark `pkm` of the layer")
@@ -188,7 +191,12 @@ class _Reader:
         local = np.eye(4)
         local[:3, :3] = _quaternion(prim.GetAttribute(f"physics:localRot{number}").Get())
         target = self.stage.GetPrimAtPath(targets[0]) if targets else None
-        if target is None or not target:
+        if targets and not target:
+            problem = f"there is no prim {targets[0]}, its physics:body{number}"
+            raise DescriptionError(
+                str(prim.GetPath()), problem, "name a body, or remove the relationship for the world"
+            )
+        if target is None:
             local[:3, 3] = place * self.metre
             return WORLD, local
         pose, scale = self._pose(target)

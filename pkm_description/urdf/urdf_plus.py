@@ -9,6 +9,7 @@ tree, closable loops, enough actuators) is checked elsewhere.
 from __future__ import annotations
 
 import math
+import re
 import xml.etree.ElementTree as ET
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
@@ -145,12 +146,20 @@ def _root(text: str, source: str) -> ET.Element:
     root = read_xml(text, place)
     if _tag(root) != "robot":
         raise DescriptionError(place, f"the root element is <{_tag(root)}>", "start with <robot name='...'>")
+    check_version(root)
     foreign = next((element for element in root.iter() if str(element.tag).startswith(f"{{{XACRO_NAMESPACE}}}")), None)
     if foreign is not None:
         raise DescriptionError(
             place, f"it holds <xacro:{_tag(foreign)}>, but only files are expanded", "give the output of xacro"
         )
     return root
+
+
+def check_version(root: ET.Element) -> None:
+    """Refuse a `<robot>` of a version that URDF has not yet."""
+    version = root.get("version", "1.0")
+    if not re.fullmatch(r"1(\.\d)?", version.strip()):
+        raise DescriptionError("<robot>", f"version {version!r} is not known", "write 1.0 to 1.9, or leave it out")
 
 
 def _tag(element: ET.Element) -> str:

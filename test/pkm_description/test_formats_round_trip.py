@@ -170,7 +170,7 @@ def Xform "table" (prepend apiSchemas = ["PhysicsArticulationRootAPI"])
 
 
 @pytest.mark.parametrize(
-    ("text", "words"), [("#usda 9.0\n", "layer version '9.0'"), ("", "empty"), ("#usda 1.0\n(", "truncated")]
+    ("text", "words"), [("#usda 9.0\n", "layer version '9.0'"), ("", "empty"), ("#usda 1.0\n(", "line 2 .*truncated")]
 )
 def test_usd_that_cannot_be_opened_is_one_plain_line(text, words, tmp_path):
     pytest.importorskip("pxr")
@@ -180,6 +180,14 @@ def test_usd_that_cannot_be_opened_is_one_plain_line(text, words, tmp_path):
         load_mechanism(file)
     assert str(raised.value).count("robot.usda") == 1
     assert "pxr" not in str(raised.value)
+
+
+def test_usd_that_names_what_is_not_there_is_told():
+    pytest.importorskip("pxr")
+    with pytest.raises(DescriptionError, match="x: there is no prim /table/plte, its physics:body1"):
+        load_mechanism(STACKED.replace("body1 = </table/plate>", "body1 = </table/plte>"))
+    missing = STACKED.replace('def Xform "table"', 'def Xform "table" (references = @gone.usda@)', 1)
+    assert any("not read: Could not open asset @gone.usda@" in note for note in assembly_of(missing).notes)
 
 
 @pytest.mark.parametrize("unit", ["0", "-1", "1e-300", "nan"])

@@ -112,6 +112,8 @@ def test_a_motor_that_follows_another_is_not_driven(tmp_path):
     [
         ("revolute_joint", "screw_joint", "'screw' is not supported"),
         ('<child link="coupler"/><child_origin', '<child link="cuopler"/><child_origin', "no body 'cuopler'"),
+        ('<child link="coupler"/><child_origin', '<child link="world"/><child_origin', "no body 'world'"),
+        ('<robot name="four_bar"', '<robot version="7.0" name="four_bar"', "version '7.0' is not known"),
         (AXES[0], "", "needs an axis"),
         ('<child link="crank"/>', '<child link="cranck"/>', "no link 'cranck'"),
         ('<parent link="ground"/><child link="crank"/>', '<parent link="coupler"/><child link="crank"/>', "cycle"),
@@ -127,6 +129,12 @@ def test_what_is_wrong_is_named(old, new, words):
         load_mechanism(text.replace(old, new), NAMED)
     assert raised.value.remedy
     assert "\n" not in str(raised.value)
+
+
+def test_bodies_without_a_mass_are_told():
+    without = TREE.replace(INERTIAL.format(0.15, 0.3, 2e-3), "") % DIALECTS["constraint"]
+    assert "no mass is stated: coupler" in plus_text(without, NAMED)[1]
+    assert not any("no mass" in note for note in plus_text(TREE % DIALECTS["constraint"], NAMED)[1])
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from pkm_description import DescriptionError, load_mechanism
+from pkm_description.formats.convert import main
 from pkm_description.load import load_model
 from pkm_description.loops.closure import null_space
 
@@ -82,7 +83,7 @@ def test_freedoms_that_no_motor_moves_are_no_idle_ones() -> None:
     assert (len(cluster.independent), cluster.actuators, cluster.idle) == (2, ("a",), ())
 
 
-def test_a_loop_that_cannot_close_is_refused_with_its_gap() -> None:
+def test_a_loop_that_cannot_close_is_refused_with_its_gap(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     text = BIPED.read_text().replace(
         '<connect name="left_knee_loop" body1="left_knee_rod" body2="left_shank" anchor="-0.01 0 -0.29"/>',
         '<connect name="left_knee_loop" site1="one" site2="two"/>',
@@ -91,6 +92,22 @@ def test_a_loop_that_cannot_close_is_refused_with_its_gap() -> None:
     text = text.replace('<joint name="left_knee" ', '<site name="two" pos="-0.06 0 0.01"/><joint name="left_knee" ')
     with pytest.raises(DescriptionError, match=r"left_knee_loop.*stays open by 0.[0-9]+ m"):
         load_model(text)
+    file = tmp_path / "open.xml"
+    file.write_text(text)
+    with pytest.raises(DescriptionError, match=r"open.xml: <loop name=\"left_knee_loop\">: it stays open"):
+        load_model(file)
+    assert main([str(file), "--to", "sdf"]) == 1
+    told = capsys.readouterr().err
+    assert "stays open" in told
+    assert "platform" not in told
+
+
+@pytest.mark.parametrize("tag", ["body", "site"])
+def test_two_of_one_name_are_refused(tag: str) -> None:
+    inertial = '<inertial mass="1" pos="0 0 0" diaginertia="1 1 1"/>'
+    bodies = f'<body name="one"><{tag} name="same"/>{inertial}</body><body name="two"><{tag} name="same"/></body>'
+    with pytest.raises(DescriptionError, match=f'<{tag} name="same">: the name is used twice'):
+        load_model(f"<mujoco><worldbody>{bodies}</worldbody></mujoco>")
 
 
 def test_loops_that_let_nothing_move_have_no_joints() -> None:
