@@ -14,14 +14,17 @@ from numpy.typing import NDArray
 from pkm_description.graph import path_from_base
 from pkm_description.mechanism import Array, Inertial, Joint, JointType
 from pkm_description.tree_model import TreeModel
-from pkm_kinematics.batch import as_rows
+from pkm_kinematics.batch import ShapeError, as_rows
 from pkm_kinematics.kernels.regularity import is_regular
 from pkm_kinematics.linkage.linkage import Linkage, Solved, lean_outputs
 from pkm_kinematics.linkage.loop_system import LinkageError
 from pkm_kinematics.status import Status
 from pkm_runtime.codegen.machine_code import VectorCode
 from pkm_runtime.describable import Describable, listed
+from pkm_runtime.errors import UsageError
 from pkm_runtime.kernels.binding import shareable
+
+FLAT = 1e-12  # of the widest extent of a polygon: rounding
 
 
 @dataclass(frozen=True)
@@ -35,6 +38,11 @@ class MotorLine:
     effort: float
     speed: float = np.inf
     stall: float = np.inf
+
+    def __post_init__(self) -> None:
+        """Refuse limits that are none."""
+        if not (self.effort >= 0.0 and self.speed >= 0.0 and self.stall >= 0.0):
+            raise UsageError(str(self), "a limit is negative or no number", "give what holds both ways")
 
     @classmethod
     def of(cls, joint: Joint) -> MotorLine:
@@ -94,6 +102,8 @@ class Transmission(Describable):
         tree.tied_to(self.actuators)  # refuses what is no joint
         if stray := [name for name in self.actuators if name not in tied]:
             raise LinkageError(f"{', '.join(stray)}: no loop connects it to {', '.join(self.joints)}")
+        if unknown := [name for name in motors or () if name not in self.actuators]:
+            raise LinkageError(f"motors: {', '.join(unknown)} is none of {', '.join(self.actuators)}")
         self.linkage = Linkage(tree, self.joints, self.actuators)
         self._rows = [self.linkage.names.index(name) for name in self.actuators]
         self.motors = {name: MotorLine.of(tree.joint_named[name]) for name in self.actuators} | dict(motors or {})
@@ -234,13 +244,16 @@ class Transmission(Describable):
 
         The box of the motors' torque-speed lines seen through the linkage; with fewer motors than joints its corners.
         """
+        q = self._of_joints(q)
+        if len(q) != 1:
+            raise ShapeError(f"a polygon is at one position ({len(self.joints)},), got {len(q)}: ask at each")
         low, high = self.effort_limits(q, speed)
         if not np.isfinite([low, high]).all():
             raise LinkageError(
                 f"the effort limit of {self._unlimited()} is unknown: give motors={{name: MotorLine(...)}}"
             )
         corners = np.stack(np.meshgrid(*zip(low[0], high[0], strict=True), indexing="ij"), axis=-1)
-        efforts = corners.reshape(-1, len(self.actuators)) @ self.jacobian(np.asarray(q))
+        efforts = corners.reshape(-1, len(self.actuators)) @ self.jacobian(q[0])
         return hull(efforts) if len(self.actuators) >= len(self.joints) else efforts
 
     def _unlimited(self) -> str:
@@ -341,13 +354,18 @@ class Transmission(Describable):
 
 
 def hull(points: Array) -> Array:
-    """Vertices (k, n) of the convex hull of points (p, n), anticlockwise in the plane; both ends where n is 1."""
+    """Vertices (k, n) of the convex hull of points (p, n), anticlockwise in the plane; both ends if on a line."""
     n = points.shape[1]
     if n == 1:
         return np.array([points.min(axis=0), points.max(axis=0)])
     from scipy.spatial import ConvexHull  # late: 40 ms
 
-    return np.asarray(points[ConvexHull(points).vertices])
+    _, sizes, ways = np.linalg.svd(points - points.mean(axis=0), full_matrices=False)
+    rank = int((sizes > FLAT * sizes[0]).sum())
+    if rank <= 1:  # motors without effort, or a single one
+        along = points @ ways[0]
+        return np.asarray(points[[along.argmin(), along.argmax()]])
+    return np.asarray(points[ConvexHull(points if rank == n else points @ ways[:rank].T).vertices])
 
 
 def _rows3(matrices: Array) -> Array:
@@ -360,9 +378,13 @@ def _like(q: Array, found: Array) -> Array:
 
 
 def _times(matrices: Array, vectors: Array) -> Array:
+    if len(vectors) not in (1, len(matrices)):
+        raise ShapeError(f"expected 1 or {len(matrices)} rows, as positions have, got {len(vectors)}")
     return np.einsum("kij,kj->ki", matrices, vectors)
 
 
 def _square(gains: Array, n: int) -> Array:
     given = np.asarray(gains, dtype=np.float64)
+    if given.shape not in ((), (1,), (n,), (n, n)):
+        raise ShapeError(f"gains: expected ({n},) or ({n}, {n}), got an array of shape {given.shape}")
     return given if given.ndim == 2 else np.diag(np.broadcast_to(given, n))

@@ -15,12 +15,13 @@ from numpy.typing import NDArray
 
 from pkm_description.mechanism import Array
 from pkm_description.tree_model import TreeModel
-from pkm_kinematics.batch import over_cores
+from pkm_kinematics.batch import ShapeError, as_rows, over_cores
 from pkm_kinematics.kernels.path.fixed_steps import SOLVED
 from pkm_kinematics.kernels.regularity import is_regular
 from pkm_kinematics.linkage.linkage import Linkage
 from pkm_kinematics.linkage.recorded_linkage import record_motion
 from pkm_runtime.codegen.machine_code import LANES, VectorCode
+from pkm_runtime.describable import listed
 from pkm_runtime.errors import UsageError
 from pkm_runtime.kernels.binding import empty_shareable, shareable
 
@@ -122,6 +123,7 @@ def consistent_states(
     Raises `UsageError` where most random states do not close.
     """
     names, given = tuple(tree.joint_named), dict(ranges or {})
+    _check(tree, n, given, {"speed": speed, "acceleration": acceleration})
     column = {name: k for k, name in enumerate(names)}
     linkages = []
     for one in tree.clusters:
@@ -165,13 +167,17 @@ def consistent_states(
 def closed_states(tree: TreeModel, position: Array, velocity: Array, acceleration: Array) -> ConsistentStates:
     """States (n, joints), in the order of `tree.joint_named`, what depends on others corrected; else NaN."""
     names = tuple(tree.joint_named)
-    given = np.array([position, velocity, acceleration], dtype=np.float64)
+    called = {"position": position, "velocity": velocity, "acceleration": acceleration}
+    rows = [as_rows(values, len(names), what)[0] for what, values in called.items()]
+    if len({len(one) for one in rows}) > 1:
+        raise ShapeError(f"positions, velocities and accelerations: {', '.join(str(len(one)) for one in rows)} rows")
+    given = np.array(rows)
     n = given.shape[1]
-    rows = np.resize(np.arange(n), -(-n // LANES) * LANES)
+    padded = np.resize(np.arange(n), -(-n // LANES) * LANES)
     for one in tree.clusters:
         part = _states(tree, one.independent, one.actuators)
         inputs, others = ([names.index(name) for name in some] for some in (part.linkage.inputs, part.system.dependent))
-        columns = np.swapaxes(given[:, rows], 1, 2)
+        columns = np.swapaxes(given[:, padded], 1, 2)
         found, good = part.solve_from(part.halves(columns[0, others]), *columns[:, inputs])
         found[:, :, ~good] = np.nan
         given[:, :, others] = np.swapaxes(found, 1, 2)[:, :n]
@@ -180,6 +186,20 @@ def closed_states(tree: TreeModel, position: Array, velocity: Array, acceleratio
         ]
         given[1:, :, [names.index(name) for name in part.linkage.idle]] = 0.0
     return ConsistentStates(names, *map(shareable, given))
+
+
+def _check(tree: TreeModel, n: int, ranges: Mapping[str, tuple[float, float]], bounds: Mapping[str, float]) -> None:
+    if not isinstance(n, (int, np.integer)) or n < 0:
+        raise UsageError(f"n {n}", "no number of states", "give an integer, zero or more")
+    for name, value in bounds.items():
+        if not 0.0 <= value < np.inf:
+            raise UsageError(f"{name} {value}", "no bound of random numbers", "give a finite number, zero or more")
+    for name, (low, high) in ranges.items():
+        about = f"range of {name}, {low} to {high}"
+        if name not in tree.joint_named:
+            raise UsageError(about, "no such joint", f"it has {listed(tree.joint_named)}")
+        if not -np.inf < low <= high < np.inf:
+            raise UsageError(about, "it is empty or endless", "give two finite numbers, the lower first")
 
 
 @lru_cache(maxsize=16)

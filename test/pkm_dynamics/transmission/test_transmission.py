@@ -20,6 +20,7 @@ from pkm_dynamics.transmission.transmission import MotorLine, Transmission
 from pkm_kinematics.batch import ShapeError
 from pkm_kinematics.linkage.loop_system import LinkageError
 from pkm_kinematics.status import Status
+from pkm_runtime.errors import UsageError
 
 BIPED = Path(__file__).parents[2] / "pkm_description" / "biped.xml"
 CRANKS = "docs/examples/ankle_cranks.urdf.xacro"
@@ -189,6 +190,27 @@ def test_what_is_no_row_of_the_joints_is_refused_with_their_names(ankle: Transmi
         ankle.to_joints(wrong)
     with pytest.raises(ShapeError, match="actuators left_ankle_motor_a, left_ankle_motor_b: expected"):
         ankle.to_joint_efforts(SOME[0], wrong)
+
+
+def test_what_does_not_fit_is_refused(ankle: Transmission) -> None:
+    with pytest.raises(ShapeError, match="a polygon is at one position"):
+        ankle.effort_polygon(np.zeros((3, 2)))
+    with pytest.raises(ShapeError, match="1 or 3 rows"):
+        ankle.to_joint_efforts(np.zeros((3, 2)), np.zeros((2, 2)))
+    with pytest.raises(ShapeError, match="gains"):
+        ankle.gains(np.zeros(2), np.ones(3), np.ones(2))
+    with pytest.raises(LinkageError, match="motors: left_motor is none of left_ankle_motor_a"):
+        Transmission(ankle.tree, ankle.joints, ankle.actuators, {"left_motor": MotorLine(1.0)})
+    with pytest.raises(UsageError, match="a limit is negative or no number"):
+        MotorLine(-1.0)
+
+
+def test_a_polygon_of_a_motor_without_effort_is_a_line(ankle: Transmission) -> None:
+    motors = {ankle.actuators[0]: MotorLine(0.0), ankle.actuators[1]: MotorLine(2.0)}
+    weak = Transmission(ankle.tree, ankle.joints, ankle.actuators, motors)
+    ends = 2.0 * weak.jacobian(ankle.home)[1]
+    found = weak.effort_polygon(ankle.home)
+    np.testing.assert_allclose(found[np.argsort(found[:, 0])], sorted([ends.tolist(), (-ends).tolist()]), atol=1e-12)
 
 
 def test_rows_may_have_any_leading_axes(ankle: Transmission) -> None:

@@ -4,12 +4,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from pkm_description.load import load_model
 from pkm_description.tree_model import TreeModel
+from pkm_kinematics.batch import ShapeError
 from pkm_kinematics.linkage.consistent_states import closed_states, consistent_states
 from pkm_runtime.errors import UsageError
 
@@ -73,3 +75,26 @@ def test_ranges_beyond_folds_are_refused_or_drawn_again(biped: TreeModel) -> Non
     assert np.isfinite(some.position).all()
     with pytest.raises(UsageError, match="most random states do not close"):
         consistent_states(biped, 500, {"left_knee": (-3.0, -2.0)})
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"ranges": {"left_kne": (0.0, 0.1)}}, "range of left_kne, .*no such joint"),
+        ({"ranges": {"left_knee": (0.1, 0.0)}}, "range of left_knee, 0.1 to 0.0"),
+        ({"ranges": {"left_knee": (-np.inf, 0.0)}}, "range of left_knee, -inf"),
+        ({"n": -1}, "n -1"),
+        ({"speed": np.nan}, "speed nan"),
+    ],
+)
+def test_what_cannot_be_drawn_is_named(biped: TreeModel, given: dict[str, Any], words: str) -> None:
+    with pytest.raises(UsageError, match=words):
+        consistent_states(biped, **{"n": 10, **given})
+
+
+def test_drifted_states_of_a_wrong_shape_are_named(biped: TreeModel) -> None:
+    right = np.zeros((3, len(biped.joint_named)))
+    with pytest.raises(ShapeError, match="velocity: expected"):
+        closed_states(biped, right, right[:, :4], right)
+    with pytest.raises(ShapeError, match="2, 3, 3 rows"):
+        closed_states(biped, right[:2], right, right)
