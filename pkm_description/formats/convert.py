@@ -20,7 +20,9 @@ from pkm_description.formats.usd import to_usd, write_usd
 from pkm_description.load import expand_told, load_mechanism, load_model, xacro_arguments
 from pkm_description.mechanism import Mechanism
 from pkm_description.tree_model import TreeModel
-from pkm_description.urdf.urdf_plus import is_tree
+from pkm_description.urdf.unit_slips import suspects
+from pkm_description.urdf.urdf_plus import is_tree, parse
+from pkm_description.urdf.xml_text import read_xml
 from pkm_runtime.describable import counted
 from pkm_runtime.errors import PkmError
 
@@ -95,7 +97,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             text, notes = OF_BALLS[given.to](mechanism, ("spherical",))
         else:
             text, notes = WRITERS[given.to](mechanism)
-        notes = notes_of_reading + [f"in the {given.to} file: {note}" for note in notes]
+        notes = notes_of_reading + _units(mechanism) + [f"in the {given.to} file: {note}" for note in notes]
         if given.to == "usd" and given.output:
             write_usd(text, given.output)
         else:
@@ -125,6 +127,16 @@ def _loaded(file: str, named: dict[str, str]) -> tuple[Robot, list[str]]:
         notes_of_reading = expand_told(file, {"platform": "", **named})[2]
         clusters = counted(len(tree.clusters), "cluster")
         return tree, [f"read as a tree, with {clusters} of loops and no platform: {error}", *notes_of_reading]
+
+
+def _units(mechanism: Robot) -> list[str]:
+    """A sentence for each unit other than m and rad that numbers of the file look like, with the first such number."""
+    text, file = mechanism.urdf, mechanism.source
+    found = suspects(parse(text, file, tree=True), read_xml(text, file))
+    return [
+        f"{one.about}: {one.value:.4g} looks like {one.slip.value}; write lengths in m and angles in rad"
+        for one in {one.slip: one for one in reversed(found)}.values()
+    ]
 
 
 if __name__ == "__main__":

@@ -60,6 +60,8 @@ class _Tree:
             )
         self.without_platform = given.get("platform") == ""
         self.bodies = assembly.bodies
+        if not self.bodies.keys() - {WORLD}:
+            raise self._error("it has no body", "give a file with bodies and joints")
         self.remark = assembly.remark
         self.pkm = self.remark.find("pkm") if self.remark is not None else None
         self._read_remark(given)

@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from pkm_description.description_error import DescriptionError
+from pkm_description.formats import USD_HEAD
 from pkm_description.formats.bodies_and_joints import (
     FLOATS,
     TURNING,
@@ -49,6 +50,7 @@ KINDS = {
 }
 SHAPES = {"Cube": ("box", ("size",)), "Sphere": ("sphere", ("radius",)), "Cylinder": ("cylinder", ("radius", "height"))}
 AXES = dict(zip("XYZ", np.eye(3), strict=True))
+LONGEST = 40_000_000  # bytes of text, which needs forty times as much memory
 SMALLEST_UNIT = 1e-9  # m or kg
 SINGLE = 1e-6  # relative: what single precision keeps of a number
 WRITTEN_KINDS = {"revolute": "Revolute", "continuous": "Revolute", "prismatic": "Prismatic", "spherical": "Spherical"}
@@ -59,6 +61,8 @@ def read_usd(text: str, path: Path | None = None) -> Assembly:
     """Bodies and joints of USD text, or of the file `path` of any of USD's formats."""
     usd = optional_library("pxr.Usd", "usd-core", "USD files")
     label = f"file {path}" if path else "USD text"
+    if path is not None:
+        _check_size(path, label)
     sdf = optional_library("pxr.Sdf", "usd-core", "USD files")
     try:
         if path is None:
@@ -78,6 +82,18 @@ def read_usd(text: str, path: Path | None = None) -> Assembly:
         )
         raise DescriptionError(label, problem, remedy) from error
     return _Reader(stage, label).assembly
+
+
+def _check_size(path: Path, label: str) -> None:
+    """Refuse text that would take the memory of the computer; binary files are read where they are needed."""
+    try:
+        with path.open("rb") as file:
+            long = file.read(len(USD_HEAD)) == USD_HEAD.encode() and path.stat().st_size > LONGEST
+    except OSError as error:
+        raise DescriptionError(label, f"it cannot be read: {error.strerror}", "give a file that can be") from error
+    if long:
+        problem = f"text of {path.stat().st_size} bytes, more than {LONGEST}"
+        raise DescriptionError(label, problem, "leave meshes out, or write it as .usdc (usdcat FILE -o FILE.usdc)")
 
 
 class _Reader:

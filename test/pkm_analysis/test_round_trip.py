@@ -179,3 +179,13 @@ def test_sdf_of_others_that_nothing_holds_floats() -> None:
     (chain,) = swing.floating
     assert [joint.name for joint in chain][:2] == ["floating_base/x", "floating_base/y"]
     np.testing.assert_allclose([swing.home[joint.name] for joint in chain], [0.2, 0.0, 1.0, 0.3, 0.2, 0.1])
+
+
+def test_the_command_says_what_looks_like_millimetres(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "gripper.xml"
+    file.write_text(GRIPPER)
+    assert main([str(file), "--to", "sdf"]) == 0
+    assert "looks like" not in capsys.readouterr().err
+    file.write_text(GRIPPER.replace('<body name="finger" pos="0 0 0.05"', '<body name="finger" pos="0 0 50.5"'))
+    assert main([str(file), "--to", "sdf"]) == 0
+    assert '<joint name="finger"> <origin>: 50.5 looks like mm' in capsys.readouterr().err

@@ -182,11 +182,21 @@ def test_usd_that_cannot_be_opened_is_one_plain_line(text, words, tmp_path):
     assert "pxr" not in str(raised.value)
 
 
+def test_usd_text_of_a_hundred_megabytes_is_refused(tmp_path):
+    pytest.importorskip("pxr")
+    file = tmp_path / "robot.usd"
+    with file.open("w") as text:
+        text.write("#usda 1.0\n")
+        text.truncate(100_000_000)  # a hole: takes no room on the disk
+    with pytest.raises(DescriptionError, match=r"robot\.usd: text of 100000000 bytes, more than"):
+        load_mechanism(file)
+
+
 def test_usd_that_names_what_is_not_there_is_told():
     pytest.importorskip("pxr")
     with pytest.raises(DescriptionError, match="x: there is no prim /table/plte, its physics:body1"):
         load_mechanism(STACKED.replace("body1 = </table/plate>", "body1 = </table/plte>"))
-    missing = STACKED.replace('def Xform "table"', 'def Xform "table" (references = @gone.usda@)', 1)
+    missing = STACKED.replace('"table" (prepend', '"table" (references = @gone.usda@\n prepend')
     assert any("not read: Could not open asset @gone.usda@" in note for note in assembly_of(missing).notes)
 
 

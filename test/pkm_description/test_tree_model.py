@@ -102,6 +102,16 @@ def test_a_loop_that_cannot_close_is_refused_with_its_gap(tmp_path: Path, capsys
     assert "platform" not in told
 
 
+@pytest.mark.parametrize(
+    "text", ["<mujoco/>", '<sdf version="1.9"><model name="m"/></sdf>', '#usda 1.0\ndef Xform "m" {}']
+)
+def test_a_file_without_a_body_is_refused(text: str) -> None:
+    if text.startswith("#"):
+        pytest.importorskip("pxr")
+    with pytest.raises(DescriptionError, match="it has no body"):
+        load_model(text)
+
+
 @pytest.mark.parametrize("tag", ["body", "site"])
 def test_two_of_one_name_are_refused(tag: str) -> None:
     inertial = '<inertial mass="1" pos="0 0 0" diaginertia="1 1 1"/>'
