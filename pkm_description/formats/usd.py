@@ -39,7 +39,7 @@ from pkm_description.rotations import inverse_transform, transform, transform_fr
 from pkm_description.tree_model import TreeModel
 from pkm_description.urdf.elements import inertia_problem
 from pkm_description.urdf.visuals import GREY, Visual
-from pkm_description.urdf.xml_text import read_xml
+from pkm_description.urdf.xml_text import LFS, check_pointer, read_xml
 from pkm_runtime.optional import optional_library
 
 KINDS = {
@@ -85,12 +85,14 @@ def read_usd(text: str, path: Path | None = None) -> Assembly:
 
 
 def _check_size(path: Path, label: str) -> None:
-    """Refuse text that would take the memory of the computer; binary files are read where they are needed."""
+    """Refuse pointers of Git LFS, and text that would take the memory of the computer; binary files are read where they are needed."""
     try:
         with path.open("rb") as file:
-            long = file.read(len(USD_HEAD)) == USD_HEAD.encode() and path.stat().st_size > LONGEST
+            head = file.read(len(LFS)).decode("latin-1")
+        long = head.startswith(USD_HEAD) and path.stat().st_size > LONGEST
     except OSError as error:
         raise DescriptionError(label, f"it cannot be read: {error.strerror}", "give a file that can be") from error
+    check_pointer(head, path)
     if long:
         problem = f"text of {path.stat().st_size} bytes, more than {LONGEST}"
         raise DescriptionError(label, problem, "leave meshes out, or write it as .usdc (usdcat FILE -o FILE.usdc)")

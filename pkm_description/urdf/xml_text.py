@@ -17,6 +17,7 @@ from pathlib import Path
 from pkm_description.description_error import DescriptionError
 
 LETTERS = 10_000_000  # of a text; the longest of the gallery has 31,000
+LFS = "version https://git-lfs"
 DEPTH = 200  # elements within elements; bodies of MJCF nest, those of URDF do not
 ELEMENTS = 100_000
 _REFERENCES = ("link", "reference", "base_link", "platform_link")  # attributes that name a link
@@ -46,7 +47,16 @@ def read_file(path: Path) -> str:
     except (OSError, UnicodeDecodeError) as error:
         raise DescriptionError(f"file {path}", f"it cannot be read: {error}", "give a UTF-8 text file") from error
     check_length(text, f"file {path}")
+    check_pointer(text, path)
     return text
+
+
+def check_pointer(text: str, path: Path) -> None:
+    """Refuse what Git LFS leaves in a clone in place of a large file, of which `text` is the beginning."""
+    if text.startswith(LFS):
+        raise DescriptionError(
+            f"file {path}", "it is a pointer of Git LFS to the file", "run git lfs pull in its clone"
+        )
 
 
 def check_length(text: str, place: str) -> None:

@@ -192,6 +192,16 @@ def test_usd_text_of_a_hundred_megabytes_is_refused(tmp_path):
         load_mechanism(file)
 
 
+@pytest.mark.parametrize("ending", [".usd", ".xml", ".yaml"])
+def test_pointers_of_git_lfs_are_told(ending, tmp_path):
+    if ending == ".usd":
+        pytest.importorskip("pxr")
+    file = tmp_path / f"robot{ending}"
+    file.write_text("version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 12345\n")
+    with pytest.raises(DescriptionError, match=r"robot\..*: it is a pointer of Git LFS"):
+        load_mechanism(file)
+
+
 def test_usd_that_names_what_is_not_there_is_told():
     pytest.importorskip("pxr")
     with pytest.raises(DescriptionError, match="x: there is no prim /table/plte, its physics:body1"):
