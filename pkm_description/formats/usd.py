@@ -85,7 +85,7 @@ def read_usd(text: str, path: Path | None = None) -> Assembly:
 
 
 def _check_size(path: Path, label: str) -> None:
-    """Refuse pointers of Git LFS, and text that would take the memory of the computer; binary files are read where they are needed."""
+    """Refuse pointers of Git LFS, and text that would fill the memory; binary files are read where needed."""
     try:
         with path.open("rb") as file:
             head = file.read(len(LFS)).decode("latin-1")

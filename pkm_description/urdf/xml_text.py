@@ -54,9 +54,7 @@ def read_file(path: Path) -> str:
 def check_pointer(text: str, path: Path) -> None:
     """Refuse what Git LFS leaves in a clone in place of a large file, of which `text` is the beginning."""
     if text.startswith(LFS):
-        raise DescriptionError(
-            f"file {path}", "it is a pointer of Git LFS to the file", "run git lfs pull in its clone"
-        )
+        raise DescriptionError(f"file {path}", "it is a pointer of Git LFS", "run git lfs pull in its clone")
 
 
 def check_length(text: str, place: str) -> None:
