@@ -27,6 +27,7 @@ from pkm_runtime.kernels.binding import empty_shareable, shareable
 
 ROWS = 1024  # at once, so that they stay in a core's cache
 DRAWS = 30  # rounds for what did not close
+CONTRADICT = 1e-6  # m: more than a file's rounding
 STEP = 1e-4  # rad, and of the length: of the differences that second derivatives at home are
 
 
@@ -120,7 +121,7 @@ def consistent_states(
     limits. Joints of no loop without range and limits stay at home. Speeds and accelerations of what is drawn are
     uniform up to `speed` and `acceleration` [rad/s or m/s, and per s]. What does not close is drawn again.
 
-    Raises `UsageError` where most random states do not close.
+    Raises `UsageError` where most random states do not close, or loops contradict each other.
     """
     names, given = tuple(tree.joint_named), dict(ranges or {})
     _check(tree, n, given, {"speed": speed, "acceleration": acceleration})
@@ -161,6 +162,11 @@ def consistent_states(
         raise UsageError("ranges", "most random states do not close", "give narrower ranges")
 
     over_cores(part, n)
+    for one in linkages if n else ():  # equations that repeat others at home may contradict them elsewhere
+        at = [column[name] for name in one.linkage.inputs]
+        if (gap := one.linkage.at(result[0][:LANES, at]).gap.max()) > CONTRADICT:
+            problem = f"loops of {', '.join(one.linkage.inputs)} contradict each other: they stay open by {gap:.2g} m"
+            raise UsageError("ranges", problem, "give others, or leave out a loop or coupling")
     return ConsistentStates(names, *result)
 
 

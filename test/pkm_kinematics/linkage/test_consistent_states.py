@@ -98,3 +98,20 @@ def test_drifted_states_of_a_wrong_shape_are_named(biped: TreeModel) -> None:
         closed_states(biped, right, right[:, :4], right)
     with pytest.raises(ShapeError, match="2, 3, 3 rows"):
         closed_states(biped, right[:2], right, right)
+
+
+def test_loops_that_close_at_home_alone_are_refused() -> None:
+    inertial = '<inertial mass="1" pos="0 0 0" diaginertia="1 1 1"/>'
+    crank, rod, arm = (
+        f'<body name="{name}" pos="{place}">{inertial}<joint name="{name}" axis="0 1 0"/>'
+        for name, place in (("crank", "0 0 0"), ("rod", "0 0 0.2"), ("arm", "0.2 0 0"))
+    )
+    connect = '<connect body1="rod" body2="arm" anchor="0.2 0 0"/>'
+    curve = '<joint joint1="arm" joint2="crank" polycoef="0 1 0.5 0 0"/>'  # the arm follows the crank one to one
+    drives = '<actuator><motor joint="crank"/></actuator>'
+    text = f"<mujoco><worldbody>{crank}{rod}</body></body>{arm}</body></worldbody><equality>{connect}%s</equality>"
+    ranges = {"crank": (-0.2, 0.2)}
+    assert len(consistent_states(load_model(f"{text % ''}{drives}</mujoco>"), 8, ranges).position) == 8
+    pytest.importorskip("mujoco")
+    with pytest.raises(UsageError, match="loops of crank contradict each other: they stay open by"):
+        consistent_states(load_model(f"{text % curve}{drives}</mujoco>"), 8, ranges)
