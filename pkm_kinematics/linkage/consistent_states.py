@@ -162,10 +162,10 @@ def consistent_states(
         raise UsageError("ranges", "most random states do not close", "give narrower ranges")
 
     over_cores(part, n)
-    for one in linkages if n else ():  # equations that repeat others at home may contradict them elsewhere
-        at = [column[name] for name in one.linkage.inputs]
-        if (gap := one.linkage.at(result[0][:LANES, at]).gap.max()) > CONTRADICT:
-            problem = f"loops of {', '.join(one.linkage.inputs)} contradict each other: they stay open by {gap:.2g} m"
+    for linkage in (some.linkage for some in linkages if n):  # what repeats at home may contradict elsewhere
+        at = [column[name] for name in linkage.inputs]
+        if (gap := linkage.at(result[0][:LANES, at]).gap.max()) > CONTRADICT:
+            problem = f"loops of {', '.join(linkage.inputs)} contradict each other: they stay open by {gap:.2g} m"
             raise UsageError("ranges", problem, "give others, or leave out a loop or coupling")
     return ConsistentStates(names, *result)
 
