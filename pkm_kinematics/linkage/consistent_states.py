@@ -26,6 +26,7 @@ from pkm_runtime.errors import UsageError
 from pkm_runtime.kernels.binding import empty_shareable, shareable
 
 ROWS = 1024  # at once, so that they stay in a core's cache
+NEAR = 1e-3  # a last correction below it, dimensionless: the next ones stay on the branch
 DRAWS = 30  # rounds for what did not close
 CONTRADICT = 1e-6  # m: more than a file's rounding
 STEP = 1e-4  # rad, and of the length: of the differences that second derivatives at home are
@@ -82,16 +83,19 @@ class LinkageStates:
 
     def solve_from(self, way: Array, q: Array, v: Array, a: Array) -> tuple[Array, NDArray[np.bool_]]:
         """`solve` from tangents of half of the ways from home, or half of these (dependent, rows)."""
-        found, good = self._from(way, q, v, a)
-        if not good.all():
-            bad = np.flatnonzero(~good)
-            led = np.resize(bad, -(-len(bad) // LANES) * LANES)
-            way = self.halves(self.linkage.at(q[:, led].T).q[:, len(q) :].T)
-            again, closes = self._from(way, q[:, led], v[:, led], a[:, led])
-            found[:, :, led], good[led] = again, closes
+        found, last, good = self._from(way, q, v, a)
+        for led in (False, True):  # what is near goes on; the rest is led from home, which takes far longer
+            bad = np.flatnonzero(~good if led else ~good & (last < NEAR))
+            if not len(bad):
+                continue
+            rows = np.resize(bad, -(-len(bad) // LANES) * LANES)
+            joints = self.linkage.at(q[:, rows].T).q[:, len(q) :].T if led else found[0, :, rows].T
+            found[:, :, rows], last[rows], good[rows] = self._from(
+                self.halves(joints), q[:, rows], v[:, rows], a[:, rows]
+            )
         return found, good
 
-    def _from(self, way: Array, q: Array, v: Array, a: Array) -> tuple[Array, NDArray[np.bool_]]:
+    def _from(self, way: Array, q: Array, v: Array, a: Array) -> tuple[Array, Array, NDArray[np.bool_]]:
         n, d, rows = len(q), len(self.system.dependent), q.shape[1]
         columns = np.empty((5 * n + d, rows))
         inputs, speeds, more, cosines, sines, starts = np.split(columns, n * np.arange(1, 6))
@@ -103,7 +107,7 @@ class LinkageStates:
         code = self._code
         code(np.ascontiguousarray(columns[list(code.inputs)]), out)
         good = (out[-1] == 1.0) & (out[-3] < SOLVED) & is_regular.py_func(out[-2])
-        return out[:-3].reshape(3, d, rows), good
+        return out[:-3].reshape(3, d, rows), out[-3], good
 
 
 def consistent_states(

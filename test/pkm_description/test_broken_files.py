@@ -374,7 +374,7 @@ CASES: dict[str, tuple[Callable[[], str], str, str, str]] = {
     "negative friction": (
         swap('<child link="left_bar"/>', '<child link="left_bar"/><dynamics damping="-1"/>'),
         '<joint name="left_elbow"> <dynamics>',
-        "friction is negative",
+        "damping is negative",
         ">= 0",
     ),
     "home out of reach": (swap('<home xyz="0 1.2 0">', '<home xyz="0 3 0">'), "<pkm> <home>", "unreachable", "home"),

@@ -13,6 +13,8 @@ from pkm_description.load import load_model
 from pkm_description.tree_model import TreeModel
 from pkm_kinematics.batch import ShapeError
 from pkm_kinematics.linkage.consistent_states import closed_states, consistent_states
+from pkm_kinematics.linkage.linkage import Linkage
+from pkm_kinematics.status import Status
 from pkm_runtime.errors import UsageError
 
 BIPED = Path(__file__).parents[2] / "pkm_description" / "biped.xml"
@@ -115,3 +117,15 @@ def test_loops_that_close_at_home_alone_are_refused() -> None:
     pytest.importorskip("mujoco")
     with pytest.raises(UsageError, match="loops of crank contradict each other: they stay open by"):
         consistent_states(load_model(f"{text % curve}{drives}</mujoco>"), 8, ranges)
+
+
+def test_far_states_are_those_of_the_way_from_home(biped: TreeModel) -> None:
+    """Whether the first steps close, go on, or are led: the branch is that of home."""
+    ankle = biped.clusters[1]
+    ranges = {"left_ankle_pitch": (-0.9, 0.9), "left_ankle_roll": (-0.4, 0.4)}
+    states = consistent_states(biped, 2000, ranges)
+    linkage = Linkage(biped, ankle.independent, ankle.actuators)
+    at = [states.names.index(name) for name in linkage.names]
+    solved = linkage.at(states.position[:, at[:2]])
+    assert (solved.status == Status.CONVERGED).all()
+    np.testing.assert_allclose(states.position[:, at], solved.q, atol=1e-9)
