@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import csv
+import fnmatch
 import io
 import json
 import re
@@ -33,7 +34,7 @@ from pkm_description.urdf.unit_slips import suspects
 from pkm_description.urdf.urdf_plus import parse
 from pkm_description.urdf.xml_text import read_xml
 from pkm_dynamics.transmission.in_c import name_in_c, transmission_in_c
-from pkm_dynamics.transmission.transmission import Transmission
+from pkm_dynamics.transmission.transmission import MotorLine, Transmission
 from pkm_kinematics.status import Status
 from pkm_kinematics.verdicts import of_units
 from pkm_runtime.codegen.c_code import harmless
@@ -61,6 +62,9 @@ OPTIONS: list[tuple[str, str, dict[str, Any]]] = [  # names, help, and what else
      {"metavar": "JOINTS", "default": ""}),
     ("--actuators", "joints with a motor, as in --joints; by default the file's", {"metavar": "JOINTS", "default": ""}),
     ("--range", "ranges, such as x=-300mm:300mm yaw=-10:10deg", {"nargs": "+", "default": [], "metavar": "NAME=A:B"}),
+    ("--motor", "limits of motors at their joints, SI units: an effort, the speed beyond which there is none, and the "
+     "effort at rest of the line between, such as *=50:20:80 or left_arm=50",
+     {"nargs": "+", "default": [], "metavar": "NAME=EFFORT[:SPEED[:STALL]]"}),
     ("--list", "only list the clusters of loops, with their joints and actuators", {"action": "store_true"}),
     ("--kp-motor", "stiffness of each motor [N m/rad or N/m] that joints' gains are made of",
      {"type": float, "metavar": "K"}),
@@ -231,6 +235,22 @@ def read_ranges(texts: Sequence[str], tree: TreeModel, joints: Collection[str]) 
         found[name] = by_default(start, own or unit, wanted, size, about), by_default(end, unit, wanted, size, about)
         if not found[name][0] < found[name][1]:
             raise AnalysisError(about, "it is empty", "give the lower end first")
+    return found
+
+
+def read_motors(texts: Sequence[str], names: Sequence[str]) -> dict[str, MotorLine]:
+    """Limits of motors by name from texts such as "*=50:20:80", a later one before an earlier one."""
+    found = dict[str, MotorLine]()
+    for text in texts:
+        pattern, _, numbers = text.rpartition("=")
+        try:
+            line = MotorLine(*map(float, numbers.split(":")))
+        except (TypeError, ValueError):
+            line = None
+        if line is None or not (meant := fnmatch.filter(names, pattern)):
+            remedy = f"write NAME=EFFORT[:SPEED[:STALL]], NAME * for all or one of {', '.join(names)}"
+            raise AnalysisError(f"motor '{text}'", "it cannot be read", remedy)
+        found |= dict.fromkeys(meant, line)
     return found
 
 
@@ -413,6 +433,9 @@ def _run(given: argparse.Namespace) -> int:
     # without names each linkage by itself
     asked = [joints] if joints else [one.independent for one in tree.clusters if one.actuators] or [()]
     parts = [Transmission(tree, one, actuators) for one in asked]
+    motors = read_motors(given.motor, [name for t in parts for name in t.actuators])
+    for t in parts:
+        t.motors |= {name: line for name, line in motors.items() if name in t.motors}
     ranges = read_ranges(given.range, tree, {name for t in parts for name in t.joints})
     found = [over_range(t, {name: ranges[name] for name in t.joints if name in ranges}) for t in parts]
     for one in found:

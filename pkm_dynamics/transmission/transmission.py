@@ -263,7 +263,7 @@ class Transmission(Describable):
         """Largest effort (..., n) of each joint alone, the same both ways; NaN with fewer motors than joints."""
         if len(self.actuators) < len(self.joints):
             return np.full(np.shape(q), np.nan)
-        limit = np.array([self.motors[name].effort for name in self.actuators])
+        limit = np.array([min(self.motors[name].effort, self.motors[name].stall) for name in self.actuators])
         # of redundant actuators as they share with least effort
         share = np.abs(np.swapaxes(self._inverse_of(self.at(q)), 1, 2))
         return _like(q, (limit[:, None] / np.maximum(share, 1e-300)).min(axis=1))

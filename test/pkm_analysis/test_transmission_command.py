@@ -62,6 +62,21 @@ def test_tells_ranges_and_folds(capsys: pytest.CaptureFixture[str]) -> None:
     assert row.split()[-7] == "70"  # at home both motors push with 35 N m, one to one
 
 
+def test_motors_have_the_limits_that_are_given(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    asked = [four_bar(tmp_path), "--joints", "rocker", "--range", "rocker=-10:10deg"]
+    assert main(asked) == 0
+    assert "effort of rocker alone" not in capsys.readouterr().out
+    assert main([*asked, "--motor", "*=50", "motor=20:8:15"]) == 0
+    said = capsys.readouterr().out
+    t = Transmission(load_model(asked[0]), ["rocker"], ["motor"])
+    ratio = abs(float(t.jacobian(t.home)[0, 0]))
+    at_home = {
+        line.rpartition(" [")[0]: line.rpartition("]")[2].split()[0] for line in said.splitlines() if " [" in line
+    }
+    assert float(at_home["effort of rocker alone"]) == pytest.approx(15 * ratio, rel=1e-3)  # at rest its line's
+    assert float(at_home["speed of rocker alone"]) == pytest.approx(8 / ratio, rel=1e-3)
+
+
 def test_a_range_without_a_unit_is_in_radians(capsys: pytest.CaptureFixture[str]) -> None:
     said = []
     for ends in ("-0.5:0.5", "-0.5rad:0.5rad"):
