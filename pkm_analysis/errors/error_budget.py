@@ -413,7 +413,7 @@ QUANTILES = (0.5, 0.9, 0.95, 0.99)
 class SampledErrors(Plottable):
     """Errors (machines, n, 2) of position [m] and rotation [rad] of machines at n configurations; NaN: no closure."""
 
-    _picture: ClassVar[str] = "error_pictures.sampled_picture"
+    _picture: ClassVar[str] = "proof_pictures.sampled_picture"
 
     robot: str
     poses: Array
