@@ -80,6 +80,7 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument("--only", nargs="+", default=(), metavar="PATTERN", help=text)
     text = "free the offsets and angles between the axes of universal joints"
     p.add_argument("--real-crosses", action="store_true", help=text)
+    p.add_argument("--real-gears", action="store_true", help="free the ratios of gears")
     return p
 
 
@@ -181,7 +182,14 @@ def _calibrate(given: argparse.Namespace) -> int:
     measured = read_measurements(given.data, mechanism)
     try:
         with progress(f"calibrating {mechanism.name}"):
-            found = calibrate(mechanism, measured, given.keep, not given.real_crosses, only=given.only)
+            found = calibrate(
+                mechanism,
+                measured,
+                given.keep,
+                not given.real_crosses,
+                only=given.only,
+                ideal_gears=not given.real_gears,
+            )
     except ContradictionError as error:
         reason = str(error)
         numbers = _numbers(given, {"verdict": "refused", "reasons": [reason]})

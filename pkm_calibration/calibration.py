@@ -26,7 +26,11 @@ from pkm_kinematics.geometric_parameters import GeometricParameter, GeometricPar
 from pkm_kinematics.graph_model import GraphModel, States
 from pkm_runtime.errors import PkmError
 
-EXPECTED = {"m": 1e-3, "rad": 5e-3}  # errors of a machine as people build them: what parameters are scaled by
+EXPECTED = {
+    "m": 1e-3,
+    "rad": 5e-3,
+    "1": 1e-3,
+}  # errors of a machine as people build them: scales of parameters
 FRAME = 10.0  # times the errors that are expected of parameters: of a measuring frame that was found
 ASTRAY = 0.05  # of the robot's size: measurements this far from the drawing are not of this robot, or not in this frame
 WEAK = 3.0  # times the error that is expected: measurements that are not further astray may be of a weak robot
@@ -95,18 +99,19 @@ def calibrate(
     ideal_joints: bool = True,
     seed: int = 0,
     only: Sequence[str] = (),
+    ideal_gears: bool = True,
 ) -> Calibration:
     """Find where a robot's joints sit, or raise a `PkmError` with the reason why these measurements do not say it.
 
     Args:
         kept: share of the rows by which the answer is judged; 0 uses all.
-        ideal_joints: see `GeometricParameters`.
+        ideal_joints, ideal_gears: see `GeometricParameters`.
         only: patterns of the parameters that may be off, as `*: zero of *`; all of them where none is given.
     """
     notes: list[str] = []
     measured = _without_copies(measured, notes)
     _check_count(mechanism, measured)
-    parameters = GeometricParameters(mechanism, ideal_joints)
+    parameters = GeometricParameters(mechanism, ideal_joints, ideal_gears)
     measured = _without_impossible(parameters, measured, notes)
     robot = MeasuredRobot(parameters, measured)
     if not np.isfinite(measured.attitude).any():
@@ -235,7 +240,8 @@ def _chosen(parameters: GeometricParameters, fit: MeasuredRobot, only: Sequence[
             hint = (
                 f"did you mean {near[0]!r}?"
                 if near
-                else f"`pkm analyse {parameters.mechanism.name} errors --parameters` lists them"
+                else f"`pkm analyse {parameters.mechanism.name} errors --parameters` lists them; ratios "
+                "need --real-gears"
             )
             raise PkmError(f"{parameters.mechanism.name} has no geometric parameter like {pattern!r}: {hint}")
     none = np.zeros_like(parameters.model.displacements)

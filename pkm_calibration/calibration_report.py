@@ -207,13 +207,13 @@ def _turns(found: Calibration, kind: str) -> bool:
 
 
 def shown(value: float, unit: str) -> str:
-    """A size in mm or deg."""
+    """A size in mm, deg, or percent."""
     factor, name = _shown_in(unit)
     return f"{factor * value:.3g} {name}"
 
 
 def _shown_in(unit: str) -> tuple[float, str]:
-    return (1e3, "mm") if unit == "m" else (57.29577951308232, "deg")
+    return {"m": (1e3, "mm"), "rad": (57.29577951308232, "deg"), "1": (100.0, "%")}[unit]
 
 
 def _with_half(value: float, half: float, unit: str) -> str:
@@ -291,7 +291,7 @@ def _bars(axes: Axes, found: Calibration) -> None:
         axes.errorbar(values[at], rows[there], xerr=half[at], fmt="o", markersize=3, color=colour, elinewidth=1.2)
     axes.axvline(0.0, color=INK, linewidth=0.6)
     axes.set_yticks(rows, [e.names[k] for k in order], fontsize=6)
-    axes.set_xlabel("error of the drawing [mm, or 5 mrad]; grey: not told apart", fontsize=8)
+    axes.set_xlabel("error of the drawing [mm, 5 mrad, or 0.1 %]; grey: not told apart", fontsize=8)
     grid(axes)
 
 

@@ -12,6 +12,8 @@ Calibration finds displacements of frames on their bodies, a YAML file keeps the
       - loop: limb1_a_ball
         frame: predecessor               # or successor
         translation: [0.00031, 0, 0]
+      - joint: limb1_arm
+        ratio: 0.001                     # of its gear: it moves 1.001 times as far as the drawing says
 """
 
 from __future__ import annotations
@@ -35,7 +37,7 @@ from pkm_description.urdf.xml_text import append, append_home, row
 from pkm_runtime.yaml_section import Section, read_yaml
 
 PLACES = ("origin", "predecessor", "successor")
-LARGEST = 0.2  # m or rad: beyond, it is no correction but another robot
+LARGEST = 0.2  # m, rad, or of a ratio: beyond, it is no correction but another robot
 NAMES = ("x", "y", "z", "yaw", "pitch", "roll")  # a free platform's coordinates
 
 
@@ -43,7 +45,8 @@ NAMES = ("x", "y", "z", "yaw", "pitch", "roll")  # a free platform's coordinates
 class Displacement:
     """A frame moved on its body by `twist` (6,): translation [m], then rotation vector [rad], in its own axes.
 
-    `element` names a joint, whose `place` is "origin", or a loop with "predecessor" or "successor".
+    `element` names a joint, whose `place` is "origin", or a loop with "predecessor" or "successor". With "ratio" no
+    frame moves: the joint moves (1 + twist[0]) times as far for its leader, or its drive's encoder, as in the drawing.
     """
 
     element: str
@@ -72,10 +75,13 @@ def _read(one: Section) -> Displacement:
     joint, loop = one.text("joint", ""), one.text("loop", "")
     if bool(joint) == bool(loop):
         raise one.wrong("", "names no joint and no loop, or both", "write 'joint: NAME' or 'loop: NAME'")
-    place = one.text("frame", choices=PLACES[1:]) if loop else "origin"
-    twist = [*one.numbers("translation", (3,), [0.0] * 3), *one.numbers("rotation", (3,), [0.0] * 3)]
+    place = one.text("frame", choices=PLACES[1:]) if loop else "ratio" if one.has("ratio") else "origin"
+    if place == "ratio":
+        twist = [one.number("ratio"), *[0.0] * 5]
+    else:
+        twist = [*one.numbers("translation", (3,), [0.0] * 3), *one.numbers("rotation", (3,), [0.0] * 3)]
     if max(map(abs, twist)) > LARGEST:
-        problem = f"it displaces by {max(map(abs, twist)):g} m or rad, more than {LARGEST:g}"
+        problem = f"it displaces by {max(map(abs, twist)):g} m or rad (of a ratio: 1), more than {LARGEST:g}"
         raise one.wrong("", problem, "give corrections of this drawing, in m and rad")
     one.finish()
     return Displacement(joint or loop, place, frozen(twist))
@@ -85,7 +91,10 @@ def corrections_text(mechanism: Mechanism, found: Sequence[Displacement], about:
     """The file's text, with comment lines `about` at its head."""
     lines = [f"# {line}" for line in about] + [f"robot: {mechanism.name}", "displacements:"]
     for one in found:
-        lines.append(f"  - {'joint' if one.place == 'origin' else 'loop'}: {one.element}")
+        lines.append(f"  - {'loop' if one.place in PLACES[1:] else 'joint'}: {one.element}")
+        if one.place == "ratio":
+            lines.append(f"    ratio: {one.twist[0]:.17g}")
+            continue
         if one.place != "origin":
             lines.append(f"    frame: {one.place}")
         for name, part in (("translation", one.twist[:3]), ("rotation", one.twist[3:])):
@@ -101,11 +110,22 @@ def corrected(mechanism: Mechanism, displacements: Sequence[Displacement]) -> Me
     `DescriptionError` for an unknown joint or loop, or where the displaced loops cannot close.
     """
     free = bool(mechanism.virtual_chain) and not _keeps_its_branch(mechanism, displacements)
-    return mechanism_from_urdf(corrected_text(mechanism, displacements, free), mechanism.source)
+    found = mechanism_from_urdf(corrected_text(mechanism, displacements, free), mechanism.source)
+    followers = [d.element for d in displacements if d.place == "ratio" and mechanism.joint_named[d.element].mimic]
+    if followers and found.mobility.platform != mechanism.mobility.platform:
+        raise DescriptionError(
+            f"correction of the ratio of {followers[0]!r}",
+            "the loops imply its ratio: with another one they hold the platform",
+            "leave it out; the solvers use loops, not gears",
+        )
+    return found
 
 
 def _keeps_its_branch(mechanism: Mechanism, displacements: Sequence[Displacement]) -> bool:
-    """Whether the displaced loops close with the platform on the branch that the drawing gives it."""
+    """Whether the displaced loops close with the platform on the branch that the drawing gives it.
+
+    Ratios do not count: those of drives change no loop, and those that loops imply stay.
+    """
     moves = {(one.element, one.place): one for one in displacements}
 
     def moved(element: str, place: str, frame: Array) -> Array:
@@ -132,6 +152,9 @@ def corrected_text(mechanism: Mechanism, displacements: Sequence[Displacement], 
     joints = {one.get("name", ""): one for one in root.findall("joint")}
     loops = {one.get("name", ""): one for one in root.findall("loop")}
     for one in displacements:
+        if one.place == "ratio":
+            _set_ratio(root, mechanism, one)
+            continue
         if one.place == "origin":
             holder, named = joints.get(one.element), mechanism.joint_named.get(one.element)
             frame = None if named is None else named.origin
@@ -156,6 +179,25 @@ def corrected_text(mechanism: Mechanism, displacements: Sequence[Displacement], 
     assert pkm is not None  # the robot was loaded from this text
     append_home(pkm, homes)  # without a pose: drives stay where they start, and loops say where the platform is
     return ET.tostring(root, encoding="unicode")
+
+
+def _set_ratio(root: ET.Element, mechanism: Mechanism, one: Displacement) -> None:
+    """Change the multiplier of a follower, or the gear ratio of a drive, which is motor speed over joint speed."""
+    joint, factor = mechanism.joint_named.get(one.element), 1.0 + float(one.twist[0])
+    if joint is not None and joint.mimic is not None:
+        mimic = root.find(f"joint[@name='{one.element}']/mimic")
+        assert mimic is not None
+        mimic.set("multiplier", repr(joint.mimic.multiplier * factor))
+        return
+    if joint is None or joint.drive is None or joint.drive.gear_ratio == 1.0:
+        raise DescriptionError(
+            f"correction of the ratio of {one.element!r}",
+            f"{mechanism.name} has no such joint with a gear: a <mimic>, or a drive with gear_ratio",
+            "give the corrections of this robot; pkm calibrate writes them",
+        )
+    parameter = root.find(f"ros2_control/joint[@name='{one.element}']/param[@name='gear_ratio']")
+    assert parameter is not None
+    parameter.text = repr(joint.drive.gear_ratio / factor)
 
 
 def _set_origin(holder: ET.Element, frame: Array) -> None:

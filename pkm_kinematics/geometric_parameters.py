@@ -25,7 +25,7 @@ import numpy as np
 
 from pkm_description.joint_geometry import frame_along, freedoms
 from pkm_description.mechanism import Array, Joint, JointType, Mechanism
-from pkm_kinematics.graph_model import ORIGIN, RANK, GraphModel, Placed, States
+from pkm_kinematics.graph_model import ORIGIN, RANK, RATIO, GraphModel, Placed, States
 from pkm_runtime.errors import PkmError
 
 STATES = 60  # at which what can be told apart is judged
@@ -37,12 +37,16 @@ NEARLY = 1e-9  # of it: what the third order may leave, less than the loader all
 FIRST = 8  # steps that close loops as first order says; then what locks them least moves along
 CUTOFFS = (*[1e-6] * 3, 0.0)  # of these steps
 NEAR = 1e-9  # of the robot's length: joints in one point
-ORDER = ("zero", "length", "base mount", "platform mount", "axis tilt", "offset", "tilt")  # kinds, preferred first
+# Kinds, preferred first.
+ORDER = ("zero", "ratio", "length", "base mount", "platform mount", "axis tilt", "offset", "tilt")
 
 
 @dataclass(frozen=True, eq=False)
 class GeometricParameter:
-    """A displacement of places: `weights` (n_places, 6) [m, rad] per `unit`; `with_others` says what moves along."""
+    """A displacement of places: `weights` (n_places, 6) [m, rad] per `unit`; `with_others` says what moves along.
+
+    Of a ratio (`unit` "1"), a relative change.
+    """
 
     name: str
     kind: str
@@ -60,15 +64,16 @@ class GeometricParameters:
     """The parameters of one robot, their derivatives, and which of them measurements can know.
 
     With `ideal_joints` the axes of a universal joint's cross meet at right angles; else a cross has errors as any body.
+    With `ideal_gears` the ratios of followers and drives, where the description has them, are as their teeth say.
     """
 
-    def __init__(self, mechanism: Mechanism, ideal_joints: bool = True) -> None:
+    def __init__(self, mechanism: Mechanism, ideal_joints: bool = True, ideal_gears: bool = True) -> None:
         self.mechanism = mechanism
         self.model = GraphModel(mechanism)
         self._limb_of = {
             name: limb.name for limb in mechanism.limbs for name in (*limb.links, *limb.joints, *limb.loops)
         }
-        self._ideal = ideal_joints
+        self._ideal, self._ideal_gears = ideal_joints, ideal_gears
         self._rigid = _rigid_bodies(mechanism)
         self._base, self._platform = (self._rigid[name][0] for name in (mechanism.base_link, mechanism.platform_link))
         found = sorted(self._candidates(), key=lambda one: ORDER.index(one.kind))
@@ -89,7 +94,7 @@ class GeometricParameters:
         return self.model.random_states(STATES) if self.model.regular else self.model.random_states(STATES, WIDE)
 
     def displacements(self, values: Mapping[str, float]) -> Array:
-        """Displacements (n_places, 6) of the model for values by name [m, rad]. Raises `PkmError` for unknown names."""
+        """Displacements (n_places, 6) of the model for values by name. Raises `PkmError` for unknown names."""
         total = np.zeros((len(self.model.places), 6))
         for name, value in values.items():
             if name not in self.named:
@@ -136,7 +141,9 @@ class GeometricParameters:
         left = model.null_spaces(placed)
         missing = np.einsum("nkm,nm->nk", left, model.closure(placed)[0]).ravel()
         units = np.where(np.arange(6) < 3, model.length, 1.0)
-        slopes = [left @ placed.by_place(k) * units for k in range(len(model.places))]
+        slopes = [  # a ratio is as it was given
+            left @ placed.by_place(k) * units * (place.side != RATIO) for k, place in enumerate(model.places)
+        ]
         return missing, np.concatenate(slopes, axis=2).reshape(len(missing), -1)
 
     # -- derivatives ------------------------------------------------------------------------------------------------
@@ -199,6 +206,9 @@ class GeometricParameters:
         model, found = self.model, []
         joints = {joint.name: joint for joint in model.joints}
         for k, place in enumerate(model.places):
+            if place.side == RATIO:
+                found += [] if self._ideal_gears else [self._ratio(k)]
+                continue
             joint = joints.get(place.element) if place.side == ORIGIN else None
             if joint is not None and (joint.type is JointType.FIXED or self._on_cross(joint)):
                 continue
@@ -217,6 +227,15 @@ class GeometricParameters:
             and self.mechanism.link_named[joint.parent].inertial.massless
             and float(np.linalg.norm(joint.origin[:3, 3])) < NEAR * self.model.length
         )
+
+    def _ratio(self, k: int) -> GeometricParameter:
+        """The relative change of a gear's ratio."""
+        name = self.model.places[k].element
+        limb = self._limb_of.get(name, "")
+        weights = np.zeros((len(self.model.places), 6))
+        weights[k, 0] = 1.0
+        prefix = f"{limb}: " if limb else ""
+        return GeometricParameter(f"{prefix}ratio of {self._short(name, limb)}", "ratio", "1", weights)
 
     def _of_place(self, k: int, joint: Joint | None) -> list[GeometricParameter]:
         """The displacements of a place, along and about directions that people name."""
@@ -246,7 +265,7 @@ class GeometricParameters:
         for at, direction in enumerate(directions):
             axis = "xyz"[int(np.argmax(np.abs(direction)))]
             if along and at == 0:
-                several = sum(self._rigid[one.link][0] == root for one in model.places) > 1
+                several = sum(self._rigid[one.link][0] == root for one in model.places if one.side != RATIO) > 1
                 add(f"length of {body}" + (f" to {what}" if several else ""), "length", False, back @ direction)
             elif fixed:
                 add(f"{what} on the {fixed}, {axis}", f"{fixed} mount", False, back @ direction)

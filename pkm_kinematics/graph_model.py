@@ -12,7 +12,7 @@ tilts its platform, which the drawing's task coordinates cannot express.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -23,7 +23,7 @@ from pkm_description.loops.closure import ClosureModel, rank
 from pkm_description.mechanism import Array, Joint, JointType, Loop, LoopType, Mechanism
 from pkm_description.rotations import pose_from_transform, skew, transform_from_pose
 
-ORIGIN, PREDECESSOR, SUCCESSOR = "origin", "predecessor", "successor"
+ORIGIN, PREDECESSOR, SUCCESSOR, RATIO = "origin", "predecessor", "successor", "ratio"
 RANK = 3e-5  # of the largest singular value: equations below depend on others
 CLOSED = 1e-12  # of the robot's size
 STILL = 1e-13  # a dimensionless step: what is still open then stays so
@@ -34,7 +34,10 @@ LONGEST = 0.3  # rad, and of the robot's size: of one step
 
 @dataclass(frozen=True)
 class Place:
-    """A frame that sits on a body `link`: the "origin" of a joint, or the "predecessor" or "successor" of a loop."""
+    """A frame that sits on a body `link`: the "origin" of a joint, or the "predecessor" or "successor" of a loop.
+
+    Or no frame, but the "ratio" of a joint's gear.
+    """
 
     element: str
     side: str
@@ -129,9 +132,12 @@ class GraphModel:
     """A mechanism as a graph of joints and loops, its `places` displaced by `displacements` (n_places, 6).
 
     A displacement is a translation [m], then a rotation vector [rad], in the axes of the place's own frame: the frame
-    becomes `frame @ [R(rotation), translation]`. `size` counts joint coordinates without the platform's six, `names`
-    are those of the joints' degrees of freedom, `scale` (size + 6,) makes steps dimensionless by the length `length`.
-    `independent` of the loops' equations do not follow from the others as drawn; `regular` where all of them are.
+    becomes `frame @ [R(rotation), translation]`. Of a ratio, the first component is its relative change: a follower, or
+    a geared drive, whose coordinate is what its encoder reads, moves (1 + it) times as far.
+
+    `size` counts joint coordinates without the platform's six, `names` are those of the joints' degrees of freedom,
+    `scale` (size + 6,) makes steps dimensionless by the length `length`. `independent` of the loops' equations do not
+    follow from the others as drawn; `regular` where all of them are.
     """
 
     def __init__(self, mechanism: Mechanism, displacements: Array | None = None) -> None:
@@ -153,12 +159,14 @@ class GraphModel:
             *(Place(j.name, ORIGIN, j.parent) for j in self.joints),
             *(Place(loop.name, PREDECESSOR, loop.predecessor) for loop in self.loops),
             *(Place(loop.name, SUCCESSOR, loop.successor) for loop in self.loops),
+            *(Place(j.name, RATIO, j.parent) for j in self.joints if is_geared(j)),
         )
         self.place_at = {(place.element, place.side): k for k, place in enumerate(self.places)}
         self.nominal = np.array(
             [j.origin for j in self.joints]
             + [loop.predecessor_frame for loop in self.loops]
             + [loop.successor_frame for loop in self.loops]
+            + [np.eye(4) for place in self.places if place.side == RATIO]
         ).reshape(-1, 4, 4)
         self._columns()
         self.displace(np.zeros((len(self.places), 6)))
@@ -184,13 +192,13 @@ class GraphModel:
                 for freedom in freedoms(joint):
                     self.column[freedom.name] = len(slides)
                     slides.append(freedom.slides)
-        self.steps: list[list[Step]] = []
+        self.drawn: list[list[Step]] = []
         for joint in self.joints:
             leader, factor, offset = "", 1.0, 0.0
             if joint.mimic is not None:
                 leader, factor, offset = joint.mimic.joint, joint.mimic.multiplier, joint.mimic.offset
             found = [(self.column[leader or one.name], one) for one in freedoms(joint)]
-            self.steps.append([Step(at, factor, offset, one.slides, one.axis, skew(one.axis)) for at, one in found])
+            self.drawn.append([Step(at, factor, offset, one.slides, one.axis, skew(one.axis)) for at, one in found])
         self.size = len(slides)
         self.names = tuple(self.column)
         self.slides = np.array(slides, dtype=bool)
@@ -203,10 +211,15 @@ class GraphModel:
                 self.carried[row, rank[parent[at].name]] = True
                 at = parent[at].parent
             self.carried[row, -1] = self.free_platform and at == self.mechanism.platform_link
-        self.joints_of_steps = np.array([k for k, steps in enumerate(self.steps) for _ in steps], dtype=np.int64)
+        self.joints_of_steps = np.array([k for k, steps in enumerate(self.drawn) for _ in steps], dtype=np.int64)
+        self.columns_of_steps = np.array([step.column for steps in self.drawn for step in steps], dtype=np.int64)
         self.select = np.zeros((len(self.joints_of_steps), self.size + 6))
-        for row, step in enumerate(step for steps in self.steps for step in steps):
-            self.select[row, step.column] = 1.0
+        self.select[np.arange(len(self.select)), self.columns_of_steps] = 1.0
+        self.geared = {  # joints that a ratio moves: its own, and those that follow it
+            at: [k for k, j in enumerate(self.joints) if place.element in (j.name, j.mimic and j.mimic.joint)]
+            for at, place in enumerate(self.places)
+            if place.side == RATIO
+        }
 
     def displace(self, displacements: Array) -> None:
         """Take other displacements (n_places, 6)."""
@@ -215,6 +228,11 @@ class GraphModel:
         moves[:, :3, :3] = rotations(self.displacements[:, 3:])
         moves[:, :3, 3] = self.displacements[:, :3]
         self.frames = self.nominal @ moves
+        self.steps = list(self.drawn)
+        for place, joints in self.geared.items():
+            ratio = 1.0 + float(self.displacements[place, 0])
+            for k in joints:
+                self.steps[k] = [replace(step, factor=ratio * step.factor) for step in self.steps[k]]
 
     # -- states -----------------------------------------------------------------------------------------------------
 
@@ -275,7 +293,7 @@ class GraphModel:
                     moved[:, :3, :3] += turn + (2.0 * np.sin(0.5 * value) ** 2)[:, None, None] * again
                 at += 1
             bodies[self.links[joint.child]] = moved
-        return Placed(self, bodies, twists, bodies[self.platform])
+        return Placed(self, bodies, twists, bodies[self.platform], states.q)
 
     def closure(self, placed: Placed) -> tuple[Array, Array]:
         """Dimensionless gaps (n, m) of the loops and their derivatives (n, m, size + 6) by dimensionless steps."""
@@ -366,6 +384,7 @@ class Placed:
     bodies: Array  # (n_links, n, 4, 4)
     twists: Array  # (n, 6, n_steps), of the joints' degrees of freedom
     platform: Array  # (n, 4, 4)
+    q: Array  # (n, size)
 
     def twists_of(self, row: int) -> Array:
         """Twist (n, 6, size + 6) of a link per rate of the states."""
@@ -374,9 +393,13 @@ class Placed:
 
     def relative(self, loop: int) -> Array:
         """Twist (n, 6, size + 6) of a loop's successor relative to its predecessor per rate of the states."""
-        one, carried = self.model.loops[loop], self.model.carried.astype(np.float64)
-        signs = carried[self.model.links[one.successor]] - carried[self.model.links[one.predecessor]]
+        signs = self._signs(loop)
         return self._moved(signs[self.model.joints_of_steps], float(signs[-1]))
+
+    def _signs(self, loop: int) -> Array:
+        """Which joints (n_joints + 1,) move a loop's successor (1) or its predecessor (-1); the last: the platform."""
+        one, carried = self.model.loops[loop], self.model.carried.astype(np.float64)
+        return np.asarray(carried[self.model.links[one.successor]] - carried[self.model.links[one.predecessor]])
 
     def _moved(self, signs: Array, platform: float) -> Array:
         """Twist (n, 6, size + 6) of all that moves with these signs (n_steps,), the platform with its own."""
@@ -451,9 +474,21 @@ class Placed:
         found[:, :3, 3:] = skew(after[:, :3, 3]) @ omega
         return found
 
+    def _by_ratio(self, place: int, signs: Array) -> Array:
+        """Twist (n, 6, 6) of what joints move with these signs (n_joints + 1,), per rate of a ratio's displacement."""
+        model = self.model
+        moves = np.isin(model.joints_of_steps, model.geared[place]) * signs[model.joints_of_steps]
+        values = self.q[:, model.columns_of_steps] / (1.0 + model.displacements[place, 0])
+        found = np.zeros((len(self.q), 6, 6))
+        found[:, :, 0] = np.einsum("nij,nj->ni", self.twists, moves * values)
+        return found
+
     def by_place(self, place: int) -> Array:
         """Derivative (n, m, 6) of the loops' dimensionless gaps by a place's displacement [m, rad]."""
         model, one = self.model, self.model.places[place]
+        if one.side == RATIO:
+            parts = [self.loops[k][1] @ self._by_ratio(place, self._signs(k)) for k in range(len(model.loops))]
+            return np.concatenate([np.zeros((len(self.q), 0, 6)), *parts], axis=1)
         twist = self.place_twists(place)
         rows = []
         joint = place if one.side == ORIGIN else -1
@@ -470,6 +505,8 @@ class Placed:
 
     def link_by_place(self, row: int, place: int) -> Array:
         """Twist (n, 6, 6) of a link per rate of a place's displacement, all coordinates held."""
+        if self.model.places[place].side == RATIO:
+            return self._by_ratio(place, self.model.carried[row].astype(np.float64))
         moves = self.model.places[place].side == ORIGIN and bool(self.model.carried[row, place])
         return self.place_twists(place) if moves else np.zeros((len(self.platform), 6, 6))
 
@@ -478,6 +515,11 @@ class Placed:
         moved = twist.copy()
         moved[:, :3] -= skew(self.platform[:, :3, 3]) @ twist[:, 3:]
         return moved
+
+
+def is_geared(joint: Joint) -> bool:
+    """Whether a joint's motion comes through a gear: a follower, or a drive whose description has a gear ratio."""
+    return joint.mimic is not None or (joint.drive is not None and joint.drive.gear_ratio != 1.0)
 
 
 def _is_free(mechanism: Mechanism) -> bool:

@@ -136,7 +136,7 @@ def border_of(found: Map, chosen: list[slice | int], varying: list[int]) -> Poly
             held[c.name] = float(axis[at])
     membership = found.membership.over(found.domain.within(ranges, held))
     scale = membership.domain.scale
-    quick = membership.robot.evaluator.quick and all(one.quantity.near is None for one in membership.requirements)
+    quick = membership.quick and all(one.quantity.near is None for one in membership.requirements)
     axes = [axis * per for axis, per in zip(each, scale, strict=True)]
     fine = (FINE if quick else SLOW_FINE) * min(float(axis[1] - axis[0]) for axis in axes)
     on_grid = np.where(found.inside[tuple(chosen)], INSIDE, RANGE).astype(np.int32)

@@ -135,7 +135,7 @@ def _plane(axes: Axes, found: Box | Cylinder, axis: int | None) -> None:
     membership, domain, (low, high) = found.membership, found.domain, found.bounds
     middle = 0.5 * (low + high)
     a, b = [k for k in range(domain.dimension) if k != axis]
-    nodes = NODES if membership.robot.evaluator.quick else SLOW_NODES
+    nodes = NODES if membership.quick else SLOW_NODES
     ticks = [np.linspace(domain.lower[k], domain.upper[k], nodes) for k in (a, b)]
     points = np.tile(middle, (nodes * nodes, 1))
     points[:, [a, b]] = nodes_of(ticks)

@@ -172,7 +172,7 @@ def prove_pose_error(
 class _Enclosure:
     def __init__(self, robot: Robot, tolerances: Tolerances) -> None:
         self.robot, self.mechanism = robot, robot.mechanism
-        self.parameters = GeometricParameters(self.mechanism)
+        self.parameters = GeometricParameters(self.mechanism, ideal_gears=False)
         self.model: GraphModel = self.parameters.model
         drives = self.model.columns_of(self.mechanism.actuated_joints)
         # Held drives leave as many unknowns as there are independent equations.

@@ -20,7 +20,7 @@ import numpy as np
 from pkm_description.joint_geometry import frame_along
 from pkm_description.mechanism import Array, JointType, Loop, LoopType
 from pkm_description.rotations import skew
-from pkm_kinematics.graph_model import ORIGIN, PREDECESSOR, SUCCESSOR, GraphModel, rotations
+from pkm_kinematics.graph_model import ORIGIN, PREDECESSOR, RATIO, SUCCESSOR, GraphModel, rotations
 
 ROUNDING = 1e-13
 TURNING = {JointType.REVOLUTE, JointType.CONTINUOUS}
@@ -97,11 +97,15 @@ class EnclosedGraph:
     """Bodies, and derivatives of the gaps, of a model whose joints, platform and places are within boxes.
 
     `model` is as drawn, `q` (n, size), `position` (n, 3) and `attitude` (n, 3, 3) of the platform. `shifts`
-    (n_places, 2) are radii of the places' displacements: translation [m] in each direction, and angle [rad].
+    (n_places, 2) are radii of the places' displacements: translation [m] in each direction, and angle [rad]; of a ratio
+    the first is its relative change.
     """
 
     def __init__(self, model: GraphModel, q: Enclosed, position: Enclosed, attitude: Enclosed, shifts: Array) -> None:
-        self.model, n = model, len(q.middle)
+        self.model, self.q, n = model, q, len(q.middle)
+        self.off = np.zeros(len(model.joints))  # relative, of what gears make of each joint's coordinate
+        for place, joints in model.geared.items():
+            self.off[joints] += (1.0 + self.off[joints]) * shifts[place, 0]
         self.frames = [_displaced(model.frames[k], *shifts[k]) for k in range(len(model.places))]
         still = exact(np.tile(np.eye(3), (n, 1, 1))), exact(np.zeros((n, 3)))
         self.bodies: dict[int, tuple[Enclosed, Enclosed]] = {0: still}
@@ -122,9 +126,10 @@ class EnclosedGraph:
         arm = self._arm(parent, k)
         for step in self.model.steps[k]:
             middle, radius = step.factor * q.middle[:, step.column] + step.offset, q.radius[:, step.column]
-            radius = abs(step.factor) * radius
+            radius = abs(step.factor) * (radius + self.off[k] * (np.abs(q.middle[:, step.column]) + radius))
             axis = _applied(R, step.axis)
-            rate = Enclosed(step.factor * axis.middle, abs(step.factor) * axis.radius)
+            spread = axis.radius + self.off[k] * (np.abs(axis.middle) + axis.radius)
+            rate = Enclosed(step.factor * axis.middle, abs(step.factor) * spread)
             self.axes.append((k, step.column, step.slides, rate, p))
             if step.slides:
                 reach = np.abs(axis.middle) * radius[:, None]
@@ -221,6 +226,8 @@ class EnclosedGraph:
         """Derivative (n, m, 6) of a loop's gaps by a place's displacement."""
         model, n = self.model, len(ends[0].point.middle)
         J = Enclosed(*(np.zeros((n, 3 + len(pairs), 6)) for _ in range(2)))
+        if side == RATIO:
+            return self._by_ratio(k, ends, pairs)
         link = model.links[model.places[k].link]
         for end in ends:
             moves = bool(model.carried[end.link, k]) if side == ORIGIN else end.place == k
@@ -235,6 +242,21 @@ class EnclosedGraph:
                 linear = exact(np.zeros(3)) if still else crossed(about, end.point - p)
                 _put(J, 3 + axis, end.sign, linear, about, pairs)
         return J
+
+    def _by_ratio(self, place: int, ends: Sequence[End], pairs: list[Enclosed]) -> Enclosed:
+        """Derivative (n, m, 6) of a loop's gaps by a ratio: the rates of its joints times their coordinates."""
+        J = Enclosed(*(np.zeros((len(self.q.middle), 3 + len(pairs), 6)) for _ in range(2)))
+        for end in ends:
+            for k, at, slides, axis, point in self.axes:
+                if k in self.model.geared[place] and self.model.carried[end.link, k]:
+                    turn = self.times(axis, at)
+                    linear = turn if slides else crossed(turn, end.point - point)
+                    _put(J, 0, end.sign, linear, None if slides else turn, pairs)
+        return J
+
+    def times(self, vector: Enclosed, column: int) -> Enclosed:
+        """Vectors (n, 3) times a coordinate."""
+        return (vector.part(..., None) @ self.q.part(..., column, None, None)).part(..., 0)
 
 
 def _held_directions(loop: Loop) -> Array | None:
@@ -338,6 +360,9 @@ class EnclosedRods(EnclosedGraph):
                 if model.carried[body, k]:
                     speed = turns if slides else crossed(turns, c - point)
                     _set(J, row, at, dotted(n_, speed), -1.0)
+                    for place, joints in model.geared.items():
+                        if k in joints:
+                            _set(places[place], row, 0, dotted(n_, self.times(speed, at)), -1.0)
             self._length(J, places, row, rod, loop.name)
             for k in {rod.centre, ball, *(j for j, *_ in self.axes if model.carried[body, j])}:
                 before = self.bodies[model.links[model.places[k].link]][0]
@@ -360,12 +385,18 @@ class EnclosedRods(EnclosedGraph):
             own = _unit(point.part(None))
         else:
             frame, axis = self.frames[rod.slide], model.joints[rod.slide].axis
-            q = self.q.part(..., rod.column, None)
-            inner = Enclosed(point.middle + q.middle * axis, point.radius + q.radius * np.abs(axis))
+            q, off = self.q.part(..., rod.column, None), self.off[rod.slide]
+            reach = q.radius + off * (np.abs(q.middle) + q.radius)
+            inner = Enclosed(point.middle + q.middle * axis, point.radius + reach * np.abs(axis))
             R = frame.part(slice(0, 3), slice(0, 3))
             along = _unit((R @ inner.part(..., None)).part(..., 0) + frame.part(slice(0, 3), 3))  # before the slide
             own = (_transposed(R.part(None)) @ along.part(..., None)).part(..., 0)  # in the slide's own axes
-            _set(J, row, rod.column, dotted(own, exact(axis)), -1.0)
+            rate = Enclosed(axis, off * np.abs(axis))
+            _set(J, row, rod.column, dotted(own, rate), -1.0)
+            for place, joints in model.geared.items():
+                if rod.slide in joints:
+                    along_axis = self.times(rate.part(None), rod.column)
+                    _set(places[place], row, 0, dotted(own, along_axis), -1.0)
             for k, unit in enumerate(np.eye(3)):
                 before = exact(model.nominal[rod.slide][:3, k])
                 _set(places[rod.slide], row, k, dotted(along, before), -1.0)

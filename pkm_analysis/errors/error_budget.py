@@ -138,7 +138,8 @@ class ErrorBudget(Plottable):
 
 def shown_size(value: float, unit: str) -> str:
     """A size in the unit that a person uses."""
-    return {"m": f"{1e3 * value:.4g} mm", "rad": f"{np.degrees(value):.4g} deg"}.get(unit, f"{value:.4g} {unit}")
+    known = {"m": f"{1e3 * value:.4g} mm", "rad": f"{np.degrees(value):.4g} deg", "1": f"{100.0 * value:.4g} %"}
+    return known.get(unit, f"{value:.4g} {unit}")
 
 
 @dataclass(frozen=True, eq=False)
@@ -178,7 +179,7 @@ class ErrorModel:
                 "its drives are more than its degrees of freedom: errors strain it, and stiffness says how it yields",
                 "ask for its stiffness",
             )
-        self.parameters = GeometricParameters(self.mechanism)
+        self.parameters = GeometricParameters(self.mechanism, ideal_gears=False)
         names = {one.name: one.unit for one in self.parameters.all}
         loops = tuple(loop.name for loop in self.mechanism.loops)
         passive = tuple(j.name for j in self.mechanism.joints if not j.actuated and j.type is not JointType.FIXED)
@@ -412,7 +413,7 @@ QUANTILES = (0.5, 0.9, 0.95, 0.99)
 class SampledErrors(Plottable):
     """Errors (machines, n, 2) of position [m] and rotation [rad] of machines at n configurations; NaN: no closure."""
 
-    _picture: ClassVar[str] = "error_pictures.sampled_picture"
+    _picture: ClassVar[str] = "proof_pictures.sampled_picture"
 
     robot: str
     poses: Array

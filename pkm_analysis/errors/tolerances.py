@@ -28,6 +28,7 @@ class Tolerances:
 
     lengths: float = 5e-5
     angles: float = math.radians(0.02)
+    ratios: float = 0.0
     sensors: float | Mapping[str, float] = 0.0
     clearance: float | Mapping[str, float] = 0.0
     change: float = 0.0
@@ -39,8 +40,8 @@ class Tolerances:
     costs: Mapping[str, float] = field(default_factory=dict)
 
     def of(self, name: str, unit: str) -> float:
-        """The tolerance of a geometric parameter [m or rad]."""
-        found = self.lengths if unit == "m" else self.angles
+        """The tolerance of a geometric parameter [m, rad, or 1]."""
+        found = {"m": self.lengths, "rad": self.angles, "1": self.ratios}[unit]
         for pattern, (number, written) in self.parameters.items():
             if name == pattern or fnmatch.fnmatchcase(name, pattern):
                 found = in_si(number, written, unit, f"tolerance of '{pattern}'")
@@ -81,6 +82,7 @@ def read_tolerances(path: str | Path) -> Tolerances:
         return _size(section, key, wanted) if section.has(key) else default
 
     found: dict[str, Any] = {"lengths": size("lengths", "m", 5e-5), "angles": size("angles", "rad", Tolerances.angles)}
+    found["ratios"] = size("ratios", "1", 0.0)
     for key in ("sensors", "clearance"):
         if section.has(key):
             given = values[key]
@@ -115,7 +117,8 @@ def _size(section: Section, key: str, wanted: str) -> float:
         plain = section.number(key)
         if plain == 0.0:
             return 0.0
-        raise section.wrong(key, f"{plain:g} has no unit", f"write '{plain:g} mm', or deg")
+        remedy = f"write '{plain:g} %'" if wanted == "1" else f"write '{plain:g} mm', or deg"
+        raise section.wrong(key, f"{plain:g} has no unit", remedy)
     text = section.text(key)
     number, unit = read_number(text, f"{section.source}, {key}", "write a number and its unit, as 0.05 mm")
     kind = wanted or ("rad" if unit in ("rad", "mrad", "deg") else "m")

@@ -194,7 +194,7 @@ class GridGraph:
         self.membership = membership.over(self.domain)
         self.measures = Measures(self.membership)
         self.scale = self.domain.scale
-        nodes = (NODES if membership.robot.evaluator.quick else SLOW_NODES)[domain.dimension]
+        nodes = (NODES if membership.quick else SLOW_NODES)[domain.dimension]
         counts = self.domain.nodes(resolution or nodes, 5)
         if np.prod(counts.astype(float)) > MOST:
             raise AnalysisError("regions", f"the grid would have {np.prod(counts):,} nodes", "lower the resolution")

@@ -75,9 +75,16 @@ class Membership:
         return _Layout(reach, limit, tuple(limit + int(n) for n in np.cumsum(sizes)))
 
     @cached_property
+    def quick(self) -> bool:
+        """Whether a pose takes microseconds."""
+        return self.robot.evaluator.quick and not any(one.quantity.slow for one in self.requirements)
+
+    @cached_property
     def _needs(self) -> tuple[int, ...]:
         own = [REACH, REACH_AT, *([LIMIT, LIMIT_AT] if self.joint_limits else [])]
-        return tuple(dict.fromkeys(own + [n for one in self.requirements for n in one.quantity.needs]))
+        return tuple(
+            dict.fromkeys(own + [n for one in self.requirements if not one.quantity.slow for n in one.quantity.needs])
+        )
 
     @cached_property
     def _turned(self) -> list[Membership]:
@@ -193,7 +200,8 @@ class Membership:
         codes = np.zeros(len(points), dtype=np.int32)
         poses, known = domain.poses(points)
         batch = Batch(self.robot, poses, self._needs)
-        for one, start in reversed(list(zip(self.requirements, first.requirements, strict=False))):
+        numbered = list(zip(self.requirements, first.requirements, strict=False))
+        for one, start in reversed([pair for pair in numbered if not pair[0].quantity.slow]):
             slack, causes = one.at(batch)
             fails = ~(slack >= 0.0)
             codes[fails] = start + causes[fails]
@@ -210,6 +218,12 @@ class Membership:
             codes[seam & (codes == INSIDE)] = SEAM
         if self.platform_limits:
             self._beyond_platform_limits(points, poses, codes)
+        for one, start in [pair for pair in numbered if pair[0].quantity.slow]:
+            rows = np.flatnonzero((codes == INSIDE) | (codes == SEAM) | (codes >= start))  # where none before it fails
+            if len(rows):
+                slack, causes = one.at(Batch(self.robot, poses[rows], one.quantity.needs))
+                fails = ~(slack >= 0.0)
+                codes[rows[fails]] = start + causes[fails]
         return codes
 
     def _beyond_platform_limits(self, points: Array, poses: Array, codes: Codes) -> None:

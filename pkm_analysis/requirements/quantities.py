@@ -233,7 +233,7 @@ def _elastic(robot: Robot, name: str, drives: float | None) -> Quantity:
     def of(system: ElasticSystem) -> Array:
         if kind == "sag":
             return np.linalg.norm(system.displacement(system.sprung(system.weights()))[..., :3, 0], axis=-1)
-        C = system.displacement(system.response(system.on_platform(np.eye(6))))[..., part, part]
+        C = system.displacement(system.pushed(np.eye(6)))[..., part, part]
         most = np.linalg.eigvalsh(C)[..., -1] if direction is None else direction @ C @ direction
         return np.where(most > 0.0, 1.0 / np.where(most > 0.0, most, 1.0), np.inf)
 
@@ -250,7 +250,7 @@ def _elastic(robot: Robot, name: str, drives: float | None) -> Quantity:
         along = "in the softest direction" if direction is None else _where(direction)
         meaning = f"a {load} alone at the platform's origin over the displacement along it, {along}"
     drives_text = "" if drives is None else f", drives of {drives:g}"
-    return Quantity(name, unit, f"{meaning}{drives_text}", evaluate, version=repr(drives))
+    return Quantity(name, unit, f"{meaning}{drives_text}", evaluate, version=repr(drives), slow=True)
 
 
 def _frequency(robot: Robot, stiffness: float | None) -> Quantity:
@@ -269,7 +269,7 @@ def _frequency(robot: Robot, stiffness: float | None) -> Quantity:
         return values
 
     meaning = f"lowest natural frequency on drives of stiffness {stiffness:g} {unit}"
-    return Quantity("natural_frequency", "Hz", meaning, evaluate, version=repr(stiffness))
+    return Quantity("natural_frequency", "Hz", meaning, evaluate, version=repr(stiffness), slow=True)
 
 
 def requirement(robot: Robot, text: str, assumed: Assumed = NOTHING_MORE) -> Requirement:

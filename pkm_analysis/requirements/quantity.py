@@ -106,6 +106,7 @@ class Quantity:
         version: distinguishes it from others of its name; None where nothing does.
         near: a faster evaluation, with values only on the right side of a bound, and the index of each one's cause.
         causes: what values can be due to, in words.
+        slow: whether a pose takes about a millisecond: it is asked for at fewer poses, and last.
         least: its lower bounds (n,) over boxes, where they are known; `most` likewise the upper ones.
     """
 
@@ -118,6 +119,7 @@ class Quantity:
     version: str | None = ""
     near: Callable[[Batch, float], tuple[Array, NDArray[np.int64]]] | None = None
     causes: tuple[str, ...] = ()
+    slow: bool = False
     least: Callable[[Enclosure], Array] | None = None
     most: Callable[[Enclosure], Array] | None = None
 
@@ -179,7 +181,7 @@ class Requirement:
         """Raise `AnalysisError` where nothing over boxes is known of it, or it asks for nothing."""
         about, known = f"requirement '{self}'", (self.quantity.least, self.quantity.most)
         if not any(known):
-            problem = f"nothing is proved of '{self.quantity.name}' of this robot"
+            problem = f"nothing is proved of '{self.quantity.name}' of this robot: it is known at poses, not over boxes"
             raise AnalysisError(about, problem, f"write one of: {'; '.join(PROVED)}")
         if known[not self.at_least] is None:
             side, other = ("a lower", "less") if self.at_least else ("an upper", "more")

@@ -184,11 +184,14 @@ class ElasticSystem:
         self.paths = paths
         self.rows = np.concatenate(rows, axis=-2) if rows else np.zeros((*self.poses, 0, self.size))
 
+    @cached_property
+    def _free(self) -> tuple[Array, Array, Array]:
+        return _parts(self.rows[..., self.elastic :])
+
     def _loose(self, motions: Array, left_out: int) -> Array:
         """What no limb holds (..., k, 6), for the platform's branch to hold."""
         reach = self.scale[:, None] * self.paths[..., self.model.platform, :, self.elastic :]
-        _, _, free = _parts(self.rows[..., self.elastic :])
-        loose = _span(reach @ free)
+        loose = _span(reach @ self._free[2])
         if not loose.shape[-1]:
             return np.zeros((*self.poses, 0, 6))
         own = _span(self.scale[:, None] * motions)
@@ -208,14 +211,13 @@ class ElasticSystem:
 
     # -- solution -----------------------------------------------------------------------------------------------------
 
-    @cached_property
-    def compliances(self) -> Array:
-        """Compliance (..., n_e, n_e) of the elastic coordinates."""
-        C = np.zeros((*self.poses, self.elastic, self.elastic))
+    def given(self, forces: Array) -> Array:
+        """Elastic coordinates (..., n_e, k) under forces (..., n_e, k) along them."""
+        found = np.zeros(np.broadcast_shapes(forces.shape, (*self.poses, 1, 1)))
         for part in self.parts:
             if part.kind != "spring":
-                C[..., part.at, part.at] = part.compliance
-        return C
+                found[..., part.at, :] = part.compliance @ forces[..., part.at, :]
+        return found
 
     @cached_property
     def stretches(self) -> Array:
@@ -245,11 +247,13 @@ class ElasticSystem:
     @cached_property
     def _split(self) -> tuple[Array, Array, Array, Array]:
         """Pseudo-inverse of B, basis N of wrenches along no free direction, A^T N, the inverse of its compliance."""
-        inverse, N, _ = _parts(self.rows[..., self.elastic :])
-        A, C = self.rows[..., : self.elastic], self.compliances
+        inverse, N, _ = (
+            _parts(self.rows[..., self.elastic :]) if self.held.shape[-2] else self._free
+        )  # what `_loose` had
+        A = self.rows[..., : self.elastic]
         stress = _turned(A) @ N
-        values, vectors = np.linalg.eigh(_turned(stress) @ C @ stress)
-        least = INDETERMINATE * ((A @ C) * A).sum(axis=(-2, -1))[..., None]
+        values, vectors = np.linalg.eigh(_turned(stress) @ self.given(stress))
+        least = INDETERMINATE * (self.given(_turned(A)) * _turned(A)).sum(axis=(-2, -1))[..., None]
         real = values > least
         parts = vectors * np.where(real, 1.0 / np.where(real, values, 1.0), 0.0)[..., None, :]
         return inverse, N, stress, parts @ _turned(vectors)
@@ -263,6 +267,10 @@ class ElasticSystem:
     def response(self, loads: Array) -> Response:
         """Displacements under wrenches (..., n_nodes, 6, k) [N, N m] on nodes, given at the platform's origin."""
         return self.under((_turned(self.paths) @ loads).sum(axis=-3))
+
+    def pushed(self, wrenches: Array) -> Response:
+        """`response` to wrenches (6, k) [N, N m] on the platform at its origin."""
+        return self.under(_turned(self.paths[..., self.model.platform, :, :]) @ wrenches)
 
     def sprung(self, loads: Array) -> Response:
         """`response` to loads (..., n_nodes, 6, 1) and to the springs, as these pull at this pose."""
@@ -292,12 +300,12 @@ class ElasticSystem:
         """`under` without what springs add to their forces."""
         inverse, N, stress, soft = self._split
         external, along_free = work[..., : self.elastic, :], work[..., self.elastic :, :]
-        A, C = self.rows[..., : self.elastic], self.compliances
+        A = self.rows[..., : self.elastic]
         cut = -_turned(inverse) @ along_free
         forces = external + _turned(A) @ cut
-        s = -soft @ (_turned(stress) @ (C @ forces))
+        s = -soft @ (_turned(stress) @ self.given(forces))
         cut, forces = cut + N @ s, forces + stress @ s
-        e = C @ forces
+        e = self.given(forces)
         q = -inverse @ (A @ e)
         return Response(self.paths, np.concatenate([e, q], axis=-2), forces, cut)
 

@@ -79,7 +79,7 @@ class Stiffness(Plottable):
 
     @cached_property
     def _units(self) -> Response:
-        return self.system.response(self.system.on_platform(np.eye(6)))
+        return self.system.pushed(np.eye(6))
 
     @cached_property
     def _loads(self) -> Array:
@@ -181,7 +181,7 @@ class Stiffness(Plottable):
         """The sag (6,) under the robot's weight and springs, and `compliance` (6, 6), of the robot on rigid drives."""
         system = self.system.on_drives(RIGID)
         sag = system.displacement(system.sprung(system.weights()))[:, 0]
-        return sag, system.displacement(system.response(system.on_platform(np.eye(6))))
+        return sag, system.displacement(system.pushed(np.eye(6)))
 
     @cached_property
     def deflection(self) -> Array:

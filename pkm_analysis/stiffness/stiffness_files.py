@@ -35,7 +35,7 @@ LOWEST = 4  # that are shown
 class ModeShapes(Plottable):
     """The `LOWEST` vibrations of `of`, drives held, without rotors."""
 
-    _picture: ClassVar[str] = "mode_pictures.mode_picture"
+    _picture: ClassVar[str] = "elastic_pictures.mode_picture"
     of: Stiffness
 
     def __post_init__(self) -> None:

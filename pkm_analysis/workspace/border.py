@@ -451,7 +451,7 @@ def _goes_on(c: Coordinate, found: Range, asked: Range, conditions: Membership) 
 
 
 def _box(conditions: Membership, ranges: dict[str, Range]) -> dict[str, Range] | None:
-    nodes = (COARSE if conditions.robot.evaluator.quick else SLOW_COARSE)[min(len(ranges), 3)]
+    nodes = (COARSE if conditions.quick else SLOW_COARSE)[min(len(ranges), 3)]
     box, found = dict(ranges), None
     for _ in range(PASSES):
         domain = conditions.domain.within(box)

@@ -140,7 +140,7 @@ def largest_box(membership: Membership, lower: Array, upper: Array) -> Box:
                     moved = end[k] + sense * step
                     if lower[k] <= moved <= upper[k] and membership.inside(_face(low, high, k, moved)).all():
                         end[k] = moved
-    rng, n = np.random.default_rng(0), CHECKED if membership.robot.evaluator.quick else SLOW_CHECKED
+    rng, n = np.random.default_rng(0), CHECKED if membership.quick else SLOW_CHECKED
     while not membership.inside(rng.uniform(low, high, (n, len(low)))).all():
         middle, half = 0.5 * (low + high), 0.5 * SHRINK * (high - low)
         low, high = middle - half, middle + half
@@ -172,7 +172,7 @@ def largest_cylinder(membership: Membership, lower: Array, upper: Array) -> Cyli
     _, radius, place, first, last = best
     centre = np.array([axes[0][place[0]], axes[1][place[1]]])
     bottom, top = (float(axes[2][first]), float(axes[2][last])) if len(axes) == 3 else (0.0, 0.0)
-    rng, n = np.random.default_rng(0), CHECKED if membership.robot.evaluator.quick else SLOW_CHECKED
+    rng, n = np.random.default_rng(0), CHECKED if membership.quick else SLOW_CHECKED
 
     def fits(r: float, centre: Array, n: int = n) -> bool:
         angle = rng.uniform(0.0, 2.0 * pi, n)
@@ -197,7 +197,7 @@ def largest_cylinder(membership: Membership, lower: Array, upper: Array) -> Cyli
 def _grid(membership: Membership, lower: Array, upper: Array) -> tuple[list[Array], NDArray[np.bool_]]:
     if membership.domain.dimension not in (2, 3):
         raise AnalysisError("box", "it is looked for in two or three coordinates", "vary two or three")
-    nodes = NODES if membership.robot.evaluator.quick else SLOW_NODES
+    nodes = NODES if membership.quick else SLOW_NODES
     axes = [np.linspace(a, b, nodes) for a, b in zip(lower, upper, strict=True)]
     return axes, codes_on_grid(membership, axes) == INSIDE
 

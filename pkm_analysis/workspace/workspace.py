@@ -185,7 +185,7 @@ def workspace(
 
 def measured(membership: Membership, tolerance: float | None = None, resolution: int | None = None) -> Workspace:
     """The workspace within the ranges of a domain; `AnalysisError` where it is empty."""
-    domain, quick = membership.domain, membership.robot.evaluator.quick
+    domain, quick = membership.domain, membership.quick
     scale = domain.scale
     side = float(np.prod(scale * (domain.upper - domain.lower))) ** (1.0 / len(scale))
     axes = domain.grid(domain.nodes(resolution or (NODES if quick else SLOW_NODES)[domain.dimension], 8))
@@ -217,7 +217,7 @@ def measured(membership: Membership, tolerance: float | None = None, resolution:
 
 def _compared(membership: Membership, size: float, error: float, pitch: float) -> tuple[tuple[float, float], str]:
     """Size by random points, with its standard deviation, and a text where it disagrees with the measured size."""
-    costly = any(one.quantity.near is not None for one in membership.requirements)
+    costly = any(one.quantity.slow or one.quantity.near is not None for one in membership.requirements)
     samples = COSTLY_SAMPLES if costly else SAMPLES if membership.robot.evaluator.quick else SLOW_SAMPLES
     sampled = sample_size(membership, samples)
     if abs(sampled[0] - size) <= error + DEVIATIONS * sampled[1]:

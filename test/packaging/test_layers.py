@@ -105,3 +105,20 @@ def test_what_only_a_type_checker_sees_is_free() -> None:
     source = "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from pkm_control.loop.guard import guard_of"
     assert amiss(source, "pkm_hardware/machine.py") == []
     assert amiss("from std_msgs.msg import String", "pkm_control/ros/motion_messages.py") == []
+
+
+def test_modules_that_are_named_in_strings_exist() -> None:
+    """What is imported late, by name: a module, or something that a module defines."""
+    lost = []
+    for file in files():
+        for node in ast.walk(ast.parse(file.read_text())):
+            text = node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ""
+            if re.fullmatch(r"[a-z]+_pictures\.\w+", text):
+                text = f"pkm_analysis.drawing.{text}"
+            if re.fullmatch(r"pkm_\w+(\.\w+)+", text) and (ROOT / text.split(".")[0] / "__init__.py").exists():
+                *folder, name = text.split(".")
+                place, module = ROOT.joinpath(*folder), ROOT.joinpath(*folder).with_suffix(".py")
+                defined = module.exists() and re.search(rf"^(def|class) {name}\b|^{name}\b", module.read_text(), re.M)
+                if not (defined or (place / name).is_dir() or (place / f"{name}.py").exists()):
+                    lost.append(f"{file.relative_to(ROOT)}: {text}")
+    assert not lost

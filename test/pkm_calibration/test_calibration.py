@@ -14,6 +14,7 @@ import pytest
 
 from pkm_calibration import calibrate_command
 from pkm_calibration.calibration import calibrate
+from pkm_calibration.estimation import ContradictionError
 from pkm_calibration.measurements import MeasurementError, parse_measurements
 from pkm_calibration.plan import plan_poses
 from pkm_description import load_mechanism
@@ -46,6 +47,37 @@ def test_true_values_are_within_their_intervals_and_kept_poses_within_the_noise(
     found = [inside(name, seed) for seed in range(runs)]
     assert np.concatenate([one for one, _ in found]).mean() > 0.8
     assert max(error for _, error in found) < 2.0
+
+
+def test_wrong_gears_are_found_where_they_may_be_wrong(tmp_path: Path) -> None:
+    """A gear of 54 in place of 55, and encoders that turn as little: of a machine otherwise as drawn."""
+    drawn, _, measurements = measured("delta", n=40)
+    model = GraphModel(drawn)
+    columns, random = model.columns_of(drawn.actuated_joints), np.random.default_rng(1)
+    start = model.home(40)
+    start.q[:, columns] += random.uniform(-0.3, 0.5, (40, 3))
+    states, gap = model.closed(start, columns)
+    assert gap.max() < 1e-9
+    turned = states.q[:, columns].copy()
+    turned[:, 0] *= 54.0 / 55.0
+    exact = replace(measurements, drives=turned, attitude=states.platform[:, :3, :3])
+    exact.position[:] = states.platform[:, :3, 3] + NOISE * random.standard_normal((40, 3))
+    data, corrections, numbers = (tmp_path / name for name in ("measured.csv", "corrections.yaml", "numbers.json"))
+    data.write_text(as_csv(drawn, exact))
+    words = ["delta", str(data), "--only", "*: zero of *", "*: ratio of *"]
+    assert calibrate_command.main([*words, "-o", str(corrections), "--json", str(numbers), "--real-gears"]) == 0
+    answer = json.loads(numbers.read_text())
+    wanted = {"limb1: ratio of arm": 1.0 / 54.0, "limb2: ratio of arm": 0.0, "limb3: ratio of arm": 0.0}
+    for name, true in wanted.items():
+        assert answer["parameters"][name] == pytest.approx(true, abs=1e-4)
+        low, high = answer["interval95"][name]
+        assert high - low < 2e-4
+    assert answer["rms_kept"]["position"] < 2.0 * NOISE
+    ratio = load_mechanism("delta", {"corrections": str(corrections)}).joint_named["limb1_arm"].drive.gear_ratio
+    assert ratio == pytest.approx(54.0, abs=0.006)
+    assert calibrate_command.main([*words, "--json", str(numbers)]) == 2  # there is no such parameter
+    with pytest.raises(ContradictionError):  # zeros do not explain it
+        calibrate(drawn, exact, only=["*: zero of *"])
 
 
 @pytest.mark.slow

@@ -61,7 +61,7 @@ def test_every_direction_is_near_one_of_those_that_are_asked() -> None:
 )
 def test_derivatives_at_random_points_of_a_box_are_within_their_enclosures(name: str) -> None:
     """Of loops and of rods, joints and places displaced: each within its interval, elementwise."""
-    enclosure = _Enclosure(Analysis(load_mechanism(name)).robot, Tolerances(lengths=1e-3, angles=1e-3))
+    enclosure = _Enclosure(Analysis(load_mechanism(name)).robot, Tolerances(lengths=1e-3, angles=1e-3, ratios=0.01))
     model, random = enclosure.model, np.random.default_rng(0)
     home, n = model.home(), 40
     wide = Enclosed(home.q, np.full((1, model.size), 0.01))
@@ -210,7 +210,7 @@ def _planar_gaps(base: np.ndarray, pins: np.ndarray, at: np.ndarray) -> tuple[np
 def test_play_and_warmth_are_in_the_proof(name: str, half: float) -> None:
     """Joints off by their clearance in the worst direction to first order, parts and sensors too, all of it warmer."""
     analysis = Analysis(load_mechanism(name))
-    loose = Tolerances(lengths=1e-5, angles=1e-5, sensors=1e-5, clearance=2e-5, change=5.0)
+    loose = Tolerances(lengths=1e-5, angles=1e-5, ratios=1e-4, sensors=1e-5, clearance=2e-5, change=5.0)
     found = prove_pose_error(analysis.robot, analysis.box(box_of(analysis, half)), loose, 2e-3, 0.01, 3000)
     assert found.verdict == "proved"
     task = analysis.robot.coordinates

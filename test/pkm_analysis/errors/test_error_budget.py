@@ -48,6 +48,19 @@ def test_a_sensor_moves_the_platform_as_forward_kinematics_says() -> None:
         np.testing.assert_allclose(there[:, :3] - budget.poses[:, :3], one.effects[:, :3], atol=1e-7)
 
 
+def test_a_gear_that_is_off_moves_the_platform_by_a_share_of_the_drives_angle(tmp_path: Path) -> None:
+    file = tmp_path / "tolerances.yaml"
+    file.write_text("lengths: 0 mm\nangles: 0 deg\nratios: 0.05 %\n")
+    budget = model("delta", read_tolerances(file)).budget()
+    kinematics = Kinematics(load_mechanism("delta"))
+    there = kinematics.at(budget.poses)
+    assert len(budget.sources) == 3
+    for one in budget.sources:
+        k = kinematics.actuated_names.index(one.name.replace(": ratio of ", "_"))
+        expected = 5e-4 * there.actuated[:, None, k] * there.forward_jacobian[:, :, k]
+        np.testing.assert_allclose(one.effects, expected, atol=1e-12)
+
+
 @pytest.mark.parametrize("name", ["delta", pytest.param("gough_stewart", marks=pytest.mark.slow), "planar_3rrr"])
 def test_machines_at_random_spread_as_first_order_says(name: str) -> None:
     found = sampled_errors(model(name, Tolerances(lengths=2e-5, angles=1e-5), count=3), 400)
@@ -150,6 +163,8 @@ def test_the_command_prints_numbers_and_pictures(tmp_path: Path, capsys: pytest.
     [
         ("lengths: 0.05\n", "no text|no unit"),
         ("lengths: 0.05 deg\n", "is no unit of it"),
+        ("ratios: 0.001\n", "write '0.001 %'"),
+        ("ratios: 0.1 mm\n", "is no unit of it"),
         ("lengths: -1 mm\n", "negative"),
         ("length: 1 mm\n", "did you mean 'lengths'"),
         ('parameters: {"nothing": 1 mm}\n', "no parameter of the robot has such a name"),

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,12 +14,15 @@ import pytest
 
 from pkm_analysis import Analysis, AnalysisError
 from pkm_analysis.command_line.analyse import main
+from pkm_analysis.stiffness.elastic_solution import ElasticSystem
 from pkm_analysis.stiffness.link_beams import Hung, Piece, body_of
+from pkm_analysis.stiffness.stiffness import Stiffnesses
 from pkm_description import load_mechanism
 from pkm_description.description_error import DescriptionError
 from pkm_description.mechanism import Inertial, Section
 from pkm_description.urdf.elements import hollow_section, rectangle, tube
 from pkm_dynamics.natural_frequencies import natural_frequencies
+from pkm_kinematics import Configuration
 from test.oracles.sprung_robots import sprung
 
 DESCRIPTION = Path(__file__).parents[3] / "docs" / "description.md"
@@ -231,8 +236,53 @@ def test_maps_and_requirements_know_it(delta: Analysis) -> None:
     assert delta.quantity("sag").of(delta.robot, at.pose[None])[0] == pytest.approx(np.linalg.norm(at.sag[:3]))
     with pytest.raises(AnalysisError, match="no unit"):
         delta.requirement("stiffness > 2 mm")
-    with pytest.raises(AnalysisError, match="nothing is proved"):
+    with pytest.raises(AnalysisError, match=r"nothing is proved.*known at poses"):
         delta.prove("stiffness:z > 2 N/um", {"x": (0.0, 0.1)})
+
+
+@pytest.mark.parametrize(
+    "requirements",
+    [
+        ("stiffness:z > 2 N/um",),
+        ("stiffness:z > 2 N/um", "joint:limb1_arm < 5 deg"),
+        ("sag < 60 um", "joint:limb1_arm < 5 deg", "stiffness > 0.35 N/um"),
+    ],
+)
+def test_a_slow_requirement_is_asked_only_where_the_others_hold(
+    delta: Analysis, requirements: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first condition that fails is named all the same: codes are those of asking for everything everywhere."""
+    conditions = delta.conditions(requirements=requirements)
+    points = np.random.default_rng(0).uniform((-0.7, -0.7, -1.5), (0.7, 0.7, -0.4), (1500, 3))
+    hasty = [
+        replace(one, quantity=replace(one.quantity, slow=False)) if one.quantity.slow else one
+        for one in conditions.requirements
+    ]
+    assert not conditions.quick
+    asked: list[int] = []
+    over = Stiffnesses.over
+
+    def counted(self: Stiffnesses, at: Configuration, of: Callable[[ElasticSystem], np.ndarray]) -> np.ndarray:
+        asked.append(len(at.poses))
+        return over(self, at, of)
+
+    monkeypatch.setattr(Stiffnesses, "over", counted)
+    codes = conditions.codes(points)
+    few = sum(asked)
+    expected = replace(conditions, requirements=tuple(hasty)).codes(points)
+    np.testing.assert_array_equal(codes, expected)
+    assert few < 0.8 * (sum(asked) - few)
+    firsts = conditions._first.requirements
+    for k in range(len(requirements)):
+        assert ((codes >= firsts[k]) & (codes < firsts[k] + 1)).any()
+
+
+def test_a_workspace_with_a_stiffness_asks_for_few_poses(delta: Analysis) -> None:
+    found = delta.workspace(requirements=["stiffness:z > 2 N/um"], resolution=11, tolerance=0.02)
+    assert any("stiffness:z" in stop.text for stop, _ in found.stopped_by)
+    inside = found.contains(np.array([[0.0, 0.0, -0.7], [0.0, 0.0, -1.1]]))
+    at = [1.0 / delta.stiffness({"z": z}).compliance[2, 2] for z in (-0.7, -1.1)]
+    assert [value > 2e6 for value in at] == inside.tolist() == [True, False]
 
 
 @pytest.mark.parametrize(

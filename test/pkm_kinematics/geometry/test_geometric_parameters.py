@@ -64,6 +64,61 @@ def test_loops_close_at_home_and_their_derivatives_are_those_of_differences(robo
             )
 
 
+@pytest.mark.parametrize("robot_name", ["delta", "hexa", "quattro", "cable_8"])
+def test_the_ratio_of_a_drive_is_a_parameter_as_reloaded_robots_say(robot_name: str) -> None:
+    """With the motors held: a joint is then at the motor's angle over the ratio of the reloaded description."""
+    mechanism = load_mechanism(robot_name)
+    parameters = GeometricParameters(mechanism, ideal_gears=False)
+    assert len(parameters) == len(GeometricParameters(mechanism)) + len(mechanism.actuated_joints)
+    if len(mechanism.actuated_joints) > mechanism.mobility.platform:
+        return  # errors strain it: no pose goes with drives that stay
+    states = parameters.model.random_states(2, 0.1)
+    columns = parameters.model.columns_of(mechanism.actuated_joints)
+    chosen = [one for one in parameters.all if one.kind == "ratio"]
+    twists = parameters.sensitivity(states, chosen)[1]
+    for k, one in enumerate(chosen):
+        moved = []
+        for step in (4e-4, 2e-4):
+            ends = []
+            for sign in (step, -step):
+                built = corrected(mechanism, moves(parameters, parameters.displacements({one.name: sign})))
+                kinematics = Kinematics(built)
+                ratios = [
+                    mechanism.joint_named[name].drive.gear_ratio / built.joint_named[name].drive.gear_ratio
+                    for name in mechanism.actuated_joints
+                ]
+                rows = zip(states.q[:, columns] * ratios, states.poses, strict=True)
+                found = [kinematics.forward(q, guess) for q, guess in rows]
+                ends.append(np.array([there.pose[:3] for there in found]))
+            moved.append((ends[0] - ends[1]) / (2.0 * step))
+        exact = twists[:, :3, k]
+        assert np.abs(exact).max() > 1e-3
+        assert np.abs((4.0 * moved[1] - moved[0]) / 3.0 - exact).max() < 1e-6 * max(1.0, np.abs(exact).max())
+
+
+def test_ratios_of_gears_are_identifiable_beside_the_others() -> None:
+    """A drive's zero, and how far it moves per turn of the motor: six more in a Hexa."""
+    assert len(GeometricParameters(load_mechanism("hexa"), ideal_gears=False).identifiable()) == 72
+
+
+def test_the_ratio_of_a_follower_moves_the_platform_as_the_displaced_graph_does() -> None:
+    """A Par2's front arm is geared to the back one: with another ratio the platform leaves its plane."""
+    mechanism = load_mechanism("par2")
+    parameters = GeometricParameters(mechanism, ideal_gears=False)
+    one = parameters.named["front: ratio of arm"]
+    states, held = parameters.model.random_states(3), parameters.model.columns_of(mechanism.actuated_joints)
+    twist = parameters.sensitivity(states, [one])[1][:, :, 0]
+    ends = [
+        GraphModel(mechanism, parameters.displacements({one.name: sign})).closed(states, held, within=1e-15)[0]
+        for sign in (1e-5, -1e-5)
+    ]
+    difference = (ends[0].platform[:, :3, 3] - ends[1].platform[:, :3, 3]) / 2e-5
+    assert np.abs(twist[:, 1]).max() > 5e-3
+    np.testing.assert_allclose(difference, twist[:, :3], atol=1e-8)
+    with pytest.raises(DescriptionError, match="the loops imply its ratio"):
+        corrected(mechanism, moves(parameters, parameters.displacements({one.name: 1e-3})))
+
+
 @pytest.mark.parametrize(
     ("robot", "count"),
     [("gough_stewart", 42), ("hexaglide", 54), ("hexa", 66)],  # 6-SPS, 6-PSS, 6-RSS
@@ -215,13 +270,17 @@ def delta() -> Mechanism:
 def test_a_file_of_corrections_is_applied_by_the_loader(delta: Mechanism, tmp_path) -> None:
     twist = np.array([3e-4, 0, 0, 0, 0, 0])
     file = tmp_path / "delta.yaml"
-    file.write_text(corrections_text(delta, [Displacement("limb1_a_ball", "predecessor", twist)], ["a longer rod"]))
+    geared = Displacement("limb2_arm", "ratio", np.array([0.01, 0, 0, 0, 0, 0]))
+    made = [Displacement("limb1_a_ball", "predecessor", twist), geared]
+    file.write_text(corrections_text(delta, made, ["a longer rod, another gear"]))
     robot, found = read_corrections(file)
     assert robot == "delta"
     np.testing.assert_array_equal(found[0].twist, twist)
+    np.testing.assert_array_equal(found[1].twist, geared.twist)
     longer = load_mechanism("delta", {"corrections": str(file)})
     assert longer.loop_named["limb1_a_ball"].predecessor_frame[0, 3] == pytest.approx(1.0553)
     assert longer.mobility.platform == 3
+    assert longer.joint_named["limb2_arm"].drive.gear_ratio == pytest.approx(55 / 1.01)
     kinematics = Kinematics(longer)
     there = kinematics.nearest([0.05, 0.1, -0.9, 0.0, 0.0, 0.0])
     assert there.status == Status.CONVERGED
@@ -239,6 +298,9 @@ def test_a_file_of_corrections_is_applied_by_the_loader(delta: Mechanism, tmp_pa
             "robot: delta\ndisplacements:\n  - joint: limb1_arm\n    rotation: [0.001, .nan, 0]\n",
             "no list of 3 numbers",
         ),
+        ("robot: delta\ndisplacements:\n  - joint: limb1_a_rod\n    ratio: 0.001\n", "no such joint with a gear"),
+        ("robot: delta\ndisplacements:\n  - joint: limb1_arm\n    ratio: 3\n", "more than 0.2"),
+        ("robot: delta\ndisplacements:\n  - joint: limb1_arm\n    ratio: 0.1\n    rotation: [0, 0, 0]\n", "rotation"),
         ("robot: delta\n", "is no list"),
         ("42", "is not a mapping"),
     ],
