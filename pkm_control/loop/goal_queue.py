@@ -182,6 +182,12 @@ class GoalQueue:
         ride = points.ride
         if ride is None:
             return trajectory
+        inputs, size = loop.kinematics.engine.inputs, loop.kinematics.engine.size
+        if np.any(np.abs(inputs.offset(np.array(loop.situation.held))) > 1e-3 * size):
+            names = ", ".join(loop.kinematics.redundant_names)
+            raise GoalError(
+                f"on a conveyor {names} cannot be commanded: move there first, with the platform, to home's"
+            )
         conveyor = conveyor_named(loop.conveyors, ride.frame)
         override = loop.situation.override
         if override != 1.0:
