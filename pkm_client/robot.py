@@ -486,7 +486,7 @@ class Robot:
         def look() -> BeltState:
             return self._backend.belt(on)[1]
 
-        return lambda here: self._boarding.plan(file, conveyor, look, there, here, self.payload)
+        return lambda here: self._boarding.plan(file, conveyor, look, there, here[:7], self.payload)
 
     def _move(self, legs: Callable[[Array], Plan], block: bool) -> Task:
         asked = self._asked_now()

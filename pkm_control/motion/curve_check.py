@@ -273,7 +273,7 @@ class CurveCheck:
     ) -> Efforts:
         """Efforts (n, n_actuated) of a motion with payloads, by default the present one; NaN where there are none."""
         carried = Carried.always(self.payload, len(twist)) if carried is None else carried
-        wrench = carried.wrench(self.kinematics.mechanism.gravity, at.pose, twist[:, :6], acceleration[:, :6])
+        wrench = carried.wrench(self.kinematics.mechanism.gravity, at.pose, twist, acceleration)
         shared = self.shared if room is None else room.shared
         return self.dynamics.inverse(at, twist, acceleration, wrench, distribution=shared)
 

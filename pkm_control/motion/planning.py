@@ -601,7 +601,7 @@ class MotionPlanner:
         return np.asarray(self._efforts(at, twist, acceleration, carried).effort, dtype=np.float64)
 
     def _efforts(self, at: Configuration, twist: Array, acceleration: Array, carried: Carried) -> Efforts:
-        wrench = carried.wrench(self.kinematics.mechanism.gravity, at.pose, twist[:, :6], acceleration[:, :6])
+        wrench = carried.wrench(self.kinematics.mechanism.gravity, at.pose, twist, acceleration)
         return self.dynamics.inverse(at, twist, acceleration, wrench, distribution=self._pulling)
 
     def _at(self, pose: Array) -> Configuration:

@@ -208,10 +208,9 @@ class MotionPoints:
     """Points of a motion, run `repetitions` times without a pause.
 
     `times` (n,) [s] from its start; `poses` (n, 7), `twists` and `accelerations` (n, 6), base frame, with redundant
-    joints (n, r) behind them or without. `start` is the
-    instant of the beginning [s, on the clock of the readings]; 0: at once. If the first point is later, the way there
-    from the platform's pose is part of the motion. With a `ride`, the points are in a moving frame. `events` happen on
-    the way, in each repetition.
+    joints (n, r) behind them or without. `start` is the instant of the beginning [s, on the clock of the readings]; 0:
+    at once. If the first point is later, the way there from the platform's pose is part of the motion. With a `ride`,
+    the points are in a moving frame. `events` happen on the way, in each repetition.
     """
 
     times: Array
@@ -246,27 +245,29 @@ class MotionPoints:
         """Return the number of points."""
         return len(self.times)
 
-    def _beside(self, kinematics: Kinematics, pose: Array | None) -> tuple[Array, Array, Array]:
-        """Poses, twists and accelerations with redundant joints, where the pose (7 + r,) to begin from has them."""
-        inputs, n = kinematics.engine.inputs, len(self.poses)
-        if pose is None or len(pose) == 7 or self.ride is not None:
-            return self.poses, self.twists, self.accelerations
-        rates = (inputs.coordinate_rates(x, n, "twist") for x in (self.twists, self.accelerations))
-        return inputs.beside(self.poses, inputs.offset(pose)), *rates
+    def beside(self, kinematics: Kinematics, pose: Array) -> MotionPoints:
+        """These points with redundant joints where a pose (7 + r,) has them, or following from there, unless the points
+        say where they are, or ride.
+        """
+        inputs, n = kinematics.engine.inputs, len(self)
+        if len(pose) == 7 or self.ride is not None or self.poses.shape[1] > 7:
+            return self
+        twists, accelerations = (inputs.coordinate_rates(x, n, "rates") for x in (self.twists, self.accelerations))
+        poses = inputs.beside(self.poses, inputs.offset(pose))
+        return replace(self, poses=poses, twists=twists, accelerations=accelerations)
 
     def trajectory(self, kinematics: Kinematics, pose: Array | None, start_tolerance: float) -> PointTrajectory:
         """The trajectory from the platform's pose (7 + r,), base frame; None: from the first point.
 
-        Redundant joints of which the points say nothing stay where they are, or follow from there. Its points can be
-        reached; the curve between them is checked elsewhere. `start_tolerance` is the largest distance to a first point
-        that is due at once [m and rad]. PointTrajectoryError: the points are no motion, out of reach, or begin too far
-        away; PathEventError: an event makes no sense.
+        Points that say nothing of redundant joints leave them to the description, see `beside`. They can be reached;
+        the curve between them is checked elsewhere. `start_tolerance` is the largest distance to a first point that is
+        due at once [m and rad]. PointTrajectoryError: the points are no motion, out of reach, or begin too far away;
+        PathEventError: an event makes no sense.
         """
-        times = self.times
+        times, poses, twists, accelerations = self.times, self.poses, self.twists, self.accelerations
         if not len(times):
             raise PointTrajectoryError("the trajectory has no points")
-        poses, twists, accelerations = self._beside(kinematics, pose)
-        pose = poses[0] if pose is None else pose
+        pose = poses[0] if pose is None else kinematics.engine.inputs.beside(pose[None])[0, : poses.shape[1]]
         inserted = bool(times[0] > 0.0)
         if inserted:  # the way to the first point is part of the motion
             times, poses = np.concatenate([[0.0], times]), np.vstack([pose, poses])
