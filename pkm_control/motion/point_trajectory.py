@@ -43,7 +43,7 @@ _QUINTIC = np.linalg.inv(
     )
 )
 _BY_SHARE = np.diag(np.arange(1.0, 6.0), 1)  # powers (6,) of the share times this: their derivatives
-_DERIVATIVES = np.eye(6), _BY_SHARE, _BY_SHARE @ _BY_SHARE
+_DERIVATIVES = np.stack([np.eye(6), _BY_SHARE, _BY_SHARE @ _BY_SHARE])
 _TURN = 2.5  # rad between two points: beyond that the rotation vector is too near its singularity at 2 pi
 
 
@@ -143,9 +143,9 @@ class PointTrajectory:
         k = np.clip(np.searchsorted(self.times, times, side="right") - 1, 0, len(self.times) - 2)
         h, part = (self.times[k + 1] - self.times[k])[:, None], self._coefficients[k, :, 6:]
         share = ((times - self.times[k])[:, None] / h) ** np.arange(6)
-        value, rate, change = (np.einsum("np,npr->nr", share @ d, part) for d in _DERIVATIVES)
+        value, rate, change = ((share @ _DERIVATIVES)[:, :, None] @ part)[:, :, 0]
         beside = self.poses[k, 7:] + value, rate / h, change / h**2
-        return tuple(np.hstack(both) for both in zip(found, beside, strict=True))  # type: ignore[return-value]
+        return tuple(np.concatenate(both, axis=1) for both in zip(found, beside, strict=True))  # type: ignore[return-value]
 
     def at(self, time: float) -> Reference:
         """The motion at a time from the start [s]."""

@@ -41,7 +41,7 @@ class Inputs:
         away = (poses[:, :3] - robot.home[:3]) @ robot.redundant_follow[:, :3].T
         return np.asarray(robot.home_joints[robot.redundant_column] + away)
 
-    def beside(self, poses: Array, offset: ArrayLike = 0.0) -> Array:
+    def beside(self, poses: Array, offset: Array | float = 0.0) -> Array:
         """Poses (n, 7 + r): redundant joints where `redundant_at` says, moved by `offset` (r,). Such poses stay."""
         if poses.shape[1] > 7 or not self.robot.redundant_names:
             return poses
