@@ -11,10 +11,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from pkm_bringup.main_job import plan_cycle, run_motion, simulated_loop
 from pkm_client import Robot
 from pkm_control.loop.between_processes import Rows, Texts
+from pkm_control.loop.control_loop import switch_on
 from pkm_control.loop.running_loop import situation_of
 from pkm_control.loop_settings import Setup
+from pkm_control.motion.files.default_motion import motion_named
 from pkm_control.motion.planning import MotionPlanner
 from pkm_control.motion.point_trajectory import MotionPoints, PointTrajectory, PointTrajectoryError
 from pkm_control.motion.rounded_path import RoundedPath
@@ -26,6 +29,7 @@ from pkm_dynamics import Dynamics
 from pkm_dynamics.motion_limits import ActuatorLimits
 from pkm_kinematics import Status
 from pkm_runtime.errors import PkmError
+from pkm_viewer.report.report import margins_along
 from test.oracles.redundant_robots import REDUNDANT, hexapods_in_series, on_a_rail, planar_3prrr, planar_on_a_rail
 
 ALONG = np.array([0.6, 0.8, 0.0])  # the rail
@@ -310,3 +314,23 @@ def test_points_that_say_nothing_of_the_rail_leave_it_where_it_is() -> None:
         jump = MotionPoints(points.times, elsewhere, np.zeros((2, 7)), np.zeros((2, 7)))
         with pytest.raises(PointTrajectoryError, match=r"point 0: rail is 0\.1 from where it is"):
             jump.trajectory(k, now.held, 0.005)
+
+
+def test_a_report_of_a_commanded_rail_has_the_margins_of_where_it_was(tmp_path: Path) -> None:
+    file = tmp_path / "rail.csv"
+    file.write_text("# frame: home\nx [m], y [m], z [m], rail [m]\n0,0,0,0.05\n0.3,0.4,0,0.55\n")
+    mechanism = load_mechanism(on_a_rail("delta"))
+    dynamics = Dynamics(mechanism)
+    planner = MotionPlanner(dynamics.kinematics, dynamics, ActuatorLimits.of(mechanism))
+    job = plan_cycle(planner, motion_named(str(file), dynamics.kinematics))
+    loop = simulated_loop(mechanism, 500.0, dynamics)
+    switch_on(loop)
+    run_motion(loop, job.approach, recorded=False)
+    recording = run_motion(loop, job.cycle)
+    assert not recording.faults
+    rail = recording.rows.positions[:, dynamics.kinematics.actuated_names.index("rail")]
+    assert abs(rail[0] - 0.05) < 5e-4
+    assert abs(rail.max() - 0.55) < 5e-3
+    margins = margins_along(dynamics.kinematics, recording)
+    assert np.ptp(margins.type1) < 1e-2 * margins.type1.max()  # the limbs travel with the rail, and keep their shape
+    assert np.ptp(margins.stop) < 1e-2
