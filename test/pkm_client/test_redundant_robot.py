@@ -182,6 +182,22 @@ def test_a_paused_motion_of_a_rail_goes_on_after_a_jog() -> None:
         assert np.abs(robot.state.pose - goal).max() < 5e-4
 
 
+def test_a_rail_is_held_where_it_is_found() -> None:
+    """Drives that were off hold it there, not at home's place, and it is no other working mode."""
+    with Robot.simulated(load_mechanism(on_a_rail("delta")), False, Setup(rate=500.0)) as robot:
+        goal = shifted(robot.kinematics.home, 0.6 * ALONG)
+        robot.move_to(goal, redundant={"rail": 0.6})
+        robot.disable()
+        robot.wait(1.0)
+        robot.enable()
+        robot.wait(0.5)
+        assert robot.state.known
+        assert abs(robot.state.redundant["rail"] - 0.6) < 1e-2
+        assert abs(robot.state.positions["rail"] - robot.state.redundant["rail"]) < 1e-3
+        robot.move_to(goal, redundant={"rail": 0.5})
+        assert abs(robot.state.positions["rail"] - 0.5) < 5e-4
+
+
 def test_plans_keep_the_limits_of_the_rail() -> None:
     mechanism = load_mechanism(on_a_rail("delta"))
     dynamics = Dynamics(mechanism)
