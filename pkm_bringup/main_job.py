@@ -185,7 +185,7 @@ def _record(recorder: Recorder, loop: ControlLoop, done: Period, time: float, wa
     action, state = done.action, done.state
     assert action.reference is not None
     assert action.measured is not None
-    poses = (action.reference.pose, action.measured.pose)
+    poses = (action.reference.pose[:7], action.measured.pose)
     efforts = action.command if loop.controller.commands == "effort" else state.efforts
     recorder.add(time, wake, poses, (state.positions, state.velocities), efforts, loop.controller.saturated)
 

@@ -8,7 +8,7 @@ import threading
 import traceback
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
@@ -165,7 +165,8 @@ class RobotState:
     `mode` and `reason` are the controller's. `pose` (7,), x y z qx qy qz qw, and `twist` (6,) of the platform are
     measured, `reference` (7,) is the commanded pose; `position_error` [m] and `rotation_error` [rad] lie between them.
     `speed` is the fraction of their plan at which motions run. `positions` [rad or m], `velocities` and `efforts` [N m
-    or N] are those of the actuated joints, by name; `efforts` is empty where positions are commanded.
+    or N] are those of the actuated joints, by name; `efforts` is empty where positions are commanded. `redundant`:
+    commanded positions [rad or m] of the joints beside the pose, by name; empty over ROS, which does not tell them.
     """
 
     mode: Mode
@@ -179,6 +180,7 @@ class RobotState:
     positions: Mapping[str, float]
     velocities: Mapping[str, float]
     efforts: Mapping[str, float]
+    redundant: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def moving(self) -> bool:

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -190,7 +191,9 @@ class Robot:
         `pose` is (7,) or task coordinates, base frame; the tool's where one is named. RefusedError: the platform cannot
         be there. ShapeError: an array of the wrong shape. ToolError: there is no such tool.
         """
-        solution = self.kinematics.inverse(self._pose(pose, tool), mode=self._mode_of(self.state))
+        state = self.state
+        there = self._beside(self._pose(pose, tool), _whole(state.reference, state))
+        solution = self.kinematics.inverse(there, mode=self._mode_of(state))
         if not solution.ok:
             raise RefusedError((f"with tool '{tool}' there: " if tool else "") + solution.reason())
         return solution
@@ -221,7 +224,14 @@ class Robot:
     # -- motions ----------------------------------------------------------------------------------------------------
 
     def move_to(
-        self, pose: ArrayLike, speed: float = math.inf, *, nearest: bool = False, block: bool = True, tool: str = ""
+        self,
+        pose: ArrayLike,
+        speed: float = math.inf,
+        *,
+        nearest: bool = False,
+        block: bool = True,
+        tool: str = "",
+        redundant: Mapping[str, float] = MappingProxyType({}),
     ) -> Task:
         """Go to a pose, in a straight line where the robot can, as fast as its limits allow.
 
@@ -233,7 +243,10 @@ class Robot:
             speed: upper bound on the speed of the platform's origin, or of the tool's point [m/s].
             nearest: go to the nearest feasible pose if the platform cannot reach this one.
             tool: the tool whose pose it is and whose point moves straight; empty: the platform.
+            redundant: positions [rad or m] of joints beside the pose (`kinematics.redundant_names`), by name, such as
+                {"rail": 0.3}; others stay where they are, or follow the platform from there. Not over ROS.
         """
+        self._require_redundant(redundant, nearest)
         if not isinstance(speed, numbers.Real) or not speed > 0.0:
             raise RefusedError(f"the speed is {speed!r}; give a number greater than zero [m/s], or leave it out")
         there = self._pose(pose, tool)
@@ -246,7 +259,7 @@ class Robot:
             there = np.array(found.pose)
 
         def legs(here: Array) -> list[Leg]:
-            return self._way(here, there, speed, tool)
+            return self._way(here, self._beside(there, here, redundant), speed, tool)
 
         return self._move(legs, block)
 
@@ -279,7 +292,7 @@ class Robot:
 
         def legs(here: Array) -> list[Leg]:
             if not plan:
-                planner = self._planner.carrying(self.payload)
+                planner = self._planner_from(here)
                 plan.append(planner.plan_closed(file) if cycles > 1 else planner.plan(file))
             return [*self._way(here, plan[0].start, math.inf), (plan[0], int(cycles))]
 
@@ -401,7 +414,7 @@ class Robot:
             return self._mode
         read = np.array([state.positions[name] for name in k.actuated_names])
         for mode in dict.fromkeys((self._mode, *range(k.n_modes))):
-            off = np.asarray(k.inverse(state.pose, mode=mode).actuated) - read
+            off = np.asarray(k.inverse(_whole(state.pose, state), mode=mode).actuated) - read
             turned = np.remainder(off + np.pi, 2.0 * np.pi) - np.pi
             off = np.where(k.engine.actuated_turning, turned, off / k.characteristic_length)
             if np.abs(off).max() < _SAME_MODE:
@@ -425,10 +438,41 @@ class Robot:
             there = used.of_platform(there)
         return possible_poses(k, there[None], used)[0] if np.isfinite(there).all() else there
 
+    def _require_redundant(self, redundant: Mapping[str, float], nearest: bool) -> None:
+        """Refuse positions of redundant joints that cannot be commanded."""
+        names = self.kinematics.redundant_names
+        for name, value in redundant.items():
+            if name not in names:
+                raise RefusedError(f"'{name}' is no redundant joint; there are {', '.join(names) or 'none'}")
+            if not isinstance(value, numbers.Real) or not math.isfinite(value):
+                raise RefusedError(f"{name} is {value!r}; give a finite number [rad or m]")
+        if redundant and nearest:
+            raise RefusedError("'nearest' keeps redundant joints where they are; give their positions, or nearest")
+        if redundant and not self.state.redundant:
+            raise RefusedError(
+                f"{', '.join(redundant)} cannot be commanded: goals over ROS have the platform's pose alone (let it "
+                "follow the platform, <redundant follows=...>, or use Robot.simulated), or no reading has arrived"
+            )
+
+    def _beside(self, pose: Array, other: Array, redundant: Mapping[str, float] = MappingProxyType({})) -> Array:
+        """A pose (7,) or (7 + r,) with redundant joints where `other` has them: commanded, or following from there."""
+        inputs = self.kinematics.engine.inputs
+        if len(other) == 7:
+            return pose
+        whole = inputs.beside(pose[None], inputs.offset(other))[0].copy()
+        for name, value in redundant.items():
+            whole[7 + self.kinematics.redundant_names.index(name)] = value
+        return whole
+
+    def _planner_from(self, here: Array) -> MotionPlanner:
+        beside = None if len(here) == 7 else self.kinematics.engine.inputs.offset(here)
+        return self._planner.carrying(self.payload, beside)
+
     def _way(self, here: Array, there: Array, speed: float, tool: str = "") -> list[Leg]:
-        if np.abs(displacement_between(here, there)).max() < _THERE:
+        here, there = self._beside(here, there), self._beside(there, here)
+        if np.abs(np.append(displacement_between(here, there), there[7:] - here[7:])).max() < _THERE:
             return []
-        planner = self._planner.carrying(self.payload)
+        planner = self._planner_from(here)
         return [(planner.between(here, there, speed, self._tool(tool) if tool else None), 1)]
 
     def _ride(self, file: MotionFile, cycles: int, on: str, at: float | None) -> Callable[[Array], MotionPoints]:
@@ -442,7 +486,7 @@ class Robot:
         def look() -> BeltState:
             return self._backend.belt(on)[1]
 
-        return lambda here: self._boarding.plan(file, conveyor, look, there, here, self.payload)
+        return lambda here: self._boarding.plan(file, conveyor, look, there, here[:7], self.payload)
 
     def _move(self, legs: Callable[[Array], Plan], block: bool) -> Task:
         asked = self._asked_now()
@@ -545,7 +589,12 @@ def _place_of(state: RobotState) -> Array:
         raise RefusedError(f"the controller is paused: {state.reason}" if state.reason else PAUSED)
     if not state.known:
         raise RefusedError(f"the controller is {state.mode.name.lower()}: {state.reason or 'no reading has arrived'}")
-    return np.array(state.reference)
+    return _whole(state.reference, state)
+
+
+def _whole(pose: Array, state: RobotState) -> Array:
+    """A pose (7,) with the redundant joints (r,) of a state behind it, where it tells them."""
+    return np.append(pose, list(state.redundant.values()))
 
 
 def _require(answer: Answer) -> None:

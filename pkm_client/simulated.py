@@ -13,6 +13,7 @@ import numpy as np
 
 from pkm_client.backend import Result, RobotState
 from pkm_client.client_errors import NoRobotError
+from pkm_control.controllers.controller import Controller
 from pkm_control.conveyor.belt import SimulatedBelt
 from pkm_control.conveyor.conveyor import BeltState, Conveyor, conveyor_named
 from pkm_control.loop.control_loop import switch_on, warm_up
@@ -145,7 +146,7 @@ class SimulatedBackend:
     def state(self) -> RobotState:
         """Return a snapshot, after a period that began after the call."""
         self.wait(1.5 / self._rate.rate)
-        return _state_of(self.running.situation.action, self.limits.names, self.loop.controller.commands)
+        return _state_of(self.running.situation.action, self.loop.controller)
 
     def belt(self, name: str) -> tuple[Conveyor, BeltState]:
         """Return a conveyor's description and its present state."""
@@ -252,14 +253,15 @@ def _result_of(motion: Motion) -> Result:
     return Result(motion.outcome, motion.reason, **motion.errors)
 
 
-def _state_of(action: Action, names: tuple[str, ...], commands: str) -> RobotState:
+def _state_of(action: Action, controller: Controller) -> RobotState:
+    names, redundant = controller.limits.names, np.zeros(0)
     pose, twist, reference, error = _NONE, _NONE[:6], _NONE, _NONE[:6]
     positions = velocities = np.full(len(names), np.nan)
     if action.measured is not None and action.mode is not Mode.STOPPED:
         pose, twist = action.measured.pose.copy(), action.measured.twist.copy()
         positions, velocities = action.measured.positions, action.measured.velocities
     if action.measured is not None and action.reference is not None and action.mode is not Mode.STOPPED:
-        reference = action.reference.pose.copy()
+        reference, redundant = np.split(controller.with_redundant(action.reference.pose), [7])
         error = displacement_between(pose, reference)
     return RobotState(
         mode=action.mode,
@@ -272,5 +274,6 @@ def _state_of(action: Action, names: tuple[str, ...], commands: str) -> RobotSta
         speed=action.speed,
         positions=dict(zip(names, positions.tolist(), strict=True)),
         velocities=dict(zip(names, velocities.tolist(), strict=True)),
-        efforts=dict(zip(names, action.command.tolist(), strict=True)) if commands == "effort" else {},
+        efforts=dict(zip(names, action.command.tolist(), strict=True)) if controller.commands == "effort" else {},
+        redundant=dict(zip(controller.kinematics.redundant_names, redundant.tolist(), strict=False)),
     )

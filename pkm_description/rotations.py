@@ -21,19 +21,19 @@ UNIT = 1e-3  # a quaternion this near to unit length is meant to have it: single
 
 # the one place of this decision
 def with_unit_quaternions(poses: Array) -> Array:
-    """Poses (n, 7) with nearly unit quaternions normalised; others stay for solvers to refuse."""
+    """Poses (n, 7), or longer, with nearly unit quaternions normalised; others stay for solvers to refuse."""
     if len(poses) == 1:  # most calls
-        x, y, z, w = poses[0, 3:].tolist()
+        x, y, z, w = poses[0, 3:7].tolist()
         if abs(x * x + y * y + z * z + w * w - 1.0) < EXACTLY:
             return poses
     with np.errstate(over="ignore", invalid="ignore"):
-        lengths = np.sqrt(np.einsum("ij,ij->i", poses[:, 3:], poses[:, 3:]))
+        lengths = np.sqrt(np.einsum("ij,ij->i", poses[:, 3:7], poses[:, 3:7]))
         off = np.abs(lengths - 1.0)
         nearly = (off < UNIT) & (off > EXACTLY)
     if not nearly.any():
         return poses
     poses = poses.copy()
-    poses[nearly, 3:] /= lengths[nearly, None]
+    poses[nearly, 3:7] /= lengths[nearly, None]
     return poses
 
 

@@ -64,14 +64,16 @@ class Carried:
         return Carried(self.payloads, self.which[part])
 
     def wrench(self, gravity: Array, pose: Array, twist: Array, acceleration: Array) -> Array | None:
-        """Wrench (n, 6) of the payloads on the platform, as by `payload_wrench`; None where no sample has any."""
+        """Wrench (n, 6) of the payloads on the platform, as by `payload_wrench`, whatever redundant joints behind the
+        rates do; None where no sample has any.
+        """
         found: Array | None = None
         for number in np.unique(self.which):
             payload = self.payloads[int(number)]
             if payload is not None:
                 found = np.zeros((len(pose), 6)) if found is None else found
                 at = self.which == number
-                found[at] = payload_wrench(payload, gravity, pose[at], twist[at], acceleration[at])
+                found[at] = payload_wrench(payload, gravity, pose[at], twist[at, :6], acceleration[at, :6])
         return found
 
 

@@ -166,7 +166,8 @@ def _remarks(mechanism: Mechanism) -> list[str]:
     notes = []
     if mechanism.redundant_joints:
         names = ", ".join(mechanism.redundant_joints)
-        notes.append(f"kinematic redundancy: beside the pose, {names} are coordinates; modes are not listed")
+        are = "is a coordinate" if len(mechanism.redundant_joints) == 1 else "are coordinates"
+        notes.append(f"kinematic redundancy: beside the pose, {names} {are}; modes are not listed")
     if m.singular_home:
         notes.append("home is a singularity: its degrees of freedom differ from those of nearby poses; move <home>")
     if m.uncontrolled:

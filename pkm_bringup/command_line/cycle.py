@@ -97,7 +97,7 @@ def cycle_figures(
         speed=Use(np.abs(speed).max(axis=0), _rms(speed), limits.velocity, units),
         platform_speed=float(np.linalg.norm(at.twist[:, :3], axis=1).max()),
         platform_acceleration=float(np.linalg.norm(at.acceleration[:, :3], axis=1).max()),
-        platform_turn_rate=float(np.linalg.norm(at.twist[:, 3:], axis=1).max()),
+        platform_turn_rate=float(np.linalg.norm(at.twist[:, 3:6], axis=1).max()),
         platform_turn_acceleration=float(np.linalg.norm(at.acceleration[:, 3:], axis=1).max()),
     )
 

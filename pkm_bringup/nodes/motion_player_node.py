@@ -354,7 +354,7 @@ class MotionPlayer(Node):
         message = PathMessage()
         message.header.frame_id = plan.planner.kinematics.mechanism.base_link
         message.header.stamp = self.get_clock().now().to_msg()
-        poses = cycle.sample(np.linspace(0.0, cycle.duration, _SHOWN)).pose
+        poses = cycle.sample(np.linspace(0.0, cycle.duration, _SHOWN)).pose[:, :7]
         message.poses = [PoseStamped(header=message.header, pose=messages.to_pose(pose)) for pose in poses]
         self._path.publish(message)
 

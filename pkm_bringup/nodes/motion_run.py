@@ -213,7 +213,11 @@ class MotionRun:
         base_link = self.plan.planner.kinematics.mechanism.base_link
         allowed = Tolerances(path_position=self._tolerance or math.inf)
         age = time.monotonic() - self.order.asked
-        goal = motion_messages.goal_message(points, allowed, base_link, age)
+        try:
+            goal = motion_messages.goal_message(points, allowed, base_link, age)
+        except PkmError as error:
+            self.end(str(error))
+            return
 
         def answered(sent: Any) -> None:
             self._goal = sent.result()

@@ -74,13 +74,13 @@ class ControlModel:
     ) -> Array:
         """Actuator efforts (n_actuated,) [N m or N] of a motion: pose (7,), twist (6,), acceleration (6,), base frame.
 
-        `joints` (n_joints,) are positions near those of the pose; `wrench` (6,) [N, N m] acts on the platform from
-        outside, about its origin, base axes.
+        Redundant joints may be behind all three. `joints` (n_joints,) are positions near those of the pose; `wrench`
+        (6,) [N, N m] acts on the platform from outside, about its origin, base axes.
         """
-        self._motion[:7], self._motion[7:13], self._motion[13:19] = pose, twist, acceleration
+        self._motion[:7], self._motion[7:13], self._motion[13:19] = pose[:7], twist[:6], acceleration[:6]
         self._motion[19:] = 0.0 if wrench is None else wrench
         if self.payload is not None:
-            rows = (part[None] for part in (pose, twist, acceleration))
+            rows = (self._motion[None, at] for at in (slice(7), slice(7, 13), slice(13, 19)))
             self._motion[19:] += payload_wrench(self.payload, self._kinematics.mechanism.gravity, *rows)[0]
             wrench = self._motion[19:].copy()
         if not all_finite(self._motion):
@@ -99,6 +99,7 @@ class ControlModel:
 class Reference:
     """Desired motion of the platform: pose (7,), twist (6,) and acceleration (6,), base frame.
 
+    Behind them there may be positions and rates of redundant joints (r,); else these stay at home's, or follow.
     Efforts are held for a whole control period, so the acceleration that serves best is the one in its middle, half a
     period after pose and twist. `update_soon` is the pose (7,) after the law's look-ahead time `ahead`; None where
     the motion does not know it.
@@ -131,6 +132,13 @@ class Measured:
     joints: Array
     jacobian: Array
     wrench: Array | None = None
+
+
+def found_at(kinematics: Kinematics, measured: Measured) -> Array:
+    """The measured pose (7 + r,), with the positions of redundant joints behind it."""
+    if not kinematics.redundant_names:
+        return measured.pose
+    return np.append(measured.pose, measured.joints[kinematics.engine.redundant_column])
 
 
 @dataclass(frozen=True, eq=False)
@@ -212,9 +220,8 @@ class Controller(ABC):
         """The law's command (n_actuated,) before limits: efforts [N m or N], or what it `commands`."""
 
     def with_redundant(self, pose: Array) -> Array:
-        """A pose (7,), with the positions where the law wants redundant joints behind it: home's, or as they follow."""
-        k = self.kinematics
-        return np.append(pose, k.engine.inputs.redundant_at(pose[None])[0]) if k.redundant_names else pose
+        """A pose (7 + r,), where the law wants redundant joints: as a reference has them, at home's, or following."""
+        return self.kinematics.engine.inputs.beside(pose[None])[0]
 
     def forget(self) -> None:
         """Drop the memory of earlier commands: the platform is held anew, where it was found."""

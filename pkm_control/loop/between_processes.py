@@ -260,12 +260,12 @@ _WAKE, _MISSED, _WORK = (Head._fields.index(name) for name in ("wake", "missed",
 
 class Rows:
     """Periods of a loop as rows of numbers in memory shared by two processes: one writes, the other reads, and checks
-    afterwards whether the ring came round meanwhile. `n` actuators, `joints` in all.
+    afterwards whether the ring came round meanwhile. `n` actuators, `joints` in all, `redundant` of them.
     """
 
-    def __init__(self, memory: mmap.mmap, n: int, joints: int) -> None:
+    def __init__(self, memory: mmap.mmap, n: int, joints: int, redundant: int = 0) -> None:
         sizes = dict.fromkeys(("positions", "velocities", "efforts", "command"), n)
-        sizes |= {"hold": 7, "reference": 19, "measured": 13, "joints": joints, "wrench": 6}
+        sizes |= {"hold": 7 + redundant, "reference": 19, "measured": 13, "joints": joints, "wrench": 6}
         self._nowhere, self._untouched = np.zeros(7), np.zeros(6)  # in place of what is not known
         self._unwanted = Reference(self._nowhere, self._untouched, self._untouched)
         self._unseen = self._nowhere, self._untouched, np.zeros(joints)
@@ -343,15 +343,20 @@ class Rows:
             state.velocities,
             state.efforts,
             action.command,
-            self._nowhere if now.hold is None else now.hold,
-            wanted.pose,
-            wanted.twist,
-            wanted.acceleration,
+            self._hold_of(now),
+            wanted.pose[:7],
+            wanted.twist[:6],
+            wanted.acceleration[:6],
             *(self._unseen if found is None else (found.pose, found.twist, found.joints)),
             self._untouched if state.wrench is None else state.wrench,
         )
         np.concatenate(numbers, out=row[_HEAD:])
         self._count[0] = count + 1
+
+    def _hold_of(self, now: Situation) -> Array:
+        """The held pose; NaN for redundant joints of which it says nothing."""
+        hold, size = self._nowhere if now.hold is None else now.hold, self._at["hold"].stop - self._at["hold"].start
+        return hold if len(hold) == size else np.append(hold, np.full(size - len(hold), np.nan))
 
     def row(self, number: int) -> Array | None:
         """A copy of a row; None where it has not been written, or is overwritten."""
@@ -382,13 +387,14 @@ class Rows:
             measured = Measured(positions, velocities, found[:7], found[7:], part["joints"], unknown)
         mode, life, withheld = Mode(int(head.mode)), LIVES[int(head.lifecycle)], bool(head.withhold_command)
         wrench = part["wrench"] if head.has_wrench else None
+        hold = part["hold"][:7] if np.isnan(part["hold"][7:]).any() else part["hold"]
         return Situation(
             head.time,
             head.now,
             head.wake,
             Action(mode, part["command"], texts.reason, reference, measured, head.speed, withheld),
             MachineState(head.read, positions, velocities, part["efforts"], life, texts.fault, wrench),
-            part["hold"] if head.has_hold else None,
+            hold if head.has_hold else None,
             override=head.override,
             working_mode=int(head.working_mode),
             silent_for=head.silent_for,

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from pkm_control.controllers.controller import Controller, Measured, Reference
+from pkm_control.controllers.controller import Controller, Measured, Reference, found_at
 from pkm_control.conveyor.belt import Belt
 from pkm_control.keep_out import KeepOuts
 from pkm_control.loop.followed_motion import Action, Motion, PathRun
@@ -56,8 +56,8 @@ class TrajectoryFollower:
     belt departs from the prediction, and by a pause or a lower speed override: a belt does not wait. A change of the
     working mode is halted by a pause or a stop; motions and jogs wait for its end.
 
-    `known_hold` is the pose (7,) that is held at rest, None before the first reading; `time` [s] that of the last
-    reading.
+    `known_hold` is the pose (7,) that is held at rest, of robots with redundant joints (7 + r,) with their positions,
+    None before the first reading; `time` [s] that of the last reading.
 
     Args:
         lead: from a reading to the middle of the time in which its efforts act [s]: half a period where they are
@@ -157,7 +157,7 @@ class TrajectoryFollower:
 
     @property
     def hold(self) -> Array:
-        """Pose (7,) that is held at rest; PkmError where no reading has arrived yet."""
+        """Pose (7 + r,) that is held at rest; PkmError where no reading has arrived yet."""
         if self.known_hold is None:
             raise PkmError("no measured state yet")
         return self.known_hold
@@ -221,7 +221,7 @@ class TrajectoryFollower:
         if self._jogging:
             return "the platform is being jogged"
         if run.aside:
-            problem = self.jog_to(run.pose)
+            problem = self._moved_beside(run.pose) or self.jog_to(run.pose)
             run.returning = not problem
             return problem
         run.paused = False
@@ -274,6 +274,13 @@ class TrajectoryFollower:
             except PkmError as error:
                 return str(error)
         return problem
+
+    def _moved_beside(self, pose: Array) -> str:
+        """Why a jog does not lead back to a pose (7 + r,): redundant joints are elsewhere. Empty where they are not."""
+        k, inputs = self.controller.kinematics, self.controller.kinematics.engine.inputs
+        off = np.abs(inputs.offset(pose) - inputs.offset(self.hold))
+        far = [name for name, by in zip(k.redundant_names, off, strict=True) if by > _BACK * k.engine.size]
+        return f"{', '.join(far)} moved meanwhile, and jogs move the platform alone: stop the motion" if far else ""
 
     def _begin_jog(self) -> str:
         run = self.run
@@ -381,7 +388,7 @@ class TrajectoryFollower:
             self.end(run.stop_outcome(self.force.lost), run.stopping)
         elif run is not None:
             run.leave()
-        self.known_hold = measured.pose.copy()
+        self.known_hold = found_at(self.controller.kinematics, measured).copy()
         self.controller.forget()
         self.jog.catch(measured)
         self._border = ""
@@ -420,8 +427,8 @@ class TrajectoryFollower:
         return self._last
 
     def _believed(self, time: float, now: float, silence: float, measured: Measured) -> Action:
-        locator = self.locator
-        if self.mode in _LOST and locator.far_off(measured.pose, measured.positions, _FAR):
+        locator, found = self.locator, found_at(self.controller.kinematics, measured)
+        if self.mode in _LOST and locator.far_off(found, measured.positions, _FAR):
             return self._withhold(now, OTHER_MODE)
         if silence > self.abort_after or locator.rejected:
             self._catch(locator.rejected or f"no usable reading for {silence:.3g} s", measured, Outcome.STATE_LOST)
@@ -446,11 +453,11 @@ class TrajectoryFollower:
         if self.stray.lost:
             if not self._let_go:
                 self._catch(self.stray.lost, measured, Outcome.PATH_TOLERANCE_VIOLATED)
-            self.known_hold = measured.pose.copy()
+            self.known_hold = found.copy()
             return self._withhold(now, "", reference, measured)
         self.controller.advance(passed)
         asked = _led(self.compensation, self.controller.command, reference, measured, passed)
-        verdict = self.guard.check(now, {"measured state": now}, asked, measured.pose)
+        verdict = self.guard.check(now, {"measured state": now}, asked, found)
         over = None
         if self.run is not None and self.run.begun and not self.run.aside:
             over = self.run.judge(passed, reference, measured)
@@ -581,7 +588,7 @@ class TrajectoryFollower:
 def _apart(kinematics: Kinematics, one: Array, other: Array) -> float:
     """Distance of two poses, of the robot's size."""
     size = kinematics.engine.size
-    return float(pose_distance(one, other, size)) / size
+    return float(pose_distance(one[:7], other[:7], size)) / size
 
 
 def _out_of_hand(controller: Controller, reference: Reference, measured: Measured) -> bool:

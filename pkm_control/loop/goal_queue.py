@@ -141,8 +141,8 @@ class GoalQueue:
         loop = self._controls.ready_to_move()
         self._require_free(loop, _STALL)
         delay, tolerance = self._settings()
-        points = goal.points()
         kinematics = loop.kinematics
+        points = goal.points().beside(kinematics, np.array(loop.situation.held))
         if loop.situation.moving:
             there = points.trajectory(kinematics, None, tolerance)
             self._require_runnable(loop, self._carried(loop, points, there), points.events)
@@ -182,6 +182,10 @@ class GoalQueue:
         ride = points.ride
         if ride is None:
             return trajectory
+        k = loop.kinematics
+        if (np.abs(k.engine.inputs.offset(np.array(loop.situation.held))) > START_TOLERANCE).any():
+            names = ", ".join(k.redundant_names)
+            raise GoalError(f"on a conveyor {names} cannot be commanded: first move to where the description has them")
         conveyor = conveyor_named(loop.conveyors, ride.frame)
         override = loop.situation.override
         if override != 1.0:

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pkm_control.controllers.controller import Measured, Reference
+from pkm_control.controllers.controller import Measured, Reference, found_at
 from pkm_control.motion.curve_check import CurveCheck, Room
 from pkm_control.motion.point_trajectory import PointTrajectory, rate_matrix, rate_matrix_rate
 from pkm_description.mechanism import Array
@@ -103,8 +103,9 @@ class Jog:
         self.start(np.array(k.home))
 
     def start(self, pose: Array) -> None:
-        """Begin at rest at a pose (7,), base frame."""
-        pose = np.array(pose, dtype=np.float64)
+        """Begin at rest at a pose (7,), base frame, or (7 + r,): redundant joints stay, or follow, from there."""
+        self._offset = self.kinematics.engine.inputs.offset(pose)
+        pose = np.array(pose[:7], dtype=np.float64)
         still = np.zeros(6)
         if self._straight:
             self._begin = self._end = _Knot(pose, still, still, still, still, still)
@@ -128,7 +129,7 @@ class Jog:
 
     def catch(self, measured: Measured) -> None:
         """Begin at the measured pose and twist, and come to rest."""
-        self.start(measured.pose)
+        self.start(found_at(self.kinematics, measured))
         speeds = np.abs(measured.twist * self._weights)
         if not np.isfinite(speeds).all() or speeds.max() < _FOUND_AT_REST * self.kinematics.characteristic_length:
             return
@@ -148,8 +149,9 @@ class Jog:
             way = self._way_to_rest(knot, share * BANDWIDTH)
             if way is None:
                 continue
-            load = self.check.load(way.pose, way.twist, way.acceleration)
-            if load <= 1.0 and self.check.first_fault(way.pose, way.twist, way.acceleration) is None:
+            poses = self._beside(way.pose)
+            load = self.check.load(poses, way.twist, way.acceleration)
+            if load <= 1.0 and self.check.first_fault(poses, way.twist, way.acceleration) is None:
                 return share * BANDWIDTH
             if load < least:
                 least, best = load, share * BANDWIDTH
@@ -172,7 +174,7 @@ class Jog:
             if not closes(solution.status):
                 raise PkmError(f"the platform cannot be there: {solution.reason(0)}")
             goal = np.array(solution.actuated)
-        self._target, self._goal_joints, self._twist, self._speed = np.array(pose), goal, None, speed
+        self._target, self._goal_joints, self._twist, self._speed = np.array(pose[:7]), goal, None, speed
         self._share, self._stopped_way, self.blocked = 1.0, None, ""
 
     def nearest(self, pose: Array, start: Array) -> Array:
@@ -184,14 +186,16 @@ class Jog:
             raise PkmError("the pose is not finite, or its quaternion is not of unit length")
         if np.abs(pose[:3]).max() > _FARTHEST * self.kinematics.characteristic_length:
             raise PkmError(f"the pose is farther than {_FARTHEST:g} times the robot's size from its base")
-        if closes(self.kinematics.inverse(pose, mode=self.check.mode).status):
+        inputs = self.kinematics.engine.inputs
+        offset = inputs.offset(start)
+        if closes(self.kinematics.inverse(inputs.beside(pose[None], offset), mode=self.check.mode).status[0]):
             return np.array(pose)
         found = self.kinematics.nearest(pose)
         if closes(found.status):
             return np.array(found.pose)
         way = displacement_between(start, pose)
         on_the_way = np.array([displace(start, share * way) for share in np.linspace(0.0, 1.0, _SHARES)])
-        open_to = closes(self.kinematics.inverse(on_the_way, mode=self.check.mode).status)
+        open_to = closes(self.kinematics.inverse(inputs.beside(on_the_way, offset), mode=self.check.mode).status)
         last = int(np.argmin(open_to)) - 1  # before the first that cannot be taken
         if last < 1:
             raise PkmError(f"no feasible pose near that one: {found.reason(0)}")
@@ -241,23 +245,29 @@ class Jog:
     def reference(self, lead: float) -> Reference:
         """The present reference; its acceleration is taken `lead` [s] later than pose and twist."""
         at, ahead = self._at(self._since), self._at(self._since + lead)
-        return Reference(at.pose, at.twist, ahead.acceleration)
+        return Reference(self._beside(at.pose[None])[0], at.twist, ahead.acceleration)
 
     def way_in(self, pose: Array) -> Array | None:
-        """The first good pose (7,) towards home, from one (7,) outside the joints' ranges or too near a singularity.
-        None where there is none or no way there.
+        """The first good pose (7,) towards home, from one (7 + r,) outside the joints' ranges or too near a
+        singularity. None where there is none or no way there.
         """
-        line = self._line(pose, np.array(self.kinematics.home))
+        inputs = self.kinematics.engine.inputs
+        line = self._line(pose[:7], np.array(self.kinematics.home))
         if line is None:
             return None
-        lacks = self.check.deficits(line).any(axis=1)
+        whole = inputs.beside(line, inputs.offset(pose))
+        lacks = self.check.deficits(whole).any(axis=1)
         well = np.flatnonzero(~lacks)
         if not well.size:
             return None
         first = min(int(well[0]) + 1, len(line) - 1)
-        return None if self.check.first_fault(line[: first + 1]) is not None else line[first]
+        return None if self.check.first_fault(whole[: first + 1]) is not None else line[first]
 
     # -- inside -----------------------------------------------------------------------------------------------------
+
+    def _beside(self, poses: Array) -> Array:
+        """Poses (n, 7) with the positions (n, r) that redundant joints have there in this jog."""
+        return self.kinematics.engine.inputs.beside(poses, self._offset)
 
     def _at(self, since: float) -> Reference:
         if self._segment is None or since >= self._tick:
@@ -282,7 +292,7 @@ class Jog:
         if wish is not None and self._share > 0.0:
             reason = "the configuration is singular"
             if self._room is None:
-                self._room = self.check.room_at(here.pose)
+                self._room = self.check.room_at(self._beside(here.pose[None])[0])
                 yield
             knot = self._next(self._share * wish)
             yield
@@ -290,7 +300,7 @@ class Jog:
             yield
             if knot is not None and way is not None:
                 fault = yield from self.check.step_by_step(
-                    np.concatenate([[here.pose, knot.pose], way.pose]),
+                    self._beside(np.concatenate([[here.pose, knot.pose], way.pose])),
                     np.concatenate([[here.twist, knot.twist], way.twist]),
                     np.concatenate([[here.acceleration, knot.acceleration], way.acceleration]),
                     self._room,
@@ -323,7 +333,7 @@ class Jog:
         k, here = self.kinematics, self._end
         if self._target is None and self._twist is None:
             return None
-        at = k.at(here.pose, mode=self.check.mode)
+        at = k.at(self._beside(here.pose[None])[0], mode=self.check.mode)
         space, K = at.subspace, at.inverse_jacobian
         if not (np.isfinite(space).all() and np.isfinite(K).all()):
             return None

@@ -113,7 +113,10 @@ class LoopProcess(RunningLoop):
         self._rows, self._planned, self._planning = None, {}, planning
         self.real, self._period = self._send(Kind.BUILD, _PATIENCE, build, arguments, priority)
         kinematics = planning(0)[0].kinematics
-        rows = Rows(self._memory, len(kinematics.actuated_names), len(kinematics.joint_names))
+        sizes = (
+            len(names) for names in (kinematics.actuated_names, kinematics.joint_names, kinematics.redundant_names)
+        )
+        rows = Rows(self._memory, *sizes)
         self._marks.beat()
         self._rows = rows
         if self._beating is None:

@@ -45,8 +45,9 @@ class PlatformObserver:
 
     @property
     def pose(self) -> Array:
-        """The last known pose (7,)."""
-        return self._tracker.last.pose
+        """The last known pose (7 + r,), with the positions of redundant joints behind it."""
+        last = self._tracker.last
+        return np.append(last.pose, last.joints[self._kinematics.engine.redundant_column])
 
     def observe(self, positions: Array, velocities: Array) -> Measured | None:
         """Motion of platform and joints for positions, velocities (n_actuated,) [rad or m, per s]; None: a `reason`."""
@@ -175,7 +176,7 @@ class PlatformLocator:
         return f"{doubt}; {NOT_HOME}" if doubt and self._from_home else doubt
 
     def far_off(self, pose: Array, positions: Array, far: float) -> bool:
-        """Whether actuators are further [rad, characteristic lengths] from those of the working mode at a pose."""
+        """Whether actuators are further [rad, characteristic lengths] from those of the mode at a pose (7 + r,)."""
         k = self._controller.kinematics
         off = self._controller.model.positions(pose) - positions
         turning = k.engine.actuated_turning

@@ -140,12 +140,14 @@ def refuse_while(changing: bool, paused: bool) -> None:
 
 
 def begin(loop: ControlLoop, motion: Motion, pose: Array, tolerance: float, delay: float) -> None:
-    """Follow a motion that was checked from a pose (7,), from which the platform may have moved by a tolerance [m,
+    """Follow a motion that was checked from a pose (7 + r,), from which the platform may have moved by a tolerance [m,
     rad]. A `start` of 0 means at once, `delay` [s] from now. GoalError: it cannot be followed any more.
     """
     follower = loop.follower
     require_ready(loop)
-    if follower.moving or np.abs(displacement_between(pose, follower.hold)).max() > tolerance:
+    hold = follower.hold
+    beside = np.zeros(0) if len(pose) != len(hold) else pose[7:] - hold[7:]
+    if follower.moving or np.abs(np.append(displacement_between(pose, hold), beside)).max() > tolerance:
         raise GoalError("the platform was moved while the trajectory was checked")
     now = follower.time
     if motion.start != 0.0 and motion.start < now:

@@ -56,7 +56,7 @@ class Situation:
 
     @property
     def held(self) -> Array:
-        """Pose (7,) that is held at rest; PkmError where no reading has arrived yet."""
+        """Pose (7 + r,) that is held at rest; PkmError where no reading has arrived yet."""
         if self.hold is None:
             raise PkmError("no measured state yet")
         return self.hold

@@ -146,8 +146,9 @@ class ServedLoop:
         warm_up(rehearsed.follower, rehearsed.kinematics)
         rehearsed.machine.warm_up()
         loop = build(*arguments)
-        n, joints = len(loop.limits.names), len(loop.kinematics.joint_names)
-        self._rows, self._priority = Rows(self._memory, n, joints), priority
+        k = loop.kinematics
+        sizes = (len(names) for names in (k.actuated_names, k.joint_names, k.redundant_names))
+        self._rows, self._priority = Rows(self._memory, *sizes), priority
         self._rows.clear()
         loop.machine.unwanted, loop.machine.telling = lambda: self._unwanted, self._marks.doing
         loop.on_output = lambda event: self._channel.send((Kind.OUTPUT, 0, loop.follower.time, event))

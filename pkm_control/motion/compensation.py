@@ -31,6 +31,7 @@ from pkm_description.mechanism import Array, Inertial
 from pkm_dynamics.weight import payload_wrench
 from pkm_kinematics import Kinematics
 from pkm_kinematics.kernels.compiled_rotations import displace, displacement_between
+from pkm_kinematics.solve.robot_constants import refuse_redundant
 from pkm_kinematics.solve.singularity import scaling
 from pkm_kinematics.status import closes
 from pkm_runtime.errors import ConfigurationError
@@ -139,8 +140,8 @@ def read_compliance(path: str, kinematics: Kinematics) -> ComplianceTable | None
     """Read a file; None for an empty path. Raises `ConfigurationError` where it cannot be used for this robot."""
     if not path:
         return None
+    refuse_redundant(kinematics.redundant_names, "compensation of elastic robots")
     values = compliance_values(path)
-
     name = kinematics.mechanism.name
     if values.get("robot") != name:
         problem = f"the file is for {values.get('robot')!r}, the robot is {name!r}"

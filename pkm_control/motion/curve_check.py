@@ -127,7 +127,8 @@ class CurveCheck:
         steps = np.diff(knots)
         middles = knots[:-1] + 0.5 * steps
         _, twists, _ = trajectory.sample(np.sort(np.concatenate([knots, middles])))
-        speeds = np.linalg.norm(twists * scaling(self.kinematics.characteristic_length), axis=1)
+        speeds = np.linalg.norm(twists[:, :6] * scaling(self.kinematics.characteristic_length), axis=1)
+        speeds += np.abs(twists[:, 6:]).sum(axis=1)  # redundant joints move limbs as a platform would
         fastest = np.maximum(np.maximum(speeds[0:-2:2], speeds[1:-1:2]), speeds[2::2])
         finest = FINENESS * self.kinematics.characteristic_length
         parts = np.ceil(np.maximum(steps / SAMPLING, np.nan_to_num(fastest * steps / finest, posinf=1e9)))
@@ -145,7 +146,7 @@ class CurveCheck:
             if np.abs(twist).max() > AT_REST:
                 return (
                     f"at {trajectory.times[k]:.3f} s: it {place} with {np.linalg.norm(twist[0, :3]):.3g} m/s and "
-                    f"{np.linalg.norm(twist[0, 3:]):.3g} rad/s, not at rest"
+                    f"{np.linalg.norm(twist[0, 3:6]):.3g} rad/s, not at rest"
                 )
         times = self.times(trajectory)
         outset: Array | None = None
@@ -219,8 +220,9 @@ class CurveCheck:
         """The first sample of a curve that breaks a condition, or None; poses that follow each other closely are one
         curve.
 
-        Poses (n, 7), twists (n, 6) [m/s, rad/s] (None: at rest) and accelerations are in the base frame. `inset` keeps
-        a little more than the required distance; `carried` is the payload of each sample, None: the present one.
+        Poses (n, 7), twists (n, 6) [m/s, rad/s] (None: at rest) and accelerations are in the base frame, commanded
+        redundant joints behind them. `inset` keeps a little more than the required distance; `carried` is the payload
+        of each sample, None: the present one.
         """
         still = np.zeros((len(pose), 6))
         twist, acceleration = still if twist is None else twist, still if acceleration is None else acceleration

@@ -104,6 +104,7 @@ class MotionPlanner:
         self._paths: dict[tuple[bytes, bytes], ActuatorPath] = {}  # by start and end
         self.reserve = reserve
         self.payload = payload
+        self.beside: Array | None = None  # how far (r,) redundant joints are from home's, or where they follow to
         self.space = space
         self.mode = mode
         self.done = ""  # how far it is with a motion
@@ -120,7 +121,7 @@ class MotionPlanner:
         planner's hold. UnreachableMotionError: it leaves the workspace. LimitError: given times cannot be kept, or no
         speed is within the limits.
         """
-        in_base = motion.in_base(np.asarray(self.kinematics.home, dtype=np.float64))
+        in_base = self._with_redundant(motion.in_base(np.asarray(self.kinematics.home, dtype=np.float64)))
         limits = self.platform.lowered_by(in_base.limits)
         if self._tilts:
             in_base = replace(in_base, poses=possible_poses(self.kinematics, in_base.poses, in_base.tool))
@@ -149,7 +150,9 @@ class MotionPlanner:
     def same(self, one: Array, other: Array) -> bool:
         """Whether two poses are one, up to rounding."""
         size = self.kinematics.engine.size
-        return bool(pose_distance(one, other, size) < 1e-6 * size)
+        beside = self.kinematics.engine.inputs.beside
+        apart = beside(one[None])[0, 7:] - beside(other[None])[0, 7:]
+        return bool(pose_distance(one[:7], other[:7], size) < 1e-6 * size and (np.abs(apart) < 1e-6).all())
 
     def plan_closed(self, motion: MotionFile) -> Trajectory:
         """As `plan`, as a cycle: a straight way back is added where the motion ends elsewhere than it begins."""
@@ -160,11 +163,23 @@ class MotionPlanner:
             cycle = cycle.then(loaded.between(cycle.end, cycle.start))
         return cycle
 
-    def carrying(self, payload: Inertial | None) -> MotionPlanner:
-        """A planner of the same robot with another payload, platform frame; None: nothing."""
+    def carrying(self, payload: Inertial | None, beside: Array | None = None) -> MotionPlanner:
+        """A planner of the same robot with another payload, platform frame; None: nothing. `beside` (r,): how far
+        redundant joints are from where the description has them, and stay in motions that say nothing of them.
+        """
         other = copy.copy(self)
-        other.payload = payload
+        other.payload, other.beside = payload, self.beside if beside is None else beside
         return other
+
+    def _with_redundant(self, motion: MotionFile) -> MotionFile:
+        """A motion with redundant joints behind its poses, where it commands one, or it is known where they are."""
+        inputs, columns = self.kinematics.engine.inputs, motion.redundant
+        if not columns and (self.beside is None or not self.beside.size):
+            return motion
+        poses = np.array(inputs.beside(motion.poses, 0.0 if self.beside is None else self.beside))
+        for name, values in columns.items():
+            poses[:, 7 + self.kinematics.redundant_names.index(name)] = values
+        return replace(motion, poses=poses)
 
     def _with_events(self, motion: MotionFile, plan: Trajectory, arrivals: Sequence[float]) -> Trajectory:
         payloads = payloads_of(motion)
@@ -182,13 +197,18 @@ class MotionPlanner:
 
     def between(self, start: Array, end: Array, speed: float = math.inf, tool: Tool | None = None) -> Trajectory:
         """The straight move, from rest to rest, between two poses (7,), base frame, at most at a speed [m/s]; errors as
-        `plan`.
+        `plan`. With redundant joints behind one of them these move, too.
 
         In a configuration-dependent motion space the actuators go straight instead. With a tool, its point goes
         straight.
         """
         tool = None if tool is None else replace(tool, mass=0.0)  # what is carried stays as it is
-        poses = np.vstack([start, end]).astype(np.float64)
+        rows = [np.array(pose, dtype=np.float64)[None] for pose in (start, end)]
+        if len(start) != len(end):
+            rows = [
+                self.kinematics.engine.inputs.beside(row, 0.0 if self.beside is None else self.beside) for row in rows
+            ]
+        poses = np.vstack(rows)
         ends = ("the start", "the goal")
         motion = MotionFile.through("", poses, ends, self.platform, speeds=np.full(2, speed), tool=tool)
         return self.plan(motion)
@@ -257,6 +277,7 @@ class MotionPlanner:
             begin = part[0][0]
             self.done = f"waypoint {begin + 1} of {len(motion)}, {100 * begin // len(motion)} % done"
             simple = self.kinematics.constant_space and self._pulling is None and all(b == a + 1 for a, b in part)
+            simple = simple and motion.poses.shape[1] == 7
             found = self._plan_lines(motion, begin, len(part), limits) if simple else [None] * len(part)
             for (first, last), line in zip(part, found, strict=True):
                 yield last, *(line or self._plan_free(motion, first, last, limits))
@@ -396,7 +417,7 @@ class MotionPlanner:
         """
         n = len(grid)
         linear = _norm_bound(sample.first[:, :3], sample.second[:, :3], limits.linear_acceleration)
-        angular = _norm_bound(sample.first[:, 3:], sample.second[:, 3:], limits.angular_acceleration)
+        angular = _norm_bound(sample.first[:, 3:6], sample.second[:, 3:6], limits.angular_acceleration)
         strong = np.isfinite(self._effort) & (self._pulling is None)  # one-sided efforts are no rows: only looked at
         fast = np.isfinite(self._acceleration)
         none = np.zeros((n, int(fast.sum())))
@@ -409,7 +430,7 @@ class MotionPlanner:
             speeds = [
                 motion.speeds[waypoint] / np.linalg.norm(led, axis=1),
                 limits.linear_velocity / np.linalg.norm(sample.first[:, :3], axis=1),
-                turning / np.linalg.norm(sample.first[:, 3:], axis=1),
+                turning / np.linalg.norm(sample.first[:, 3:6], axis=1),
                 *np.abs(self._velocity / terms[..., RATE]).T,
                 np.full(n, 1e3),  # where nothing else bounds the speed
             ]
@@ -620,7 +641,7 @@ def _line(poses: Array, leader: Tool | None) -> Path:
 
 def _led(poses: Array, leader: Tool | None) -> Array:
     """Poses (n, 7) of what goes straight from waypoint to waypoint: the platform, or the tool that leads."""
-    return poses if leader is None else leader.on_platform(poses)
+    return poses if leader is None else np.hstack([leader.on_platform(poses[:, :7]), poses[:, 7:]])
 
 
 def _first_jump(positions: Array) -> int | None:

@@ -42,6 +42,8 @@ _QUINTIC = np.linalg.inv(
         dtype=np.float64,
     )
 )
+_BY_SHARE = np.diag(np.arange(1.0, 6.0), 1)  # powers (6,) of the share times this: their derivatives
+_DERIVATIVES = np.stack([np.eye(6), _BY_SHARE, _BY_SHARE @ _BY_SHARE])
 _TURN = 2.5  # rad between two points: beyond that the rotation vector is too near its singularity at 2 pi
 
 
@@ -53,7 +55,8 @@ class PointTrajectory:
     """Motion through points, and rest after it. Before its first instant it is at its first pose, at rest.
 
     At increasing times (n,) [s], the first not negative, poses (n, 7), twists and accelerations (n, 6) are in the base
-    frame. With more than one repetition it must begin at time zero and end as it begins.
+    frame. Behind them there may be positions and rates of redundant joints, (n, r) each. With more than one repetition
+    it must begin at time zero and end as it begins.
     """
 
     def __init__(self, times: Array, poses: Array, twists: Array, accelerations: Array, repetitions: int = 1) -> None:
@@ -66,7 +69,7 @@ class PointTrajectory:
             bad = np.flatnonzero(~np.isfinite(np.reshape(values, (n, -1))).all(axis=1))
             if bad.size:
                 raise PointTrajectoryError(f"point {bad[0]}: its {what} is not finite")
-        lengths = np.linalg.norm(self.poses[:, 3:], axis=1)
+        lengths = np.linalg.norm(self.poses[:, 3:7], axis=1)
         bad = np.flatnonzero(np.abs(lengths - 1.0) > 1e-6)
         if bad.size:
             raise PointTrajectoryError(f"point {bad[0]}: its quaternion has length {lengths[bad[0]]:.6g}, not 1")
@@ -86,18 +89,20 @@ class PointTrajectory:
 
     def _closed(self, twists: Array, accelerations: Array) -> bool:
         """Whether the motion ends as it begins, within a millionth of its size and a thousandth of its rates."""
-        size = np.append(np.repeat(size_of(self.poses[:, :3]), 3), np.ones(3))
-        rates = [np.reshape(x, (-1, 6)) / size for x in (twists, accelerations)]
+        first, last = self.poses[0], self.poses[-1]
+        away = np.append(displacement_between(first, last), last[7:] - first[7:])
+        size = np.append(np.repeat(size_of(self.poses[:, :3]), 3), np.ones(len(away) - 3))
+        rates = [np.reshape(x, (-1, len(size))) / size for x in (twists, accelerations)]
         same = all((np.abs(x[0] - x[-1]) <= 1e-3 * np.abs(x).max()).all() for x in rates)
-        return same and bool((np.abs(displacement_between(self.poses[0], self.poses[-1])) < SAME * size).all())
+        return same and bool((np.abs(away) < SAME * size).all())
 
     def _segments(self, twists: Array, accelerations: Array) -> Array:
-        """Coefficients (n - 1, 6, 6) of the displacements from each point in powers of the share of the way."""
-        n = len(self.times)
+        """Coefficients (n - 1, 6, 6 + r) of the displacements from each point in powers of the share of the way."""
+        n, width = len(self.times), self.poses.shape[1] - 1
         if n < 2:
-            return np.zeros((0, 6, 6))
+            return np.zeros((0, 6, width))
         h = np.diff(self.times)[:, None]
-        turned = quaternion_product(self.poses[1:, 3:], quaternion_inverse(self.poses[:-1, 3:]))
+        turned = quaternion_product(self.poses[1:, 3:7], quaternion_inverse(self.poses[:-1, 3:7]))
         turns = Rotation.from_quat(turned).as_rotvec()
         angles = np.linalg.norm(turns, axis=1)
         bad = np.flatnonzero(angles > _TURN)
@@ -105,17 +110,18 @@ class PointTrajectory:
             raise PointTrajectoryError(
                 f"point {bad[0] + 1}: it turns by {angles[bad[0]]:.3g} rad, more than {_TURN} rad"
             )
-        twists, accelerations = np.reshape(twists, (n, 6)), np.reshape(accelerations, (n, 6))
-        ends = np.zeros((n - 1, 6, 6))
+        twists, accelerations = np.reshape(twists, (n, width)), np.reshape(accelerations, (n, width))
+        ends = np.zeros((n - 1, 6, width))
         ends[:, 1], ends[:, 2] = twists[:-1] * h, accelerations[:-1] * h**2
-        ends[:, 3] = np.concatenate([np.diff(self.poses[:, :3], axis=0), turns], axis=1)
+        steps = np.diff(self.poses, axis=0)
+        ends[:, 3] = np.concatenate([steps[:, :3], turns, steps[:, 7:]], axis=1)
         ends[:, 4], ends[:, 5] = twists[1:] * h, accelerations[1:] * h**2
-        turning = turns.any(axis=1) | ends[:, :, 3:].any(axis=(1, 2))
+        turning = turns.any(axis=1) | ends[:, :, 3:6].any(axis=(1, 2))
         for k in np.flatnonzero(turning):
             inverse = np.asarray(np.linalg.inv(rate_matrix(turns[k])), dtype=np.float64)
-            rate = inverse @ ends[k, 4, 3:]
-            ends[k, 5, 3:] = inverse @ (ends[k, 5, 3:] - rate_matrix_rate(turns[k], rate) @ rate)
-            ends[k, 4, 3:] = rate
+            rate = inverse @ ends[k, 4, 3:6]
+            ends[k, 5, 3:6] = inverse @ (ends[k, 5, 3:6] - rate_matrix_rate(turns[k], rate) @ rate)
+            ends[k, 4, 3:6] = rate
         return np.asarray(_QUINTIC @ ends)
 
     def sample(self, times: Array) -> tuple[Array, Array, Array]:
@@ -124,10 +130,22 @@ class PointTrajectory:
         """
         times = np.asarray(times, dtype=np.float64)
         if len(self.times) < 2:
-            return np.repeat(self.poses, len(times), axis=0), np.zeros((len(times), 6)), np.zeros((len(times), 6))
+            still = np.zeros((len(times), self.poses.shape[1] - 1))
+            return np.repeat(self.poses, len(times), axis=0), still, still.copy()
+        return self._curve(times)
+
+    def _curve(self, times: Array) -> tuple[Array, Array, Array]:
         rows = np.empty((len(times), NUMBERS))
         write_curve(self.times, self.poses, self._coefficients, times, rows)
-        return rows[:, :7].copy(), rows[:, 7:13].copy(), rows[:, 13:].copy()
+        found = rows[:, :7].copy(), rows[:, 7:13].copy(), rows[:, 13:].copy()
+        if self.poses.shape[1] == 7:
+            return found
+        k = np.clip(np.searchsorted(self.times, times, side="right") - 1, 0, len(self.times) - 2)
+        h, part = (self.times[k + 1] - self.times[k])[:, None], self._coefficients[k, :, 6:]
+        share = ((times - self.times[k])[:, None] / h) ** np.arange(6)
+        value, rate, change = ((share @ _DERIVATIVES)[:, :, None] @ part)[:, :, 0]
+        beside = self.poses[k, 7:] + value, rate / h, change / h**2
+        return tuple(np.concatenate(both, axis=1) for both in zip(found, beside, strict=True))  # type: ignore[return-value]
 
     def at(self, time: float) -> Reference:
         """The motion at a time from the start [s]."""
@@ -136,14 +154,16 @@ class PointTrajectory:
     def between(self, time: float, later: float) -> Reference:
         """Pose and twist at a time [s] from the start, acceleration at a later one."""
         rests = self._rests(time), self._rests(later)
-        rows = np.zeros((2, NUMBERS))
-        if not all(rests):
-            instants = np.array((self._turn(time), self._turn(later)))
-            write_curve(self.times, self.poses, self._coefficients, instants, rows)
-        pose, twist, acceleration = rows[0, :7], rows[0, 7:13], rows[1, 13:]
-        if rests[0]:
-            pose, twist = self.poses[0 if time < self.duration else -1].copy(), np.zeros(6)
-        return Reference(pose, twist, np.zeros(6) if rests[1] else acceleration)
+        pose, still = self.poses[0 if time < self.duration else -1], np.zeros(self.poses.shape[1] - 1)
+        if all(rests):
+            return Reference(pose.copy(), still, still.copy())
+        poses, twists, accelerations = self._curve(np.array((self._turn(time), self._turn(later))))
+        acceleration = still if rests[1] else accelerations[1]
+        return (
+            Reference(pose.copy(), still.copy(), acceleration)
+            if rests[0]
+            else Reference(poses[0], twists[0], acceleration)
+        )
 
     def _rests(self, time: float) -> bool:
         return time >= self.duration or time <= self.times[0]
@@ -187,10 +207,10 @@ _MOST_OF_PLANS = 40_000  # points
 class MotionPoints:
     """Points of a motion, run `repetitions` times without a pause.
 
-    `times` (n,) [s] from its start; `poses` (n, 7), `twists` and `accelerations` (n, 6), base frame. `start` is the
-    instant of the beginning [s, on the clock of the readings]; 0: at once. If the first point is later, the way there
-    from the platform's pose is part of the motion. With a `ride`, the points are in a moving frame. `events` happen on
-    the way, in each repetition.
+    `times` (n,) [s] from its start; `poses` (n, 7), `twists` and `accelerations` (n, 6), base frame, with redundant
+    joints (n, r) behind them or without. `start` is the instant of the beginning [s, on the clock of the readings]; 0:
+    at once. If the first point is later, the way there from the platform's pose is part of the motion. With a `ride`,
+    the points are in a moving frame. `events` happen on the way, in each repetition.
     """
 
     times: Array
@@ -225,21 +245,34 @@ class MotionPoints:
         """Return the number of points."""
         return len(self.times)
 
-    def trajectory(self, kinematics: Kinematics, pose: Array | None, start_tolerance: float) -> PointTrajectory:
-        """The trajectory from the platform's pose (7,), base frame; None: from the first point.
+    def beside(self, kinematics: Kinematics, pose: Array) -> MotionPoints:
+        """These points with redundant joints where a pose (7 + r,) has them, or following from there, unless the points
+        say where they are, or ride.
+        """
+        inputs, n = kinematics.engine.inputs, len(self)
+        if len(pose) == 7 or self.ride is not None or self.poses.shape[1] > 7:
+            return self
+        twists, accelerations = (inputs.coordinate_rates(x, n, "rates") for x in (self.twists, self.accelerations))
+        poses = inputs.beside(self.poses, inputs.offset(pose))
+        return replace(self, poses=poses, twists=twists, accelerations=accelerations)
 
-        Its points can be reached; the curve between them is checked elsewhere. `start_tolerance` is the largest
-        distance to a first point that is due at once [m and rad]. PointTrajectoryError: the points are no motion, out
-        of reach, or begin too far away; PathEventError: an event makes no sense.
+    def trajectory(self, kinematics: Kinematics, pose: Array | None, start_tolerance: float) -> PointTrajectory:
+        """The trajectory from the platform's pose (7 + r,), base frame; None: from the first point.
+
+        Points that say nothing of redundant joints leave them to the description, see `beside`. They can be reached;
+        the curve between them is checked elsewhere. `start_tolerance` is the largest distance to a first point that is
+        due at once [m and rad]. PointTrajectoryError: the points are no motion, out of reach, or begin too far away;
+        PathEventError: an event makes no sense.
         """
         times, poses, twists, accelerations = self.times, self.poses, self.twists, self.accelerations
         if not len(times):
             raise PointTrajectoryError("the trajectory has no points")
-        pose = self.poses[0] if pose is None else pose
+        pose = poses[0] if pose is None else kinematics.engine.inputs.beside(pose[None])[0, : poses.shape[1]]
         inserted = bool(times[0] > 0.0)
         if inserted:  # the way to the first point is part of the motion
             times, poses = np.concatenate([[0.0], times]), np.vstack([pose, poses])
-            twists, accelerations = np.vstack([np.zeros(6), twists]), np.vstack([np.zeros(6), accelerations])
+            still = np.zeros(twists.shape[1])
+            twists, accelerations = np.vstack([still, twists]), np.vstack([still, accelerations])
         trajectory = PointTrajectory(times, poses, twists, accelerations, max(1, self.repetitions))
         self.events.require(trajectory.cycle)
         jump = displacement_between(pose, trajectory.poses[0])
@@ -248,6 +281,11 @@ class MotionPoints:
                 f"point 0 is {1e3 * np.linalg.norm(jump[:3]):.1f} mm and {np.linalg.norm(jump[3:]):.3g} rad from where"
                 " the platform is; begin there, or give the first point a time greater than zero"
             )
+        for name, by in zip(kinematics.redundant_names, (trajectory.poses[0] - pose)[7:].tolist(), strict=False):
+            if abs(by) > start_tolerance:
+                raise PointTrajectoryError(
+                    f"point 0: {name} is {abs(by):.3g} from where it is, in rad or m; begin there"
+                )
         if self.ride is not None:  # the platform is elsewhere
             return trajectory
         answer = configuration(kinematics, trajectory.poses, None)
@@ -258,8 +296,8 @@ class MotionPoints:
 
 
 def configuration(kinematics: Kinematics, pose: Array, mode: int | None = 0) -> Configuration:
-    """The configuration at poses (n, 7), with those that interpolation put off a configuration-dependent motion space
-    moved into it. Those that miss it by more stay. Other motion spaces need no help: the solvers round.
+    """The configuration at poses (n, 7 + r), with those that interpolation put off a configuration-dependent motion
+    space moved into it. Those that miss it by more stay. Other motion spaces need no help: the solvers round.
     """
     at = kinematics.at(pose, mode=mode)
     if kinematics.constant_space:

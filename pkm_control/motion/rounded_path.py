@@ -31,7 +31,8 @@ class PathSample:
     """Points of a path: `pose` (n, 7), and `first`, `second` (n, 6), its derivatives by the path parameter.
 
     The derivatives are those of position and the (angular) rate of the attitude, base frame: twist per unit of
-    parameter speed. `led` (n, 3) is the first derivative of the point whose speed is limited, where that is another.
+    parameter speed. Behind them there may be redundant joints (n, r). `led` (n, 3) is the first derivative of the point
+    whose speed is limited, where that is another.
     """
 
     pose: Array
@@ -61,6 +62,8 @@ class Path(Protocol):
 class RoundedPath:
     """The straight path through poses (m + 1, 7), base frame, with rounded corners.
 
+    Redundant joints behind the poses, (m + 1, r), go from place to place in the same shares of the way.
+
     Blends (m - 1,) [m] are how far before and after each inner corner it is rounded; those that meet on a segment are
     shortened in proportion. The parameter runs from 0 to `length`; it is the arc length on straight translations.
     `corners` (m + 1,) are the parameters of the poses. `ValueError`: two poses in a row are the same.
@@ -68,9 +71,9 @@ class RoundedPath:
 
     def __init__(self, poses: Array, blends: Array) -> None:
         poses = np.asarray(poses, dtype=np.float64)
-        attitudes = Rotation.from_quat(poses[:, 3:])
-        self._start = poses[0, :3]
-        self._steps = np.diff(poses[:, :3], axis=0)
+        attitudes = Rotation.from_quat(poses[:, 3:7])
+        self._start = poses[0, [0, 1, 2, *range(7, poses.shape[1])]]
+        self._steps = np.diff(poses[:, [0, 1, 2, *range(7, poses.shape[1])]], axis=0)  # redundant joints included
         self._turns = (attitudes[:-1].inv() * attitudes[1:]).as_rotvec()  # in the attitude before the step
         self._attitudes = attitudes
         self._spans = np.hypot(
@@ -113,8 +116,8 @@ class RoundedPath:
         psi = self._attitudes[first].apply(self._turns[first])  # base frame
         attitude = Rotation.from_rotvec(psi * one[0][:, None]) * self._attitudes[first]
         position = self._start + self._offset(first) + self._steps[first] * one[0][:, None]
-        d1 = np.hstack([self._steps[first], psi]) * one[1][:, None]
-        d2 = np.hstack([self._steps[first], psi]) * one[2][:, None]
+        d1 = _with_turn(self._steps[first], psi) * one[1][:, None]
+        d2 = _with_turn(self._steps[first], psi) * one[2][:, None]
         if len(self._spans) > 1:
             second = first + 1
             two = self._share(second, s)
@@ -122,13 +125,13 @@ class RoundedPath:
             rate = np.cross(psi * one[1][:, None], axis)
             attitude = attitude * Rotation.from_rotvec(self._turns[second] * two[0][:, None])
             position = position + self._steps[second] * two[0][:, None]
-            d1 += np.hstack([self._steps[second], axis]) * two[1][:, None]
-            d2 += np.hstack([self._steps[second], axis]) * two[2][:, None]
-            d2[:, 3:] += rate * two[1][:, None]
-        return PathSample(pose=np.hstack([position, attitude.as_quat()]), first=d1, second=d2)
+            d1 += _with_turn(self._steps[second], axis) * two[1][:, None]
+            d2 += _with_turn(self._steps[second], axis) * two[2][:, None]
+            d2[:, 3:6] += rate * two[1][:, None]
+        return PathSample(pose=_with_turn(position, attitude.as_quat()), first=d1, second=d2)
 
     def _offset(self, segment: NDArray[np.int64]) -> Array:
-        sums = np.vstack([np.zeros(3), np.cumsum(self._steps, axis=0)])
+        sums = np.vstack([0.0 * self._start, np.cumsum(self._steps, axis=0)])
         return np.asarray(sums[segment])
 
     def _share(self, i: NDArray[np.int64], s: Array) -> tuple[Array, Array, Array]:
@@ -153,6 +156,11 @@ class PathBeside:
     def breaks(self) -> Array:
         """As `Path.breaks`."""
         return self._path.breaks()
+
+
+def _with_turn(steps: Array, turns: Array) -> Array:
+    """Translations, turns, redundant joints (n, m): these last ones come behind the translations in `steps`."""
+    return np.hstack([steps[:, :3], turns, steps[:, 3:]])
 
 
 def _ramp(x: Array, r: Array) -> tuple[Array, Array, Array]:

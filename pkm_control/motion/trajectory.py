@@ -30,7 +30,7 @@ def size_of(places: Array) -> float:
 @dataclass(frozen=True, eq=False)
 class TrajectorySample:
     """Motion of the platform at `times` (n,) [s], base frame. `pose` (n, 7): x y z qx qy qz qw. `twist` and
-    `acceleration` (n, 6): linear at the platform origin, then angular.
+    `acceleration` (n, 6): linear at the platform origin, then angular. Behind them commanded redundant joints (n, r).
     """
 
     times: Array
@@ -81,7 +81,7 @@ class PathPiece:
 
 
 class Rest:
-    """A pose (7,), base frame, that is held for a duration [s]."""
+    """A pose (7,) or (7 + r,), base frame, that is held for a duration [s]."""
 
     def __init__(self, pose: Array, duration: float) -> None:
         self._pose = pose
@@ -89,8 +89,8 @@ class Rest:
 
     def sample(self, times: Array) -> tuple[Array, Array, Array]:
         """As `Piece.sample`, without motion."""
-        n = len(times)
-        return np.tile(self._pose, (n, 1)), np.zeros((n, 6)), np.zeros((n, 6))
+        still = np.zeros((len(times), len(self._pose) - 1))
+        return np.tile(self._pose, (len(times), 1)), still, still.copy()
 
 
 class Trajectory:
@@ -105,6 +105,7 @@ class Trajectory:
         self.notes = tuple(notes)
         self.events = events
         self._starts = np.concatenate([[0.0], np.cumsum([piece.duration for piece in self.pieces])])
+        self._width = self.pieces[0].sample(np.zeros(1))[0].shape[1]
 
     @property
     def duration(self) -> float:
@@ -126,7 +127,8 @@ class Trajectory:
         times = np.atleast_1d(np.asarray(times, dtype=np.float64))
         clipped = np.clip(times, 0.0, self.duration)
         index = np.clip(np.searchsorted(self._starts, clipped, side="right") - 1, 0, len(self.pieces) - 1)
-        pose, twist, acceleration = np.empty((len(times), 7)), np.empty((len(times), 6)), np.empty((len(times), 6))
+        pose, twist = np.empty((len(times), self._width)), np.empty((len(times), self._width - 1))
+        acceleration = np.empty_like(twist)
         order = np.argsort(index, kind="stable")
         for at in np.split(order, np.flatnonzero(np.diff(index[order])) + 1) if len(order) else ():
             i = index[at[0]]
@@ -143,6 +145,8 @@ class Trajectory:
     def then(self, other: Trajectory) -> Trajectory:
         """This trajectory followed by another; `ValueError` where that does not start where this one ends."""
         own = self.sample(self.duration * np.array([0.0, 0.5, 1.0])).pose[:, :3]
+        if self._width != other._width:
+            raise ValueError("one of the two trajectories says nothing of the redundant joints")
         gap = float(np.linalg.norm(own[2] - other.start[:3]))
         if gap > SAME * size_of(own):
             raise ValueError(f"the second trajectory starts {gap:.6g} m from the end of the first")
@@ -151,7 +155,7 @@ class Trajectory:
 
 
 class TimedCurve:
-    """The spline of degree five through poses (n, 7), base frame, at increasing times (n,) [s], at rest at both ends.
+    """Spline of degree five through poses (n, 7 + r), base frame, at increasing times (n,) [s]; at rest at its ends.
 
     Four times continuously differentiable, with velocity and acceleration zero at the ends. The attitude is the spline
     of the quaternions (signs chosen for the shorter way) normalised: turning all poses, in either frame, is a rotation
@@ -161,11 +165,12 @@ class TimedCurve:
     def __init__(self, times: Array, poses: Array) -> None:
         times = np.asarray(times, dtype=np.float64)
         values = np.array(poses, dtype=np.float64)
-        flips = np.where(np.sum(values[1:, 3:] * values[:-1, 3:], axis=1) < 0.0, -1.0, 1.0)
-        values[1:, 3:] *= np.cumprod(flips)[:, None]
+        flips = np.where(np.sum(values[1:, 3:7] * values[:-1, 3:7], axis=1) < 0.0, -1.0, 1.0)
+        values[1:, 3:7] *= np.cumprod(flips)[:, None]
         self._origin = times[0]
         self.duration = float(times[-1] - times[0])
-        rest = [(1, np.zeros(7)), (2, np.zeros(7))]
+        still = np.zeros(values.shape[1])
+        rest = [(1, still), (2, still)]
         self._spline = make_interp_spline(times - self._origin, values, k=5, bc_type=(rest, rest))
         self._rate = self._spline.derivative(1)
         self._acceleration = self._spline.derivative(2)
@@ -174,17 +179,16 @@ class TimedCurve:
         """Pose (n, 7), twist (n, 6) and acceleration (n, 6), base frame, at times (n,) [s] from the curve's start."""
         value, rate, acceleration = self._spline(times), self._rate(times), self._acceleration(times)
         pose = value.copy()
-        norm = np.linalg.norm(value[:, 3:], axis=1, keepdims=True)
-        q = value[:, 3:] / norm
-        pose[:, 3:] = q
+        norm = np.linalg.norm(value[:, 3:7], axis=1, keepdims=True)
+        q = value[:, 3:7] / norm
+        pose[:, 3:7] = q
         inverse = quaternion_inverse(q)
         # with u = |u| q: the part of u' across q is |u| q', and omega = 2 q' q*; the part along q drops out of q' q*
-        twist, second = np.empty((len(value), 6)), np.empty((len(value), 6))
-        twist[:, :3], second[:, :3] = rate[:, :3], acceleration[:, :3]
-        along = np.sum(q * rate[:, 3:], axis=1, keepdims=True) / norm
-        twist[:, 3:] = 2.0 * quaternion_product(rate[:, 3:], inverse)[:, :3] / norm
-        accelerating = quaternion_product(acceleration[:, 3:], inverse)[:, :3]
-        second[:, 3:] = 2.0 * accelerating / norm - 2.0 * along * twist[:, 3:]
+        along = np.sum(q * rate[:, 3:7], axis=1, keepdims=True) / norm
+        turning = 2.0 * quaternion_product(rate[:, 3:7], inverse)[:, :3] / norm
+        accelerating = quaternion_product(acceleration[:, 3:7], inverse)[:, :3]
+        change = 2.0 * accelerating / norm - 2.0 * along * turning
+        twist, second = (np.hstack([x[:, :3], turn, x[:, 7:]]) for x, turn in ((rate, turning), (acceleration, change)))
         return pose, twist, second
 
 
@@ -198,7 +202,7 @@ class ToolPath(PathBeside):
     def sample(self, s: Array) -> PathSample:
         """The path of the platform at parameters (n,); its speed is that of the tool's point."""
         found = self._path.sample(s)
-        return PathSample(*self._tool.platform_motion(found.pose, found.first, found.second), found.first[:, :3])
+        return PathSample(*_led_by(self._tool, found.pose, found.first, found.second), found.first[:, :3])
 
 
 class ToolCurve:
@@ -211,4 +215,12 @@ class ToolCurve:
 
     def sample(self, times: Array) -> tuple[Array, Array, Array]:
         """Pose (n, 7), twist (n, 6) and acceleration (n, 6) of the platform, base frame, at times (n,) [s]."""
-        return self._tool.platform_motion(*self._curve.sample(times))
+        return _led_by(self._tool, *self._curve.sample(times))
+
+
+def _led_by(tool: Tool, pose: Array, twist: Array, acceleration: Array) -> tuple[Array, Array, Array]:
+    """As `Tool.platform_motion`; redundant joints behind the motion of the tool stay behind that of the platform."""
+    there, rates, changes = tool.platform_motion(pose[:, :7], twist[:, :6], acceleration[:, :6])
+    if pose.shape[1] == 7:
+        return there, rates, changes
+    return np.hstack([there, pose[:, 7:]]), np.hstack([rates, twist[:, 6:]]), np.hstack([changes, acceleration[:, 6:]])

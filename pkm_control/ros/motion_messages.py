@@ -35,6 +35,7 @@ from pkm_interfaces.msg import (
 )
 from pkm_kinematics import Kinematics
 from pkm_kinematics.kernels.compiled_rotations import displacement_between
+from pkm_runtime.errors import PkmError
 
 REFERENCE_NUMBERS = 19  # of one reference: pose, twist, acceleration
 _UNKNOWN = np.full(7, np.nan)
@@ -53,7 +54,13 @@ def duration_message(value: float, kind: type[Duration] | type[Time] = Duration)
 
 
 def trajectory_message(motion: MotionPoints, base_link: str) -> PlatformTrajectory:
-    """The message of a motion in the base frame, whose name is `base_link`."""
+    """The message of a motion in the base frame, whose name is `base_link`; PkmError: it commands redundant joints."""
+    if motion.poses.shape[1] > 7:
+        raise PkmError(
+            "redundant joints cannot be commanded over ROS: messages have the platform's poses alone; leave the "
+            'columns or options of these joints out, let them follow it (<redundant joint="..." follows="..."/>), or '
+            "run the robot in one process (Robot.simulated)"
+        )
     message = PlatformTrajectory(repetitions=motion.repetitions)
     message.outputs = [
         OutputEvent(time_from_start=duration_message(event.time), name=event.name, value=event.value)

@@ -41,6 +41,18 @@ class Inputs:
         away = (poses[:, :3] - robot.home[:3]) @ robot.redundant_follow[:, :3].T
         return np.asarray(robot.home_joints[robot.redundant_column] + away)
 
+    def beside(self, poses: Array, offset: Array | float = 0.0) -> Array:
+        """Poses (n, 7 + r): redundant joints where `redundant_at` says, moved by `offset` (r,). Such poses stay."""
+        if poses.shape[1] > 7 or not self.robot.redundant_names:
+            return poses
+        return np.hstack([poses, self.redundant_at(poses) + offset])
+
+    def offset(self, pose: Array) -> Array:
+        """How far (r,) redundant joints of a pose (7 + r,) are from where `redundant_at` says; zero for one (7,)."""
+        return (
+            pose[7:] - self.redundant_at(pose[None])[0] if len(pose) > 7 else np.zeros(len(self.robot.redundant_names))
+        )
+
     def poses(self, pose: ArrayLike) -> tuple[Array, tuple[int, ...]]:
         """Poses (..., 7) or task coordinates (..., k) as rows (n, 7), normalised, and leading axes. Or `ShapeError`."""
         array = pose if ready(pose) else numbers(pose, self._pose_in_words, "pose", "; home is spelled `k.home`")

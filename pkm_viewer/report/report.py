@@ -47,6 +47,9 @@ def margins_along(kinematics: Kinematics, recording: Recording) -> Margins:
     rows = recording.recent
     at = np.unique(np.linspace(0, len(rows) - 1, _POSES).round().astype(np.int64))
     poses = np.ascontiguousarray(rows.reference[at] if not recording.faults else rows.measured[at])
+    if kinematics.redundant_names:  # where the drives had them
+        found = kinematics.forward(rows.positions[at], near=poses)
+        poses = np.hstack([poses, found.joints[:, kinematics.engine.redundant_column]])
     home = kinematics.singularity(np.asarray(kinematics.home))
     there = kinematics.singularity(poses, mode=0)
     joints = np.asarray(kinematics.inverse(poses, mode=0).joints, dtype=np.float64)

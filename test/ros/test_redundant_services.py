@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 from sensor_msgs.msg import JointState
 
+from pkm_control.motion.point_trajectory import MotionPoints
+from pkm_control.ros.motion_messages import trajectory_message
 from pkm_description import load_mechanism
 from pkm_description.ros import messages
 from pkm_dynamics import Dynamics
@@ -18,6 +20,7 @@ from pkm_interfaces.msg import PlatformMotion, SolveStatus
 from pkm_interfaces.srv import DirectDynamics, InverseDynamics, SolveForward, SolveInverse
 from pkm_kinematics import Kinematics
 from pkm_kinematics.ros.kinematics_services import solve_forward, solve_inverse
+from pkm_runtime.errors import PkmError
 from test.oracles.redundant_robots import on_a_rail
 
 
@@ -67,3 +70,13 @@ def test_efforts_and_accelerations(robot: SimpleNamespace) -> None:
     found = answer.solutions[0].acceleration
     assert np.abs(messages.vector_of(found.linear) - acceleration[:3]).max() < 1e-9
     assert np.abs(messages.vector_of(found.angular)).max() < 1e-9
+
+
+def test_goals_cannot_command_the_rail(robot: SimpleNamespace) -> None:
+    poses, rates = np.tile(np.append(robot.home, 0.1), (2, 1)), np.zeros((2, 7))
+    with pytest.raises(PkmError, match=r"redundant joints cannot be commanded over ROS.*follows=.*Robot.simulated"):
+        trajectory_message(MotionPoints(np.array([0.0, 1.0]), poses, rates, rates), "base_link")
+    there = trajectory_message(
+        MotionPoints(np.array([0.0, 1.0]), poses[:, :7], rates[:, :6], rates[:, :6]), "base_link"
+    )
+    assert len(there.points) == 2

@@ -40,7 +40,9 @@ def motion_named(name: str, kinematics: Kinematics, tool_file: str = "") -> Moti
     """
     if name == AUTO:
         return default_motion(kinematics)
-    return read_motion_file(name, kinematics.home, task_chain_of(kinematics.mechanism), read_tools(tool_file))
+    e, chain = kinematics.engine, task_chain_of(kinematics.mechanism)
+    redundant = dict(zip(e.redundant_names, e.joint_turning[e.redundant_column].tolist(), strict=True))
+    return read_motion_file(name, kinematics.home, chain, read_tools(tool_file), redundant)
 
 
 def default_motion(kinematics: Kinematics) -> MotionFile:

@@ -20,6 +20,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -85,8 +86,9 @@ class MotionFile:
     in the frame of a conveyor, `riding` (n,) says which waypoints are relative to the object on it.
 
     `payloads` (n,) [kg]: a mass at the tool's point, or the platform's origin, from each waypoint on; None where the
-    file says nothing. `outputs`: by name the value that each takes at a waypoint (n,), NaN where it stays; `lead`: how
-    long before [s]. `tool`: whose poses these are where `of_tool`, and whose point goes straight.
+    file says nothing. `redundant`: positions (n,) [rad, m] of commanded redundant joints, by name. `outputs`: by name
+    the value that each takes at a waypoint (n,), NaN where it stays; `lead`: how long before [s]. `tool`: whose poses
+    these are where `of_tool`, and whose point goes straight.
     """
 
     source: str
@@ -103,6 +105,7 @@ class MotionFile:
     limits: PlatformLimits  # infinite where the file says nothing
     riding: NDArray[np.bool_] | None = None
     payloads: Array | None = None
+    redundant: Mapping[str, Array] = field(default_factory=dict)
     outputs: Mapping[str, Array] = field(default_factory=dict)
     lead: float = 0.0
     tool: Tool | None = None
@@ -136,9 +139,9 @@ class MotionFile:
         if not self.relative_to_home:
             return self
         rotation = Rotation.from_quat(np.array(home[3:]))
-        poses = np.empty_like(self.poses)
+        poses = self.poses.copy()
         poses[:, :3] = home[:3] + rotation.apply(self.poses[:, :3])
-        poses[:, 3:] = (rotation * Rotation.from_quat(self.poses[:, 3:])).as_quat()
+        poses[:, 3:7] = (rotation * Rotation.from_quat(self.poses[:, 3:7])).as_quat()
         return replace(self, poses=poses, relative_to_home=False)
 
     def describe(self, index: int) -> str:
@@ -159,11 +162,13 @@ def read_motion_file(
     home: Array | None = None,
     task_chain: Sequence[Joint] = (),
     tools: Mapping[str, Tool] | None = None,
+    redundant: Mapping[str, bool] = MappingProxyType({}),
 ) -> MotionFile:
     """Read a motion file, or a shipped one by its bare name; `MotionFileError` names line and column of what is wrong.
 
     The attitude of `home` (7,) holds for files in the base frame that give none; None: identity. Coordinates of the
-    joints of `task_chain` (see `task_chain_of`) may be columns instead of a pose. The file may name one of `tools`.
+    joints of `task_chain` (see `task_chain_of`) may be columns instead of a pose, `redundant` joints (by name, whether
+    they turn) beside it. The file may name one of `tools`.
     """
     file = find_motion(path)
     try:
@@ -174,7 +179,7 @@ def read_motion_file(
         raise MotionFileError(str(path), None, None, "is not UTF-8 text", "save it as a plain CSV file") from error
     except (OSError, ValueError) as error:
         raise unreadable(path, getattr(error, "strerror", None) or str(error)) from error
-    return parse_motion(text, source=file.name, home=home, task_chain=task_chain, tools=tools)
+    return parse_motion(text, source=file.name, home=home, task_chain=task_chain, tools=tools, redundant=redundant)
 
 
 def parse_motion(
@@ -183,9 +188,10 @@ def parse_motion(
     home: Array | None = None,
     task_chain: Sequence[Joint] = (),
     tools: Mapping[str, Tool] | None = None,
+    redundant: Mapping[str, bool] = MappingProxyType({}),
 ) -> MotionFile:
     """As `read_motion_file`, from the text of a file; `source` is its name in messages."""
-    return _Parser(source, text, home, tuple(task_chain), tools or {}).parse()
+    return _Parser(source, text, home, tuple(task_chain), tools or {}, redundant).parse()
 
 
 def task_chain_of(mechanism: Mechanism) -> tuple[Joint, ...]:
@@ -198,13 +204,20 @@ class _Parser:
     """One pass over one file: directives and header, then cells, then checks of the whole table."""
 
     def __init__(
-        self, source: str, text: str, home: Array | None, task_chain: tuple[Joint, ...], tools: Mapping[str, Tool]
+        self,
+        source: str,
+        text: str,
+        home: Array | None,
+        task_chain: tuple[Joint, ...],
+        tools: Mapping[str, Tool],
+        redundant: Mapping[str, bool],
     ) -> None:
         self.source = source
         self.text = text
         self.home = home
         self.chain = task_chain
         self.task = {joint.name: joint for joint in task_chain if joint.type is not JointType.FIXED}
+        self.beside = {name: _ANGLE if turns else _LENGTH for name, turns in redundant.items()}  # units of columns
         self.frame = "base"
         self.path = "smooth"
         self.path_line: int | None = None
@@ -255,6 +268,7 @@ class _Parser:
             limits=replace(PlatformLimits.none(), **self.limits),
             riding=self.riding(table),
             payloads=table.get("payload"),
+            redundant={name: table[name] for name in self.beside if name in table},
             outputs={name.removeprefix(_OUTPUT): table[name] for name in names if name.startswith(_OUTPUT)},
             lead=self.lead,
             tool=self.tool,
@@ -348,7 +362,7 @@ class _Parser:
             if units is None:
                 if name.startswith(_OUTPUT):
                     raise self.fail(line, name, "is not a valid output name", "write letters, digits or any of _./-")
-                known = [*_UNITS, f"{_OUTPUT}NAME", *self.task]
+                known = [*_UNITS, f"{_OUTPUT}NAME", *self.task, *self.beside]
                 raise self.fail(line, name, "unknown column", "use columns of: " + ", ".join(known))
             if name in names:
                 raise self.fail(line, name, "appears twice", "keep one")
@@ -367,7 +381,7 @@ class _Parser:
             return _LENGTH if self.task[name].type is JointType.PRISMATIC else _ANGLE
         if name.startswith(_OUTPUT):
             return _NONE if output_name(name.removeprefix(_OUTPUT)) else None
-        return _UNITS.get(name)
+        return _UNITS.get(name) or self.beside.get(name)
 
     def check_columns(self, line: int, names: list[str]) -> None:
         def some(group: tuple[str, ...]) -> list[str]:
@@ -463,6 +477,8 @@ class _Parser:
             return None
         if "time" in table:
             raise self.fail(None, "time", "belongs to a fixed frame", "leave it out, or give speeds")
+        if beside := [name for name in self.beside if name in table]:
+            raise self.fail(None, beside[0], "is not commanded in the frame of a conveyor", "leave it out")
         if given is None:
             return np.ones(len(self.lines), dtype=bool)
         odd, remedy = (given != 0.0) & (given != 1.0), "write 1 on the conveyor, 0 beside it"
@@ -516,7 +532,8 @@ class _Parser:
                 self.refuse_first((turns > 1.0) & (steps > _MAX_TIMED_STEP), name, said, remedy)
 
     def check_steps(self, motion: MotionFile) -> None:
-        steps = np.append(np.inf, np.linalg.norm(np.diff(motion.poses[:, :3], axis=0), axis=1))
+        places = np.column_stack([motion.poses[:, :3], *motion.redundant.values()])
+        steps = np.append(np.inf, np.linalg.norm(np.diff(places, axis=0), axis=1))
         attitudes = Rotation.from_quat(motion.poses[:, 3:])
         angles = np.append(0.0, (attitudes[:-1].inv() * attitudes[1:]).magnitude())
         if motion.times is None:
