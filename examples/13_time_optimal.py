@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The fastest pick and place of a Delta over an obstacle, within the limits of its drives: CasADi and Ipopt."""
+"""The fastest pick and place of a Delta over an obstacle, by CasADi and Ipopt (`pip install casadi`)."""
 
 import casadi as ca
 import matplotlib.pyplot as plt

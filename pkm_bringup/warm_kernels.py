@@ -256,7 +256,7 @@ def parser() -> argparse.ArgumentParser:
     options.add_robot(p, default="delta")
     text = "compile what robots of other kinds need to run, too, so that no first start is slow"
     p.add_argument("--kinds", action="store_true", help=text)
-    text = "what is compiled: what it takes to run, or what pkm analyse takes (default: running)"
+    text = "what is compiled: what it takes to run, or what pkm analyse takes"
     p.add_argument("--for", dest="purpose", choices=("running", "analysis"), default="running", help=text)
     return p
 

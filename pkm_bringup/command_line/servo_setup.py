@@ -196,8 +196,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         write_whole(output, f"# docs/hardware.md explains every key.\n{text}")
         file = read_machine_file(output)
         make_drives(file.kind, Kinematics(mechanism), file)
-    except (PkmError, DeviceError, EOFError) as error:
-        print(f"\npkm servo-setup: {error or 'nobody answers'}", file=sys.stderr)
+    except EOFError:
+        print("\npkm servo-setup: nobody answers its questions: it needs a terminal", file=sys.stderr)
+        return 1
+    except (PkmError, DeviceError) as error:
+        print(f"\npkm servo-setup: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         print("\npkm servo-setup: ended, no servo has pulses; nothing is written", file=sys.stderr)
