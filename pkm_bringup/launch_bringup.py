@@ -132,7 +132,8 @@ def _actions(names: list[str], context: LaunchContext) -> list[Any]:
 async def _await_nodes(context: LaunchContext, processes: Sequence[Node], namespace: str) -> None:
     """End the run where a process hangs before its nodes are there, for which all others would wait."""
     busy = dict.fromkeys(processes, (0.0, time.monotonic()))  # processor time [s], and since when there was no more
-    with _graph() as graph:
+    # a cancelled coroutine would end the launch at once, with all processes left alone
+    with _graph() as graph, suppress(asyncio.CancelledError):
         while busy:
             await asyncio.sleep(_LOOK_EVERY)
             there = {name for name, space in graph.get_node_names_and_namespaces() if space == namespace}
@@ -180,6 +181,7 @@ def _ended(name: str, ends: Callable[[int], bool], event: ProcessExited, context
     reason = f"{name} ended with code {event.returncode}"
     if event.returncode != 0:
         Path(context.environment[FAULT_FILE]).write_text(reason, encoding="utf-8")  # for the report of the motion
+    get_logger("launch").info(f"{reason}, which ends the run")  # launch tells no reason of a shutdown
     return [EmitEvent(event=Shutdown(reason=reason))]
 
 

@@ -291,3 +291,19 @@ def test_a_process_that_hangs_before_its_node_is_there_ends_the_launch(
             assert works
         process.kill()
     assert [event.reason.split()[0] for event in told] == ([] if works else ["kinematics"])
+
+
+def test_an_interrupt_before_all_nodes_are_there_lets_them_end() -> None:
+    """Launch asks a coroutine that it cancelled for its exception, which ends it with its processes left alone."""
+    installed_launch()
+    from pkm_bringup import launch_bringup
+
+    async def interrupted() -> None:
+        never = Mock(node_executable="kinematics_node", process_details=None, return_code=None)
+        waiting = asyncio.create_task(launch_bringup._await_nodes(cast(Any, None), [never], "/nobody"))
+        await asyncio.sleep(0.1)
+        waiting.cancel()
+        await asyncio.wait([waiting])
+        assert waiting.exception() is None
+
+    asyncio.run(interrupted())

@@ -90,7 +90,7 @@ def test_a_machine_is_waited_for_and_one_in_its_place_is_not_thrown_to_where_it_
     assert stack.here()[0] > _FAR - _STILL
     found: list[JointState] = graph.listen(JointState, topics.HARDWARE_STATES)
     with machine(stack):
-        graph.wait(lambda: are(stack, "active"), 60.0)
+        graph.wait(lambda: are(stack, "active") and found, 60.0)
         time.sleep(1.0)
         way = np.array([messages.joint_values(one, stack.names, what="state") for one in found])
         assert np.abs(way).max() < _STILL
@@ -127,7 +127,7 @@ def test_our_controller_does_not_throw_the_machine_that_takes_the_place_of_one_t
                 task.result(20.0)
         found: list[JointState] = graph.listen(JointState, topics.HARDWARE_STATES)
         with machine(stack):
-            graph.wait(lambda: stack.states()[FORWARD] == "active", 60.0)
+            graph.wait(lambda: stack.states()[FORWARD] == "active" and found, 60.0)
             time.sleep(1.0)
             way = np.array([messages.joint_values(one, stack.names, what="state") for one in found])
             assert np.abs(way).max() < _STILL
