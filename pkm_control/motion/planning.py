@@ -337,7 +337,7 @@ class MotionPlanner:
         twist, acceleration = sample.first * speed, sample.first * change
         at = self._at(sample.pose)
         found = at.motion(twist, acceleration)
-        efforts = self._effort_of(at, twist, acceleration, self._carried(motion, which + begin))
+        efforts = self._efforts(at, twist, acceleration, self._carried(motion, which + begin)).effort
         speeds, changes = found.actuated_velocities / self._velocity, found.actuated_accelerations / self._acceleration
         shares = np.abs(np.hstack([speeds, changes, efforts / self._effort]))
         broken = (at.status != 0) | ~(shares.max(axis=1) <= 1.0)
@@ -394,7 +394,7 @@ class MotionPlanner:
             return terms
 
         def effort(twist: Array, acceleration: Array) -> Array:
-            return self._effort_of(at, twist, acceleration, carried)
+            return self._efforts(at, twist, acceleration, carried).effort
 
         forth, back = effort(sample.first, sample.second), effort(-sample.first, sample.second)
         dry = effort(creep * sample.first, zero) - rest
@@ -588,7 +588,7 @@ class MotionPlanner:
         return loads
 
     def _effort_load(self, at: Configuration, twist: Array, acceleration: Array, carried: Carried) -> _Load:
-        effort = np.abs(self._effort_of(at, twist, acceleration, carried))
+        effort: Array = np.abs(self._efforts(at, twist, acceleration, carried).effort)
         none = np.flatnonzero(~np.isfinite(effort).all(axis=1)) if self._pulling is not None else np.zeros(0, np.int64)
         if none.size:  # twice what there is, whatever it would be
             return _Load("efforts within the bounds of the actuators", "of what there is", 2.0, 1.0, int(none[0]), 0)
@@ -596,9 +596,6 @@ class MotionPlanner:
         value, bound = float(effort[sample, actuator]), float(self._effort[actuator])
         unit = self.actuators.effort_units[actuator]
         return _Load(f"effort of {self.actuators.names[actuator]}", unit, value, bound, int(sample), 0)
-
-    def _effort_of(self, at: Configuration, twist: Array, acceleration: Array, carried: Carried) -> Array:
-        return np.asarray(self._efforts(at, twist, acceleration, carried).effort, dtype=np.float64)
 
     def _efforts(self, at: Configuration, twist: Array, acceleration: Array, carried: Carried) -> Efforts:
         wrench = carried.wrench(self.kinematics.mechanism.gravity, at.pose, twist, acceleration)

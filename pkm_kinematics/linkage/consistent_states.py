@@ -166,12 +166,16 @@ def consistent_states(
         raise UsageError("ranges", "most random states do not close", "give narrower ranges")
 
     over_cores(part, n)
-    for linkage in (some.linkage for some in linkages if n):  # what repeats at home may contradict elsewhere
-        at = [column[name] for name in linkage.inputs]
-        if (gap := linkage.at(result[0][:LANES, at]).gap.max()) > CONTRADICT:
-            problem = f"loops of {', '.join(linkage.inputs)} contradict each other: they stay open by {gap:.2g} m"
-            raise UsageError("ranges", problem, "give others, or leave out a loop or coupling")
+    for linkage in (some.linkage for some in linkages if n):
+        _refuse_contradictions(linkage, result[0][:LANES, [column[name] for name in linkage.inputs]])
     return ConsistentStates(names, *result)
+
+
+def _refuse_contradictions(linkage: Linkage, inputs: Array) -> None:
+    """What repeats at home may contradict elsewhere."""
+    if (gap := linkage.at(inputs).gap.max()) > CONTRADICT:
+        problem = f"loops of {', '.join(linkage.inputs)} contradict each other: they stay open by {gap:.2g} m"
+        raise UsageError("ranges", problem, "give others, or leave out a loop or coupling")
 
 
 def closed_states(tree: TreeModel, position: Array, velocity: Array, acceleration: Array) -> ConsistentStates:
