@@ -57,8 +57,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2
     try:
         return int(command(words[0]).main([_as_value(word) for word in words[1:]]))
-    except KeyboardInterrupt:  # before the command could say what it then does
-        print(f"\npkm {words[0]}: ended before it began", file=sys.stderr)
+    except KeyboardInterrupt:  # of a command that is not in the middle of a motion, or has not begun
+        print(f"\npkm {words[0]}: interrupted; nothing more is done", file=sys.stderr)
         return 130
     except BrokenPipeError:  # a reader such as head has enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what is written when Python ends
