@@ -167,7 +167,7 @@ def test_joints_have_springs_too(tmp_path):
     assert len(found.sized) == 3
     for one in found.sized:
         dynamics = re.search(r"<dynamics (.*)/>", one.element).group(1)
-        start = text.index(f'<joint name="{one.what.joint}"')
+        start = text.index(f'<joint name="{one.what.name}"')
         at = text.index("<dynamics ", start) + len("<dynamics ")
         text = text[:at] + dynamics + " " + text[at:]
     again = Analysis(load_mechanism(text)).balance(ranges, resolution=5)

@@ -298,9 +298,9 @@ def test_round_trip_through_mjcf(name):
             assert again.joint_named[joint.name].spring_reference == pytest.approx(joint.spring_reference)
     ours, theirs = read(ET.fromstring(text)), read_compiled(text, None, "a test")
     for one, other in zip(ours.springs, theirs.springs, strict=True):
-        assert (one.name, one.first, one.second) == (other.name, other.first, other.second)
-        assert (one.stiffness, one.length) == pytest.approx((other.stiffness, other.length))
-        assert one.second_point == pytest.approx(other.second_point)
+        assert (one.name, one.from_link, one.to_link) == (other.name, other.from_link, other.to_link)
+        assert (one.stiffness, one.rest_length) == pytest.approx((other.stiffness, other.rest_length))
+        assert one.to_point == pytest.approx(other.to_point)
 
 
 SPRING = '<spring name="s" stiffness="100"><from link="base_link" xyz="0 0 1"/><to link="limb1_arm"/></spring>'

@@ -19,8 +19,9 @@ from pkm_runtime import progress
 from pkm_runtime.kernels import PURPOSES, kernel_cache
 from pkm_runtime.kernels.kernel_cache import COMPILING, CompileLock, Compiling
 
-for room in ("analysis", "analysis.proof", "control", "dynamics", "hardware", "kinematics"):
-    importlib.import_module(f"pkm_{room}.kernels")  # they say what their kernels are for
+KERNELS = ("analysis.kernels", "analysis.proof.kernels", "control.kernels", "dynamics.kernels", "kinematics.kernels")
+for room in (*KERNELS, "hardware.platform_kernels"):
+    importlib.import_module(f"pkm_{room}")  # they say what their kernels are for
 
 ROOT = Path(__file__).resolve().parents[2]
 KERNEL = """
