@@ -225,7 +225,7 @@ def main() -> int:
     mechanism = load_mechanism(given.robot)
     kinematics = Kinematics(mechanism)
     words = ["--ros-args", "-r", f"__ns:={NAMESPACE}"]
-    server = subprocess.Popen([sys.executable, "-m", "pkm_kinematics.ros.kinematics_node", *words])
+    server = subprocess.Popen([sys.executable, "-m", "pkm_bringup.start", "kinematics_node", *words])
     rclpy.init()
     node, executor = Node("endurance", namespace=NAMESPACE), SingleThreadedExecutor()
     executor.add_node(node)

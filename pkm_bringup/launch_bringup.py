@@ -11,12 +11,14 @@ import atexit
 import math
 import os
 import signal
+import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
+from shutil import which
 from typing import Any
 
 import rclpy
@@ -31,7 +33,7 @@ from launch.substitutions import LaunchConfiguration
 from launch_ros.actions import Node
 from launch_ros.parameter_descriptions import ParameterValue
 
-from pkm_bringup import bringup, ros2_control
+from pkm_bringup import bringup, ros2_control, start
 from pkm_bringup.command_line.measured import FAULT_FILE
 from pkm_client import options
 from pkm_client.options import SWITCH, Setting
@@ -39,12 +41,12 @@ from pkm_control.operator_interface import POSITION
 from pkm_description.command_options import CORRECTIONS, with_corrections
 from pkm_description.load import load_mechanism, xacro_arguments
 from pkm_description.ros import topics
-from pkm_description.ros.process import LAUNCHER
 from pkm_description.ros.transport import transport_environment
 from pkm_viewer import fitting
 from pkm_viewer.layers import layer_files
 
-_ENDS = {"sigterm_timeout": "40", "sigkill_timeout": "5"}  # s, after SIGINT: a report may be drawn on a busy computer
+_PATIENCE = {"sigterm_timeout": "40", "sigkill_timeout": "5"}  # s, after SIGINT: a report may be drawn, slowly
+_ENDS_WITH_PARENT = ("setpriv", "--pdeathsig", "SIGTERM")  # before the command of a node that does not do so by itself
 _MANAGER_PATIENCE = "30"  # s, of the spawners, with the controller manager
 _WATCH = "machine_watch"
 _IDLE = 20.0  # s without processor time, of a process whose node is not there: it hangs
@@ -98,7 +100,7 @@ def bring_up(**defaults: str) -> LaunchDescription:
 def _actions(names: list[str], context: LaunchContext) -> list[Any]:
     values = {name: LaunchConfiguration(name).perform(context) for name in names}
     found: list[Any] = [SetEnvironmentVariable(*pair) for pair in transport_environment(os.environ).items()]
-    found.append(SetEnvironmentVariable(LAUNCHER, str(os.getpid())))
+    found.append(SetEnvironmentVariable(start.LAUNCHER, str(os.getpid())))
     found.append(SetEnvironmentVariable(FAULT_FILE, _temporary(".fault")))
     managed = values["ros2_control"] == "true"
     if managed:
@@ -197,18 +199,31 @@ def _node(spec: bringup.NodeSpec, values: bringup.Values, **texts: ParameterValu
         if topics.ACTUATED_JOINT_STATES in remappings and not _machine_on_topics(values):
             remappings[topics.ACTUATED_JOINT_STATES] = ros2_control.MEASURED_STATES
     leads = spec.leads and values["stay"] == "false"
-    return Node(
-        package="pkm_control",
-        executable=spec.executable,
+    return _program(
+        "pkm_control",
+        spec.executable,
+        values,
         name=None if spec.holds else spec.name,
-        namespace=values["namespace"],
         parameters=[parameters],
         remappings=list(remappings.items()),
         ros_arguments=["--enclave", f"{bringup.ENCLAVES}/{spec.name}"] if _secured() else [],
         output="screen",
         on_exit=partial(_ended, spec.name, partial(spec.stops_run, leads=leads)),
-        **_ENDS,
     )
+
+
+def _program(package: str, executable: str, values: bringup.Values, **more: Any) -> Node:
+    """A node's process. Ours end with the launch, and hear signals from the beginning; others do so by a tool."""
+    words = start.HELD_BACK if package == "pkm_control" else _ENDS_WITH_PARENT
+    before = [" ".join((*words, "")) if _works(words) else "", LaunchConfiguration("launch-prefix", default="")]
+    more |= {"namespace": values["namespace"], "exec_name": executable, "prefix": before, **_PATIENCE}
+    return Node(package=package, executable=executable, **more)
+
+
+@cache
+def _works(words: tuple[str, ...]) -> bool:
+    """Whether this computer has what these words call, with these options."""
+    return which(words[0]) is not None and subprocess.call([*words, "true"], stderr=subprocess.DEVNULL) == 0
 
 
 def _secured() -> bool:
@@ -245,13 +260,11 @@ def _controller_manager(values: bringup.Values) -> list[Any]:
     wanted = ["joint_state_broadcaster", *_wanted(values)]
     known = ros2_control.controller_names(ros2_control.read_parameters(path))
     clock = {"use_sim_time": values["use_sim_time"] == "true"}
-    in_manager = partial(Node, package="controller_manager", namespace=values["namespace"], output="screen", **_ENDS)
-    manager = in_manager(
-        executable="ros2_control_node", parameters=[path, clock], on_exit=_ends_all("ros2_control_node")
-    )
+    in_manager = partial(_program, "controller_manager", values=values, output="screen")
+    manager = in_manager("ros2_control_node", parameters=[path, clock], on_exit=_ends_all("ros2_control_node"))
     # else all others would wait for controllers for ever
     not_loaded = partial(_ended, "spawner", lambda code: code != 0)
-    spawner = partial(in_manager, executable="spawner", on_exit=not_loaded)
+    spawner = partial(in_manager, "spawner", on_exit=not_loaded)
     patience = ["--controller-manager-timeout", _MANAGER_PATIENCE]
     if not _machine_on_topics(values):
         others = [name for name in known if name not in wanted]
@@ -310,8 +323,7 @@ def _other(
     package: str, executable: str, values: bringup.Values, parameters: dict[str, Any] | None = None, **more: Any
 ) -> Node:
     own_parameters = {**(parameters or {}), "use_sim_time": values["use_sim_time"] == "true"}
-    place = values["namespace"]
-    return Node(package=package, executable=executable, namespace=place, parameters=[own_parameters], **more, **_ENDS)
+    return _program(package, executable, values, parameters=[own_parameters], **more)
 
 
 def _text(values: bringup.Values) -> ParameterValue:

@@ -1,13 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Programs as launch files start them: a signal that comes while libraries are still imported ends them well.
+"""Programs of the nodes: a signal that comes while libraries are still imported ends them well.
 
-Python answers Ctrl-C during imports with an error. Nothing runs yet, so there is nothing to be put in order.
+Python answers Ctrl-C during imports with an error. Nothing runs yet, so there is nothing to be put in order. A launch
+holds signals back (`HELD_BACK`) until a program listens to them here, and writes into the environment which process it
+is (`LAUNCHER`): killed, it would leave its nodes running, with drives on.
 """
 
 import importlib
 import os
 import signal
 import sys
+
+LAUNCHER = "PKM_LAUNCHER"
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+HELD_BACK = ("env", *(f"--block-signal={number.name}" for number in _SIGNALS))  # to be put before a command
 
 NODES = {  # modules by the names of their executables, each with a `main`
     "kinematics_node": "pkm_kinematics.ros.kinematics_node",
@@ -24,27 +30,29 @@ NODES = {  # modules by the names of their executables, each with a `main`
 }
 
 
-def _run(module: str) -> int:
-    before = [(number, signal.signal(number, lambda *_: os._exit(0))) for number in (signal.SIGINT, signal.SIGTERM)]
-    run = importlib.import_module(module).main
-    for number, handler in before:
-        signal.signal(number, handler)
+def node() -> int:
+    """Entry point of the executables in `NODES`, each by its own name."""
+    return run(os.path.basename(sys.argv[0]).removesuffix(".exe"))
+
+
+def run(executable: str) -> int:
+    """Run a program of `NODES`, which ends with the launch that began it; its exit code. Until it has handlers of its
+    own, signals end it at once with 0.
+    """
+    for number in _SIGNALS:
+        signal.signal(number, lambda *_: os._exit(0))
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
+    launcher = os.environ.get(LAUNCHER, "")
+    if launcher == str(os.getppid()):
+        importlib.import_module("pkm_runtime.child_processes").end_with_parent()
+    if launcher and not os.path.exists(f"/proc/{launcher}"):
+        return 0
     try:
-        return int(run())
+        return int(importlib.import_module(NODES[executable]).main())
     finally:
-        for number, _ in before:  # Python itself would take them as its default from here on
+        for number in _SIGNALS:  # Python itself would take them as its default from here on
             signal.signal(number, signal.SIG_IGN)
 
 
-def main() -> int:
-    """Entry point of the runner."""
-    return _run("pkm_bringup.runner")
-
-
-def node() -> int:
-    """Entry point of the executables in `NODES`, each by its own name."""
-    return _run(NODES[os.path.basename(sys.argv[0]).removesuffix(".exe")])
-
-
 if __name__ == "__main__":
-    raise SystemExit(main())
+    raise SystemExit(run(sys.argv.pop(1)))

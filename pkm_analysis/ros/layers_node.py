@@ -76,7 +76,3 @@ def markers_of(layer: Layer, first: int = 0, prefix: str = "") -> list[Marker]:
 def main(args: list[str] | None = None) -> int:
     """Entry point."""
     return run_node(LayersNode, args)
-
-
-if __name__ == "__main__":
-    raise SystemExit(main())

@@ -42,7 +42,3 @@ def main(args: list[str] | None = None) -> int:
                 print(f"pkm control: {warning}", file=sys.stderr, flush=True)
             code = code or 1
     return code
-
-
-if __name__ == "__main__":
-    raise SystemExit(main())

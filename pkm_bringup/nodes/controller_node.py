@@ -414,7 +414,3 @@ class ControllerNode(Node):
 def main(args: list[str] | None = None) -> int:
     """Entry point."""
     return run_node(ControllerNode, args)
-
-
-if __name__ == "__main__":
-    raise SystemExit(main())

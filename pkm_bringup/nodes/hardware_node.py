@@ -393,7 +393,3 @@ class HardwareNode(LifecycleNode):
 def main(args: list[str] | None = None) -> int:
     """Entry point."""
     return run_node(HardwareNode, args)
-
-
-if __name__ == "__main__":
-    raise SystemExit(main())

@@ -144,7 +144,3 @@ class JoystickNode(Node):
 def main(args: list[str] | None = None) -> int:
     """Entry point."""
     return run_node(JoystickNode, args)
-
-
-if __name__ == "__main__":
-    raise SystemExit(main())

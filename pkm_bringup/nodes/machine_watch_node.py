@@ -208,7 +208,3 @@ class MachineWatchNode(Node):
 def main(args: list[str] | None = None) -> int:
     """Entry point."""
     return run_node(MachineWatchNode, args)
-
-
-if __name__ == "__main__":
-    raise SystemExit(main())

@@ -439,7 +439,3 @@ def main(args: list[str] | None = None) -> int:
         say_cut_off()
         return 0
     return code
-
-
-if __name__ == "__main__":
-    raise SystemExit(main())

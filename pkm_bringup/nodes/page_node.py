@@ -310,7 +310,3 @@ def _length_of(vector: Vector3) -> float | None:
 def main(args: list[str] | None = None) -> int:
     """Entry point."""
     return run_node(PageNode, args)
-
-
-if __name__ == "__main__":
-    raise SystemExit(main())

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import faulthandler
-import os
 import signal
 import socket
 import threading
@@ -27,7 +26,6 @@ from rclpy.node import Node
 from rclpy.parameter import Parameter
 from rclpy.signals import SignalHandlerOptions
 
-from pkm_runtime.child_processes import end_with_parent
 from pkm_runtime.errors import shortened
 
 _AGAIN_AFTER = 10.0  # s, after which the same error is logged again
@@ -94,7 +92,6 @@ def _words(error: Exception) -> str:
     return shortened(f"{type(error).__name__}: {' '.join(str(error).split())}", 300)
 
 
-LAUNCHER = "PKM_LAUNCHER"  # in the environment: the process that launches nodes, which end with it
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGALRM)  # the last one of a timer
 _LOOK_EVERY = 0.5  # s, between two looks whether to end, while nothing else happens
 _INSISTING = 1.0  # s: a signal this long after the first one interrupts what the node is doing
@@ -175,8 +172,6 @@ def run_nodes(make: Callable[[], Iterable[Node]], args: list[str] | None = None)
 
     for number in _SIGNALS:
         signal.signal(number, stop)
-    if os.environ.get(LAUNCHER) == str(os.getppid()):  # killed, it would leave its nodes running, with drives on
-        end_with_parent()
     # who asked has gone, or has not read for long: that is no matter of the node's
     warnings.filterwarnings("ignore", "failed to send response", RuntimeWarning)
     rclpy.init(args=args, signal_handler_options=SignalHandlerOptions.NO)

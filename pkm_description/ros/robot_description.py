@@ -149,7 +149,3 @@ class DescriptionNode(Node):
 def main(args: list[str] | None = None) -> int:
     """Entry point."""
     return run_node(DescriptionNode, args)
-
-
-if __name__ == "__main__":
-    raise SystemExit(main())

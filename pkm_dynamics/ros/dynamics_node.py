@@ -190,7 +190,3 @@ def _efforts_message(names: Sequence[str], stamp: Any, effort: Array) -> JointSt
 def main(args: list[str] | None = None) -> int:
     """Entry point."""
     return run_node(DynamicsNode, args)
-
-
-if __name__ == "__main__":
-    raise SystemExit(main())

@@ -26,6 +26,11 @@ from pkm_runtime.describable import fixed
 _RUNAWAY = 20.0  # times the velocity limit of an actuator: faster than any fall or collision makes it
 _OFF = 0.05  # rad, and of the characteristic length: the most that drives may be off their commands,
 _AWAY_FOR, _FAR_FOR = 0.05, 0.5  # s: for so long if they do not come nearer, and if they do
+_THROWN = 0.2  # of that, and further away: then none may pass its largest speed
+_LOST_HOLD = (
+    "the robot cannot take these positions, or its drives lost hold of the platform on the way there (type 2 "
+    "singularity); a reset puts it back at home"
+)
 _SETTLES = 0.005  # s: damping over stiffness of a transmission
 _LONGEST_STEP = 1e-3  # s, of the integration; a longer one is divided
 _RUNAWAY_UNLIMITED = 1.0e3  # rad/s or m/s, where the description sets no limit
@@ -332,20 +337,21 @@ class SimulatedMachine(Machine):
         wanted = self._drive.setpoint if self._drive is not None else None
         if wanted is None:
             return ""
-        error = wanted - self._robot.positions
-        far = np.abs(error) > self._off
-        away = far & (np.sign(error) * self._robot.velocities <= 0.0)
+        error, velocities = wanted - self._robot.positions, self._robot.velocities
+        off = np.abs(error) / self._off
+        far, away = off > 1.0, np.sign(error) * velocities <= 0.0
+        fast = np.abs(velocities + h * self._accelerations) > self.limits.velocity
+        thrown = fast.any() and (far | (away & (off > _THROWN))).any()
         self._far_for = self._far_for + h if far.any() else 0.0
-        self._away_for = self._away_for + h if away.any() else max(0.0, self._away_for - h)
-        if self._away_for <= _AWAY_FOR and self._far_for <= _FAR_FOR:
+        self._away_for = self._away_for + h if (away & far).any() else max(0.0, self._away_for - h)
+        if not thrown and self._away_for <= _AWAY_FOR and self._far_for <= _FAR_FOR:
             return ""
-        k = int(np.argmax(np.abs(error) / self._off))
+        names, k = self.limits.names, int(np.argmax(off))
         unit = self.limits.length_units[k]
-        return (
-            f"{self.limits.names[k]} is {abs(error[k]):.3g} {unit} from its commanded position, more than "
-            f"{self._off[k]:.3g} {unit}, and does not come back: the robot cannot take these positions, or its drives "
-            "lost hold of the platform on the way there (type 2 singularity); a reset puts it back at home"
-        )
+        place = f"{names[k]} is {abs(error[k]):.3g} {unit} from its commanded position"
+        if thrown:
+            return f"{place}, and {names[int(np.argmax(fast))]} would pass its largest speed: {_LOST_HOLD}"
+        return f"{place}, more than {self._off[k]:.3g} {unit}, and does not come back: {_LOST_HOLD}"
 
     def _forget(self) -> None:
         self._command = None

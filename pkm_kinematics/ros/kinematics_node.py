@@ -286,7 +286,3 @@ def _joints_message(names: list[str], stamp: Any, numbers: NDArray[np.float64]) 
 def main(args: list[str] | None = None) -> int:
     """Entry point."""
     return run_node(KinematicsNode, args)
-
-
-if __name__ == "__main__":
-    raise SystemExit(main())

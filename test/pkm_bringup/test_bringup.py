@@ -20,7 +20,7 @@ from pkm_bringup import bringup, runner, warm_kernels
 from pkm_bringup.bringup import NodeSpec
 from pkm_bringup.command_line.measured import forget_measured, reported_fault
 from pkm_bringup.runner import Gate, ProcessGroup, forked, main, read_settings, ros_arguments, write_parameters
-from pkm_bringup.start import NODES
+from pkm_bringup.start import HELD_BACK, NODES
 from pkm_description import DescriptionError, PkmError, load_mechanism, mechanism_from_urdf, robot_names
 from pkm_description.urdf import robot_cache
 
@@ -161,23 +161,30 @@ INTERRUPTED_IMPORT = """
 import os, signal, sys
 class Interrupting:
     def find_spec(self, name, path=None, target=None):
-        if name == "{module}":
+        if name == "pkm_kinematics.ros.kinematics_node":
             os.kill(os.getpid(), signal.{number})
 sys.meta_path.insert(0, Interrupting())
 sys.argv[0] = "bin/kinematics_node"
-from pkm_bringup.start import {entry}
-raise SystemExit({entry}())
+from pkm_bringup.start import node
+raise SystemExit(node())
 """
 
 
 @pytest.mark.parametrize("number", ["SIGINT", "SIGTERM"])
-@pytest.mark.parametrize(
-    ("entry", "module"), [("main", "pkm_bringup.runner"), ("node", "pkm_kinematics.ros.kinematics_node")]
-)
-def test_who_ends_a_launch_while_libraries_are_loaded_ends_it_well(entry: str, module: str, number: str) -> None:
-    program = INTERRUPTED_IMPORT.format(entry=entry, module=module, number=number)
+def test_who_ends_a_node_while_libraries_are_loaded_ends_it_well(number: str) -> None:
+    program = INTERRUPTED_IMPORT.format(number=number)
     ended = subprocess.run([sys.executable, "-c", program], capture_output=True, timeout=60.0)
     assert (ended.returncode, ended.stderr) == (0, b"")
+
+
+def test_a_signal_that_a_launch_holds_back_ends_a_node_before_python_could_answer_it() -> None:
+    command = [*HELD_BACK, sys.executable, "-m", "pkm_bringup.start", "control_node"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    while "SigBlk:\t0000000000004002" not in Path(f"/proc/{process.pid}/status").read_text():
+        assert process.poll() is None
+    process.send_signal(signal.SIGINT)
+    output, _ = process.communicate(timeout=60.0)
+    assert (process.returncode, output) == (0, b"")
 
 
 def test_a_closed_terminal_ends_the_run_in_order(tmp_path: Path) -> None:

@@ -16,15 +16,20 @@ from pkm_kinematics.kernels.compiled_rotations import displace, displacement_bet
 RATE = 250.0
 
 
-def driven(machine: SimulatedMachine, goal: Array, seconds: float) -> None:
-    """Command positions from where it is to others, as a trajectory controller does that knows of no platform."""
-    start = machine.read().positions.copy()
+def driven(machine: SimulatedMachine, goal: Array, seconds: float) -> float:
+    """Command positions from where it is to others, as a trajectory controller does that knows of no platform; the
+    largest speed on the way, in shares of the limits.
+    """
+    start, fastest = machine.read().positions.copy(), 0.0
     for i in range(round((seconds + 2.0) * RATE)):
         s = min(1.0, i / RATE / seconds)
         if machine.lifecycle is not Lifecycle.ACTIVE:
-            return
+            break
         machine.write(start + s**3 * (10.0 - 15.0 * s + 6.0 * s * s) * (goal - start))
-        machine.step(1.0 / RATE)
+        for _ in range(4):
+            machine.step(0.25 / RATE)
+            fastest = max(fastest, float((np.abs(machine.read().velocities) / machine.limits.velocity).max()))
+    return fastest
 
 
 @pytest.mark.parametrize("leg", [0, 1])
@@ -49,6 +54,21 @@ def test_a_hexapod_whose_legs_lose_hold_of_it_stops_and_is_reset(of_gallery, leg
     driven(machine, home, 0.1)
     assert not machine.fault
     np.testing.assert_allclose(machine.read().positions, home, atol=1e-6)
+
+
+@pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.slow), pytest.param(3, marks=pytest.mark.slow)])
+def test_no_leg_passes_its_largest_speed_before_a_jam_is_noticed(of_gallery, seed: int) -> None:
+    """Goals within the ranges that the legs of a hexapod cannot take together."""
+    limits, random = ActuatorLimits.of(of_gallery["gough_stewart"].kinematics.mechanism), np.random.default_rng(seed)
+    for trial in range(20 if seed > 1 else 8):
+        machine = SimulatedMachine(of_gallery["gough_stewart"].dynamics, limits, command_mode=CommandMode.POSITION)
+        machine.configure()
+        machine.activate()
+        start = machine.read().positions.copy()
+        way = limits.lower + (limits.upper - limits.lower) * random.uniform(0.05, 0.95, 6) - start
+        way *= 1.0 if trial % 2 == 0 else 0.3
+        assert driven(machine, start + way, max(1.0, 1.9 * float((np.abs(way) / limits.velocity).max()))) < 1.02
+        assert machine.lifecycle is Lifecycle.FAULT
 
 
 def test_positions_that_are_followed_are_no_fault(of_gallery) -> None:

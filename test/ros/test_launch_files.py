@@ -89,6 +89,26 @@ def test_nodes_get_the_values_of_the_launch_arguments() -> None:
     assert parameters_of(nodes["motion_player_node"])["stay"] is False
 
 
+def test_nodes_of_other_packages_end_with_a_launch_that_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Our own do so by themselves; a signal that comes while they load Python is held back for them."""
+    installed_launch()
+    from launch import LaunchContext
+    from launch_ros.actions import Node
+
+    from pkm_bringup import launch_bringup
+
+    monkeypatch.setattr(launch_bringup, "_installed", lambda package: True)
+    nodes = [one for one in actions_of("delta.launch.py", rviz_file="own.rviz") if isinstance(one, Node)]
+    context = LaunchContext()
+    context.launch_configurations["launch-prefix"] = "nice"
+    before = {
+        one.node_executable: "".join(part.perform(context) for part in one.process_description.prefix) for one in nodes
+    }
+    for executable in ("robot_state_publisher", "rviz2"):
+        assert before[executable] == "setpriv --pdeathsig SIGTERM nice"
+    assert before["control_node"] == "env --block-signal=SIGINT --block-signal=SIGTERM nice"
+
+
 def test_layers_are_shown_beside_rviz_in_the_frames_of_the_robot(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

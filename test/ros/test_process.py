@@ -3,12 +3,16 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
-from pkm_description.ros.process import LAUNCHER
+import pytest
+
+from pkm_bringup.start import LAUNCHER
 
 NODE = """
 import time
@@ -169,16 +173,39 @@ def test_a_signal_that_another_thread_gets_ends_a_sleeping_node() -> None:
     assert (out, process.returncode) == ("destroyed\n", 0)
 
 
-def test_a_node_ends_in_order_with_the_process_that_launched_it() -> None:
-    """Also where that is killed, as `ros2 launch` leaves its nodes running then."""
+LAUNCHED = """
+import sys
+sys.path.insert(0, {folder!r})
+from pkm_bringup import start
+start.NODES["busy"] = "busy"
+raise SystemExit(start.run("busy"))
+"""
+
+
+@pytest.mark.parametrize("early", [False, True])
+def test_a_node_ends_in_order_with_the_process_that_launched_it(early: bool, tmp_path: Path) -> None:
+    """Also where that is killed, as `ros2 launch` leaves its nodes running then, and while the node still imports."""
+    node = NODE.format(work="pass").replace(
+        "raise SystemExit(run_node(Busy))", "def main():\n    return run_node(Busy)"
+    )
+    (tmp_path / "busy.py").write_text("print('imported', flush=True)\n" + "import time\ntime.sleep(2)\n" * early + node)
     launcher = f"import os, subprocess, sys, time; os.environ['{LAUNCHER}'] = str(os.getpid())\n"
     launcher += "subprocess.Popen([sys.executable, '-c', sys.argv[1]]); time.sleep(60)"
-    command = [sys.executable, "-c", launcher, NODE.format(work="pass")]
+    command = [sys.executable, "-c", launcher, LAUNCHED.format(folder=str(tmp_path))]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
-    assert process.stdout.readline() == "up\n"
+    assert process.stdout.readline() == "imported\n"
+    assert early or process.stdout.readline() == "up\n"
     process.kill()
-    assert process.communicate(timeout=10.0)[0] == "destroyed\n"  # at the end of all who write there
+    assert process.communicate(timeout=10.0)[0] == "destroyed\n" * (not early)  # at the end of all who write there
+
+
+def test_a_node_whose_launch_is_gone_does_not_begin(tmp_path: Path) -> None:
+    gone = subprocess.Popen(["true"])
+    gone.wait()
+    environment = {**os.environ, LAUNCHER: str(gone.pid)}
+    program = [sys.executable, "-c", LAUNCHED.format(folder=str(tmp_path))]
+    assert subprocess.run(program, env=environment, timeout=60.0).returncode == 0
 
 
 def test_a_stop_loads_nothing_that_computes() -> None:

@@ -35,7 +35,7 @@ _ASIDE = np.array([0.1, 0.0, -0.03])  # m
 @contextmanager
 def machine(stack: Stack) -> Iterator[subprocess.Popen[bytes]]:
     """A simulated machine, as whoever builds one would start it."""
-    program = [sys.executable, "-m", "pkm_bringup.nodes.hardware_node", "--ros-args", "-r", "__node:=hardware"]
+    program = [sys.executable, "-m", "pkm_bringup.start", "hardware_node", "--ros-args", "-r", "__node:=hardware"]
     program += ["-r", f"__ns:={stack.graph.namespace}", "-p", "rate:=250.0"]
     with subprocess.Popen(program) as process:
         try:
