@@ -3,10 +3,10 @@
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pkm_client.client_errors import MotionEndedError, NoRobotError, RefusedError
+from pkm_runtime.optional import late
 
 if TYPE_CHECKING:
     from pkm_client.backend import Result, RobotState, Task
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 
 __all__ = ["MotionEndedError", "NoRobotError", "RefusedError", "Result", "Robot", "RobotState", "Setup", "Task"]
 
-_LATE = dict.fromkeys(("Result", "RobotState", "Task"), "pkm_client.backend")
-_LATE |= {"Robot": "pkm_client.robot", "Setup": "pkm_control.loop_settings"}
-
-
-def __getattr__(name: str) -> Any:
-    """Import heavy modules on first access, so that `pkm estop` does not wait for what it does not use."""
-    if name not in _LATE:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(_LATE[name]), name)
+# heavy modules on first access, so that `pkm estop` does not wait for what it does not use
+__getattr__ = late(
+    __name__,
+    {
+        "pkm_client.backend": ("Result", "RobotState", "Task"),
+        "pkm_client.robot": ("Robot",),
+        "pkm_control.loop_settings": ("Setup",),
+    },
+)

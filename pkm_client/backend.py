@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A running robot, wherever it runs: results, tasks, events and state, and the contract of the two backends."""
+"""A running robot, wherever it runs: results, tasks, events and state."""
 
 from __future__ import annotations
 
@@ -9,22 +9,12 @@ import traceback
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
 from pkm_control.operator_interface import Mode, Outcome
 from pkm_description.mechanism import Array
 from pkm_runtime.describable import Describable, fixed
-
-if TYPE_CHECKING:  # `RobotState` is for links, too, which import no solver
-    from pkm_control.conveyor.conveyor import BeltState, Conveyor
-    from pkm_control.loop.followed_motion import Tolerances
-    from pkm_control.motion.point_trajectory import MotionPoints
-    from pkm_control.operator_interface import Answer, OperatorRequests
-    from pkm_description.mechanism import Inertial, Mechanism
-    from pkm_dynamics.motion_limits import ActuatorLimits
-
 
 _REST = 5.0  # s, within which what is cancelled comes to rest
 
@@ -202,73 +192,3 @@ class RobotState:
         lines.append(f"motions run at {self.speed:.0%} of their plan")
         lines += [f"{name} at {fixed(value, 4)}" for name, value in self.positions.items()]
         return "\n".join(lines)
-
-
-class Goal(Protocol):
-    """A motion that was handed to the controller."""
-
-    @property
-    def share(self) -> float:
-        """How much of the motion is done, 0 to 1."""
-
-    def wait_begun(self) -> bool:
-        """Wait until it is admitted or refused; True: admitted."""
-
-    def wait(self) -> Result:
-        """Wait for its end; the outcome INVALID_GOAL says that it was refused."""
-
-    def cancel(self) -> None:
-        """End it on its path, or keep it from beginning."""
-
-
-class Backend(Protocol):
-    """A controller and its machine. Calls may come from any thread; errors are `NoRobotError`. `on_output` gets name
-    and value of each output that changes, in a thread that it must not hold up.
-    """
-
-    on_output: Callable[[str, float], None]
-
-    @property
-    def mechanism(self) -> Mechanism:
-        """The robot's description."""
-
-    @property
-    def limits(self) -> ActuatorLimits:
-        """Limits of the robot's actuators."""
-
-    @property
-    def time(self) -> float:
-        """The robot's clock [s]."""
-
-    @property
-    def outputs(self) -> dict[str, float]:
-        """Values that motions have set the outputs to, by name."""
-
-    @property
-    def payload(self) -> Inertial | None:
-        """The platform's payload as the controller knows it; None: nothing."""
-
-    @property
-    def operator(self) -> OperatorRequests:
-        """Takes an operator's requests."""
-
-    def state(self) -> RobotState:
-        """Return a snapshot of the robot, not older than the call."""
-
-    def belt(self, name: str) -> tuple[Conveyor, BeltState]:
-        """Return a conveyor's description and its present state; raise `ConveyorError` where there is none so named."""
-
-    def begin(self, motion: MotionPoints, tolerances: Tolerances, asked: float) -> Goal:
-        """Hand a motion to the controller, which admits or refuses it; a stop after `asked` [s, monotonic] ends it."""
-
-    def steer(self, twist: Array, asked: float) -> Answer:
-        """Jog at a twist (6,) [m/s, rad/s], base axes, for a quarter of a second, unless it was stopped since."""
-
-    def wait(self, seconds: float) -> None:
-        """Let time pass on the robot's clock."""
-
-    def waiting(self) -> AbstractContextManager[None]:
-        """Within this context somebody waits for the robot, so a simulation may run faster than real time."""
-
-    def close(self) -> None:
-        """Release the robot."""

@@ -13,14 +13,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pkm_client.backend import Backend, Goal, Listeners, Result, RobotState, Task
+from pkm_client.backend import Listeners, Result, RobotState, Task
 from pkm_client.client_errors import MotionEndedError, RefusedError
-from pkm_client.simulated import SimulatedBackend
+from pkm_client.simulated import SimulatedBackend, SimulatedGoal
 from pkm_control.conveyor.boarding import Boarding
 from pkm_control.conveyor.conveyor import BeltState
 from pkm_control.loop.followed_motion import Tolerances
@@ -43,6 +43,11 @@ from pkm_kinematics import Configuration, ForwardSolution, Kinematics
 from pkm_kinematics.kernels.compiled_rotations import displacement_between
 from pkm_runtime.optional import ROS, ROS_REMEDY, need
 
+if TYPE_CHECKING:
+    from pkm_client.ros.ros_backend import RosBackend, RosGoal
+
+Backend: TypeAlias = "SimulatedBackend | RosBackend"  # calls may come from any thread; errors are `NoRobotError`
+Goal: TypeAlias = "SimulatedGoal | RosGoal"
 Leg = tuple[Trajectory, int]  # a plan, and how often it is run
 Plan = list[Leg] | MotionPoints  # legs one after the other, or a motion on a conveyor
 

@@ -124,26 +124,13 @@ def in_words(result: Result) -> str:
 
 
 def _move_options(p: argparse.ArgumentParser) -> None:
-    p.add_argument(
-        "pose",
-        type=options.number,
-        nargs="+",
-        metavar="NUMBER",
-        help="the robot's task coordinates (x y z of a Delta), or x y z qx qy qz qw [m, rad], base frame",
-    )
+    text = "the robot's task coordinates (x y z of a Delta), or x y z qx qy qz qw [m, rad], base frame"
+    p.add_argument("pose", type=options.number, nargs="+", metavar="NUMBER", help=text)
     p.add_argument("--speed", type=options.positive, metavar="M/S", help="largest speed of the platform [m/s]")
-    p.add_argument(
-        "--nearest",
-        action=options.Switch,
-        default=False,
-        help="go to the nearest feasible pose if the platform cannot reach this one",
-    )
-    p.add_argument(
-        "--tool",
-        default="",
-        metavar="NAME",
-        help="tool of the tool file: the pose is that of the tool, and its point moves straight",
-    )
+    text = "go to the nearest feasible pose if the platform cannot reach this one"
+    p.add_argument("--nearest", action=options.Switch, default=False, help=text)
+    text = "tool of the tool file: the pose is that of the tool, and its point moves straight"
+    p.add_argument("--tool", default="", metavar="NAME", help=text)
     options.add(p, "tool_file")
     options.add(p, "hardware_file")
 
@@ -170,17 +157,10 @@ def _follow(robot: Robot, given: argparse.Namespace) -> str:
 
 
 def _jog_options(p: argparse.ArgumentParser) -> None:
-    p.add_argument(
-        "linear", type=options.number, nargs=3, metavar="M/S", help="velocity of its origin along x, y and z [m/s]"
-    )
-    p.add_argument(
-        "--angular",
-        type=options.number,
-        nargs=3,
-        default=(0.0, 0.0, 0.0),
-        metavar="RAD/S",
-        help="angular velocity about x, y and z [rad/s]",
-    )
+    three: dict[str, Any] = {"type": options.number, "nargs": 3}
+    p.add_argument("linear", **three, metavar="M/S", help="velocity of its origin along x, y and z [m/s]")
+    text = "angular velocity about x, y and z [rad/s]"
+    p.add_argument("--angular", **three, default=(0.0, 0.0, 0.0), metavar="RAD/S", help=text)
     p.add_argument("--seconds", type=options.positive, default=1.0, metavar="S", help="duration [s]")
 
 

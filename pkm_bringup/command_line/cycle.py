@@ -161,12 +161,8 @@ def parser() -> argparse.ArgumentParser:
         places.add_argument(
             name, nargs=3, type=options.number, metavar=("X", "Y", "Z"), help=f"where to {name[2:]} [m]"
         )
-    places.add_argument(
-        "--frame",
-        choices=("base", "home"),
-        default="base",
-        help="frame of both places; home: relative to the home pose",
-    )
+    text = "frame of both places; home: relative to the home pose"
+    places.add_argument("--frame", choices=("base", "home"), default="base", help=text)
     for name, kind, default, unit, text in (
         ("--turn", options.number, 0.0, "DEG", "turn about z from pick to place [deg]"),
         ("--lift", options.not_negative, None, "M", f"lift before moving across [m]; {LIFT:g} if possible"),

@@ -28,12 +28,8 @@ def parser() -> argparse.ArgumentParser:
         "--to", choices=("mujoco", "c", "linuxcnc"), default="mujoco", help="format to write; default: mujoco"
     )
     p.add_argument("--scalar", choices=("double", "float"), default="double", help="number type of the C code")
-    p.add_argument(
-        "--layout",
-        choices=("cmake", "arduino"),
-        default="cmake",
-        help="files of the C code: for CMake, or an Arduino library",
-    )
+    text = "files of the C code: for CMake, or an Arduino library"
+    p.add_argument("--layout", choices=("cmake", "arduino"), default="cmake", help=text)
     add_output(p)
     return p
 

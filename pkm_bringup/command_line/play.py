@@ -55,12 +55,8 @@ def parser() -> argparse.ArgumentParser:
     machine = p.add_argument_group("machine")
     options.add(machine, "hardware_file", required=True)
     options.add(machine, "simulate")
-    machine.add_argument(
-        "--dry",
-        action=options.Switch,
-        default=False,
-        help="no device: commands become readings; the file is checked, and the commands for servos are printed",
-    )
+    text = "no device: commands become readings; the file is checked, and the commands for servos are printed"
+    machine.add_argument("--dry", action=options.Switch, default=False, help=text)
     motion = p.add_argument_group("motion")
     options.add(motion, "motion", help=options.MOTION)
     options.add(motion, "tool_file")

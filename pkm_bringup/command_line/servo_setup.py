@@ -170,12 +170,8 @@ def parser() -> argparse.ArgumentParser:
     options.add_robot(p)
     p.add_argument("-o", "--output", metavar="FILE", help="file to write: the hardware file, or ROBOT_machine.yaml")
     options.add(p, "hardware_file", help=options.SETTING["hardware_file"].description + "; to begin with")
-    p.add_argument(
-        "--serial-port",
-        default="",
-        metavar="PORT",
-        help=f"of the board (default: that of the file, or {_FILE['port']})",
-    )
+    text = f"of the board (default: that of the file, or {_FILE['port']})"
+    p.add_argument("--serial-port", default="", metavar="PORT", help=text)
     options.add(p, "simulate")
     return p
 

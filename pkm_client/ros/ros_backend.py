@@ -53,18 +53,13 @@ class RosGoal:
         self._in_executor = in_executor
         self._duration = duration
         self._silence = silence
-        self._share = 0.0
+        self.share = 0.0  # how much of the motion is done, 0 to 1
         self._begun = threading.Event()
         self._over = threading.Event()
         self._result = Result()
         self._handle: Any = None
         self._cancelled = False
         in_executor(lambda: client.send_goal_async(goal, feedback_callback=self._heard).add_done_callback(self._sent))
-
-    @property
-    def share(self) -> float:
-        """How much of the motion is done, 0 to 1."""
-        return self._share
 
     def wait_begun(self) -> bool:
         """Wait until it is admitted or refused; True: admitted."""
@@ -91,7 +86,7 @@ class RosGoal:
 
     def _heard(self, message: Any) -> None:
         if self._duration > 0.0:
-            self._share = seconds(message.feedback.reference.time_from_start) / self._duration
+            self.share = seconds(message.feedback.reference.time_from_start) / self._duration
         self._begun.set()
 
     def _sent(self, future: Any) -> None:
