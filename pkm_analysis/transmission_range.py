@@ -48,11 +48,12 @@ NEAR_FOLD = 0.1  # margin below which a fold is near
 RATE, RATIO = 10.0, 2.0  # Hz, 1: frequency and damping ratio of joints where no gains of motors are given
 
 Gains = tuple[float, float] | None  # stiffness and damping of the motors
-MJLAB = {
+Simulator = tuple[str, str, dict[str, str]]  # an import, the argument for the joints, and those for numbers
+MJLAB: Simulator = "from mjlab.actuator import BuiltinPositionActuatorCfg", "target_names_expr", {
     "stiffness": "stiffness", "damping": "damping", "effort": "effort_limit", "armature": "armature",
     "friction": "frictionloss",
 }  # fmt: skip
-ISAAC = {
+ISAAC: Simulator = "from isaaclab.actuators import ImplicitActuatorCfg", "joint_names_expr", {
     "effort": "effort_limit_sim", "speed": "velocity_limit_sim", "stiffness": "stiffness", "damping": "damping",
     "armature": "armature", "friction": "friction",
 }  # fmt: skip
@@ -303,18 +304,9 @@ def _joint_gains(found: TransmissionRange, gains: Gains) -> tuple[Array, Array, 
     return kp, kd, f"mean of J' k J over the range, k = {gains[0]:g} and {gains[1]:g} at the motors"
 
 
-def mjlab_text(ranges: Sequence[TransmissionRange], gains: Gains) -> str:
-    """Python with one mjlab actuator configuration per joint of some linkages."""
-    line = "from mjlab.actuator import BuiltinPositionActuatorCfg"
-    return _python(ranges, gains, line, "target_names_expr", MJLAB)
-
-
-def isaaclab_text(ranges: Sequence[TransmissionRange], gains: Gains) -> str:
-    """Python with one Isaac Lab actuator configuration per joint of some linkages."""
-    return _python(ranges, gains, "from isaaclab.actuators import ImplicitActuatorCfg", "joint_names_expr", ISAAC)
-
-
-def _python(ranges: Sequence[TransmissionRange], gains: Gains, line: str, names: str, keys: dict[str, str]) -> str:
+def actuators_text(ranges: Sequence[TransmissionRange], gains: Gains, simulator: Simulator) -> str:
+    """Python with one actuator configuration of a simulator per joint of some linkages."""
+    line, names, keys = simulator
     kind = line.rpartition(" ")[2]
     name = harmless(ranges[0].transmission.tree.name)
     lines = [f'"""Actuators of {name} at its joints, SI units; linkages are left out."""']
@@ -444,8 +436,8 @@ def _run(given: argparse.Namespace) -> int:
         _only(found).plot(given.picture)
     for file, text in (
         (given.csv, lambda: csv_text(_only(found))),
-        (given.mjlab, lambda: mjlab_text(found, gains)),
-        (given.isaaclab, lambda: isaaclab_text(found, gains)),
+        (given.mjlab, lambda: actuators_text(found, gains, MJLAB)),
+        (given.isaaclab, lambda: actuators_text(found, gains, ISAAC)),
         (given.ros_control, lambda: (linkage_text if given.c else ros2_control_text)(_only(found))),
     ):
         if file:

@@ -17,7 +17,7 @@ from pkm_control.controllers.controller import Controller
 from pkm_control.conveyor.belt import SimulatedBelt
 from pkm_control.conveyor.conveyor import BeltState, Conveyor, conveyor_named
 from pkm_control.loop.control_loop import switch_on, warm_up
-from pkm_control.loop.followed_motion import Action, Motion, Tolerances
+from pkm_control.loop.followed_motion import Action, Tolerances
 from pkm_control.loop.goal_queue import GoalQueue, GoalRequest
 from pkm_control.loop.operator import Operator
 from pkm_control.loop.running_loop import Controls, LoopThread
@@ -66,7 +66,8 @@ class SimulatedGoal:
         self.over.wait()
         motion = self.request.motion
         if motion is not None:
-            return _result_of(motion)
+            assert motion.outcome is not None
+            return Result(motion.outcome, motion.reason, **motion.errors)
         outcome = Outcome.PREEMPTED if self.request.withdrawn else Outcome.INVALID_GOAL
         return Result(outcome, self.request.problem)
 
@@ -246,11 +247,6 @@ class SimulatedBackend:
             if goal.request.over:
                 self._goals.remove(goal)
                 goal.over.set()
-
-
-def _result_of(motion: Motion) -> Result:
-    assert motion.outcome is not None
-    return Result(motion.outcome, motion.reason, **motion.errors)
 
 
 def _state_of(action: Action, controller: Controller) -> RobotState:

@@ -77,27 +77,23 @@ class Room:
     shared: Distribution | None
 
 
+@dataclass(eq=False)
 class CurveCheck:
     """Checks curves of one machine in working mode `mode`. Calls may run in several threads at once. With its
     `compliance`, the platform is led against what gives way, so that the joints are those of other poses.
     """
 
-    def __init__(
-        self,
-        kinematics: Kinematics,
-        dynamics: Dynamics,
-        limits: ActuatorLimits,
-        mode: int = 0,
-        space: KeepOuts | None = None,
-        compliance: ComplianceTable | None = None,
-    ) -> None:
-        self.kinematics = kinematics
-        self.dynamics = dynamics
-        self.limits = limits
-        self.mode = mode
-        self.space = space
-        self.compliance = compliance
-        self.payload: Inertial | None = None  # what the platform carries, in its frame
+    kinematics: Kinematics
+    dynamics: Dynamics
+    limits: ActuatorLimits
+    mode: int = 0
+    space: KeepOuts | None = None
+    compliance: ComplianceTable | None = None
+    payload: Inertial | None = None  # what the platform carries, in its frame
+
+    def __post_init__(self) -> None:
+        """Compute what all checks share."""
+        kinematics, limits = self.kinematics, self.limits
         # who has a choice shares within limits, as controllers do
         redundant = len(limits.names) > kinematics.engine.freedoms
         self.shared = Distribution(bounds=limits.bounds()) if redundant else pulling(limits)
@@ -110,7 +106,7 @@ class CurveCheck:
         self._lower[drives] = np.maximum(self._lower[drives], limits.lower - slack)
         self._upper[drives] = np.minimum(self._upper[drives], limits.upper + slack)
         self._inset = INSET * np.minimum(self._upper - self._lower, 0.1)
-        at_home = kinematics.singularity(kinematics.home, mode=mode)
+        at_home = kinematics.singularity(kinematics.home, mode=self.mode)
         if not np.isfinite(at_home.type2):  # home is out of reach in this mode
             at_home = kinematics.singularity(kinematics.home, mode=0)
         of_home = np.array([at_home.type1, at_home.type2, at_home.limb_regularity], dtype=np.float64)
@@ -386,7 +382,9 @@ class CurveCheck:
         note(_after(turns.any(axis=1)), lambda i: f"{self._farthest(turns, i)} would have to jump by a turn")
         if steps is not None and end > 1:
             expected = 0.5 * (rates[1:] + rates[:-1]) * steps[: end - 1, None]
-            strays = np.abs(_turned_back(np.diff(joints, axis=0) - expected, self._endless))
+            strays = np.diff(joints, axis=0) - expected
+            turned_back = np.remainder(strays + np.pi, 2.0 * np.pi) - np.pi
+            strays = np.abs(np.where(self._endless, turned_back, strays))  # whole turns of endless joints are none
             jumps = _after((strays > _JUMP + 0.5 * np.abs(expected)).any(axis=1))
             note(jumps, lambda i: f"{self._farthest(strays, i)} would have to jump")
         yield
@@ -446,8 +444,3 @@ class CurveCheck:
 def _after(bad: ArrayLike) -> NDArray[np.bool_]:
     """Marks (n,) of samples that are bad on the way (n - 1,) from the one before."""
     return np.concatenate([[False], np.asarray(bad)])
-
-
-def _turned_back(angles: Array, endless: NDArray[np.bool_]) -> Array:
-    """Differences (n, n_joints) of positions, without whole turns of joints that turn without end."""
-    return np.where(endless, np.remainder(angles + np.pi, 2.0 * np.pi) - np.pi, angles)

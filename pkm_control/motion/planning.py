@@ -12,7 +12,7 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 import numpy as np
@@ -44,7 +44,6 @@ from pkm_dynamics.weight import Carried, pulling
 from pkm_hardware.machine_kinds import USUAL_RESERVE
 from pkm_kinematics import Configuration, Kinematics, Status
 
-_HOME_MODE = 0  # the working mode of home
 _JUMP = 0.02  # rad or m, between two points of a path that lie a fraction of that apart
 _DIRECTIONS = 8  # half the corners of the polygon that stands for a bound on a norm
 _POINTS_PER_INTERVAL = 60  # of the path between two changes of its shape
@@ -75,8 +74,9 @@ class _Load:
         return self.value / self.bound
 
 
+@dataclass(eq=False)
 class MotionPlanner:
-    """Plans trajectories for one machine, within a platform's limits (None: those of a fast, light machine).
+    """Plans trajectories for one machine, within a platform's limits (by default those of a fast, light machine).
 
     Args:
         reserve: fraction of actuator velocity, acceleration and effort that plans leave to the controller, in [0, 1).
@@ -84,37 +84,29 @@ class MotionPlanner:
         mode: number of the working mode, which motions never leave.
     """
 
-    def __init__(
-        self,
-        kinematics: Kinematics,
-        dynamics: Dynamics,
-        actuators: ActuatorLimits,
-        platform: PlatformLimits | None = None,
-        reserve: float = USUAL_RESERVE,
-        payload: Inertial | None = None,
-        space: KeepOuts | None = None,
-        mode: int = _HOME_MODE,
-    ) -> None:
-        if not 0.0 <= reserve < 1.0:
-            raise ValueError(f"reserve is {reserve}, not in [0, 1)")
-        self.kinematics = kinematics
-        self.dynamics = dynamics
-        self.actuators = actuators
-        self.platform = platform or PlatformLimits()
-        self._paths: dict[tuple[bytes, bytes], ActuatorPath] = {}  # by start and end
-        self.reserve = reserve
-        self.payload = payload
-        self.beside: Array | None = None  # how far (r,) redundant joints are from home's, or where they follow to
-        self.space = space
-        self.mode = mode
-        self.done = ""  # how far it is with a motion
-        self._tilts = tilts_by_itself(kinematics)
-        self._straight = kinematics.constant_space or self._tilts
-        self._coarser = 1 if kinematics.constant_space else _COARSER
-        self._velocity = (1.0 - reserve) * actuators.velocity
-        self._acceleration = (1.0 - reserve) * actuators.acceleration
-        self._effort = (1.0 - reserve) * actuators.effort
-        self._pulling = pulling(actuators, reserve)
+    kinematics: Kinematics
+    dynamics: Dynamics
+    actuators: ActuatorLimits
+    platform: PlatformLimits = field(default_factory=PlatformLimits)
+    reserve: float = USUAL_RESERVE
+    payload: Inertial | None = None
+    space: KeepOuts | None = None
+    mode: int = 0  # home's
+    beside: Array | None = None  # how far (r,) redundant joints are from home's, or where they follow to
+    done: str = ""  # how far it is with a motion
+    _paths: dict[tuple[bytes, bytes], ActuatorPath] = field(default_factory=dict)  # by start and end
+
+    def __post_init__(self) -> None:
+        """Compute what all plans share."""
+        if not 0.0 <= self.reserve < 1.0:
+            raise ValueError(f"reserve is {self.reserve}, not in [0, 1)")
+        self._tilts = tilts_by_itself(self.kinematics)
+        self._straight = self.kinematics.constant_space or self._tilts
+        self._coarser = 1 if self.kinematics.constant_space else _COARSER
+        of = self.actuators
+        bounds = ((1.0 - self.reserve) * bound for bound in (of.velocity, of.acceleration, of.effort))
+        self._velocity, self._acceleration, self._effort = bounds
+        self._pulling = pulling(of, self.reserve)
 
     def plan(self, motion: MotionFile) -> Trajectory:
         """The trajectory of a motion file, with notes on what limits its speed; the lower of its limits and the

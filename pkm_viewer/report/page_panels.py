@@ -21,7 +21,7 @@ BINS = 1200  # a panel is not that many pixels wide
 _STILL = 1e-6  # m
 _UNTURNED = 1e-3  # rad
 
-INK, SOFT, FAINT = "#1d2733", "#5c6b7a", "#e4e9ee"
+INK, SOFT = "#1d2733", "#5c6b7a"
 ASKED, DONE, BAD, WARNING = "#8fb3e6", "#b3471b", "#c0182b", "#8a5200"
 _ACTUATORS = ("#0b6fb8", "#d9730d", "#1b8a5a", "#a03d8f", "#7a5c2e", "#12a0a8", "#5a53c4", "#86871a", "#c43f5d", "#555")
 _XYZ = ("#b3471b", "#1b8a5a", "#0b6fb8")

@@ -200,33 +200,28 @@ def task_chain_of(mechanism: Mechanism) -> tuple[Joint, ...]:
     return chain if all(joint.type.dof <= 1 for joint in chain) else ()
 
 
+@dataclass(eq=False)
 class _Parser:
     """One pass over one file: directives and header, then cells, then checks of the whole table."""
 
-    def __init__(
-        self,
-        source: str,
-        text: str,
-        home: Array | None,
-        task_chain: tuple[Joint, ...],
-        tools: Mapping[str, Tool],
-        redundant: Mapping[str, bool],
-    ) -> None:
-        self.source = source
-        self.text = text
-        self.home = home
-        self.chain = task_chain
-        self.task = {joint.name: joint for joint in task_chain if joint.type is not JointType.FIXED}
-        self.beside = {name: _ANGLE if turns else _LENGTH for name, turns in redundant.items()}  # units of columns
-        self.frame = "base"
-        self.path = "smooth"
-        self.path_line: int | None = None
-        self.limits: dict[str, float] = {}
-        self.directives: list[tuple[int, str]] = []
-        self.tools = tools
-        self.tool: Tool | None = None
-        self.lead = 0.0
-        self.lines: tuple[int, ...] = ()  # of the waypoints
+    source: str
+    text: str
+    home: Array | None
+    chain: tuple[Joint, ...]
+    tools: Mapping[str, Tool]
+    redundant: Mapping[str, bool]
+    frame: str = "base"
+    path: str = "smooth"
+    path_line: int | None = None
+    limits: dict[str, float] = field(default_factory=dict)
+    directives: list[tuple[int, str]] = field(default_factory=list)
+    tool: Tool | None = None
+    lead: float = 0.0
+    lines: tuple[int, ...] = ()  # of the waypoints
+
+    def __post_init__(self) -> None:
+        self.task = {joint.name: joint for joint in self.chain if joint.type is not JointType.FIXED}
+        self.beside = {name: _ANGLE if turns else _LENGTH for name, turns in self.redundant.items()}  # units of columns
 
     def fail(self, line: int | None, column: str | None, problem: str, remedy: str) -> MotionFileError:
         return MotionFileError(self.source, line, column, problem, remedy)
