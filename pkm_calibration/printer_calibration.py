@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from pkm_calibration.estimation import ContradictionError, Estimate, estimate
 from pkm_calibration.printer_files import Printer
-from pkm_calibration.printer_models import Words, nozzle
+from pkm_calibration.printer_models import Words, nozzle, slopes
 from pkm_description.mechanism import Array
 from pkm_runtime.errors import PkmError
 
@@ -97,22 +97,22 @@ class _Fit:
         self.kinds = np.array([*np.where(m.manual, "manual", "height"), *["distance"] * len(m.distances)])
         self.sigma = np.array([NOISE[kind] for kind in self.kinds])
 
-    def misses(self, x: Array) -> tuple[Array, Array]:
-        """Predicted less measured (m,) [mm], and by the parameters (m, n)."""
-        m, model = self.printer.measured, self.printer.model
-        h = len(m.heights)
-        p, J = nozzle(model, x, np.concatenate([m.places, m.pairs.reshape(-1, 3)]))
-        one, other, by_one, by_other = p[h::2], p[h + 1 :: 2], J[h::2], J[h + 1 :: 2]
-        apart = np.linalg.norm(one - other, axis=1)
-        along = (one - other) / apart[:, None]
-        r = np.concatenate([p[:h, 2] - m.heights, apart - m.distances])
-        return r, np.concatenate([J[:h, 2], np.einsum("ki,kin->kn", along, by_one - by_other)])
+    def misses(self, x: Array) -> Array:
+        """Predicted less measured (..., m) [mm], by parameters (..., n)."""
+        m, h = self.printer.measured, len(self.printer.measured.heights)
+        p = nozzle(self.printer.model, x, np.concatenate([m.places, m.pairs.reshape(-1, 3)]))
+        apart = np.linalg.norm(p[..., h::2, :] - p[..., h + 1 :: 2, :], axis=-1)
+        return np.concatenate([p[..., :h, 2] - m.heights, apart - m.distances], axis=-1)
+
+    def slopes(self, x: Array) -> Array:
+        """Those by the parameters (m, n)."""
+        return slopes(self.printer.model, self.misses, x)
 
 
 def calibrate_printer(printer: Printer) -> Calibrated:
     """Calibrate a printer; what cannot be used for it is refused in the answer, with the reasons."""
     fit = _Fit(printer)
-    before, J = fit.misses(fit.start)
+    before, J = fit.misses(fit.start), fit.slopes(fit.start)
     reasons = _misread(printer, fit, before)
     if not np.isfinite(before).all():
         bad = [printer.measured.names[k] for k in np.flatnonzero(~np.isfinite(before))]
@@ -124,7 +124,7 @@ def calibrate_printer(printer: Printer) -> Calibrated:
         for _ in range(4):
             T = _chosen(fit, J, level)
             found, width = _estimated(fit, T)
-            J = fit.misses(fit.start + T @ found.values)[1]
+            J = fit.slopes(fit.start + T @ found.values)
             new = float(np.clip(found.noise, 0.02, 20.0)) if found.freedoms >= 4 else max(1.0, level)
             if abs(np.log(new / level)) < 0.1:
                 break
@@ -170,8 +170,8 @@ def _estimated(fit: _Fit, T: Array) -> tuple[Estimate, Array]:
         width = sigma.copy()
 
         def residuals(y: Array, width: Array = width) -> tuple[Array, Array]:
-            r, J = fit.misses(fit.start + T @ y)
-            return r / width, (J @ T) / width[:, None]
+            x = fit.start + T @ y
+            return fit.misses(x) / width, (fit.slopes(x) @ T) / width[:, None]
 
         names = [str(k) for k in range(T.shape[1])]
         none, ones = np.zeros(T.shape[1]), np.ones(T.shape[1])
@@ -197,7 +197,7 @@ def _estimated(fit: _Fit, T: Array) -> tuple[Estimate, Array]:
 def _answer(fit: _Fit, T: Array, found: Estimate, width: Array, before: Array) -> Calibrated:
     printer, names = fit.printer, fit.printer.model.names
     x = fit.start + T @ found.values
-    after, J = fit.misses(x)
+    after, J = fit.misses(x), fit.slopes(x)
     used = ~np.isin(np.arange(len(after)), found.outliers)
     A = (J @ T)[used] / width[used, None]
     inner = np.linalg.pinv(A)
@@ -331,7 +331,7 @@ def _step_is_wrong(fit: _Fit, used: NDArray[np.bool_], width: Array) -> str:
     """Whether steps of another length explain what rods as they are said to be do not, in words; empty if not."""
     k, basic = len(fit.start) - 1, _freedoms(fit)[-5]
     expected = fit.printer.model.expected[k]
-    misses = [_root_mean_square(fit.misses(fit.start + share * np.eye(k + 1)[k])[0][used]) for share in (0.0, *STEPS)]
+    misses = [_root_mean_square(fit.misses(fit.start + share * np.eye(k + 1)[k])[used]) for share in (0.0, *STEPS)]
     if min(misses) < EXPLAINED * misses[0]:
         return _steps_in_words(fit, 100.0 * (0.0, *STEPS)[int(np.argmin(misses))])
     stepped = np.hstack([basic, np.eye(k + 1)[:, k:] * expected])
@@ -339,14 +339,14 @@ def _step_is_wrong(fit: _Fit, used: NDArray[np.bool_], width: Array) -> str:
     for T, share in ((basic, 0.0), *((stepped, share) for share in (0.0, *STEPS))):
 
         def residuals(y: Array, T: Array = T) -> Array:
-            return np.nan_to_num(fit.misses(fit.start + T @ y)[0][used] / width[used], nan=1e6)
+            return np.nan_to_num(fit.misses(fit.start + T @ y)[used] / width[used], nan=1e6)
 
-        def slopes(y: Array, T: Array = T) -> Array:
-            return np.nan_to_num(fit.misses(fit.start + T @ y)[1][used] @ T / width[used, None])
+        def by(y: Array, T: Array = T) -> Array:
+            return np.nan_to_num(fit.slopes(fit.start + T @ y)[used] @ T / width[used, None])
 
         start = np.zeros(T.shape[1])
         start[-1] = share / expected
-        found = scipy.optimize.least_squares(residuals, start, slopes, max_nfev=60)
+        found = scipy.optimize.least_squares(residuals, start, by, max_nfev=60)
         tried.append((2.0 * float(found.cost), expected * float(found.x[-1])))
     spare = int(used.sum()) - len(found.x)
     (without, _), (left, share) = tried[0], min(tried[1:])
@@ -375,9 +375,9 @@ def _bed(printer: Printer, x: Array, *unsure: Array) -> tuple[Array, Array, Arra
     points = points[np.hypot(*points.T) <= printer.bed * 1.0001]
     flat = np.column_stack([points, np.zeros(len(points))])
     with np.errstate(invalid="ignore"):
-        old = nozzle(printer.model, x, printer.model.counts(printer.values, flat))[0][:, 2]
-        J = nozzle(printer.model, x, printer.model.counts(x, flat))[1][:, 2]
-    return points, old, np.sqrt(sum(np.sum((J @ part) ** 2, axis=1) for part in unsure))
+        old, new = (printer.model.counts(values, flat) for values in (printer.values, x))
+        J = slopes(printer.model, lambda x: nozzle(printer.model, x, new)[..., 2], x)
+    return points, nozzle(printer.model, x, old)[:, 2], np.sqrt(sum(np.sum((J @ part) ** 2, axis=1) for part in unsure))
 
 
 def _root_mean_square(misses: Array) -> float:

@@ -84,13 +84,13 @@ def simulated(
     places = np.vstack([np.zeros(3), np.column_stack([reach * np.cos(turn), reach * np.sin(turn), np.zeros(6)])])
     for k, place in enumerate(places):
         at = np.round(model.counts(settings, place[None]))[0]
-        at = np.round(model.counts(truth, np.array([[*nozzle(model, truth, at[None])[0][0, :2], 0.0]])))[0]
-        z = nozzle(model, truth, at[None])[0][0, 2] + noise[0] * random.standard_normal()
+        at = np.round(model.counts(truth, np.array([[*nozzle(model, truth, at[None])[0, :2], 0.0]])))[0]
+        z = nozzle(model, truth, at[None])[0, 2] + noise[0] * random.standard_normal()
         saved[f"height{k}"] = repr(float(z + wrong.get(f"height{k}", 0.0)))
         saved[f"height{k}_pos"] = _triple(at)
     if manual:
         at = np.zeros(3)
-        saved["manual_height0"] = repr(float(nozzle(model, truth, at[None])[0][0, 2]))
+        saved["manual_height0"] = repr(float(nozzle(model, truth, at[None])[0, 2]))
         saved["manual_height0_pos"] = _triple(at)
     if distances:
         around = np.radians([210.0, 270.0, 330.0, 30.0, 90.0, 150.0])
@@ -100,7 +100,7 @@ def simulated(
         ends = np.concatenate([np.stack(pair, axis=1) for pair in pairs])
         for k, (one, other) in enumerate(ends):
             at = model.counts(settings, np.stack([one, other])).round(3)
-            p = nozzle(model, truth, at)[0]
+            p = nozzle(model, truth, at)
             d = np.linalg.norm(p[0] - p[1]) + noise[1] * random.standard_normal()
             saved[f"distance{k}"] = repr(float(d + wrong.get(f"distance{k}", 0.0)))
             saved[f"distance{k}_pos1"], saved[f"distance{k}_pos2"] = _triple(at[0]), _triple(at[1])

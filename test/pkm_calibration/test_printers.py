@@ -24,17 +24,12 @@ def calibrated(folder: Path, **how: object) -> tuple[Calibrated, np.ndarray]:
 
 
 @pytest.mark.parametrize(("kinematics", "x"), [("delta", LINEAR), ("rotary_delta", ROTARY)])
-def test_models_go_there_and_back_with_exact_derivatives(kinematics: str, x: np.ndarray) -> None:
+def test_models_go_there_and_back(kinematics: str, x: np.ndarray) -> None:
     model, random = model_of(kinematics), np.random.default_rng(0)
     x = x + np.r_[random.normal(0.0, 0.5, len(x) - 1), 0.001]
     points = np.column_stack([random.uniform(-60.0, 60.0, (20, 2)), random.uniform(0.0, 50.0, 20)])
     counts = model.counts(x, points)
-    found, J = nozzle(model, x, counts)
-    assert found == pytest.approx(points, abs=1e-9)
-    for k in range(len(x)):
-        step = np.eye(len(x))[k] * 1e-5
-        ahead, behind = (nozzle(model, x + sign * step, counts)[0] for sign in (1.0, -1.0))
-        assert (ahead - behind) / 2e-5 == pytest.approx(J[..., k], abs=1e-5)
+    assert nozzle(model, x, counts) == pytest.approx(points, abs=1e-9)
 
 
 def test_heights_of_klippers_own_test_are_flat_with_its_settings() -> None:
@@ -45,7 +40,7 @@ def test_heights_of_klippers_own_test_are_flat_with_its_settings() -> None:
         [[2970499.999] * 3, [3163266.999, 3163266.999, 2727853.999], [2749008.999, 3138330.999, 3138330.999]]
     )
     model = type(model_of("delta"))(np.full(3, 0.32 / 3200.0))
-    assert nozzle(model, x, counts)[0][:, 2] == pytest.approx(0.0, abs=2e-3)
+    assert nozzle(model, x, counts)[:, 2] == pytest.approx(0.0, abs=2e-3)
 
 
 def test_each_rod_has_its_length(tmp_path: Path) -> None:
