@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from pkm_analysis.analysis_errors import AnalysisError
 from pkm_analysis.kernels.geometry import capsule_bounds
 from pkm_analysis.kernels.pose_quantities import WIDTH
-from pkm_description.joint_geometry import freedoms
-from pkm_description.mechanism import Array, Joint, JointType, LoopType, Mechanism
+from pkm_description.joint_geometry import home_positions, link_frames
+from pkm_description.mechanism import Array, JointType, LoopType, Mechanism
 from pkm_description.picture import link_poses
 from pkm_description.urdf.visuals import Visual, collisions_of, visuals_of
 from pkm_kinematics import Kinematics
@@ -234,29 +234,18 @@ class Clearance(Describable):
 
     def placed(self, poses: Array, joints: Array) -> tuple[Array, Array]:
         """Rotations (n, b, 3, 3) and positions (n, b, 3) of bodies at poses (n, 7), `joints` (needs, n) [rad, m]."""
-        mechanism = self.kinematics.mechanism
-        n = len(poses)
-        row = {self.kinematics.joint_names[number - WIDTH]: k for k, number in enumerate(self.needs)}
-        home = self.kinematics.engine.home_by_name
-        frames = {mechanism.base_link: (np.tile(np.eye(3), (n, 1, 1)), np.zeros((n, 3)))}
-        turned = scipy.spatial.transform.Rotation.from_quat(poses[:, 3:]).as_matrix()
-        platform = (turned, np.array(poses[:, :3]))
-        if mechanism.platform_chain:
-            frames[mechanism.platform_link] = platform
-        for joint in mechanism.joints:
-            if joint.name in mechanism.virtual_chain or joint.parent not in frames:
-                continue
-            values = {
-                f.name: joints[row[f.name]] if f.name in row else np.full(n, home.get(f.name, 0.0))
-                for f in freedoms(joint)
-            }
-            frames[joint.child] = _moved(frames[joint.parent], joint, values)
+        names = [self.kinematics.joint_names[number - WIDTH] for number in self.needs]
+        values = {name: np.full(len(poses), home) for name, home in home_positions(self.kinematics.mechanism).items()}
+        platform = np.tile(np.eye(4), (len(poses), 1, 1))
+        platform[:, :3, :3] = scipy.spatial.transform.Rotation.from_quat(poses[:, 3:]).as_matrix()
+        platform[:, :3, 3] = poses[:, :3]
+        frames = link_frames(self.kinematics.mechanism, platform, values | dict(zip(names, joints, strict=True)))
         missing = [body.link for body in self.bodies if body.link not in frames]
         if missing:
             problem = f"link {missing[0]} is attached to the platform's branch"
             raise AnalysisError("clearance", problem, "attach it elsewhere")
-        rotations, places = (np.stack([frames[b.link][k] for b in self.bodies], axis=1) for k in (0, 1))
-        return np.ascontiguousarray(rotations), np.ascontiguousarray(places)
+        placed = np.stack([frames[body.link] for body in self.bodies], axis=1)
+        return np.ascontiguousarray(placed[..., :3, :3]), np.ascontiguousarray(placed[..., :3, 3])
 
     def of(self, poses: Array, joints: Array, bound: float = np.inf) -> tuple[Array, NDArray[np.int64]]:
         """Least distances (n,) [m], not positive in contact, and the pairs (n,) that have them, indices of `names`.
@@ -300,17 +289,3 @@ def _ball(capsules: Array) -> Array:
     reach = np.concatenate([capsules[:, 6], capsules[:, 6]])[:, None]
     middle = 0.5 * ((ends - reach).min(axis=0) + (ends + reach).max(axis=0))
     return np.append(middle, float((np.linalg.norm(ends - middle, axis=1) + reach[:, 0]).max()))
-
-
-def _moved(parent: tuple[Array, Array], joint: Joint, values: dict[str, Array]) -> tuple[Array, Array]:
-    """Frames of a joint's child at joint positions (n,) each."""
-    turn, place = parent[0] @ joint.origin[:3, :3], parent[1] + parent[0] @ joint.origin[:3, 3]
-    for freedom in freedoms(joint):
-        axis, value = freedom.axis, values[freedom.name]
-        if freedom.slides:
-            place = place + (turn @ axis) * value[:, None]
-        else:
-            cross = np.array([[0.0, -axis[2], axis[1]], [axis[2], 0.0, -axis[0]], [-axis[1], axis[0], 0.0]])
-            c, s = np.cos(value)[:, None, None], np.sin(value)[:, None, None]
-            turn = turn @ (c * np.eye(3) + s * cross + (1.0 - c) * np.outer(axis, axis))
-    return turn, place

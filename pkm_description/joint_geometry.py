@@ -12,12 +12,20 @@ Slides come first, so that they are along axes of the joint frame.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
-from pkm_description.mechanism import Array, Described, Joint, JointType
-from pkm_description.rotations import cross, rotation_about, rpy_from_rotation, vector_from_rotation
+from pkm_description.mechanism import Array, Described, Joint, JointType, Mechanism
+from pkm_description.rotations import (
+    cross,
+    inverse_transform,
+    rotation_about,
+    rpy_from_rotation,
+    skew,
+    vector_from_rotation,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,6 +83,40 @@ def child_frame(joint: Joint, position: Array) -> Array:
         else:
             frame[:3, :3] = frame[:3, :3] @ rotation_about(freedom.axis, float(value))
     return frame
+
+
+def value_of(joint: Joint, freedom: str, values: Mapping[str, Array]) -> Array:
+    """Positions (...) along a degree of freedom; a geared joint without some has those of its leader."""
+    if joint.mimic is None or freedom in values:
+        return np.asarray(values[freedom])
+    return np.asarray(joint.mimic.multiplier * values[joint.mimic.joint] + joint.mimic.offset)
+
+
+def link_frames(mechanism: Mechanism, platform: Array, values: Mapping[str, Array]) -> dict[str, Array]:
+    """Frames (..., 4, 4) of the links in the base frame, from the platform's and positions (...) of limbs' joints.
+
+    Of the links on the platform's branch there are those fixed to the base or to the platform.
+    """
+    chain = {*mechanism.virtual_chain}
+    found = {mechanism.base_link: np.broadcast_to(np.eye(4), platform.shape), mechanism.platform_link: platform}
+    for joint in mechanism.joints:
+        fixed = joint.type is JointType.FIXED
+        if joint.child in found or joint.parent not in found or (joint.name in chain and not fixed):
+            continue
+        at = np.array(found[joint.parent] @ joint.origin)
+        for freedom in freedoms(joint):
+            value = value_of(joint, freedom.name, values)
+            if freedom.slides:
+                at[..., :3, 3] += value[..., None] * (at[..., :3, :3] @ freedom.axis)
+            else:
+                K, angle = skew(freedom.axis), value[..., None, None]
+                turn = np.eye(3) + np.sin(angle) * K + 2.0 * np.sin(0.5 * angle) ** 2 * (K @ K)
+                at[..., :3, :3] = at[..., :3, :3] @ turn
+        found[joint.child] = at
+    for joint in reversed(mechanism.joints):  # what is fixed before the platform on its branch
+        if joint.type is JointType.FIXED and joint.child in found and joint.parent not in found:
+            found[joint.parent] = found[joint.child] @ inverse_transform(joint.origin)
+    return found
 
 
 def position_at(joint: Joint, frame: Array) -> Array:

@@ -19,9 +19,9 @@ from pkm_analysis.analysis_errors import AnalysisError
 from pkm_analysis.stiffness.catenary import Line
 from pkm_analysis.stiffness.link_beams import Body, Hung, Piece, alike, body_of, described, dots, drawn, lengths
 from pkm_description.graph import rigid_with
-from pkm_description.joint_geometry import frame_along, freedoms
+from pkm_description.joint_geometry import frame_along, home_positions, link_frames, value_of
 from pkm_description.mechanism import Array, Bearing, Cable, Joint, JointType, Link, Loop, LoopType, Mechanism
-from pkm_description.rotations import inverse_transform, skew
+from pkm_description.rotations import skew
 from pkm_description.urdf.visuals import Visual, visuals_of
 
 FREE, RIGID = 0.0, np.inf  # stiffness of a degree of freedom
@@ -217,8 +217,7 @@ class Structure:
 
     @cached_property
     def _home(self) -> dict[str, float]:
-        names = [freedom.name for joint in self.mechanism.joints for freedom in freedoms(joint)]
-        return dict(zip(names, self.mechanism.home_joints.tolist(), strict=True))
+        return home_positions(self.mechanism)
 
     @cached_property
     def _visuals(self) -> dict[str, list[Visual]]:
@@ -227,24 +226,9 @@ class Structure:
             found.setdefault(visual.link, []).append(visual)
         return found
 
-    def poses(self, pose: Array, values: dict[str, Array]) -> dict[str, Array]:
-        """Poses (..., 4, 4) of all links in the base frame, from the platform's and positions (...) of the joints."""
-        m, chain = self.mechanism, {*self.mechanism.virtual_chain}
-        found = {m.base_link: np.broadcast_to(np.eye(4), pose.shape), m.platform_link: pose}
-        for joint in m.joints:
-            if joint.child in found or joint.parent not in found:
-                continue
-            if joint.name in chain and joint.type is not JointType.FIXED:
-                continue
-            found[joint.child] = found[joint.parent] @ joint.origin @ _child_frame(joint, values, pose.shape)
-        for joint in reversed(m.joints):  # what is fixed before the platform on its branch
-            if joint.type is JointType.FIXED and joint.child in found and joint.parent not in found:
-                found[joint.parent] = found[joint.child] @ inverse_transform(joint.origin)
-        return found
-
     def model(self, pose: Array, values: dict[str, Array]) -> ElasticModel:
         """The structure at poses (..., 4, 4) of the platform and positions (...) of the joints."""
-        m, poses = self.mechanism, self.poses(pose, values)
+        m, poses = self.mechanism, link_frames(self.mechanism, pose, values)
         placed = [self._tree_joint(joint, poses) for joint in self.joints]
         placed += [self._loop(one, poses) for one in self.loops]
         pieces = [self._pieces(k, poses, placed) for k in range(len(self.bodies))]
@@ -455,7 +439,7 @@ class Structure:
         for joint, placed in zip(self.joints, joints, strict=False):
             if joint.spring_stiffness > 0.0:
                 slides, home = joint.type is JointType.PRISMATIC, self._home[joint.name]
-                turned = _value(joint, joint.name, values) - home
+                turned = value_of(joint, joint.name, values) - home
                 turned = turned if slides else np.arctan2(np.sin(turned), np.cos(turned))  # at most half a turn
                 force = joint.spring_stiffness * (home + turned - joint.spring_reference)
                 axis = placed.twist(SLIDE if slides else TURN)
@@ -475,27 +459,6 @@ def _held(bearing: Bearing, universal: bool) -> Array:
     """Stiffness (6,) in the joint's axes, z along its axis; a universal joint's z is across both of its axes."""
     axial = bearing.radial if universal else bearing.axial
     return np.array([bearing.radial, bearing.radial, axial, bearing.tilt, bearing.tilt, bearing.torsion])
-
-
-def _child_frame(joint: Joint, values: dict[str, Array], shape: tuple[int, ...]) -> Array:
-    """Frames (..., 4, 4) of the child link in the joint frame, as `child_frame` has one."""
-    frame = np.array(np.broadcast_to(np.eye(4), shape))
-    for freedom in freedoms(joint):
-        value = _value(joint, freedom.name, values)
-        if freedom.slides:
-            frame[..., :3, 3] += value[..., None] * (frame[..., :3, :3] @ freedom.axis)
-        else:
-            K, angle = skew(freedom.axis), value[..., None, None]
-            turn = np.eye(3) + np.sin(angle) * K + 2.0 * np.sin(0.5 * angle) ** 2 * (K @ K)
-            frame[..., :3, :3] = frame[..., :3, :3] @ turn
-    return frame
-
-
-def _value(joint: Joint, freedom: str, values: dict[str, Array]) -> Array:
-    """Positions (...) along a degree of freedom; a geared joint has those of its leader."""
-    if joint.mimic is None:
-        return np.asarray(values[freedom])
-    return np.asarray(joint.mimic.multiplier * np.asarray(values[joint.mimic.joint]) + joint.mimic.offset)
 
 
 def _point(frame: Array, point: Array) -> Array:
