@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import re
 import sys
 from collections.abc import Mapping, Sequence
@@ -16,6 +15,7 @@ from pkm_description import load_mechanism
 from pkm_description.command_options import add_robot
 from pkm_description.load import xacro_arguments
 from pkm_runtime.errors import PkmError
+from pkm_runtime.json_text import json_text
 from pkm_runtime.progress import progress
 from pkm_runtime.whole_files import write_whole
 
@@ -211,7 +211,7 @@ def _calibrate(given: argparse.Namespace) -> int:
 
 
 def _numbers(given: argparse.Namespace, found: dict[str, Any]) -> str:
-    numbers = json.dumps(found, indent=1, ensure_ascii=False)
+    numbers = json_text(found)
     if given.json and given.json != "-":
         write_whole(Path(given.json), numbers + "\n")
     return numbers

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import argparse
 import importlib
-import json
 import math
 import re
 import sys
@@ -18,6 +17,7 @@ from pkm_client import options
 from pkm_client.client_errors import RefusedError
 from pkm_control.operator_interface import Answer
 from pkm_runtime.errors import PkmError
+from pkm_runtime.json_text import json_text
 from pkm_runtime.optional import ROS, ROS_REMEDY, need
 from pkm_runtime.progress import progress
 from pkm_runtime.scheduling import hurry, process_began
@@ -203,15 +203,7 @@ def _state_options(p: argparse.ArgumentParser) -> None:
 
 def as_json(state: RobotState) -> str:
     """The state as JSON, with null for NaN."""
-    return json.dumps(_plain({**asdict(state), "mode": state.mode.name}), indent=1)
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _plain(one) for key, one in value.items()}
-    if hasattr(value, "tolist"):  # an array
-        return [_plain(one) for one in value.tolist()]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+    return json_text({**asdict(state), "mode": state.mode.name})
 
 
 def _state(link: RosLink, given: argparse.Namespace) -> str:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -39,6 +38,7 @@ from pkm_kinematics.status import Status
 from pkm_kinematics.verdicts import NEAR_SINGULAR, Verdict, of_cosines, of_drives, of_misfits, of_singularity, of_units
 from pkm_runtime.describable import ROUNDING, alike, counted, fixed, measure
 from pkm_runtime.errors import PkmError
+from pkm_runtime.json_text import json_text
 
 MODES_SHOWN, REMARKS_SHOWN = 16, 4
 MARGINS = ("type1", "type2", "force_amplification", "constraint_hold", "limb_regularity", "characteristic_length")
@@ -487,17 +487,6 @@ def _vector(values: Sequence[float]) -> str:
     return " ".join(f"{value:.5g}" if abs(value) > ROUNDING else "0" for value in values)
 
 
-def _json(report: Report) -> str:
-    def strict(value: Any) -> Any:  # JSON has neither infinities nor NaN
-        if isinstance(value, dict):
-            return {key: strict(entry) for key, entry in value.items()}
-        if isinstance(value, list):
-            return [strict(entry) for entry in value]
-        return None if isinstance(value, float) and not np.isfinite(value) else value
-
-    return json.dumps(strict(asdict(report)), indent=1, ensure_ascii=False)
-
-
 def _arguments_text(path: Path | None) -> str:
     found = [] if path is None or path.suffix != ".xacro" else arguments_of(path)
     width = [
@@ -548,7 +537,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     phases = ["checking the robot"]
     with making(phases[0], lambda: f"{phases[0]}: {phases[-1]}"):
         report = examine(given.robot, xacro_args, not given.no_modes, phases.append)
-    print(_json(report) if given.json else as_text(report, given.all))
+    print(json_text(asdict(report)) if given.json else as_text(report, given.all))
     return 0 if report.usable else 1
 
 

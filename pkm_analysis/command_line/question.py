@@ -5,8 +5,6 @@ from __future__ import annotations
 
 import argparse
 import importlib
-import json
-import math
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -20,6 +18,7 @@ from pkm_description import PkmError, load_mechanism
 from pkm_description.command_options import add_robot
 from pkm_description.load import xacro_arguments
 from pkm_runtime import sweeps as chunks
+from pkm_runtime.json_text import json_text
 from pkm_runtime.whole_files import write_whole
 
 if TYPE_CHECKING:
@@ -123,7 +122,7 @@ def _check_words(given: argparse.Namespace, mechanism: Mechanism) -> None:
 
 def _numbers(found: Found) -> str:
     numbers = found.results[0].to_dict() if found.numbers is None else found.numbers
-    return json.dumps(_strict(dict(numbers)), indent=1, ensure_ascii=False)
+    return json_text(dict(numbers))
 
 
 def _page(given: argparse.Namespace, word: str, found: Found, pictures: list[Figure], numbers: str) -> Path:
@@ -134,15 +133,6 @@ def _page(given: argparse.Namespace, word: str, found: Found, pictures: list[Fig
     write = importlib.import_module("pkm_analysis.drawing.report_page").write_report
     write(page, f"{found.robot}: {found.title}", found.results, pictures, found.more, numbers)
     return page
-
-
-def _strict(value: Any) -> Any:
-    """Replace infinities and NaN, which JSON lacks."""
-    if isinstance(value, dict):
-        return {key: _strict(entry) for key, entry in value.items()}
-    if isinstance(value, list | tuple):
-        return [_strict(entry) for entry in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 Told = dict[str, Any]  # what argparse is told of an option

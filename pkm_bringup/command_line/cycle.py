@@ -8,7 +8,6 @@ nothing is simulated, so the answer is there at once.
 from __future__ import annotations
 
 import argparse
-import json
 import math
 import sys
 from collections.abc import Sequence
@@ -32,6 +31,7 @@ from pkm_hardware.machine_kinds import USUAL_RESERVE
 from pkm_kinematics import Kinematics
 from pkm_kinematics.making import making
 from pkm_runtime.errors import PkmError
+from pkm_runtime.json_text import json_text
 from pkm_runtime.whole_files import write_whole
 from pkm_viewer.report.report import Use
 
@@ -133,7 +133,7 @@ def as_json(figures: Figures, search: dict[str, Any] | None = None) -> str:
         {
             "name": name,
             **{
-                f"{what}_{key}": _finite(value)
+                f"{what}_{key}": value
                 for what, use in (("effort", figures.effort), ("speed", figures.speed))
                 for key, value in (("peak", use.peak[i]), ("rms", use.rms[i]), ("limit", use.limit[i]))
             },
@@ -144,7 +144,7 @@ def as_json(figures: Figures, search: dict[str, Any] | None = None) -> str:
     alike += ("platform_speed", "platform_acceleration", "platform_turn_rate", "platform_turn_acceleration")
     found: dict[str, Any] = {name: getattr(figures, name) for name in alike}
     found |= {"bounded_by": list(figures.notes), "actuators": actuators}
-    return json.dumps(found if search is None else {**found, "search": search}, indent=1)
+    return json_text(found if search is None else {**found, "search": search})
 
 
 def parser() -> argparse.ArgumentParser:
@@ -275,7 +275,3 @@ def _share(use: Use, i: int) -> str:
     if not np.isfinite(use.limit[i]):
         return f"{text} {use.units[i]}"
     return f"{text} of {use.limit[i]:.4g} {use.units[i]} ({use.peak_share[i]:.0%}, {use.rms_share[i]:.0%})"
-
-
-def _finite(value: float) -> float | None:
-    return float(value) if np.isfinite(value) else None
