@@ -117,19 +117,17 @@ class JogSpace:
             return np.asarray(joints, dtype=np.float64)[self._columns]
         return np.concatenate((pose[:3], Rotation.from_quat(pose[3:]).as_euler("xyz")))
 
+    def _places(self, coordinates: Array) -> Array:
+        """Task coordinates (n, k), or poses (n, 7) where the inverse kinematics takes no coordinates."""
+        if self._columns:
+            return coordinates
+        return np.hstack((coordinates[:, :3], Rotation.from_euler("xyz", coordinates[:, 3:]).as_quat()))
+
     def target(self, coordinates: Array, joints: Array) -> Target:
         """The target of task coordinates (k,), from joints (n_joints,) near by."""
-        if self._columns:
-            return self._reached(np.asarray(coordinates, dtype=np.float64), joints)
-        return self.target_at(
-            np.concatenate((coordinates[:3], Rotation.from_euler("xyz", coordinates[3:]).as_quat())), joints
-        )
+        return self.target_at(self._places(np.asarray(coordinates, dtype=np.float64)[None])[0], joints)
 
-    def target_at(self, pose: Array, joints: Array) -> Target:
-        """The target of a pose (7,) that may be slightly outside its motion space, from joints near by."""
-        return self._reached(np.asarray(pose, dtype=np.float64), joints)
-
-    def _reached(self, place: Array, joints: Array) -> Target:
+    def target_at(self, place: Array, joints: Array) -> Target:
         """The target of a pose (7,) or of task coordinates, or the nearest that the robot can have."""
         k = self.kinematics
         found = k.inverse(place, seed=joints)
@@ -171,8 +169,7 @@ class JogSpace:
     def _allowed(self, rows: Array) -> NDArray[np.bool_]:
         """Whether the robot can be at task coordinates (n, k), away from its singularities."""
         k = self.kinematics
-        if not self._columns:
-            rows = np.hstack((rows[:, :3], Rotation.from_euler("xyz", rows[:, 3:]).as_quat()))
+        rows = self._places(rows)
         good = np.asarray(k.inverse(rows).status) == Status.CONVERGED
         home, there = k.singularity(k.home), k.singularity(rows)
         for name in ("type1", "type2"):

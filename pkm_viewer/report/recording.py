@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pkm_description.mechanism import Array
+from pkm_description.rotations import quaternion_inverse, quaternion_product
 from pkm_dynamics.motion_limits import ActuatorLimits
 from pkm_runtime.whole_files import whole
 
@@ -57,10 +58,8 @@ class Rows:
 def tracking_errors(rows: Rows) -> tuple[Array, Array]:
     """Position error (n,) [m] and attitude error (n,) [rad] of the platform in every row."""
     position = np.linalg.norm(rows.measured[:, :3] - rows.reference[:, :3], axis=1)
-    (x, y, z, w), (a, b, c, d) = rows.reference[:, 3:].T, rows.measured[:, 3:].T
-    vector = w * a - d * x - (y * c - z * b), w * b - d * y - (z * a - x * c), w * c - d * z - (x * b - y * a)
-    scalar = w * d + x * a + y * b + z * c
-    return position, 2.0 * np.arctan2(np.sqrt(sum(v * v for v in vector)), np.abs(scalar))
+    turned = quaternion_product(quaternion_inverse(rows.reference[:, 3:]), rows.measured[:, 3:])
+    return position, 2.0 * np.arctan2(np.linalg.norm(turned[:, :3], axis=1), np.abs(turned[:, 3]))
 
 
 class Tally:
