@@ -113,11 +113,8 @@ def corrected(mechanism: Mechanism, displacements: Sequence[Displacement]) -> Me
     found = mechanism_from_urdf(corrected_text(mechanism, displacements, free), mechanism.source)
     followers = [d.element for d in displacements if d.place == "ratio" and mechanism.joint_named[d.element].mimic]
     if followers and found.mobility.platform != mechanism.mobility.platform:
-        raise DescriptionError(
-            f"correction of the ratio of {followers[0]!r}",
-            "the loops imply its ratio: with another one they hold the platform",
-            "leave it out; the solvers use loops, not gears",
-        )
+        where, remedy = f"correction of the ratio of {followers[0]!r}", "leave it out; the solvers use loops, not gears"
+        raise DescriptionError(where, "the loops imply its ratio: with another one they hold the platform", remedy)
     return found
 
 
@@ -164,11 +161,8 @@ def corrected_text(mechanism: Mechanism, displacements: Sequence[Displacement], 
             frame = None if cut is None else getattr(cut, f"{one.place}_frame")
         if holder is None or frame is None:
             kind = "joint" if one.place == "origin" else "loop"
-            raise DescriptionError(
-                f"correction of {kind} {one.element!r}",
-                f"{mechanism.name} has no such {kind}",
-                "give the corrections of this robot; pkm calibrate writes them",
-            )
+            where, problem = f"correction of {kind} {one.element!r}", f"{mechanism.name} has no such {kind}"
+            raise DescriptionError(where, problem, "give the corrections of this robot; pkm calibrate writes them")
         _set_origin(holder, one.moved(frame))
     homes = home_positions(mechanism)
     if free_platform:
@@ -190,11 +184,9 @@ def _set_ratio(root: ET.Element, mechanism: Mechanism, one: Displacement) -> Non
         mimic.set("multiplier", repr(joint.mimic.multiplier * factor))
         return
     if joint is None or joint.drive is None or joint.drive.gear_ratio == 1.0:
-        raise DescriptionError(
-            f"correction of the ratio of {one.element!r}",
-            f"{mechanism.name} has no such joint with a gear: a <mimic>, or a drive with gear_ratio",
-            "give the corrections of this robot; pkm calibrate writes them",
-        )
+        problem = f"{mechanism.name} has no such joint with a gear: a <mimic>, or a drive with gear_ratio"
+        remedy = "give the corrections of this robot; pkm calibrate writes them"
+        raise DescriptionError(f"correction of the ratio of {one.element!r}", problem, remedy)
     parameter = root.find(f"ros2_control/joint[@name='{one.element}']/param[@name='gear_ratio']")
     assert parameter is not None
     parameter.text = repr(joint.drive.gear_ratio / factor)
@@ -265,9 +257,6 @@ def corrected_from_file(mechanism: Mechanism, path: str | os.PathLike[str]) -> M
     """The robot with the corrections of a file. Raises `DescriptionError` for those of another robot."""
     robot, found = read_corrections(path)
     if robot and robot != mechanism.name:
-        raise DescriptionError(
-            f"corrections {Path(path)}",
-            f"they belong to {robot!r}, but the robot is {mechanism.name!r}",
-            "give the corrections of this description",
-        )
+        problem = f"they belong to {robot!r}, but the robot is {mechanism.name!r}"
+        raise DescriptionError(f"corrections {Path(path)}", problem, "give the corrections of this description")
     return corrected(mechanism, found)

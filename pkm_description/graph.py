@@ -23,11 +23,8 @@ def ordered_tree(links: Sequence[Link], joints: Sequence[Joint], base_link: str)
     parent = {joint.child: joint for joint in joints}
     roots = [name for name in names if name not in parent]
     if not roots:
-        raise DescriptionError(
-            f'<joint name="{joints[0].name}">',
-            "the joints form a cycle, there is no root link",
-            "cut one joint of the cycle and write it as <loop>",
-        )
+        where, problem = f'<joint name="{joints[0].name}">', "the joints form a cycle, there is no root link"
+        raise DescriptionError(where, problem, "cut one joint of the cycle and write it as <loop>")
     joints = _rooted_at_base(joints, parent, base_link)
     children: dict[str, list[Joint]] = {}
     for joint in joints:
@@ -49,16 +46,10 @@ def ordered_tree(links: Sequence[Link], joints: Sequence[Joint], base_link: str)
         stray = [name for name in missing if name not in on_cycle]
         if not stray:
             cut = next(j.name for j in joints if j.child == missing[0])
-            raise DescriptionError(
-                f'<joint name="{cut}">',
-                f"the joints of {', '.join(missing)} form a cycle",
-                "cut one joint of the cycle and write it as <loop>",
-            )
-        raise DescriptionError(
-            f'<link name="{stray[0]}">',
-            f"no joint connects it to the base {base_link!r}",
-            "add a joint with this link as child; loops cannot replace it",
-        )
+            remedy = "cut one joint of the cycle and write it as <loop>"
+            raise DescriptionError(f'<joint name="{cut}">', f"the joints of {', '.join(missing)} form a cycle", remedy)
+        remedy = "add a joint with this link as child; loops cannot replace it"
+        raise DescriptionError(f'<link name="{stray[0]}">', f"no joint connects it to the base {base_link!r}", remedy)
     return tuple(order)
 
 
@@ -80,11 +71,8 @@ def _check_joint_links(joints: Sequence[Joint], names: Sequence[str]) -> None:
         label = f'<joint name="{joint.name}">'
         check_ends(label, names, parent=joint.parent, child=joint.child)
         if joint.child in carried:
-            raise DescriptionError(
-                label,
-                f"its child {joint.child!r} already has the parent joint {carried[joint.child]!r}",
-                "write one of the two joints as <loop>",
-            )
+            problem = f"its child {joint.child!r} already has the parent joint {carried[joint.child]!r}"
+            raise DescriptionError(label, problem, "write one of the two joints as <loop>")
         carried[joint.child] = joint.name
 
 
@@ -100,11 +88,8 @@ def _check_mimics(joints: Sequence[Joint]) -> None:
         if leader.mimic is not None or leader is joint:
             raise DescriptionError(label, f"{leader.name!r} itself mimics a joint", "name an independent joint")
         if joint.type.dof != 1 or leader.type.dof != 1:
-            raise DescriptionError(
-                label,
-                f"{joint.name!r} and {leader.name!r} must both have one degree of freedom",
-                "use joints with one degree of freedom",
-            )
+            problem = f"{joint.name!r} and {leader.name!r} must both have one degree of freedom"
+            raise DescriptionError(label, problem, "use joints with one degree of freedom")
 
 
 def _rooted_at_base(joints: Sequence[Joint], parent: dict[str, Joint], base_link: str) -> list[Joint]:
@@ -113,11 +98,9 @@ def _rooted_at_base(joints: Sequence[Joint], parent: dict[str, Joint], base_link
     while link in parent and parent[link].name not in turned:
         joint = parent[link]
         if joint.type is not JointType.FIXED:
-            raise DescriptionError(
-                f'<joint name="{joint.name}">',
-                f"it moves {link!r}, so the base {base_link!r} is not the root of the tree",
-                "start the tree at the base link, or name the root as base_link",
-            )
+            problem = f"it moves {link!r}, so the base {base_link!r} is not the root of the tree"
+            remedy = "start the tree at the base link, or name the root as base_link"
+            raise DescriptionError(f'<joint name="{joint.name}">', problem, remedy)
         turned[joint.name] = replace(
             joint, parent=joint.child, child=joint.parent, origin=frozen(inverse_transform(joint.origin))
         )
@@ -141,11 +124,8 @@ def check_determined(joints: Sequence[Joint], loops: Sequence[Loop], platform: s
     determined = {joint.name for link in ends for joint in path_from_base(joints, link)}
     for joint in joints:
         if joint.type is not JointType.FIXED and joint.name not in determined:
-            raise DescriptionError(
-                f'<joint name="{joint.name}">',
-                "no loop closure determines its position",
-                "close its chain on the platform with a <loop>, or make the joint fixed",
-            )
+            remedy = "close its chain on the platform with a <loop>, or make the joint fixed"
+            raise DescriptionError(f'<joint name="{joint.name}">', "no loop closure determines its position", remedy)
 
 
 def platform_chain(

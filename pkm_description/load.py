@@ -118,11 +118,9 @@ def xacro_arguments(text: str) -> dict[str, str]:
 def find_robot(source: str | os.PathLike[str]) -> Path:
     """Existing file of a robot, from a path or the gallery; `DescriptionError` where there is none."""
     if not isinstance(source, (str, os.PathLike)):
-        raise DescriptionError(
-            f"source {shortened(repr(source), 60)}",
-            f"it is of type {type(source).__name__}, which cannot name a robot",
-            "give the name of a gallery robot, the path of a .urdf or .xacro file, or the text",
-        )
+        problem = f"it is of type {type(source).__name__}, which cannot name a robot"
+        remedy = "give the name of a gallery robot, the path of a .urdf or .xacro file, or the text"
+        raise DescriptionError(f"source {shortened(repr(source), 60)}", problem, remedy)
     path = Path(source)
     try:
         is_file = path.is_file()
@@ -186,9 +184,6 @@ def compare_exported(mechanism: Mechanism, folder: str | Path) -> str:
         raise DescriptionError(str(folder), "it has no header of pkm export", "name the folder of the export")
     for file, digest in found.items():
         if digest != digest_of(mechanism):
-            raise DescriptionError(
-                str(file),
-                f"it was made from another description than the current one of {mechanism.name}",
-                f"export it again: pkm export {mechanism.name} --to c -o {folder}",
-            )
+            where, problem = str(file), f"it was made from another description than the current one of {mechanism.name}"
+            raise DescriptionError(where, problem, f"export it again: pkm export {mechanism.name} --to c -o {folder}")
     return f"{', '.join(map(str, found))}: made from this description"

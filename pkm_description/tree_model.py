@@ -311,11 +311,9 @@ def _check_driven_joints_move(tree: TreeModel) -> None:
         if one.actuators and not one.independent:
             ties = [*one.loops, *(tie.name for tie in tree.couplings if tie.terms[0][0] in one.joints)]
             ties += [f"<mimic> of {n}" for n in one.joints if tree.joint_named[n].mimic is not None]
-            raise DescriptionError(
-                f'<joint name="{one.actuators[0]}">',
-                f"it is driven, and its loops and couplings leave it no motion (mobility 0): {listed(ties)}",
-                "leave out the one that contradicts the others, or correct positions and axes",
-            )
+            problem = f"it is driven, and its loops and couplings leave it no motion (mobility 0): {listed(ties)}"
+            remedy = "leave out the one that contradicts the others, or correct positions and axes"
+            raise DescriptionError(f'<joint name="{one.actuators[0]}">', problem, remedy)
 
 
 def _is_freedom(joint: Joint, freedom: Freedom) -> bool:
@@ -330,10 +328,8 @@ def _closed(model: ClosureModel, start: Array) -> dict[str, float]:
         ties: list[Tie] = [*model.loops, *model.couplings]
         gaps = {one.name: float(np.abs(model.closure(q, [one])[0]).max()) * model.length for one in ties}
         worst = max(gaps, key=lambda name: gaps[name])
-        raise DescriptionError(
-            f'<{"loop" if any(one.name == worst for one in model.loops) else "coupling"} name="{worst}">',
-            f"it stays open by {gaps[worst]:.3g} m or rad at home",
-            "correct the geometry, or start the search with <home><joint name= position= /></home> (a keyframe)",
-        )
+        where = f'<{"loop" if any(one.name == worst for one in model.loops) else "coupling"} name="{worst}">'
+        remedy = "correct the geometry, or start the search with <home><joint name= position= /></home> (a keyframe)"
+        raise DescriptionError(where, f"it stays open by {gaps[worst]:.3g} m or rad at home", remedy)
     names = [f.name for joint in model.free for f in freedoms(joint)]
     return dict(zip(names, map(float, q), strict=True))

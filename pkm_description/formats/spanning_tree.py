@@ -54,10 +54,7 @@ class _Tree:
         self.assembly = assembly
         unknown = given.keys() - set(PARTS)
         if unknown:
-            raise self._error(
-                f"unknown argument(s) {', '.join(sorted(unknown))}",
-                f"it takes {', '.join(PARTS)}",
-            )
+            raise self._error(f"unknown argument(s) {', '.join(sorted(unknown))}", f"it takes {', '.join(PARTS)}")
         self.without_platform = given.get("platform") == ""
         self.bodies = assembly.bodies
         if not self.bodies.keys() - {WORLD}:
@@ -133,10 +130,8 @@ class _Tree:
     def _base(self) -> str:
         fixed = [j for j in self.assembly.joints if WORLD in (j.parent, j.child)]
         if not fixed:
-            raise self._error(
-                "no body is fixed to the world",
-                f'name the base: load_mechanism(file, {{"base": "{next(iter(self.bodies), "...")}"}}), or --base',
-            )
+            remedy = f'name the base: load_mechanism(file, {{"base": "{next(iter(self.bodies), "...")}"}}), or --base'
+            raise self._error("no body is fixed to the world", remedy)
         if len(fixed) == 1 and fixed[0].kind == "fixed":
             return fixed[0].child if fixed[0].parent == WORLD else fixed[0].parent
         return WORLD
@@ -150,10 +145,8 @@ class _Tree:
         else:
             chosen = [name.strip() for name in names.split(",") if name.strip()]
         if not chosen and not self.without_platform:
-            raise self._error(
-                "it drives no joint",
-                'name the driven joints: load_mechanism(file, {"actuated": "one,two"}), or --actuated one,two',
-            )
+            remedy = 'name the driven joints: load_mechanism(file, {"actuated": "one,two"}), or --actuated one,two'
+            raise self._error("it drives no joint", remedy)
         for name in chosen:
             if name not in joints:
                 raise DescriptionError(f'<joint name="{name}">', "no such joint to drive", "name an existing joint")
@@ -178,10 +171,8 @@ class _Tree:
             raise self._error("its joints close no loop", "add a loop: this robot is a tree")
         most = [body for body, count in between.items() if count == max(between.values()) and any(count)]
         if len(most) != 1:
-            raise self._error(
-                f"several bodies could be the platform: {', '.join(most)}",
-                f'name it: load_mechanism(file, {{"platform": "{most[0]}"}}), or --platform {most[0]}',
-            )
+            remedy = f'name it: load_mechanism(file, {{"platform": "{most[0]}"}}), or --platform {most[0]}'
+            raise self._error(f"several bodies could be the platform: {', '.join(most)}", remedy)
         return most[0]
 
     def _way(self, body: str) -> set[str]:
@@ -379,11 +370,8 @@ def spanning(
             kept.append(joint)
             continue
         if _worth(joint, followed, own) >= 8.0:
-            raise DescriptionError(
-                f'<joint name="{joint.name}">',
-                "every joint of its loop is driven, geared or limited; none can be cut",
-                "remove the limits of a passive joint",
-            )
+            problem = "every joint of its loop is driven, geared or limited; none can be cut"
+            raise DescriptionError(f'<joint name="{joint.name}">', problem, "remove the limits of a passive joint")
         cut.append(joint)
     carried: dict[str, tuple[Connection, bool]] = {}
     reached, front = {base}, [base]

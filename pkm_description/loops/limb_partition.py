@@ -45,11 +45,8 @@ class LimbGraph:
         self.links = [link.name for link in links]
         self.base = rigid_with(joints, base)
         if platform in self.base:
-            raise DescriptionError(
-                "<pkm>",
-                f"platform_link {platform!r} is fixed to the base",
-                "connect it by joints of another type than fixed",
-            )
+            problem = f"platform_link {platform!r} is fixed to the base"
+            raise DescriptionError("<pkm>", problem, "connect it by joints of another type than fixed")
         self.name = platform
         self.platform = rigid_with(joints, platform) | {joint.child for joint in joints if joint.name in chain}
         self.edges = [

@@ -149,11 +149,9 @@ def _check_actuators(
     """Refuse a platform that its drives hold at none of the poses; `loose` is its motion there in words."""
     names = ", ".join(actuated)
     if generic.platform == 0:
-        raise DescriptionError(
-            f"<pkm> platform_link {platform!r}",
-            "the loops leave it no degree of freedom (mobility 0)",
-            "check directions of axes and types of loops: a closure removes too many degrees of freedom",
-        )
+        problem = "the loops leave it no degree of freedom (mobility 0)"
+        remedy = "check directions of axes and types of loops: a closure removes too many degrees of freedom"
+        raise DescriptionError(f"<pkm> platform_link {platform!r}", problem, remedy)
     if generic.left_when_locked == 0:
         return
     if generic.platform > len(actuated):
@@ -258,11 +256,9 @@ def check_moves_mass(model: ClosureModel, home: Array, platform: str, actuated: 
         for name in actuated:
             if abs(motion[model.slices[name]][0]) > 1e-3:
                 child = next(joint.child for joint in model.joints if joint.name == name)
-                raise DescriptionError(
-                    f'<link name="{child}">',
-                    f"the actuated joint {name!r} can move without any mass",
-                    'give the bodies that it moves an <inertial>, or write <pkm kinematics_only="true">',
-                )
+                problem = f"the actuated joint {name!r} can move without any mass"
+                remedy = 'give the bodies that it moves an <inertial>, or write <pkm kinematics_only="true">'
+                raise DescriptionError(f'<link name="{child}">', problem, remedy)
 
 
 def axes(direction: Sequence[float], signed: bool = True) -> str:

@@ -61,11 +61,9 @@ def redundant_joints(
     missing = counted.kinematic_redundancy - len(chosen.names)
     if missing:
         beside = f"beside {', '.join(chosen.names)} " if chosen.names else ""
-        raise DescriptionError(
-            "<redundant>",
-            f"kinematic redundancy: {beside}{missing} of {counted.kinematic_redundancy} coordinates are missing",
-            "name further joints that base, platform or another redundant joint carries, a <redundant> for each",
-        )
+        problem = f"kinematic redundancy: {beside}{missing} of {counted.kinematic_redundancy} coordinates are missing"
+        remedy = "name further joints that base, platform or another redundant joint carries, a <redundant> for each"
+        raise DescriptionError("<redundant>", problem, remedy)
     return tuple(name for name in chosen.row if name in chosen.names)
 
 

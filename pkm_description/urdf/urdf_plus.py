@@ -88,11 +88,8 @@ def parse(text: str, source: str = "", *, tree: bool = False) -> Description:
     joints = [joint_of(element) for element in _named(root, "joint")]
     loops = [loop_of(element) for element in _named(root, "loop")]
     if not loops and not tree:
-        raise DescriptionError(
-            "<robot>",
-            "it has no <loop>: the robot is serial or a tree",
-            'close each limb on the platform with <loop name="..." type="...">',
-        )
+        problem = "it has no <loop>: the robot is serial or a tree"
+        raise DescriptionError("<robot>", problem, 'close each limb on the platform with <loop name="..." type="...">')
     link_names = [link.name for link in links]
     for loop in loops:
         check_ends(f'<loop name="{loop.name}">', link_names, predecessor=loop.predecessor, successor=loop.successor)
@@ -101,11 +98,8 @@ def parse(text: str, source: str = "", *, tree: bool = False) -> Description:
         check_ends(spring_label(spring), link_names, **{"from link": spring.from_link, "to link": spring.to_link})
     drives, starts = _drives(root, {joint.name: joint for joint in joints})
     if not drives and not tree:
-        raise DescriptionError(
-            "<ros2_control>",
-            "no joint is actuated",
-            'give each driven joint a <command_interface name="effort"/> in the <ros2_control> block',
-        )
+        remedy = 'give each driven joint a <command_interface name="effort"/> in the <ros2_control> block'
+        raise DescriptionError("<ros2_control>", "no joint is actuated", remedy)
     children = {joint.child for joint in joints}
     root_link = next((link for link in link_names if tree and link not in children), None)
     description = Description(
@@ -126,11 +120,8 @@ def parse(text: str, source: str = "", *, tree: bool = False) -> Description:
         couplings=[coupling_of(element, joints) for element in _named(root, "coupling")],
     )
     if description.base_link == description.platform_link:
-        raise DescriptionError(
-            "<pkm>",
-            f"base_link and platform_link are both {description.base_link!r}",
-            "name the fixed body as base_link and the moving one as platform_link",
-        )
+        problem = f"base_link and platform_link are both {description.base_link!r}"
+        raise DescriptionError("<pkm>", problem, "name the fixed body as base_link and the moving one as platform_link")
     _read_home(pkm, description)
     return description
 
@@ -251,11 +242,8 @@ def _drives(root: ET.Element, joints: dict[str, Joint]) -> tuple[dict[str, Drive
                 remedy = "write that of motor, gear and position loop at the joint; remove it for a rigid drive"
                 raise DescriptionError(label, "its stiffness is not greater than zero", remedy)
             if drives[name].rotor_inertia < 0.0 or drives[name].gear_ratio == 0.0:
-                raise DescriptionError(
-                    label,
-                    "rotor_inertia is negative or gear_ratio is zero",
-                    "write rotor_inertia >= 0, gear_ratio not 0",
-                )
+                problem = "rotor_inertia is negative or gear_ratio is zero"
+                raise DescriptionError(label, problem, "write rotor_inertia >= 0, gear_ratio not 0")
     return drives, starts
 
 
@@ -280,11 +268,8 @@ def _effort_range(element: ET.Element, label: str) -> tuple[float, float]:
             given = {e.get("name"): (e.text or "").strip() for e in command.findall("param")}
             least, most = _parameter(given, "min", -math.inf, label), _parameter(given, "max", math.inf, label)
             if not least < most:
-                raise DescriptionError(
-                    label,
-                    f"the range of efforts from {least:g} to {most:g} is empty",
-                    "write a min less than the max",
-                )
+                problem = f"the range of efforts from {least:g} to {most:g} is empty"
+                raise DescriptionError(label, problem, "write a min less than the max")
             return least, most
     return -math.inf, math.inf
 
@@ -304,17 +289,11 @@ def _parameter(parameters: dict[str | None, str], name: str, default: float, lab
 
 def _check_can_be_driven(joint: Joint, commands: tuple[str, ...], label: str) -> None:
     if joint.type.dof != 1:
-        raise DescriptionError(
-            label,
-            f"a {joint.type.value} joint cannot have a command_interface",
-            "drive revolute, continuous or prismatic joints only",
-        )
+        problem = f"a {joint.type.value} joint cannot have a command_interface"
+        raise DescriptionError(label, problem, "drive revolute, continuous or prismatic joints only")
     if joint.mimic is not None:
-        raise DescriptionError(
-            label,
-            f"it mimics {joint.mimic.joint!r}, so it cannot have a command_interface",
-            f"drive {joint.mimic.joint!r} instead",
-        )
+        problem = f"it mimics {joint.mimic.joint!r}, so it cannot have a command_interface"
+        raise DescriptionError(label, problem, f"drive {joint.mimic.joint!r} instead")
     known = ("position", "velocity", "effort", "acceleration")
     for command in commands:
         if command not in known:
@@ -348,9 +327,6 @@ def _read_home(pkm: ET.Element, description: Description) -> None:
         name = element.get("name", "")
         label = f'<home> <joint name="{name}">'
         if name not in named:
-            raise DescriptionError(
-                label,
-                "no such joint with one degree of freedom",
-                "name an existing <joint>, or one of its degrees of freedom as <joint>/x",
-            )
+            remedy = "name an existing <joint>, or one of its degrees of freedom as <joint>/x"
+            raise DescriptionError(label, "no such joint with one degree of freedom", remedy)
         description.home_joints[name] = number_of(element, "position", label)

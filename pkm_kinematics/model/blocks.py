@@ -243,11 +243,9 @@ def _close_at_home(tables: Tables, pose: Array) -> tuple[NDArray[Any], list[Arra
             closures = range(block["closure_start"], block["closure_start"] + block["closure_count"])
             worst = max(closures, key=lambda k: float(np.abs(_gaps(tables, rows, k)).max()))
             joints = ", ".join(tables.names[block["start"] : block["start"] + block["count"]])
-            raise DescriptionError(
-                f"limb with joints {joints}",
-                f"does not reach the platform at the home pose (gap {residual:.3g}, closure {worst})",
-                "check the limb's dimensions, the home pose and the initial values of the joints",
-            )
+            problem = f"does not reach the platform at the home pose (gap {residual:.3g}, closure {worst})"
+            remedy = "check the limb's dimensions, the home pose and the initial values of the joints"
+            raise DescriptionError(f"limb with joints {joints}", problem, remedy)
         J = np.zeros(block["rows"] * block["count"])
         block_jacobian(model, data, block, J, 0)
         jacobians.append(J.reshape(block["rows"], block["count"]))

@@ -300,11 +300,8 @@ def build_task(mechanism: Mechanism, home: dict[str, float]) -> Task:
         if joint.type.dof == 0:
             continue
         if joint.type.dof > 1:
-            raise DescriptionError(
-                f"joint '{name}'",
-                f"a {joint.type.value} joint cannot carry the platform",
-                "use a chain of prismatic and revolute joints, whose positions are the task coordinates",
-            )
+            remedy = "use a chain of prismatic and revolute joints, whose positions are the task coordinates"
+            raise DescriptionError(f"joint '{name}'", f"a {joint.type.value} joint cannot carry the platform", remedy)
         (freedom,) = freedoms(joint)
         body, at = body_behind(freedom, len(bodies) - 1, at, joint)
         bodies.append(body)
@@ -314,11 +311,8 @@ def build_task(mechanism: Mechanism, home: dict[str, float]) -> Task:
     sliding = sum(slides_first)
     turning = len(names) - sliding
     if slides_first != [True] * sliding + [False] * turning or turning > 3 or sliding > 3:
-        raise DescriptionError(
-            f"platform branch {', '.join(names)}",
-            "its order of joints is not supported",
-            "put up to three prismatic joints first and up to three revolute joints after them",
-        )
+        remedy = "put up to three prismatic joints first and up to three revolute joints after them"
+        raise DescriptionError(f"platform branch {', '.join(names)}", "its order of joints is not supported", remedy)
     directions = []
     R = np.eye(3)
     for row in chain[1:]:
