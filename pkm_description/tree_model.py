@@ -17,7 +17,7 @@ import numpy as np
 from pkm_description.description_error import DescriptionError
 from pkm_description.graph import ordered_tree, path_from_base
 from pkm_description.joint_geometry import Freedom, child_frame, floating_freedoms, freedoms, home_positions
-from pkm_description.loops.closure import ClosureModel, null_space
+from pkm_description.loops.closure import ClosureModel, independent, null_space
 from pkm_description.loops.home import ROUNDED, close
 from pkm_description.loops.mobility import generic_configurations
 from pkm_description.mechanism import Array, Coupling, Joint, JointType, Link, Loop, Mechanism, Spring, frozen
@@ -258,24 +258,19 @@ class Motions:
         _, sizes, directions = np.linalg.svd(shown)
         idle_motions = directions[int((sizes > DEPENDENT).sum()) :].T
         active = np.eye(len(directions)) - idle_motions @ idle_motions.T
-        basis: list[Array] = []
+        moves = np.array([rates[name] for name in wanted]).reshape(len(wanted), len(active))  # perhaps none
+        chosen = independent(active @ moves.T, DEPENDENT)
+        basis = list(np.linalg.qr(moves[chosen].T)[0].T)
 
         def left(row: Array) -> Array:
             return row - sum((b * (b @ row) for b in basis), np.zeros_like(row))
 
-        independent = []
-        for name in wanted:
-            if np.linalg.norm(rest := left(active @ rates[name])) > DEPENDENT:
-                basis.append(rest / np.linalg.norm(rest))
-                independent.append(name)
-        chosen = np.array([rates[n] for n in independent]).reshape(len(independent), len(active))  # perhaps none
-        basis = [one / np.linalg.norm(one) for one in np.linalg.qr(chosen.T)[0].T]
         idle: list[str] = []
         for _ in range(idle_motions.shape[1]):
             name = max((n for n in rates if n not in seen), key=lambda n: float(np.linalg.norm(left(rates[n]))))
             basis.append(left(rates[name]) / np.linalg.norm(left(rates[name])))
             idle.append(name)
-        return tuple(independent), tuple(idle)
+        return tuple(wanted[k] for k in chosen), tuple(idle)
 
 
 def tree_of_robot(m: Mechanism, origin: str) -> TreeModel:

@@ -21,6 +21,7 @@ import numpy as np
 import scipy  # whose parts load when they are first used
 from numpy.typing import NDArray
 
+from pkm_description.loops.closure import independent
 from pkm_description.mechanism import Array
 from pkm_description.rotations import skew
 from pkm_dynamics.inverse_and_direct import efforts_of
@@ -121,19 +122,6 @@ def _determined(dense: Dense, blocks: NDArray[Any], bodies: NDArray[Any]) -> NDA
         longest = float(np.linalg.norm(columns, axis=0).max(initial=0.0))
         found += [free[k] for k in independent(columns, DEPENDENT * longest)]
     return np.array(found, dtype=np.int64)
-
-
-def independent(columns: Array, least: float) -> list[int]:
-    """Columns of which more than `least` is no combination of earlier ones, by Gram-Schmidt done twice."""
-    basis, found = np.empty((len(columns), 0)), []
-    for k, rest in enumerate(columns.T):
-        for _ in range(2):
-            rest = rest - basis @ (basis.T @ rest)
-        length = float(np.linalg.norm(rest))
-        if length > least:
-            basis = np.column_stack([basis, rest / length])
-            found.append(k)
-    return found
 
 
 def _efforts(

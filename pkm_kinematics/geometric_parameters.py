@@ -24,6 +24,7 @@ from functools import cached_property
 import numpy as np
 
 from pkm_description.joint_geometry import frame_along, freedoms
+from pkm_description.loops.closure import independent
 from pkm_description.mechanism import Array, Joint, JointType, Mechanism
 from pkm_kinematics.graph_model import ORIGIN, RANK, RATIO, GraphModel, Placed, States
 from pkm_runtime.errors import PkmError
@@ -198,7 +199,10 @@ class GeometricParameters:
             scaled = twist / self.model.scale[self.model.size :, None]
             seen = scaled.reshape(-1, len(self.all))
         units = np.array([self.model.length if one.unit == "m" else 1.0 for one in self.all])
-        return tuple(self.all[k] for k in independent(seen * units))
+        scaled, norms = seen * units, np.linalg.norm(seen * units, axis=0)
+        shown = norms > DISTINCT * norms.max(initial=0.0)
+        columns = np.where(shown, scaled / np.where(shown, norms, 1.0), 0.0)
+        return tuple(self.all[k] for k in independent(columns, DISTINCT))
 
     # -- from the graph ---------------------------------------------------------------------------------------------
 
@@ -334,25 +338,6 @@ def _unique(found: list[GeometricParameter]) -> list[GeometricParameter]:
         again = f" ({seen[one.name]})" if seen[one.name] > 1 else ""
         result.append(GeometricParameter(one.name + again, one.kind, one.unit, one.weights, one.with_others))
     return result
-
-
-def independent(matrix: Array, least: float = DISTINCT) -> list[int]:
-    """Columns of a matrix (rows, k) that no earlier ones make up, from the left: Gram-Schmidt, twice for accuracy."""
-    norms = np.linalg.norm(matrix, axis=0)
-    largest = float(norms.max(initial=0.0))
-    basis = np.zeros((matrix.shape[0], 0))
-    kept = []
-    for k in range(matrix.shape[1]):
-        if norms[k] <= least * largest:
-            continue
-        column = matrix[:, k] / norms[k]
-        rest = column - basis @ (basis.T @ column)
-        rest -= basis @ (basis.T @ rest)
-        size = float(np.linalg.norm(rest))
-        if size > least:
-            basis = np.column_stack((basis, rest / size))
-            kept.append(k)
-    return kept
 
 
 def _null_basis(rows: Array) -> list[tuple[int, Array]]:

@@ -280,3 +280,16 @@ def rank(matrix: Array) -> int:
     if matrix.size == 0:
         return 0
     return int((np.linalg.svd(matrix, compute_uv=False) > RANK).sum())
+
+
+def independent(columns: Array, least: float) -> list[int]:
+    """Columns of a matrix (m, n) of which more than `least` is no combination of earlier ones: Gram-Schmidt, twice."""
+    basis, found = np.empty((len(columns), 0)), []
+    for k, rest in enumerate(columns.T):
+        for _ in range(2):
+            rest = rest - basis @ (basis.T @ rest)
+        length = float(np.linalg.norm(rest))
+        if length > least:
+            basis = np.column_stack([basis, rest / length])
+            found.append(k)
+    return found

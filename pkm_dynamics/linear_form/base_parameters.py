@@ -17,9 +17,9 @@ import numpy as np
 import scipy  # whose parts load when they are first used
 from numpy.typing import NDArray
 
+from pkm_description.loops.closure import independent
 from pkm_description.mechanism import Array, Mechanism, frozen
 from pkm_dynamics.dynamics import Dynamics
-from pkm_dynamics.inverse_derivatives import independent
 from pkm_dynamics.linear_form.random_motions import random_motions
 from pkm_runtime.errors import PkmError
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from pkm_description.graph import path_from_base
 from pkm_description.joint_geometry import Freedom, frame_along, freedoms
-from pkm_description.loops.closure import ClosureModel
+from pkm_description.loops.closure import ClosureModel, independent
 from pkm_description.mechanism import Array, Coupling, Joint, Loop, LoopType
 from pkm_description.tree_model import Motions, TreeModel
 from pkm_runtime.codegen.tape import Number
@@ -260,7 +260,7 @@ class LoopSystem:
         """The blocks in solving order; equations that repeat others (planar loops in space) are in none."""
         equations, J = self.jacobian(self.near)
         for strong in STRONG:
-            chosen = _independent(J, strong)
+            chosen = independent(J.T, strong)
             if len(chosen) == len(self.dependent):
                 break
         else:
@@ -280,18 +280,6 @@ class LoopSystem:
                 rows = self._moves[[equations.index(one) for one in block.equations]]
                 wanted |= {name for name, column in zip(self.dependent, rows.T, strict=True) if column.any()}
         return tuple(reversed(found))
-
-
-def _independent(J: Array, strong: float) -> list[int]:
-    """Rows that add something to those before."""
-    basis: list[Array] = []
-    chosen = []
-    for k, row in enumerate(J):
-        rest = row - sum((b * (b @ row) for b in basis), np.zeros_like(row))
-        if np.linalg.norm(rest) > strong:
-            basis.append(rest / np.linalg.norm(rest))
-            chosen.append(k)
-    return chosen
 
 
 def _triangular(pattern: NDArray[np.bool_]) -> Iterator[tuple[list[int], list[int]]]:
