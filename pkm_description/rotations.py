@@ -65,11 +65,13 @@ def rotation_about(axis: Array, angle: float) -> Array:
 
 
 def rotation_from_vector(vector: Array) -> Array:
-    """Rotation (3, 3) of a rotation vector (3,): the exponential map of SO(3)."""
-    angle = float(np.linalg.norm(vector))
-    if angle < 1e-12:
-        return np.asarray(np.eye(3) + skew(vector))
-    return rotation_about(vector / angle, angle)
+    """Rotations (..., 3, 3) of rotation vectors (..., 3): the exponential map of SO(3)."""
+    angle = np.linalg.norm(vector, axis=-1)[..., None, None]
+    K, small = skew(vector), angle < 1e-8
+    safe = np.where(small, 1.0, angle)
+    a = np.where(small, 1.0, np.sin(safe) / safe)
+    b = np.where(small, 0.5, 2.0 * np.sin(0.5 * safe) ** 2 / safe**2)
+    return np.asarray(np.eye(3) + a * K + b * (K @ K))
 
 
 def vector_from_rotation(rotation: Array) -> Array:

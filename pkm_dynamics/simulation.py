@@ -190,15 +190,6 @@ class JointForm(Form):
         qd = self.data.state["qd"][2:]
         return np.concatenate([pose_rate(pose, twist), qd, self.dual @ acceleration])
 
-    def semi_implicit(self, y: Array, rate: Array, h: float) -> Array:
-        """State vector after `h` [s]: velocities by the rate at y (Euler), positions by the new velocities."""
-        at = 7 + len(self.columns)
-        later = y.copy()
-        later[at:] += h * rate[at:]
-        moving = self.rates(0.0, later)
-        later[:at] += h * moving[:at]
-        return later
-
     def parts(self, y: Array) -> tuple[Array, Array, Array]:
         """Pose (7,), twist (6,) and joints (n_joints,) of a state vector, drift included."""
         at = 7 + len(self.columns)

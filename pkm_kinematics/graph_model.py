@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from pkm_description.joint_geometry import frame_along, freedoms, position_at
 from pkm_description.loops.closure import ClosureModel, rank
 from pkm_description.mechanism import Array, Joint, JointType, Loop, LoopType, Mechanism
-from pkm_description.rotations import pose_from_transform, skew, transform_from_pose
+from pkm_description.rotations import pose_from_transform, rotation_from_vector, skew, transform_from_pose
 
 ORIGIN, PREDECESSOR, SUCCESSOR, RATIO = "origin", "predecessor", "successor", "ratio"
 RANK = 3e-5  # of the largest singular value: equations below depend on others
@@ -85,19 +85,8 @@ class States:
         size = self.q.shape[1]
         platform = self.platform.copy()
         platform[:, :3, 3] += step[:, size : size + 3]
-        platform[:, :3, :3] = rotations(step[:, size + 3 :]) @ platform[:, :3, :3]
+        platform[:, :3, :3] = rotation_from_vector(step[:, size + 3 :]) @ platform[:, :3, :3]
         return States(self.q + step[:, :size], platform)
-
-
-def rotations(vectors: Array) -> Array:
-    """Rotations (..., 3, 3) of rotation vectors (..., 3)."""
-    angle = np.linalg.norm(vectors, axis=-1)[..., None, None]
-    K = skew(vectors)
-    small = angle < 1e-8
-    safe = np.where(small, 1.0, angle)
-    a = np.where(small, 1.0, np.sin(safe) / safe)
-    b = np.where(small, 0.5, 2.0 * np.sin(0.5 * safe) ** 2 / safe**2)
-    return np.asarray(np.eye(3) + a * K + b * (K @ K))
 
 
 def _times(frames: Array, matrix: Array) -> Array:
@@ -225,7 +214,7 @@ class GraphModel:
         """Take other displacements (n_places, 6)."""
         self.displacements = np.array(displacements, dtype=np.float64)
         moves = np.tile(np.eye(4), (len(self.places), 1, 1))
-        moves[:, :3, :3] = rotations(self.displacements[:, 3:])
+        moves[:, :3, :3] = rotation_from_vector(self.displacements[:, 3:])
         moves[:, :3, 3] = self.displacements[:, :3]
         self.frames = self.nominal @ moves
         self.steps = list(self.drawn)

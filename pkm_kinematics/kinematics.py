@@ -45,6 +45,11 @@ class Kinematics(Describable):
 
     Every method raises `ShapeError` for arrays of a wrong shape and `ModeError` for a working mode that the robot
     lacks, the constructor `PkmError` for anything but a `Mechanism`.
+
+    `mobility` is the number of the platform's degrees of freedom, `constant_space` whether its possible twists are the
+    same at every pose, `characteristic_length` [m] the mean distance of the platform's joints, which makes rotations
+    comparable with translations; `direct_inverse` whether each actuated joint follows from one scalar equation,
+    whatever the passive joints do.
     """
 
     _internal: ClassVar[frozenset[str]] = frozenset({"assembly", "engine", "modes", "tables"})
@@ -74,16 +79,19 @@ class Kinematics(Describable):
             )
             raise PkmError(f"mechanism: expected what load_mechanism returns, got {came}")
         self.mechanism = mechanism
-        self.engine = Engine(mechanism)
-        self.tables = self.engine.tables
-        self.task = self.engine.task
-        self.joint_names: tuple[str, ...] = self.engine.joint_names
-        self.actuated_names: tuple[str, ...] = self.engine.actuated_names
-        self.redundant_names: tuple[str, ...] = self.engine.redundant_names
-        self.home: Array = self.engine.home
-        self.home_joints: Array = self.engine.home_joints
-        self.modes = WorkingModes(self.engine)
-        self._forward = Forward(self.engine, self.modes)
+        self.engine = e = Engine(mechanism)
+        self.tables, self.task = e.tables, e.task
+        self.joint_names: tuple[str, ...] = e.joint_names
+        self.actuated_names: tuple[str, ...] = e.actuated_names
+        self.redundant_names: tuple[str, ...] = e.redundant_names
+        self.home: Array = e.home
+        self.home_joints: Array = e.home_joints
+        self.mobility = e.mobility
+        self.constant_space = e.constant_space
+        self.characteristic_length = e.characteristic_length
+        self.direct_inverse = e.direct_inverse
+        self.modes = WorkingModes(e)
+        self._forward = Forward(e, self.modes)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickled as the mechanism, from which the rest is made again in some milliseconds."""
@@ -96,21 +104,6 @@ class Kinematics(Describable):
         return introduction(self.engine, self.modes)
 
     # -- what the robot is ------------------------------------------------------------------------------------------
-
-    @property
-    def mobility(self) -> int:
-        """Number of degrees of freedom of the platform."""
-        return self.engine.mobility
-
-    @property
-    def constant_space(self) -> bool:
-        """True where the platform's possible twists are the same at every pose."""
-        return self.engine.constant_space
-
-    @property
-    def characteristic_length(self) -> float:
-        """Length [m] that makes rotations comparable with translations: mean distance of the platform's joints."""
-        return self.engine.characteristic_length
 
     @property
     def n_modes(self) -> int:
@@ -325,11 +318,6 @@ class Kinematics(Describable):
         return self.at(pose, seed, mode).singularity
 
     # -- lean calls -------------------------------------------------------------------------------------------------
-
-    @property
-    def direct_inverse(self) -> bool:
-        """True where each actuated joint follows from one scalar equation, whatever the passive joints do."""
-        return self.engine.direct_inverse
 
     @cached_property
     def straight(self) -> bool:

@@ -19,8 +19,8 @@ import numpy as np
 
 from pkm_description.joint_geometry import frame_along
 from pkm_description.mechanism import Array, JointType, Loop, LoopType
-from pkm_description.rotations import skew
-from pkm_kinematics.graph_model import ORIGIN, PREDECESSOR, RATIO, SUCCESSOR, GraphModel, rotations
+from pkm_description.rotations import rotation_from_vector, skew
+from pkm_kinematics.graph_model import ORIGIN, PREDECESSOR, RATIO, SUCCESSOR, GraphModel
 
 ROUNDING = 1e-13
 TURNING = {JointType.REVOLUTE, JointType.CONTINUOUS}
@@ -88,7 +88,7 @@ def dotted(one: Enclosed, other: Enclosed) -> Enclosed:
 def turned(axis: Array, angle: Array, width: Array) -> Enclosed:
     """Rotations (n, 3, 3) about a fixed axis (3,) by angles (n,) +- width (n,)."""
     K = np.abs(skew(axis))
-    middle = rotations(axis * angle[:, None])
+    middle = rotation_from_vector(axis * angle[:, None])
     beside = width[:, None, None] * K + 0.5 * (width**2)[:, None, None] * (K @ K)
     return Enclosed(middle, np.abs(middle) @ beside + ROUNDING)
 

@@ -71,8 +71,8 @@ class DynamicsNode(Node):
         self._mode_asked = self._mode_noted = -math.inf  # s, monotonic: since when it is wanted, and when it came
         self._following = OwnThread(self, 1.0 / rate, self._poll)
         self.create_subscription(ObservedLegsMessage, topics.OBSERVED_LEGS, self._observe, topics.STREAM_IN)
-        self.create_service(InverseDynamics, topics.INVERSE_DYNAMICS, self._inverse)
-        self.create_service(DirectDynamics, topics.DIRECT_DYNAMICS, self._direct)
+        self.create_service(InverseDynamics, topics.INVERSE_DYNAMICS, partial(self._answer, inverse_dynamics))
+        self.create_service(DirectDynamics, topics.DIRECT_DYNAMICS, partial(self._answer, direct_dynamics))
         self._diagnostics = diagnostics.Diagnostics(self, self._report, self._description)
 
     def _build(self, mechanism: Mechanism) -> None:
@@ -91,14 +91,6 @@ class DynamicsNode(Node):
         """End the reference thread before its publishers go."""
         self._following.end()
         super().destroy_node()
-
-    def _inverse(
-        self, request: InverseDynamics.Request, response: InverseDynamics.Response
-    ) -> InverseDynamics.Response:
-        return self._answer(inverse_dynamics, request, response)
-
-    def _direct(self, request: DirectDynamics.Request, response: DirectDynamics.Response) -> DirectDynamics.Response:
-        return self._answer(direct_dynamics, request, response)
 
     def _answer(self, solve: Callable[[Dynamics, Any, Any], None], request: Any, response: Any) -> Any:
         if self._dynamics is None:

@@ -338,9 +338,7 @@ class Transmission(Describable):
     def gains(self, q: Array, kp_motor: Array, kd_motor: Array) -> tuple[Array, Array]:
         """Stiffness and damping (..., n, n) at the joints by gains of the motors, without the geometric stiffness."""
         J = self.jacobian_of(self.at(q))
-        return tuple(
-            _like(q, np.swapaxes(J, 1, 2) @ _square(one, len(self.actuators)) @ J) for one in (kp_motor, kd_motor)
-        )  # type: ignore[return-value]
+        return _through(q, kp_motor, J), _through(q, kd_motor, J)
 
     def motor_gains(self, q: Array, kp_joint: Array, kd_joint: Array) -> tuple[Array, Array]:
         """Gains of the motors (..., m, m) that make a stiffness and a damping (n,) or (n, n) at the joints.
@@ -348,9 +346,7 @@ class Transmission(Describable):
         Off the diagonal they couple the motors; drives that know only their own position have the diagonal alone.
         """
         back = self._inverse_of(self.at(q))
-        return tuple(
-            _like(q, np.swapaxes(back, 1, 2) @ _square(one, len(self.joints)) @ back) for one in (kp_joint, kd_joint)
-        )  # type: ignore[return-value]
+        return _through(q, kp_joint, back), _through(q, kd_joint, back)
 
 
 def hull(points: Array) -> Array:
@@ -383,8 +379,10 @@ def _times(matrices: Array, vectors: Array) -> Array:
     return np.einsum("kij,kj->ki", matrices, vectors)
 
 
-def _square(gains: Array, n: int) -> Array:
-    given = np.asarray(gains, dtype=np.float64)
+def _through(q: Array, gains: Array, rates: Array) -> Array:
+    """Gains (n,) or (n, n) of coordinates as those of others, of which they move at `rates` (k, n, m)."""
+    given, n = np.asarray(gains, dtype=np.float64), rates.shape[1]
     if given.shape not in ((), (1,), (n,), (n, n)):
         raise ShapeError(f"gains: expected ({n},) or ({n}, {n}), got an array of shape {given.shape}")
-    return given if given.ndim == 2 else np.diag(np.broadcast_to(given, n))
+    square = given if given.ndim == 2 else np.diag(np.broadcast_to(given, n))
+    return _like(q, np.swapaxes(rates, 1, 2) @ square @ rates)

@@ -92,6 +92,11 @@ def poses_from(found: SolutionSet, poses: Array) -> AssemblyPoses:
     return AssemblyPoses(poses, found.multiplicity, found.n_complex, certified, caution_of(found.status))
 
 
+def complex_normal(rng: np.random.Generator, *shape: int) -> NDArray[np.complex128]:
+    """Random complex numbers."""
+    return np.asarray(rng.normal(size=shape) + 1j * rng.normal(size=shape))
+
+
 X = TypeVar("X")
 SAME = 1e-6  # rad, and of the size: solutions of redundant constraints nearer to each other are one
 

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pkm_kinematics.assembly.quadrics import TRACKED, Complex, refine, track, track_all
-from pkm_kinematics.assembly.result import Array
+from pkm_kinematics.assembly.result import Array, complex_normal
 
 TOLERANCE, CAUTION = 1e-4, 0.5  # of the first run
 CAREFUL_TOLERANCE, CAREFUL_CAUTION = 1e-7, 0.2  # of repetitions
@@ -188,7 +188,7 @@ def is_isolated(system: Complex, point: Complex) -> bool:
     rank = int(np.sum(sizes > RANK * sizes[0]))
     if rank == len(sizes):
         return True
-    weights = rng.normal(size=len(sizes) - rank) + 1j * rng.normal(size=len(sizes) - rank)
+    weights = complex_normal(rng, len(sizes) - rank)
     direction = weights @ right[rank:].conj()
     walker = z + EXCURSION * direction / np.linalg.norm(direction)
     for _ in range(RETURN_STEPS):

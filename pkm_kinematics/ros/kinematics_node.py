@@ -72,8 +72,8 @@ class KinematicsNode(Node):
             self, JointState, topics.ACTUATED_JOINT_STATES, topics.STREAM_IN, raw=True, sources=self._sources
         )
         self._tracking = OwnThread(self, 1.0 / rate, self._poll)
-        self.create_service(SolveInverse, topics.SOLVE_INVERSE, self._solve_inverse)
-        self.create_service(SolveForward, topics.SOLVE_FORWARD, self._solve_forward)
+        self.create_service(SolveInverse, topics.SOLVE_INVERSE, partial(self._answer, solve_inverse, "joints"))
+        self.create_service(SolveForward, topics.SOLVE_FORWARD, partial(self._answer, solve_forward, "pose"))
         steady_timer(self, 0.2, self._slowly)
         self._diagnostics = diagnostics.Diagnostics(self, self._report, self._description)
 
@@ -108,18 +108,12 @@ class KinematicsNode(Node):
 
     # Services
 
-    def _solve_inverse(self, request: SolveInverse.Request, response: SolveInverse.Response) -> SolveInverse.Response:
-        return self._answer(solve_inverse, request, response, lambda motion: motion.joints)
-
-    def _solve_forward(self, request: SolveForward.Request, response: SolveForward.Response) -> SolveForward.Response:
-        return self._answer(solve_forward, request, response, lambda motion: motion.pose)
-
-    def _answer(self, solve: Callable[..., None], request: Any, response: Any, measured: Callable[..., Any]) -> Any:
+    def _answer(self, solve: Callable[..., None], measured: str, request: Any, response: Any) -> Any:
         if self._tracker is None:
             response.status = messages.status(SolveStatus.NOT_READY, self._description.problem)
             return response
         tracker = self._tracker
-        now = measured(tracker.last) if tracker.tracking else None
+        now = getattr(tracker.last, measured) if tracker.tracking else None
         return answered(self, response, lambda: solve(tracker.kinematics, request, response, now))
 
     # Tracking, which does not wait for the services

@@ -8,9 +8,9 @@ import numpy as np
 from pkm_calibration.measurements import Measurements
 from pkm_description import load_mechanism
 from pkm_description.mechanism import Mechanism
-from pkm_description.rotations import rpy_from_rotation
+from pkm_description.rotations import rotation_from_vector, rpy_from_rotation
 from pkm_kinematics.geometric_parameters import GeometricParameters
-from pkm_kinematics.graph_model import GraphModel, rotations
+from pkm_kinematics.graph_model import GraphModel
 
 NOISE, TURNED = 2e-5, 1e-4  # m, rad
 WRONG = 1e-3  # m, and twice as much in rad: of the machines
@@ -35,7 +35,7 @@ def measured(
     n = len(states)
     readings = states.q[:, drives] + (NOISE * random.standard_normal((n, len(drives))) if redundant else 0.0)
     position = states.platform[:, :3, 3] + NOISE * random.standard_normal((n, 3))
-    turned = rotations(TURNED * random.standard_normal((n, 3))) @ states.platform[:, :3, :3]
+    turned = rotation_from_vector(TURNED * random.standard_normal((n, 3))) @ states.platform[:, :3, :3]
     sigma = dict.fromkeys((*"xyz", *mechanism.actuated_joints), NOISE)
     sigma |= dict.fromkeys(("yaw", "pitch", "roll"), TURNED)
     return (

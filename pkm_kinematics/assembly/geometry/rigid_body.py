@@ -37,6 +37,7 @@ from pkm_kinematics.assembly.result import (
     Array,
     AssemblyStatus,
     SolutionSet,
+    complex_normal,
     consistent,
     no_solutions,
     polished,
@@ -142,10 +143,7 @@ def parameters_of(rotation: Array, translation: Array) -> Array:
 
 def _generic_member(rng: np.random.Generator) -> Complex:
     """A random member of the family: (7, 8, 8), equation 0 the one with f^T f, equation 6 the Study quadric."""
-
-    def number(*shape: int) -> Complex:
-        return rng.normal(size=shape) + 1j * rng.normal(size=shape)
-
+    number = partial(complex_normal, rng)
     member = np.zeros((7, 8, 8), dtype=np.complex128)
     for i in range(6):
         a, b = number(4, 4), number(4, 4)
@@ -162,7 +160,7 @@ def _generic_member(rng: np.random.Generator) -> Complex:
 def generic_system(seed: int) -> tuple[Complex, Complex]:
     """A generic member (7, 8, 8) of the family and its 40 solutions (40, 8), the same ones for the same seed."""
     rng = np.random.default_rng([1965, seed])
-    point = rng.normal(size=8) + 1j * rng.normal(size=8)
+    point = complex_normal(rng, 8)
     point[4:] -= point[:4] * (point[:4] @ point[4:]) / (point[:4] @ point[:4])  # onto the Study quadric
     return solve_by_monodromy(_generic_member, point, 6, SOLUTIONS, rng)
 

@@ -34,6 +34,7 @@ from pkm_kinematics.assembly.result import (
     Array,
     AssemblyStatus,
     SolutionSet,
+    complex_normal,
     consistent,
     no_solutions,
     polished,
@@ -48,10 +49,7 @@ _CIRCLE = np.diag([-1.0, 1.0, 1.0, 0.0, 0.0, 0.0]) / np.sqrt(3.0)
 
 def _generic_member(rng: np.random.Generator) -> Complex:
     """A random member (5, 6, 6) of the family; equation 0 is the one with p^T p, equation 4 the circle."""
-
-    def number(*shape: int) -> Complex:
-        return rng.normal(size=shape) + 1j * rng.normal(size=shape)
-
+    number = partial(complex_normal, rng)
     member = np.zeros((5, 6, 6), dtype=np.complex128)
     for i in range(4):
         square, mixed = number(3, 3), number(3, 3)
@@ -66,7 +64,7 @@ def _generic_member(rng: np.random.Generator) -> Complex:
 def _generic_system(seed: int) -> tuple[Complex, Complex]:
     """A generic member (5, 6, 6) of the family and its 16 solutions (16, 6)."""
     rng = np.random.default_rng([1999, seed])
-    point = rng.normal(size=6) + 1j * rng.normal(size=6)
+    point = complex_normal(rng, 6)
     point[1] = np.sqrt(point[0] ** 2 - point[2] ** 2)
     return solve_by_monodromy(_generic_member, point, 4, SOLUTIONS, rng)
 
